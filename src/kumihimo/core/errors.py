@@ -1,0 +1,77 @@
+"""nothing -> every error a user may meet. Each message says what to do.
+
+KumiError                 anything this package raises on purpose
+    SettingsError         a name or value the user gave is not one we know: exit 2
+    SourceError           a path or uri is not there, or cannot be read at all: exit 2
+    Unusable           the index cannot be used as it is
+        Busy              another build is running
+        NewerFormat       made by a later version of this package
+    StepError             a step is not written as the engine needs it: a programmer's mistake
+    ItemFailed            one item could not be made; the rest goes on
+        Waits             what it needs has failed in this build
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kumihimo.core.records import Record
+
+
+class KumiError(Exception):
+    """Anything this package raises on purpose; its text is fit to show to a user."""
+
+
+class SettingsError(KumiError):
+    """A name or value the user gave is not one we know."""
+
+
+class SourceError(KumiError):
+    """A path or uri is not there, or cannot be read at all."""
+
+
+class Unusable(KumiError):
+    """The index cannot be used as it is."""
+
+
+class Busy(Unusable):
+    """Another build is running on this index."""
+
+
+class NewerFormat(Unusable):
+    """The index was made by a later version of this package."""
+
+
+class StepError(KumiError):
+    """A step is not written as the engine needs it."""
+
+
+class ItemFailed(KumiError):
+    """One item could not be made. It is listed, the rest goes on, and the next build tries it again.
+
+    `instead` is stored in its place until then, where something is better than nothing.
+    """
+
+    def __init__(self, message: str, *, instead: Record | None = None) -> None:
+        super().__init__(message)
+        self.instead = instead
+
+
+class Waits(ItemFailed):
+    """What this item needs has failed in this build, so asking for it now would be paid twice."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    """Says that `name` is no `kind`, and which was probably meant.
+
+    >>> unknown("method", "bm52", ["bm25", "naive"])
+    "no method 'bm52'; did you mean 'bm25'? Known: bm25, naive"
+    """
+    names = sorted(known)
+    near = get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]!r}?" if near else "."
+    return f"no {kind} {name!r}{hint} Known: {', '.join(names) or 'none'}"

@@ -1,0 +1,135 @@
+"""values -> rows: every noun of the house, one frozen dataclass each, and the digests that name them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import ClassVar
+
+Reference = tuple[str, str]  # (table, id): ids are unique within a table, not over tables
+
+
+def digest(*parts: str) -> str:
+    """The id of whatever `parts` name: 20 hex digits, the same on every machine.
+
+    Each part is preceded by its length, so that no two lists of parts are written alike:
+
+    >>> digest("AB", "C") == digest("A", "BC")
+    False
+    >>> digest("AB", "C")
+    '199f423ac5e272b631a6'
+    """
+    text = "".join(f"{len(part)}:{part}" for part in parts)
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=10).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One immutable row of a table.
+
+    A step leaves `id` empty: the engine names a row after its maker (`doc`, `doc.00003`,
+    `doc.00003.00007`), so that a row's sources can be read off its id. Only steps over whole
+    tables choose ids, which then hold neither `.` nor `/`.
+    """
+
+    GROUP: ClassVar[str] = ""  # the column whose value, a digest, is the id of the row a group makes
+    INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ()  # what `Table.where` may ask
+    WAVE: ClassVar[str] = ""  # an integer column: a step over these rows that reads its own table runs highest first
+    BIG: ClassVar[bool] = False  # rows of over about 500 bytes: stored apart from their key
+
+    id: str = field(default="", kw_only=True)
+    text: str = field(default="", kw_only=True)
+
+    @property
+    def found_by(self) -> str:
+        """The text by which words and meaning find this row."""
+        return self.text
+
+    def made_of(self) -> tuple[Reference, ...]:
+        """The rows this one was made of, where its id does not tell: a table step's rows say so here."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Document(Record):
+    """One text of a source: a file, a row of a file. Its id is the digest of its uri.
+
+    uri: the source's name and the path within it, `notes/harbour.md`, `reports.jsonl#r-17`.
+    modified: ISO 8601, UTC, or empty where the source does not say.
+    """
+
+    BIG: ClassVar[bool] = True
+    INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("file",)
+
+    uri: str
+    file: str  # the uri of the file that holds it
+    title: str
+    media_type: str
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    modified: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk(Record):
+    """A stretch of one document, cut at sentence ends: `document.text[start:end] == chunk.text`."""
+
+    BIG: ClassVar[bool] = True
+
+    title: str  # the document's
+    start: int  # characters from the document's beginning
+    end: int
+    tokens: int
+
+    @property
+    def document(self) -> str:
+        """The id of the document it stands in."""
+        return self.id.partition(".")[0]
+
+    @property
+    def ordinal(self) -> int:
+        """Its place among the document's chunks, from 0."""
+        return int(self.id.rpartition(".")[2])
+
+    @property
+    def found_by(self) -> str:
+        return f"{self.title}\n{self.text}" if self.title else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What was spent: calls, tokens, money (in the currency of the prices set), seconds of waiting."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+    seconds: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.calls + other.calls,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.cost + other.cost,
+            self.seconds + other.seconds,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where a text stands: `[start, end)` in characters of the document at `uri`."""
+
+    chunk: str  # the chunk's id
+    uri: str
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """The n-th source of an answer, with the words quoted as they stood when it was given."""
+
+    n: int
+    span: Span
