@@ -1,0 +1,117 @@
+"""evidence -> Context: what a method found, in order, without repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kumihimo.core.records import Citation, Record, Reference, Usage
+
+
+class Ruler(Protocol):
+    """Where each token of a text begins, in characters: its length is the text's number of tokens."""
+
+    @property
+    def mark(self) -> str: ...
+    def __call__(self, text: str) -> Sequence[int]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One row that speaks to the question, and how strongly; scores compare within one context only."""
+
+    table: str
+    record: Record
+    score: float
+
+    @property
+    def reference(self) -> Reference:
+        return self.table, self.record.id
+
+    @property
+    def text(self) -> str:
+        return self.record.text
+
+    def tokens(self, ruler: Ruler) -> int:
+        known = getattr(self.record, "tokens", None)
+        return known if isinstance(known, int) else len(ruler(self.text))
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Ordered, scored evidence. A row met twice keeps its first place.
+
+    >>> from kumihimo.core.records import Record
+    >>> a, b, c = (Evidence("notes", Record(id=i, text=i), 1.0) for i in "abc")
+    >>> [e.text for e in Context((a, b)) + Context((b, c))]
+    ['a', 'b', 'c']
+    """
+
+    evidence: tuple[Evidence, ...] = ()
+
+    def __post_init__(self) -> None:
+        first: dict[Reference, Evidence] = {}
+        for item in self.evidence:
+            first.setdefault(item.reference, item)
+        object.__setattr__(self, "evidence", tuple(first.values()))
+
+    def __iter__(self) -> Iterator[Evidence]:
+        return iter(self.evidence)
+
+    def __len__(self) -> int:
+        return len(self.evidence)
+
+    def __add__(self, other: Context) -> Context:
+        return Context(self.evidence + other.evidence)
+
+    def top(self, k: int) -> Context:
+        """The first k."""
+        return Context(self.evidence[:k])
+
+    def fit(self, budget: int, ruler: Ruler) -> Context:
+        """What fits into `budget` tokens, best first; what is too long gives way to what comes after it."""
+        kept: list[Evidence] = []
+        for item in self.evidence:
+            size = item.tokens(ruler)
+            if size <= budget:
+                kept.append(item)
+                budget -= size
+        return Context(tuple(kept))
+
+    @staticmethod
+    def fuse(contexts: Iterable[Context], weights: Sequence[float] | None = None) -> Context:
+        """One ranking of several: each context's scores are divided by its best, weighted and added.
+
+        Unlike reciprocal ranks this keeps how sure each search was. A row's place among equals is
+        decided by its table and id.
+
+        >>> from kumihimo.core.records import Record
+        >>> a, b = Record(id="a"), Record(id="b")
+        >>> words = Context((Evidence("t", a, 8.0), Evidence("t", b, 4.0)))
+        >>> meaning = Context((Evidence("t", b, 0.9), Evidence("t", a, 0.3)))
+        >>> [(e.record.id, round(e.score, 2)) for e in Context.fuse([words, meaning])]
+        [('b', 1.5), ('a', 1.33)]
+        """
+        found: dict[Reference, Evidence] = {}
+        total: dict[Reference, float] = {}
+        for i, context in enumerate(contexts):
+            best = max((item.score for item in context), default=0.0)
+            weight = (weights[i] if weights else 1.0) / best if best > 0 else 0.0
+            for item in context:
+                found.setdefault(item.reference, item)
+                total[item.reference] = total.get(item.reference, 0.0) + weight * item.score
+        order = sorted(total, key=lambda reference: (-total[reference], reference))
+        return Context(tuple(Evidence(ref[0], found[ref].record, total[ref]) for ref in order))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is said in reply, where each part of it stands, and what it cost."""
+
+    question: str
+    method: str
+    text: str
+    citations: tuple[Citation, ...]
+    context: Context
+    usage: Usage

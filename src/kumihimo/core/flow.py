@@ -1,0 +1,318 @@
+"""steps + what changed -> tables: keyed and whole work, the two kinds there are.
+
+A row is a group of one, so two kinds of work are enough. *Keyed*: for each key that changed, run the
+step, compare with what that key had made before, write the difference; the difference is the next
+step's work list. *Whole*: when an input changed, run the step and write the difference. Adding,
+changing and removing a document are therefore one thing, and cost grows with the change.
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from kumihimo.core.errors import ItemFailed, StepError, Waits, unknown
+from kumihimo.core.records import Record, digest
+from kumihimo.core.settings import Values
+from kumihimo.core.signature import Signature
+from kumihimo.core.table import Codec, Group, Row, Rows, Table, codec, look
+from kumihimo.core.wiring import ROOT, Step, plan
+
+MOST = 99_999  # rows one call may make: ordinals are padded to five digits
+PAGE = 512  # keys read and written at once
+
+Looked = bytes  # the sorted 64-bit numbers of a call's look-ups
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What one call of a step gave: rows, the look-ups it made, and what went wrong."""
+
+    key: str
+    rows: list[Row]
+    looked: Looked
+    error: str | None
+
+
+class Port(Protocol):
+    """Something from the world that a step may ask; `mark` names all that determines what it gives."""
+
+    @property
+    def mark(self) -> str: ...
+
+
+class Ledger(Protocol):
+    """A build in progress: the tables as they are becoming, and what is remembered of each step."""
+
+    # tables
+    def shape(self, table: str, codec: Codec[Any], wiring: str, *, anew: bool) -> bool: ...
+    def settle(self, table: str) -> None: ...
+    def rows(self, table: str) -> Rows: ...
+    def grouped(self, table: str, column: str, keys: list[str]) -> dict[str, list[Row]]: ...
+    def made(self, table: str, makers: list[str], *, many: bool) -> dict[str, list[Row]]: ...
+    def change(self, table: str, old: list[Row], new: list[Row]) -> None: ...
+
+    def retire(self, kept: list[str]) -> None: ...
+
+    # what changed in this build
+    def watch(self, table: str, key: str | None, looks: Iterable[tuple[str, ...]]) -> None: ...
+    def changed(self, table: str) -> bool: ...
+    def looks(self, table: str) -> set[int] | None: ...
+
+    # the keys to work on, wave by wave
+    def todo(self, step: str, source: str, key: str, wave: str, *, everything: bool) -> None: ...
+    def more(self, keys: Iterable[str]) -> None: ...
+    def waves(self) -> Iterator[Iterator[list[str]]]: ...
+    @property
+    def todos(self) -> int: ...  # how many keys there were to work on
+
+    # what is remembered between builds
+    def fingerprint(self, step: str) -> str | None: ...
+    def mark(self, step: str, fingerprint: str) -> None: ...
+    def failed(self, step: str) -> dict[str, str]: ...
+    def fail(self, step: str, errors: Iterable[tuple[str, str | None]]) -> None: ...
+    def looked(self, step: str) -> Iterator[tuple[str, Looked]]: ...
+    def look(self, step: str, made: Iterable[tuple[str, Looked]]) -> None: ...
+
+
+Job = list[tuple[str, list[Row]]]  # keys with their input rows
+Call = Callable[[Job], list[Made]]
+Pool = Callable[[Call, Iterable[Job]], Iterator[list[Made]]]  # results in the order of the jobs
+Progress = Callable[[str, int, int], None]  # step, keys done, keys in all
+
+
+def inline(call: Call, jobs: Iterable[Job]) -> Iterator[list[Made]]:
+    """The pool of one: each job in turn, in this thread."""
+    return map(call, jobs)
+
+
+def build(
+    steps: Mapping[str, Signature],
+    ledger: Ledger,
+    *,
+    settings: Values,
+    ports: Mapping[str, Port],
+    code: str,
+    pool: Pool = inline,
+    progress: Progress | None = None,
+) -> None:
+    """Bring every table up to date with `documents`, whose changes the ledger already holds.
+
+    code: digest of the code and prompts that make the tables. Steps that ask run through `pool`.
+    """
+    order = plan(steps)
+    for step in order:
+        if step.keyed:
+            ledger.watch(step.source, step.key, ())
+            for parameter, table in step.tables.items():
+                ledger.watch(table, None, codec(step.signature.tables[parameter]).looks)
+    ledger.retire([step.name for step in order])
+    prints = {ROOT: code}
+    emptied: set[str] = set()
+    for step in order:
+        run = _Run(step, ledger, settings.get(step.name, {}), ports, pool, progress or _silent)
+        prints[step.name] = run.fingerprint(code, [prints[table] for table in step.inputs])
+        wiring = f"{step.source}.{step.key}"
+        if ledger.shape(step.name, step.makes, wiring, anew=step.keyed and step.source in emptied):
+            emptied.add(step.name)
+        run.bring_up_to_date(prints[step.name])
+
+
+def _silent(step: str, done: int, total: int) -> None:
+    """Say nothing."""
+
+
+class _Run:
+    """One step in one build."""
+
+    def __init__(
+        self,
+        step: Step,
+        ledger: Ledger,
+        settings: Mapping[str, object],
+        ports: Mapping[str, Port],
+        pool: Pool,
+        progress: Progress,
+    ) -> None:
+        for port in step.signature.ports:
+            if port not in ports:
+                raise StepError(f"{step.name}: {unknown('table or port', port, [*ports, *step.tables.values()])}")
+        self.step, self.ledger, self.progress = step, ledger, progress
+        self.ports = {name: ports[name] for name in step.signature.ports}
+        self.given: dict[str, Any] = {**settings, **self.ports}
+        self.settings = json.dumps(settings, sort_keys=True)
+        self.asks = "ask" in self.ports
+        self.pool = pool if self.asks else inline
+        self.failing = ledger.failed(step.name)
+        self.function = step.signature.function
+
+    def fingerprint(self, code: str, inputs: list[str]) -> str:
+        """The digest of everything that determines this table, those it is made from included."""
+        return digest(code, self.step.name, self.settings, *(port.mark for port in self.ports.values()), *inputs)
+
+    def bring_up_to_date(self, fingerprint: str) -> None:
+        remake = self.ledger.fingerprint(self.step.name) != fingerprint
+        if self.step.keyed:
+            self._keyed(remake)
+        elif remake or self.failing or any(map(self.ledger.changed, self.step.inputs)):
+            self._whole()
+        self.ledger.settle(self.step.name)
+        self.ledger.mark(self.step.name, fingerprint)
+
+    # -- keyed work
+
+    def _keyed(self, remake: bool) -> None:
+        step, ledger = self.step, self.ledger
+        others = [table for table in step.tables.values() if table != step.name]
+        everything = remake or any(ledger.looks(table) is None for table in others)
+        ledger.todo(step.name, step.source, step.key, step.wave, everything=everything)
+        if not everything:
+            ledger.more(self._answered_anew(others))
+        done = 0
+        for wave in ledger.waves():
+            waiting: list[Made] = []
+            for made in self.pool(self._call, self._jobs(wave)):
+                waiting += made
+                if len(waiting) >= PAGE:
+                    done = self._write(waiting, done)
+                    waiting = []
+            done = self._write(waiting, done)
+            if step.wave:
+                ledger.more(self._answered_anew([step.name]))
+
+    def _jobs(self, wave: Iterator[list[str]]) -> Iterator[Job]:
+        size = 1 if self.asks else PAGE
+        for keys in wave:
+            rows = self.ledger.grouped(self.step.source, self.step.key, keys)
+            jobs = [(key, rows.get(key, [])) for key in keys]
+            yield from (jobs[i : i + size] for i in range(0, len(jobs), size))
+
+    def _answered_anew(self, tables: list[str]) -> Iterator[str]:
+        """The makers that looked something up whose answer is another now."""
+        news: set[int] = set()
+        anything = False
+        for table in tables:
+            looks = self.ledger.looks(table)
+            anything = anything or looks is None
+            news |= looks or set()
+        if news or anything:
+            for maker, looked in self.ledger.looked(self.step.name):
+                if anything or not news.isdisjoint(array("q", looked)):
+                    yield maker
+
+    def _call(self, job: Job) -> list[Made]:
+        return [self._make(key, rows) for key, rows in job]
+
+    def _make(self, key: str, rows: list[Row]) -> Made:
+        if not rows:  # what made its rows is gone
+            return Made(key, [], b"", None)
+        looked: set[int] = set()
+        error = None
+        try:
+            made = self._run(rows, looked)
+        except ItemFailed as failure:
+            error = str(failure) or type(failure).__name__
+            made = [failure.instead] if failure.instead else []
+        encode = self.step.makes.encode
+        if not self.step.signature.many:
+            named = [encode(key, record) for record in made]
+        else:
+            named = [encode(f"{key}.{i:05d}", record) for i, record in enumerate(made)]
+        if len(named) > MOST:
+            raise StepError(f"{self.step.name} made {len(named)} rows of {key}; the most is {MOST}: make fewer of each")
+        return Made(key, named, array("q", sorted(looked)).tobytes(), error)
+
+    def _run(self, rows: list[Row], looked: set[int]) -> list[Record]:
+        signature = self.step.signature
+        assert signature.first
+        decode = codec(signature.first).decode
+        first = Group(map(decode, rows)) if signature.shape == "group" else decode(rows[0])
+        made = self.function(first, **self.given, **self._tables(looked))
+        if signature.many:
+            return list(made)
+        return [] if made is None else [made]
+
+    def _tables(self, looked: set[int]) -> dict[str, Table[Any]]:
+        """The further tables, each look-up in which is added to `looked`."""
+
+        def note(table: str, columns: tuple[str, ...], values: tuple[object, ...], found: bool) -> None:
+            if table == self.step.name and not found and values[0] in self.failing:
+                raise Waits(f"waits for {values[0]}, which failed")
+            looked.add(look(table, columns, values))
+
+        return {
+            parameter: Table(table, codec(self.step.signature.tables[parameter]), self.ledger.rows(table), note)
+            for parameter, table in self.step.tables.items()
+        }
+
+    def _write(self, made: list[Made], done: int) -> int:
+        """Store what differs from what the same makers had made before; gives how many are done now."""
+        name = self.step.name
+        before = self.ledger.made(name, [m.key for m in made], many=self.step.signature.many)
+        old: list[Row] = []
+        new: list[Row] = []
+        for m in made:
+            differ({row[0]: row for row in before.get(m.key, ())}, m.rows, old, new)
+        self.ledger.change(name, old, new)
+        if self.step.tables:
+            self.ledger.look(name, ((m.key, m.looked) for m in made))
+        self._list_failures(made)
+        self.progress(name, done + len(made), max(self.ledger.todos, done + len(made)))
+        return done + len(made)
+
+    def _list_failures(self, made: list[Made]) -> None:
+        errors = [(m.key, m.error) for m in made if m.error or m.key in self.failing]
+        self.ledger.fail(self.step.name, errors)
+        for key, error in errors:
+            if error:
+                self.failing[key] = error
+            else:
+                del self.failing[key]
+
+    # -- whole work
+
+    def _whole(self) -> None:
+        step, ledger = self.step, self.ledger
+        self.progress(step.name, 0, 1)
+        tables = {
+            parameter: Table(table, codec(step.signature.tables[parameter]), ledger.rows(table))
+            for parameter, table in step.tables.items()
+        }
+        try:
+            made = self._chosen(self.function(**tables, **self.given))
+        except ItemFailed as failure:  # the table stays as it was
+            ledger.fail(step.name, [("", str(failure))])
+            return
+        ledger.fail(step.name, [("", None)])
+        old: list[Row] = []
+        new: list[Row] = []
+        for page in ledger.rows(step.name).pages():
+            now = [made.pop(row[0]) for row in page if row[0] in made]
+            differ({row[0]: row for row in page}, now, old, new)
+        ledger.change(step.name, old, [*new, *made.values()])
+        self.progress(step.name, 1, 1)
+
+    def _chosen(self, records: Iterable[Record]) -> dict[str, Row]:
+        """The rows by the ids that the step chose for them."""
+        rows: dict[str, Row] = {}
+        for record in records:
+            if not record.id or record.id in rows or "." in record.id or "/" in record.id:
+                raise StepError(
+                    f"{self.step.name}: {record.id!r} is no id for a row: give each its own, without . or /"
+                )
+            rows[record.id] = self.step.makes.encode(record.id, record)
+        return rows
+
+
+def differ(was: dict[str, Row], now: Iterable[Row], old: list[Row], new: list[Row]) -> None:
+    """Add to `old` the rows to take away and to `new` those to put; a changed row is in both."""
+    for row in now:
+        before = was.pop(row[0], None)
+        if before != row:
+            new.append(row)
+            if before is not None:
+                old.append(before)
+    old.extend(was.values())

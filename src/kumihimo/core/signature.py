@@ -1,0 +1,105 @@
+"""function -> Signature: the name is the wiring, the parameters say what is read, the defaults are the settings."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from inspect import Parameter, getdoc, signature
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from kumihimo.core.context import Context
+from kumihimo.core.errors import StepError
+from kumihimo.core.records import Record
+from kumihimo.core.settings import Setting
+from kumihimo.core.table import Group, Table
+
+Shape = Literal["row", "group", "table", "method"]
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a step or a method says of itself."""
+
+    name: str
+    function: Callable[..., Any]
+    shape: Shape
+    first: type[Record] | None  # the class of the rows a step is keyed by
+    tables: Mapping[str, type[Record]]  # further parameters that are tables
+    ports: tuple[str, ...]  # further parameters that are not: what the world provides
+    settings: Mapping[str, Setting]
+    makes: type[Record] | None
+    many: bool  # whether one call makes any number of rows
+
+    @property
+    def summary(self) -> str:
+        """The first line of the docstring."""
+        return (getdoc(self.function) or "").partition("\n")[0]
+
+
+def catalogue(*functions: Callable[..., Any]) -> dict[str, Signature]:
+    """Functions by name: a list one can read. Raises StepError where a name stands twice."""
+    read: dict[str, Signature] = {}
+    for function in functions:
+        found = _signature(function)
+        if found.name in read:
+            raise StepError(f"two functions are called {found.name!r}: rename one")
+        read[found.name] = found
+    return read
+
+
+def _signature(function: Callable[..., Any]) -> Signature:
+    hints = get_type_hints(function)
+    name = function.__name__.rstrip("_")
+    parameters = list(signature(function).parameters.values())
+    if not parameters:
+        raise StepError(f"{name}: the first parameter says what it works on, and it has none")
+    shape, first = _first(name, hints.get(parameters[0].name))
+    makes, many = _returns(name, shape, hints.get("return"))
+    tables: dict[str, type[Record]] = {}
+    if shape == "table" and first is not None:
+        tables[parameters[0].name] = first
+    ports: list[str] = []
+    settings: dict[str, Setting] = {}
+    for parameter in parameters[1:]:
+        hint = hints.get(parameter.name)
+        if parameter.kind is Parameter.KEYWORD_ONLY and parameter.default is not Parameter.empty:
+            settings[parameter.name] = Setting(parameter.name, hint, parameter.default)
+        elif parameter.kind is Parameter.KEYWORD_ONLY or parameter.default is not Parameter.empty:
+            raise StepError(
+                f"{name}: {parameter.name} needs its place: inputs first, settings after `*` with a default"
+            )
+        elif get_origin(hint) is Table:
+            tables[parameter.name] = get_args(hint)[0]
+        else:
+            ports.append(parameter.name)
+    return Signature(name, function, shape, first, tables, tuple(ports), settings, makes, many)
+
+
+def _first(name: str, hint: Any) -> tuple[Shape, type[Record] | None]:
+    if hint is str:
+        return "method", None
+    if get_origin(hint) is Group:
+        return "group", get_args(hint)[0]
+    if get_origin(hint) is Table:
+        return "table", get_args(hint)[0]
+    if isinstance(hint, type) and issubclass(hint, Record):
+        return "row", hint
+    raise StepError(f"{name}: the first parameter is a record, a Group or Table of them, or a str; it is {hint}")
+
+
+def _returns(name: str, shape: Shape, hint: Any) -> tuple[type[Record] | None, bool]:
+    if shape == "method":
+        if hint is not Context:
+            raise StepError(f"{name}: a method gives a Context, not {hint}")
+        return None, False
+    if get_origin(hint) in (Union, types.UnionType):
+        hint = next((arm for arm in get_args(hint) if arm is not type(None)), None)
+    many = get_origin(hint) in (Iterable, Iterator, list, tuple)
+    if many:
+        hint = get_args(hint)[0]
+    if not (isinstance(hint, type) and issubclass(hint, Record)):
+        raise StepError(f"{name}: a step gives a record or an Iterable of records, not {hint}")
+    if shape == "table" and not many:
+        raise StepError(f"{name}: a step over a whole table gives an Iterable of records")
+    return hint, many

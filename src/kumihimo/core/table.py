@@ -1,0 +1,189 @@
+"""rows -> Table: records of one kind, by id, read lazily and never changed."""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from hashlib import blake2b
+from operator import attrgetter
+from typing import Any, Generic, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from kumihimo.core.errors import KumiError, StepError, unknown
+from kumihimo.core.records import Record
+
+R = TypeVar("R", bound=Record)
+Row = tuple[Any, ...]  # id, text, then the class's own columns, as SQLite keeps them
+Note = Callable[[str, tuple[str, ...], tuple[object, ...], bool], None]
+
+_SQL = {str: "TEXT", int: "INTEGER", float: "REAL", bool: "INTEGER"}
+
+
+class Rows(Protocol):
+    """The raw rows of one table, wherever they are kept; every answer is sorted by id."""
+
+    def get(self, id: str) -> Row | None: ...
+    def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]: ...
+    def pages(self, *columns: str) -> Iterator[list[Row]]: ...
+    def count(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Codec(Generic[R]):
+    """How records of one class become rows and back."""
+
+    record: type[R]
+    columns: tuple[str, ...]
+    kinds: tuple[str, ...]  # TEXT, INTEGER, REAL; JSON for everything else
+    nullable: tuple[bool, ...]
+    encode: Callable[[str, R], Row]
+    decode: Callable[[Row], R]
+
+    @property
+    def looks(self) -> tuple[tuple[str, ...], ...]:
+        """Every combination of columns by which rows may be looked up."""
+        asked = [(entry,) if isinstance(entry, str) else entry for entry in self.record.INDEX]
+        group = [(self.record.GROUP,)] if self.record.GROUP else []
+        return (("id",), *dict.fromkeys([*group, *asked]))
+
+
+_codecs: dict[type[Record], Codec[Any]] = {}
+
+
+def codec(record: type[R]) -> Codec[R]:
+    """The codec of a record class. Raises StepError for a column no table can hold."""
+    if record not in _codecs:
+        _codecs[record] = _codec(record)
+    return _codecs[record]
+
+
+def _codec(record: type[R]) -> Codec[R]:
+    hints = get_type_hints(record)
+    columns = tuple(f.name for f in fields(record))
+    shapes = [_column(record, name, hints[name]) for name in columns]
+    kinds = tuple(kind for kind, _, _ in shapes)
+    thaws = {i: thaw for i, (kind, _, thaw) in enumerate(shapes) if kind == "JSON"}
+    bools = {i for i, name in enumerate(columns) if hints[name] is bool}
+    plain = attrgetter(*columns[1:]) if len(columns) > 2 else lambda r: (r.text,)
+
+    def encode(id: str, r: R) -> Row:
+        row = (id, *plain(r))
+        return tuple(_dump(v) if i in thaws else v for i, v in enumerate(row)) if thaws else row
+
+    def decode(row: Row) -> R:
+        if thaws or bools:
+            row = tuple(
+                thaws[i](v) if i in thaws and v is not None else bool(v) if i in bools else v for i, v in enumerate(row)
+            )
+        return record(*row[2:], id=row[0], text=row[1])
+
+    return Codec(record, columns, kinds, tuple(null for _, null, _ in shapes), encode, decode)
+
+
+def _column(record: type[Record], name: str, hint: Any) -> tuple[str, bool, Callable[[str], object]]:
+    """SQL type, whether null is allowed, and how to read JSON back."""
+    nullable = False
+    if get_origin(hint) in (Union, types.UnionType):
+        arms = [arm for arm in get_args(hint) if arm is not type(None)]
+        if len(arms) != 1:
+            raise StepError(f"{record.__name__}.{name}: a column has one type, or one type and None; it is {hint}")
+        hint, nullable = arms[0], True
+    if hint in _SQL:
+        return _SQL[hint], nullable, json.loads
+    if get_origin(hint) is tuple:
+        return "JSON", nullable, _frozen
+    if get_origin(hint) in (dict, Mapping):
+        return "JSON", nullable, json.loads
+    raise StepError(f"{record.__name__}.{name}: a column is str, int, float, bool, a tuple or a Mapping; it is {hint}")
+
+
+def _dump(value: object) -> str | None:
+    return None if value is None else json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def _frozen(text: str) -> object:
+    def freeze(value: object) -> object:
+        return tuple(freeze(v) for v in value) if isinstance(value, list) else value
+
+    return freeze(json.loads(text))
+
+
+def look(table: str, columns: tuple[str, ...], values: Sequence[object]) -> int:
+    """What one look-up asked, as a signed 64-bit number (the same in every process)."""
+    text = "\x1f".join([table, *columns, *map(str, values)])
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big", signed=True)
+
+
+class Table(Generic[R]):
+    """Records of one kind, in the order of their ids.
+
+    Given to a row or group step, it answers `get` and `where` only, and each such look-up (what it
+    did not find too) is written down, so that the call runs again when the answer changes.
+    """
+
+    __slots__ = ("codec", "name", "note", "rows")
+
+    def __init__(self, name: str, codec: Codec[R], rows: Rows, note: Note | None = None) -> None:
+        self.name, self.codec, self.rows, self.note = name, codec, rows, note
+
+    def __iter__(self) -> Iterator[R]:
+        for page in self._pages():
+            yield from map(self.codec.decode, page)
+
+    def __len__(self) -> int:
+        self._whole()
+        return self.rows.count()
+
+    def __bool__(self) -> bool:
+        return len(self) > 0
+
+    def __contains__(self, id: str) -> bool:
+        return self.get(id) is not None
+
+    def __getitem__(self, id: str) -> R:
+        record = self.get(id)
+        if record is None:
+            raise KumiError(f"table {self.name} has no row {id!r}; it may have changed since: ask again")
+        return record
+
+    def get(self, id: str) -> R | None:
+        """The record of that id, or None."""
+        row = self.rows.get(id)
+        if self.note:
+            self.note(self.name, ("id",), (id,), row is not None)
+        return None if row is None else self.codec.decode(row)
+
+    def where(self, **asked: object) -> list[R]:
+        """The records with these values, by columns that are one entry of the class's INDEX, or its GROUP."""
+        columns = next((entry for entry in self.codec.looks if set(entry) == set(asked)), None)
+        if columns is None:
+            known = [",".join(entry) for entry in self.codec.looks]
+            raise StepError(f"table {self.name}: {unknown('index', ','.join(asked), known)}")
+        values = tuple(asked[column] for column in columns)
+        rows = self.rows.where(columns, values)
+        if self.note:
+            self.note(self.name, columns, values, bool(rows))
+        return list(map(self.codec.decode, rows))
+
+    def columns(self, *names: str) -> Iterator[Row]:
+        """Raw tuples of some columns, quicker than records where no method of theirs is needed."""
+        for name in names:
+            if name not in self.codec.columns:
+                raise StepError(f"table {self.name}: {unknown('column', name, self.codec.columns)}")
+        for page in self._pages(*names):
+            yield from page
+
+    def _pages(self, *names: str) -> Iterator[list[Row]]:
+        self._whole()
+        return self.rows.pages(*names)
+
+    def _whole(self) -> None:
+        if self.note:
+            raise StepError(f"table {self.name} is read here by `get` and `where` only; just table steps iterate")
+
+
+class Group(tuple[R, ...]):
+    """All rows of one group, sorted by id; never empty."""
+
+    __slots__ = ()

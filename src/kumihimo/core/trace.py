@@ -1,0 +1,45 @@
+"""a row -> the chunks it was made of: read off its id, down to the documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from kumihimo.core.errors import KumiError
+from kumihimo.core.records import Reference
+from kumihimo.core.signature import Signature
+from kumihimo.core.table import Table
+from kumihimo.core.wiring import ROOT, Step, plan
+
+Tables = Callable[[str], Table[Any]]
+BOTTOM = ("chunks", ROOT)  # where a trace ends
+
+
+def sources(steps: Mapping[str, Signature], tables: Tables, reference: Reference) -> Iterator[Reference]:
+    """The chunks (or documents) that a row was made of, each once, in the order they are met.
+
+    A row of a row step was made of the row its id begins with, one of a group step of the group's members;
+    a table step's rows tell by `made_of`. Raises KumiError where the row is not there.
+    """
+    made_by = {step.name: step for step in plan(steps)}
+    waiting, seen = [reference], {reference}
+    while waiting:
+        table, id = waiting.pop(0)
+        if table in BOTTOM:
+            yield table, id
+            continue
+        step = made_by.get(table)
+        if step is None:
+            raise KumiError(f"there is no table {table!r} to trace from")
+        for maker in _makers(step, tables, id):
+            if maker not in seen:
+                seen.add(maker)
+                waiting.append(maker)
+
+
+def _makers(step: Step, tables: Tables, id: str) -> list[Reference]:
+    if step.signature.shape == "table":
+        return list(tables(step.name)[id].made_of())
+    if step.signature.shape == "row":
+        return [(step.source, id.rpartition(".")[0] if step.signature.many else id)]
+    return [(step.source, member.id) for member in tables(step.source).where(**{step.key: id})]

@@ -1,0 +1,30 @@
+"""question -> chunks by meaning and words, fused: plain RAG."""
+
+from kumihimo.core.context import Context, Ruler
+from kumihimo.core.records import Chunk
+from kumihimo.core.table import Table
+from kumihimo.ports.models import Match, Near
+
+
+def naive(
+    question: str,
+    chunks: Table[Chunk],
+    match: Match,
+    near: Near,
+    ruler: Ruler,
+    *,
+    k: int = 20,
+    pool: int = 100,
+    meaning: float = 0.5,
+    words: bool = True,
+    budget: int = 8000,
+) -> Context:
+    """Chunks near the question by meaning and by words, until the budget is full (SS of arXiv:2404.16130, section 3.2).
+
+    But: the paper searches by meaning alone, which is `words=False`; here the scores of both searches are fused,
+    each as a share of its best, `meaning` times that of meaning, over the best `pool` of each.
+    """
+    found = near(chunks, question, k=pool if words else k)
+    if words:
+        found = Context.fuse([match(chunks, question, k=pool), found], weights=[1.0, meaning])
+    return found.top(k).fit(budget, ruler)

@@ -1,0 +1,76 @@
+"""kumi.toml, environment, `--set` -> layers of settings, least binding first."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from kumihimo.core.errors import SettingsError, unknown
+from kumihimo.core.settings import Setting, Values
+
+PREFIX = "KUMI_"
+OTHERS = ("KUMI_INDEX",)  # variables of that prefix that are no settings
+
+Known = Mapping[str, Mapping[str, Setting]]
+
+
+def from_file(path: Path) -> Values:
+    """The tables of a kumi.toml: `[chunks]` and under it `size = 600`. No file, no settings."""
+    if not path.exists():
+        return {}
+    try:
+        read = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} is not TOML ({error}): `kumi init` writes one to begin from") from error
+    for name, table in read.items():
+        if not isinstance(table, dict):
+            raise SettingsError(f"{path}: {name} stands alone; settings stand under a step or method, such as [chunks]")
+    return read
+
+
+def from_environment(known: Known, environment: Mapping[str, str]) -> Values:
+    """`KUMI_CHUNKS_SIZE=600` is `chunks.size = 600`."""
+    names = {f"{PREFIX}{scope}_{name}".upper(): (scope, name) for scope in known for name in known[scope]}
+    layer: dict[str, dict[str, object]] = {}
+    for variable, value in sorted(environment.items()):
+        if variable.startswith(PREFIX) and variable not in OTHERS:
+            if variable not in names:
+                raise SettingsError(f"environment: {unknown('setting', variable, [*names, *OTHERS])}")
+            scope, name = names[variable]
+            layer.setdefault(scope, {})[name] = value
+    return layer
+
+
+def from_options(options: Iterable[str]) -> Values:
+    """`--set chunks.size=600`.
+
+    >>> from_options(["chunks.size=300", "naive.k=5"])
+    {'chunks': {'size': '300'}, 'naive': {'k': '5'}}
+    """
+    layer: dict[str, dict[str, object]] = {}
+    for option in options:
+        where, equals, value = option.partition("=")
+        scope, dot, name = where.strip().partition(".")
+        if not (equals and dot and scope and name):
+            raise SettingsError(f"--set {option}: write it as step.setting=value, such as chunks.size=300")
+        layer.setdefault(scope, {})[name] = value.strip()
+    return layer
+
+
+def written(known: Known, summaries: Mapping[str, str]) -> str:
+    """A kumi.toml that sets nothing and shows everything."""
+    lines = ["# Settings of this index. Take the # away from a line and change it."]
+    for scope, settings in known.items():
+        if settings:
+            lines += ["", f"# {summaries[scope]}", f"[{scope}]"]
+            lines += [f"# {s.name} = {_toml(s.default)}  # {s.kind}" for s in settings.values()]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple | list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return f'"{value}"' if isinstance(value, str) or value is None else str(value)

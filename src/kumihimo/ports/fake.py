@@ -1,0 +1,53 @@
+"""prompt -> reply, text -> vector, made up: models for tests and benchmarks, the same every time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from kumihimo.ports.models import Messages
+from kumihimo.views.words import tokens
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(slots=True)
+class FakeChat:
+    """A chat model that is a function of the last message; it counts what it was asked."""
+
+    answer: Callable[[str], str]
+    mark: str = "fake"
+    asked: Counter[str] = field(default_factory=Counter)
+    _lock: Lock = field(default_factory=Lock)
+
+    def __call__(self, messages: Messages, **_: Any) -> str:
+        prompt = messages[-1]["content"]
+        reply = self.answer(prompt)
+        with self._lock:
+            self.asked[prompt] += 1
+        return reply
+
+
+@dataclass(frozen=True, slots=True)
+class FakeEmbedder:
+    """Words thrown into a few dimensions by their digest: texts that share words are near each other."""
+
+    dimensions: int = 32
+    mark: str = "fake-embedder"
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        import numpy as np
+
+        from kumihimo.core.records import digest
+
+        vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
+        for i, text in enumerate(texts):
+            for token in tokens(text):
+                vectors[i, int(digest(token), 16) % self.dimensions] += 1
+            vectors[i] /= np.sqrt((vectors[i] ** 2).sum()) or 1
+        return vectors

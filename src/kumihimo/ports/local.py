@@ -1,0 +1,84 @@
+"""text -> vectors, text -> tokens: the embedder and the tokenizer inside this process, offline.
+
+WordLlama's 256-dimension static embedding (MIT): weights and tokenizer come inside its wheel, so
+nothing is ever downloaded. Loaded when first used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kumihimo.core.errors import KumiError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+NAME = "wordllama-256"
+_WEIGHTS = "weights/l2_supercat_256.safetensors"
+_TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
+
+
+def _inside(name: str) -> str:
+    """A file inside the wheel, found without importing the package (which would import `requests`)."""
+    spec = find_spec("wordllama")
+    path = Path(spec.origin).parent / name if spec and spec.origin else Path(name)
+    if not path.exists():
+        raise KumiError(f"{name} is missing from the installed wordllama: `pip install --force-reinstall wordllama`")
+    return str(path)
+
+
+@cache
+def _tokenizer() -> Any:
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(_inside(_TOKENIZER))
+    tokenizer.no_padding()
+    return tokenizer
+
+
+@cache
+def _weights() -> NDArray[np.float32]:
+    """Shape (32,000 tokens, 256 dimensions)."""
+    import numpy as np
+    from safetensors import safe_open
+
+    with safe_open(_inside(_WEIGHTS), framework="np") as file:
+        return np.asarray(file.get_tensor("embedding.weight"), dtype=np.float32)
+
+
+class LocalEmbedder:
+    """Mean of the tokens' vectors, scaled to length 1.
+
+    But: pooled text by text, not in padded batches, so that a vector depends on its own text to the last bit.
+    """
+
+    @property
+    def mark(self) -> str:
+        return NAME
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        import numpy as np
+
+        weights = _weights()
+        vectors = np.zeros((len(texts), weights.shape[1]), dtype=np.float32)
+        for i, encoded in enumerate(_tokenizer().encode_batch_fast(list(texts), add_special_tokens=False)):
+            if encoded.ids:
+                total = weights[encoded.ids].sum(axis=0)
+                vectors[i] = total / (np.sqrt((total * total).sum()) or 1.0)
+        return vectors
+
+
+class LocalRuler:
+    """Where each token begins. Counts about 18 % more than cl100k on English, 1.2-1.6 a character on Japanese."""
+
+    @property
+    def mark(self) -> str:
+        return NAME
+
+    def __call__(self, text: str) -> list[int]:
+        return [start for start, _ in _tokenizer().encode(text, add_special_tokens=False).offsets]

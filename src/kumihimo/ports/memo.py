@@ -1,0 +1,162 @@
+"""what determines a reply -> the reply: the one thing remembered between builds.
+
+A reply is returned only once it is on disk, so that a build killed at any moment pays again at most
+for what was in flight. Whoever finds the file free writes what all threads are waiting to write.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from threading import Lock
+
+from kumihimo.core.errors import Unusable
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS replies (key BLOB NOT NULL UNIQUE, value BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID
+"""
+
+
+def key(**determines: object) -> bytes:
+    """The digest of everything that determines a reply: model, messages, parameters, schema, attempt."""
+    text = json.dumps(determines, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+class Memo:
+    """Replies by key, in one SQLite file that several threads and processes may share."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.hits = self.misses = 0
+        self.used: set[bytes] | None = None  # while not None: the keys asked for
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=60)
+        self._reading, self._writing, self._lock = Lock(), Lock(), Lock()
+        self._waiting: list[tuple[bytes, bytes]] = []
+        self._asking: dict[bytes, Future[bytes]] = {}
+        try:
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = NORMAL")
+            for statement in _TABLES.split(";"):
+                self._db.execute(statement)
+        except sqlite3.DatabaseError as error:
+            raise Unusable(f"{path} cannot be used ({error}): move it away; what it held is paid again") from error
+        self._writer = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=60)
+        self._writer.execute("PRAGMA synchronous = NORMAL")
+
+    def reply(self, key: bytes, ask: Callable[[], bytes]) -> bytes:
+        """The reply remembered under `key`, else what `ask` gives, remembered. Equal requests in flight are one."""
+        with self._lock:
+            if self.used is not None:
+                self.used.add(key)
+            if asked := self._asking.get(key):
+                self.hits += 1
+            else:
+                mine = self._asking[key] = Future()
+        if asked:
+            return asked.result()
+        try:
+            value = self._get(key)
+            if value is None:
+                self.misses += 1
+                value = ask()
+                self._put(key, value)
+            else:
+                self.hits += 1
+            mine.set_result(value)
+        except BaseException as error:
+            mine.set_exception(error)
+            raise
+        finally:
+            with self._lock:
+                self._asking.pop(key, None)
+        return value
+
+    def known(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:
+        """Those of the keys that are remembered."""
+        found = {k: value for k in keys if (value := self._get(k)) is not None}
+        with self._lock:
+            self.hits += len(found)
+            if self.used is not None:
+                self.used.update(found)
+        return found
+
+    def keep(self, replies: Iterable[tuple[bytes, bytes]]) -> None:
+        """Remember these, in one transaction."""
+        with self._lock:
+            replies = list(replies)
+            self.misses += len(replies)
+            self._waiting += replies
+        self._flush()
+
+    def _get(self, key: bytes) -> bytes | None:
+        with self._reading:
+            row = self._db.execute("SELECT value FROM replies WHERE key = ?", (key,)).fetchone()
+        return None if row is None else row[0]
+
+    def _put(self, key: bytes, value: bytes) -> None:
+        with self._lock:
+            self._waiting.append((key, value))
+        self._flush()
+
+    def _flush(self) -> None:
+        """Write all that waits; when this returns, what the caller added is on disk."""
+        with self._writing:
+            with self._lock:
+                batch, self._waiting = self._waiting, []
+            if batch:
+                with self._transaction():
+                    self._writer.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", batch)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._writer.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._writer.execute("ROLLBACK")
+            raise
+        self._writer.execute("COMMIT")
+
+    def size(self) -> tuple[int, int]:
+        """Replies, and bytes of their text."""
+        with self._reading:
+            ask = "SELECT count(*), ifnull(sum(length(value)), 0) FROM replies"
+            ((replies, length),) = self._db.execute(ask).fetchall()
+        return replies, length
+
+    def totals(self) -> dict[str, int]:
+        """Hits and misses of all time, this session's included."""
+        with self._reading:
+            told = dict(self._db.execute("SELECT name, value FROM counts").fetchall())
+        return {"hits": told.get("hits", 0) + self.hits, "misses": told.get("misses", 0) + self.misses}
+
+    def prune(self, used: set[bytes]) -> int:
+        """Erase every reply but these; gives how many went. What the file frees is overwritten."""
+        with self._writing:
+            with self._transaction():
+                self._writer.execute("PRAGMA secure_delete = ON")
+                held = [k for (k,) in self._writer.execute("SELECT key FROM replies").fetchall()]
+                gone = [(k,) for k in held if k not in used]
+                self._writer.executemany("DELETE FROM replies WHERE key = ?", gone)
+            self._writer.execute("VACUUM")
+            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        return len(gone)
+
+    def close(self) -> None:
+        """Add this session's counts to the file's and let go of it."""
+        with self._writing, self._transaction():
+            for name, value in (("hits", self.hits), ("misses", self.misses)):
+                self._writer.execute(
+                    "INSERT INTO counts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",
+                    (name, value),
+                )
+        self._writer.close()
+        self._db.close()

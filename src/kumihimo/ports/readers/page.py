@@ -1,0 +1,97 @@
+"""a row of a file -> the page it holds: what every reader yields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+
+Row = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One text of a file.
+
+    fragment: what follows `#` in its uri; empty where the page is the whole file.
+    title, modified: empty where the text itself does not say.
+    """
+
+    fragment: str = ""
+    title: str = ""
+    text: str = ""
+    metadata: Row = field(default_factory=dict)
+    modified: str = ""
+
+
+def pages(rows: Iterable[tuple[int, Row]]) -> Iterator[Page]:
+    """A page for each numbered row, named by its `id`, else by its number.
+
+    >>> [page.fragment for page in pages([(1, {"id": 7, "text": "a"}), (2, {"text": "b"}), (3, {"id": "7"})])]
+    ['7', '2', '7~2']
+    """
+    taken: dict[str, int] = {}
+    for number, row in rows:
+        own = row.get("id")
+        yield page(row, unique(str(number if own in (None, "") else own), taken))
+
+
+def page(row: Row, fragment: str = "") -> Page:
+    """What `text` says, with all else as metadata; a row without `text` says its other words, `key: value` a line.
+
+    >>> page({"name": "Ayu", "roles": ["cook", "host"], "age": 31})
+    Page(fragment='', title='', text='name: Ayu\\nroles: cook; host', metadata={'age': 31}, modified='')
+    """
+    rest = {key: value for key, value in row.items() if key != "title" and not (key == "id" and fragment)}
+    said = {"text"} if "text" in row else {key for key, value in rest.items() if _words(value)}
+    lines = [f"{key}: {_words(value)}" for key, value in rest.items() if key in said]
+    return Page(
+        fragment=fragment,
+        title=_words(row.get("title")),
+        text=_words(row["text"], "\n") if "text" in row else "\n".join(lines),
+        metadata={key: value for key, value in rest.items() if key not in said},
+        modified=_moment(row.get("modified") or row.get("date")),
+    )
+
+
+def unique(name: str, taken: dict[str, int]) -> str:
+    """`name`, or `name~2` when it comes again, `name~3` the third time: nothing is lost to its namesake."""
+    while (count := taken.get(name, 0) + 1) > 1:
+        taken[name] = count
+        name = f"{name}~{count}"
+    taken[name] = 1
+    return name
+
+
+def iso(moment: datetime) -> str:
+    """ISO 8601, UTC, to the second.
+
+    >>> iso(datetime(2026, 11, 21, 2, 31, tzinfo=UTC))
+    '2026-11-21T02:31:00Z'
+    """
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _words(value: object, between: str = "; ") -> str:
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return between.join(value)
+    return value if isinstance(value, str) else ""
+
+
+def _moment(value: object) -> str:
+    """As `Document.modified` wants it; what is not written the ISO way stays in the metadata only."""
+    if not isinstance(value, str):
+        return ""
+    try:
+        return date.fromisoformat(value).isoformat()
+    except ValueError:
+        return _instant(value)
+
+
+def _instant(value: str) -> str:
+    try:
+        moment = datetime.fromisoformat(value)
+        moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):  # 0001-01-01T00:00+09:00 is before the first year in UTC
+        return ""
+    return iso(moment)

@@ -1,0 +1,53 @@
+"""plain text or Markdown -> one page, to the character as it stands in the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from kumihimo.ports.readers.decode import decode
+from kumihimo.ports.readers.page import Page
+
+FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+SETEXT = re.compile(r" {0,3}=+[ \t]*$")
+FRONT = re.compile(r"\A---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*\r?$", re.DOTALL | re.MULTILINE)
+FRONT_TITLE = re.compile(r"^title:(.+)$", re.MULTILINE)
+
+
+def plain(data: bytes, name: str) -> Iterator[Page]:
+    """The file as it is."""
+    yield Page(text=decode(data, name))
+
+
+def markdown(data: bytes, name: str) -> Iterator[Page]:
+    """The file as it is, titled by its front matter or its first heading of the first level."""
+    text = decode(data, name)
+    front = FRONT.match(text)
+    named = FRONT_TITLE.search(front[1]) if front else None
+    title = named[1].strip().strip("\"'") if named else _heading(text[front.end() :] if front else text)
+    yield Page(title=title, text=text)
+
+
+def _heading(text: str) -> str:
+    fence, above = "", ""
+    for line in text.splitlines():
+        mark = FENCE.match(line)
+        if mark and (not fence or mark[1].startswith(fence)):
+            fence, above = ("" if fence else mark[1]), ""
+        elif not fence:
+            if title := _atx(line):
+                return title
+            if above and SETEXT.match(line):
+                return above
+            above = line.strip()
+    return ""
+
+
+def _atx(line: str) -> str:
+    """What stands between `# ` and the closing `#`s; four spaces before make it code."""
+    bare = line.strip()
+    if not bare.startswith(("# ", "#\t")) or line.startswith(("    ", "\t")):
+        return ""
+    title = bare[1:].strip()
+    open_ended = title.rstrip("#")
+    return title if open_ended[-1:].strip() else open_ended.strip()

@@ -1,0 +1,124 @@
+"""text -> spans of its blocks and sentences: English by nupunkt (MIT), Japanese and Chinese by rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["heading", "item", "row", "prose"]
+
+_HEADING = re.compile(r" {0,3}#{1,6}\s")
+_UNDERLINE = re.compile(r" {0,3}(=+|-+)\s*$")
+_ITEM = re.compile(r"\s*(?:[-*+•・‣◦]\s|\(?\d{1,3}[.)、．]\s?(?!\d)|[①-⑳])")
+_ROW = re.compile(r"\s*\|")
+_STOPS, _OPEN, _CLOSE = "。！？!?", "「『（(【〈《“", "」』）)】〉》”"
+_WIDE = re.compile(r"[。！？」』]")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A stretch of text that stands together: a heading, a list item, a table row, a paragraph."""
+
+    start: int
+    end: int
+    kind: Kind
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """The blocks of a text, in order, without the white space around them.
+
+    >>> text = "# Boats\\n\\nTwo lines\\nof prose.\\n- one\\n- two\\n"
+    >>> [(b.kind, text[b.start:b.end]) for b in blocks(text)]
+    [('heading', '# Boats'), ('prose', 'Two lines\\nof prose.'), ('item', '- one'), ('item', '- two')]
+    """
+    start, end, kind = 0, 0, ""
+    at = 0
+    for line in text.splitlines(keepends=True):
+        said = line.strip()
+        found = _kind(line) if said else ""
+        underlined = kind == "prose" and _UNDERLINE.match(line) and "\n" not in text[start:end].strip()
+        if underlined:
+            found, kind = "", "heading"
+        elif found == "prose" and kind in ("prose", "item"):
+            end = at + len(line)  # goes on with the block it stands in
+            at = end
+            continue
+        yield from _block(text, start, end, kind)
+        start, end, kind = at, at + len(line), found
+        at = end
+    yield from _block(text, start, end, kind)
+
+
+def _kind(line: str) -> Kind:
+    if _HEADING.match(line):
+        return "heading"
+    if _ROW.match(line):
+        return "row"
+    return "item" if _ITEM.match(line) else "prose"
+
+
+def _block(text: str, start: int, end: int, kind: str) -> Iterator[Block]:
+    if kind:
+        yield Block(*_trimmed(text, start, end), kind)  # type: ignore[arg-type]
+
+
+def sentences(text: str, start: int = 0, end: int | None = None) -> Iterator[tuple[int, int]]:
+    """Spans of the sentences of `text[start:end]`, without the white space around them.
+
+    >>> text = "彼は「行く。」と言った。雨だった。Dr. Tose left. It rained."
+    >>> [text[a:b] for a, b in sentences(text)]
+    ['彼は「行く。」と言った。', '雨だった。', 'Dr. Tose left.', 'It rained.']
+    """
+    end = len(text) if end is None else end
+    for a, b in _wide(text, start, end):
+        for c, d in _spaced(text, a, b):
+            c, d = _trimmed(text, c, d)
+            if c < d:
+                yield c, d
+
+
+def _spaced(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Sentences of a script that ends them with a full stop and a space."""
+    piece = text[start:end]
+    if not re.search(r"[.?!…]\s", piece):
+        yield start, end
+        return
+    from nupunkt import sent_spans
+
+    for a, b in sent_spans(piece):
+        yield start + a, start + b
+
+
+def _wide(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Stretches that end with a full-width stop; those within quotation marks end nothing."""
+    if not _WIDE.search(text, start, end):
+        yield start, end
+        return
+    balanced = sum(text.count(c, start, end) for c in _OPEN) == sum(text.count(c, start, end) for c in _CLOSE)
+    depth, begin, i = 0, start, start
+    while i < end:
+        char = text[i]
+        depth += (char in _OPEN) - (char in _CLOSE) if balanced else 0
+        i += 1
+        if depth <= 0 and _ends(text, i, char):
+            while i < end and text[i] in _STOPS:
+                i += 1
+            yield begin, i
+            begin = i
+    if begin < end:
+        yield begin, end
+
+
+def _ends(text: str, i: int, char: str) -> bool:
+    """Whether a sentence ends at `i`, after `char`."""
+    if char in "。！？":
+        return True
+    # a quotation that is a sentence of its own, 「行く。」, before a line end or another quotation
+    return char in "」』" and text[i - 2 : i - 1] in tuple("。！？") and text[i : i + 1] in ("", *"\n\r「『")
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    piece = text[start:end]
+    return start + len(piece) - len(piece.lstrip()), end - (len(piece) - len(piece.rstrip()))

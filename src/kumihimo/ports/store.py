@@ -1,0 +1,222 @@
+"""a folder -> index.db: tables in SQLite, one transaction a build, one read transaction a question."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock, RLock
+from typing import Any
+
+from kumihimo.core.errors import Busy, NewerFormat, Unusable
+from kumihimo.core.table import Row
+
+PAGE = 1000  # rows read at once: never a live cursor, which would hold the log
+MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = []  # from format 1 to 2, from 2 to 3 ...
+
+_LEDGER = """
+CREATE TABLE steps  (step TEXT PRIMARY KEY, fingerprint TEXT, shape TEXT) WITHOUT ROWID;
+CREATE TABLE failed (step TEXT, maker TEXT, error TEXT NOT NULL, PRIMARY KEY (step, maker)) WITHOUT ROWID;
+CREATE TABLE looked (step TEXT, maker TEXT, at BLOB NOT NULL, PRIMARY KEY (step, maker)) WITHOUT ROWID;
+CREATE TABLE meta   (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE files  (uri TEXT PRIMARY KEY, source TEXT NOT NULL, stamp TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+
+@dataclass(slots=True)
+class Db:
+    """One connection, for any thread: each statement runs and is read to its end under a lock."""
+
+    connection: sqlite3.Connection
+    lock: RLock = field(default_factory=RLock)
+
+    def all(self, sql: str, *values: object) -> list[Row]:
+        with self.lock:
+            return self.connection.execute(sql, values).fetchall()
+
+    def one(self, sql: str, *values: object) -> Row | None:
+        with self.lock:
+            rows = self.connection.execute(sql, values).fetchall()
+        return rows[0] if rows else None
+
+    def run(self, sql: str, *values: object) -> None:
+        with self.lock:
+            self.connection.execute(sql, values)
+
+    def many(self, sql: str, rows: Any) -> None:
+        with self.lock:
+            self.connection.executemany(sql, rows)
+
+    def has(self, table: str) -> bool:
+        return self.one("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", table) is not None
+
+    def meta(self, name: str, default: Any = None) -> Any:
+        """A fact about the index: its sources, models, wanted methods."""
+        row = self.one("SELECT value FROM meta WHERE name = ?", name)
+        return default if row is None else json.loads(row[0])
+
+    def set_meta(self, name: str, value: object) -> None:
+        text = json.dumps(value, ensure_ascii=False, sort_keys=True)
+        self.run("INSERT OR REPLACE INTO meta VALUES (?, ?)", name, text)
+
+
+@dataclass(frozen=True, slots=True)
+class SqlRows:
+    """The raw rows of one table over one connection."""
+
+    db: Db
+    table: str
+
+    def get(self, id: str) -> Row | None:
+        return self.db.one(f'SELECT * FROM "{self.table}" WHERE id = ?', id)
+
+    def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
+        asked = " AND ".join(f'"{column}" = ?' for column in columns)
+        return self.db.all(f'SELECT * FROM "{self.table}" WHERE {asked} ORDER BY id', *values)
+
+    def pages(self, *columns: str) -> Iterator[list[Row]]:
+        names = "*" if not columns else ", ".join(f'"{c}"' for c in ("id", *columns))
+        after = ""
+        while page := self.db.all(f'SELECT {names} FROM "{self.table}" WHERE id > ? ORDER BY id LIMIT {PAGE}', after):
+            after = page[-1][0]
+            yield [row[1:] for row in page] if columns else page
+
+    def count(self) -> int:
+        row = self.db.one(f'SELECT count(*) FROM "{self.table}"')
+        return int(row[0]) if row else 0
+
+
+class Store:
+    """The file `index.db` of one index folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.path = folder / "index.db"
+        self._idle: list[Db] = []
+        self._lock = Lock()
+
+    @contextmanager
+    def reading(self) -> Iterator[Db]:
+        """One read transaction: what it sees is one finished build, whatever goes on meanwhile."""
+        if not self.path.exists():
+            raise Unusable(f"there is no index in {self.folder}: make one with `kumi index PATH`")
+        db = self._borrow()
+        try:
+            db.run("BEGIN")
+            db.meta("")  # the first read is what fixes the snapshot
+            yield db
+        finally:
+            if db.connection.in_transaction:
+                db.run("COMMIT")
+            with self._lock:
+                self._idle.append(db)
+
+    @contextmanager
+    def building(self, *, wait: bool = False) -> Iterator[Db]:
+        """One write transaction: the build, the lock and the swap. Raises Busy where another build runs."""
+        db = self._open_to_write(wait=wait)
+        try:
+            yield db
+            db.run("COMMIT")
+            db.run("PRAGMA busy_timeout = 50")  # a reader may hold the log: the next build truncates it then
+            db.all("PRAGMA wal_checkpoint(TRUNCATE)")
+        except BaseException:
+            if db.connection.in_transaction:
+                db.run("ROLLBACK")
+            raise
+        finally:
+            db.connection.close()
+
+    def close(self) -> None:
+        with self._lock:
+            while self._idle:
+                self._idle.pop().connection.close()
+
+    def _borrow(self) -> Db:
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+        db = Db(_connect(self.path))
+        db.run("PRAGMA query_only = 1")
+        version = _version(db, self.folder)
+        if version < _format():
+            db.connection.close()
+            raise Unusable(f"the index in {self.folder} has an older format: `kumi index` brings it up to date")
+        return db
+
+    def _open_to_write(self, *, wait: bool) -> Db:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        ignore = self.folder / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n")
+        db = Db(_connect(self.path))
+        try:
+            _version(db, self.folder)
+            db.all("PRAGMA journal_mode = WAL")
+            db.run("PRAGMA synchronous = NORMAL")
+            db.run("PRAGMA cache_size = -131072")
+            _begin(db, self.folder, wait=wait)
+            _migrate(db)
+        except sqlite3.DatabaseError as error:
+            db.connection.close()
+            raise Unusable(f"{self.path} cannot be used ({error}): move it away and run `kumi index` again") from error
+        except BaseException:
+            db.connection.close()
+            raise
+        return db
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5, cached_statements=512)
+
+
+def _format() -> int:
+    return 1 + len(MIGRATIONS)
+
+
+def _version(db: Db, folder: Path) -> int:
+    """The file's format; 0 where nothing has been written yet. Raises NewerFormat, Unusable."""
+    try:
+        row = db.one("PRAGMA user_version")
+    except sqlite3.DatabaseError as error:
+        raise Unusable(
+            f"{folder / 'index.db'} is no index ({error}): move it away and run `kumi index` again"
+        ) from error
+    version = int(row[0]) if row else 0
+    if version > _format():
+        raise NewerFormat(
+            f"the index in {folder} has format {version}, this version reads up to {_format()}: "
+            "upgrade with `pip install -U kumihimo`, or make a new index with `--index DIR`"
+        )
+    return version
+
+
+def _migrate(db: Db) -> None:
+    row = db.one("PRAGMA user_version")
+    version = int(row[0]) if row else 0
+    if version == 0:
+        for statement in filter(str.strip, _LEDGER.split(";")):
+            db.run(statement)
+    else:
+        for step in MIGRATIONS[version - 1 :]:
+            step(db.connection)
+    db.run(f"PRAGMA user_version = {_format()}")
+
+
+def _begin(db: Db, folder: Path, *, wait: bool) -> None:
+    while True:
+        try:
+            db.run("PRAGMA busy_timeout = 1000")
+            db.run("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error):
+                raise
+            if not wait:
+                raise Busy(f"another build is running on {folder}: wait for it with `--wait`, or stop it") from error
+            time.sleep(0.1)
+        else:
+            return

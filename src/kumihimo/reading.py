@@ -1,0 +1,97 @@
+"""one read transaction -> Reading: retrieve, ask, trace, as of one finished build."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+from kumihimo.answer import quoted
+from kumihimo.core.context import Answer, Context, Evidence, Ruler
+from kumihimo.core.errors import SettingsError, Unusable, unknown
+from kumihimo.core.records import Chunk, Document, Record, Reference, Span, Usage
+from kumihimo.core.settings import Setting, Values, resolve
+from kumihimo.core.signature import Signature
+from kumihimo.core.table import Table, codec
+from kumihimo.core.trace import sources
+from kumihimo.core.wiring import ROOT
+from kumihimo.index import STEPS
+from kumihimo.methods import METHODS
+from kumihimo.ports.models import Embedder
+from kumihimo.ports.store import Db, SqlRows
+from kumihimo.views.vectors import Matrices, VectorSearch
+from kumihimo.views.words import WordSearch
+
+KINDS: Mapping[str, type[Record]] = {ROOT: Document} | {name: s.makes for name, s in STEPS.items() if s.makes}
+
+
+def method(name: str) -> Signature:
+    """The method of that name. Raises SettingsError, naming the nearest."""
+    if name not in METHODS:
+        raise SettingsError(unknown("method", name, METHODS))
+    return METHODS[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The index as one finished build left it, for as long as its transaction lasts."""
+
+    db: Db
+    settings: Values
+    embedder: Embedder
+    ruler: Ruler
+    matrices: Matrices
+
+    def table(self, name: str) -> Table[Any]:
+        """A table of the index. Raises Unusable where it has not been built."""
+        if name not in KINDS:
+            raise SettingsError(unknown("table", name, KINDS))
+        if not self.db.has(name):
+            raise Unusable(f"the index has no table {name} yet: `kumi index` builds it")
+        return Table(name, codec(KINDS[name]), SqlRows(self.db, name))
+
+    def retrieve(self, question: str, name: str, **settings: object) -> Context:
+        """What the method finds for the question, best first."""
+        asked = method(name)
+        if not question.strip():
+            raise SettingsError("the question is empty: write what you want to know")
+        known: dict[str, Mapping[str, Setting]] = {name: asked.settings}
+        values = resolve(known, {name: self.settings.get(name, {})}, {name: settings})[name]
+        ports = {
+            "match": WordSearch(self.db),
+            "near": VectorSearch(self.db, self.embedder, self.matrices),
+            "ruler": self.ruler,
+        }
+        given = {port: ports[port] for port in asked.ports}
+        found: Context = asked.function(question, **{t: self.table(t) for t in asked.tables}, **given, **values)
+        return found
+
+    def ask(self, question: str, name: str, **settings: object) -> Answer:
+        """The answer, with a citation for each sentence it quotes."""
+        began = perf_counter()
+        context = self.retrieve(question, name, **settings)
+        answer = quoted(question, name, context, lambda item: self.trace(item.reference), self.embedder)
+        return replace(answer, usage=answer.usage + Usage(seconds=perf_counter() - began))
+
+    def trace(self, reference: Reference) -> Iterator[Span]:
+        """Where a row stands: the spans of the chunks, or the document, that it was made of."""
+        for table, id in sources(STEPS, self.table, reference):
+            record = self.table(table)[id]
+            if isinstance(record, Chunk):
+                document = self.table(ROOT)[record.document]
+                yield Span(id, document.uri, record.start, record.end, record.text)
+            else:
+                yield Span("", record.uri, 0, len(record.text), record.text)
+
+    def find(self, id: str) -> Evidence:
+        """The row of that id (`chunks:0f8c….00003`, or without its table), or the document of that uri."""
+        table, colon, rest = id.partition(":")
+        tables = [table] if colon and table in KINDS else list(KINDS)
+        wanted = rest if colon and table in KINDS else id
+        for name in tables:
+            if self.db.has(name) and (record := self.table(name).get(wanted)):
+                return Evidence(name, record, 1.0)
+        for row in self.db.all("SELECT id FROM documents WHERE uri = ? LIMIT 1", id):
+            return Evidence(ROOT, self.table(ROOT)[row[0]], 1.0)
+        raise SettingsError(f"nothing in the index has the id {id!r}: `kumi retrieve QUESTION` shows ids")

@@ -1,0 +1,316 @@
+"""a folder -> Kumihimo: index, remove, ask, retrieve, trace, status. Every interface uses only this."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from kumihimo.core.context import Answer, Context
+from kumihimo.core.errors import SourceError
+from kumihimo.core.flow import Progress, build
+from kumihimo.core.records import Reference, Span, digest
+from kumihimo.core.settings import Setting, Values, resolve
+from kumihimo.core.table import codec
+from kumihimo.index import STEPS
+from kumihimo.methods import METHODS
+from kumihimo.ports import config
+from kumihimo.ports.ledger import SqlLedger
+from kumihimo.ports.local import LocalEmbedder, LocalRuler
+from kumihimo.ports.memo import Memo
+from kumihimo.ports.store import Db, SqlRows, Store
+from kumihimo.reading import KINDS, Reading, method
+from kumihimo.views.vectors import Matrices, VectorIndex, mapped, sweep
+from kumihimo.views.words import WordIndex
+
+if TYPE_CHECKING:
+    from kumihimo.index.documents import Source
+
+DEFAULT = "naive"  # the method of a question that names none
+SETTINGS: Mapping[str, Mapping[str, Setting]] = {n: s.settings for n, s in {**STEPS, **METHODS}.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What a build did. Files: read, unchanged, gone, of no kind we read. failed: (step, item, why)."""
+
+    read: int
+    same: int
+    gone: int
+    skipped: tuple[str, ...]
+    rows: Mapping[str, int]
+    failed: tuple[tuple[str, str, str], ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What the index holds."""
+
+    folder: str
+    sources: Mapping[str, str]  # name -> path
+    removed: tuple[str, ...]  # uris taken out of a source
+    rows: Mapping[str, int]
+    methods: tuple[str, ...]
+    models: Mapping[str, str]
+    failed: tuple[tuple[str, str, str], ...]
+    bytes: int
+    memo: Mapping[str, int] = field(default_factory=dict)
+
+
+class Kumihimo:
+    """One index.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     note = Path(folder, "note.txt")
+    ...     _ = note.write_text("The ferry leaves at nine. The harbour office opens at eight.")
+    ...     with Kumihimo.open(Path(folder, ".kumi")) as kumi:
+    ...         built = kumi.index(note)
+    ...         print(kumi.ask("When does the ferry leave?").text)
+    “The ferry leaves at nine.” [1]
+    """
+
+    def __init__(self, folder: str | Path, settings: Values) -> None:
+        self.folder = Path(folder)
+        self.settings = resolve(SETTINGS, settings)
+        self.store = Store(self.folder)
+        self.embedder, self.ruler = LocalEmbedder(), LocalRuler()
+        self._matrices: Matrices = {}
+
+    @classmethod
+    def open(cls, folder: str | Path = ".kumi", *, settings: Values | None = None) -> Kumihimo:
+        """The index in that folder, made when first indexed into; settings over the environment over ./kumi.toml."""
+        file = config.from_file(Path("kumi.toml"))
+        environment = config.from_environment(SETTINGS, os.environ)
+        layers = [file, environment, settings or {}]
+        resolve(SETTINGS, *layers)
+        merged: dict[str, dict[str, object]] = {}
+        for layer in layers:
+            for scope, values in layer.items():
+                merged.setdefault(scope, {}).update(values)
+        return cls(folder, merged)
+
+    def __enter__(self) -> Kumihimo:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.store.close()
+        if "remembered" in self.__dict__:
+            self.remembered.close()
+
+    # -- building
+
+    def index(
+        self,
+        *paths: str | Path,
+        methods: Sequence[str] = (),
+        wait: bool = False,
+        check: bool = False,
+        progress: Progress | None = None,
+    ) -> Built:
+        """Add or refresh these files and folders; with none, refresh all that the index remembers.
+
+        methods: those to build for, remembered (first: all that cost nothing). wait: for another build to end, else
+        Busy is raised. check: read files again even where size and time are the same.
+        """
+        from kumihimo.index.documents import place
+
+        for name in methods:
+            method(name)
+        for path in paths:
+            if not Path(path).exists():
+                raise SourceError(f"{path} is not there: check the path")
+        with self.store.building(wait=wait) as db:
+            known = self._sources(db)
+            names = {place(known, Path(path).resolve()) for path in paths} or set(known)
+            if not known:
+                raise SourceError("nothing to index yet: say which folder, `kumi index PATH`")
+            wanted = list(methods) or db.meta("methods") or list(METHODS)
+            return self._build(db, known, names, wanted, check=check, progress=progress)
+
+    def remove(self, target: str | Path, *, forget: bool = False, wait: bool = False) -> Built:
+        """Take out a source (by name or path), or documents (by uri or path), until they are indexed by name again.
+
+        forget: also erase from the memo what only they needed.
+        """
+        from kumihimo.index.documents import take_out
+
+        with self.store.building(wait=wait) as db:
+            known = self._sources(db)
+            names = take_out(db, known, str(target))
+            built = self._build(db, known, names, db.meta("methods", []))
+        if forget:
+            self.prune()
+        return built
+
+    def _build(
+        self,
+        db: Db,
+        known: dict[str, Source],
+        names: set[str],
+        wanted: Sequence[str],
+        *,
+        check: bool = False,
+        progress: Progress | None = None,
+        code: str = "",
+    ) -> Built:
+        from kumihimo.index.documents import refresh
+
+        began = perf_counter()
+        code = code or code_digest()
+        sweep(db, self.folder)
+        ledger = SqlLedger(db)
+        views = self._views(db, wanted)
+        empty = [view for view in views if view.ensure(code)]
+        for view in views:
+            if view not in empty:
+                ledger.views[view.table].append(view)
+        found = refresh(ledger, known.values(), names, code=code, check=check, progress=progress)
+        build(STEPS, ledger, settings=self.settings, ports={"ruler": self.ruler}, code=code, progress=progress)
+        for view in empty:
+            _fill(view, db, progress)
+        for view in views:
+            view.finish()
+        db.set_meta("methods", list(wanted))
+        db.set_meta("models", {"embedder": self.embedder.mark, "tokenizer": self.ruler.mark})
+        db.set_meta("sources", {s.name: [self._kept(s.path), list(s.excluded)] for s in known.values()})
+        seconds = perf_counter() - began
+        return Built(found.read, found.same, found.gone, tuple(found.skipped), _counts(db), _failed(db), seconds)
+
+    def _views(self, db: Db, wanted: Sequence[str]) -> list[WordIndex | VectorIndex]:
+        """What the wanted methods search."""
+        asked = [METHODS[name] for name in wanted]
+        words = dict.fromkeys(table for s in asked if "match" in s.ports for table in s.tables)
+        vectors = dict.fromkeys(table for s in asked if "near" in s.ports for table in s.tables)
+        return [
+            *(WordIndex(db, table, codec(KINDS[table])) for table in words),
+            *(VectorIndex(db, self.folder, table, codec(KINDS[table]), self.embedder) for table in vectors),
+        ]
+
+    def _sources(self, db: Db) -> dict[str, Source]:
+        from kumihimo.index.documents import Source
+
+        base = self.folder.resolve().parent
+        held = db.meta("sources", {})
+        return {name: Source(name, base / path, tuple(gone)) for name, (path, gone) in held.items()}
+
+    def _kept(self, path: Path) -> str:
+        """The path as it is remembered: relative where it lies beside the index, so that both can be moved."""
+        with suppress(ValueError):
+            return path.relative_to(self.folder.resolve().parent).as_posix()
+        return str(path)
+
+    # -- reading
+
+    @contextmanager
+    def reading(self) -> Iterator[Reading]:
+        """One read transaction: all that is asked within sees the same finished build."""
+        while True:
+            with self.store.reading() as db:
+                try:
+                    mapped(db, self.folder, self._matrices)
+                except FileNotFoundError:  # a build has just replaced them: begin again, and see what it made
+                    continue
+                yield Reading(db, self.settings, self.embedder, self.ruler, self._matrices)
+                return
+
+    def retrieve(self, question: str, method: str = DEFAULT, **settings: object) -> Context:
+        """What the method finds, best first; settings are the method's own, such as k=5."""
+        with self.reading() as reading:
+            return reading.retrieve(question, method, **settings)
+
+    def ask(self, question: str, method: str = DEFAULT, **settings: object) -> Answer:
+        """The answer, and where each part of it stands."""
+        with self.reading() as reading:
+            return reading.ask(question, method, **settings)
+
+    def trace(self, reference: str | Reference) -> list[Span]:
+        """Where a row stands in the documents: by id, or by (table, id)."""
+        with self.reading() as reading:
+            found = reading.find(reference).reference if isinstance(reference, str) else reference
+            return list(reading.trace(found))
+
+    def status(self) -> Status:
+        """What the index holds, what failed, how large it is."""
+        with self.store.reading() as db:
+            known = self._sources(db)
+            size = sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+            return Status(
+                folder=str(self.folder),
+                sources={source.name: str(source.path) for source in known.values()},
+                removed=tuple(uri for source in known.values() for uri in source.excluded),
+                rows=_counts(db),
+                methods=tuple(db.meta("methods", [])),
+                models=db.meta("models", {}),
+                failed=_failed(db),
+                bytes=size,
+                memo=self.memo(),
+            )
+
+    # -- the memo
+
+    @cached_property
+    def remembered(self) -> Memo:
+        """What models have said to this index, beside it."""
+        return Memo(self.folder / "memo.db")
+
+    def memo(self) -> dict[str, int]:
+        """How many replies are remembered, their bytes, and how often they could answer."""
+        if not (self.folder / "memo.db").exists():
+            return {"replies": 0, "bytes": 0, "hits": 0, "misses": 0}
+        replies, size = self.remembered.size()
+        return {"replies": replies, "bytes": size, **self.remembered.totals()}
+
+    def prune(self) -> int:
+        """Erase the replies that building this index anew would not use; gives how many.
+
+        It is built anew to find out, and what that made is thrown away.
+        """
+        if not (self.folder / "memo.db").exists():
+            return 0
+        used = self.remembered.used = set()
+        with suppress(_Undone), self.store.building() as db:
+            self._build(db, self._sources(db), set(), db.meta("methods", []), code="prune")
+            raise _Undone
+        self.remembered.used = None
+        return self.remembered.prune(used)
+
+
+class _Undone(Exception):
+    """Leaves a build without keeping it."""
+
+
+@cache
+def code_digest() -> str:
+    """The digest of the code and prompts that make the tables."""
+    house = Path(__file__).parent
+    rooms = ("core", "ports", "views", "index")
+    files = sorted(path for room in rooms for end in ("py", "md") for path in (house / room).rglob(f"*.{end}"))
+    return digest(*(part for path in files for part in (path.name, path.read_text(encoding="utf-8"))))
+
+
+def _fill(view: WordIndex | VectorIndex, db: Db, progress: Progress | None) -> None:
+    rows = SqlRows(db, view.table)
+    done, total = 0, rows.count()
+    for page in rows.pages():
+        view.replace([], page)
+        done += len(page)
+        if progress:
+            progress(f"{view.kind} of {view.table}", done, total)
+
+
+def _counts(db: Db) -> dict[str, int]:
+    return {table: SqlRows(db, table).count() for table in KINDS if db.has(table)}
+
+
+def _failed(db: Db) -> tuple[tuple[str, str, str], ...]:
+    return tuple(db.all("SELECT step, maker, error FROM failed ORDER BY step, maker"))

@@ -1,0 +1,204 @@
+"""table -> vectors: exact search by meaning over a memory-mapped file.
+
+The file only grows; a table in the index says which row of it belongs to which id, in the same
+transaction as the rows. So a reader of an older build still finds the vectors it knows, and what a
+killed build had appended is written over by the next one. When half of it is of no use it is copied.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from kumihimo.core.context import Context, Evidence
+from kumihimo.core.errors import Unusable
+from kumihimo.core.table import Codec, Row, Table
+from kumihimo.ports.models import Embedder
+from kumihimo.ports.store import Db
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_AT_ONCE = 256  # texts embedded together
+_SURE = 1e-5  # more than rounding moves a cosine when rows are multiplied in another order
+
+
+@dataclass(slots=True)
+class VectorIndex:
+    """The vectors of one table, kept while the table is built."""
+
+    db: Db
+    folder: Path
+    table: str
+    codec: Codec[Any]
+    embedder: Embedder
+    waiting: dict[str, str] = field(default_factory=dict)
+    kind: ClassVar[str] = "meaning"
+
+    def ensure(self, mark: str) -> bool:
+        """Make it where it is missing or was made by another model or other code; true if it has to be filled."""
+        mark = f"{mark} {self.embedder.mark}"
+        if self._state().get("mark") == mark:
+            self._forget_the_unfinished()
+            return False
+        self.clear()
+        self.db.set_meta(_name(self.table), {**self._state(), "mark": mark})
+        return True
+
+    def clear(self) -> None:
+        name = _name(self.table)
+        self.waiting.clear()
+        self.db.run(f'DROP TABLE IF EXISTS "{name}"')
+        self.db.run(f'CREATE TABLE "{name}" (slot INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL)')
+        state = self._state()
+        self.db.set_meta(name, {**state, "file": state.get("file", 0) + 1, "rows": 0, "dimensions": 0})
+        self._path().unlink(missing_ok=True)
+
+    def replace(self, old: list[Row], new: list[Row]) -> None:
+        """Let go of the old rows' vectors and make the new ones'; a text that stayed keeps its vector."""
+        was = {row[0]: self.codec.decode(row).found_by for row in old}
+        now = {row[0]: self.codec.decode(row).found_by for row in new}
+        gone = [id for id in was if now.get(id) != was[id]]
+        self.db.many(f'DELETE FROM "{_name(self.table)}" WHERE id = ?', ((id,) for id in gone))
+        for id in gone:
+            self.waiting.pop(id, None)
+        self.waiting |= {id: text for id, text in now.items() if was.get(id) != text}
+        while len(self.waiting) >= _AT_ONCE:
+            self._embed()
+
+    def finish(self) -> None:
+        """Embed what waits, and make sure that it is on disk before the build is."""
+        while self.waiting:
+            self._embed()
+        state = self._state()
+        live = self.db.all(f'SELECT count(*) FROM "{_name(self.table)}"')[0][0]
+        if state["rows"] > 1000 and live < state["rows"] / 2:
+            self._copy(state)
+        if self._path().exists():
+            with self._path().open("rb") as file:
+                os.fsync(file.fileno())
+
+    def _embed(self) -> None:
+        ids = list(self.waiting)[:_AT_ONCE]
+        vectors = self.embedder([self.waiting.pop(id) for id in ids])
+        self._append(ids, vectors)
+
+    def _append(self, ids: list[str], vectors: NDArray[np.float32]) -> None:
+        state = self._state()
+        self._path().parent.mkdir(exist_ok=True)
+        with self._path().open("ab") as file:
+            file.write(vectors.astype("<f4").tobytes())
+        first = state["rows"]
+        self.db.many(f'INSERT INTO "{_name(self.table)}" VALUES (?, ?)', enumerate(ids, first))
+        state |= {"rows": first + len(ids), "dimensions": vectors.shape[1]}
+        self.db.set_meta(_name(self.table), state)
+
+    def _copy(self, state: dict[str, Any]) -> None:
+        """Write the living rows to a new file, in the order of their ids."""
+        name = _name(self.table)
+        pairs = self.db.all(f'SELECT slot, id FROM "{name}" ORDER BY id')
+        matrix = _mapped(self._path(), state)
+        self.db.run(f'DELETE FROM "{name}"')
+        self.db.set_meta(name, {**state, "file": state["file"] + 1, "rows": 0})
+        self._path().unlink(missing_ok=True)
+        for i in range(0, len(pairs), 10_000):
+            part = pairs[i : i + 10_000]
+            self._append([id for _, id in part], matrix[[slot for slot, _ in part]])
+
+    def _forget_the_unfinished(self) -> None:
+        state = self._state()
+        length = state["rows"] * state["dimensions"] * 4
+        if self._path().exists() and self._path().stat().st_size > length:
+            os.truncate(self._path(), length)
+
+    def _state(self) -> dict[str, Any]:
+        state: dict[str, Any] = self.db.meta(_name(self.table), {})
+        return state
+
+    def _path(self) -> Path:
+        return _path(self.folder, self.table, self._state())
+
+
+@dataclass(frozen=True, slots=True)
+class VectorSearch:
+    """`Near` over one snapshot: the exact nearest rows; equal scores in the order of ids."""
+
+    db: Db
+    embedder: Embedder
+    matrices: Matrices
+
+    def __call__(self, table: Table[Any], text: str, *, k: int) -> Context:
+        state = self.db.meta(_name(table.name))
+        if state is None:
+            raise Unusable(f"{table.name} is not indexed by meaning: `kumi index --methods naive` does that")
+        if not state["rows"] or k < 1:
+            return Context()
+        question = self.embedder([text])[0]
+        if question.shape[0] != state["dimensions"]:
+            raise Unusable(f"{table.name} was embedded by another model: `kumi index` embeds it with this one")
+        found = sorted((-score, id) for score, id in self._nearest(table.name, question, k))
+        return Context(tuple(Evidence(table.name, table[id], -score) for score, id in found[:k]))
+
+    def _nearest(self, table: str, question: NDArray[np.float32], k: int) -> Iterator[tuple[float, str]]:
+        """At least the best k, scored so that a row's place in the file makes no difference."""
+        import numpy as np
+
+        matrix = self.matrices[table][1]
+        scores = matrix @ question
+        wanted = min(len(scores), 2 * k + 16)
+        while True:
+            least = np.partition(scores, -wanted)[-wanted] - _SURE
+            slots = np.flatnonzero(scores >= least)
+            ids = self._ids(table, slots.tolist())
+            if len(ids) >= k or wanted == len(scores):
+                break
+            wanted = min(len(scores), wanted * 4)
+        for slot, id in ids.items():
+            yield float((matrix[slot].astype(np.float64) * question).sum()), id
+
+    def _ids(self, table: str, slots: list[int]) -> dict[int, str]:
+        """Those of the rows that are in use."""
+        found: dict[int, str] = {}
+        for i in range(0, len(slots), 1000):
+            marks = ",".join(map(str, slots[i : i + 1000]))
+            found |= dict(self.db.all(f'SELECT slot, id FROM "{_name(table)}" WHERE slot IN ({marks})'))
+        return found
+
+
+Matrices = dict[str, "tuple[Any, NDArray[np.float32]]"]  # table -> what it was made by, its vectors
+
+
+def mapped(db: Db, folder: Path, matrices: Matrices) -> None:
+    """Map the files that this snapshot reads. Raises FileNotFoundError where a newer build has removed one."""
+    for name, text in db.all("SELECT name, value FROM meta WHERE name GLOB 'vectors_*'"):
+        table, state = name.removeprefix("vectors_"), json.loads(text)
+        if state["rows"] and matrices.get(table, (None,))[0] != state:
+            matrices[table] = state, _mapped(_path(folder, table, state), state)
+
+
+def sweep(db: Db, folder: Path) -> None:
+    """Remove the files that no table of the index names any more."""
+    states = db.all("SELECT name, value FROM meta WHERE name GLOB 'vectors_*'")
+    kept = {_path(folder, name.removeprefix("vectors_"), db.meta(name)).name for name, _ in states}
+    for path in (folder / "vectors").glob("*.f32"):
+        if path.name not in kept:
+            path.unlink(missing_ok=True)
+
+
+def _mapped(path: Path, state: dict[str, Any]) -> NDArray[np.float32]:
+    import numpy as np
+
+    return np.memmap(path, dtype="<f4", mode="r", shape=(state["rows"], state["dimensions"]))
+
+
+def _path(folder: Path, table: str, state: dict[str, Any]) -> Path:
+    return folder / "vectors" / f"{table}-{state.get('file', 0)}.f32"
+
+
+def _name(table: str) -> str:
+    return f"vectors_{table}"

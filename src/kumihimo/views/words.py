@@ -1,0 +1,153 @@
+"""table -> full-text index: BM25 over words, and over pairs of characters in Japanese and Chinese.
+
+SQLite's FTS5 over our own tokens, in the same transaction as the rows. The index keeps no text:
+what is taken out is told again, from the row as it was.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+from unicodedata import combining, normalize
+
+from kumihimo.core.context import Context, Evidence
+from kumihimo.core.errors import Unusable
+from kumihimo.core.records import Record
+from kumihimo.core.table import Codec, Row, Table
+from kumihimo.ports.store import Db
+
+# Scripts written without spaces: kana, CJK ideographs and their marks, Hangul (whose words carry particles), Thai.
+_UNSPACED = (
+    "々〆ー\u3040-\u309f\u30a0-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0e7f"
+    "\U00020000-\U0003134f"
+)
+_RUNS = re.compile(rf"([{_UNSPACED}]+)|((?:(?![{_UNSPACED}])[^\W_])+)")
+_COMMON = frozenset(
+    """a an and are as at be been but by did do does for from had has have he her his how i if in into is it its me my
+    no not of on or our she so than that the their them then there these they this to was we were what when where
+    which who whom whose why will with you your""".split()  # noqa: SIM905
+)
+
+
+def tokens(text: str) -> list[str]:
+    """The words of a text as they are indexed: folded, lightly stemmed; unspaced scripts in pairs.
+
+    >>> tokens("The ferries' Café, 2 boats")
+    ['the', 'ferry', 'cafe', '2', 'boat']
+    >>> tokens("組紐の工房 A棟")
+    ['組紐', '紐の', 'の工', '工房', 'a', '棟']
+    """
+    found: list[str] = []
+    for run in _RUNS.finditer(normalize("NFKC", text).casefold()):
+        if unspaced := run[1]:
+            found += [unspaced[i : i + 2] for i in range(max(1, len(unspaced) - 1))]
+        else:
+            found.append(_stem(run[2]))
+    return found
+
+
+def content(text: str) -> list[str]:
+    """The tokens that say what a text is about, each once; all of them where there are only common words.
+
+    >>> content("Who mended the breakwater, and who paid?")
+    ['mend', 'breakwater', 'paid']
+    """
+    found = list(dict.fromkeys(tokens(text)))
+    return [token for token in found if token not in _COMMON] or found
+
+
+@lru_cache(maxsize=65536)
+def _stem(word: str) -> str:
+    if not word.isascii():
+        word = "".join(c for c in normalize("NFKD", word) if not combining(c))
+    for suffix, instead in (("ies", "y"), ("ing", ""), ("edly", ""), ("ed", ""), ("es", ""), ("s", "")):
+        if word.endswith(suffix) and len(word) - len(suffix) >= 3 and word.isascii() and not word.endswith("ss"):
+            return word[: -len(suffix)] + instead
+    return word
+
+
+@dataclass(frozen=True, slots=True)
+class WordIndex:
+    """The full-text index of one table, kept while the table is built."""
+
+    db: Db
+    table: str
+    codec: Codec[Any]
+    kind: ClassVar[str] = "words"
+
+    def ensure(self, mark: str) -> bool:
+        """Make it where it is missing or was made by other code; true if it has to be filled."""
+        if self.db.meta(_name(self.table)) == mark:
+            return False
+        self.clear()
+        self.db.set_meta(_name(self.table), mark)
+        return True
+
+    def clear(self) -> None:
+        name = _name(self.table)
+        self.db.run(f'DROP TABLE IF EXISTS "{name}"')
+        self.db.run(f'DROP TABLE IF EXISTS "{name}_ids"')
+        tokenizer = "unicode61 remove_diacritics 0 categories 'L* M* N* Co'"
+        self.db.run(f'CREATE VIRTUAL TABLE "{name}" USING fts5(text, content=\'\', tokenize="{tokenizer}")')
+        self.db.run(f'CREATE TABLE "{name}_ids" (slot INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL)')
+
+    def replace(self, old: list[Row], new: list[Row]) -> None:
+        """Take out what the old rows said and put in what the new ones say."""
+        was, now = self._said(old), self._said(new)
+        same = {id for id in was if now.get(id) == was[id]}
+        name = _name(self.table)
+        for id in was.keys() - same:
+            slot = self.db.all(f'SELECT slot FROM "{name}_ids" WHERE id = ?', id)[0][0]
+            self.db.run(f'INSERT INTO "{name}" ("{name}", rowid, text) VALUES (\'delete\', ?, ?)', slot, was[id])
+            self.db.run(f'DELETE FROM "{name}_ids" WHERE slot = ?', slot)
+        added = [id for id in now if id not in same]
+        self.db.many(f'INSERT INTO "{name}_ids" (id) VALUES (?)', ((id,) for id in added))
+        self.db.many(
+            f'INSERT INTO "{name}" (rowid, text) SELECT slot, ? FROM "{name}_ids" WHERE id = ?',
+            ((now[id], id) for id in added),
+        )
+
+    def finish(self) -> None:
+        """Nothing waits."""
+
+    def _said(self, rows: list[Row]) -> dict[str, str]:
+        records: list[Record] = [self.codec.decode(row) for row in rows]
+        return {record.id: " ".join(tokens(record.found_by)) for record in records}
+
+
+@dataclass(frozen=True, slots=True)
+class WordSearch:
+    """`Match` over one snapshot: BM25 as FTS5 computes it (k1 = 1.2, b = .75), equal scores in the order of ids."""
+
+    db: Db
+
+    def __call__(self, table: Table[Any], text: str, *, k: int) -> Context:
+        if not self.db.has(_name(table.name)):
+            raise Unusable(f"{table.name} is not indexed by words: `kumi index --methods bm25` does that")
+        asked = content(text)
+        if not asked or k < 1:
+            return Context()
+        query = " OR ".join(f'"{token}"' for token in asked)
+        found = sorted((-score, id) for score, id in self._ranked(table.name, query, k))
+        return Context(tuple(Evidence(table.name, table[id], -score) for score, id in found[:k]))
+
+    def _ranked(self, table: str, query: str, k: int) -> list[tuple[float, str]]:
+        """At least the best k, and all that score as much as the last of them."""
+        name = _name(table)
+        limit = k + 16
+        while True:
+            rows = self.db.all(
+                f'SELECT -rank, rowid FROM "{name}" WHERE "{name}" MATCH ? ORDER BY rank LIMIT {limit}', query
+            )
+            if len(rows) < limit or rows[-1][0] < rows[k - 1][0]:
+                break
+            limit *= 4
+        slots = ",".join(str(slot) for _, slot in rows)
+        ids: dict[int, str] = dict(self.db.all(f'SELECT slot, id FROM "{name}_ids" WHERE slot IN ({slots})'))
+        return [(score, ids[slot]) for score, slot in rows]
+
+
+def _name(table: str) -> str:
+    return f"words_{table}"
