@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import log
 
@@ -18,42 +18,69 @@ Spans = Callable[[Evidence], Iterable[Span]]
 NOTHING = "The documents do not seem to say anything about this."
 _READ = 8  # pieces of evidence whose sentences are weighed
 _QUOTED = 3  # sentences at most
-_COVERED = 0.2  # share of the question's words (by rarity) that a quoted sentence has at least ...
+_COVERED = 0.3  # share of the question's words (by rarity) that a quoted sentence has at least ...
 _ALIKE = 0.45  # ... or how near it is to the question
 
 
 @dataclass(frozen=True, slots=True)
 class _Sentence:
     span: Span
+    near: float  # how good the evidence is that it stands in, against the best
     words: frozenset[str]
+    around: frozenset[str]  # its own words and those of the sentences before and after it
+
+
+@dataclass(frozen=True, slots=True)
+class _Weighed:
+    span: Span
+    says: frozenset[str]  # what it says of what is asked
     score: float
 
 
 def quoted(question: str, method: str, context: Context, spans: Spans, embed: Embedder) -> Answer:
     """The sentences of the evidence that say most of what is asked, word for word, best first; or that none does."""
-    found = _weighed(question, context, spans, embed)
-    chosen = _chosen(found)
+    chosen = _chosen(_weighed(question, list(_sentences(context, spans)), embed))
     citations = tuple(Citation(n, sentence.span) for n, sentence in enumerate(chosen, 1))
     text = "\n".join(f"{_marks(c.span.text)} [{c.n}]" for c in citations) or NOTHING
     return Answer(question, method, text, citations, context, Usage())
 
 
-def _weighed(question: str, context: Context, spans: Spans, embed: Embedder) -> list[_Sentence]:
-    """The sentences of the best evidence, best first."""
-    found = {span.text: span for item in context.top(_READ) for span in _sentences(spans(item))}
+def _sentences(context: Context, spans: Spans) -> Iterator[_Sentence]:
+    """The sentences of the best evidence, each text once."""
+    seen: set[str] = set()
+    best = max((item.score for item in context), default=0.0) or 1.0
+    for item in context.top(_READ):
+        for whole in spans(item):
+            found = list(_cut(whole))
+            words = [frozenset(content(span.text)) for span in found]
+            for i, span in enumerate(found):
+                if span.text not in seen:
+                    seen.add(span.text)
+                    yield _Sentence(span, item.score / best, words[i], frozenset().union(*words[max(0, i - 1) : i + 2]))
+
+
+def _cut(whole: Span) -> Iterator[Span]:
+    for block in blocks(whole.text):
+        if block.kind != "heading":
+            for start, end in sentences(whole.text, block.start, block.end):
+                yield Span(whole.chunk, whole.uri, whole.start + start, whole.start + end, whole.text[start:end])
+
+
+def _weighed(question: str, found: list[_Sentence], embed: Embedder) -> list[_Weighed]:
+    """Those that speak to the question, best first."""
     if not found:
         return []
-    words = [frozenset(content(text)) for text in found]
-    rarity = _rarity(words)
+    rarity = _rarity([sentence.words for sentence in found])
     asked = frozenset(content(question))
-    total = sum(map(rarity, asked)) or 1.0
-    vectors = embed([question, *found])
+    total = sum(map(rarity, sorted(asked))) or 1.0
+    vectors = embed([question, *(sentence.span.text for sentence in found)])
     weighed = []
-    for span, said, alike in zip(found.values(), words, vectors[1:] @ vectors[0], strict=True):
-        covered = sum(map(rarity, sorted(asked & said))) / total
+    for sentence, alike in zip(found, vectors[1:] @ vectors[0], strict=True):
+        covered, around = (sum(map(rarity, sorted(asked & w))) / total for w in (sentence.words, sentence.around))
         if covered >= _COVERED or alike >= _ALIKE:
-            weighed.append(_Sentence(span, asked & said, round(covered + 0.5 * float(alike), 4)))
-    return sorted(weighed, key=lambda s: -s.score)
+            score = covered + 0.5 * float(alike) + 0.5 * around + 0.3 * sentence.near
+            weighed.append(_Weighed(sentence.span, asked & sentence.words, round(score, 4)))
+    return sorted(weighed, key=lambda sentence: -sentence.score)
 
 
 def _rarity(sentences: Sequence[frozenset[str]]) -> Callable[[str], float]:
@@ -61,24 +88,16 @@ def _rarity(sentences: Sequence[frozenset[str]]) -> Callable[[str], float]:
     return lambda word: log(1 + len(sentences) / (1 + count[word]))
 
 
-def _chosen(found: Sequence[_Sentence]) -> list[_Sentence]:
-    """The best sentence, then those that are nearly as good, or say what it leaves open."""
-    chosen: list[_Sentence] = []
-    for sentence in found:
-        said = frozenset[str]().union(*(other.words for other in chosen))
-        nearly = not chosen or sentence.score >= 0.75 * chosen[0].score
-        more = len(sentence.words - said) >= 2 and sentence.score >= 0.5 * chosen[0].score if chosen else True
+def _chosen(found: Sequence[_Weighed]) -> list[_Weighed]:
+    """The best sentence, then those that are nearly as good, or say something of what it leaves open."""
+    chosen = list(found[:1])
+    for sentence in found[1:]:
+        said = frozenset[str]().union(*(other.says for other in chosen))
+        nearly = sentence.score >= 0.75 * chosen[0].score
+        more = len(sentence.says - said) >= 2 and sentence.score >= 0.5 * chosen[0].score
         if (nearly or more) and len(chosen) < _QUOTED:
             chosen.append(sentence)
     return chosen
-
-
-def _sentences(spans: Iterable[Span]) -> Iterable[Span]:
-    for whole in spans:
-        for block in blocks(whole.text):
-            if block.kind != "heading":
-                for start, end in sentences(whole.text, block.start, block.end):
-                    yield Span(whole.chunk, whole.uri, whole.start + start, whole.start + end, whole.text[start:end])
 
 
 def _marks(text: str) -> str:

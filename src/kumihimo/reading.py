@@ -84,6 +84,13 @@ class Reading:
             else:
                 yield Span("", record.uri, 0, len(record.text), record.text)
 
+    def line(self, span: Span) -> int | None:
+        """The line a span begins at, from 1, where the document's text is its file, line by line."""
+        found = self.db.all(
+            "SELECT text FROM documents WHERE uri = ? AND file = uri AND media_type LIKE 'text/%'", span.uri
+        )
+        return found[0][0].count("\n", 0, span.start) + 1 if found else None
+
     def find(self, id: str) -> Evidence:
         """The row of that id (`chunks:0f8c….00003`, or without its table), or the document of that uri."""
         table, colon, rest = id.partition(":")

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 DEFAULT = "naive"  # the method of a question that names none
 SETTINGS: Mapping[str, Mapping[str, Setting]] = {n: s.settings for n, s in {**STEPS, **METHODS}.items()}
+SUMMARIES = {n: s.summary for n, s in {**STEPS, **METHODS}.items()}
 
 
 @dataclass(frozen=True, slots=True)

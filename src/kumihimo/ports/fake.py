@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from kumihimo.core.records import digest
 from kumihimo.ports.models import Messages
-from kumihimo.views.words import tokens
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,11 +43,9 @@ class FakeEmbedder:
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         import numpy as np
 
-        from kumihimo.core.records import digest
-
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         for i, text in enumerate(texts):
-            for token in tokens(text):
-                vectors[i, int(digest(token), 16) % self.dimensions] += 1
+            for word in text.casefold().split():
+                vectors[i, int(digest(word), 16) % self.dimensions] += 1
             vectors[i] /= np.sqrt((vectors[i] ** 2).sum()) or 1
         return vectors

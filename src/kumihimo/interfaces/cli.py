@@ -1,0 +1,298 @@
+"""a command line -> what it asks for: parse, call the session, print."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import click
+import typer
+
+from kumihimo.core.context import Context
+from kumihimo.core.errors import KumiError, SettingsError
+from kumihimo.core.records import Span
+from kumihimo.interfaces import terminal
+from kumihimo.methods import METHODS
+from kumihimo.ports import config
+from kumihimo.reading import Reading
+from kumihimo.session import DEFAULT, SETTINGS, SUMMARIES, Kumihimo
+
+app = typer.Typer(
+    help="One index of your documents, and every graph-RAG method of the literature over it.",
+    epilog="Begin with: kumi index FOLDER, then: kumi ask 'What do they say about ...?'",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Index = Annotated[Path, typer.Option("--index", envvar="KUMI_INDEX", help="The index folder.", metavar="DIR")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, and nothing else.")]
+Set = Annotated[list[str], typer.Option("--set", help="A setting: chunks.size=600.", metavar="NAME=VALUE")]
+Method = Annotated[str, typer.Option("--method", "-m", help="How to search: see `kumi methods`.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait for another build to end.")]
+HOME = Path(".kumi")
+
+
+def _open(folder: Path, options: list[str] | None = None) -> Kumihimo:
+    return Kumihimo.open(folder, settings=config.from_options(options or []))
+
+
+def _print(document: object) -> None:
+    print(json.dumps(document, ensure_ascii=False, indent=2))
+
+
+@app.command()
+def index(
+    paths: Annotated[list[str] | None, typer.Argument(help="Files and folders; none: all that are remembered.")] = None,
+    folder: Index = HOME,
+    methods: Annotated[str, typer.Option(help="Build for these methods, and remember them: bm25,naive.")] = "",
+    options: Set = [],  # noqa: B006  typer copies it
+    wait: Wait = False,
+    check: Annotated[bool, typer.Option("--check", help="Read every file again, even if it looks unchanged.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Add files and folders, or refresh them: what is new, changed or gone."""
+    wanted = [name.strip() for name in methods.split(",") if name.strip()]
+    with _open(folder, options) as kumi, terminal.progress() as progress:
+        built = kumi.index(*(paths or []), methods=wanted, wait=wait, check=check, progress=progress)
+    _print(asdict(built)) if as_json else terminal.show_built(built)
+    raise typer.Exit(1 if built.failed else 0)
+
+
+@app.command()
+def remove(
+    target: Annotated[str, typer.Argument(help="A source's name or path, or the uri of a document.")],
+    folder: Index = HOME,
+    forget: Annotated[bool, typer.Option("--forget", help="Erase from the memo, too, what only it needed.")] = False,
+    wait: Wait = False,
+    as_json: Json = False,
+) -> None:
+    """Take a source or a document out of the index; its file stays where it is."""
+    with _open(folder) as kumi:
+        built = kumi.remove(target, forget=forget, wait=wait)
+    _print(asdict(built)) if as_json else terminal.show_built(built)
+    raise typer.Exit(1 if built.failed else 0)
+
+
+@app.command()
+def ask(
+    question: Annotated[str, typer.Argument(help="What you want to know.")],
+    method: Method = DEFAULT,
+    folder: Index = HOME,
+    options: Set = [],  # noqa: B006
+    as_json: Json = False,
+) -> None:
+    """Answer a question, and show where the answer stands."""
+    with _open(folder, options) as kumi, kumi.reading() as reading:
+        answer = reading.ask(question, method)
+        if as_json:
+            _print(
+                {
+                    "question": answer.question,
+                    "method": answer.method,
+                    "text": answer.text,
+                    "citations": [
+                        {"n": c.n, "chunk": c.span.chunk, **_place(c.span), "quote": c.span.text}
+                        for c in answer.citations
+                    ],
+                    "usage": asdict(answer.usage),
+                }
+            )
+        else:
+            terminal.show_answer(answer, reading.line)
+
+
+@app.command()
+def retrieve(
+    question: Annotated[str | None, typer.Argument(help="What you want to know.")] = None,
+    questions: Annotated[
+        Path | None, typer.Option(help="A JSONL file of questions instead: `id` and `question` on each line.")
+    ] = None,
+    method: Method = DEFAULT,
+    k: Annotated[int | None, typer.Option("--k", help="How much evidence.", min=1)] = None,
+    folder: Index = HOME,
+    options: Set = [],  # noqa: B006
+    out: Annotated[Path | None, typer.Option(help="Write a JSON line per question here.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the evidence for a question, best first, without answering it."""
+    if (question is None) == (questions is None):
+        raise SettingsError("say either a question or --questions FILE.jsonl")
+    settings: dict[str, object] = {} if k is None else {"k": k}
+    asked = [{"id": "", "question": question}] if questions is None else _questions(questions)
+    with _open(folder, options) as kumi:
+        if questions is None and out is None and not as_json:
+            with kumi.reading() as reading:
+                terminal.show_evidence(reading.retrieve(str(question), method, **settings), reading.trace)
+            return
+        found = (_found(kumi, row, method, settings) for row in asked)
+        if as_json and questions is None and out is None:
+            _print(next(found))
+        elif out is None:
+            for line in found:
+                print(json.dumps(line, ensure_ascii=False))
+        else:
+            _write(out, [json.dumps(line, ensure_ascii=False) for line in found])
+
+
+def _found(kumi: Kumihimo, row: dict[str, Any], method: str, settings: dict[str, object]) -> dict[str, object]:
+    """The evidence for one question, in one read transaction."""
+    with kumi.reading() as reading:
+        context = reading.retrieve(str(row["question"]), method, **settings)
+        return {"id": row["id"], "question": row["question"], "evidence": _evidence(reading, context)}
+
+
+def _evidence(reading: Reading, context: Context) -> list[dict[str, object]]:
+    return [
+        {
+            "rank": rank,
+            "score": item.score,
+            "table": item.table,
+            "id": item.record.id,
+            "text": item.text,
+            "chunks": [_place(span) for span in reading.trace(item.reference)],
+        }
+        for rank, item in enumerate(context, 1)
+    ]
+
+
+def _place(span: Span) -> dict[str, object]:
+    return {"uri": span.uri, "start": span.start, "end": span.end}
+
+
+def _questions(path: Path) -> list[dict[str, Any]]:
+    """The questions of a JSONL file. Raises SettingsError, naming the line."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} cannot be read ({error}): give a JSONL file in UTF-8") from error
+    rows = []
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                row = json.loads(line)
+                rows.append({"id": row.get("id", str(number)), "question": row["question"]})
+            except (ValueError, KeyError, AttributeError, TypeError) as error:
+                raise SettingsError(f'{path}, line {number}: write {{"id": ..., "question": ...}}') from error
+    return rows
+
+
+def _write(path: Path, lines: list[str]) -> None:
+    try:
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be written ({error.strerror}): choose another --out") from error
+
+
+@app.command()
+def status(folder: Index = HOME, as_json: Json = False) -> None:
+    """Show what the index holds: sources, tables, models, what failed."""
+    with _open(folder) as kumi:
+        found = kumi.status()
+    _print(asdict(found)) if as_json else terminal.show_status(found)
+    raise typer.Exit(1 if found.failed else 0)
+
+
+@app.command()
+def trace(
+    id: Annotated[str, typer.Argument(help="The id of a row, as `retrieve` shows it, or the uri of a document.")],
+    folder: Index = HOME,
+    as_json: Json = False,
+) -> None:
+    """Show what a row says and where that stands in the documents."""
+    with _open(folder) as kumi, kumi.reading() as reading:
+        found = reading.find(id)
+        spans = list(reading.trace(found.reference))
+        if as_json:
+            chunks = [{"chunk": s.chunk, **_place(s), "text": s.text} for s in spans]
+            _print({"table": found.table, "id": found.record.id, "text": found.text, "chunks": chunks})
+        else:
+            terminal.show_trace(found, spans, reading.line)
+
+
+@app.command()
+def methods(as_json: Json = False) -> None:
+    """List the methods and their settings."""
+    if as_json:
+        described = {
+            name: {
+                "summary": m.summary,
+                "default": name == DEFAULT,
+                "reads": list(m.tables),
+                "settings": {s.name: {"type": s.kind, "default": s.default} for s in m.settings.values()},
+            }
+            for name, m in METHODS.items()
+        }
+        _print(described)
+    else:
+        terminal.show_methods(METHODS, DEFAULT)
+
+
+@app.command()
+def init(
+    path: Annotated[Path, typer.Argument(help="The file to write.")] = Path("kumi.toml"), as_json: Json = False
+) -> None:
+    """Write a kumi.toml that shows every setting and sets none."""
+    if path.exists():
+        raise SettingsError(f"{path} is there already: edit it, or name another file")
+    _write(path, config.written(SETTINGS, SUMMARIES).splitlines())
+    _print({"written": str(path)}) if as_json else print(f"Wrote {path}: take the # away from a line and change it.")
+
+
+memo = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+app.add_typer(memo, name="memo")
+
+
+@memo.callback()
+def show_memo(context: typer.Context, folder: Index = HOME, as_json: Json = False) -> None:
+    """Show what models have said to this index: replies, size, hits."""
+    if context.invoked_subcommand is None:
+        with _open(folder) as kumi:
+            found = kumi.memo()
+        _print(found) if as_json else terminal.show_memo(found)
+
+
+@memo.command()
+def prune(folder: Index = HOME, as_json: Json = False) -> None:
+    """Erase the replies that building the index anew would not use."""
+    with _open(folder) as kumi:
+        gone = kumi.prune()
+    _print({"erased": gone}) if as_json else print(f"Erased {gone:,} replies.")
+
+
+def main() -> None:
+    """The outer door: every error is one line that names the remedy. Exit 2: usage or settings."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    try:
+        code = app(standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        code = stop.exit_code
+    except click.ClickException as error:
+        error.show()
+        code = 2
+    except KumiError as error:
+        code = _say(str(error), 2)
+    except (click.Abort, KeyboardInterrupt):
+        code = _say("stopped; the index is as it was before. Run the same command again to go on.", 130)
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except (OSError, sqlite3.Error) as error:
+        code = _say(f"{error}: check that the disk has room and that the index folder can be written", 2)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _say(message: str, code: int) -> int:
+    print(f"kumi: {message}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    main()
