@@ -137,17 +137,20 @@ class _Run:
         pool: Pool,
         progress: Progress,
     ) -> None:
-        for port in step.signature.ports:
+        signature = step.signature
+        for port in signature.ports:
             if port not in ports:
                 raise StepError(f"{step.name}: {unknown('table or port', port, [*ports, *step.tables.values()])}")
         self.step, self.ledger, self.progress = step, ledger, progress
-        self.ports = {name: ports[name] for name in step.signature.ports}
+        self.ports = {name: ports[name] for name in signature.ports}
         self.given: dict[str, Any] = {**settings, **self.ports}
         self.settings = json.dumps(settings, sort_keys=True)
         self.asks = "ask" in self.ports
         self.pool = pool if self.asks else inline
         self.failing = ledger.failed(step.name)
-        self.function = step.signature.function
+        self.function, self.many, self.grouped = signature.function, signature.many, signature.shape == "group"
+        assert signature.first
+        self.encode, self.decode = step.makes.encode, codec(signature.first).decode
 
     def fingerprint(self, code: str, inputs: list[str]) -> str:
         """The digest of everything that determines this table, those it is made from included."""
@@ -216,22 +219,22 @@ class _Run:
         except ItemFailed as failure:
             error = str(failure) or type(failure).__name__
             made = [failure.instead] if failure.instead else []
-        encode = self.step.makes.encode
-        if not self.step.signature.many:
-            named = [encode(key, record) for record in made]
-        else:
+        encode = self.encode
+        if self.many:
             named = [encode(f"{key}.{i:05d}", record) for i, record in enumerate(made)]
+        else:
+            named = [encode(key, record) for record in made]
         if len(named) > MOST:
             raise StepError(f"{self.step.name} made {len(named)} rows of {key}; the most is {MOST}: make fewer of each")
-        return Made(key, named, array("q", sorted(looked)).tobytes(), error)
+        return Made(key, named, array("q", sorted(looked)).tobytes() if looked else b"", error)
 
-    def _run(self, rows: list[Row], looked: set[int]) -> list[Record]:
-        signature = self.step.signature
-        assert signature.first
-        decode = codec(signature.first).decode
-        first = Group(map(decode, rows)) if signature.shape == "group" else decode(rows[0])
-        made = self.function(first, **self.given, **self._tables(looked))
-        if signature.many:
+    def _run(self, rows: list[Row], looked: set[int]) -> list[Any]:
+        first = Group(map(self.decode, rows)) if self.grouped else self.decode(rows[0])
+        if self.step.tables:
+            made = self.function(first, **self.given, **self._tables(looked))
+        else:
+            made = self.function(first, **self.given)
+        if self.many:
             return list(made)
         return [] if made is None else [made]
 
@@ -255,7 +258,10 @@ class _Run:
         old: list[Row] = []
         new: list[Row] = []
         for m in made:
-            differ({row[0]: row for row in before.get(m.key, ())}, m.rows, old, new)
+            if m.key in before:
+                differ({row[0]: row for row in before[m.key]}, m.rows, old, new)
+            else:
+                new += m.rows
         self.ledger.change(name, old, new)
         if self.step.tables:
             self.ledger.look(name, ((m.key, m.looked) for m in made))

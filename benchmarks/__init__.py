@@ -1,0 +1,1 @@
+"""figures -> the terminal: one file for each number that is published."""

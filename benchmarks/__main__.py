@@ -1,0 +1,16 @@
+"""all figures -> the terminal: what `make bench` runs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+for name, options in (
+    ("start", sys.argv[1:]),
+    ("passages", sys.argv[1:]),
+    ("growth", []),
+    ("shapes", []),
+    ("shapes", ["--chunks", "10000", "--model"]),
+):
+    print(f"\n== {name} {' '.join(options)}", flush=True)
+    subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *options], check=True)

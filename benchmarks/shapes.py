@@ -1,0 +1,219 @@
+"""What the engine itself costs: row and group steps over toy entities and ties, at 10,000 and 100,000 chunks.
+
+Ten chunks a document, 1.2 kB each, eight mentions and eight ties a chunk; 30 % of the names come from a Pareto
+pool, so that there are hubs. With `--model` the row steps ask a model that answers at once, in 8 threads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import ClassVar
+
+from benchmarks.meter import bound, measured
+from kumihimo.core.flow import Pool, build, inline
+from kumihimo.core.records import Document, Record, digest
+from kumihimo.core.signature import Signature, catalogue
+from kumihimo.core.table import Group, codec
+from kumihimo.core.wiring import ROOT
+from kumihimo.ports.fake import FakeChat
+from kumihimo.ports.ledger import SqlLedger
+from kumihimo.ports.memo import Memo
+from kumihimo.ports.models import Ask, Asking, threads
+from kumihimo.ports.store import SqlRows, Store
+
+FILLER = "lorem ipsum dolor sit amet consectetur " * 28
+
+
+@dataclass(frozen=True, slots=True)
+class Piece(Record):
+    BIG: ClassVar[bool] = True
+    names: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mention(Record):
+    GROUP: ClassVar[str] = "entity"
+    entity: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tie(Record):
+    GROUP: ClassVar[str] = "relation"
+    relation: str
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entity(Record):
+    name: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Relation(Record):
+    source: str
+    target: str
+    weight: int
+
+
+def pieces(document: Document) -> Iterable[Piece]:
+    """The document's ten pieces."""
+    for line in document.text.splitlines():
+        names, _, said = line.partition("|")
+        yield Piece(text=said, names=names)
+
+
+def _mentions(names: list[str]) -> Iterator[Mention]:
+    for name in names:
+        yield Mention(text=f"{name} is here", entity=digest("entity", name), name=name)
+
+
+def _ties(names: list[str]) -> Iterator[Tie]:
+    ids = [digest("entity", name) for name in names]
+    for (a, source), (b, target) in pairwise(zip([*names, names[0]], [*ids, ids[0]], strict=True)):
+        yield Tie(text=f"{a} knows {b}", relation=digest("relation", source, target), source=source, target=target)
+
+
+def mentions(piece: Piece) -> Iterable[Mention]:
+    """By rule."""
+    return _mentions(piece.names.split())
+
+
+def ties(piece: Piece) -> Iterable[Tie]:
+    """By rule."""
+    return _ties(piece.names.split())
+
+
+def entities(mentions: Group[Mention]) -> Entity:
+    """All mentions of one name."""
+    return Entity(text=" ".join(m.text for m in mentions[:5]), name=mentions[0].name, count=len(mentions))
+
+
+def relations(ties: Group[Tie]) -> Relation:
+    """All ties of one pair."""
+    return Relation(text=ties[0].text, source=ties[0].source, target=ties[0].target, weight=len(ties))
+
+
+def _asked(steps: dict[str, Signature]) -> dict[str, Signature]:
+    """The same with the rows read from a model's reply."""
+
+    def mentions(piece: Piece, ask: Ask) -> Iterable[Mention]:
+        return _mentions(ask(f"names: {piece.names}").split())
+
+    def ties(piece: Piece, ask: Ask) -> Iterable[Tie]:
+        return _ties(ask(f"names: {piece.names}").split())
+
+    scope = {"Piece": Piece, "Ask": Ask, "Iterable": Iterable, "Mention": Mention, "Tie": Tie}
+    for function in (mentions, ties):
+        function.__globals__.update(scope)
+    return {**steps, **catalogue(mentions, ties)}
+
+
+STEPS = catalogue(pieces, mentions, ties, entities, relations)
+
+
+def documents(count: int, seed: int = 1, hubs: float = 0.3) -> Iterator[tuple[object, ...]]:
+    """Rows of the table `documents`; a share `hubs` of the names comes from the pool."""
+    rng = random.Random(seed)
+    encode = codec(Document).encode
+    for number in range(count):
+        lines = []
+        for _ in range(10):
+            names = [
+                f"hub{int(rng.paretovariate(1)) % 5000}" if rng.random() < hubs else f"n{rng.randrange(count * 50)}"
+                for _ in range(8)
+            ]
+            lines.append(f"{' '.join(names)}|{FILLER}{number}")
+        uri = f"{seed}/{number}"
+        document = Document(uri=uri, file=uri, title=uri, media_type="text/plain", text="\n".join(lines))
+        yield encode(digest(uri), document)
+
+
+def run(
+    store: Store,
+    memo: Memo,
+    steps: dict[str, Signature],
+    new: Iterator[tuple[object, ...]],
+    pool: Pool,
+    first: bool = False,
+) -> None:
+    """Add documents and build; at first, print what each step took."""
+    ports = {"ask": Asking(FakeChat(lambda prompt: prompt.partition(": ")[2]), memo)}
+    began: dict[str, float] = {}
+    ended: dict[str, float] = {}
+
+    def clock(step: str, *_: int) -> None:
+        began.setdefault(step, time.process_time())
+        ended[step] = time.process_time()
+
+    with store.building() as db:
+        ledger = SqlLedger(db)
+        ledger.shape(ROOT, codec(Document), "", anew=False)
+        ledger.watch(ROOT, "id", codec(Document).looks)
+        batch: list[tuple[object, ...]] = []
+        for row in new:
+            batch.append(row)
+            if len(batch) == 200:
+                ledger.change(ROOT, [], batch)
+                batch = []
+        ledger.change(ROOT, [], batch)
+        began["documents"] = time.process_time()
+        build(steps, ledger, settings={}, ports=ports, code="1", pool=pool, progress=clock)
+        if first:
+            last = began["documents"]
+            for step in STEPS:
+                rows = SqlRows(db, step).count()
+                spent = 1e6 * (ended[step] - last) / rows
+                print(f"    {step:10} {rows:9,} rows {spent:7.1f} CPU us a row")
+                if STEPS[step].shape == "row" and "ask" not in steps[step].ports:
+                    bound(f"{step}, a row step", spent, 15, " CPU us a row")
+                last = ended[step]
+
+
+def measure(chunks: int, model: bool) -> None:
+    steps = _asked(STEPS) if model else STEPS
+    pool = threads(8) if model else inline
+    with TemporaryDirectory() as folder:
+        store, memo = Store(Path(folder) / "index"), Memo(Path(folder) / "memo.db")
+        print(f"{chunks:,} chunks, {'a model that answers at once, 8 threads' if model else 'by rule'}")
+        with measured() as cost:
+            run(store, memo, steps, documents(chunks // 10), pool, first=True)
+        print(f"  whole build   {cost}")
+        with measured() as cost:
+            run(store, memo, steps, iter(()), pool)
+        print(f"  no change     {cost}")
+        with measured() as cost:
+            run(store, memo, steps, documents(1, seed=2, hubs=0), pool)
+        print(f"  +1 document   {cost}")
+        bound("one more document, no hub in it", cost.cpu * 1000, 50, " CPU ms")
+        with measured() as cost:
+            run(store, memo, steps, documents(1, seed=3), pool)
+        print(f"  +1 with hubs  {cost}")
+        with measured() as cost:
+            run(store, memo, steps, documents(chunks // 1000, seed=4), pool)
+        print(f"  +1 %          {cost}")
+        memo.close()
+        size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
+        print(f"  on disk {size / 1e6:.0f} MB")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--chunks", type=int, nargs="*", default=[10_000, 100_000])
+    parser.add_argument("--model", action="store_true")
+    options = parser.parse_args()
+    for chunks in options.chunks:
+        measure(chunks, options.model)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""What it costs to begin: importing the package, `kumi --help`, one more passage in an index of 1,890."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks.meter import bound, child_cpu, once
+
+KUMI = str(Path(sys.executable).with_name("kumi"))
+HEAVY = ("numpy", "pydantic", "rich", "openai", "tokenizers", "nupunkt", "selectolax")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    corpus = parser.parse_args().data / "multihop/musique_train100_corpus.jsonl"
+    bare = child_cpu([sys.executable, "-c", ""])
+    print(f"The bare interpreter: {bare:.3f} CPU s")
+    bound("import", child_cpu([sys.executable, "-c", "from kumihimo import Kumihimo"]) - bare, 0.2, " CPU s")
+    bound("kumi --help", child_cpu([KUMI, "--help"]), 0.35, " CPU s")
+    said = f"import kumihimo, sys; print([m for m in {HEAVY} if m in sys.modules])"
+    loaded = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True).stdout.strip()
+    print(f"  heavy modules imported: {loaded}")
+    if loaded != "[]":
+        sys.exit("a heavy module is imported with the package")
+    if not corpus.exists():
+        print(f"  {corpus} is not there: one more passage is not measured")
+        return
+    with TemporaryDirectory() as folder:
+        copy, home = Path(folder, "corpus.jsonl"), str(Path(folder, ".kumi"))
+        text = corpus.read_text(encoding="utf-8")
+        copy.write_text(text, encoding="utf-8")
+        subprocess.run([KUMI, "index", str(copy), "--index", home], check=True, stdout=subprocess.DEVNULL)
+        copy.write_text(text + '{"id": "one-more", "title": "More", "text": "One more passage."}\n', encoding="utf-8")
+        more = once([KUMI, "index", str(copy), "--index", home])
+        bound("one more passage, start-up included", more, 2, " CPU s")
+
+
+if __name__ == "__main__":
+    main()

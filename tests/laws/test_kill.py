@@ -1,0 +1,92 @@
+"""kill -9 at random moments -> the same tables, and at most what was in flight is paid twice."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from threading import Event, Thread
+
+from kumihimo.core.errors import Unusable
+from tests.laws.killed import WORKERS, documents
+from tests.laws.world import World
+
+HERE = Path(__file__).parents[2]
+KILLS = 20
+
+
+def start(folder: Path, count: int) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "tests.laws.killed", str(folder), str(count)]
+    return subprocess.Popen(command, cwd=HERE, stderr=subprocess.DEVNULL)
+
+
+def finish(folder: Path, count: int) -> None:
+    assert start(folder, count).wait(60) == 0
+
+
+def look(folder: Path, stop: Event, seen: list[tuple[int, int]], errors: list[str]) -> None:
+    """Read in a loop: how many documents there are, how many lines, and whether all hangs together."""
+    world = World(folder)
+    while not stop.is_set():
+        try:
+            with world.store.reading() as db:
+                seen.append(db.all("SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM lines)")[0])
+                torn = db.all("SELECT id FROM relations WHERE source NOT IN (SELECT id FROM entities)")
+                torn += db.all("SELECT id FROM mentions WHERE entity NOT IN (SELECT id FROM entities)")
+                errors += [f"half a build: {row}" for row in torn]
+        except Unusable:
+            pass  # nothing has been built yet
+        except Exception as error:  # noqa: BLE001  whatever it is, the reader has erred
+            errors.append(repr(error))
+    world.close()
+
+
+def test_killed_twenty_times(tmp_path: Path) -> None:
+    rng = random.Random(20)
+    folder, count, slowest = tmp_path / "killed", 4, 1.0
+    folder.mkdir()
+    finish(folder, count)
+    stop, seen, errors = Event(), list[tuple[int, int]](), list[str]()
+    reader = Thread(target=look, args=(folder, stop, seen, errors))
+    reader.start()
+    killed = 0
+    while killed < KILLS:
+        count += 3
+        began = time.perf_counter()
+        build = start(folder, count)
+        try:
+            build.wait(rng.uniform(0.2, slowest))
+            slowest = time.perf_counter() - began  # it ended by itself: kill the next ones earlier
+        except subprocess.TimeoutExpired:
+            build.kill()
+            build.wait()
+            killed += 1
+            if killed % 4 == 0:
+                finish(folder, count)
+    finish(folder, count)
+    stop.set()
+    reader.join()
+
+    undisturbed = World(tmp_path / "undisturbed")
+    undisturbed.build({})
+    undisturbed.build(documents(count))
+    world = World(folder)
+    ours, theirs = world.tables(), undisturbed.tables()
+    for remembers in ("communities", "digests", "looked"):
+        del ours[remembers], theirs[remembers]
+    assert ours == theirs
+    calls = Counter((folder / "calls.log").read_text(encoding="utf-8").splitlines())
+    again = sum(times - 1 for times in calls.values())
+    states = set(seen)
+    print(f"{KILLS} kills, {len(calls)} prompts, {again} paid again; {len(seen):,} reads saw {len(states)} states")
+    assert again <= KILLS * WORKERS
+    assert len(states) > 2
+    assert not errors
+    assert all(lines == 4 * held for held, lines in states)
+    with world.store.reading() as db:
+        assert db.all("PRAGMA integrity_check") == [("ok",)]
+    world.close()
+    undisturbed.close()
