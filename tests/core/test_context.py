@@ -1,0 +1,107 @@
+"""evidence -> Context: no row twice, what fits, one ranking of several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from kumihimo.core.context import Context, Evidence
+from kumihimo.core.records import Chunk, Record
+
+
+class Words:
+    """A token begins at each word."""
+
+    mark = "words"
+
+    def __call__(self, text: str) -> Sequence[int]:
+        return [i for i, char in enumerate(text) if not char.isspace() and (i == 0 or text[i - 1].isspace())]
+
+
+def said(*found: tuple[str, float], table: str = "t") -> Context:
+    return Context(tuple(Evidence(table, Record(id=id, text=id), score) for id, score in found))
+
+
+def told(context: Context) -> list[tuple[str, float]]:
+    return [(item.record.id, round(item.score, 6)) for item in context]
+
+
+def test_a_row_met_twice_keeps_its_first_place_and_score() -> None:
+    assert told(said(("b", 3.0), ("a", 2.0), ("b", 9.0))) == [("b", 3.0), ("a", 2.0)]
+
+
+def test_the_same_id_in_two_tables_is_two_rows() -> None:
+    both = said(("a", 1.0)) + said(("a", 1.0), table="u")
+    assert [item.reference for item in both] == [("t", "a"), ("u", "a")]
+
+
+def test_adding_puts_the_right_after_the_left() -> None:
+    assert told(said(("a", 0.1)) + said(("b", 5.0), ("a", 7.0))) == [("a", 0.1), ("b", 5.0)]
+    assert told(said(("b", 5.0), ("a", 7.0)) + said(("a", 0.1))) == [("b", 5.0), ("a", 7.0)]
+    assert told(Context() + said(("a", 1.0))) == told(said(("a", 1.0)) + Context()) == [("a", 1.0)]
+
+
+def test_the_first_k() -> None:
+    three = said(("c", 3.0), ("b", 2.0), ("a", 1.0))
+    assert told(three.top(2)) == [("c", 3.0), ("b", 2.0)]
+    assert told(three.top(0)) == []
+    assert len(three.top(9)) == 3
+
+
+def test_what_is_too_long_gives_way_to_what_comes_after_it() -> None:
+    found = said(("one two", 4.0), ("one two three", 3.0), ("one", 2.0), ("four", 1.0))
+    # 4 tokens: 2 for the first, 3 are too many for the 2 left, then 1 and 1
+    assert [item.text for item in found.fit(4, Words())] == ["one two", "one", "four"]
+    assert [item.text for item in found.fit(5, Words())] == ["one two", "one two three"]
+    assert [item.text for item in found.fit(1, Words())] == ["one"]
+    assert len(found.fit(0, Words())) == 0
+
+
+def test_a_row_that_knows_its_tokens_is_not_counted_again() -> None:
+    chunk = Chunk(id="d.00000", title="", start=0, end=7, tokens=5, text="one two")
+    assert Evidence("chunks", chunk, 1.0).tokens(Words()) == 5
+    assert len(Context((Evidence("chunks", chunk, 1.0),)).fit(4, Words())) == 0
+
+
+def test_a_tokens_column_of_another_kind_is_no_count() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Odd(Record):
+        tokens: str = "many"
+
+    assert Evidence("t", Odd(text="one two"), 1.0).tokens(Words()) == 2
+
+
+def test_fusing_divides_by_the_best_weighs_and_adds() -> None:
+    words = said(("a", 8.0), ("b", 4.0), ("c", 2.0))
+    meaning = said(("b", 0.9), ("a", 0.3))
+    # a: 8/8 + .3/.9 = 1.333333; b: 4/8 + .9/.9 = 1.5; c: 2/8 = .25
+    assert told(Context.fuse([words, meaning])) == [("b", 1.5), ("a", 1.333333), ("c", 0.25)]
+    # a: 3 + .5 * 1/3 = 3.166667; b: 1.5 + .5 = 2; c: .75
+    assert told(Context.fuse([words, meaning], weights=[3, 0.5])) == [("a", 3.166667), ("b", 2.0), ("c", 0.75)]
+
+
+def test_equals_come_in_the_order_of_table_and_id() -> None:
+    found = Context.fuse([said(("b", 2.0)), said(("c", 7.0), table="s"), said(("a", 1.0))])
+    assert [(item.table, item.record.id, item.score) for item in found] == [
+        ("s", "c", 1.0),
+        ("t", "a", 1.0),
+        ("t", "b", 1.0),
+    ]
+
+
+def test_fusing_does_not_depend_on_the_order_of_the_contexts() -> None:
+    one, two = said(("a", 2.0), ("b", 1.0)), said(("b", 4.0), ("a", 2.0))
+    assert told(Context.fuse([one, two])) == told(Context.fuse([two, one])) == [("a", 1.5), ("b", 1.5)]
+
+
+@pytest.mark.parametrize("score", [0.0, -0.5])
+def test_a_search_that_is_sure_of_nothing_adds_nothing_but_its_rows(score: float) -> None:
+    nothing = said(("z", score), ("a", score))
+    assert told(Context.fuse([said(("a", 2.0), ("b", 1.0)), nothing])) == [("a", 1.0), ("b", 0.5), ("z", 0.0)]
+
+
+def test_fusing_nothing_gives_nothing() -> None:
+    assert told(Context.fuse([])) == told(Context.fuse([Context(), Context()])) == []
+    assert told(Context.fuse([Context(), said(("a", 3.0))], weights=[5, 2])) == [("a", 2.0)]

@@ -1,0 +1,47 @@
+"""nothing -> errors: one tree, as it is drawn, and messages that name what was probably meant."""
+
+from __future__ import annotations
+
+import re
+
+from kumihimo.core import errors
+from kumihimo.core.errors import ItemFailed, KumiError, Waits, unknown
+from kumihimo.core.records import Record
+
+
+def test_the_tree_is_as_it_is_drawn() -> None:
+    lines = re.findall(r"^( *)([A-Z]\w+)  +\S", errors.__doc__ or "", re.MULTILINE)
+    drawn: dict[str, str] = {}
+    above: list[tuple[int, str]] = []
+    for indent, name in lines:
+        while above and above[-1][0] >= len(indent):
+            above.pop()
+        drawn[name] = above[-1][1] if above else "Exception"
+        above.append((len(indent), name))
+    classes = [c for c in vars(errors).values() if isinstance(c, type) and issubclass(c, KumiError)]
+    assert {c.__name__: [base.__name__ for base in c.__bases__] for c in classes} == {
+        name: [base] for name, base in drawn.items()
+    }
+    assert len(classes) >= 8
+
+
+def test_what_fails_may_leave_something_better_than_nothing() -> None:
+    assert ItemFailed("no reply").instead is None
+    failed = ItemFailed("no reply", instead=Record(text="plain"))
+    assert str(failed) == "no reply"
+    assert failed.instead == Record(text="plain")
+    assert Waits("waits for a").instead is None
+
+
+def test_the_nearest_name_is_offered() -> None:
+    assert unknown("setting", "sise", ["overlap", "size"]) == (
+        "no setting 'sise'; did you mean 'size'? Known: overlap, size"
+    )
+
+
+def test_far_names_are_listed_in_order_and_none_is_offered() -> None:
+    assert unknown("table", "xyz", ["ties", "chunks"]) == "no table 'xyz'. Known: chunks, ties"
+
+
+def test_where_nothing_is_known_it_says_so() -> None:
+    assert unknown("port", "ask", []) == "no port 'ask'. Known: none"

@@ -1,0 +1,47 @@
+"""a page with commands -> the same page with what they print. As a program: writes README.md anew."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+HERE = Path(__file__).parents[1]
+README = HERE / "README.md"
+BLOCK = re.compile(r"```console\n(.*?)```", re.S)
+SECONDS = re.compile(r"\d+\.\d s\b")
+
+
+def rendered(page: str) -> str:
+    """Every `$ kumi ...` of a console block, run in a folder that holds examples/, with its output below it."""
+    with TemporaryDirectory() as folder:
+        shutil.copytree(HERE / "examples", Path(folder, "examples"))
+        return BLOCK.sub(lambda block: f"```console\n{_run(block[1], Path(folder))}```", page)
+
+
+def _run(block: str, folder: Path) -> str:
+    commands = [line for line in block.splitlines() if line.startswith("$ ")]
+    return "".join(f"{command}\n{_output(shlex.split(command[2:]), folder)}" for command in commands)
+
+
+def _output(command: list[str], folder: Path) -> str:
+    kumi = Path(sys.executable).with_name(command[0])
+    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
+    ran = subprocess.run([kumi, *command[1:]], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    lines = [line.rstrip() for line in ran.stdout.replace(str(folder), "/home/you").splitlines()]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def steady(page: str) -> str:
+    """The page without what differs from run to run."""
+    return SECONDS.sub("_ s", page)
+
+
+if __name__ == "__main__":
+    README.write_text(rendered(README.read_text(encoding="utf-8")), encoding="utf-8")
