@@ -6,11 +6,12 @@ import json
 import os
 import sqlite3
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 
 from kumihimo.core.context import Context
@@ -39,8 +40,17 @@ Wait = Annotated[bool, typer.Option("--wait", help="Wait for another build to en
 HOME = Path(".kumi")
 
 
-def _open(folder: Path, options: list[str] | None = None) -> Kumihimo:
-    return Kumihimo.open(folder, settings=config.from_options(options or []))
+class _Stopped(Exception):
+    """Somebody pressed Ctrl-C."""
+
+
+@contextmanager
+def _open(folder: Path, options: Sequence[str] = ()) -> Iterator[Kumihimo]:
+    try:
+        with Kumihimo.open(folder, settings=config.from_options(options)) as kumi:
+            yield kumi
+    except KeyboardInterrupt:
+        raise _Stopped from None
 
 
 def _print(document: object) -> None:
@@ -271,22 +281,15 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
-        code = app(standalone_mode=False)
-    except click.exceptions.Exit as stop:
-        code = stop.exit_code
-    except click.ClickException as error:
-        error.show()
-        code = 2
+        app()
     except KumiError as error:
-        code = _say(str(error), 2)
-    except (click.Abort, KeyboardInterrupt):
-        code = _say("stopped; the index is as it was before. Run the same command again to go on.", 130)
+        sys.exit(_say(str(error), 2))
+    except _Stopped:
+        sys.exit(_say("stopped; the index is as it was before. Run the same command again to go on.", 130))
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
     except (OSError, sqlite3.Error) as error:
-        code = _say(f"{error}: check that the disk has room and that the index folder can be written", 2)
-    sys.exit(code if isinstance(code, int) else 0)
+        sys.exit(_say(f"{error}: check that the disk has room and that the index folder can be written", 2))
 
 
 def _say(message: str, code: int) -> int:

@@ -1,0 +1,239 @@
+"""rows -> Table: records come back as they went in, and each look-up is noted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kumihimo.core.errors import KumiError, StepError
+from kumihimo.core.records import Document, Record
+from kumihimo.core.table import Codec, Group, Row, Table, codec, look
+
+Noted = list[tuple[str, tuple[str, ...], tuple[object, ...], bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class Every(Record):
+    """A column of each kind there is."""
+
+    GROUP: ClassVar[str] = "name"
+    INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("size", ("name", "size"), "name")
+
+    name: str
+    size: int
+    weight: float
+    good: bool
+    members: tuple[str, ...] = ()
+    pairs: tuple[tuple[str, int], ...] = ()
+    more: Mapping[str, object] = field(default_factory=dict)
+    note: str | None = None
+    count: int | None = None
+    parts: tuple[str, ...] | None = None
+
+
+A = Every(id="a", text="one", name="x", size=1, weight=0.5, good=True)
+B = Every(id="b", text="two", name="y", size=1, weight=1.5, good=False, members=("a", "c"), note="n")
+C = Every(id="c", text="two", name="x", size=2, weight=1.5, good=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Rows held in a list."""
+
+    codec: Codec[Every]
+    rows: list[Row]
+
+    def get(self, id: str) -> Row | None:
+        return next((row for row in self.rows if row[0] == id), None)
+
+    def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
+        ats = [self.codec.columns.index(column) for column in columns]
+        return [row for row in self.rows if tuple(row[at] for at in ats) == values]
+
+    def pages(self, *columns: str) -> Iterator[list[Row]]:
+        ats = [self.codec.columns.index(column) for column in columns or self.codec.columns]
+        for row in self.rows:
+            yield [tuple(row[at] for at in ats)]
+
+    def count(self) -> int:
+        return len(self.rows)
+
+
+def table(*records: Every, noted: Noted | None = None) -> Table[Every]:
+    kept = codec(Every)
+    rows = Held(kept, [kept.encode(r.id, r) for r in records])
+    return Table("everything", kept, rows, None if noted is None else lambda *look: noted.append(look))
+
+
+def test_columns_and_their_kinds() -> None:
+    kept = codec(Every)
+    names = ("id", "text", "name", "size", "weight", "good", "members", "pairs", "more", "note", "count", "parts")
+    assert kept.columns == names
+    assert kept.kinds == ("TEXT",) * 3 + ("INTEGER", "REAL", "INTEGER") + ("JSON",) * 3 + ("TEXT", "INTEGER", "JSON")
+    assert kept.nullable == (False,) * 9 + (True,) * 3
+
+
+def test_what_may_be_asked_begins_with_the_id_and_names_each_once() -> None:
+    assert codec(Every).looks == (("id",), ("name",), ("size",), ("name", "size"))
+    assert codec(Document).looks == (("id",), ("file",))
+
+
+@given(
+    st.builds(
+        Every,
+        id=st.text(),
+        text=st.text(),
+        name=st.text(),
+        size=st.integers(),
+        weight=st.floats(allow_nan=False),
+        good=st.booleans(),
+        members=st.lists(st.text()).map(tuple),
+        pairs=st.lists(st.tuples(st.text(), st.integers())).map(tuple),
+        more=st.dictionaries(st.text(), st.text() | st.integers() | st.none() | st.lists(st.booleans())),
+        note=st.none() | st.text(),
+        count=st.none() | st.integers(),
+        parts=st.none() | st.lists(st.text()).map(tuple),
+    )
+)
+def test_a_record_comes_back_as_it_went(record: Every) -> None:
+    kept = codec(Every)
+    assert kept.decode(kept.encode(record.id, record)) == record
+
+
+def test_a_record_is_stored_under_the_id_it_is_given() -> None:
+    kept = codec(Every)
+    assert kept.decode(kept.encode("z", A)).id == "z"
+
+
+def test_equal_values_are_stored_alike_whatever_the_order_of_their_keys() -> None:
+    kept = codec(Document)
+    one, two = (
+        Document(uri="u", file="u", title="", media_type="", metadata=metadata)
+        for metadata in ({"a": 1, "b": "港"}, {"b": "港", "a": 1})
+    )
+    assert kept.encode("u", one) == kept.encode("u", two)
+    assert '{"a":1,"b":"港"}' in kept.encode("u", one)
+
+
+def test_a_class_of_no_columns_of_its_own() -> None:
+    assert codec(Record).encode("a", Record(text="one")) == ("a", "one")
+    assert codec(Record).decode(("a", "one")) == Record(id="a", text="one")
+
+
+def test_a_column_no_table_can_hold_is_refused() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Listed(Record):
+        parts: list[str]
+
+    @dataclass(frozen=True, slots=True)
+    class Either(Record):
+        size: int | str
+
+    with pytest.raises(StepError, match=r"^Listed\.parts: a column is str, int, float, bool, a tuple or a Mapping; it"):
+        codec(Listed)
+    with pytest.raises(StepError, match=r"^Either\.size: a column has one type, or one type and None; it is int | str"):
+        codec(Either)
+
+
+def test_a_table_is_read_in_order_and_by_id() -> None:
+    three = table(A, B, C)
+    assert list(three) == [A, B, C]
+    assert len(three) == 3
+    assert three["b"] == three.get("b") == B
+    assert three.get("z") is None
+    assert "a" in three
+    assert "z" not in three
+    assert three
+    assert not table()
+
+
+def test_a_row_that_is_not_there_is_named() -> None:
+    with pytest.raises(KumiError, match=r"^table everything has no row 'z'; it may have changed since: ask again$"):
+        table(A)["z"]
+
+
+def test_rows_are_looked_up_by_an_index() -> None:
+    three = table(A, B, C)
+    assert three.where(size=1) == [A, B]
+    assert three.where(name="x") == [A, C]
+    assert three.where(name="x", size=2) == three.where(size=2, name="x") == [C]
+    assert three.where(id="b") == [B]
+    assert three.where(size=9) == []
+
+
+def test_a_look_up_by_something_else_names_the_nearest_index() -> None:
+    with pytest.raises(StepError) as refused:
+        table(A).where(sise=1)
+    assert str(refused.value) == (
+        "table everything: no index 'sise'; did you mean 'size'? Known: id, name, name,size, size"
+    )
+    with pytest.raises(StepError, match="no index 'size,weight'"):
+        table(A).where(size=1, weight=0.5)
+
+
+def test_raw_columns() -> None:
+    assert list(table(A, B).columns("name", "size")) == [("x", 1), ("y", 1)]
+    with pytest.raises(StepError, match=r"^table everything: no column 'nam'; did you mean 'name'\?"):
+        next(table(A).columns("nam"))
+
+
+def test_each_look_up_is_noted_the_misses_too() -> None:
+    noted: Noted = []
+    looked = table(A, B, noted=noted)
+    looked.get("a")
+    looked.get("z")
+    assert "b" in looked
+    looked.where(size=1, name="x")
+    looked.where(size=7)
+    assert noted == [
+        ("everything", ("id",), ("a",), True),
+        ("everything", ("id",), ("z",), False),
+        ("everything", ("id",), ("b",), True),
+        ("everything", ("name", "size"), ("x", 1), True),
+        ("everything", ("size",), (7,), False),
+    ]
+
+
+def test_where_look_ups_are_noted_nothing_iterates() -> None:
+    looked = table(A, noted=[])
+    message = r"^table everything is read here by `get` and `where` only; just table steps iterate$"
+    with pytest.raises(StepError, match=message):
+        list(looked)
+    with pytest.raises(StepError, match=message):
+        len(looked)
+    with pytest.raises(StepError, match=message):
+        list(looked.columns("name"))
+    with pytest.raises(StepError, match=message):
+        bool(looked)
+
+
+def test_look_ups_are_told_apart() -> None:
+    asked = [
+        look("t", ("id",), ["a"]),
+        look("u", ("id",), ["a"]),
+        look("t", ("name",), ["a"]),
+        look("t", ("a", "b"), ["x", "y"]),
+        look("t", ("a", "b"), ["y", "x"]),
+        look("t", ("b", "a"), ["x", "y"]),
+    ]
+    assert len(set(asked)) == len(asked)
+    assert all(-(2**63) <= number < 2**63 for number in asked)
+    assert look("t", ("id",), ["\ud800"]) != look("t", ("id",), ["\ud801"])
+
+
+def test_a_look_up_has_the_same_number_in_every_process() -> None:
+    assert look("entities", ("id",), ("4bbc395d71529a87b3de",)) == LOOK
+
+
+LOOK = 0  # worked out once; a change of it makes every index remake all that looks something up
+
+
+def test_a_group_is_a_tuple_of_its_rows() -> None:
+    group = Group([A, B])
+    assert group == (A, B)
+    assert group[0] is A

@@ -1,0 +1,82 @@
+"""the source -> the fences: lengths, first lines, dependencies, what is imported when."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from importlib.metadata import requires
+from pathlib import Path
+from statistics import median
+
+import pytest
+from packaging.requirements import Requirement
+
+import kumihimo
+from kumihimo.index import STEPS
+from kumihimo.methods import METHODS
+
+HOUSE = Path(kumihimo.__file__).parent
+MODULES = sorted(HOUSE.rglob("*.py"))
+HEAVY = ("numpy", "pydantic", "rich", "openai", "tokenizers", "safetensors", "nupunkt", "selectolax", "typer")
+
+
+def named(path: Path) -> str:
+    return path.relative_to(HOUSE).as_posix()
+
+
+def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return (function.end_lineno or 0) - function.lineno + 1
+
+
+@pytest.mark.parametrize("path", MODULES, ids=named)
+def test_a_file_is_one_idea(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
+    assert {f.name: lines(f) for f in functions(path) if lines(f) > 60} == {}
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if p.stat().st_size], ids=named)
+def test_the_first_line_says_what_goes_in_and_comes_out(path: Path) -> None:
+    if path.parent.name != "core" or path.name != "__init__.py":
+        first = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+        assert " -> " in first
+
+
+def test_functions_are_short() -> None:
+    assert median(lines(f) for path in MODULES for f in functions(path)) < 10
+
+
+def test_the_catalogues_hold_what_we_think() -> None:
+    assert list(STEPS) == ["chunks"]
+    assert list(METHODS) == ["bm25", "naive"]
+    assert not STEPS.keys() & METHODS.keys()
+
+
+def test_the_public_names_are_sorted_and_there() -> None:
+    assert kumihimo.__all__ == sorted(kumihimo.__all__)
+    assert all(hasattr(kumihimo, name) for name in kumihimo.__all__)
+
+
+def test_few_distributions_are_installed() -> None:
+    found: set[str] = set()
+    waiting = ["kumihimo"]
+    while waiting:
+        for text in requires(waiting.pop()) or []:
+            needed = Requirement(text)
+            name = needed.name.lower().replace("_", "-")
+            if (needed.marker is None or needed.marker.evaluate({"extra": ""})) and name not in found:
+                found.add(name)
+                waiting.append(name)
+    print(f"{len(found)} distributions: {', '.join(sorted(found))}")
+    assert len(found) <= 50
+
+
+def test_importing_is_light() -> None:
+    said = f"from kumihimo import Kumihimo; import sys; print([m for m in {HEAVY} if m in sys.modules])"
+    ran = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
