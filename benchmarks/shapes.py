@@ -17,10 +17,11 @@ from tempfile import TemporaryDirectory
 from typing import ClassVar
 
 from benchmarks.meter import bound, measured
-from kumihimo.core.flow import Pool, build, inline
+from kumihimo.core.flow import build
 from kumihimo.core.records import Document, Record, digest
 from kumihimo.core.signature import Signature, catalogue
 from kumihimo.core.table import Group, codec
+from kumihimo.core.task import Pool, inline
 from kumihimo.core.wiring import ROOT
 from kumihimo.ports.fake import FakeChat
 from kumihimo.ports.ledger import SqlLedger

@@ -226,13 +226,6 @@ def test_look_ups_are_told_apart() -> None:
     assert look("t", ("id",), ["\ud800"]) != look("t", ("id",), ["\ud801"])
 
 
-def test_a_look_up_has_the_same_number_in_every_process() -> None:
-    assert look("entities", ("id",), ("4bbc395d71529a87b3de",)) == LOOK
-
-
-LOOK = 0  # worked out once; a change of it makes every index remake all that looks something up
-
-
 def test_a_group_is_a_tuple_of_its_rows() -> None:
     group = Group([A, B])
     assert group == (A, B)

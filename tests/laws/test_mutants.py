@@ -15,10 +15,10 @@ SEEDS = ("0", "24")  # the first 24 histories; the engine as it is passes them a
 
 MUTANTS = {
     "a look-up that found something is not written down": (
-        "core/flow.py", "            looked.add(look", "            found or looked.add(look",
+        "core/task.py", "            looked.add(look", "            found or looked.add(look",
     ),
     "a look-up that found nothing is not written down": (
-        "core/flow.py", "            looked.add(look", "            found and looked.add(look",
+        "core/task.py", "            looked.add(look", "            found and looked.add(look",
     ),
     "the group that a changed row has left is not made again": (
         "ports/ledger.py", "            self._note(table, old)\n", "",
@@ -27,7 +27,7 @@ MUTANTS = {
         "ports/ledger.py", "            self._note(table, new)\n", "",
     ),
     "what failed is not tried again": ("ports/ledger.py", "        self.more(self.failed(step))\n", ""),
-    "members come in the order of a set": ("core/flow.py", "Group(map(decode, rows))", "Group(set(map(decode, rows)))"),
+    "members come in the order of a set": ("core/task.py", "Group(map(self.decode, rows))", "Group(set(map(self.decode, rows)))"),
     "equal requests in flight are each asked": (
         "ports/memo.py", "asked := self._asking.get(key)", "asked := self._asking.get(b'') ",
     ),

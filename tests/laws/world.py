@@ -9,11 +9,12 @@ from time import sleep
 from typing import Any
 
 from kumihimo.core.errors import ItemFailed
-from kumihimo.core.flow import Pool, build, differ, inline
+from kumihimo.core.flow import build, differ
 from kumihimo.core.records import Document, digest
 from kumihimo.core.settings import Values
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import Row, Table, codec
+from kumihimo.core.task import Pool, inline
 from kumihimo.core.wiring import ROOT
 from kumihimo.ports.fake import FakeChat, FakeEmbedder
 from kumihimo.ports.ledger import SqlLedger

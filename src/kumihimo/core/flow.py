@@ -11,37 +11,17 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
-from kumihimo.core.errors import ItemFailed, StepError, Waits, unknown
+from kumihimo.core.errors import ItemFailed, StepError
 from kumihimo.core.records import Record, digest
 from kumihimo.core.settings import Values
 from kumihimo.core.signature import Signature
-from kumihimo.core.table import Codec, Group, Row, Rows, Table, codec, look
+from kumihimo.core.table import Codec, Row, Rows, codec
+from kumihimo.core.task import Job, Looked, Made, Pool, Port, Task, inline, tables
 from kumihimo.core.wiring import ROOT, Step, plan
 
-MOST = 99_999  # rows one call may make: ordinals are padded to five digits
 PAGE = 512  # keys read and written at once
-
-Looked = bytes  # the sorted 64-bit numbers of a call's look-ups
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """What one call of a step gave: rows, the look-ups it made, and what went wrong."""
-
-    key: str
-    rows: list[Row]
-    looked: Looked
-    error: str | None
-
-
-class Port(Protocol):
-    """Something from the world that a step may ask; `mark` names all that determines what it gives."""
-
-    @property
-    def mark(self) -> str: ...
 
 
 class Ledger(Protocol):
@@ -78,15 +58,7 @@ class Ledger(Protocol):
     def look(self, step: str, made: Iterable[tuple[str, Looked]]) -> None: ...
 
 
-Job = list[tuple[str, list[Row]]]  # keys with their input rows
-Call = Callable[[Job], list[Made]]
-Pool = Callable[[Call, Iterable[Job]], Iterator[list[Made]]]  # results in the order of the jobs
 Progress = Callable[[str, int, int], None]  # step, keys done, keys in all
-
-
-def inline(call: Call, jobs: Iterable[Job]) -> Iterator[list[Made]]:
-    """The pool of one: each job in turn, in this thread."""
-    return map(call, jobs)
 
 
 def build(
@@ -137,24 +109,16 @@ class _Run:
         pool: Pool,
         progress: Progress,
     ) -> None:
-        signature = step.signature
-        for port in signature.ports:
-            if port not in ports:
-                raise StepError(f"{step.name}: {unknown('table or port', port, [*ports, *step.tables.values()])}")
         self.step, self.ledger, self.progress = step, ledger, progress
-        self.ports = {name: ports[name] for name in signature.ports}
-        self.given: dict[str, Any] = {**settings, **self.ports}
-        self.settings = json.dumps(settings, sort_keys=True)
-        self.asks = "ask" in self.ports
-        self.pool = pool if self.asks else inline
         self.failing = ledger.failed(step.name)
-        self.function, self.many, self.grouped = signature.function, signature.many, signature.shape == "group"
-        assert signature.first
-        self.encode, self.decode = step.makes.encode, codec(signature.first).decode
+        self.task = Task(step, settings, ports, ledger.rows, self.failing)
+        self.settings = json.dumps(settings, sort_keys=True)
+        self.pool = pool if self.task.asks else inline
 
     def fingerprint(self, code: str, inputs: list[str]) -> str:
         """The digest of everything that determines this table, those it is made from included."""
-        return digest(code, self.step.name, self.settings, *(port.mark for port in self.ports.values()), *inputs)
+        ports = (port.mark for port in self.task.ports.values())
+        return digest(code, self.step.name, self.settings, *ports, *inputs)
 
     def bring_up_to_date(self, fingerprint: str) -> None:
         remake = self.ledger.fingerprint(self.step.name) != fingerprint
@@ -177,7 +141,7 @@ class _Run:
         done = 0
         for wave in ledger.waves():
             waiting: list[Made] = []
-            for made in self.pool(self._call, self._jobs(wave)):
+            for made in self.pool(self.task, self._jobs(wave)):
                 waiting += made
                 if len(waiting) >= PAGE:
                     done = self._write(waiting, done)
@@ -187,7 +151,7 @@ class _Run:
                 ledger.more(self._answered_anew([step.name]))
 
     def _jobs(self, wave: Iterator[list[str]]) -> Iterator[Job]:
-        size = 1 if self.asks else PAGE
+        size = 1 if self.task.asks else PAGE
         for keys in wave:
             rows = self.ledger.grouped(self.step.source, self.step.key, keys)
             jobs = [(key, rows.get(key, [])) for key in keys]
@@ -205,51 +169,6 @@ class _Run:
             for maker, looked in self.ledger.looked(self.step.name):
                 if anything or not news.isdisjoint(array("q", looked)):
                     yield maker
-
-    def _call(self, job: Job) -> list[Made]:
-        return [self._make(key, rows) for key, rows in job]
-
-    def _make(self, key: str, rows: list[Row]) -> Made:
-        if not rows:  # what made its rows is gone
-            return Made(key, [], b"", None)
-        looked: set[int] = set()
-        error = None
-        try:
-            made = self._run(rows, looked)
-        except ItemFailed as failure:
-            error = str(failure) or type(failure).__name__
-            made = [failure.instead] if failure.instead else []
-        encode = self.encode
-        if self.many:
-            named = [encode(f"{key}.{i:05d}", record) for i, record in enumerate(made)]
-        else:
-            named = [encode(key, record) for record in made]
-        if len(named) > MOST:
-            raise StepError(f"{self.step.name} made {len(named)} rows of {key}; the most is {MOST}: make fewer of each")
-        return Made(key, named, array("q", sorted(looked)).tobytes() if looked else b"", error)
-
-    def _run(self, rows: list[Row], looked: set[int]) -> list[Any]:
-        first = Group(map(self.decode, rows)) if self.grouped else self.decode(rows[0])
-        if self.step.tables:
-            made = self.function(first, **self.given, **self._tables(looked))
-        else:
-            made = self.function(first, **self.given)
-        if self.many:
-            return list(made)
-        return [] if made is None else [made]
-
-    def _tables(self, looked: set[int]) -> dict[str, Table[Any]]:
-        """The further tables, each look-up in which is added to `looked`."""
-
-        def note(table: str, columns: tuple[str, ...], values: tuple[object, ...], found: bool) -> None:
-            if table == self.step.name and not found and values[0] in self.failing:
-                raise Waits(f"waits for {values[0]}, which failed")
-            looked.add(look(table, columns, values))
-
-        return {
-            parameter: Table(table, codec(self.step.signature.tables[parameter]), self.ledger.rows(table), note)
-            for parameter, table in self.step.tables.items()
-        }
 
     def _write(self, made: list[Made], done: int) -> int:
         """Store what differs from what the same makers had made before; gives how many are done now."""
@@ -283,12 +202,9 @@ class _Run:
     def _whole(self) -> None:
         step, ledger = self.step, self.ledger
         self.progress(step.name, 0, 1)
-        tables = {
-            parameter: Table(table, codec(step.signature.tables[parameter]), ledger.rows(table))
-            for parameter, table in step.tables.items()
-        }
         try:
-            made = self._chosen(self.function(**tables, **self.given))
+            read = tables(step, ledger.rows)
+            made = self._chosen(self.task.function(**read, **self.task.given))
         except ItemFailed as failure:  # the table stays as it was
             ledger.fail(step.name, [("", str(failure))])
             return

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kumihimo.core.context import Context
-from kumihimo.core.flow import Call, Job, Made, Pool
 from kumihimo.core.table import Table
+from kumihimo.core.task import Call, Job, Made, Pool
 from kumihimo.ports.memo import Memo, key
 
 if TYPE_CHECKING:

@@ -1,0 +1,122 @@
+"""a key and its rows -> what a step makes of them: the seam at which work may leave this thread, or this machine.
+
+Rows travel as tuples, a step as its name and its settings; whoever does the work decodes, calls and encodes.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from kumihimo.core.errors import ItemFailed, StepError, Waits, unknown
+from kumihimo.core.table import Group, Row, Rows, Table, codec, look
+from kumihimo.core.wiring import Step
+
+MOST = 99_999  # rows one call may make: ordinals are padded to five digits
+
+Looked = bytes  # the sorted 64-bit numbers of a call's look-ups
+Job = list[tuple[str, list[Row]]]  # keys with their input rows
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What one call of a step gave: rows, the look-ups it made, and what went wrong."""
+
+    key: str
+    rows: list[Row]
+    looked: Looked
+    error: str | None
+
+
+Call = Callable[[Job], list[Made]]
+Pool = Callable[[Call, Iterable[Job]], Iterator[list[Made]]]  # results in the order of the jobs
+
+
+def inline(call: Call, jobs: Iterable[Job]) -> Iterator[list[Made]]:
+    """The pool of one: each job in turn, in this thread."""
+    return map(call, jobs)
+
+
+class Port(Protocol):
+    """Something from the world that a step may ask; `mark` names all that determines what it gives."""
+
+    @property
+    def mark(self) -> str: ...
+
+
+class Task:
+    """One step, with its settings, its ports and the tables it may look into."""
+
+    def __init__(
+        self,
+        step: Step,
+        settings: Mapping[str, object],
+        ports: Mapping[str, Port],
+        rows: Callable[[str], Rows],
+        failing: Mapping[str, str],
+    ) -> None:
+        signature = step.signature
+        for port in signature.ports:
+            if port not in ports:
+                raise StepError(f"{step.name}: {unknown('table or port', port, [*ports, *step.tables.values()])}")
+        assert signature.first
+        self.step, self.rows, self.failing = step, rows, failing
+        self.ports = {name: ports[name] for name in signature.ports}
+        self.given: dict[str, Any] = {**settings, **self.ports}
+        self.function, self.many, self.grouped = signature.function, signature.many, signature.shape == "group"
+        self.encode, self.decode = step.makes.encode, codec(signature.first).decode
+
+    @property
+    def asks(self) -> bool:
+        """Whether it waits for a model, so that calls are worth making side by side."""
+        return "ask" in self.ports
+
+    def __call__(self, job: Job) -> list[Made]:
+        return [self._make(key, rows) for key, rows in job]
+
+    def _make(self, key: str, rows: list[Row]) -> Made:
+        if not rows:  # what made its rows is gone
+            return Made(key, [], b"", None)
+        looked: set[int] = set()
+        error = None
+        try:
+            made = self._call(rows, looked)
+        except ItemFailed as failure:
+            error = str(failure) or type(failure).__name__
+            made = [failure.instead] if failure.instead else []
+        encode = self.encode
+        if self.many:
+            named = [encode(f"{key}.{i:05d}", record) for i, record in enumerate(made)]
+        else:
+            named = [encode(key, record) for record in made]
+        if len(named) > MOST:
+            raise StepError(f"{self.step.name} made {len(named)} rows of {key}; the most is {MOST}: make fewer of each")
+        return Made(key, named, array("q", sorted(looked)).tobytes() if looked else b"", error)
+
+    def _call(self, rows: list[Row], looked: set[int]) -> list[Any]:
+        first = Group(map(self.decode, rows)) if self.grouped else self.decode(rows[0])
+        if self.step.tables:
+            made = self.function(first, **self.given, **self._tables(looked))
+        else:
+            made = self.function(first, **self.given)
+        if self.many:
+            return list(made)
+        return [] if made is None else [made]
+
+    def _tables(self, looked: set[int]) -> dict[str, Table[Any]]:
+        """The further tables, each look-up in which is added to `looked`."""
+
+        def note(table: str, columns: tuple[str, ...], values: tuple[object, ...], found: bool) -> None:
+            if table == self.step.name and not found and values[0] in self.failing:
+                raise Waits(f"waits for {values[0]}, which failed")
+            looked.add(look(table, columns, values))
+
+        return tables(self.step, self.rows, note)
+
+
+def tables(step: Step, rows: Callable[[str], Rows], note: Any = None) -> dict[str, Table[Any]]:
+    """The tables that a step reads, by the names of its parameters."""
+    kinds = step.signature.tables
+    return {name: Table(table, codec(kinds[name]), rows(table), note) for name, table in step.tables.items()}
