@@ -18,11 +18,11 @@ WORDS = [start + end for start in STARTS.split() for end in ENDS.split()]
 
 
 def _index(count: int) -> Cost:
-    """Index `count` files of about 900 characters each."""
+    """Index `count` files of about 2,400 characters each, one chunk."""
     rng = random.Random(count)
     with TemporaryDirectory() as folder:
         for number in range(count):
-            text = " ".join(rng.choice(WORDS) for _ in range(150))
+            text = " ".join(rng.choice(WORDS) for _ in range(400))
             Path(folder, f"{number:04}.txt").write_text(f"{text}.", encoding="utf-8")
         with Kumihimo.open(Path(folder, ".kumi")) as kumi, measured() as cost:
             kumi.index(folder)

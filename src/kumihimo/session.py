@@ -25,7 +25,7 @@ from kumihimo.ports.local import LocalEmbedder, LocalRuler
 from kumihimo.ports.memo import Memo
 from kumihimo.ports.store import Db, SqlRows, Store
 from kumihimo.reading import KINDS, Reading, method
-from kumihimo.views.vectors import Matrices, VectorIndex, mapped, sweep
+from kumihimo.views.vectors import Mapped, VectorIndex, matrices, sweep
 from kumihimo.views.words import WordIndex
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Kumihimo:
         self.settings = resolve(SETTINGS, settings)
         self.store = Store(self.folder)
         self.embedder, self.ruler = LocalEmbedder(), LocalRuler()
-        self._matrices: Matrices = {}
+        self._files: Mapped = {}
 
     @classmethod
     def open(cls, folder: str | Path = ".kumi", *, settings: Values | None = None) -> Kumihimo:
@@ -218,10 +218,10 @@ class Kumihimo:
         while True:
             with self.store.reading() as db:
                 try:
-                    mapped(db, self.folder, self._matrices)
+                    vectors = matrices(db, self.folder, self._files)
                 except FileNotFoundError:  # a build has just replaced them: begin again, and see what it made
                     continue
-                yield Reading(db, self.settings, self.embedder, self.ruler, self._matrices)
+                yield Reading(db, self.settings, self.embedder, self.ruler, vectors)
                 return
 
     def retrieve(self, question: str, method: str = DEFAULT, **settings: object) -> Context:

@@ -55,7 +55,7 @@ def test_a_row_is_found_by_its_text_and_made_of_nothing_it_says() -> None:
 
 def test_id_and_text_are_given_by_name() -> None:
     with pytest.raises(TypeError):
-        Record("a")  # type: ignore[misc]
+        Record("a")  # type: ignore[call-arg]
     assert Record() == Record(id="", text="")
 
 

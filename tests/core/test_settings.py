@@ -16,12 +16,12 @@ KNOWN = {
 }
 
 
-def read(type: Any, value: object) -> object:
-    return Setting("it", type, None).read("scope", value)
+def read(kind: Any, value: object) -> object:
+    return Setting("it", kind, None).read("scope", value)
 
 
 @pytest.mark.parametrize(
-    ("type", "value", "expected"),
+    ("kind", "value", "expected"),
     [
         (int, "300", 300),
         (int, " -7 ", -7),
@@ -54,14 +54,14 @@ def read(type: Any, value: object) -> object:
         (None | int, 5, 5),
     ],
 )
-def test_a_value_is_read_in_its_type(type: Any, value: object, expected: object) -> None:
-    got = read(type, value)
+def test_a_value_is_read_in_its_type(kind: Any, value: object, expected: object) -> None:
+    got = read(kind, value)
     assert got == expected
     assert got.__class__ is expected.__class__
 
 
 @pytest.mark.parametrize(
-    ("type", "value", "kind"),
+    ("kind", "value", "said"),
     [
         (int, "6e2", "a whole number"),
         (int, "600.0", "a whole number"),
@@ -83,10 +83,10 @@ def test_a_value_is_read_in_its_type(type: Any, value: object, expected: object)
         (int | None, "some", "a whole number or none"),
     ],
 )
-def test_a_value_of_another_type_is_refused(type: Any, value: object, kind: str) -> None:
+def test_a_value_of_another_type_is_refused(kind: Any, value: object, said: str) -> None:
     with pytest.raises(SettingsError) as refused:
-        read(type, value)
-    assert str(refused.value) == f"scope.it is {kind}, not {value!r} (default: None)"
+        read(kind, value)
+    assert str(refused.value) == f"scope.it is {said}, not {value!r} (default: None)"
 
 
 def test_a_list_written_as_nothing_is_empty() -> None:

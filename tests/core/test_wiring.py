@@ -63,7 +63,7 @@ class Sheet(Record):
     pass
 
 
-ALL = (lines, words, entries, pages, sheets)
+ALL: list[Any] = [lines, words, entries, pages, sheets]
 
 
 def test_a_step_comes_after_those_it_reads() -> None:

@@ -21,7 +21,7 @@ from kumihimo.ports.ledger import SqlLedger
 from kumihimo.ports.memo import Memo
 from kumihimo.ports.models import Asking
 from kumihimo.ports.store import Db, SqlRows, Store
-from kumihimo.views.vectors import VectorIndex, VectorSearch, mapped, sweep
+from kumihimo.views.vectors import VectorIndex, VectorSearch, matrices, sweep
 from kumihimo.views.words import WordIndex, WordSearch
 from tests.laws.toy import TOYS
 
@@ -102,9 +102,7 @@ class World:
             return dict(db.all("SELECT step, fingerprint FROM steps WHERE fingerprint IS NOT NULL"))
 
     def _found(self, db: Db) -> Tables:
-        matrices: Any = {}
-        mapped(db, self.folder, matrices)
-        near, match = VectorSearch(db, FakeEmbedder(), matrices), WordSearch(db)
+        near, match = VectorSearch(db, FakeEmbedder(), matrices(db, self.folder, {})), WordSearch(db)
         found: Tables = {}
         for name in SEARCHED:
             record = self.steps[name].makes if name in self.steps else None

@@ -143,6 +143,7 @@ class _Run:
             waiting: list[Made] = []
             for made in self.pool(self.task, self._jobs(wave)):
                 waiting += made
+                self.progress(step.name, done + len(waiting), max(ledger.todos, done + len(waiting)))
                 if len(waiting) >= PAGE:
                     done = self._write(waiting, done)
                     waiting = []
@@ -151,7 +152,7 @@ class _Run:
                 ledger.more(self._answered_anew([step.name]))
 
     def _jobs(self, wave: Iterator[list[str]]) -> Iterator[Job]:
-        size = 1 if self.task.asks else PAGE
+        size = 1 if self.task.asks else 32
         for keys in wave:
             rows = self.ledger.grouped(self.step.source, self.step.key, keys)
             jobs = [(key, rows.get(key, [])) for key in keys]
@@ -185,7 +186,6 @@ class _Run:
         if self.step.tables:
             self.ledger.look(name, ((m.key, m.looked) for m in made))
         self._list_failures(made)
-        self.progress(name, done + len(made), max(self.ledger.todos, done + len(made)))
         return done + len(made)
 
     def _list_failures(self, made: list[Made]) -> None:

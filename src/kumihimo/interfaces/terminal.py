@@ -26,9 +26,12 @@ _SHOWN = 300  # characters of a piece of evidence
 
 
 def _console() -> Console:
+    """Lines are wrapped between words for a person, and left whole for a program."""
     from rich.console import Console
 
-    return Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False)
+    console.soft_wrap = not console.is_terminal
+    return console
 
 
 @contextmanager

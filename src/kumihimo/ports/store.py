@@ -102,8 +102,6 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[Db]:
         """One read transaction: what it sees is one finished build, whatever goes on meanwhile."""
-        if not self.path.exists():
-            raise Unusable(f"there is no index in {self.folder}: make one with `kumi index PATH`")
         db = self._borrow()
         try:
             db.run("BEGIN")
@@ -140,9 +138,11 @@ class Store:
         with self._lock:
             if self._idle:
                 return self._idle.pop()
-        db = Db(_connect(self.path))
+        db = Db(_connect(self.path)) if self.path.exists() else None
+        version = _version(db, self.folder) if db else 0
+        if db is None or version == 0:  # nothing yet, or a first build that was stopped
+            raise Unusable(f"there is no index in {self.folder}: make one with `kumi index PATH`")
         db.run("PRAGMA query_only = 1")
-        version = _version(db, self.folder)
         if version < _format():
             db.connection.close()
             raise Unusable(f"the index in {self.folder} has an older format: `kumi index` brings it up to date")

@@ -148,7 +148,7 @@ class VectorSearch:
         """At least the best k, scored so that a row's place in the file makes no difference."""
         import numpy as np
 
-        matrix = self.matrices[table][1]
+        matrix = self.matrices[table]
         scores = matrix @ question
         wanted = min(len(scores), 2 * k + 16)
         while True:
@@ -170,15 +170,21 @@ class VectorSearch:
         return found
 
 
-Matrices = dict[str, "tuple[Any, NDArray[np.float32]]"]  # table -> what it was made by, its vectors
+Mapped = dict[Path, "NDArray[np.float32]"]  # files in memory, each as far as it has been asked for
+Matrices = dict[str, "NDArray[np.float32]"]  # table -> the vectors of one snapshot
 
 
-def mapped(db: Db, folder: Path, matrices: Matrices) -> None:
-    """Map the files that this snapshot reads. Raises FileNotFoundError where a newer build has removed one."""
+def matrices(db: Db, folder: Path, files: Mapped) -> Matrices:
+    """The vectors that this snapshot reads. Raises FileNotFoundError where a newer build has removed a file."""
+    found: Matrices = {}
     for name, text in db.all("SELECT name, value FROM meta WHERE name GLOB 'vectors_*'"):
         table, state = name.removeprefix("vectors_"), json.loads(text)
-        if state["rows"] and matrices.get(table, (None,))[0] != state:
-            matrices[table] = state, _mapped(_path(folder, table, state), state)
+        if state["rows"]:
+            path = _path(folder, table, state)
+            if path not in files or len(files[path]) < state["rows"]:
+                files[path] = _mapped(path, state)
+            found[table] = files[path][: state["rows"]]
+    return found
 
 
 def sweep(db: Db, folder: Path) -> None:
