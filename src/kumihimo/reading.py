@@ -86,9 +86,8 @@ class Reading:
 
     def line(self, span: Span) -> int | None:
         """The line a span begins at, from 1, where the document's text is its file, line by line."""
-        found = self.db.all(
-            "SELECT text FROM documents WHERE uri = ? AND file = uri AND media_type LIKE 'text/%'", span.uri
-        )
+        verbatim = "file = uri AND media_type IN ('text/plain', 'text/markdown')"
+        found = self.db.all(f"SELECT text FROM documents WHERE uri = ? AND {verbatim}", span.uri)
         return found[0][0].count("\n", 0, span.start) + 1 if found else None
 
     def find(self, id: str) -> Evidence:

@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from kumihimo.core.context import Answer, Context
-from kumihimo.core.errors import SourceError
+from kumihimo.core.errors import SourceError, Unusable
 from kumihimo.core.flow import Progress, build
 from kumihimo.core.records import Reference, Span, digest
 from kumihimo.core.settings import Setting, Values, resolve
@@ -215,7 +215,7 @@ class Kumihimo:
     @contextmanager
     def reading(self) -> Iterator[Reading]:
         """One read transaction: all that is asked within sees the same finished build."""
-        while True:
+        for _ in range(5):
             with self.store.reading() as db:
                 try:
                     vectors = matrices(db, self.folder, self._files)
@@ -223,6 +223,7 @@ class Kumihimo:
                     continue
                 yield Reading(db, self.settings, self.embedder, self.ruler, vectors)
                 return
+        raise Unusable(f"the vectors of {self.folder} are missing: `kumi index` makes them again")
 
     def retrieve(self, question: str, method: str = DEFAULT, **settings: object) -> Context:
         """What the method finds, best first; settings are the method's own, such as k=5."""

@@ -27,7 +27,9 @@ MUTANTS = {
         "ports/ledger.py", "            self._note(table, new)\n", "",
     ),
     "what failed is not tried again": ("ports/ledger.py", "        self.more(self.failed(step))\n", ""),
-    "members come in the order of a set": ("core/task.py", "Group(map(self.decode, rows))", "Group(set(map(self.decode, rows)))"),
+    "members come in the order of a set": (
+        "core/task.py", "Group(map(self.decode, rows))", "Group(set(map(self.decode, rows)))",
+    ),
     "equal requests in flight are each asked": (
         "ports/memo.py", "asked := self._asking.get(key)", "asked := self._asking.get(b'') ",
     ),

@@ -73,7 +73,7 @@ def test_a_table_is_an_ordinary_one_with_typed_columns(tmp_path: Path) -> None:
     with ledger(tmp_path) as made:
         made.shape("leaves", LEAF, "", anew=False)
         made.shape("bigs", codec(Big), "", anew=False)
-        sql = dict(made.db.all("SELECT name, sql FROM sqlite_master WHERE name IN ('leaves', 'bigs')"))
+        sql: dict[str, str] = dict(made.db.all("SELECT name, sql FROM sqlite_master WHERE name IN ('leaves', 'bigs')"))
     assert sql["leaves"] == (
         'CREATE TABLE "leaves" ("id" TEXT PRIMARY KEY NOT NULL, "text" TEXT NOT NULL, '
         '"branch" TEXT NOT NULL, "size" INTEGER NOT NULL) WITHOUT ROWID'
@@ -245,8 +245,8 @@ def test_a_wave_adds_to_the_later_ones_only(tmp_path: Path) -> None:
         seen: list[list[str]] = []
         for wave in made.waves():
             seen.append([key for page in wave for key in page])
-            made.more(["a", "c"])  # c is as deep as b
-        assert seen == [["b", "c"], ["a"]]
+            made.more(["a", "c"])  # c is as deep as b: nothing that b made can be looked up by it
+        assert seen == [["b"], ["a"]]
 
 
 def test_keys_come_in_sorted_pages_and_are_counted(tmp_path: Path) -> None:

@@ -81,26 +81,28 @@ class Context:
 
     @staticmethod
     def fuse(contexts: Iterable[Context], weights: Sequence[float] | None = None) -> Context:
-        """One ranking of several: each context's scores are divided by its best, weighted and added.
+        """One ranking of several: each context's scores are spread from 0, its last, to 1, its best; weighted; added.
 
         Unlike reciprocal ranks this keeps how sure each search was. A row's place among equals is
         decided by its table and id.
 
         >>> from kumihimo.core.records import Record
-        >>> a, b = Record(id="a"), Record(id="b")
-        >>> words = Context((Evidence("t", a, 8.0), Evidence("t", b, 4.0)))
-        >>> meaning = Context((Evidence("t", b, 0.9), Evidence("t", a, 0.3)))
-        >>> [(e.record.id, round(e.score, 2)) for e in Context.fuse([words, meaning])]
-        [('b', 1.5), ('a', 1.33)]
+        >>> a, b, c = Record(id="a"), Record(id="b"), Record(id="c")
+        >>> words = Context((Evidence("t", a, 8.0), Evidence("t", b, 6.0), Evidence("t", c, 4.0)))
+        >>> meaning = Context((Evidence("t", b, 0.9), Evidence("t", c, 0.3)))
+        >>> [(e.record.id, e.score) for e in Context.fuse([words, meaning], weights=[1.0, 0.6])]
+        [('b', 1.1), ('a', 1.0), ('c', 0.0)]
         """
         found: dict[Reference, Evidence] = {}
         total: dict[Reference, float] = {}
         for i, context in enumerate(contexts):
+            weight = weights[i] if weights else 1.0
             best = max((item.score for item in context), default=0.0)
-            weight = (weights[i] if weights else 1.0) / best if best > 0 else 0.0
+            least = min((item.score for item in context), default=0.0)
             for item in context:
+                share = (item.score - least) / (best - least) if best > least else 1.0
                 found.setdefault(item.reference, item)
-                total[item.reference] = total.get(item.reference, 0.0) + weight * item.score
+                total[item.reference] = total.get(item.reference, 0.0) + weight * share
         order = sorted(total, key=lambda reference: (-total[reference], reference))
         return Context(tuple(Evidence(ref[0], found[ref].record, total[ref]) for ref in order))
 

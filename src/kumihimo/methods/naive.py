@@ -22,7 +22,7 @@ def naive(
     """Chunks near the question by meaning and by words, until the budget is full (SS of arXiv:2404.16130, section 3.2).
 
     But: the paper searches by meaning alone, which is `words=False`; here the scores of both searches are fused,
-    each as a share of its best, `meaning` times that of meaning, over the best `pool` of each.
+    each spread from 0 to 1 over its best `pool`, those of meaning times `meaning`.
     """
     found = near(chunks, question, k=pool if words else k)
     if words:

@@ -43,8 +43,7 @@ class VectorIndex:
     def ensure(self, mark: str) -> bool:
         """Make it where it is missing or was made by another model or other code; true if it has to be filled."""
         mark = f"{mark} {self.embedder.mark}"
-        if self._state().get("mark") == mark:
-            self._forget_the_unfinished()
+        if self._state().get("mark") == mark and self._has_its_file():
             return False
         self.clear()
         self.db.set_meta(_name(self.table), {**self._state(), "mark": mark})
@@ -110,11 +109,14 @@ class VectorIndex:
             part = pairs[i : i + 10_000]
             self._append([id for _, id in part], matrix[[slot for slot, _ in part]])
 
-    def _forget_the_unfinished(self) -> None:
+    def _has_its_file(self) -> bool:
+        """Whether the file is as long as it has to be; what a killed build had appended is cut off."""
         state = self._state()
-        length = state["rows"] * state["dimensions"] * 4
-        if self._path().exists() and self._path().stat().st_size > length:
+        length = int(state["rows"] * state["dimensions"] * 4)
+        held = self._path().stat().st_size if self._path().exists() else 0
+        if held > length:
             os.truncate(self._path(), length)
+        return held >= length
 
     def _state(self) -> dict[str, Any]:
         state: dict[str, Any] = self.db.meta(_name(self.table), {})
@@ -184,6 +186,8 @@ def matrices(db: Db, folder: Path, files: Mapped) -> Matrices:
             if path not in files or len(files[path]) < state["rows"]:
                 files[path] = _mapped(path, state)
             found[table] = files[path][: state["rows"]]
+            for old in [other for other in files if other != path and other.name.startswith(f"{table}-")]:
+                del files[old]
     return found
 
 

@@ -1,0 +1,57 @@
+"""files -> an index of them, and all that it holds: what the tests of the session, the readers and the laws share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kumihimo import Kumihimo
+from kumihimo.methods import METHODS
+from kumihimo.ports.store import SqlRows
+from kumihimo.reading import KINDS
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+QUESTIONS = ("Who mended the breakwater?", "When does the ferry leave in winter?", "組紐を送ったのは誰ですか", "oat seed")
+ROOT_READS_ALL = not hasattr(os, "geteuid") or os.geteuid() == 0
+
+Held = dict[str, list[Any]]
+
+
+def fill(root: Path, files: Mapping[str, str]) -> Path:
+    """A folder that holds these texts, by their paths below it."""
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return root
+
+
+def texts(kumi: Kumihimo) -> dict[str, str]:
+    """What the index holds of the documents, by uri."""
+    with kumi.reading() as reading:
+        return {document.uri: document.text for document in reading.table("documents")}
+
+
+def uris(kumi: Kumihimo) -> list[str]:
+    return sorted(texts(kumi))
+
+
+def failed(kumi: Kumihimo) -> list[str]:
+    """The makers of what could not be made."""
+    return [maker for _, maker, _ in kumi.status().failed]
+
+
+def found(kumi: Kumihimo, method: str, question: str, **settings: object) -> list[list[Any]]:
+    return [[e.table, e.record.id, e.score] for e in kumi.retrieve(question, method, **settings)]
+
+
+def dump(kumi: Kumihimo) -> Held:
+    """Every row of every table, what failed, and what every method finds for a few questions."""
+    with kumi.reading() as reading:
+        held: Held = {
+            name: [list(row) for page in SqlRows(reading.db, name).pages() for row in page] for name in KINDS
+        }
+        held["failed"] = [list(row) for row in reading.db.all("SELECT * FROM failed ORDER BY step, maker")]
+    return held | {f"{m}: {q}": found(kumi, m, q) for m in METHODS for q in QUESTIONS}
