@@ -13,7 +13,12 @@ from kumihimo.ports.store import SqlRows
 from kumihimo.reading import KINDS
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-QUESTIONS = ("Who mended the breakwater?", "When does the ferry leave in winter?", "組紐を送ったのは誰ですか", "oat seed")
+QUESTIONS = (
+    "Who mended the breakwater?",
+    "When does the ferry leave in winter?",
+    "組紐を送ったのは誰ですか",
+    "oat seed",
+)
 ROOT_READS_ALL = not hasattr(os, "geteuid") or os.geteuid() == 0
 
 Held = dict[str, list[Any]]
@@ -50,8 +55,6 @@ def found(kumi: Kumihimo, method: str, question: str, **settings: object) -> lis
 def dump(kumi: Kumihimo) -> Held:
     """Every row of every table, what failed, and what every method finds for a few questions."""
     with kumi.reading() as reading:
-        held: Held = {
-            name: [list(row) for page in SqlRows(reading.db, name).pages() for row in page] for name in KINDS
-        }
+        held: Held = {name: [list(row) for page in SqlRows(reading.db, name).pages() for row in page] for name in KINDS}
         held["failed"] = [list(row) for row in reading.db.all("SELECT * FROM failed ORDER BY step, maker")]
     return held | {f"{m}: {q}": found(kumi, m, q) for m in METHODS for q in QUESTIONS}

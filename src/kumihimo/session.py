@@ -123,18 +123,17 @@ class Kumihimo:
         methods: those to build for, remembered (first: all that cost nothing). wait: for another build to end, else
         Busy is raised. check: read files again even where size and time are the same.
         """
-        from kumihimo.index.documents import place
+        from kumihimo.index.documents import place, readable
 
         for name in methods:
             method(name)
-        for path in paths:
-            if not Path(path).exists():
-                raise SourceError(f"{path} is not there: check the path")
+        for path in map(Path, paths):
+            readable(path)
+        if not paths and not self.store.path.exists():
+            raise SourceError("nothing to index yet: say which folder, `kumi index PATH`")
         with self.store.building(wait=wait) as db:
             known = self._sources(db)
             names = {place(known, Path(path).resolve()) for path in paths} or set(known)
-            if not known:
-                raise SourceError("nothing to index yet: say which folder, `kumi index PATH`")
             wanted = list(methods) or db.meta("methods") or list(METHODS)
             return self._build(db, known, names, wanted, check=check, progress=progress)
 
@@ -145,6 +144,8 @@ class Kumihimo:
         """
         from kumihimo.index.documents import take_out
 
+        with self.store.reading():
+            pass  # where there is no index, nothing is made
         with self.store.building(wait=wait) as db:
             known = self._sources(db)
             names = take_out(db, known, str(target))
@@ -171,6 +172,7 @@ class Kumihimo:
         sweep(db, self.folder)
         ledger = SqlLedger(db)
         views = self._views(db, wanted)
+        _drop_others(db, views)
         empty = [view for view in views if view.ensure(code)]
         for view in views:
             if view not in empty:
@@ -298,6 +300,16 @@ def code_digest() -> str:
     rooms = ("core", "ports", "views", "index")
     files = sorted(path for room in rooms for end in ("py", "md") for path in (house / room).rglob(f"*.{end}"))
     return digest(*(part for path in files for part in (path.name, path.read_text(encoding="utf-8"))))
+
+
+def _drop_others(db: Db, views: Sequence[WordIndex | VectorIndex]) -> None:
+    """Drop the views that no wanted method searches: they are not kept up to date."""
+    kept = {view.name for view in views}
+    for (name,) in db.all("SELECT name FROM meta WHERE name GLOB 'words_*' OR name GLOB 'vectors_*'"):
+        if name not in kept:
+            db.run(f'DROP TABLE IF EXISTS "{name}"')
+            db.run(f'DROP TABLE IF EXISTS "{name}_ids"')
+            db.run("DELETE FROM meta WHERE name = ?", name)
 
 
 def _fill(view: WordIndex | VectorIndex, db: Db, progress: Progress | None) -> None:

@@ -25,7 +25,9 @@ def kumi(tmp_path: Path) -> Iterator[Kumihimo]:
 
 @pytest.fixture
 def notes(tmp_path: Path) -> Path:
-    return fill(tmp_path / "notes", {"a.txt": "The ferry leaves.", "b.md": "The gate leaks.", "sub/c.txt": "Oats grow."})
+    return fill(
+        tmp_path / "notes", {"a.txt": "The ferry leaves.", "b.md": "The gate leaks.", "sub/c.txt": "Oats grow."}
+    )
 
 
 def rows(*ids: str) -> str:

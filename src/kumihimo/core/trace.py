@@ -21,13 +21,14 @@ def sources(steps: Mapping[str, Signature], tables: Tables, reference: Reference
     A row of a row step was made of the row its id begins with, one of a group step of the group's members;
     a table step's rows tell by `made_of`. Raises KumiError where the row is not there.
     """
-    made_by = {step.name: step for step in plan(steps)}
+    made_by: dict[str, Step] = {}
     waiting, seen = [reference], {reference}
     while waiting:
         table, id = waiting.pop(0)
         if table in BOTTOM:
             yield table, id
             continue
+        made_by = made_by or {step.name: step for step in plan(steps)}
         step = made_by.get(table)
         if step is None:
             raise KumiError(f"there is no table {table!r} to trace from")

@@ -14,7 +14,7 @@ from kumihimo.core.records import Document, digest
 from kumihimo.core.table import Row, codec
 from kumihimo.core.wiring import ROOT
 from kumihimo.ports.ledger import SqlLedger
-from kumihimo.ports.readers import read, supported, walk
+from kumihimo.ports.readers import READERS, read, supported, walk
 from kumihimo.ports.store import Db
 
 
@@ -41,6 +41,14 @@ class Source:
             return {self.name: self.path}
         found = {f"{self.name}/{relative}": path for path, relative in walk(self.path)}
         return {uri: path for uri, path in found.items() if not self.without(uri)}
+
+
+def readable(path: Path) -> None:
+    """Raises SourceError where a path that is named cannot be a source: it is not there, or of no kind we read."""
+    if not path.exists():
+        raise SourceError(f"{path} is not there: check the path")
+    if path.is_file() and not supported(path):
+        raise SourceError(f"{path}: {unknown('reader for', path.suffix or path.name, READERS)}")
 
 
 def place(known: dict[str, Source], path: Path) -> str:

@@ -128,6 +128,7 @@ class Store:
             raise
         finally:
             db.connection.close()
+            self.close()  # whoever reads next opens the file that is there now
 
     def close(self) -> None:
         with self._lock:

@@ -40,30 +40,33 @@ class VectorIndex:
     waiting: dict[str, str] = field(default_factory=dict)
     kind: ClassVar[str] = "meaning"
 
+    @property
+    def name(self) -> str:
+        """Of its table in the index, and of its line in `meta`."""
+        return _name(self.table)
+
     def ensure(self, mark: str) -> bool:
         """Make it where it is missing or was made by another model or other code; true if it has to be filled."""
         mark = f"{mark} {self.embedder.mark}"
         if self._state().get("mark") == mark and self._has_its_file():
             return False
         self.clear()
-        self.db.set_meta(_name(self.table), {**self._state(), "mark": mark})
+        self.db.set_meta(self.name, {**self._state(), "mark": mark})
         return True
 
     def clear(self) -> None:
-        name = _name(self.table)
+        name = self.name
         self.waiting.clear()
         self.db.run(f'DROP TABLE IF EXISTS "{name}"')
         self.db.run(f'CREATE TABLE "{name}" (slot INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL)')
-        state = self._state()
-        self.db.set_meta(name, {**state, "file": state.get("file", 0) + 1, "rows": 0, "dimensions": 0})
-        self._path().unlink(missing_ok=True)
+        self._begin_a_file(self._state())
 
     def replace(self, old: list[Row], new: list[Row]) -> None:
         """Let go of the old rows' vectors and make the new ones'; a text that stayed keeps its vector."""
         was = {row[0]: self.codec.decode(row).found_by for row in old}
         now = {row[0]: self.codec.decode(row).found_by for row in new}
         gone = [id for id in was if now.get(id) != was[id]]
-        self.db.many(f'DELETE FROM "{_name(self.table)}" WHERE id = ?', ((id,) for id in gone))
+        self.db.many(f'DELETE FROM "{self.name}" WHERE id = ?', ((id,) for id in gone))
         for id in gone:
             self.waiting.pop(id, None)
         self.waiting |= {id: text for id, text in now.items() if was.get(id) != text}
@@ -75,7 +78,7 @@ class VectorIndex:
         while self.waiting:
             self._embed()
         state = self._state()
-        live = self.db.all(f'SELECT count(*) FROM "{_name(self.table)}"')[0][0]
+        live = self.db.all(f'SELECT count(*) FROM "{self.name}"')[0][0]
         if state["rows"] > 1000 and live < state["rows"] / 2:
             self._copy(state)
         if self._path().exists():
@@ -93,21 +96,27 @@ class VectorIndex:
         with self._path().open("ab") as file:
             file.write(vectors.astype("<f4").tobytes())
         first = state["rows"]
-        self.db.many(f'INSERT INTO "{_name(self.table)}" VALUES (?, ?)', enumerate(ids, first))
+        self.db.many(f'INSERT INTO "{self.name}" VALUES (?, ?)', enumerate(ids, first))
         state |= {"rows": first + len(ids), "dimensions": vectors.shape[1]}
-        self.db.set_meta(_name(self.table), state)
+        self.db.set_meta(self.name, state)
 
     def _copy(self, state: dict[str, Any]) -> None:
         """Write the living rows to a new file, in the order of their ids."""
-        name = _name(self.table)
+        name = self.name
         pairs = self.db.all(f'SELECT slot, id FROM "{name}" ORDER BY id')
         matrix = _mapped(self._path(), state)
         self.db.run(f'DELETE FROM "{name}"')
-        self.db.set_meta(name, {**state, "file": state["file"] + 1, "rows": 0})
-        self._path().unlink(missing_ok=True)
+        self._begin_a_file(state)
         for i in range(0, len(pairs), 10_000):
             part = pairs[i : i + 10_000]
             self._append([id for _, id in part], matrix[[slot for slot, _ in part]])
+
+    def _begin_a_file(self, state: dict[str, Any]) -> None:
+        """Under a number that no file of this index has had: a reader of an older build may still want that one."""
+        number = self.db.meta("file", 0) + 1
+        self.db.set_meta("file", number)
+        self.db.set_meta(self.name, {**state, "file": number, "rows": 0, "dimensions": 0})
+        self._path().unlink(missing_ok=True)  # a build that was killed had begun it
 
     def _has_its_file(self) -> bool:
         """Whether the file is as long as it has to be; what a killed build had appended is cut off."""
@@ -119,7 +128,7 @@ class VectorIndex:
         return held >= length
 
     def _state(self) -> dict[str, Any]:
-        state: dict[str, Any] = self.db.meta(_name(self.table), {})
+        state: dict[str, Any] = self.db.meta(self.name, {})
         return state
 
     def _path(self) -> Path:

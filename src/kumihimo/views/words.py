@@ -77,16 +77,21 @@ class WordIndex:
     codec: Codec[Any]
     kind: ClassVar[str] = "words"
 
+    @property
+    def name(self) -> str:
+        """Of its table in the index, and of its line in `meta`."""
+        return _name(self.table)
+
     def ensure(self, mark: str) -> bool:
         """Make it where it is missing or was made by other code; true if it has to be filled."""
-        if self.db.meta(_name(self.table)) == mark:
+        if self.db.meta(self.name) == mark:
             return False
         self.clear()
-        self.db.set_meta(_name(self.table), mark)
+        self.db.set_meta(self.name, mark)
         return True
 
     def clear(self) -> None:
-        name = _name(self.table)
+        name = self.name
         self.db.run(f'DROP TABLE IF EXISTS "{name}"')
         self.db.run(f'DROP TABLE IF EXISTS "{name}_ids"')
         tokenizer = "unicode61 remove_diacritics 0 categories 'L* M* N* Co'"
@@ -97,7 +102,7 @@ class WordIndex:
         """Take out what the old rows said and put in what the new ones say."""
         was, now = self._said(old), self._said(new)
         same = {id for id in was if now.get(id) == was[id]}
-        name = _name(self.table)
+        name = self.name
         for id in was.keys() - same:
             slot = self.db.all(f'SELECT slot FROM "{name}_ids" WHERE id = ?', id)[0][0]
             self.db.run(f'INSERT INTO "{name}" ("{name}", rowid, text) VALUES (\'delete\', ?, ?)', slot, was[id])

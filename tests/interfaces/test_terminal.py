@@ -1,0 +1,191 @@
+"""What the session gives -> what a person reads, on terminals wide and narrow."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from kumihimo import Kumihimo
+from kumihimo.core.context import Answer, Context, Evidence
+from kumihimo.core.records import Citation, Document, Reference, Span, Usage
+from kumihimo.interfaces import terminal
+from kumihimo.methods import METHODS
+from kumihimo.session import Built, Status
+from tests.shelf import fill
+
+KUMI = Path(sys.executable).with_name("kumi")
+Capture = pytest.CaptureFixture[str]
+
+
+def built(*failed: tuple[str, str, str], skipped: tuple[str, ...] = ()) -> Built:
+    return Built(
+        read=1200, same=3, gone=1, skipped=skipped, rows={"documents": 1203, "chunks": 9}, failed=failed, seconds=2.54
+    )
+
+
+def note(id: str, text: str) -> Evidence:
+    return Evidence("documents", Document(id=id, uri=id, file=id, title="", media_type="", text=text), 0.75)
+
+
+def here(reference: Reference) -> list[Span]:
+    return [Span("", f"notes/{reference[1]}.txt", 1000, 2000, "")]
+
+
+def first_line(span: Span) -> int | None:
+    return 1 if span.start == 0 else None
+
+
+def on_a_terminal(folder: Path, *command: str, env: Mapping[str, str] | None = None) -> str:
+    """What the real command writes when all its streams are a terminal of its own."""
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    everything = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", **(env or {})}
+    running = subprocess.Popen([KUMI, *command], cwd=folder, env=everything, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    said = b""
+    try:
+        while part := os.read(ours, 4096):
+            said += part
+    except OSError:  # so Linux says that the other end is closed
+        pass
+    os.close(ours)
+    assert running.wait(20) == 0
+    return said.decode()
+
+
+def test_a_build_is_told_in_figures(capsys: Capture) -> None:
+    terminal.show_built(built())
+    assert capsys.readouterr() == (
+        "Files: 1,200 read, 3 unchanged, 1 gone. The index holds 1,203 documents, 9 chunks.\nTook 2.5 s.\n",
+        "",
+    )
+
+
+def test_a_few_of_the_skipped_are_named(capsys: Capture) -> None:
+    terminal.show_built(built(skipped=("a.jpg", "b.jpg")))
+    assert "Skipped 2 of a kind that is not read: a.jpg, b.jpg\n" in capsys.readouterr().out
+    terminal.show_built(built(skipped=("a.jpg", "b.jpg", "c.jpg", "d.jpg")))
+    assert "Skipped 4 of a kind that is not read: a.jpg, b.jpg, c.jpg ...\n" in capsys.readouterr().out
+
+
+def test_what_failed_is_told_apart_from_the_rest(capsys: Capture) -> None:
+    terminal.show_built(built(("documents", "a.json", "a.json is not JSON; mend it"), ("chunks", "7f3a", "too long")))
+    out, err = capsys.readouterr()
+    assert "failed" not in out
+    assert err.splitlines() == [
+        "2 failed; they are tried again by `kumi index`:",
+        "  documents: a.json is not JSON; mend it",
+        "  chunks 7f3a: too long",
+    ]
+
+
+def test_only_some_of_many_failures_are_listed(capsys: Capture) -> None:
+    terminal.show_built(built(*(("documents", f"{n}.json", "broken") for n in range(1500))))
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 22
+    assert (lines[0], lines[20]) == (
+        "1,500 failed; they are tried again by `kumi index`:",
+        "  documents 19.json: broken",
+    )
+    assert lines[21] == "  ... and 1,480 more: `kumi status --json` lists them all"
+
+
+def test_an_answer_shows_where_it_stands(capsys: Capture) -> None:
+    cited = (Citation(1, Span("c", "notes/a.md", 0, 1234, "")), Citation(2, Span("c", "notes/b.md", 5, 9, "")))
+    answer = Answer("?", "naive", "“[bold]Hild[/bold] mended it.” [1]\n“So.” [2]", cited, Context(), Usage())
+    terminal.show_answer(answer, first_line)
+    out, err = capsys.readouterr()
+    assert out.splitlines() == [
+        "“[bold]Hild[/bold] mended it.” [1]",
+        "“So.” [2]",
+        "",
+        "[1] notes/a.md, line 1, characters 0–1,234",
+        "[2] notes/b.md, characters 5–9",
+    ]
+    assert err == terminal.NO_MODEL + "\n"
+
+
+def test_an_answer_without_citations_is_its_text(capsys: Capture) -> None:
+    terminal.show_answer(Answer("?", "naive", "Nothing.", (), Context(), Usage()), first_line)
+    assert capsys.readouterr().out == "Nothing.\n"
+
+
+def test_evidence_is_shown_short(capsys: Capture) -> None:
+    terminal.show_evidence(Context((note("a", "one\n  two"), note("b", "x" * 301))), here)
+    assert capsys.readouterr().out.splitlines() == [
+        "1. notes/a.txt, characters 1,000–2,000", "   documents:a  score 0.750", "   one two", "",
+        "2. notes/b.txt, characters 1,000–2,000", "   documents:b  score 0.750", "   " + "x" * 299 + "…", "",
+    ]  # fmt: skip
+
+
+def test_no_evidence_is_said(capsys: Capture) -> None:
+    terminal.show_evidence(Context(), here)
+    assert capsys.readouterr().out == "Nothing was found.\n"
+
+
+def test_a_trace_shows_the_text(capsys: Capture) -> None:
+    terminal.show_trace(note("a", "told"), [Span("", "a.md", 0, 12, "as it\n  stands")], first_line)
+    assert capsys.readouterr().out == "documents:a\na.md, line 1, characters 0–12\nas it\n  stands\n\n"
+
+
+@pytest.mark.parametrize("columns", ["40", "80", "200"])
+def test_status_keeps_every_path_whole(capsys: Capture, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    # BUG: cut off with … at 80 columns, though lines are "left whole for a program"
+    monkeypatch.setenv("COLUMNS", columns)
+    path = "/home/you/a/rather/long/way/down/to/where/the/notes/of/the/reading/room/are/kept/since/1868"
+    status = Status(
+        folder=".kumi", sources={"notes": path}, removed=("notes/private/diary.txt",), rows={"documents": 1200},
+        methods=("bm25", "naive"), models={"embedder": "wordllama-256"}, failed=(), bytes=2_340_000,
+        memo={"replies": 1500, "bytes": 3_000_000, "hits": 0, "misses": 0},
+    )  # fmt: skip
+    terminal.show_status(status)
+    out = capsys.readouterr().out
+    for said in (path, "2.3 MB", "notes/private/diary.txt", "1,200 rows", "bm25, naive", "1,500 replies"):
+        assert said in out
+
+
+def test_methods_are_listed_with_their_settings(capsys: Capture) -> None:
+    terminal.show_methods(METHODS, "naive")
+    out = capsys.readouterr().out
+    assert "naive (default)\n" in out
+    assert "bm25\n" in out
+    for method in METHODS.values():
+        assert method.summary in out
+        assert all(f"{s.name}={s.default}" in out for s in method.settings.values())
+
+
+def test_the_memo_is_told_in_figures(capsys: Capture) -> None:
+    terminal.show_memo({"replies": 1200, "bytes": 2_500_000, "hits": 3000, "misses": 1})
+    assert capsys.readouterr().out.splitlines() == [
+        "1,200 replies, 2.5 MB", "3,000 times it could answer, 1 times a model was asked",
+    ]  # fmt: skip
+
+
+def test_no_bar_is_drawn_where_nobody_looks(capsys: Capture) -> None:
+    with terminal.progress() as progress:
+        assert progress is None
+    assert capsys.readouterr() == ("", "")
+
+
+def test_bars_are_drawn_on_a_terminal(tmp_path: Path) -> None:
+    fill(tmp_path, {f"notes/{n}.txt": f"Lamp {n}." for n in range(5)})
+    said = on_a_terminal(tmp_path, "index", "notes")
+    assert "documents" in said
+    assert "5/5" in said
+    assert "/100" not in said  # BUG: every bar begins as "0/100", before its total is known
+
+
+def test_colour_is_for_terminals_and_may_be_refused(tmp_path: Path) -> None:
+    fill(tmp_path, {"notes/a.txt": "The ferry leaves."})
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        kumi.index(tmp_path / "notes")
+    plain = subprocess.run([KUMI, "retrieve", "ferry"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert "\x1b" not in plain
+    assert "\x1b[36m1. notes/a.txt" in on_a_terminal(tmp_path, "retrieve", "ferry")
+    assert "\x1b[36m" not in on_a_terminal(tmp_path, "retrieve", "ferry", env={"NO_COLOR": "1"})
+    assert "\x1b" not in on_a_terminal(tmp_path, "retrieve", "ferry", env={"TERM": "dumb"})
