@@ -79,7 +79,7 @@ def test_any_question_may_be_asked(reading: Reading, name: str, question: str) -
 
 @pytest.mark.parametrize("name", METHODS)
 def test_half_a_character_may_be_asked(reading: Reading, name: str) -> None:
-    # BUG: TypeError in naive, from bytes on the command line that are no UTF-8 and from "\ud800" in a questions file
+
     assert reading.ask("ferry \ud800", name).citations
 
 
@@ -98,7 +98,6 @@ def test_settings_of_the_call_are_over_those_of_the_index(kumi: Kumihimo) -> Non
 
 @pytest.mark.parametrize("name", METHODS)
 def test_fewer_than_nothing_is_not_asked_for(reading: Reading, name: str) -> None:
-    # BUG: naive k=-1 gives all but the last
     try:
         assert len(reading.retrieve("the lamp ferry", name, k=-1)) == 0
     except SettingsError as refused:

@@ -61,7 +61,6 @@ def test_nothing_to_index_yet(kumi: Kumihimo) -> None:
 
 
 def test_removing_before_there_is_an_index_makes_none(kumi: Kumihimo) -> None:
-    # BUG: makes the folder .kumi, and says "no source or document 'notes'. Known: none"
     with pytest.raises(KumiError, match="there is no index"):
         kumi.remove("notes")
     assert not Path(".kumi").exists()
@@ -137,7 +136,6 @@ def test_chunk_settings_make_the_chunks_again(kumi: Kumihimo) -> None:
 def test_a_document_of_too_many_chunks_spoils_no_other(
     kumi: Kumihimo, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # BUG: the whole build stops; a log of 300 MB among the files is enough
     monkeypatch.setattr(task, "MOST", 5)
     fill(notes, {"long.txt": "One more sentence of many. " * 500})
     kumi.settings["chunks"].update(size=20, overlap=0)
@@ -151,7 +149,7 @@ def test_methods_are_built_for_and_remembered(kumi: Kumihimo, notes: Path) -> No
     kumi.index()
     assert kumi.status().methods == ("bm25",)
     assert [e.text for e in kumi.retrieve("ferry", "bm25")] == ["The ferry leaves at nine."]
-    with pytest.raises(Unusable, match="`kumi index --methods naive`"):
+    with pytest.raises(Unusable, match="`kumi index --methods bm25,naive`"):
         kumi.ask("ferry", "naive")
     kumi.index(methods=["naive"])
     assert kumi.ask("When does the ferry leave?", "naive").citations
@@ -165,20 +163,19 @@ def test_all_that_costs_nothing_is_built_at_first(kumi: Kumihimo, notes: Path) -
 
 
 def test_a_method_left_out_names_the_command_that_builds_it(kumi: Kumihimo, notes: Path) -> None:
-    # BUG: the vectors stay as they were: rows that are gone are looked for, new ones are not found
     kumi.index(notes)
     kumi.index(methods=["bm25"])
     fill(notes, {"zebra.txt": ZEBRA})
     (notes / "a.txt").unlink()
     kumi.index()
-    with pytest.raises(Unusable, match="`kumi index --methods naive`"):
+    with pytest.raises(Unusable, match="`kumi index --methods bm25,naive`"):
         kumi.ask("Where do zebras sleep?", "naive")
 
 
 @pytest.mark.parametrize("there_and_back", [("bm25", "naive"), ("naive", "bm25")])
 def test_switching_methods_there_and_back(kumi: Kumihimo, notes: Path, there_and_back: tuple[str, str]) -> None:
-    # BUG: what changed meanwhile is never told to the view that was left out
     kumi.index(notes)
+    dump(kumi)
     kumi.index(methods=there_and_back[:1])
     fill(notes, {"zebra.txt": ZEBRA})
     (notes / "a.txt").unlink()
@@ -201,7 +198,6 @@ def test_vectors_that_are_lost_are_made_again(kumi: Kumihimo, notes: Path, harm:
 
 @pytest.mark.parametrize("harm", ["file.unlink()", "file.write_bytes(b'short')"])
 def test_asking_without_vectors_says_what_to_do(kumi: Kumihimo, notes: Path, harm: str) -> None:
-    # BUG: ValueError where the file is cut off
     kumi.index(notes)
     harmed = f"from pathlib import Path; file = next(Path('.kumi/vectors').iterdir()); {harm}; "
     asked = "from kumihimo import Kumihimo; Kumihimo.open().ask('Does the gate leak?')"
@@ -261,7 +257,6 @@ def test_chunks_that_would_not_end_are_refused(kumi: Kumihimo, notes: Path) -> N
 
 
 def test_a_number_that_is_none_is_refused(kumi: Kumihimo, notes: Path) -> None:
-    # BUG: scores become NaN, and --json prints what is not JSON
     kumi.index(notes)
     with pytest.raises(SettingsError):
         kumi.retrieve("ferry", "naive", meaning="nan")
@@ -269,7 +264,6 @@ def test_a_number_that_is_none_is_refused(kumi: Kumihimo, notes: Path) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_more_than_there_is_may_be_asked_for(kumi: Kumihimo, notes: Path, method: str) -> None:
-    # BUG: bm25 k=10**20: "datatype mismatch: check that the disk has room"
     kumi.index(notes)
     assert found(kumi, method, "the ferry", k=10**20) == found(kumi, method, "the ferry", k=10)
 

@@ -10,7 +10,7 @@ from typing import Any
 from kumihimo.answer import quoted
 from kumihimo.core.context import Answer, Context, Evidence, Ruler
 from kumihimo.core.errors import SettingsError, Unusable, unknown
-from kumihimo.core.records import Chunk, Document, Record, Reference, Span, Usage
+from kumihimo.core.records import Chunk, Document, Record, Reference, Span, Usage, storable
 from kumihimo.core.settings import Setting, Values, resolve
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import Table, codec
@@ -53,11 +53,12 @@ class Reading:
 
     def retrieve(self, question: str, name: str, **settings: object) -> Context:
         """What the method finds for the question, best first."""
-        asked = method(name)
+        asked, question = method(name), storable(question)
         if not question.strip():
             raise SettingsError("the question is empty: write what you want to know")
         known: dict[str, Mapping[str, Setting]] = {name: asked.settings}
         values = resolve(known, {name: self.settings.get(name, {})}, {name: settings})[name]
+        self._check(name, asked)
         ports = {
             "match": WordSearch(self.db),
             "near": VectorSearch(self.db, self.embedder, self.matrices),
@@ -67,9 +68,18 @@ class Reading:
         found: Context = asked.function(question, **{t: self.table(t) for t in asked.tables}, **given, **values)
         return found
 
+    def _check(self, name: str, asked: Signature) -> None:
+        """Raises Unusable where a table is not indexed as the method needs it, with the command that does it."""
+        held = self.db.meta("methods", [])
+        for port, view in (("match", "words"), ("near", "vectors")):
+            for table in asked.tables:
+                if port in asked.ports and self.db.meta(f"{view}_{table}") is None:
+                    wanted = ",".join(dict.fromkeys([*held, name]))
+                    raise Unusable(f"the index was not built for {name}: `kumi index --methods {wanted}` does that")
+
     def ask(self, question: str, name: str, **settings: object) -> Answer:
         """The answer, with a citation for each sentence it quotes."""
-        began = perf_counter()
+        began, question = perf_counter(), storable(question)
         context = self.retrieve(question, name, **settings)
         answer = quoted(question, name, context, lambda item: self.trace(item.reference), self.embedder)
         return replace(answer, usage=answer.usage + Usage(seconds=perf_counter() - began))
@@ -92,12 +102,12 @@ class Reading:
 
     def find(self, id: str) -> Evidence:
         """The row of that id (`chunks:0f8c….00003`, or without its table), or the document of that uri."""
-        table, colon, rest = id.partition(":")
+        table, colon, rest = storable(id).partition(":")
         tables = [table] if colon and table in KINDS else list(KINDS)
-        wanted = rest if colon and table in KINDS else id
+        wanted = rest if colon and table in KINDS else storable(id)
         for name in tables:
             if self.db.has(name) and (record := self.table(name).get(wanted)):
                 return Evidence(name, record, 1.0)
-        for row in self.db.all("SELECT id FROM documents WHERE uri = ? LIMIT 1", id):
+        for row in self.db.all("SELECT id FROM documents WHERE uri = ? LIMIT 1", storable(id)):
             return Evidence(ROOT, self.table(ROOT)[row[0]], 1.0)
         raise SettingsError(f"nothing in the index has the id {id!r}: `kumi retrieve QUESTION` shows ids")

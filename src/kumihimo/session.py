@@ -123,17 +123,16 @@ class Kumihimo:
         methods: those to build for, remembered (first: all that cost nothing). wait: for another build to end, else
         Busy is raised. check: read files again even where size and time are the same.
         """
-        from kumihimo.index.documents import place, readable
+        from kumihimo.index.documents import named, place
 
         for name in methods:
             method(name)
-        for path in map(Path, paths):
-            readable(path)
+        places = [named(path) for path in paths]
         if not paths and not self.store.path.exists():
             raise SourceError("nothing to index yet: say which folder, `kumi index PATH`")
         with self.store.building(wait=wait) as db:
             known = self._sources(db)
-            names = {place(known, Path(path).resolve()) for path in paths} or set(known)
+            names = {place(known, path) for path in places} or set(known)
             wanted = list(methods) or db.meta("methods") or list(METHODS)
             return self._build(db, known, names, wanted, check=check, progress=progress)
 
@@ -185,7 +184,7 @@ class Kumihimo:
             view.finish()
         db.set_meta("methods", list(wanted))
         db.set_meta("models", {"embedder": self.embedder.mark, "tokenizer": self.ruler.mark})
-        db.set_meta("sources", {s.name: [self._kept(s.path), list(s.excluded)] for s in known.values()})
+        db.set_meta("sources", {s.name: [self._kept(s.path), list(s.rules)] for s in known.values()})
         seconds = perf_counter() - began
         return Built(found.read, found.same, found.gone, tuple(found.skipped), _counts(db), _failed(db), seconds)
 
@@ -204,7 +203,7 @@ class Kumihimo:
 
         base = self.folder.resolve().parent
         held = db.meta("sources", {})
-        return {name: Source(name, base / path, tuple(gone)) for name, (path, gone) in held.items()}
+        return {name: Source(name, base / path, tuple(rules)) for name, (path, rules) in held.items()}
 
     def _kept(self, path: Path) -> str:
         """The path as it is remembered: relative where it lies beside the index, so that both can be moved."""
@@ -251,7 +250,7 @@ class Kumihimo:
             return Status(
                 folder=str(self.folder),
                 sources={source.name: str(source.path) for source in known.values()},
-                removed=tuple(uri for source in known.values() for uri in source.excluded),
+                removed=tuple(rule for source in known.values() for rule in source.rules if not rule.startswith("!")),
                 rows=_counts(db),
                 methods=tuple(db.meta("methods", [])),
                 models=db.meta("models", {}),

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import pytest
-
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.records import Chunk, Record
 
@@ -73,13 +71,16 @@ def test_a_tokens_column_of_another_kind_is_no_count() -> None:
     assert Evidence("t", Odd(text="one two"), 1.0).tokens(Words()) == 2
 
 
-def test_fusing_divides_by_the_best_weighs_and_adds() -> None:
-    words = said(("a", 8.0), ("b", 4.0), ("c", 2.0))
-    meaning = said(("b", 0.9), ("a", 0.3))
-    # a: 8/8 + .3/.9 = 1.333333; b: 4/8 + .9/.9 = 1.5; c: 2/8 = .25
-    assert told(Context.fuse([words, meaning])) == [("b", 1.5), ("a", 1.333333), ("c", 0.25)]
-    # a: 3 + .5 * 1/3 = 3.166667; b: 1.5 + .5 = 2; c: .75
-    assert told(Context.fuse([words, meaning], weights=[3, 0.5])) == [("a", 3.166667), ("b", 2.0), ("c", 0.75)]
+def test_fusing_spreads_weighs_and_adds() -> None:
+    words = said(("a", 8.0), ("b", 4.0), ("c", 2.0))  # shares: a (8-2)/6 = 1, b (4-2)/6 = .333333, c 0
+    meaning = said(("b", 0.9), ("a", 0.3))  # shares: b 1, a 0
+    assert told(Context.fuse([words, meaning])) == [("b", 1.333333), ("a", 1.0), ("c", 0.0)]
+    # a: 3 * 1 + .5 * 0 = 3; b: 3 * .333333 + .5 * 1 = 1.5
+    assert told(Context.fuse([words, meaning], weights=[3, 0.5])) == [("a", 3.0), ("b", 1.5), ("c", 0.0)]
+
+
+def test_scores_below_zero_are_spread_too() -> None:
+    assert told(Context.fuse([said(("a", -1.0), ("b", -2.0), ("c", -3.0))])) == [("a", 1.0), ("b", 0.5), ("c", 0.0)]
 
 
 def test_equals_come_in_the_order_of_table_and_id() -> None:
@@ -92,14 +93,14 @@ def test_equals_come_in_the_order_of_table_and_id() -> None:
 
 
 def test_fusing_does_not_depend_on_the_order_of_the_contexts() -> None:
-    one, two = said(("a", 2.0), ("b", 1.0)), said(("b", 4.0), ("a", 2.0))
-    assert told(Context.fuse([one, two])) == told(Context.fuse([two, one])) == [("a", 1.5), ("b", 1.5)]
+    one, two = said(("a", 3.0), ("b", 2.0), ("c", 1.0)), said(("c", 4.0), ("b", 3.0), ("d", 2.0))
+    expected = [("a", 1.0), ("b", 1.0), ("c", 1.0), ("d", 0.0)]  # b: .5 + .5
+    assert told(Context.fuse([one, two])) == told(Context.fuse([two, one])) == expected
 
 
-@pytest.mark.parametrize("score", [0.0, -0.5])
-def test_a_search_that_is_sure_of_nothing_adds_nothing_but_its_rows(score: float) -> None:
-    nothing = said(("z", score), ("a", score))
-    assert told(Context.fuse([said(("a", 2.0), ("b", 1.0)), nothing])) == [("a", 1.0), ("b", 0.5), ("z", 0.0)]
+def test_rows_that_a_search_finds_alike_count_in_full() -> None:
+    alike = said(("z", 0.4), ("a", 0.4))
+    assert told(Context.fuse([said(("a", 2.0), ("b", 1.0)), alike])) == [("a", 2.0), ("z", 1.0), ("b", 0.0)]
 
 
 def test_fusing_nothing_gives_nothing() -> None:

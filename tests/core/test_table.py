@@ -105,6 +105,12 @@ def test_a_record_comes_back_as_it_went(record: Every) -> None:
     assert kept.decode(kept.encode(record.id, record)) == record
 
 
+def test_true_and_false_come_back_from_sqlite_as_themselves() -> None:
+    kept = codec(Every)
+    row = [int(value) if isinstance(value, bool) else value for value in kept.encode("a", A)]
+    assert kept.decode(tuple(row)).good is True
+
+
 def test_a_record_is_stored_under_the_id_it_is_given() -> None:
     kept = codec(Every)
     assert kept.decode(kept.encode("z", A)).id == "z"

@@ -135,6 +135,6 @@ def test_a_table_that_is_not_there_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_a_row_that_is_not_there_is_named(tmp_path: Path, reference: Reference) -> None:
-    # BUG: only rows of table steps; for the others it gives no sources, or ones that are not there either
+
     with index(tmp_path) as tables, pytest.raises(KumiError, match=f"^table {reference[0]} has no row "):
         list(sources(catalogue(*STEPS), tables, reference))

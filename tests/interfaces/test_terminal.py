@@ -135,7 +135,6 @@ def test_a_trace_shows_the_text(capsys: Capture) -> None:
 
 @pytest.mark.parametrize("columns", ["40", "80", "200"])
 def test_status_keeps_every_path_whole(capsys: Capture, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
-    # BUG: cut off with … at 80 columns, though lines are "left whole for a program"
     monkeypatch.setenv("COLUMNS", columns)
     path = "/home/you/a/rather/long/way/down/to/where/the/notes/of/the/reading/room/are/kept/since/1868"
     status = Status(
@@ -177,7 +176,7 @@ def test_bars_are_drawn_on_a_terminal(tmp_path: Path) -> None:
     said = on_a_terminal(tmp_path, "index", "notes")
     assert "documents" in said
     assert "5/5" in said
-    assert "/100" not in said  # BUG: every bar begins as "0/100", before its total is known
+    assert "/100" not in said
 
 
 def test_colour_is_for_terminals_and_may_be_refused(tmp_path: Path) -> None:

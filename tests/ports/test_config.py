@@ -168,6 +168,6 @@ def test_what_is_written_can_be_read_back() -> None:
     ],
 )
 def test_odd_defaults_can_be_read_back(setting: Setting) -> None:
-    # BUG: None is written "None", which is read as no none; texts are written without escapes
+
     known = {"all": {setting.name: setting}}
     assert resolve(known, tomllib.loads(uncommented(written(known, {"all": ""})))) == resolve(known)

@@ -112,7 +112,7 @@ def test_vectors_that_are_remembered_can_be_written_to(memo: Memo) -> None:
 
 
 def test_no_texts_have_no_vectors(memo: Memo) -> None:
-    # BUG: ValueError: need at least one array to stack; the embedders that it wraps give shape (0, dimensions)
+
     assert len(Remembered(Counting(), memo)([])) == 0
 
 

@@ -67,7 +67,7 @@ class Context:
 
     def top(self, k: int) -> Context:
         """The first k."""
-        return Context(self.evidence[:k])
+        return Context(self.evidence[: max(k, 0)])
 
     def fit(self, budget: int, ruler: Ruler) -> Context:
         """What fits into `budget` tokens, best first; what is too long gives way to what comes after it."""

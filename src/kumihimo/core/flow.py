@@ -206,7 +206,7 @@ class _Run:
             read = tables(step, ledger.rows)
             made = self._chosen(self.task.function(**read, **self.task.given))
         except ItemFailed as failure:  # the table stays as it was
-            ledger.fail(step.name, [("", str(failure))])
+            ledger.fail(step.name, [("", str(failure) or type(failure).__name__)])
             return
         ledger.fail(step.name, [("", None)])
         old: list[Row] = []

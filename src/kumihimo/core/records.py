@@ -23,6 +23,13 @@ def digest(*parts: str) -> str:
     return blake2b(ascii(parts).encode("ascii"), digest_size=10).hexdigest()
 
 
+def storable(text: str) -> str:
+    """The text with each half of a surrogate pair, which no file can hold, replaced by U+FFFD."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """One immutable row of a table.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, Literal, Union, get_args, get_origin
 
 from kumihimo.core.errors import SettingsError, unknown
@@ -22,7 +23,7 @@ class Setting:
 
     def read(self, scope: str, value: object) -> object:
         """The value, in the setting's type, from a text or from TOML. Raises SettingsError."""
-        for kind in _arms(self.type):
+        for kind in sorted(_arms(self.type), key=lambda kind: kind is not type(None)):  # "none" is a text, too
             got = _as(kind, value)
             if got is not _NO:
                 return got
@@ -55,8 +56,7 @@ def _as(kind: Any, value: object) -> object:
     if get_origin(kind) is Literal:
         return next((choice for choice in get_args(kind) if str(choice) == str(value)), _NO)
     if get_origin(kind) is tuple:
-        items = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
-        return tuple(map(str, items)) if isinstance(items, list | tuple) else _NO
+        return _list(get_args(kind)[0], value)
     if kind is bool:
         return value if isinstance(value, bool) else _WORDS.get(str(value).lower(), _NO)
     if kind is str:
@@ -68,13 +68,23 @@ def _as(kind: Any, value: object) -> object:
     return _number(kind, value)
 
 
+def _list(kind: Any, value: object) -> object:
+    if isinstance(value, str):
+        value = [part.strip() for part in value.split(",")] if value.strip() else []
+    if not isinstance(value, list | tuple):
+        return _NO
+    items = tuple(_as(kind, item) for item in value)
+    return _NO if _NO in items else items
+
+
 def _number(kind: type[int] | type[float], value: str | int | float) -> object:
     if kind is int and isinstance(value, float):
         return _NO
     try:
-        return kind(value)
-    except ValueError:
+        number = kind(value)
+    except (ValueError, OverflowError):
         return _NO
+    return number if isfinite(number) else _NO
 
 
 def resolve(known: Mapping[str, Mapping[str, Setting]], *layers: Values) -> dict[str, dict[str, object]]:

@@ -111,8 +111,13 @@ def _frozen(text: str) -> object:
 
 def look(table: str, columns: tuple[str, ...], values: Sequence[object]) -> int:
     """What one look-up asked, as a signed 64-bit number (the same in every process)."""
-    text = "\x1f".join([table, *columns, *map(str, values)])
+    text = "\x1f".join([table, *columns, *map(_said, values)])
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big", signed=True)
+
+
+def _said(value: object) -> str:
+    """The value as text: one text for True, 1 and 1.0, which SQLite takes for equal."""
+    return repr(float(value)) if isinstance(value, int | float) else str(value)
 
 
 class Table(Generic[R]):

@@ -14,7 +14,7 @@ from kumihimo.core.errors import ItemFailed, StepError, Waits, unknown
 from kumihimo.core.table import Group, Row, Rows, Table, codec, look
 from kumihimo.core.wiring import Step
 
-MOST = 99_999  # rows one call may make: ordinals are padded to five digits
+MOST = 99_999  # rows one call may make, since ordinals are padded to five digits; with more, the item has failed
 
 Looked = bytes  # the sorted 64-bit numbers of a call's look-ups
 Job = list[tuple[str, list[Row]]]  # keys with their input rows
@@ -79,6 +79,8 @@ class Task:
     def _make(self, key: str, rows: list[Row]) -> Made:
         if not rows:  # what made its rows is gone
             return Made(key, [], b"", None)
+        if self.grouped and ("." in key or "/" in key):
+            raise StepError(f"{self.step.name}: {key!r} is no name for a group: its column holds digests")
         looked: set[int] = set()
         error = None
         try:
@@ -92,7 +94,7 @@ class Task:
         else:
             named = [encode(key, record) for record in made]
         if len(named) > MOST:
-            raise StepError(f"{self.step.name} made {len(named)} rows of {key}; the most is {MOST}: make fewer of each")
+            named, error = [], f"it makes {len(named):,} rows, and the most is {MOST:,}: cut it into parts"
         return Made(key, named, array("q", sorted(looked)).tobytes() if looked else b"", error)
 
     def _call(self, rows: list[Row], looked: set[int]) -> list[Any]:

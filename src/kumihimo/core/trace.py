@@ -22,6 +22,9 @@ def sources(steps: Mapping[str, Signature], tables: Tables, reference: Reference
     a table step's rows tell by `made_of`. Raises KumiError where the row is not there.
     """
     made_by: dict[str, Step] = {}
+    if reference[0] not in (*BOTTOM, *steps):
+        raise KumiError(f"there is no table {reference[0]!r} to trace from")
+    tables(reference[0])[reference[1]]
     waiting, seen = [reference], {reference}
     while waiting:
         table, id = waiting.pop(0)
@@ -29,10 +32,7 @@ def sources(steps: Mapping[str, Signature], tables: Tables, reference: Reference
             yield table, id
             continue
         made_by = made_by or {step.name: step for step in plan(steps)}
-        step = made_by.get(table)
-        if step is None:
-            raise KumiError(f"there is no table {table!r} to trace from")
-        for maker in _makers(step, tables, id):
+        for maker in _makers(made_by[table], tables, id):
             if maker not in seen:
                 seen.add(maker)
                 waiting.append(maker)

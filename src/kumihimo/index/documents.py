@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -10,7 +11,7 @@ from unicodedata import normalize
 
 from kumihimo.core.errors import SourceError, unknown
 from kumihimo.core.flow import differ
-from kumihimo.core.records import Document, digest
+from kumihimo.core.records import Document, digest, storable
 from kumihimo.core.table import Row, codec
 from kumihimo.core.wiring import ROOT
 from kumihimo.ports.ledger import SqlLedger
@@ -24,47 +25,76 @@ class Source:
 
     name: str
     path: Path
-    excluded: tuple[str, ...] = ()  # uris that were taken out of it
+    rules: tuple[str, ...] = ()  # uris that were taken out of it; with a ! before them, that came back
 
     def holds(self, uri: str) -> bool:
         return _within(uri, self.name)
 
     def without(self, uri: str) -> bool:
-        """Whether this document, or the folder or file it stands in, was taken out."""
-        return any(_within(uri, gone) for gone in self.excluded)
+        """Whether this document, or the folder or file it stands in, was taken out and has not come back since."""
+        last = [rule for rule in self.rules if _within(uri, rule.removeprefix("!"))][-1:]
+        return bool(last) and not last[0].startswith("!")
+
+    def taking_out(self, uri: str) -> Source:
+        return replace(self, rules=(*self._others(uri), uri))
+
+    def bringing_back(self, uri: str) -> Source:
+        others = self._others(uri)
+        still = replace(self, rules=others)
+        return replace(self, rules=(*others, f"!{uri}")) if still.without(uri) else still
+
+    def _others(self, uri: str) -> tuple[str, ...]:
+        return tuple(rule for rule in self.rules if not _within(rule.removeprefix("!"), uri))
+
+    def uri(self, path: Path) -> str:
+        """What a path within it is called in the index: composed (NFC), with % and # written as in a URL."""
+        return "/".join([self.name, *map(_written, path.relative_to(self.path).parts)])
 
     def files(self) -> dict[str, Path]:
         """Its files by uri, in sorted order. Raises SourceError where it is not there."""
-        if not self.path.exists():
-            raise SourceError(f"{self.path} is not there: put it back, or `kumi remove {self.name}` takes it out")
-        if self.path.is_file():
-            return {self.name: self.path}
-        found = {f"{self.name}/{relative}": path for path, relative in walk(self.path)}
+        try:
+            if not self.path.exists():
+                raise SourceError(f"{self.path} is not there: put it back, or `kumi remove {self.name}` takes it out")
+            if self.path.is_file():
+                return {self.name: self.path}
+        except OSError as error:
+            raise SourceError(f"{self.path}: {error.strerror}; let it be read") from error
+        found = {"/".join([self.name, *map(_written, name.split("/"))]): path for path, name in walk(self.path)}
         return {uri: path for uri, path in found.items() if not self.without(uri)}
 
 
-def readable(path: Path) -> None:
-    """Raises SourceError where a path that is named cannot be a source: it is not there, or of no kind we read."""
-    if not path.exists():
+def named(path: str | Path) -> Path:
+    """The path, whole, with links followed. Raises SourceError where it cannot be a source."""
+    if not str(path):
+        raise SourceError("an empty path was given: say which file or folder")
+    try:
+        there = Path(path).exists()
+    except OSError as error:
+        raise SourceError(f"{str(path)[:200]}: {error.strerror}: check the path") from error
+    if not there:
         raise SourceError(f"{path} is not there: check the path")
-    if path.is_file() and not supported(path):
-        raise SourceError(f"{path}: {unknown('reader for', path.suffix or path.name, READERS)}")
+    if Path(path).is_file() and not supported(Path(path)):
+        raise SourceError(f"{path}: {unknown('reader for', Path(path).suffix or Path(path).name, READERS)}")
+    return Path(path).resolve()
 
 
 def place(known: dict[str, Source], path: Path) -> str:
     """The name of the source that holds this path, which is made a source of its own where none does.
 
-    What had been taken out of the source there comes back.
+    What had been taken out of the source there comes back. Sources that lie within the path become parts of it.
     """
     for source in known.values():
         if path == source.path or source.path in path.parents:
-            uri = "/".join([source.name, *path.relative_to(source.path).parts])
-            kept = tuple(gone for gone in source.excluded if not _within(gone, uri) and not _within(uri, gone))
-            known[source.name] = replace(source, excluded=kept)
+            known[source.name] = source.bringing_back(source.uri(path))
             return source.name
-    base = normalize("NFC", path.name) or "root"
+    inner = [source for source in known.values() if path in source.path.parents]
+    for source in inner:  # from now on they are parts of this one
+        del known[source.name]
+    base = _written(path.name) or "root"
     name = next(n for i in count(1) if (n := base if i == 1 else f"{base}-{i}") not in known)
-    known[name] = Source(name, path)
+    whole = Source(name, path)
+    rules = [rule.replace(s.name, whole.uri(s.path), 1) for s in inner for rule in s.rules]
+    known[name] = replace(whole, rules=tuple(rules))
     return name
 
 
@@ -73,19 +103,29 @@ def take_out(db: Db, known: dict[str, Source], target: str) -> set[str]:
 
     target: a source's name or path, a document's uri, or a path within a source. Raises SourceError.
     """
-    path = Path(target).resolve()
-    for source in known.values():
-        if target == source.name or path == source.path:
-            del known[source.name]
-            return set()
-    inside = ["/".join([s.name, *path.relative_to(s.path).parts]) for s in known.values() if s.path in path.parents]
+    if not target:
+        raise SourceError("nothing is named to be removed: say which source or document")
+    try:
+        path = Path(target).resolve()
+    except (OSError, RuntimeError):  # too long, or a link to itself: then it is no path of ours
+        path = Path("/")
+    meant = [source for source in known.values() if target == source.name or path == source.path]
+    if len(meant) > 1:
+        paths = ", ".join(str(source.path) for source in meant)
+        raise SourceError(f"{target!r} may be one of several sources: say which by its whole path, {paths}")
+    for source in meant:
+        del known[source.name]
+        return set()
+    inside = [source.uri(path) for source in known.values() if source.path in path.parents]
     uris = [uri for (uri,) in db.all("SELECT uri FROM documents ORDER BY uri")] if db.has(ROOT) else []
-    for uri in [target.rstrip("/"), *inside]:
+    target = target.rstrip("/")
+    for uri in [target, _written(target), *inside]:
         if any(_within(other, uri) for other in uris):
             source = next(s for s in known.values() if s.holds(uri))
-            known[source.name] = replace(source, excluded=(*source.excluded, uri))
+            known[source.name] = source.taking_out(uri)
             return {source.name}
-    raise SourceError(f"the index holds {unknown('source or document', target, [*known, *uris[:1000]])[:500]}")
+    known_names = [*known, *uris[:20]]
+    raise SourceError(f"the index holds {unknown('source or document', target[:200], known_names)}; see `kumi status`")
 
 
 @dataclass(slots=True)
@@ -119,10 +159,11 @@ def refresh(
     known = list(sources)
     for source in known:
         if source.name in names:
+            look.expel(source)
             look.at(source, progress)
     for uri, (name, _) in look.held.items():
         if name not in {source.name for source in known}:
-            look.put(uri, [])
+            look.gone(uri)
     listed = [uri for uri in look.failing if not any(s.holds(uri) for s in known if s.name not in names)]
     ledger.fail(ROOT, ((uri, look.found.failed.get(uri)) for uri in {**dict.fromkeys(listed), **look.found.failed}))
     ledger.settle(ROOT)
@@ -146,16 +187,29 @@ class _Look:
             self.found.failed[source.name] = str(error)
             return
         for done, (uri, path) in enumerate(files.items(), 1):
-            if supported(path):
+            if path.is_dir():
+                self.found.failed[uri] = f"{path} cannot be read: let it be, or list it in .kumiignore"
+            elif supported(path):
                 self._file(source, uri, path)
             else:
                 self.found.skipped.append(uri)
             if progress:
                 progress(ROOT, done, len(files))
+        closed = [uri for uri, path in files.items() if path.is_dir()]
         for uri, (name, _) in self.held.items():
-            if name == source.name and uri not in files:
-                self.found.gone += 1
-                self.put(uri, [])
+            if name == source.name and uri not in files and not any(_within(uri, folder) for folder in closed):
+                self.gone(uri)
+
+    def gone(self, uri: str) -> None:
+        self.found.gone += 1
+        self.put(uri, [])
+
+    def expel(self, source: Source) -> None:
+        """Take out at once what was taken out of the source, whether or not it can be read now."""
+        for rule in source.rules:
+            inside = "uri = ?1 OR substr(uri, 1, length(?1) + 1) IN (?1 || '/', ?1 || '#')"
+            rows = self.ledger.db.all(f"SELECT * FROM documents WHERE {inside} ORDER BY id", rule)
+            self.ledger.change(ROOT, [row for row in rows if source.without(codec(Document).decode(row).uri)], [])
 
     def _file(self, source: Source, uri: str, path: Path) -> None:
         try:
@@ -176,7 +230,7 @@ class _Look:
     def _stamp(self, source: Source, uri: str, path: Path) -> str:
         """Changes when the file may read otherwise than before."""
         stat = path.stat()
-        rows = [gone for gone in source.excluded if gone.startswith(f"{uri}#")]
+        rows = [rule for rule in source.rules if rule.removeprefix("!").startswith(f"{uri}#")]
         return digest(self.code, str(stat.st_size), str(stat.st_mtime_ns), *rows)
 
     def put(self, uri: str, documents: list[Document]) -> None:
@@ -191,16 +245,15 @@ class _Look:
             self.ledger.db.run("DELETE FROM files WHERE uri = ?", uri)
 
 
+def _written(name: str) -> str:
+    """The name as it stands in a uri: composed, and so that the # before a row's name is the only one."""
+    text = os.fsencode(name).decode("utf-8", "replace")
+    return normalize("NFC", text).replace("%", "%25").replace("#", "%23")
+
+
 def _within(uri: str, name: str) -> bool:
     return uri == name or uri.startswith((f"{name}/", f"{name}#"))
 
 
 def _storable(row: Row) -> Row:
-    """The row with half of a surrogate pair, which no file can hold, replaced by U+FFFD."""
-    return tuple(_whole(value) if isinstance(value, str) else value for value in row)
-
-
-def _whole(text: str) -> str:
-    if text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return tuple(storable(value) if isinstance(value, str) else value for value in row)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from kumihimo.core.context import Context
-from kumihimo.core.errors import KumiError, SettingsError
+from kumihimo.core.errors import KumiError, SettingsError, unknown
 from kumihimo.core.records import Span
 from kumihimo.interfaces import terminal
 from kumihimo.methods import METHODS
@@ -54,7 +53,13 @@ def _open(folder: Path, options: Sequence[str] = ()) -> Iterator[Kumihimo]:
 
 
 def _print(document: object) -> None:
-    print(json.dumps(document, ensure_ascii=False, indent=2))
+    print(_json(document, indent=2))
+
+
+def _json(document: object, indent: int | None = None) -> str:
+    """In escapes where standard output cannot hold every character."""
+    narrow = bool(sys.stdout) and "utf" not in (sys.stdout.encoding or "").lower()
+    return json.dumps(document, ensure_ascii=narrow, indent=indent)
 
 
 @app.command()
@@ -146,9 +151,11 @@ def retrieve(
             _print(next(found))
         elif out is None:
             for line in found:
-                print(json.dumps(line, ensure_ascii=False))
+                print(_json(line))
         else:
             _write(out, [json.dumps(line, ensure_ascii=False) for line in found])
+            if as_json:
+                _print({"written": str(out), "questions": len(asked)})
 
 
 def _found(kumi: Kumihimo, row: dict[str, Any], method: str, settings: dict[str, object]) -> dict[str, object]:
@@ -179,18 +186,21 @@ def _place(span: Span) -> dict[str, object]:
 def _questions(path: Path) -> list[dict[str, Any]]:
     """The questions of a JSONL file. Raises SettingsError, naming the line."""
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} cannot be read ({error}): give a JSONL file in UTF-8") from error
-    rows = []
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            try:
-                row = json.loads(line)
-                rows.append({"id": row.get("id", str(number)), "question": row["question"]})
-            except (ValueError, KeyError, AttributeError, TypeError) as error:
-                raise SettingsError(f'{path}, line {number}: write {{"id": ..., "question": ...}}') from error
-    return rows
+    return [_question(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+
+
+def _question(path: Path, number: int, line: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+        asked = row["question"]
+        if not isinstance(asked, str) or not asked.strip():
+            raise ValueError(asked)
+        return {"id": row.get("id", str(number)), "question": asked}
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
+        raise SettingsError(f'{path}, line {number}: write {{"id": ..., "question": ...}}') from error
 
 
 def _write(path: Path, lines: list[str]) -> None:
@@ -255,39 +265,35 @@ def init(
     _print({"written": str(path)}) if as_json else print(f"Wrote {path}: take the # away from a line and change it.")
 
 
-memo = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
-app.add_typer(memo, name="memo")
-
-
-@memo.callback()
-def show_memo(context: typer.Context, folder: Index = HOME, as_json: Json = False) -> None:
-    """Show what models have said to this index: replies, size, hits."""
-    if context.invoked_subcommand is None:
-        with _open(folder) as kumi:
-            found = kumi.memo()
-        _print(found) if as_json else terminal.show_memo(found)
-
-
-@memo.command()
-def prune(folder: Index = HOME, as_json: Json = False) -> None:
-    """Erase the replies that building the index anew would not use."""
+@app.command()
+def memo(
+    action: Annotated[str, typer.Argument(help="prune: erase what building the index anew would not use.")] = "show",
+    folder: Index = HOME,
+    as_json: Json = False,
+) -> None:
+    """Show what models have said to this index, replies, size, hits; or prune it."""
+    if action not in ("show", "prune"):
+        raise SettingsError(unknown("memo command", action, ("show", "prune")))
     with _open(folder) as kumi:
-        gone = kumi.prune()
-    _print({"erased": gone}) if as_json else print(f"Erased {gone:,} replies.")
+        found = {"erased": kumi.prune()} if action == "prune" else kumi.memo()
+    _print(found) if as_json else terminal.show_memo(found)
 
 
 def main() -> None:
     """The outer door: every error is one line that names the remedy. Exit 2: usage or settings."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        stream.reconfigure(errors="replace")
+    out = sys.stdout
     try:
         app()
+    except SystemExit as stop:
+        if sys.stdout is out:
+            raise
+        sys.exit(0 if stop.code == 1 else stop.code)  # typer has replaced a stream that nobody reads any more
     except KumiError as error:
         sys.exit(_say(str(error), 2))
     except _Stopped:
         sys.exit(_say("stopped; the index is as it was before. Run the same command again to go on.", 130))
-    except BrokenPipeError:  # whoever read our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, sqlite3.Error) as error:
         sys.exit(_say(f"{error}: check that the disk has room and that the index folder can be written", 2))
 

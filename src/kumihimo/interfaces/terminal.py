@@ -29,7 +29,11 @@ def _console() -> Console:
     """Lines are wrapped between words for a person, and left whole for a program."""
     from rich.console import Console
 
-    console = Console(highlight=False)
+    class Patient(Console):
+        def on_broken_pipe(self) -> None:
+            raise  # to the outer door, for whom it is no error
+
+    console = Patient(highlight=False)
     console.soft_wrap = not console.is_terminal
     return console
 
@@ -55,7 +59,7 @@ def progress() -> Iterator[Progress | None]:
 
         def show(step: str, done: int, total: int) -> None:
             if step not in tasks:
-                tasks[step] = bar.add_task(step, rate="")
+                tasks[step] = bar.add_task(step, total=total, rate="")
             speed = bar.tasks[tasks[step]].speed
             bar.update(tasks[step], completed=done, total=total, rate=f"{speed:,.0f}/s" if speed else "")
 
@@ -122,22 +126,18 @@ def show_trace(found: Evidence, spans: Iterable[Span], line: Line) -> None:
 
 
 def show_status(status: Status) -> None:
-    from rich.table import Table
-
-    console = _console()
-    console.print(f"Index {status.folder}, {status.bytes / 1e6:.1f} MB", style="bold", markup=False)
-    grid = Table.grid(padding=(0, 2))
-    for name, path in status.sources.items():
-        grid.add_row("source", name, path)
-    for uri in status.removed:
-        grid.add_row("taken out", uri, "")
-    for table, count in status.rows.items():
-        grid.add_row("table", table, f"{count:,} rows")
-    grid.add_row("methods", ", ".join(status.methods), "")
-    for role, model in status.models.items():
-        grid.add_row("model", role, model)
-    grid.add_row("memo", f"{status.memo['replies']:,} replies", f"{status.memo['bytes'] / 1e6:.1f} MB")
-    console.print(grid)
+    _console().print(f"Index {status.folder}, {status.bytes / 1e6:.1f} MB", style="bold", markup=False)
+    rows = [
+        *(("source", name, path) for name, path in status.sources.items()),
+        *(("taken out", uri, "") for uri in status.removed),
+        *(("table", table, f"{count:,} rows") for table, count in status.rows.items()),
+        ("methods", ", ".join(status.methods), ""),
+        *(("model", role, model) for role, model in status.models.items()),
+        ("memo", f"{status.memo['replies']:,} replies", f"{status.memo['bytes'] / 1e6:.1f} MB"),
+    ]
+    widths = [max(len(row[i]) for row in rows if row[2] or i == 0) for i in (0, 1)]
+    for what, name, said in rows:
+        print(f"{what:{widths[0]}}  {name:{widths[1]}}  {said}".rstrip())
     _show_failed(status.failed)
 
 
@@ -151,5 +151,8 @@ def show_methods(methods: Mapping[str, Signature], default: str) -> None:
 
 
 def show_memo(found: Mapping[str, int]) -> None:
+    if "erased" in found:
+        print(f"Erased {found['erased']:,} replies.")
+        return
     print(f"{found['replies']:,} replies, {found['bytes'] / 1e6:.1f} MB")
     print(f"{found['hits']:,} times it could answer, {found['misses']:,} times a model was asked")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -21,6 +22,8 @@ def from_file(path: Path) -> Values:
         return {}
     try:
         read = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read ({error.strerror}): it has to be a file in TOML") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} is not TOML ({error}): `kumi init` writes one to begin from") from error
     for name, table in read.items():
@@ -73,4 +76,6 @@ def _toml(value: object) -> str:
         return str(value).lower()
     if isinstance(value, tuple | list):
         return "[" + ", ".join(map(_toml, value)) + "]"
-    return f'"{value}"' if isinstance(value, str) or value is None else str(value)
+    if value is None:
+        return '"none"'
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)

@@ -109,7 +109,8 @@ class SqlLedger:
         if not self._work[3]:
             return {maker: self.db.all(between, f"{maker}.", f"{maker}/") for maker in makers}
         found: defaultdict[str, list[Row]] = defaultdict(list)
-        for row in self.db.all(between, f"{makers[0]}.", f"{makers[-1]}/"):
+        first, last = min(f"{maker}." for maker in makers), max(f"{maker}/" for maker in makers)
+        for row in self.db.all(between, first, last):
             found[row[0].rpartition(".")[0]].append(row)
         return found
 
@@ -145,7 +146,8 @@ class SqlLedger:
         columns = self._columns[table]
         for column in self._keys[table]:
             at = columns.index(column)
-            self.db.many("INSERT OR IGNORE INTO changed VALUES (?, ?, ?)", ((table, column, row[at]) for row in rows))
+            keys = ((table, column, row[at]) for row in rows if row[at] is not None)
+            self.db.many("INSERT OR IGNORE INTO changed VALUES (?, ?, ?)", keys)
         for asked in self._asked[table]:
             ats = [columns.index(column) for column in asked]
             self._news[table].update(look(table, asked, [row[at] for at in ats]) for row in rows)
@@ -160,7 +162,8 @@ class SqlLedger:
         self.db.run("DELETE FROM todo")
         if everything:
             level, kind = (f'-"{wave}"' if wave else "0"), ("" if key == "id" else "DISTINCT")
-            self.db.run(f'INSERT INTO todo SELECT {kind} {level}, "{key}" FROM "{source}" ORDER BY 1, 2')
+            keys = f'SELECT {kind} {level}, "{key}" FROM "{source}" WHERE "{key}" IS NOT NULL'
+            self.db.run(f"INSERT INTO todo {keys} ORDER BY 1, 2")
         self.more(self._changed(source, key))
         self.more(self.failed(step))
 

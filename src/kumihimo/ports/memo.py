@@ -47,6 +47,7 @@ class Memo:
             for statement in _TABLES.split(";"):
                 self._db.execute(statement)
         except sqlite3.DatabaseError as error:
+            self._db.close()
             raise Unusable(f"{path} cannot be used ({error}): move it away; what it held is paid again") from error
         self._writer = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=60)
         self._writer.execute("PRAGMA synchronous = NORMAL")
@@ -90,8 +91,10 @@ class Memo:
 
     def keep(self, replies: Iterable[tuple[bytes, bytes]]) -> None:
         """Remember these, in one transaction."""
+        replies = list(replies)
         with self._lock:
-            replies = list(replies)
+            if self.used is not None:
+                self.used.update(k for k, _ in replies)
             self.misses += len(replies)
             self._waiting += replies
         self._flush()
@@ -111,9 +114,13 @@ class Memo:
         with self._writing:
             with self._lock:
                 batch, self._waiting = self._waiting, []
-            if batch:
+            try:
                 with self._transaction():
                     self._writer.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", batch)
+            except BaseException:
+                with self._lock:
+                    self._waiting = batch + self._waiting  # whoever waits for them tries by itself
+                raise
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kumihimo.core.context import Context
+from kumihimo.core.records import storable
 from kumihimo.core.table import Table
 from kumihimo.core.task import Call, Job, Made, Pool
 from kumihimo.ports.memo import Memo, key
@@ -70,7 +71,7 @@ class Asking:
     def __call__(self, prompt: str | Messages, *, attempt: int = 0, **parameters: Any) -> str:
         messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
         asked = key(model=self.mark, messages=messages, parameters=parameters, attempt=attempt)
-        return self.memo.reply(asked, lambda: self.chat(messages, **parameters).encode()).decode()
+        return self.memo.reply(asked, lambda: storable(self.chat(messages, **parameters)).encode()).decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,8 @@ class Remembered:
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         import numpy as np
 
+        if not texts:
+            return self.embedder([])
         keys = [key(embedder=self.mark, text=text) for text in texts]
         known = self.memo.known(dict.fromkeys(keys))
         new = {k: text for k, text in zip(keys, texts, strict=True) if k not in known}

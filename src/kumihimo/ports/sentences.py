@@ -11,9 +11,10 @@ Kind = Literal["heading", "item", "row", "prose"]
 
 _HEADING = re.compile(r" {0,3}#{1,6}\s")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)\s*$")
-_ITEM = re.compile(r"\s*(?:[-*+•・‣◦]\s|\(?\d{1,3}[.)、．]\s?(?!\d)|[①-⑳])")
+_ITEM = re.compile(r"\s*(?:[-*+•‣◦]\s|・|[（(]\d{1,3}[)）]|\d{1,3}[.)、．）]\s?(?!\d)|[①-⑳])")
 _ROW = re.compile(r"\s*\|")
 _STOPS, _OPEN, _CLOSE = "。！？!?", "「『（(【〈《“", "」』）)】〉》”"
+_SPACED = re.compile(r"[.?!…][\"'”’)\]»]*\s")
 _WIDE = re.compile(r"[。！？」』]")
 
 
@@ -34,20 +35,16 @@ def blocks(text: str) -> Iterator[Block]:
     [('heading', '# Boats'), ('prose', 'Two lines\\nof prose.'), ('item', '- one'), ('item', '- two')]
     """
     start, end, kind = 0, 0, ""
-    at = 0
     for line in text.splitlines(keepends=True):
-        said = line.strip()
-        found = _kind(line) if said else ""
-        underlined = kind == "prose" and _UNDERLINE.match(line) and "\n" not in text[start:end].strip()
-        if underlined:
-            found, kind = "", "heading"
+        at, end = end, end + len(line)
+        found = _kind(line) if line.strip() else ""
+        if kind == "prose" and _UNDERLINE.match(line) and "\n" not in text[start:at].strip():
+            kind = "heading"  # the line before it, underlined
         elif found == "prose" and kind in ("prose", "item"):
-            end = at + len(line)  # goes on with the block it stands in
-            at = end
-            continue
-        yield from _block(text, start, end, kind)
-        start, end, kind = at, at + len(line), found
-        at = end
+            pass  # it goes on with the block it stands in
+        else:
+            yield from _block(text, start, at, kind)
+            start, kind = at, found
     yield from _block(text, start, end, kind)
 
 
@@ -82,7 +79,7 @@ def sentences(text: str, start: int = 0, end: int | None = None) -> Iterator[tup
 def _spaced(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Sentences of a script that ends them with a full stop and a space."""
     piece = text[start:end]
-    if not re.search(r"[.?!…]\s", piece):
+    if not _SPACED.search(piece):
         yield start, end
         return
     from nupunkt import sent_spans

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -60,7 +61,7 @@ class Db:
         return default if row is None else json.loads(row[0])
 
     def set_meta(self, name: str, value: object) -> None:
-        text = json.dumps(value, ensure_ascii=False, sort_keys=True)
+        text = json.dumps(value, sort_keys=True)
         self.run("INSERT OR REPLACE INTO meta VALUES (?, ?)", name, text)
 
 
@@ -75,7 +76,7 @@ class SqlRows:
         return self.db.one(f'SELECT * FROM "{self.table}" WHERE id = ?', id)
 
     def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
-        asked = " AND ".join(f'"{column}" = ?' for column in columns)
+        asked = " AND ".join(f'"{column}" IS ?' for column in columns)
         return self.db.all(f'SELECT * FROM "{self.table}" WHERE {asked} ORDER BY id', *values)
 
     def pages(self, *columns: str) -> Iterator[list[Row]]:
@@ -96,109 +97,145 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.path = folder / "index.db"
-        self._idle: list[Db] = []
+        self._idle: list[tuple[int, Db]] = []  # connections for the next question, with the file they are to
         self._lock = Lock()
 
     @contextmanager
     def reading(self) -> Iterator[Db]:
         """One read transaction: what it sees is one finished build, whatever goes on meanwhile."""
-        db = self._borrow()
+        with self._usable():
+            file, db = self._borrow()
         try:
-            db.run("BEGIN")
-            db.meta("")  # the first read is what fixes the snapshot
-            yield db
-        finally:
-            if db.connection.in_transaction:
-                db.run("COMMIT")
-            with self._lock:
-                self._idle.append(db)
+            with self._usable():
+                db.run("BEGIN")
+                self._check_for_reading(_version(db))  # the first read is what fixes the snapshot
+                yield db
+        except BaseException:
+            db.connection.close()
+            raise
+        db.run("COMMIT")
+        with self._lock:
+            self._idle.append((file, db))
 
     @contextmanager
     def building(self, *, wait: bool = False) -> Iterator[Db]:
         """One write transaction: the build, the lock and the swap. Raises Busy where another build runs."""
-        db = self._open_to_write(wait=wait)
-        try:
-            yield db
-            db.run("COMMIT")
-            db.run("PRAGMA busy_timeout = 50")  # a reader may hold the log: the next build truncates it then
-            db.all("PRAGMA wal_checkpoint(TRUNCATE)")
-        except BaseException:
-            if db.connection.in_transaction:
-                db.run("ROLLBACK")
-            raise
-        finally:
-            db.connection.close()
-            self.close()  # whoever reads next opens the file that is there now
+        with self._usable():
+            db = self._open_to_write()
+            try:
+                self._begin(db, wait=wait)
+                _migrate(db)
+                yield db
+                db.run("COMMIT")
+                db.run("PRAGMA busy_timeout = 50")  # a reader may hold the log: the next build truncates it then
+                db.all("PRAGMA wal_checkpoint(TRUNCATE)")
+            except BaseException:
+                if db.connection.in_transaction:
+                    db.run("ROLLBACK")
+                raise
+            finally:
+                db.connection.close()
 
     def close(self) -> None:
         with self._lock:
             while self._idle:
-                self._idle.pop().connection.close()
+                self._idle.pop()[1].connection.close()
 
-    def _borrow(self) -> Db:
-        with self._lock:
-            if self._idle:
-                return self._idle.pop()
-        db = Db(_connect(self.path)) if self.path.exists() else None
-        version = _version(db, self.folder) if db else 0
-        if db is None or version == 0:  # nothing yet, or a first build that was stopped
+    def _borrow(self) -> tuple[int, Db]:
+        """A connection to the file that is there now."""
+        if not self.path.is_file():
             raise Unusable(f"there is no index in {self.folder}: make one with `kumi index PATH`")
+        now = self.path.stat().st_ino
+        with self._lock:
+            while self._idle:
+                file, db = self._idle.pop()
+                if file == now:
+                    return file, db
+                db.connection.close()
+        db = Db(_connect(self.path, still=self._still()))
         db.run("PRAGMA query_only = 1")
-        if version < _format():
-            db.connection.close()
-            raise Unusable(f"the index in {self.folder} has an older format: `kumi index` brings it up to date")
-        return db
+        return now, db
 
-    def _open_to_write(self, *, wait: bool) -> Db:
-        self.folder.mkdir(parents=True, exist_ok=True)
+    def _still(self) -> bool:
+        """Whether nobody can be writing: the folder is read-only, and no log is left to be read."""
+        log = self.folder / "index.db-wal"
+        return not os.access(self.folder, os.W_OK) and not (log.exists() and log.stat().st_size)
+
+    def _open_to_write(self) -> Db:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise Unusable(f"{self.folder} is a file: name a folder for the index with `--index DIR`") from error
+        if self.path.is_dir():
+            raise Unusable(f"{self.path} is a folder: name another place for the index with `--index DIR`")
         ignore = self.folder / ".gitignore"
         if not ignore.exists():
             ignore.write_text("*\n")
-        db = Db(_connect(self.path))
+        return Db(_connect(self.path))
+
+    def _begin(self, db: Db, *, wait: bool) -> None:
+        while True:
+            try:
+                db.run("PRAGMA busy_timeout = 1000")
+                self._check_for_building(_version(db))
+                db.all("PRAGMA journal_mode = WAL")
+                db.run("PRAGMA synchronous = NORMAL")
+                db.run("PRAGMA cache_size = -131072")
+                db.run("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error):
+                    raise
+                if not wait:
+                    message = f"another build is running on {self.folder}: wait for it with `--wait`, or stop it"
+                    raise Busy(message) from error
+                time.sleep(0.1)
+            else:
+                return
+
+    def _check_for_building(self, version: int) -> None:
+        if version > _format():
+            raise NewerFormat(
+                f"the index in {self.folder} has format {version}, this version reads up to {_format()}: "
+                "upgrade with `pip install -U kumihimo`, or make a new index with `--index DIR`"
+            )
+
+    def _check_for_reading(self, version: int) -> None:
+        self._check_for_building(version)
+        if version == 0:  # a first build that was stopped
+            raise Unusable(f"there is no index in {self.folder}: make one with `kumi index PATH`")
+        if version < _format():
+            raise Unusable(f"the index in {self.folder} has an older format: `kumi index` brings it up to date")
+
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
+        """Says what to do where the file is no index, or is broken."""
         try:
-            _version(db, self.folder)
-            db.all("PRAGMA journal_mode = WAL")
-            db.run("PRAGMA synchronous = NORMAL")
-            db.run("PRAGMA cache_size = -131072")
-            _begin(db, self.folder, wait=wait)
-            _migrate(db)
+            yield
         except sqlite3.DatabaseError as error:
-            db.connection.close()
-            raise Unusable(f"{self.path} cannot be used ({error}): move it away and run `kumi index` again") from error
-        except BaseException:
-            db.connection.close()
-            raise
-        return db
+            if type(error) is not sqlite3.DatabaseError:  # a lock, a full disk: the file is as good as before
+                raise
+            message = f"{self.path} is no index ({error}): move it away and run `kumi index PATH` again"
+            raise Unusable(message) from error
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5, cached_statements=512)
+def _connect(path: Path, *, still: bool = False) -> sqlite3.Connection:
+    where = f"{path.resolve().as_uri()}?immutable=1" if still else str(path)
+    return sqlite3.connect(
+        where, uri=still, isolation_level=None, check_same_thread=False, timeout=5, cached_statements=512
+    )
 
 
 def _format() -> int:
     return 1 + len(MIGRATIONS)
 
 
-def _version(db: Db, folder: Path) -> int:
-    """The file's format; 0 where nothing has been written yet. Raises NewerFormat, Unusable."""
-    try:
-        row = db.one("PRAGMA user_version")
-    except sqlite3.DatabaseError as error:
-        raise Unusable(
-            f"{folder / 'index.db'} is no index ({error}): move it away and run `kumi index` again"
-        ) from error
-    version = int(row[0]) if row else 0
-    if version > _format():
-        raise NewerFormat(
-            f"the index in {folder} has format {version}, this version reads up to {_format()}: "
-            "upgrade with `pip install -U kumihimo`, or make a new index with `--index DIR`"
-        )
-    return version
+def _version(db: Db) -> int:
+    """The file's format; 0 where nothing has been written yet."""
+    return int(db.all("PRAGMA user_version")[0][0])
 
 
 def _migrate(db: Db) -> None:
-    row = db.one("PRAGMA user_version")
-    version = int(row[0]) if row else 0
+    version = _version(db)
     if version == 0:
         for statement in filter(str.strip, _LEDGER.split(";")):
             db.run(statement)
@@ -206,18 +243,3 @@ def _migrate(db: Db) -> None:
         for step in MIGRATIONS[version - 1 :]:
             step(db.connection)
     db.run(f"PRAGMA user_version = {_format()}")
-
-
-def _begin(db: Db, folder: Path, *, wait: bool) -> None:
-    while True:
-        try:
-            db.run("PRAGMA busy_timeout = 1000")
-            db.run("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error):
-                raise
-            if not wait:
-                raise Busy(f"another build is running on {folder}: wait for it with `--wait`, or stop it") from error
-            time.sleep(0.1)
-        else:
-            return

@@ -192,11 +192,12 @@ def matrices(db: Db, folder: Path, files: Mapped) -> Matrices:
         table, state = name.removeprefix("vectors_"), json.loads(text)
         if state["rows"]:
             path = _path(folder, table, state)
-            if path not in files or len(files[path]) < state["rows"]:
-                files[path] = _mapped(path, state)
-            found[table] = files[path][: state["rows"]]
-            for old in [other for other in files if other != path and other.name.startswith(f"{table}-")]:
-                del files[old]
+            held = files.get(path)
+            if held is None or len(held) < state["rows"]:
+                held = files[path] = _mapped(path, state)
+            found[table] = held[: state["rows"]]
+            for old in [other for other in list(files) if other != path and other.name.startswith(f"{table}-")]:
+                files.pop(old, None)
     return found
 
 
@@ -212,6 +213,8 @@ def sweep(db: Db, folder: Path) -> None:
 def _mapped(path: Path, state: dict[str, Any]) -> NDArray[np.float32]:
     import numpy as np
 
+    if path.stat().st_size < state["rows"] * state["dimensions"] * 4:
+        raise FileNotFoundError(path)
     return np.memmap(path, dtype="<f4", mode="r", shape=(state["rows"], state["dimensions"]))
 
 

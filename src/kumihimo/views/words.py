@@ -23,7 +23,12 @@ _UNSPACED = (
     "々〆ー\u3040-\u309f\u30a0-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0e7f"
     "\U00020000-\U0003134f"
 )
-_RUNS = re.compile(rf"([{_UNSPACED}]+)|((?:(?![{_UNSPACED}])[^\W_])+)")
+# Within a word: accents and vowel signs, which are no letters, soft hyphens, joiners.
+_MARKS = (
+    "\u00ad\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0963\u0966-\u0dff"
+    "\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20ff"
+)
+_RUNS = re.compile(rf"([{_UNSPACED}]+)|((?:(?![{_UNSPACED}])[^\W_][{_MARKS}]*)+)")
 _COMMON = frozenset(
     """a an and are as at be been but by did do does for from had has have he her his how i if in into is it its me my
     no not of on or our she so than that the their them then there these they this to was we were what when where
@@ -61,7 +66,7 @@ def content(text: str) -> list[str]:
 @lru_cache(maxsize=65536)
 def _stem(word: str) -> str:
     if not word.isascii():
-        word = "".join(c for c in normalize("NFKD", word) if not combining(c))
+        word = "".join(c for c in normalize("NFKD", word) if not combining(c) and c not in "\u00ad\u200c\u200d")
     for suffix, instead in (("ies", "y"), ("ing", ""), ("edly", ""), ("ed", ""), ("es", ""), ("s", "")):
         if word.endswith(suffix) and len(word) - len(suffix) >= 3 and word.isascii() and not word.endswith("ss"):
             return word[: -len(suffix)] + instead
@@ -134,6 +139,7 @@ class WordSearch:
         asked = content(text)
         if not asked or k < 1:
             return Context()
+        k = min(k, 2**40)  # beyond what SQLite can count
         query = " OR ".join(f'"{token}"' for token in asked)
         found = sorted((-score, id) for score, id in self._ranked(table.name, query, k))
         return Context(tuple(Evidence(table.name, table[id], -score) for score, id in found[:k]))

@@ -29,8 +29,9 @@ def walk(root: Path) -> Iterator[tuple[Path, str]]:
     """Each file under `root` with its relative path, sorted by it; `root` itself, where it is a file.
 
     Left out: hidden files and folders, what a `.gitignore` or `.kumiignore` names (see `rules`), what is no ordinary
-    file, and links that lead out of `root` or to what is read anyway under its own name. A path is NFC, whatever the
-    file system writes; of two files whose paths then are the same, the second is `path~2`.
+    file, and links that lead out of `root` or to what is read anyway under its own name. A folder within that cannot
+    be read comes itself, in place of its files. A path is NFC, whatever the file system writes; of two files whose
+    paths then are the same, the second is `path~2`.
     """
     if not _reachable(root):
         raise SourceError(f"{root}: there is no such file or folder, or no way to it; check the path")
@@ -56,20 +57,24 @@ def _files(root: Path) -> Iterator[Entry]:
             continue
         seen.add(entry.real)
         if entry.path.is_dir():
-            for inner in _inside(entry):
+            try:
+                inside = _inside(entry)
+            except OSError as error:
+                if entry.path == root:
+                    raise SourceError(f"{root}: {error.strerror}; let it be read") from error
+                yield entry
+                continue
+            for inner in inside:
                 (links if inner.path.is_symlink() else waiting).append(inner)
         elif entry.path.is_file():
             yield entry
 
 
 def _inside(folder: Entry) -> list[Entry]:
-    try:
-        names = sorted(path.name for path in folder.path.iterdir())
-        among = folder.rules + _rules(folder)
-        entries = [_entry(folder, name, among) for name in names if not name.startswith(".")]
-        return [entry for entry in entries if not ignored(entry.at, entry.path.is_dir(), among)]
-    except OSError as error:
-        raise SourceError(f"{folder.path}: {error.strerror}; let it be read, or list it in .kumiignore") from error
+    names = sorted(path.name for path in folder.path.iterdir())
+    among = folder.rules + _rules(folder)
+    entries = [_entry(folder, name, among) for name in names if not name.startswith(".")]
+    return [entry for entry in entries if not ignored(entry.at, entry.path.is_dir(), among)]
 
 
 def _entry(folder: Entry, name: str, among: tuple[Rule, ...]) -> Entry:
