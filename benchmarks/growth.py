@@ -17,7 +17,7 @@ STARTS, ENDS = "ba ke li mo ru sa te vi", "dan gor lim nas pel rit sun tov"
 WORDS = [start + end for start in STARTS.split() for end in ENDS.split()]
 
 
-def _index(count: int) -> Cost:
+def index(count: int) -> Cost:
     """Index `count` files of about 2,400 characters each, one chunk."""
     rng = random.Random(count)
     with TemporaryDirectory() as folder:
@@ -33,8 +33,8 @@ def _index(count: int) -> Cost:
 
 def main() -> None:
     print("One-chunk documents")
-    _index(50)  # loads the embedder
-    small, middle, large = (min((_index(n) for _ in range(3)), key=lambda cost: cost.cpu) for n in (200, 400, 800))
+    index(50)  # loads the embedder
+    small, middle, large = (min((index(n) for _ in range(3)), key=lambda cost: cost.cpu) for n in (200, 400, 800))
     for fewer, more in ((small, middle), (middle, large)):
         for said, ratio in (("CPU", more.cpu / fewer.cpu), ("bytes", more.written / fewer.written)):
             bound(f"twice the documents, {said}", abs(ratio - 2), 0.3, " from 2")
