@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import ClassVar
 
 from benchmarks.meter import bound, measured
-from kumihimo.core.flow import build
+from kumihimo.core.flow import build, watch
 from kumihimo.core.records import Document, Record, digest
 from kumihimo.core.signature import Signature, catalogue
 from kumihimo.core.table import Group, codec
@@ -158,8 +158,8 @@ def run(
 
     with store.building() as db:
         ledger = SqlLedger(db)
-        ledger.shape(ROOT, codec(Document), "", anew=False)
-        ledger.watch(ROOT, "id", codec(Document).looks)
+        watch(steps, ledger)
+        ledger.shape(ROOT, codec(Document))
         batch: list[tuple[object, ...]] = []
         for row in new:
             batch.append(row)

@@ -20,7 +20,7 @@ from kumihimo.core import task
 from kumihimo.core.errors import Busy, NewerFormat, SettingsError, SourceError, Unusable
 from kumihimo.methods import METHODS
 from kumihimo.ports.store import Store
-from kumihimo.session import DEFAULT
+from kumihimo.reading import DEFAULT
 from tests.shelf import EXAMPLES, dump, fill, found, texts, uris
 
 ZEBRA = "Zebras sleep in the observatory at noon."

@@ -11,15 +11,16 @@ from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.records import Citation, Span, Usage
 from kumihimo.ports.models import Embedder
 from kumihimo.ports.sentences import blocks, sentences
-from kumihimo.views.words import content
+from kumihimo.views.words import subjects
 
 Spans = Callable[[Evidence], Iterable[Span]]
 
 NOTHING = "The documents do not seem to say anything about this."
 _READ = 8  # pieces of evidence whose sentences are weighed
 _QUOTED = 3  # sentences at most
-_COVERED = 0.3  # share of the question's words (by rarity) that a quoted sentence has at least ...
-_ALIKE = 0.45  # ... or how near it is to the question
+_COVERED = 0.3  # share of what is asked for, by rarity, that a quoted sentence, or it and its neighbours, speaks of ...
+_MORE = 0.5  # ... and in a question of no more than
+_FEW = 3  # words
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ def _sentences(context: Context, spans: Spans) -> Iterator[_Sentence]:
     for item in context.top(_READ):
         for whole in spans(item):
             found = list(_cut(whole))
-            words = [frozenset(content(span.text)) for span in found]
+            words = [frozenset(subjects(span.text)) for span in found]
             for i, span in enumerate(found):
                 if span.text not in seen:
                     seen.add(span.text)
@@ -71,13 +72,14 @@ def _weighed(question: str, found: list[_Sentence], embed: Embedder) -> list[_We
     if not found:
         return []
     rarity = _rarity([sentence.words for sentence in found])
-    asked = frozenset(content(question))
+    asked = frozenset(subjects(question))
     total = sum(map(rarity, sorted(asked))) or 1.0
     vectors = embed([question, *(sentence.span.text for sentence in found)])
+    least = _COVERED if len(asked) > _FEW else _MORE
     weighed = []
     for sentence, alike in zip(found, vectors[1:] @ vectors[0], strict=True):
         covered, around = (sum(map(rarity, sorted(asked & w))) / total for w in (sentence.words, sentence.around))
-        if covered >= _COVERED or alike >= _ALIKE:
+        if covered >= least or (around >= least and covered >= least / 2):
             score = covered + 0.5 * float(alike) + 0.5 * around + 0.3 * sentence.near
             weighed.append(_Weighed(sentence.span, asked & sentence.words, round(score, 4)))
     return sorted(weighed, key=lambda sentence: -sentence.score)

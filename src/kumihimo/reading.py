@@ -10,7 +10,7 @@ from typing import Any
 from kumihimo.answer import quoted
 from kumihimo.core.context import Answer, Context, Evidence, Ruler
 from kumihimo.core.errors import SettingsError, Unusable, unknown
-from kumihimo.core.records import Chunk, Document, Record, Reference, Span, Usage, storable
+from kumihimo.core.records import Chunk, Document, Record, Reference, Span, Usage, digest, storable
 from kumihimo.core.settings import Setting, Values, resolve
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import Table, codec
@@ -23,6 +23,7 @@ from kumihimo.ports.store import Db, SqlRows
 from kumihimo.views.vectors import Matrices, VectorSearch
 from kumihimo.views.words import WordSearch
 
+DEFAULT = "naive"
 KINDS: Mapping[str, type[Record]] = {ROOT: Document} | {name: s.makes for name, s in STEPS.items() if s.makes}
 
 
@@ -51,8 +52,14 @@ class Reading:
             raise Unusable(f"the index has no table {name} yet: `kumi index` builds it")
         return Table(name, codec(KINDS[name]), SqlRows(self.db, name))
 
-    def retrieve(self, question: str, name: str, **settings: object) -> Context:
+    def usual(self) -> str:
+        """The method of a question that names none: the default, or what the index was built for."""
+        built = self.db.meta("methods", [DEFAULT])
+        return DEFAULT if DEFAULT in built else str(built[0])
+
+    def retrieve(self, question: str, name: str = "", **settings: object) -> Context:
         """What the method finds for the question, best first."""
+        name = name or self.usual()
         asked, question = method(name), storable(question)
         if not question.strip():
             raise SettingsError("the question is empty: write what you want to know")
@@ -77,8 +84,9 @@ class Reading:
                     wanted = ",".join(dict.fromkeys([*held, name]))
                     raise Unusable(f"the index was not built for {name}: `kumi index --methods {wanted}` does that")
 
-    def ask(self, question: str, name: str, **settings: object) -> Answer:
+    def ask(self, question: str, name: str = "", **settings: object) -> Answer:
         """The answer, with a citation for each sentence it quotes."""
+        name = name or self.usual()
         began, question = perf_counter(), storable(question)
         context = self.retrieve(question, name, **settings)
         answer = quoted(question, name, context, lambda item: self.trace(item.reference), self.embedder)
@@ -89,15 +97,15 @@ class Reading:
         for table, id in sources(STEPS, self.table, reference):
             record = self.table(table)[id]
             if isinstance(record, Chunk):
-                document = self.table(ROOT)[record.document]
-                yield Span(id, document.uri, record.start, record.end, record.text)
+                ((uri,),) = self.db.all("SELECT uri FROM documents WHERE id = ?", record.document)
+                yield Span(id, uri, record.start, record.end, record.text)
             else:
                 yield Span("", record.uri, 0, len(record.text), record.text)
 
     def line(self, span: Span) -> int | None:
         """The line a span begins at, from 1, where the document's text is its file, line by line."""
         verbatim = "file = uri AND media_type IN ('text/plain', 'text/markdown')"
-        found = self.db.all(f"SELECT text FROM documents WHERE uri = ? AND {verbatim}", span.uri)
+        found = self.db.all(f"SELECT text FROM documents WHERE id = ? AND {verbatim}", digest(span.uri))
         return found[0][0].count("\n", 0, span.start) + 1 if found else None
 
     def find(self, id: str) -> Evidence:
@@ -108,6 +116,6 @@ class Reading:
         for name in tables:
             if self.db.has(name) and (record := self.table(name).get(wanted)):
                 return Evidence(name, record, 1.0)
-        for row in self.db.all("SELECT id FROM documents WHERE uri = ? LIMIT 1", storable(id)):
-            return Evidence(ROOT, self.table(ROOT)[row[0]], 1.0)
+        if document := self.table(ROOT).get(digest(storable(id))):
+            return Evidence(ROOT, document, 1.0)
         raise SettingsError(f"nothing in the index has the id {id!r}: `kumi retrieve QUESTION` shows ids")

@@ -7,13 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
+from unicodedata import unidata_version
 
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import SourceError, Unusable
-from kumihimo.core.flow import Progress, build
+from kumihimo.core.flow import Progress, build, watch
 from kumihimo.core.records import Reference, Span, digest
 from kumihimo.core.settings import Setting, Values, resolve
 from kumihimo.core.table import codec
@@ -25,26 +27,31 @@ from kumihimo.ports.local import LocalEmbedder, LocalRuler
 from kumihimo.ports.memo import Memo
 from kumihimo.ports.store import Db, SqlRows, Store
 from kumihimo.reading import KINDS, Reading, method
+from kumihimo.views.upkeep import View, kept
 from kumihimo.views.vectors import Mapped, VectorIndex, matrices, sweep
 from kumihimo.views.words import WordIndex
 
 if TYPE_CHECKING:
     from kumihimo.index.documents import Source
 
-DEFAULT = "naive"  # the method of a question that names none
 SETTINGS: Mapping[str, Mapping[str, Setting]] = {n: s.settings for n, s in {**STEPS, **METHODS}.items()}
 SUMMARIES = {n: s.summary for n, s in {**STEPS, **METHODS}.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What a build did. Files: read, unchanged, gone, of no kind we read. failed: (step, item, why)."""
+    """What a build did. Files: read, unchanged, gone, of no kind we read. failed: (step, item, why).
+
+    before, rows: how many rows each table had and has; written: how many were put into it, new or changed.
+    """
 
     read: int
     same: int
     gone: int
     skipped: tuple[str, ...]
+    before: Mapping[str, int]
     rows: Mapping[str, int]
+    written: Mapping[str, int]
     failed: tuple[tuple[str, str, str], ...]
     seconds: float
 
@@ -59,6 +66,7 @@ class Status:
     rows: Mapping[str, int]
     methods: tuple[str, ...]
     models: Mapping[str, str]
+    settings: Mapping[str, object]  # of the steps, as the tables were built with; those that are not the default
     failed: tuple[tuple[str, str, str], ...]
     bytes: int
     memo: Mapping[str, int] = field(default_factory=dict)
@@ -77,25 +85,19 @@ class Kumihimo:
     “The ferry leaves at nine.” [1]
     """
 
-    def __init__(self, folder: str | Path, settings: Values) -> None:
+    def __init__(self, folder: str | Path, *settings: Values) -> None:
         self.folder = Path(folder)
-        self.settings = resolve(SETTINGS, settings)
+        self.settings = resolve(SETTINGS, *settings)
         self.store = Store(self.folder)
         self.embedder, self.ruler = LocalEmbedder(), LocalRuler()
         self._files: Mapped = {}
 
     @classmethod
     def open(cls, folder: str | Path = ".kumi", *, settings: Values | None = None) -> Kumihimo:
-        """The index in that folder, made when first indexed into; settings over the environment over ./kumi.toml."""
-        file = config.from_file(Path("kumi.toml"))
+        """The index in that folder, made when first indexed into. Settings: kumi.toml beside it, environment, these."""
+        beside = Path(folder).resolve().parent / "kumi.toml"
         environment = config.from_environment(SETTINGS, os.environ)
-        layers = [file, environment, settings or {}]
-        resolve(SETTINGS, *layers)
-        merged: dict[str, dict[str, object]] = {}
-        for layer in layers:
-            for scope, values in layer.items():
-                merged.setdefault(scope, {}).update(values)
-        return cls(folder, merged)
+        return cls(folder, config.from_file(beside), environment, settings or {})
 
     def __enter__(self) -> Kumihimo:
         return self
@@ -132,11 +134,15 @@ class Kumihimo:
             raise SourceError("nothing to index yet: say which folder, `kumi index PATH`")
         with self.store.building(wait=wait) as db:
             known = self._sources(db)
-            names = {place(known, path) for path in places} or set(known)
+            names = place(known, places) or set(known)
+            if not known:
+                raise SourceError("nothing to index yet: say which folder, `kumi index PATH`")
             wanted = list(methods) or db.meta("methods") or list(METHODS)
             return self._build(db, known, names, wanted, check=check, progress=progress)
 
-    def remove(self, target: str | Path, *, forget: bool = False, wait: bool = False) -> Built:
+    def remove(
+        self, target: str | Path, *, forget: bool = False, wait: bool = False, progress: Progress | None = None
+    ) -> Built:
         """Take out a source (by name or path), or documents (by uri or path), until they are indexed by name again.
 
         forget: also erase from the memo what only they needed.
@@ -148,9 +154,9 @@ class Kumihimo:
         with self.store.building(wait=wait) as db:
             known = self._sources(db)
             names = take_out(db, known, str(target))
-            built = self._build(db, known, names, db.meta("methods", []))
+            built = self._build(db, known, names, db.meta("methods", []), progress=progress)
         if forget:
-            self.prune()
+            self.prune(wait=wait)
         return built
 
     def _build(
@@ -163,32 +169,28 @@ class Kumihimo:
         check: bool = False,
         progress: Progress | None = None,
         code: str = "",
+        mark: str = "",
     ) -> Built:
         from kumihimo.index.documents import refresh
 
         began = perf_counter()
-        code = code or code_digest()
+        code = code or code_digest("core", "ports", "views", "index")
+        before = _counts(db)
         sweep(db, self.folder)
         ledger = SqlLedger(db)
-        views = self._views(db, wanted)
-        _drop_others(db, views)
-        empty = [view for view in views if view.ensure(code)]
-        for view in views:
-            if view not in empty:
-                ledger.views[view.table].append(view)
-        found = refresh(ledger, known.values(), names, code=code, check=check, progress=progress)
-        build(STEPS, ledger, settings=self.settings, ports={"ruler": self.ruler}, code=code, progress=progress)
-        for view in empty:
-            _fill(view, db, progress)
-        for view in views:
-            view.finish()
+        watch(STEPS, ledger)
+        with kept(ledger, self._views(db, wanted), mark or code_digest("core", "views"), progress):
+            found = refresh(ledger, known.values(), names, code=code, check=check, progress=progress)
+            build(STEPS, ledger, settings=self.settings, ports={"ruler": self.ruler}, code=code, progress=progress)
         db.set_meta("methods", list(wanted))
         db.set_meta("models", {"embedder": self.embedder.mark, "tokenizer": self.ruler.mark})
         db.set_meta("sources", {s.name: [self._kept(s.path), list(s.rules)] for s in known.values()})
+        db.set_meta("settings", {name: self.settings[name] for name in STEPS})
         seconds = perf_counter() - began
-        return Built(found.read, found.same, found.gone, tuple(found.skipped), _counts(db), _failed(db), seconds)
+        files = (found.read, found.same, found.gone, tuple(found.skipped))
+        return Built(*files, before, _counts(db), ledger.written, _failed(db), seconds)
 
-    def _views(self, db: Db, wanted: Sequence[str]) -> list[WordIndex | VectorIndex]:
+    def _views(self, db: Db, wanted: Sequence[str]) -> list[View]:
         """What the wanted methods search."""
         asked = [METHODS[name] for name in wanted]
         words = dict.fromkeys(table for s in asked if "match" in s.ports for table in s.tables)
@@ -226,12 +228,12 @@ class Kumihimo:
                 return
         raise Unusable(f"the vectors of {self.folder} are missing: `kumi index` makes them again")
 
-    def retrieve(self, question: str, method: str = DEFAULT, **settings: object) -> Context:
+    def retrieve(self, question: str, method: str = "", **settings: object) -> Context:
         """What the method finds, best first; settings are the method's own, such as k=5."""
         with self.reading() as reading:
             return reading.retrieve(question, method, **settings)
 
-    def ask(self, question: str, method: str = DEFAULT, **settings: object) -> Answer:
+    def ask(self, question: str, method: str = "", **settings: object) -> Answer:
         """The answer, and where each part of it stands."""
         with self.reading() as reading:
             return reading.ask(question, method, **settings)
@@ -246,7 +248,7 @@ class Kumihimo:
         """What the index holds, what failed, how large it is."""
         with self.store.reading() as db:
             known = self._sources(db)
-            size = sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+            size = sum(_size(path) for path in self.folder.rglob("*"))
             return Status(
                 folder=str(self.folder),
                 sources={source.name: str(source.path) for source in known.values()},
@@ -254,6 +256,7 @@ class Kumihimo:
                 rows=_counts(db),
                 methods=tuple(db.meta("methods", [])),
                 models=db.meta("models", {}),
+                settings=_changed(db.meta("settings", {})),
                 failed=_failed(db),
                 bytes=size,
                 memo=self.memo(),
@@ -273,7 +276,7 @@ class Kumihimo:
         replies, size = self.remembered.size()
         return {"replies": replies, "bytes": size, **self.remembered.totals()}
 
-    def prune(self) -> int:
+    def prune(self, *, wait: bool = False) -> int:
         """Erase the replies that building this index anew would not use; gives how many.
 
         It is built anew to find out, and what that made is thrown away.
@@ -281,8 +284,8 @@ class Kumihimo:
         if not (self.folder / "memo.db").exists():
             return 0
         used = self.remembered.used = set()
-        with suppress(_Undone), self.store.building() as db:
-            self._build(db, self._sources(db), set(), db.meta("methods", []), code="prune")
+        with suppress(_Undone), self.store.building(wait=wait) as db:
+            self._build(db, self._sources(db), set(), db.meta("methods", []), code="prune", mark="prune")
             raise _Undone
         self.remembered.used = None
         return self.remembered.prune(used)
@@ -292,33 +295,28 @@ class _Undone(Exception):
     """Leaves a build without keeping it."""
 
 
+_DECIDE = ("charset-normalizer", "numpy", "nupunkt", "selectolax", "tokenizers", "wordllama")  # what is in a table, too
+
+
 @cache
-def code_digest() -> str:
-    """The digest of the code and prompts that make the tables."""
+def code_digest(*rooms: str) -> str:
+    """The digest of the code and prompts in these rooms, and of the libraries that decide what they make."""
     house = Path(__file__).parent
-    rooms = ("core", "ports", "views", "index")
     files = sorted(path for room in rooms for end in ("py", "md") for path in (house / room).rglob(f"*.{end}"))
-    return digest(*(part for path in files for part in (path.name, path.read_text(encoding="utf-8"))))
+    libraries = [f"{name} {version(name)}" for name in _DECIDE] + [unidata_version]
+    return digest(*libraries, *(part for path in files for part in (path.name, path.read_text(encoding="utf-8"))))
 
 
-def _drop_others(db: Db, views: Sequence[WordIndex | VectorIndex]) -> None:
-    """Drop the views that no wanted method searches: they are not kept up to date."""
-    kept = {view.name for view in views}
-    for (name,) in db.all("SELECT name FROM meta WHERE name GLOB 'words_*' OR name GLOB 'vectors_*'"):
-        if name not in kept:
-            db.run(f'DROP TABLE IF EXISTS "{name}"')
-            db.run(f'DROP TABLE IF EXISTS "{name}_ids"')
-            db.run("DELETE FROM meta WHERE name = ?", name)
+def _changed(settings: Values) -> dict[str, object]:
+    named = {(scope, name): value for scope in settings for name, value in settings[scope].items()}
+    return {f"{s}.{n}": v for (s, n), v in named.items() if n in SETTINGS[s] and SETTINGS[s][n].default != v}
 
 
-def _fill(view: WordIndex | VectorIndex, db: Db, progress: Progress | None) -> None:
-    rows = SqlRows(db, view.table)
-    done, total = 0, rows.count()
-    for page in rows.pages():
-        view.replace([], page)
-        done += len(page)
-        if progress:
-            progress(f"{view.kind} of {view.table}", done, total)
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except FileNotFoundError:  # a build has just removed it
+        return 0
 
 
 def _counts(db: Db) -> dict[str, int]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from kumihimo.core.errors import ItemFailed
-from kumihimo.core.flow import Progress, build
+from kumihimo.core.flow import Progress, build, watch
 from kumihimo.core.records import Document, Record, digest
 from kumihimo.core.settings import Values
 from kumihimo.core.signature import catalogue
@@ -37,9 +37,11 @@ class Small:
         store = Store(self.folder)
         with store.building() as db:
             ledger = SqlLedger(db)
+            wired = catalogue(*steps)
+            watch(wired, ledger)
             load(ledger, documents)
             build(
-                catalogue(*steps),
+                wired,
                 ledger,
                 settings=settings or {},
                 ports=self.ports,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from kumihimo.core import task
-from kumihimo.core.errors import ItemFailed, StepError
+from kumihimo.core.errors import ItemFailed, StepError, Waits
 from kumihimo.core.records import Document, digest
 from kumihimo.core.table import Group, Table
-from kumihimo.core.task import inline
+from kumihimo.core.task import Task, inline
 from tests.core.small import (
     Entry,
     Letter,
@@ -285,3 +287,15 @@ def test_the_pool_of_one_is_lazy() -> None:
         raise AssertionError("the second job was drawn too early")
 
     assert next(inline(lambda job: [task.Made(job[0][0], [], b"", None)], jobs())).pop().key == "a"
+
+
+def test_an_item_does_not_wait_for_itself() -> None:
+    """Only a look-up by id may wait: one by another column, that finds nothing, is no call that has failed."""
+    made: Any = Task.__new__(Task)
+    made.step, made.failing = SimpleNamespace(name="reports"), {"p": "no answer"}
+    looked: set[int] = set()
+    note = made.noting(looked)
+    note("reports", ("parent",), ("p",), False)
+    assert len(looked) == 1
+    with pytest.raises(Waits):
+        note("reports", ("id",), ("p",), False)

@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from time import perf_counter
 from unicodedata import normalize
 
 import pytest
@@ -156,7 +157,9 @@ def test_a_file_may_be_a_source(kumi: Kumihimo, notes: Path) -> None:
 def test_names_are_given_once() -> None:
     known: dict[str, Source] = {}
     paths = ["/x/notes", "/y/notes", "/z/notes-2", "/x/notes/sub", normalize("NFD", "/x/ガ"), "/"]
-    assert [place(known, Path(p)) for p in paths] == ["notes", "notes-2", "notes-2-2", "notes", "ガ", "root"]
+    names = [place(known, [Path(p)]) for p in paths]
+    assert names == [{"notes"}, {"notes-2"}, {"notes-2-2"}, {"notes"}, {"ガ"}, {"root"}]
+    assert list(known) == ["root"]  # which holds all of them
 
 
 def test_a_folder_that_disappeared_keeps_what_it_held(kumi: Kumihimo, notes: Path, tmp_path: Path) -> None:
@@ -384,3 +387,42 @@ def test_nothing_is_no_path(kumi: Kumihimo, notes: Path, monkeypatch: pytest.Mon
     with pytest.raises(KumiError):
         kumi.index("")
     assert len(uris(kumi)) == 3
+
+
+# -- what was once broken
+
+
+def test_a_document_taken_out_while_its_folder_is_away_comes_back(kumi: Kumihimo, notes: Path, tmp_path: Path) -> None:
+    kumi.index(notes)
+    notes.rename(tmp_path / "away")
+    kumi.remove("notes/a.txt")
+    (tmp_path / "away").rename(notes)
+    kumi.index(notes / "a.txt")
+    assert uris(kumi) == ["notes/a.txt", "notes/b.md", "notes/sub/c.txt"]
+
+
+def test_a_row_is_no_folder(kumi: Kumihimo, tmp_path: Path) -> None:
+    talks = fill(tmp_path / "talks", {"t.jsonl": rows("a", "a/b", "a#c")})
+    kumi.index(talks)
+    kumi.remove("talks/t.jsonl#a")
+    assert uris(kumi) == ["talks/t.jsonl#a#c", "talks/t.jsonl#a/b"]
+
+
+def test_documents_of_another_shape_are_all_read_again(kumi: Kumihimo, notes: Path, tmp_path: Path) -> None:
+    kumi.index(notes, fill(tmp_path / "other", {"x.txt": "Here, too."}))
+    before = texts(kumi)
+    with kumi.store.building() as db:
+        db.run("UPDATE steps SET shape = 'of another version' WHERE step = 'documents'")
+    kumi.index(notes)
+    assert texts(kumi) == before
+    assert kumi.status().rows == {"documents": 4, "chunks": 4}
+
+
+def test_many_sources_take_no_time(kumi: Kumihimo, tmp_path: Path) -> None:
+    files = [tmp_path / f"{n}.txt" for n in range(600)]
+    for file in files:
+        file.write_text("One line.", encoding="utf-8")
+    began = perf_counter()
+    kumi.index(*files)
+    assert perf_counter() - began < 5
+    assert len(uris(kumi)) == 600

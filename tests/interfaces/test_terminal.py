@@ -24,7 +24,15 @@ Capture = pytest.CaptureFixture[str]
 
 def built(*failed: tuple[str, str, str], skipped: tuple[str, ...] = ()) -> Built:
     return Built(
-        read=1200, same=3, gone=1, skipped=skipped, rows={"documents": 1203, "chunks": 9}, failed=failed, seconds=2.54
+        read=1200,
+        same=3,
+        gone=1,
+        skipped=skipped,
+        before={},
+        rows={"documents": 1203, "chunks": 9},
+        written={"documents": 1200},
+        failed=failed,
+        seconds=2.54,
     )
 
 
@@ -61,7 +69,8 @@ def on_a_terminal(folder: Path, *command: str, env: Mapping[str, str] | None = N
 def test_a_build_is_told_in_figures(capsys: Capture) -> None:
     terminal.show_built(built())
     assert capsys.readouterr() == (
-        "Files: 1,200 read, 3 unchanged, 1 gone. The index holds 1,203 documents, 9 chunks.\nTook 2.5 s.\n",
+        "Files: 1,200 read, 3 unchanged, 1 gone.\nThe index holds 1,203 documents, 1,200 of them new or changed.\n"
+        "The index holds 9 chunks, 0 of them new or changed.\nTook 2.5 s.\n",
         "",
     )
 
@@ -116,7 +125,7 @@ def test_an_answer_without_citations_is_its_text(capsys: Capture) -> None:
 
 
 def test_evidence_is_shown_short(capsys: Capture) -> None:
-    terminal.show_evidence(Context((note("a", "one\n  two"), note("b", "x" * 301))), here)
+    terminal.show_evidence(Context((note("a", "one\n  two"), note("b", "x" * 301))), here, first_line)
     assert capsys.readouterr().out.splitlines() == [
         "1. notes/a.txt, characters 1,000–2,000", "   documents:a  score 0.750", "   one two", "",
         "2. notes/b.txt, characters 1,000–2,000", "   documents:b  score 0.750", "   " + "x" * 299 + "…", "",
@@ -124,7 +133,7 @@ def test_evidence_is_shown_short(capsys: Capture) -> None:
 
 
 def test_no_evidence_is_said(capsys: Capture) -> None:
-    terminal.show_evidence(Context(), here)
+    terminal.show_evidence(Context(), here, first_line)
     assert capsys.readouterr().out == "Nothing was found.\n"
 
 
@@ -139,7 +148,8 @@ def test_status_keeps_every_path_whole(capsys: Capture, monkeypatch: pytest.Monk
     path = "/home/you/a/rather/long/way/down/to/where/the/notes/of/the/reading/room/are/kept/since/1868"
     status = Status(
         folder=".kumi", sources={"notes": path}, removed=("notes/private/diary.txt",), rows={"documents": 1200},
-        methods=("bm25", "naive"), models={"embedder": "wordllama-256"}, failed=(), bytes=2_340_000,
+        methods=("bm25", "naive"), models={"embedder": "wordllama-256"},
+        settings={"chunks.size": 30}, failed=(), bytes=2_340_000,
         memo={"replies": 1500, "bytes": 3_000_000, "hits": 0, "misses": 0},
     )  # fmt: skip
     terminal.show_status(status)

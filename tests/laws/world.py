@@ -9,7 +9,7 @@ from time import sleep
 from typing import Any
 
 from kumihimo.core.errors import ItemFailed
-from kumihimo.core.flow import build, differ
+from kumihimo.core.flow import build, differ, watch
 from kumihimo.core.records import Document, digest
 from kumihimo.core.settings import Values
 from kumihimo.core.signature import Signature
@@ -21,6 +21,7 @@ from kumihimo.ports.ledger import SqlLedger
 from kumihimo.ports.memo import Memo
 from kumihimo.ports.models import Asking
 from kumihimo.ports.store import Db, SqlRows, Store
+from kumihimo.views.upkeep import kept
 from kumihimo.views.vectors import VectorIndex, VectorSearch, matrices, sweep
 from kumihimo.views.words import WordIndex, WordSearch
 from tests.laws.toy import TOYS
@@ -67,19 +68,12 @@ class World:
         with self.store.building() as db:
             sweep(db, self.folder)
             ledger = SqlLedger(db)
+            watch(self.steps, ledger)
             views = [*self._views(db, WordIndex), *self._views(db, VectorIndex)]
-            empty = [view for view in views if view.ensure(self.code)]
-            for view in views:
-                if view not in empty:
-                    ledger.views[view.table].append(view)
-            load(ledger, documents)
             ports = {"ask": Asking(self.chat, self.memo)}
-            build(self.steps, ledger, settings=self.settings, ports=ports, code=self.code, pool=self.pool)
-            for view in empty:
-                for page in ledger.rows(view.table).pages():
-                    view.replace([], page)
-            for view in views:
-                view.finish()
+            with kept(ledger, views, self.code):
+                load(ledger, documents)
+                build(self.steps, ledger, settings=self.settings, ports=ports, code=self.code, pool=self.pool)
 
     def _views(self, db: Db, kind: type[Any]) -> list[Any]:
         more = {"folder": self.folder, "embedder": FakeEmbedder()} if kind is VectorIndex else {}
@@ -124,8 +118,7 @@ class World:
 
 def load(ledger: SqlLedger, documents: Documents) -> None:
     """Make these the documents of the index."""
-    ledger.shape(ROOT, codec(Document), "", anew=False)
-    ledger.watch(ROOT, "id", codec(Document).looks)
+    ledger.shape(ROOT, codec(Document))
     encode = codec(Document).encode
     rows = [
         encode(digest(uri), Document(uri=uri, file=uri, title=uri, media_type="text/plain", text=text))

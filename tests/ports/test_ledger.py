@@ -56,7 +56,7 @@ def ledger(folder: Path) -> Iterator[SqlLedger]:
 
 def fill(folder: Path, *rows: Row) -> None:
     with ledger(folder) as made:
-        made.shape("leaves", LEAF, "documents.id", anew=False)
+        made.shape("leaves", LEAF, "documents", "id")
         made.change("leaves", [], list(rows))
         made.settle("leaves")
         made.mark("leaves", "1")
@@ -71,8 +71,8 @@ def waves(made: SqlLedger) -> list[list[str]]:
 
 def test_a_table_is_an_ordinary_one_with_typed_columns(tmp_path: Path) -> None:
     with ledger(tmp_path) as made:
-        made.shape("leaves", LEAF, "", anew=False)
-        made.shape("bigs", codec(Big), "", anew=False)
+        made.shape("leaves", LEAF, "documents", "")
+        made.shape("bigs", codec(Big), "documents", "")
         sql: dict[str, str] = dict(made.db.all("SELECT name, sql FROM sqlite_master WHERE name IN ('leaves', 'bigs')"))
     assert sql["leaves"] == (
         'CREATE TABLE "leaves" ("id" TEXT PRIMARY KEY NOT NULL, "text" TEXT NOT NULL, '
@@ -94,23 +94,20 @@ def test_each_look_up_has_its_index(tmp_path: Path) -> None:
 def test_the_same_shape_keeps_what_a_table_holds(tmp_path: Path) -> None:
     fill(tmp_path, A)
     with ledger(tmp_path) as made:
-        assert made.shape("leaves", LEAF, "documents.id", anew=False) is False
+        assert made.shape("leaves", LEAF, "documents", "id") is False
         assert made.rows("leaves").count() == 1
         assert made.fingerprint("leaves") == "1"
         assert made.changed("leaves") is False
 
 
-@pytest.mark.parametrize(
-    ("kind", "wiring", "anew"),
-    [(codec(Big), "documents.id", False), (LEAF, "lines.id", False), (LEAF, "documents.id", True)],
-)
-def test_another_shape_empties_it(tmp_path: Path, kind: Codec[Any], wiring: str, anew: bool) -> None:
+@pytest.mark.parametrize(("kind", "source"), [(codec(Big), "documents"), (LEAF, "lines")])
+def test_another_shape_empties_it(tmp_path: Path, kind: Codec[Any], source: str) -> None:
     fill(tmp_path, A)
     view = Noted()
     with ledger(tmp_path) as made:
         made.views["leaves"].append(view)
         made.look("leaves", [("a", b"12345678")])
-        assert made.shape("leaves", kind, wiring, anew=anew) is True
+        assert made.shape("leaves", kind, source, "id") is True
         assert made.rows("leaves").count() == 0
         assert made.fingerprint("leaves") is None
         assert made.changed("leaves") is True
@@ -124,7 +121,7 @@ def test_views_are_told_what_goes_and_what_comes(tmp_path: Path) -> None:
     view = Noted()
     with ledger(tmp_path) as made:
         made.views["leaves"].append(view)
-        made.shape("leaves", LEAF, "documents.id", anew=False)
+        made.shape("leaves", LEAF, "documents", "id")
         made.change("leaves", [A, B], [("a", "new", "x", 1), C])
         made.change("leaves", [], [])
         assert list(made.rows("leaves").pages()) == [[("a", "new", "x", 1), C]]
@@ -133,8 +130,8 @@ def test_views_are_told_what_goes_and_what_comes(tmp_path: Path) -> None:
 
 def test_what_is_retired_goes_but_for_what_table_steps_made(tmp_path: Path) -> None:
     with ledger(tmp_path) as made:
-        for table, wiring in (("leaves", "documents.id"), ("groups", "leaves."), ("kept", "leaves.id")):
-            made.shape(table, LEAF, wiring, anew=False)
+        for table, source, key in (("leaves", "documents", "id"), ("groups", "leaves", ""), ("kept", "leaves", "id")):
+            made.shape(table, LEAF, source, key)
             made.change(table, [], [A])
             made.mark(table, "1")
             made.look(table, [("a", b"12345678")])
@@ -150,7 +147,7 @@ def test_what_is_retired_goes_but_for_what_table_steps_made(tmp_path: Path) -> N
 def test_rows_are_grouped_by_a_column_in_the_order_of_ids(tmp_path: Path) -> None:
     fill(tmp_path, B, C, A)
     with ledger(tmp_path) as made:
-        made.shape("leaves", LEAF, "documents.id", anew=False)
+        made.shape("leaves", LEAF, "documents", "id")
         assert made.grouped("leaves", "branch", ["x", "y", "z"]) == {"x": [A, B], "y": [C]}
         assert made.grouped("leaves", "id", ["c", "a"]) == {"a": [A], "c": [C]}
 
@@ -160,7 +157,7 @@ def test_what_a_maker_made_before(tmp_path: Path) -> None:
     fill(tmp_path, *rows)
     for everything in (False, True):
         with ledger(tmp_path) as made:
-            made.shape("leaves", LEAF, "documents.id", anew=False)
+            made.shape("leaves", LEAF, "documents", "id")
             made.todo("leaves", "leaves", "id", "", everything=everything)
             before = made.made("leaves", ["a", "b"], many=True)
             assert {maker: before[maker] for maker in ("a", "b")} == {"a": rows[:2], "b": rows[4:6]}
@@ -173,7 +170,7 @@ def test_what_a_maker_made_before(tmp_path: Path) -> None:
 
 def test_a_table_that_was_empty_notes_nothing_and_says_all_is_new(tmp_path: Path) -> None:
     with ledger(tmp_path) as made:
-        made.shape("leaves", LEAF, "documents.id", anew=False)
+        made.shape("leaves", LEAF, "documents", "id")
         made.watch("leaves", "id", LEAF.looks)
         assert made.looks("leaves") == set()
         made.change("leaves", [], [A])
@@ -185,7 +182,7 @@ def test_a_table_that_was_empty_notes_nothing_and_says_all_is_new(tmp_path: Path
 def test_keys_and_look_ups_of_what_went_and_came_are_noted(tmp_path: Path) -> None:
     fill(tmp_path, A, B)
     with ledger(tmp_path) as made:
-        made.shape("leaves", LEAF, "documents.id", anew=False)
+        made.shape("leaves", LEAF, "documents", "id")
         made.watch("leaves", "id", [("id",)])
         made.watch("leaves", "branch", [("size",)])
         made.change("leaves", [A], [("a", "", "y", 1), ("d", "", "z", 3)])
@@ -205,7 +202,7 @@ def test_keys_and_look_ups_of_what_went_and_came_are_noted(tmp_path: Path) -> No
 
 def test_the_first_time_every_key_is_to_do_once(tmp_path: Path) -> None:
     with ledger(tmp_path) as made:
-        made.shape("leaves", LEAF, "documents.id", anew=False)
+        made.shape("leaves", LEAF, "documents", "id")
         made.change("leaves", [], [C, B, A])
         made.todo("steps", "leaves", "id", "", everything=False)
         assert waves(made) == [["a", "b", "c"]]
@@ -217,7 +214,7 @@ def test_the_first_time_every_key_is_to_do_once(tmp_path: Path) -> None:
 def test_then_only_what_changed_or_failed(tmp_path: Path) -> None:
     fill(tmp_path, A, B, C)
     with ledger(tmp_path) as made:
-        made.shape("leaves", LEAF, "documents.id", anew=False)
+        made.shape("leaves", LEAF, "documents", "id")
         made.watch("leaves", "branch", ())
         made.change("leaves", [C], [])
         made.fail("entries", [("w", "no answer"), ("y", "no answer")])
@@ -230,7 +227,7 @@ def test_then_only_what_changed_or_failed(tmp_path: Path) -> None:
 def test_waves_run_highest_first_and_keys_without_a_row_before_them(tmp_path: Path) -> None:
     fill(tmp_path, A, B, C)
     with ledger(tmp_path) as made:
-        made.shape("leaves", LEAF, "documents.id", anew=False)
+        made.shape("leaves", LEAF, "documents", "id")
         made.todo("reports", "leaves", "id", "size", everything=True)
         made.more(["gone"])
         assert waves(made) == [["gone"], ["b", "c"], ["a"]]
@@ -239,7 +236,7 @@ def test_waves_run_highest_first_and_keys_without_a_row_before_them(tmp_path: Pa
 def test_a_wave_adds_to_the_later_ones_only(tmp_path: Path) -> None:
     fill(tmp_path, A, B, C)
     with ledger(tmp_path) as made:
-        made.shape("leaves", LEAF, "documents.id", anew=False)
+        made.shape("leaves", LEAF, "documents", "id")
         made.todo("reports", "leaves", "id", "size", everything=False)
         made.more(["b"])
         seen: list[list[str]] = []
@@ -252,7 +249,7 @@ def test_a_wave_adds_to_the_later_ones_only(tmp_path: Path) -> None:
 def test_keys_come_in_sorted_pages_and_are_counted(tmp_path: Path) -> None:
     rows = [(f"{i:05d}", "", "x", 1) for i in range(1200)]
     with ledger(tmp_path) as made:
-        made.shape("leaves", LEAF, "documents.id", anew=False)
+        made.shape("leaves", LEAF, "documents", "id")
         made.change("leaves", [], rows)
         made.todo("steps", "leaves", "id", "", everything=True)
         for wave in made.waves():

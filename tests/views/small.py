@@ -43,7 +43,7 @@ class Notes:
         """A build that makes these the notes of the index, open just before its end."""
         with self.store.building() as db:
             ledger, view = SqlLedger(db), self.view(db)
-            ledger.shape("notes", codec(Note), "documents.id", anew=False)
+            ledger.shape("notes", codec(Note), "documents", "id")
             anew = view.ensure(mark)
             if not anew:
                 ledger.views["notes"].append(view)

@@ -149,7 +149,7 @@ def test_a_table_that_is_not_indexed_says_how_to(tmp_path: Path) -> None:
 
 def test_a_question_in_other_dimensions_says_so(tmp_path: Path) -> None:
     notes(tmp_path, {"a": "sea"}).store.close()
-    other = notes(tmp_path, embed=Embed(FakeEmbedder(dimensions=8)))
+    other = notes(tmp_path, embed=Embed(FakeEmbedder(dimensions=8), mark="another"))
     with pytest.raises(Unusable) as refused:
         other.found("sea")
     assert str(refused.value) == "notes was embedded by another model: `kumi index` embeds it with this one"

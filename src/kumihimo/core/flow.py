@@ -21,14 +21,15 @@ from kumihimo.core.table import Codec, Row, Rows, codec
 from kumihimo.core.task import Job, Looked, Made, Pool, Port, Task, inline, tables
 from kumihimo.core.wiring import ROOT, Step, plan
 
-PAGE = 512  # keys read and written at once
+PAGE = 512  # keys whose rows are written at once
+HELD = 32  # keys whose rows are read at once: a document may be large
 
 
 class Ledger(Protocol):
     """A build in progress: the tables as they are becoming, and what is remembered of each step."""
 
     # tables
-    def shape(self, table: str, codec: Codec[Any], wiring: str, *, anew: bool) -> bool: ...
+    def shape(self, table: str, codec: Codec[Any], source: str = "", key: str = "") -> bool: ...
     def settle(self, table: str) -> None: ...
     def rows(self, table: str) -> Rows: ...
     def grouped(self, table: str, column: str, keys: list[str]) -> dict[str, list[Row]]: ...
@@ -61,6 +62,15 @@ class Ledger(Protocol):
 Progress = Callable[[str, int, int], None]  # step, keys done, keys in all
 
 
+def watch(steps: Mapping[str, Signature], ledger: Ledger) -> None:
+    """Have the ledger note what the steps will ask for, before the documents change."""
+    for step in plan(steps):
+        if step.keyed:
+            ledger.watch(step.source, step.key, ())
+            for parameter, table in step.tables.items():
+                ledger.watch(table, None, codec(step.signature.tables[parameter]).looks)
+
+
 def build(
     steps: Mapping[str, Signature],
     ledger: Ledger,
@@ -71,25 +81,17 @@ def build(
     pool: Pool = inline,
     progress: Progress | None = None,
 ) -> None:
-    """Bring every table up to date with `documents`, whose changes the ledger already holds.
+    """Bring every table up to date with `documents`, whose changes the ledger (which `watch`ed) already holds.
 
     code: digest of the code and prompts that make the tables. Steps that ask run through `pool`.
     """
     order = plan(steps)
-    for step in order:
-        if step.keyed:
-            ledger.watch(step.source, step.key, ())
-            for parameter, table in step.tables.items():
-                ledger.watch(table, None, codec(step.signature.tables[parameter]).looks)
     ledger.retire([step.name for step in order])
     prints = {ROOT: code}
-    emptied: set[str] = set()
     for step in order:
         run = _Run(step, ledger, settings.get(step.name, {}), ports, pool, progress or _silent)
         prints[step.name] = run.fingerprint(code, [prints[table] for table in step.inputs])
-        wiring = f"{step.source}.{step.key}"
-        if ledger.shape(step.name, step.makes, wiring, anew=step.keyed and step.source in emptied):
-            emptied.add(step.name)
+        ledger.shape(step.name, step.makes, step.source, step.key)
         run.bring_up_to_date(prints[step.name])
 
 
@@ -144,7 +146,7 @@ class _Run:
             for made in self.pool(self.task, self._jobs(wave)):
                 waiting += made
                 self.progress(step.name, done + len(waiting), max(ledger.todos, done + len(waiting)))
-                if len(waiting) >= PAGE:
+                if len(waiting) >= PAGE or sum(len(m.rows) for m in made) >= PAGE:
                     done = self._write(waiting, done)
                     waiting = []
             done = self._write(waiting, done)
@@ -152,11 +154,12 @@ class _Run:
                 ledger.more(self._answered_anew([step.name]))
 
     def _jobs(self, wave: Iterator[list[str]]) -> Iterator[Job]:
-        size = 1 if self.task.asks else 32
-        for keys in wave:
-            rows = self.ledger.grouped(self.step.source, self.step.key, keys)
-            jobs = [(key, rows.get(key, [])) for key in keys]
-            yield from (jobs[i : i + size] for i in range(0, len(jobs), size))
+        size = 1 if self.task.asks else HELD
+        for page in wave:
+            for keys in (page[i : i + HELD] for i in range(0, len(page), HELD)):
+                rows = self.ledger.grouped(self.step.source, self.step.key, keys)
+                jobs = [(key, rows.get(key, [])) for key in keys]
+                yield from (jobs[i : i + size] for i in range(0, len(jobs), size))
 
     def _answered_anew(self, tables: list[str]) -> Iterator[str]:
         """The makers that looked something up whose answer is another now."""

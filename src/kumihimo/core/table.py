@@ -64,7 +64,8 @@ def _codec(record: type[R]) -> Codec[R]:
     shapes = [_column(record, name, hints[name]) for name in columns]
     kinds = tuple(kind for kind, _, _ in shapes)
     thaws = {i: thaw for i, (kind, _, thaw) in enumerate(shapes) if kind == "JSON"}
-    bools = {i for i, name in enumerate(columns) if hints[name] is bool}
+    bools = {i for i, name in enumerate(columns) if hints[name] in (bool, bool | None)}
+    reads: dict[int, Callable[[Any], object]] = {**thaws, **dict.fromkeys(bools, bool)}
     plain = attrgetter(*columns[1:]) if len(columns) > 2 else lambda r: (r.text,)
 
     def encode(id: str, r: R) -> Row:
@@ -72,10 +73,8 @@ def _codec(record: type[R]) -> Codec[R]:
         return tuple(_dump(v) if i in thaws else v for i, v in enumerate(row)) if thaws else row
 
     def decode(row: Row) -> R:
-        if thaws or bools:
-            row = tuple(
-                thaws[i](v) if i in thaws and v is not None else bool(v) if i in bools else v for i, v in enumerate(row)
-            )
+        if reads:
+            row = tuple(v if v is None or i not in reads else reads[i](v) for i, v in enumerate(row))
         return record(*row[2:], id=row[0], text=row[1])
 
     return Codec(record, columns, kinds, tuple(null for _, null, _ in shapes), encode, decode)

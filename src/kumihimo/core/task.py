@@ -1,6 +1,7 @@
 """a key and its rows -> what a step makes of them: the seam at which work may leave this thread, or this machine.
 
-Rows travel as tuples, a step as its name and its settings; whoever does the work decodes, calls and encodes.
+Rows travel as tuples; whoever does the work decodes, calls and encodes. Today that is a thread of this process. For
+another machine a task is made anew there, from the step's name, its settings and the addresses of its ports.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from kumihimo.core.errors import ItemFailed, StepError, Waits, unknown
-from kumihimo.core.table import Group, Row, Rows, Table, codec, look
+from kumihimo.core.table import Group, Note, Row, Rows, Table, codec, look
 from kumihimo.core.wiring import Step
 
 MOST = 99_999  # rows one call may make, since ordinals are padded to five digits; with more, the item has failed
@@ -100,25 +101,25 @@ class Task:
     def _call(self, rows: list[Row], looked: set[int]) -> list[Any]:
         first = Group(map(self.decode, rows)) if self.grouped else self.decode(rows[0])
         if self.step.tables:
-            made = self.function(first, **self.given, **self._tables(looked))
+            made = self.function(first, **self.given, **tables(self.step, self.rows, self.noting(looked)))
         else:
             made = self.function(first, **self.given)
         if self.many:
             return list(made)
         return [] if made is None else [made]
 
-    def _tables(self, looked: set[int]) -> dict[str, Table[Any]]:
-        """The further tables, each look-up in which is added to `looked`."""
+    def noting(self, looked: set[int]) -> Note:
+        """Adds each look-up to `looked`. Raises Waits where what is looked up by id has failed in this step."""
 
         def note(table: str, columns: tuple[str, ...], values: tuple[object, ...], found: bool) -> None:
-            if table == self.step.name and not found and values[0] in self.failing:
+            if table == self.step.name and columns == ("id",) and not found and values[0] in self.failing:
                 raise Waits(f"waits for {values[0]}, which failed")
             looked.add(look(table, columns, values))
 
-        return tables(self.step, self.rows, note)
+        return note
 
 
-def tables(step: Step, rows: Callable[[str], Rows], note: Any = None) -> dict[str, Table[Any]]:
+def tables(step: Step, rows: Callable[[str], Rows], note: Note | None = None) -> dict[str, Table[Any]]:
     """The tables that a step reads, by the names of its parameters."""
     kinds = step.signature.tables
     return {name: Table(table, codec(kinds[name]), rows(table), note) for name, table in step.tables.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -78,16 +79,26 @@ def named(path: str | Path) -> Path:
     return Path(path).resolve()
 
 
-def place(known: dict[str, Source], path: Path) -> str:
-    """The name of the source that holds this path, which is made a source of its own where none does.
+def place(known: dict[str, Source], paths: Iterable[Path]) -> set[str]:
+    """The names of the sources that hold these paths; a path that none holds is made a source of its own.
 
-    What had been taken out of the source there comes back. Sources that lie within the path become parts of it.
+    What had been taken out of a source there comes back. Sources that lie within a path become parts of it.
     """
-    for source in known.values():
-        if path == source.path or source.path in path.parents:
-            known[source.name] = source.bringing_back(source.uri(path))
-            return source.name
-    inner = [source for source in known.values() if path in source.path.parents]
+    holds = {source.path: source.name for source in known.values()}
+    names: set[str] = set()
+    for path in paths:
+        held = next((holds[at] for at in (path, *path.parents) if at in holds), None)
+        if held is None:
+            held = _new(known, path)
+            holds = {source.path: source.name for source in known.values()} if path.is_dir() else {**holds, path: held}
+        else:
+            known[held] = known[held].bringing_back(known[held].uri(path))
+        names.add(held)
+    return names & known.keys()
+
+
+def _new(known: dict[str, Source], path: Path) -> str:
+    inner = [source for source in known.values() if path in source.path.parents] if path.is_dir() else []
     for source in inner:  # from now on they are parts of this one
         del known[source.name]
     base = _written(path.name) or "root"
@@ -153,18 +164,20 @@ def refresh(
     A file of the same size and time, read by the same code, is not read again unless `check`. One that cannot be
     read keeps what it held before, and is listed until it can be.
     """
-    ledger.shape(ROOT, codec(Document), "", anew=False)
-    ledger.watch(ROOT, "id", codec(Document).looks)
+    known = {source.name: source for source in sources}
+    if ledger.shape(ROOT, codec(Document)):  # another version keeps other columns: all has to be read again
+        ledger.db.run("DELETE FROM files")
+        names = known
     look = _Look(ledger, code, check, ledger.failed(ROOT))
-    known = list(sources)
-    for source in known:
-        if source.name in names:
-            look.expel(source)
-            look.at(source, progress)
-    for uri, (name, _) in look.held.items():
-        if name not in {source.name for source in known}:
+    for name in known.keys() & set(names):
+        look.expel(known[name])
+    for name in sorted(known.keys() & set(names)):
+        look.at(known[name], progress)
+    for name in look.held.keys() - known.keys():
+        for uri in look.held[name]:
             look.gone(uri)
-    listed = [uri for uri in look.failing if not any(s.holds(uri) for s in known if s.name not in names)]
+    others = [known[name] for name in known.keys() - set(names)]
+    listed = [uri for uri in look.failing if not any(source.holds(uri) for source in others)]
     ledger.fail(ROOT, ((uri, look.found.failed.get(uri)) for uri in {**dict.fromkeys(listed), **look.found.failed}))
     ledger.settle(ROOT)
     return look.found
@@ -176,9 +189,9 @@ class _Look:
     def __init__(self, ledger: SqlLedger, code: str, check: bool, failing: dict[str, str]) -> None:
         self.ledger, self.code, self.check, self.failing = ledger, code, check, failing
         self.found = Refreshed()
-        self.held: dict[str, tuple[str, str]] = {
-            uri: (source, stamp) for uri, source, stamp in ledger.db.all("SELECT * FROM files ORDER BY uri")
-        }
+        self.held: defaultdict[str, dict[str, str]] = defaultdict(dict)  # source -> uri of a file -> its stamp
+        for uri, source, stamp in ledger.db.all("SELECT * FROM files ORDER BY uri"):
+            self.held[source][uri] = stamp
 
     def at(self, source: Source, progress: Callable[[str, int, int], None] | None) -> None:
         try:
@@ -196,8 +209,8 @@ class _Look:
             if progress:
                 progress(ROOT, done, len(files))
         closed = [uri for uri, path in files.items() if path.is_dir()]
-        for uri, (name, _) in self.held.items():
-            if name == source.name and uri not in files and not any(_within(uri, folder) for folder in closed):
+        for uri in self.held[source.name]:
+            if uri not in files and not any(_within(uri, folder) for folder in closed):
                 self.gone(uri)
 
     def gone(self, uri: str) -> None:
@@ -206,15 +219,19 @@ class _Look:
 
     def expel(self, source: Source) -> None:
         """Take out at once what was taken out of the source, whether or not it can be read now."""
+        inside = "file = ?1 OR id = ?2 OR (file > ?1 || '/' AND file < ?1 || '0')"
         for rule in source.rules:
-            inside = "uri = ?1 OR substr(uri, 1, length(?1) + 1) IN (?1 || '/', ?1 || '#')"
-            rows = self.ledger.db.all(f"SELECT * FROM documents WHERE {inside} ORDER BY id", rule)
-            self.ledger.change(ROOT, [row for row in rows if source.without(codec(Document).decode(row).uri)], [])
+            rows = self.ledger.db.all(f"SELECT * FROM documents WHERE {inside} ORDER BY id", rule, digest(rule))
+            out = [row for row in rows if source.without(codec(Document).decode(row).uri)]
+            self.ledger.change(ROOT, out, [])
+            for row in out:  # so that its file is read again when it comes back
+                file = codec(Document).decode(row).file
+                self.ledger.db.run("UPDATE files SET stamp = '' WHERE uri = ?", file)
 
     def _file(self, source: Source, uri: str, path: Path) -> None:
         try:
             stamp = self._stamp(source, uri, path)
-            if stamp == self.held.get(uri, ("", ""))[1] and uri not in self.failing and not self.check:
+            if stamp == self.held[source.name].get(uri) and uri not in self.failing and not self.check:
                 self.found.same += 1
                 return
             documents = [d for d in read(path, uri) if not source.without(d.uri)]
@@ -224,7 +241,7 @@ class _Look:
             self.found.failed[uri] = f"{path}: {error.strerror or error}"
         else:
             self.found.read += 1
-            self.put(uri, documents)
+            self.put(uri, documents, new=uri not in self.held[source.name])
             self.ledger.db.run("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", uri, source.name, stamp)
 
     def _stamp(self, source: Source, uri: str, path: Path) -> str:
@@ -233,14 +250,14 @@ class _Look:
         rows = [rule for rule in source.rules if rule.removeprefix("!").startswith(f"{uri}#")]
         return digest(self.code, str(stat.st_size), str(stat.st_mtime_ns), *rows)
 
-    def put(self, uri: str, documents: list[Document]) -> None:
+    def put(self, uri: str, documents: list[Document], *, new: bool = False) -> None:
         """Make these the documents of one file; with none, forget the file."""
-        held = self.ledger.rows(ROOT).where(("file",), (uri,)) if uri in self.held else []
+        held = self.ledger.rows(ROOT).where(("file",), (uri,)) if not new else []
         encode = codec(Document).encode
-        old: list[Row] = []
-        new: list[Row] = []
-        differ({row[0]: row for row in held}, [_storable(encode(d.id, d)) for d in documents], old, new)
-        self.ledger.change(ROOT, old, new)
+        gone: list[Row] = []
+        come: list[Row] = []
+        differ({row[0]: row for row in held}, [_storable(encode(d.id, d)) for d in documents], gone, come)
+        self.ledger.change(ROOT, gone, come)
         if not documents:
             self.ledger.db.run("DELETE FROM files WHERE uri = ?", uri)
 
@@ -252,6 +269,9 @@ def _written(name: str) -> str:
 
 
 def _within(uri: str, name: str) -> bool:
+    """Whether it is that document, or stands in that file or folder."""
+    if "#" in name:  # a row, whose own id may hold anything
+        return uri == name
     return uri == name or uri.startswith((f"{name}/", f"{name}#"))
 
 

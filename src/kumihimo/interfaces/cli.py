@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,11 +20,11 @@ from kumihimo.core.records import Span
 from kumihimo.interfaces import terminal
 from kumihimo.methods import METHODS
 from kumihimo.ports import config
-from kumihimo.reading import Reading
-from kumihimo.session import DEFAULT, SETTINGS, SUMMARIES, Kumihimo
+from kumihimo.reading import DEFAULT, Reading
+from kumihimo.session import SETTINGS, SUMMARIES, Kumihimo
 
 app = typer.Typer(
-    help="One index of your documents, and every graph-RAG method of the literature over it.",
+    help="One index of your documents, and answers that say where they stand.",
     epilog="Begin with: kumi index FOLDER, then: kumi ask 'What do they say about ...?'",
     no_args_is_help=True,
     add_completion=False,
@@ -34,7 +35,7 @@ app = typer.Typer(
 Index = Annotated[Path, typer.Option("--index", envvar="KUMI_INDEX", help="The index folder.", metavar="DIR")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, and nothing else.")]
 Set = Annotated[list[str], typer.Option("--set", help="A setting: chunks.size=600.", metavar="NAME=VALUE")]
-Method = Annotated[str, typer.Option("--method", "-m", help="How to search: see `kumi methods`.")]
+Method = Annotated[str, typer.Option("--method", "-m", help="How to search, such as bm25: see `kumi methods`.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for another build to end.")]
 HOME = Path(".kumi")
 
@@ -62,6 +63,15 @@ def _json(document: object, indent: int | None = None) -> str:
     return json.dumps(document, ensure_ascii=narrow, indent=indent)
 
 
+@app.callback()
+def about(
+    version: Annotated[bool, typer.Option("--version", help="Show the version and leave.", is_eager=True)] = False,
+) -> None:
+    if version:
+        print(f"kumihimo {metadata.version('kumihimo')}")
+        raise typer.Exit
+
+
 @app.command()
 def index(
     paths: Annotated[list[str] | None, typer.Argument(help="Files and folders; none: all that are remembered.")] = None,
@@ -82,23 +92,23 @@ def index(
 
 @app.command()
 def remove(
-    target: Annotated[str, typer.Argument(help="A source's name or path, or the uri of a document.")],
+    target: Annotated[str, typer.Argument(help="A source's name or path, a document's uri, or a file or folder.")],
     folder: Index = HOME,
     forget: Annotated[bool, typer.Option("--forget", help="Erase from the memo, too, what only it needed.")] = False,
     wait: Wait = False,
     as_json: Json = False,
 ) -> None:
     """Take a source or a document out of the index; its file stays where it is."""
-    with _open(folder) as kumi:
-        built = kumi.remove(target, forget=forget, wait=wait)
-    _print(asdict(built)) if as_json else terminal.show_built(built)
+    with _open(folder) as kumi, terminal.progress() as progress:
+        built = kumi.remove(target, forget=forget, wait=wait, progress=progress)
+    _print(asdict(built)) if as_json else terminal.show_removed(built)
     raise typer.Exit(1 if built.failed else 0)
 
 
 @app.command()
 def ask(
     question: Annotated[str, typer.Argument(help="What you want to know.")],
-    method: Method = DEFAULT,
+    method: Method = "",
     folder: Index = HOME,
     options: Set = [],  # noqa: B006
     as_json: Json = False,
@@ -129,7 +139,7 @@ def retrieve(
     questions: Annotated[
         Path | None, typer.Option(help="A JSONL file of questions instead: `id` and `question` on each line.")
     ] = None,
-    method: Method = DEFAULT,
+    method: Method = "",
     k: Annotated[int | None, typer.Option("--k", help="How much evidence.", min=1)] = None,
     folder: Index = HOME,
     options: Set = [],  # noqa: B006
@@ -144,7 +154,7 @@ def retrieve(
     with _open(folder, options) as kumi:
         if questions is None and out is None and not as_json:
             with kumi.reading() as reading:
-                terminal.show_evidence(reading.retrieve(str(question), method, **settings), reading.trace)
+                terminal.show_evidence(reading.retrieve(str(question), method, **settings), reading.trace, reading.line)
             return
         found = (_found(kumi, row, method, settings) for row in asked)
         if as_json and questions is None and out is None:
@@ -256,9 +266,12 @@ def methods(as_json: Json = False) -> None:
 
 @app.command()
 def init(
-    path: Annotated[Path, typer.Argument(help="The file to write.")] = Path("kumi.toml"), as_json: Json = False
+    path: Annotated[Path | None, typer.Argument(help="The file to write: kumi.toml beside the index.")] = None,
+    folder: Index = HOME,
+    as_json: Json = False,
 ) -> None:
     """Write a kumi.toml that shows every setting and sets none."""
+    path = path or folder.parent / "kumi.toml"
     if path.exists():
         raise SettingsError(f"{path} is there already: edit it, or name another file")
     _write(path, config.written(SETTINGS, SUMMARIES).splitlines())

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 Line = Callable[[Span], int | None]
 
 NO_MODEL = (
-    "No chat model is set, so the answer quotes the documents word for word. "
-    "This version has no way to set one yet; it will be [chat] in kumi.toml."
+    "(No chat model is set, so the documents are quoted word for word."
+    " This version knows no chat models; a later one takes [chat] in kumi.toml.)"
 )
 _SHOWN = 300  # characters of a piece of evidence
 
@@ -67,13 +67,20 @@ def progress() -> Iterator[Progress | None]:
 
 
 def show_built(built: Built) -> None:
-    rows = ", ".join(f"{count:,} {table}" for table, count in built.rows.items())
-    print(f"Files: {built.read:,} read, {built.same:,} unchanged, {built.gone:,} gone. The index holds {rows}.")
+    print(f"Files: {built.read:,} read, {built.same:,} unchanged, {built.gone:,} gone.")
+    for table, count in built.rows.items():
+        print(f"The index holds {count:,} {table}, {built.written.get(table, 0):,} of them new or changed.")
     if built.skipped:
         some = ", ".join(built.skipped[:3]) + (" ..." if len(built.skipped) > 3 else "")
         print(f"Skipped {len(built.skipped):,} of a kind that is not read: {some}")
     _show_failed(built.failed)
     print(f"Took {built.seconds:.1f} s.")
+
+
+def show_removed(built: Built) -> None:
+    before, now = built.before.get("documents", 0), built.rows.get("documents", 0)
+    print(f"Took out {before - now:,} documents; the index holds {now:,}. Their files stay where they are.")
+    _show_failed(built.failed)
 
 
 def _show_failed(failed: Iterable[tuple[str, str, str]]) -> None:
@@ -96,17 +103,17 @@ def show_answer(answer: Answer, line: Line) -> None:
     print(NO_MODEL, file=sys.stderr)
 
 
-def _where(span: Span, line: Line | None = None) -> str:
-    at = line(span) if line else None
+def _where(span: Span, line: Line) -> str:
+    at = line(span)
     return f"{span.uri}, {f'line {at}, ' if at else ''}characters {span.start:,}–{span.end:,}"
 
 
-def show_evidence(context: Context, trace: Callable[[Reference], Iterable[Span]]) -> None:
+def show_evidence(context: Context, trace: Callable[[Reference], Iterable[Span]], line: Line) -> None:
     console = _console()
     if not context:
         print("Nothing was found.")
     for rank, item in enumerate(context, 1):
-        places = "; ".join(_where(span) for span in trace(item.reference))
+        places = "; ".join(_where(span, line) for span in trace(item.reference))
         console.print(f"{rank}. {places}", markup=False, style="cyan")
         console.print(f"   {item.table}:{item.record.id}  score {item.score:.3f}", markup=False, style="dim")
         console.print(f"   {_short(item.text)}\n", markup=False)
@@ -133,6 +140,7 @@ def show_status(status: Status) -> None:
         *(("table", table, f"{count:,} rows") for table, count in status.rows.items()),
         ("methods", ", ".join(status.methods), ""),
         *(("model", role, model) for role, model in status.models.items()),
+        *(("setting", name, str(value)) for name, value in status.settings.items()),
         ("memo", f"{status.memo['replies']:,} replies", f"{status.memo['bytes'] / 1e6:.1f} MB"),
     ]
     widths = [max(len(row[i]) for row in rows if row[2] or i == 0) for i in (0, 1)]

@@ -31,6 +31,7 @@ class SqlLedger:
         self.db = db
         self.views: defaultdict[str, list[View]] = defaultdict(list)
         self.todos = 0
+        self.written: dict[str, int] = {}  # rows put into each table, new or changed
         self._fresh: set[str] = set()  # tables that were empty: all in them is new, so nothing is noted
         self._touched: set[str] = set()
         self._keys: defaultdict[str, set[str]] = defaultdict(set)
@@ -38,6 +39,7 @@ class SqlLedger:
         self._news: defaultdict[str, set[int]] = defaultdict(set)
         self._columns: dict[str, tuple[str, ...]] = {}
         self._indexes: dict[str, list[tuple[str, ...]]] = {}
+        self._emptied: set[str] = set()  # tables whose rows had to go, and with them all that was made of them
         self._work = ("", "", "", False)
         self._wave: int | None = None
         for statement in _TEMPORARY.split(";"):
@@ -45,12 +47,16 @@ class SqlLedger:
 
     # -- tables
 
-    def shape(self, table: str, codec: Codec[Any], wiring: str, *, anew: bool) -> bool:
-        """Make sure the table is there with these columns; true if what it held had to go."""
-        wanted = f"{_ddl(table, codec)} -- {wiring}"
+    def shape(self, table: str, codec: Codec[Any], source: str = "", key: str = "") -> bool:
+        """Make sure the table is there with these columns; true if what it held had to go.
+
+        source, key: what its rows are keyed by; no key: it is made as a whole, and keeps its rows to compare with.
+        """
+        wanted = f"{_ddl(table, codec)} -- {source}.{key}"
         held = self.db.one("SELECT shape FROM steps WHERE step = ?", table)
-        emptied = anew or (held is not None and held[0] != wanted)
+        emptied = (bool(key) and source in self._emptied) or (held is not None and held[0] != wanted)
         if emptied:
+            self._emptied.add(table)
             self.db.run(f'DROP TABLE IF EXISTS "{table}"')
             self.db.run("DELETE FROM looked WHERE step = ?", table)
             self._touched.add(table)
@@ -119,6 +125,7 @@ class SqlLedger:
         if not old and not new:
             return
         self._touched.add(table)
+        self.written[table] = self.written.get(table, 0) + len(new)
         self.db.many(f'DELETE FROM "{table}" WHERE id = ?', ((row[0],) for row in old))
         marks = ",".join("?" * len(self._columns[table]))
         self.db.many(f'INSERT INTO "{table}" VALUES ({marks})', new)

@@ -10,7 +10,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from hashlib import blake2b
 from pathlib import Path
 from threading import Lock
@@ -48,6 +48,8 @@ class Memo:
                 self._db.execute(statement)
         except sqlite3.DatabaseError as error:
             self._db.close()
+            if type(error) is not sqlite3.DatabaseError:  # a lock, a full disk: the file is as good as before
+                raise
             raise Unusable(f"{path} cannot be used ({error}): move it away; what it held is paid again") from error
         self._writer = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=60)
         self._writer.execute("PRAGMA synchronous = NORMAL")
@@ -67,8 +69,8 @@ class Memo:
             value = self._get(key)
             if value is None:
                 self.misses += 1
-                value = ask()
-                self._put(key, value)
+                self._put(key, ask())
+                value = self._get(key) or b""  # another process may have been first
             else:
                 self.hits += 1
             mine.set_result(value)
@@ -114,6 +116,8 @@ class Memo:
         with self._writing:
             with self._lock:
                 batch, self._waiting = self._waiting, []
+            if not batch:
+                return
             try:
                 with self._transaction():
                     self._writer.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", batch)
@@ -159,7 +163,7 @@ class Memo:
 
     def close(self) -> None:
         """Add this session's counts to the file's and let go of it."""
-        with self._writing, self._transaction():
+        with self._writing, self._transaction() if self.hits or self.misses else nullcontext():
             for name, value in (("hits", self.hits), ("misses", self.misses)):
                 self._writer.execute(
                     "INSERT INTO counts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",

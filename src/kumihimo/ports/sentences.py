@@ -12,7 +12,7 @@ Kind = Literal["heading", "item", "row", "prose"]
 _HEADING = re.compile(r" {0,3}#{1,6}\s")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)\s*$")
 _ITEM = re.compile(r"\s*(?:[-*+•‣◦]\s|・|[（(]\d{1,3}[)）]|\d{1,3}[.)、．）]\s?(?!\d)|[①-⑳])")
-_ROW = re.compile(r"\s*\|")
+_ROW = re.compile(r"\s*\||.*\S \| \S")
 _STOPS, _OPEN, _CLOSE = "。！？!?", "「『（(【〈《“", "」』）)】〉》”"
 _SPACED = re.compile(r"[.?!…][\"'”’)\]»]*\s")
 _WIDE = re.compile(r"[。！？」』]")
@@ -34,17 +34,18 @@ def blocks(text: str) -> Iterator[Block]:
     >>> [(b.kind, text[b.start:b.end]) for b in blocks(text)]
     [('heading', '# Boats'), ('prose', 'Two lines\\nof prose.'), ('item', '- one'), ('item', '- two')]
     """
-    start, end, kind = 0, 0, ""
+    start, end, kind, lines = 0, 0, "", 0
     for line in text.splitlines(keepends=True):
         at, end = end, end + len(line)
         found = _kind(line) if line.strip() else ""
-        if kind == "prose" and _UNDERLINE.match(line) and "\n" not in text[start:at].strip():
+        lines += 1
+        if kind == "prose" and lines == 2 and _UNDERLINE.match(line):
             kind = "heading"  # the line before it, underlined
         elif found == "prose" and kind in ("prose", "item"):
             pass  # it goes on with the block it stands in
         else:
             yield from _block(text, start, at, kind)
-            start, kind = at, found
+            start, kind, lines = at, found, 1
     yield from _block(text, start, end, kind)
 
 

@@ -51,7 +51,7 @@ class VectorIndex:
         if self._state().get("mark") == mark and self._has_its_file():
             return False
         self.clear()
-        self.db.set_meta(self.name, {**self._state(), "mark": mark})
+        self.db.set_meta(self.name, {**self._state(), "mark": mark, "embedder": self.embedder.mark})
         return True
 
     def clear(self) -> None:
@@ -150,7 +150,7 @@ class VectorSearch:
         if not state["rows"] or k < 1:
             return Context()
         question = self.embedder([text])[0]
-        if question.shape[0] != state["dimensions"]:
+        if state["embedder"] != self.embedder.mark:
             raise Unusable(f"{table.name} was embedded by another model: `kumi index` embeds it with this one")
         found = sorted((-score, id) for score, id in self._nearest(table.name, question, k))
         return Context(tuple(Evidence(table.name, table[id], -score) for score, id in found[:k]))
@@ -181,7 +181,7 @@ class VectorSearch:
         return found
 
 
-Mapped = dict[Path, "NDArray[np.float32]"]  # files in memory, each as far as it has been asked for
+Mapped = dict[tuple[Path, int], "NDArray[np.float32]"]  # files (path, inode) in memory, as far as they were asked for
 Matrices = dict[str, "NDArray[np.float32]"]  # table -> the vectors of one snapshot
 
 
@@ -192,11 +192,12 @@ def matrices(db: Db, folder: Path, files: Mapped) -> Matrices:
         table, state = name.removeprefix("vectors_"), json.loads(text)
         if state["rows"]:
             path = _path(folder, table, state)
-            held = files.get(path)
+            file = path, path.stat().st_ino
+            held = files.get(file)
             if held is None or len(held) < state["rows"]:
-                held = files[path] = _mapped(path, state)
+                held = files[file] = _mapped(path, state)
             found[table] = held[: state["rows"]]
-            for old in [other for other in list(files) if other != path and other.name.startswith(f"{table}-")]:
+            for old in [other for other in list(files) if other != file and other[0].name.startswith(f"{table}-")]:
                 files.pop(old, None)
     return found
 

@@ -32,7 +32,7 @@ def test_a_line_without_text_says_its_words() -> None:
     (page,) = read(
         lines, '{"id": "e1", "title": "Ayu", "role": "cook", "also": ["host", "guide"], "age": 31, "at": {}}'
     )
-    assert page == Page("e1", "Ayu", "role: cook\nalso: host; guide", {"age": 31, "at": {}})
+    assert page == Page("e1", "Ayu", "role: cook\n\nalso: host; guide", {"age": 31, "at": {}})
 
 
 @pytest.mark.parametrize("text", ['""', "null", "7", "[]", '[1, "a"]'])
@@ -101,7 +101,7 @@ def test_an_object_with_a_text_is_the_file() -> None:
 
 def test_any_other_value_is_told_by_paths() -> None:
     source = '{"title": "T", "a": {"b": [1, 2], "c": [{"d": "x"}, null]}, "e": true, "f": NaN, "g": "", "h": {}}'
-    text = "title: T\na.b: 1; 2\na.c.0.d: x\ne: true\nf: NaN"
+    text = "title: T\n\na.b: 1; 2\n\na.c.0.d: x\n\ne: true\n\nf: NaN"
     assert read(json, source) == [Page("", "T", text)]
     assert read(json, '"just words"') == [Page(text="just words")]
     assert read(json, '["a", "b"]') == [Page(text="a; b")]

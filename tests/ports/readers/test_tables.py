@@ -15,7 +15,7 @@ messy = pytest.mark.skipif(not MESSY.is_dir(), reason="the shared data is not he
 
 def lines(source: str, name: str = "a.csv") -> list[str]:
     (page,) = table(source.encode(), name)
-    return page.text.split("\n")
+    return page.text.split("\n\n")
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
@@ -89,7 +89,7 @@ def test_a_book_in_one_cell() -> None:
 def test_real_tables() -> None:
     def real(name: str) -> list[str]:
         (page,) = table((MESSY / name).read_bytes(), name)
-        return page.text.split("\n")
+        return page.text.split("\n\n")
 
     assert real("markitdown__test_mskanji.csv")[-1] == "名前: 髙橋淳; 年齢: 35; 住所: 名古屋"
     assert real("docling__csv-too-many-columns.csv")[1] == "1: a; 2: b; 3: c; 4: d; e"

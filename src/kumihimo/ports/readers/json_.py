@@ -33,7 +33,7 @@ def json(data: bytes, name: str) -> Iterator[Page]:
         yield page(value)
     else:
         title = value.get("title") if isinstance(value, dict) else None
-        yield Page(title=title if isinstance(title, str) else "", text="\n".join(_said(value)))
+        yield Page(title=title if isinstance(title, str) else "", text="\n\n".join(_said(value)))
 
 
 def _text(data: bytes, name: str) -> str:

@@ -37,10 +37,10 @@ def pages(rows: Iterable[tuple[int, Row]]) -> Iterator[Page]:
 
 
 def page(row: Row, fragment: str = "") -> Page:
-    """What `text` says, with all else as metadata; a row without `text` says its other words, `key: value` a line.
+    """What `text` says, with all else as metadata; a row without `text` says its other words, `key: value` a paragraph.
 
     >>> page({"name": "Ayu", "roles": ["cook", "host"], "age": 31})
-    Page(fragment='', title='', text='name: Ayu\\nroles: cook; host', metadata={'age': 31}, modified='')
+    Page(fragment='', title='', text='name: Ayu\\n\\nroles: cook; host', metadata={'age': 31}, modified='')
     """
     rest = {key: value for key, value in row.items() if key != "title" and not (key == "id" and fragment)}
     said = {"text"} if "text" in row else {key for key, value in rest.items() if _words(value)}
@@ -48,7 +48,7 @@ def page(row: Row, fragment: str = "") -> Page:
     return Page(
         fragment=fragment,
         title=_words(row.get("title")),
-        text=_words(row["text"], "\n") if "text" in row else "\n".join(lines),
+        text=_words(row["text"], "\n") if "text" in row else "\n\n".join(lines),
         metadata={key: value for key, value in rest.items() if key not in said},
         modified=_moment(row.get("modified") or row.get("date")),
     )

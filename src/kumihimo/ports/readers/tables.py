@@ -32,7 +32,7 @@ def table(data: bytes, name: str) -> Iterator[Page]:
     if "text" in names and ("id" in names or "title" in names):
         yield from pages((number, _row(names, row)) for number, row in enumerate(body, 1))
     else:
-        yield Page(text="\n".join(_line(header, row) for row in body) or "; ".join(filter(None, header)))
+        yield Page(text="\n\n".join(_line(header, row) for row in body) or "; ".join(filter(None, header)))
 
 
 def _rows(text: str, name: str) -> list[list[str]]:
