@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -301,6 +300,8 @@ _DECIDE = ("charset-normalizer", "numpy", "nupunkt", "selectolax", "tokenizers",
 @cache
 def code_digest(*rooms: str) -> str:
     """The digest of the code and prompts in these rooms, and of the libraries that decide what they make."""
+    from importlib.metadata import version
+
     house = Path(__file__).parent
     files = sorted(path for room in rooms for end in ("py", "md") for path in (house / room).rglob(f"*.{end}"))
     libraries = [f"{name} {version(name)}" for name in _DECIDE] + [unidata_version]

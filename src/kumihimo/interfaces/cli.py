@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -68,6 +67,8 @@ def about(
     version: Annotated[bool, typer.Option("--version", help="Show the version and leave.", is_eager=True)] = False,
 ) -> None:
     if version:
+        from importlib import metadata
+
         print(f"kumihimo {metadata.version('kumihimo')}")
         raise typer.Exit
 

@@ -79,7 +79,7 @@ def show_built(built: Built) -> None:
 
 def show_removed(built: Built) -> None:
     before, now = built.before.get("documents", 0), built.rows.get("documents", 0)
-    print(f"Took out {before - now:,} documents; the index holds {now:,}. Their files stay where they are.")
+    print(f"Documents taken out: {before - now:,}; left in the index: {now:,}. Their files stay where they are.")
     _show_failed(built.failed)
 
 
