@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from unicodedata import normalize
 
 
@@ -61,7 +62,8 @@ def _rule(line: str, base: tuple[str, ...]) -> Rule:
     return Rule(base, tuple(once), folders=pattern.endswith("/"), keeps=keeps)
 
 
-def _matches(parts: Sequence[str], path: Sequence[str]) -> bool:
+@lru_cache(maxsize=4096)  # several `**` ask the same again and again
+def _matches(parts: tuple[str, ...], path: tuple[str, ...]) -> bool:
     if not parts:
         return not path
     if parts[0] == "**":

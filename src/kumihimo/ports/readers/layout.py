@@ -86,7 +86,7 @@ class Writer:
         if self.verbatim:
             self.line.append("\n")
         else:
-            self.part(1 if "".join(self.line).strip() else 2)
+            self.part(1 if any(part.strip() for part in self.line) else 2)
 
     def heading(self, mark: str) -> None:
         self.part(2)
