@@ -418,6 +418,20 @@ def test_documents_of_another_shape_are_all_read_again(kumi: Kumihimo, notes: Pa
     assert kumi.status().rows == {"documents": 4, "chunks": 4}
 
 
+def test_documents_of_another_shape_lose_none_whose_source_is_away(kumi: Kumihimo, notes: Path, tmp_path: Path) -> None:
+    kumi.index(notes, fill(tmp_path / "other", {"x.txt": "Here, too."}))
+    before = texts(kumi)
+    with kumi.store.building() as db:
+        db.run("UPDATE steps SET shape = 'of another version' WHERE step = 'documents'")
+    notes.rename(tmp_path / "away")
+    with pytest.raises(KumiError, match="put it back"):
+        kumi.index()
+    assert texts(kumi) == before
+    (tmp_path / "away").rename(notes)
+    kumi.index()
+    assert texts(kumi) == before
+
+
 def test_many_sources_take_no_time(kumi: Kumihimo, tmp_path: Path) -> None:
     files = [tmp_path / f"{n}.txt" for n in range(600)]
     for file in files:

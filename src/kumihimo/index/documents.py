@@ -166,14 +166,16 @@ def refresh(
     """
     known = {source.name: source for source in sources}
     if ledger.shape(ROOT, codec(Document)):  # another version keeps other columns: all has to be read again
+        for source in known.values():
+            source.files()  # one that is away now ends the build here, and loses nothing
         ledger.db.run("DELETE FROM files")
         names = known
     look = _Look(ledger, code, check, ledger.failed(ROOT))
-    for name in known.keys() & set(names):
+    for name in sorted(known.keys() & set(names)):
         look.expel(known[name])
     for name in sorted(known.keys() & set(names)):
         look.at(known[name], progress)
-    for name in look.held.keys() - known.keys():
+    for name in sorted(look.held.keys() - known.keys()):
         for uri in look.held[name]:
             look.gone(uri)
     others = [known[name] for name in known.keys() - set(names)]

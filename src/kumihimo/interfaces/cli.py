@@ -33,7 +33,7 @@ app = typer.Typer(
 
 Index = Annotated[Path, typer.Option("--index", envvar="KUMI_INDEX", help="The index folder.", metavar="DIR")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, and nothing else.")]
-Set = Annotated[list[str], typer.Option("--set", help="A setting: chunks.size=600.", metavar="NAME=VALUE")]
+Set = Annotated[list[str] | None, typer.Option("--set", help="A setting: chunks.size=600.", metavar="NAME=VALUE")]
 Method = Annotated[str, typer.Option("--method", "-m", help="How to search, such as bm25: see `kumi methods`.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for another build to end.")]
 HOME = Path(".kumi")
@@ -44,9 +44,9 @@ class _Stopped(Exception):
 
 
 @contextmanager
-def _open(folder: Path, options: Sequence[str] = ()) -> Iterator[Kumihimo]:
+def _open(folder: Path, options: Sequence[str] | None = None) -> Iterator[Kumihimo]:
     try:
-        with Kumihimo.open(folder, settings=config.from_options(options)) as kumi:
+        with Kumihimo.open(folder, settings=config.from_options(options or ())) as kumi:
             yield kumi
     except KeyboardInterrupt:
         raise _Stopped from None
@@ -78,7 +78,7 @@ def index(
     paths: Annotated[list[str] | None, typer.Argument(help="Files and folders; none: all that are remembered.")] = None,
     folder: Index = HOME,
     methods: Annotated[str, typer.Option(help="Build for these methods, and remember them: bm25,naive.")] = "",
-    options: Set = [],  # noqa: B006  typer copies it
+    options: Set = None,
     wait: Wait = False,
     check: Annotated[bool, typer.Option("--check", help="Read every file again, even if it looks unchanged.")] = False,
     as_json: Json = False,
@@ -111,7 +111,7 @@ def ask(
     question: Annotated[str, typer.Argument(help="What you want to know.")],
     method: Method = "",
     folder: Index = HOME,
-    options: Set = [],  # noqa: B006
+    options: Set = None,
     as_json: Json = False,
 ) -> None:
     """Answer a question, and show where the answer stands."""
@@ -143,7 +143,7 @@ def retrieve(
     method: Method = "",
     k: Annotated[int | None, typer.Option("--k", help="How much evidence.", min=1)] = None,
     folder: Index = HOME,
-    options: Set = [],  # noqa: B006
+    options: Set = None,
     out: Annotated[Path | None, typer.Option(help="Write a JSON line per question here.")] = None,
     as_json: Json = False,
 ) -> None:

@@ -34,10 +34,11 @@ def blocks(text: str) -> Iterator[Block]:
     >>> [(b.kind, text[b.start:b.end]) for b in blocks(text)]
     [('heading', '# Boats'), ('prose', 'Two lines\\nof prose.'), ('item', '- one'), ('item', '- two')]
     """
-    start, end, kind, lines = 0, 0, "", 0
+    start, end, lines = 0, 0, 0
+    kind: Kind | None = None
     for line in text.splitlines(keepends=True):
         at, end = end, end + len(line)
-        found = _kind(line) if line.strip() else ""
+        found = _kind(line) if line.strip() else None
         lines += 1
         if kind == "prose" and lines == 2 and _UNDERLINE.match(line):
             kind = "heading"  # the line before it, underlined
@@ -57,9 +58,9 @@ def _kind(line: str) -> Kind:
     return "item" if _ITEM.match(line) else "prose"
 
 
-def _block(text: str, start: int, end: int, kind: str) -> Iterator[Block]:
+def _block(text: str, start: int, end: int, kind: Kind | None) -> Iterator[Block]:
     if kind:
-        yield Block(*_trimmed(text, start, end), kind)  # type: ignore[arg-type]
+        yield Block(*_trimmed(text, start, end), kind)
 
 
 def sentences(text: str, start: int = 0, end: int | None = None) -> Iterator[tuple[int, int]]:
