@@ -21,12 +21,13 @@ from kumihimo.core.flow import build, watch
 from kumihimo.core.records import Document, Record, digest
 from kumihimo.core.signature import Signature, catalogue
 from kumihimo.core.table import Group, codec
-from kumihimo.core.task import Pool, inline
+from kumihimo.core.task import Pool, Port, inline
 from kumihimo.core.wiring import ROOT
+from kumihimo.ports.asking import Asking
 from kumihimo.ports.fake import FakeChat
 from kumihimo.ports.ledger import SqlLedger
 from kumihimo.ports.memo import Memo
-from kumihimo.ports.models import Ask, Asking, threads
+from kumihimo.ports.models import Ask, threads
 from kumihimo.ports.store import SqlRows, Store
 
 FILLER = "lorem ipsum dolor sit amet consectetur " * 28
@@ -148,7 +149,7 @@ def run(
     first: bool = False,
 ) -> None:
     """Add documents and build; at first, print what each step took."""
-    ports = {"ask": Asking(FakeChat(lambda prompt: prompt.partition(": ")[2]), memo)}
+    ports: dict[str, Port] = {"ask": Asking(FakeChat(lambda prompt: prompt.partition(": ")[2]), memo)}
     began: dict[str, float] = {}
     ended: dict[str, float] = {}
 
@@ -168,7 +169,7 @@ def run(
                 batch = []
         ledger.change(ROOT, [], batch)
         began["documents"] = time.process_time()
-        build(steps, ledger, settings={}, ports=ports, code="1", pool=pool, progress=clock)
+        build(steps, ledger, settings={}, ports=lambda _: ports, code="1", pool=pool, progress=clock)
         if first:
             last = began["documents"]
             for step in STEPS:

@@ -1,13 +1,17 @@
 """nothing -> the public names."""
 
+from kumihimo.building import Built
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.errors import KumiError
 from kumihimo.core.records import Chunk, Citation, Document, Record, Span, Usage
-from kumihimo.session import Built, Kumihimo, Status
+from kumihimo.planning import Plan
+from kumihimo.ports.purse import Caps
+from kumihimo.session import Kumihimo, Status
 
 __all__ = [
     "Answer",
     "Built",
+    "Caps",
     "Chunk",
     "Citation",
     "Context",
@@ -15,6 +19,7 @@ __all__ = [
     "Evidence",
     "KumiError",
     "Kumihimo",
+    "Plan",
     "Record",
     "Span",
     "Status",

@@ -1,108 +1,144 @@
-"""question + context -> Answer, without a chat model: the best sentences, quoted and cited."""
+"""question + context -> Answer in a chat model's words: the evidence alone, each statement with its citation."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from math import log
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-from kumihimo.core.context import Answer, Context, Evidence
-from kumihimo.core.records import Citation, Span, Usage
-from kumihimo.ports.models import Embedder
-from kumihimo.ports.sentences import blocks, sentences
-from kumihimo.views.words import subjects
+from kumihimo.core.context import Answer, Context, Evidence, Ruler
+from kumihimo.core.errors import Malformed
+from kumihimo.core.records import Citation, Usage
+from kumihimo.ports.models import Ask, Hear
+from kumihimo.ports.prompts import prompt
+from kumihimo.ports.replies import Reply
+from kumihimo.quoting import NOTHING, Spans, best_sentence
 
-Spans = Callable[[Evidence], Iterable[Span]]
-
-NOTHING = "The documents do not seem to say anything about this."
-_READ = 8  # pieces of evidence whose sentences are weighed
-_QUOTED = 3  # sentences at most
-_COVERED = 0.3  # share of what is asked for, by rarity, that a quoted sentence, or it and its neighbours, speaks of ...
-_MORE = 0.5  # ... and in a question of no more than
-_FEW = 3  # words
+PROMPT = Path(__file__).with_suffix(".md")
+CUT = "(The model's reply broke off here, at the greatest length it may have.)"
 
 
-@dataclass(frozen=True, slots=True)
-class _Sentence:
-    span: Span
-    near: float  # how good the evidence is that it stands in, against the best
-    words: frozenset[str]
-    around: frozenset[str]  # its own words and those of the sentences before and after it
+def answer(
+    question: str,
+    method: str,
+    context: Context,
+    spans: Spans,
+    ask: Ask,
+    ruler: Ruler,
+    path: Path,
+    hear: Hear | None,
+    *,
+    budget: int = 12000,
+) -> Answer:
+    """What the model says on the evidence, word for word but for citations that point nowhere; those are counted.
+
+    path: the prompt. hear: is told the text as it comes. budget: tokens of evidence that the model is given.
+    """
+    sources = context.fit(budget, ruler).evidence
+    text = _Cited(len(sources), hear)
+    if not sources:
+        text.add(NOTHING)
+        return Answer(question, method, NOTHING, (), context, Usage())
+    told = "\n\n".join(f"[{n}] {_told(item, spans)}" for n, item in enumerate(sources, 1))
+    reply: Reply = ask(prompt(path, sources=told, question=question), read=_spoken, hear=text if hear else None)
+    if not hear:
+        text(reply.text)
+    text.end(f"\n\n{CUT}" if reply.cut else "")
+    said = "".join(text.pieces).strip()
+    citations = tuple(_citations(said, sources, spans))
+    return Answer(question, method, said, citations, context, Usage(), model=ask.mark, dangling=text.dangling)
 
 
-@dataclass(frozen=True, slots=True)
-class _Weighed:
-    span: Span
-    says: frozenset[str]  # what it says of what is asked
-    score: float
+def _told(item: Evidence, spans: Spans) -> str:
+    """A source as the model is told it: where it stands, and what it says."""
+    uris = dict.fromkeys(span.uri for span in spans(item))
+    return f"({', '.join(list(uris)[:3])})\n{item.text}"
 
 
-def quoted(question: str, method: str, context: Context, spans: Spans, embed: Embedder) -> Answer:
-    """The sentences of the evidence that say most of what is asked, word for word, best first; or that none does."""
-    chosen = _chosen(_weighed(question, list(_sentences(context, spans)), embed))
-    citations = tuple(Citation(n, sentence.span) for n, sentence in enumerate(chosen, 1))
-    text = "\n".join(f"{_marks(c.span.text)} [{c.n}]" for c in citations) or NOTHING
-    return Answer(question, method, text, citations, context, Usage())
+def _spoken(reply: Reply) -> Reply:
+    if not reply.text:
+        raise Malformed("The reply is empty.")
+    return reply
 
 
-def _sentences(context: Context, spans: Spans) -> Iterator[_Sentence]:
-    """The sentences of the best evidence, each text once."""
-    seen: set[str] = set()
-    best = max((item.score for item in context), default=0.0) or 1.0
-    for item in context.top(_READ):
-        for whole in spans(item):
-            found = list(_cut(whole))
-            words = [frozenset(subjects(span.text)) for span in found]
-            for i, span in enumerate(found):
-                if span.text not in seen:
-                    seen.add(span.text)
-                    yield _Sentence(span, item.score / best, words[i], frozenset().union(*words[max(0, i - 1) : i + 2]))
+_OPEN, _CLOSE, _BETWEEN = r"\[［【", r"\]］】", r",、，;；–\-"
+_NUMBERS = rf"\s*\d{{1,3}}(?:\s*[{_BETWEEN}]\s*\d{{1,3}})*\s*"
+_MARK = re.compile(rf"\s*[{_OPEN}]({_NUMBERS})[{_CLOSE}]")
+_BEGUN = re.compile(rf"\s*(?:[{_OPEN}][\d\s{_BETWEEN}]{{0,40}})?\Z")  # what may become one
 
 
-def _cut(whole: Span) -> Iterator[Span]:
-    for block in blocks(whole.text):
-        if block.kind != "heading":
-            for start, end in sentences(whole.text, block.start, block.end):
-                yield Span(whole.chunk, whole.uri, whole.start + start, whole.start + end, whole.text[start:end])
+class _Cited:
+    """Passes a text on, piece by piece, without the citations of sources that there are none of."""
+
+    def __init__(self, sources: int, hear: Hear | None) -> None:
+        self.sources, self.hear = sources, hear
+        self.pieces: list[str] = []
+        self.dangling = 0
+        self._held, self._code = "", False
+
+    def __call__(self, piece: str) -> None:
+        self._held += piece
+        while self._held and not (_BEGUN.match(self._held) and not self._code):
+            if (mark := _MARK.match(self._held)) and not self._code:
+                self.add(self._pointing(mark))
+                self._held = self._held[mark.end() :]
+            else:
+                self._pass()
+
+    def _pass(self) -> None:
+        """What comes before the next place where a citation may begin, or code begins or ends."""
+        end = re.compile(rf"`|(?=\s|[{_OPEN}])").search(self._held, 1 if self._held[0] != "`" else 0)
+        upto = len(self._held) if end is None else max(end.end(), 1)
+        self._code ^= self._held[upto - 1] == "`"
+        self.add(self._held[:upto])
+        self._held = self._held[upto:]
+
+    def _pointing(self, mark: re.Match[str]) -> str:
+        """The citation, or what is left of it."""
+        cited = _numbers(mark[1])
+        good = [n for n in cited if 1 <= n <= self.sources]
+        self.dangling += len(cited) - len(good)
+        if len(good) == len(cited):
+            return mark[0]
+        space = mark[0][: len(mark[0]) - len(mark[0].lstrip())]
+        return f"{space}[{', '.join(map(str, good))}]" if good else ""
+
+    def end(self, more: str = "") -> None:
+        """Nothing comes any more but this."""
+        self.add(self._held + more)
+        self._held = ""
+
+    def add(self, text: str) -> None:
+        if text:
+            self.pieces.append(text)
+            if self.hear:
+                self.hear(text)
 
 
-def _weighed(question: str, found: list[_Sentence], embed: Embedder) -> list[_Weighed]:
-    """Those that speak to the question, best first."""
-    if not found:
-        return []
-    rarity = _rarity([sentence.words for sentence in found])
-    asked = frozenset(subjects(question))
-    total = sum(map(rarity, sorted(asked))) or 1.0
-    vectors = embed([question, *(sentence.span.text for sentence in found)])
-    least = _COVERED if len(asked) > _FEW else _MORE
-    weighed = []
-    for sentence, alike in zip(found, vectors[1:] @ vectors[0], strict=True):
-        covered, around = (sum(map(rarity, sorted(asked & w))) / total for w in (sentence.words, sentence.around))
-        if covered >= least or (around >= least and covered >= least / 2):
-            score = covered + 0.5 * float(alike) + 0.5 * around + 0.3 * sentence.near
-            weighed.append(_Weighed(sentence.span, asked & sentence.words, round(score, 4)))
-    return sorted(weighed, key=lambda sentence: -sentence.score)
+def _numbers(cited: str) -> list[int]:
+    """
+    >>> _numbers("1, 3-5")
+    [1, 3, 4, 5]
+    """
+    found: list[int] = []
+    for part in re.split(r"[,、，;；]", cited):
+        ends = [int(n) for n in re.findall(r"\d+", part)]
+        found += range(ends[0], max(ends) + 1)
+    return found
 
 
-def _rarity(sentences: Sequence[frozenset[str]]) -> Callable[[str], float]:
-    count = Counter(word for words in sentences for word in words)
-    return lambda word: log(1 + len(sentences) / (1 + count[word]))
-
-
-def _chosen(found: Sequence[_Weighed]) -> list[_Weighed]:
-    """The best sentence, then those that are nearly as good, or say something of what it leaves open."""
-    chosen = list(found[:1])
-    for sentence in found[1:]:
-        said = frozenset[str]().union(*(other.says for other in chosen))
-        nearly = sentence.score >= 0.75 * chosen[0].score
-        more = len(sentence.says - said) >= 2 and sentence.score >= 0.5 * chosen[0].score
-        if (nearly or more) and len(chosen) < _QUOTED:
-            chosen.append(sentence)
-    return chosen
-
-
-def _marks(text: str) -> str:
-    """The sentence on one line, in the quotation marks of its script."""
-    line = " ".join(text.split())
-    return f"「{line}」" if any("\u3040" <= c <= "\u9fff" for c in line) else f"“{line}”"
+def _citations(said: str, sources: Sequence[Evidence], spans: Spans) -> Iterator[Citation]:
+    """For each citation the sentence of its source that says most of the statement before it, each once."""
+    seen: set[Citation] = set()
+    statement, after = "", 0
+    for mark in _MARK.finditer(said):
+        before = said[after : mark.start()].strip()
+        statement = re.split(r"(?<=[.!?。！？\n])(?=.)", before)[-1] if before else statement
+        after = mark.end()
+        for n in _numbers(mark[1]):
+            if 1 <= n <= len(sources):
+                for span in best_sentence(statement, list(spans(sources[n - 1]))):
+                    citation = Citation(n, span)
+                    if citation not in seen:
+                        seen.add(citation)
+                        yield citation

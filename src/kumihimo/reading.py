@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
-from kumihimo.answer import quoted
+from kumihimo.answer import PROMPT, answer
 from kumihimo.core.context import Answer, Context, Evidence, Ruler
 from kumihimo.core.errors import SettingsError, Unusable, unknown
-from kumihimo.core.records import Chunk, Document, Record, Reference, Span, Usage, digest, storable
+from kumihimo.core.records import Chunk, Document, Record, Reference, Span, digest, storable
 from kumihimo.core.settings import Setting, Values, resolve
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import Table, codec
 from kumihimo.core.trace import sources
 from kumihimo.core.wiring import ROOT
 from kumihimo.index import STEPS
-from kumihimo.methods import METHODS
-from kumihimo.ports.models import Embedder
+from kumihimo.methods import ANSWERS, METHODS
+from kumihimo.ports.connect import Connections
+from kumihimo.ports.local import LocalEmbedder
+from kumihimo.ports.models import Embedder, Hear
+from kumihimo.ports.purse import Caps, Purse
 from kumihimo.ports.store import Db, SqlRows
+from kumihimo.quoting import quoted
 from kumihimo.views.vectors import Matrices, VectorSearch
 from kumihimo.views.words import WordSearch
 
@@ -40,7 +44,7 @@ class Reading:
 
     db: Db
     settings: Values
-    embedder: Embedder
+    models: Connections
     ruler: Ruler
     matrices: Matrices
 
@@ -57,21 +61,24 @@ class Reading:
         built = self.db.meta("methods", [DEFAULT])
         return DEFAULT if DEFAULT in built else str(built[0])
 
-    def retrieve(self, question: str, name: str = "", **settings: object) -> Context:
+    def retrieve(self, question: str, name: str = "", *, caps: Caps | None = None, **settings: Any) -> Context:
         """What the method finds for the question, best first."""
-        name = name or self.usual()
+        return self._found(question, name or self.usual(), settings, self.models.purse(caps))
+
+    def _found(self, question: str, name: str, settings: Mapping[str, object], purse: Purse) -> Context:
         asked, question = method(name), storable(question)
         if not question.strip():
             raise SettingsError("the question is empty: write what you want to know")
         known: dict[str, Mapping[str, Setting]] = {name: asked.settings}
         values = resolve(known, {name: self.settings.get(name, {})}, {name: settings})[name]
         self._check(name, asked)
-        ports = {
-            "match": WordSearch(self.db),
-            "near": VectorSearch(self.db, self.embedder, self.matrices),
-            "ruler": self.ruler,
+        ports: dict[str, Callable[[], object]] = {
+            "ask": lambda: self.models.asking(name, purse),
+            "match": lambda: WordSearch(self.db),
+            "near": lambda: VectorSearch(self.db, self._embedder(purse), self.matrices),
+            "ruler": lambda: self.ruler,
         }
-        given = {port: ports[port] for port in asked.ports}
+        given = {port: ports[port]() for port in asked.ports}
         found: Context = asked.function(question, **{t: self.table(t) for t in asked.tables}, **given, **values)
         return found
 
@@ -84,13 +91,32 @@ class Reading:
                     wanted = ",".join(dict.fromkeys([*held, name]))
                     raise Unusable(f"the index was not built for {name}: `kumi index --methods {wanted}` does that")
 
-    def ask(self, question: str, name: str = "", **settings: object) -> Answer:
-        """The answer, with a citation for each sentence it quotes."""
+    def _embedder(self, purse: Purse) -> Embedder:
+        """The one that the index was made with, as far as it can be had: settings may have changed since."""
+        made_with = self.db.meta("models", {}).get("embedder")
+        return LocalEmbedder() if made_with == LocalEmbedder().mark else self.models.embedder(purse)
+
+    def ask(
+        self, question: str, name: str = "", *, caps: Caps | None = None, hear: Hear | None = None, **settings: Any
+    ) -> Answer:
+        """The answer with its citations, in the words of the model that is set, or else of the documents.
+
+        caps: what may be spent on it. hear: is told the text as it comes.
+        """
         name = name or self.usual()
-        began, question = perf_counter(), storable(question)
-        context = self.retrieve(question, name, **settings)
-        answer = quoted(question, name, context, lambda item: self.trace(item.reference), self.embedder)
-        return replace(answer, usage=answer.usage + Usage(seconds=perf_counter() - began))
+        began, question, purse = perf_counter(), storable(question), self.models.purse(caps)
+        context = self._found(question, name, settings, purse)
+        if self.models.chat("answer"):
+            ask, own = self.models.asking("answer", purse), cast(dict[str, Any], self.settings["answer"])
+            made = answer(question, name, context, self._spans, ask, self.ruler, ANSWERS.get(name, PROMPT), hear, **own)
+        else:
+            made = quoted(question, name, context, self._spans, LocalEmbedder())
+            if hear:
+                hear(made.text)
+        return replace(made, usage=replace(purse.total, seconds=perf_counter() - began))
+
+    def _spans(self, item: Evidence) -> Iterator[Span]:
+        return self.trace(item.reference)
 
     def trace(self, reference: Reference) -> Iterator[Span]:
         """Where a row stands: the spans of the chunks, or the document, that it was made of."""

@@ -3,56 +3,56 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from functools import cache, cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from time import perf_counter
-from typing import TYPE_CHECKING
-from unicodedata import unidata_version
+from typing import TYPE_CHECKING, Any
 
+from kumihimo.answer import answer
+from kumihimo.building import Build, Built, counts, failures, free_methods
 from kumihimo.core.context import Answer, Context
-from kumihimo.core.errors import SourceError, Unusable
-from kumihimo.core.flow import Progress, build, watch
-from kumihimo.core.records import Reference, Span, digest
+from kumihimo.core.errors import NeedsConsent, SourceError, Unusable
+from kumihimo.core.flow import Progress
+from kumihimo.core.records import Reference, Span
 from kumihimo.core.settings import Setting, Values, resolve
-from kumihimo.core.table import codec
+from kumihimo.core.signature import settings_of
 from kumihimo.index import STEPS
 from kumihimo.methods import METHODS
+from kumihimo.planning import Plan, Tally
 from kumihimo.ports import config
-from kumihimo.ports.ledger import SqlLedger
-from kumihimo.ports.local import LocalEmbedder, LocalRuler
-from kumihimo.ports.memo import Memo
-from kumihimo.ports.store import Db, SqlRows, Store
-from kumihimo.reading import KINDS, Reading, method
-from kumihimo.views.upkeep import View, kept
-from kumihimo.views.vectors import Mapped, VectorIndex, matrices, sweep
-from kumihimo.views.words import WordIndex
+from kumihimo.ports.connect import MODELS, Connections, borrowed
+from kumihimo.ports.local import LocalRuler
+from kumihimo.ports.memo import Memo, Spent
+from kumihimo.ports.models import Hear, threads
+from kumihimo.ports.purse import Caps, Purse
+from kumihimo.ports.store import Db, Store
+from kumihimo.reading import Reading, method
+from kumihimo.views.vectors import Mapped, matrices
 
 if TYPE_CHECKING:
     from kumihimo.index.documents import Source
 
-SETTINGS: Mapping[str, Mapping[str, Setting]] = {n: s.settings for n, s in {**STEPS, **METHODS}.items()}
-SUMMARIES = {n: s.summary for n, s in {**STEPS, **METHODS}.items()}
+ANSWER = "answer"  # the role of whoever writes the answer
+SETTINGS: Mapping[str, Mapping[str, Setting]] = {
+    **MODELS,
+    ANSWER: settings_of(answer),
+    **{name: s.settings for name, s in {**STEPS, **METHODS}.items()},
+}
+SUMMARIES = {
+    "chat": "The chat model, for all who ask.",
+    "embedding": "The embedding model; without one, that inside this process.",
+    ANSWER: "How answers are written.",
+    **{name: s.summary for name, s in {**STEPS, **METHODS}.items()},
+}
+ASKING = (
+    ANSWER,
+    *(name for name, s in {**STEPS, **METHODS}.items() if "ask" in s.ports),
+)  # may have a model of their own
+KNOWN = {**SETTINGS, **{name: {**SETTINGS[name], **borrowed(SETTINGS[name])} for name in ASKING}}
 
-
-@dataclass(frozen=True, slots=True)
-class Built:
-    """What a build did. Files: read, unchanged, gone, of no kind we read. failed: (step, item, why).
-
-    before, rows: how many rows each table had and has; written: how many were put into it, new or changed.
-    """
-
-    read: int
-    same: int
-    gone: int
-    skipped: tuple[str, ...]
-    before: Mapping[str, int]
-    rows: Mapping[str, int]
-    written: Mapping[str, int]
-    failed: tuple[tuple[str, str, str], ...]
-    seconds: float
+Consent = Callable[[Plan, Sequence[str]], bool]  # a plan, and what would be paid for again -> whether to go on
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,7 @@ class Status:
     failed: tuple[tuple[str, str, str], ...]
     bytes: int
     memo: Mapping[str, int] = field(default_factory=dict)
+    spent: tuple[Spent, ...] = ()  # and saved by the memo: of each step, method and role
 
 
 class Kumihimo:
@@ -84,19 +85,27 @@ class Kumihimo:
     “The ferry leaves at nine.” [1]
     """
 
-    def __init__(self, folder: str | Path, *settings: Values) -> None:
+    def __init__(self, folder: str | Path, *settings: Values, memo: str | Path | None = None) -> None:
         self.folder = Path(folder)
-        self.settings = resolve(SETTINGS, *settings)
+        values = resolve(KNOWN, *settings)
+        self.settings = {scope: {n: v for n, v in values[scope].items() if n in SETTINGS[scope]} for scope in values}
+        self.models = Connections(_of_models(values), lambda: self.remembered)
         self.store = Store(self.folder)
-        self.embedder, self.ruler = LocalEmbedder(), LocalRuler()
+        self.ruler = LocalRuler()
+        self._memo_path = Path(memo) if memo else self.folder / "memo.db"
         self._files: Mapped = {}
 
     @classmethod
-    def open(cls, folder: str | Path = ".kumi", *, settings: Values | None = None) -> Kumihimo:
-        """The index in that folder, made when first indexed into. Settings: kumi.toml beside it, environment, these."""
+    def open(
+        cls, folder: str | Path = ".kumi", *, settings: Values | None = None, memo: str | Path | None = None
+    ) -> Kumihimo:
+        """The index in that folder, made when first indexed into. Settings: kumi.toml beside it, environment, these.
+
+        memo: the file of what models have said, if not memo.db in the folder.
+        """
         beside = Path(folder).resolve().parent / "kumi.toml"
-        environment = config.from_environment(SETTINGS, os.environ)
-        return cls(folder, config.from_file(beside), environment, settings or {})
+        environment = config.from_environment(KNOWN, os.environ)
+        return cls(folder, config.from_file(beside), environment, settings or {}, memo=memo)
 
     def __enter__(self) -> Kumihimo:
         return self
@@ -117,27 +126,36 @@ class Kumihimo:
         methods: Sequence[str] = (),
         wait: bool = False,
         check: bool = False,
+        caps: Caps | None = None,
+        consent: bool | Consent = False,
         progress: Progress | None = None,
     ) -> Built:
         """Add or refresh these files and folders; with none, refresh all that the index remembers.
 
         methods: those to build for, remembered (first: all that cost nothing). wait: for another build to end, else
-        Busy is raised. check: read files again even where size and time are the same.
+        Busy is raised. check: read files again even where size and time are the same. caps: what may be spent.
+        consent: to pay again for what was paid before, where a model, a prompt or a setting has changed; asked with the
+        plan if it is a function. Without it NeedsConsent is raised, and nothing changes.
         """
-        from kumihimo.index.documents import named, place
-
-        for name in methods:
-            method(name)
-        places = [named(path) for path in paths]
-        if not paths and not self.store.path.exists():
-            raise SourceError("nothing to index yet: say which folder, `kumi index PATH`")
         with self.store.building(wait=wait) as db:
-            known = self._sources(db)
-            names = place(known, places) or set(known)
-            if not known:
-                raise SourceError("nothing to index yet: say which folder, `kumi index PATH`")
-            wanted = list(methods) or db.meta("methods") or list(METHODS)
-            return self._build(db, known, names, wanted, check=check, progress=progress)
+            build = self._build(db, paths, methods, self.models.purse(caps), progress, check=check)
+            self._agree(build, consent)
+            built = self._kept(build)
+        left = () if methods or built.left else tuple(name for name in METHODS if name not in build.wanted)
+        return replace(built, left=left if build.wanted == free_methods(self.models) else ())
+
+    def plan(
+        self, *paths: str | Path, methods: Sequence[str] = (), sample: int = 0, progress: Progress | None = None
+    ) -> Plan:
+        """What `index` with the same paths and methods would ask of models, and cost. Nothing is built.
+
+        sample: ask about so many chunks in earnest, to say more about the rest; what is paid for is remembered.
+        """
+        plan = Plan(())
+        with suppress(_Undone), self.store.building() as db:
+            plan = self._build(db, paths, methods, self.models.purse(), progress).plan(sample)
+            raise _Undone
+        return plan
 
     def remove(
         self, target: str | Path, *, forget: bool = False, wait: bool = False, progress: Progress | None = None
@@ -151,9 +169,10 @@ class Kumihimo:
         with self.store.reading():
             pass  # where there is no index, nothing is made
         with self.store.building(wait=wait) as db:
-            known = self._sources(db)
-            names = take_out(db, known, str(target))
-            built = self._build(db, known, names, db.meta("methods", []), progress=progress)
+            build = self._build(db, (), (), self.models.purse(), progress)
+            build = replace(build, names=take_out(db, build.known, str(target)))
+            self._agree(build, False)
+            built = self._kept(build)
         if forget:
             self.prune(wait=wait)
         return built
@@ -161,43 +180,61 @@ class Kumihimo:
     def _build(
         self,
         db: Db,
-        known: dict[str, Source],
-        names: set[str],
-        wanted: Sequence[str],
+        paths: Sequence[str | Path],
+        methods: Sequence[str],
+        purse: Purse,
+        progress: Progress | None = None,
         *,
         check: bool = False,
-        progress: Progress | None = None,
-        code: str = "",
-        mark: str = "",
-    ) -> Built:
-        from kumihimo.index.documents import refresh
+    ) -> Build:
+        """The build of these paths, or of all that is known, for these methods, or those that are remembered."""
+        from kumihimo.index.documents import named, place
 
-        began = perf_counter()
-        code = code or code_digest("core", "ports", "views", "index")
-        before = _counts(db)
-        sweep(db, self.folder)
-        ledger = SqlLedger(db)
-        watch(STEPS, ledger)
-        with kept(ledger, self._views(db, wanted), mark or code_digest("core", "views"), progress):
-            found = refresh(ledger, known.values(), names, code=code, check=check, progress=progress)
-            build(STEPS, ledger, settings=self.settings, ports={"ruler": self.ruler}, code=code, progress=progress)
-        db.set_meta("methods", list(wanted))
-        db.set_meta("models", {"embedder": self.embedder.mark, "tokenizer": self.ruler.mark})
-        db.set_meta("sources", {s.name: [self._kept(s.path), list(s.rules)] for s in known.values()})
-        db.set_meta("settings", {name: self.settings[name] for name in STEPS})
-        seconds = perf_counter() - began
-        files = (found.read, found.same, found.gone, tuple(found.skipped))
-        return Built(*files, before, _counts(db), ledger.written, _failed(db), seconds)
+        for name in methods:
+            method(name)
+        known = self._sources(db)
+        names = place(known, [named(path) for path in paths]) or set(known)
+        if not known:
+            raise SourceError("nothing to index yet: say which folder, `kumi index PATH`")
+        wanted = list(methods) or db.meta("methods") or free_methods(self.models)
+        return Build(
+            db,
+            self.folder,
+            self.settings,
+            self.models,
+            self.ruler,
+            known,
+            names,
+            wanted,
+            purse,
+            ask=lambda step: self.models.asking(step, purse),
+            embedder=self.models.embedder(purse),
+            pool=threads(self.models.workers),
+            progress=progress,
+            check=check,
+        )
 
-    def _views(self, db: Db, wanted: Sequence[str]) -> list[View]:
-        """What the wanted methods search."""
-        asked = [METHODS[name] for name in wanted]
-        words = dict.fromkeys(table for s in asked if "match" in s.ports for table in s.tables)
-        vectors = dict.fromkeys(table for s in asked if "near" in s.ports for table in s.tables)
-        return [
-            *(WordIndex(db, table, codec(KINDS[table])) for table in words),
-            *(VectorIndex(db, self.folder, table, codec(KINDS[table]), self.embedder) for table in vectors),
-        ]
+    def _agree(self, build: Build, consent: bool | Consent) -> None:
+        """Raises NeedsConsent where the build would pay again for what was paid before, and nobody has agreed."""
+        changes = build.changes()
+        if not changes or consent is True:
+            return
+        plan = build.plan()
+        free = not plan.calls[1] and not plan.unknown and not any("embedded by" in change for change in changes)
+        if free or (consent and consent(plan, changes)):
+            return
+        low, high = (f"{calls:,.0f}" for calls in plan.calls)
+        raise NeedsConsent(
+            f"{'; '.join(changes)}: {low if low == high else f'{low} to {high}'} calls. Nothing was changed: "
+            "`kumi plan` says what it costs, `kumi index --yes` does it, the settings as they were avoid it"
+        )
+
+    def _kept(self, build: Build) -> Built:
+        """Run it, and remember what it was made from."""
+        built = build.run()
+        sources = {s.name: [self._relative(s.path), list(s.rules)] for s in build.known.values()}
+        build.db.set_meta("sources", sources)
+        return built
 
     def _sources(self, db: Db) -> dict[str, Source]:
         from kumihimo.index.documents import Source
@@ -206,7 +243,7 @@ class Kumihimo:
         held = db.meta("sources", {})
         return {name: Source(name, base / path, tuple(rules)) for name, (path, rules) in held.items()}
 
-    def _kept(self, path: Path) -> str:
+    def _relative(self, path: Path) -> str:
         """The path as it is remembered: relative where it lies beside the index, so that both can be moved."""
         with suppress(ValueError):
             return path.relative_to(self.folder.resolve().parent).as_posix()
@@ -223,19 +260,21 @@ class Kumihimo:
                     vectors = matrices(db, self.folder, self._files)
                 except FileNotFoundError:  # a build has just replaced them: begin again, and see what it made
                     continue
-                yield Reading(db, self.settings, self.embedder, self.ruler, vectors)
+                yield Reading(db, self.settings, self.models, self.ruler, vectors)
                 return
         raise Unusable(f"the vectors of {self.folder} are missing: `kumi index` makes them again")
 
-    def retrieve(self, question: str, method: str = "", **settings: object) -> Context:
+    def retrieve(self, question: str, method: str = "", **settings: Any) -> Context:
         """What the method finds, best first; settings are the method's own, such as k=5."""
         with self.reading() as reading:
             return reading.retrieve(question, method, **settings)
 
-    def ask(self, question: str, method: str = "", **settings: object) -> Answer:
-        """The answer, and where each part of it stands."""
+    def ask(
+        self, question: str, method: str = "", *, caps: Caps | None = None, hear: Hear | None = None, **settings: Any
+    ) -> Answer:
+        """The answer, and where each part of it stands. caps: what may be spent. hear: is told the text as it comes."""
         with self.reading() as reading:
-            return reading.ask(question, method, **settings)
+            return reading.ask(question, method, caps=caps, hear=hear, **settings)
 
     def trace(self, reference: str | Reference) -> list[Span]:
         """Where a row stands in the documents: by id, or by (table, id)."""
@@ -252,39 +291,47 @@ class Kumihimo:
                 folder=str(self.folder),
                 sources={source.name: str(source.path) for source in known.values()},
                 removed=tuple(rule for source in known.values() for rule in source.rules if not rule.startswith("!")),
-                rows=_counts(db),
+                rows=counts(db),
                 methods=tuple(db.meta("methods", [])),
                 models=db.meta("models", {}),
                 settings=_changed(db.meta("settings", {})),
-                failed=_failed(db),
+                failed=failures(db),
                 bytes=size,
                 memo=self.memo(),
+                spent=tuple(self.spent()),
             )
 
     # -- the memo
 
     @cached_property
     def remembered(self) -> Memo:
-        """What models have said to this index, beside it."""
-        return Memo(self.folder / "memo.db")
+        """What models have said, to this index or to all that share the memo."""
+        return Memo(self._memo_path)
 
     def memo(self) -> dict[str, int]:
         """How many replies are remembered, their bytes, and how often they could answer."""
-        if not (self.folder / "memo.db").exists():
+        if not self._memo_path.exists():
             return {"replies": 0, "bytes": 0, "hits": 0, "misses": 0}
         replies, size = self.remembered.size()
         return {"replies": replies, "bytes": size, **self.remembered.totals()}
 
+    def spent(self) -> list[Spent]:
+        """What was spent of all time, and what the memo has saved."""
+        return self.remembered.usage() if self._memo_path.exists() else []
+
     def prune(self, *, wait: bool = False) -> int:
         """Erase the replies that building this index anew would not use; gives how many.
 
-        It is built anew to find out, and what that made is thrown away.
+        It is built anew to find out, by models that answer from the memo alone, and what that made is thrown away.
         """
-        if not (self.folder / "memo.db").exists():
+        if self._memo_path != self.folder / "memo.db":
+            raise Unusable(f"{self._memo_path} may be shared with other indexes: nothing of it is erased")
+        if not self._memo_path.exists():
             return 0
         used = self.remembered.used = set()
         with suppress(_Undone), self.store.building(wait=wait) as db:
-            self._build(db, self._sources(db), set(), db.meta("methods", []), code="prune", mark="prune")
+            build, tally = self._build(db, (), (), Purse()), Tally(self.models, self.ruler)
+            replace(build, names=set(), ask=tally.asking, embedder=tally.embedder()).run(code="prune", mark="prune")
             raise _Undone
         self.remembered.used = None
         return self.remembered.prune(used)
@@ -294,18 +341,10 @@ class _Undone(Exception):
     """Leaves a build without keeping it."""
 
 
-_DECIDE = ("charset-normalizer", "numpy", "nupunkt", "selectolax", "tokenizers", "wordllama")  # what is in a table, too
-
-
-@cache
-def code_digest(*rooms: str) -> str:
-    """The digest of the code and prompts in these rooms, and of the libraries that decide what they make."""
-    from importlib.metadata import version
-
-    house = Path(__file__).parent
-    files = sorted(path for room in rooms for end in ("py", "md") for path in (house / room).rglob(f"*.{end}"))
-    libraries = [f"{name} {version(name)}" for name in _DECIDE] + [unidata_version]
-    return digest(*libraries, *(part for path in files for part in (path.name, path.read_text(encoding="utf-8"))))
+def _of_models(values: Values) -> dict[str, dict[str, object]]:
+    """Of each scope that asks what it has of `[chat]`'s settings; those of the models themselves."""
+    own = {name: {n: v for n, v in values[name].items() if n not in SETTINGS[name]} for name in ASKING}
+    return {**{name: dict(values[name]) for name in MODELS}, **own}
 
 
 def _changed(settings: Values) -> dict[str, object]:
@@ -318,11 +357,3 @@ def _size(path: Path) -> int:
         return path.stat().st_size if path.is_file() else 0
     except FileNotFoundError:  # a build has just removed it
         return 0
-
-
-def _counts(db: Db) -> dict[str, int]:
-    return {table: SqlRows(db, table).count() for table in KINDS if db.has(table)}
-
-
-def _failed(db: Db) -> tuple[tuple[str, str, str], ...]:
-    return tuple(db.all("SELECT step, maker, error FROM failed ORDER BY step, maker"))

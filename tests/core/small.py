@@ -44,7 +44,7 @@ class Small:
                 wired,
                 ledger,
                 settings=settings or {},
-                ports=self.ports,
+                ports=lambda _: self.ports,
                 code=code,
                 pool=self.pool,
                 progress=self.progress,

@@ -103,7 +103,7 @@ def test_building_again_changes_nothing(kumi: Kumihimo, whole: Held, home: Path)
 def test_rebuilding_all_under_a_new_version_changes_nothing(
     kumi: Kumihimo, whole: Held, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kumihimo.session.code_digest", lambda *rooms: "a later version")
+    monkeypatch.setattr("kumihimo.building.code_digest", lambda *rooms: "a later version")
     assert kumi.index().read == len(FILES)
     assert dump(kumi) == whole
 

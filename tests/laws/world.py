@@ -14,12 +14,12 @@ from kumihimo.core.records import Document, digest
 from kumihimo.core.settings import Values
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import Row, Table, codec
-from kumihimo.core.task import Pool, inline
+from kumihimo.core.task import Pool, Port, inline
 from kumihimo.core.wiring import ROOT
+from kumihimo.ports.asking import Asking
 from kumihimo.ports.fake import FakeChat, FakeEmbedder
 from kumihimo.ports.ledger import SqlLedger
 from kumihimo.ports.memo import Memo
-from kumihimo.ports.models import Asking
 from kumihimo.ports.store import Db, SqlRows, Store
 from kumihimo.views.upkeep import kept
 from kumihimo.views.vectors import VectorIndex, VectorSearch, matrices, sweep
@@ -70,10 +70,10 @@ class World:
             ledger = SqlLedger(db)
             watch(self.steps, ledger)
             views = [*self._views(db, WordIndex), *self._views(db, VectorIndex)]
-            ports = {"ask": Asking(self.chat, self.memo)}
+            ports: dict[str, Port] = {"ask": Asking(self.chat, self.memo)}
             with kept(ledger, views, self.code):
                 load(ledger, documents)
-                build(self.steps, ledger, settings=self.settings, ports=ports, code=self.code, pool=self.pool)
+                build(self.steps, ledger, settings=self.settings, ports=lambda _: ports, code=self.code, pool=self.pool)
 
     def _views(self, db: Db, kind: type[Any]) -> list[Any]:
         more = {"folder": self.folder, "embedder": FakeEmbedder()} if kind is VectorIndex else {}

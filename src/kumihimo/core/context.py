@@ -109,7 +109,11 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is said in reply, where each part of it stands, and what it cost."""
+    """What is said in reply, where each part of it stands, and what it cost.
+
+    model: whose words they are; none: those of the documents. dangling: how many citations that pointed nowhere were
+    taken out of the text.
+    """
 
     question: str
     method: str
@@ -117,3 +121,5 @@ class Answer:
     citations: tuple[Citation, ...]
     context: Context
     usage: Usage
+    model: str = ""
+    dangling: int = 0

@@ -2,13 +2,18 @@
 
 KumiError                 anything this package raises on purpose
     SettingsError         a name or value the user gave is not one we know: exit 2
+        NeedsConsent      it would be paid for, and nobody has agreed yet
     SourceError           a path or uri is not there, or cannot be read at all: exit 2
-    Unusable           the index cannot be used as it is
+    Unusable              the index cannot be used as it is
         Busy              another build is running
         NewerFormat       made by a later version of this package
+    ModelError            a model's server cannot be used as it is set: key, address, name
     StepError             a step is not written as the engine needs it: a programmer's mistake
-    ItemFailed            one item could not be made; the rest goes on
+    Malformed             a reply is not of the form that was asked for
+    ItemFailed            one item could not be made; the rest goes on: exit 1
         Waits             what it needs has failed in this build
+        Capped            a cap was reached before it was asked
+        Refused           the model's server will not take this one: too long, or not allowed
 """
 
 from __future__ import annotations
@@ -30,6 +35,10 @@ class SettingsError(KumiError):
     """A name or value the user gave is not one we know."""
 
 
+class NeedsConsent(SettingsError):
+    """It would be paid for, again or for the first time, and nobody has agreed to that."""
+
+
 class SourceError(KumiError):
     """A path or uri is not there, or cannot be read at all."""
 
@@ -46,8 +55,16 @@ class NewerFormat(Unusable):
     """The index was made by a later version of this package."""
 
 
+class ModelError(KumiError):
+    """A model's server cannot be used as it is set: its key, its address, its name."""
+
+
 class StepError(KumiError):
     """A step is not written as the engine needs it."""
+
+
+class Malformed(KumiError):
+    """A reply is not of the form that was asked for; the text says so to the model, which is asked again."""
 
 
 class ItemFailed(KumiError):
@@ -63,6 +80,14 @@ class ItemFailed(KumiError):
 
 class Waits(ItemFailed):
     """What this item needs has failed in this build, so asking for it now would be paid twice."""
+
+
+class Capped(ItemFailed):
+    """A cap was reached before this item was asked for: the next run goes on with it."""
+
+
+class Refused(ItemFailed):
+    """The model's server will not take this request, whoever asks it again."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:

@@ -18,8 +18,8 @@ from kumihimo.core.records import Record, digest
 from kumihimo.core.settings import Values
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import Codec, Row, Rows, codec
-from kumihimo.core.task import Job, Looked, Made, Pool, Port, Task, inline, tables
-from kumihimo.core.wiring import ROOT, Step, plan
+from kumihimo.core.task import Job, Looked, Made, Pool, Port, Task, given, inline, tables
+from kumihimo.core.wiring import ROOT, plan
 
 PAGE = 512  # keys whose rows are written at once
 HELD = 32  # keys whose rows are read at once: a document may be large
@@ -60,6 +60,7 @@ class Ledger(Protocol):
 
 
 Progress = Callable[[str, int, int], None]  # step, keys done, keys in all
+Ports = Callable[[str], Mapping[str, Port]]  # a step's name -> what it may be given from the world
 
 
 def watch(steps: Mapping[str, Signature], ledger: Ledger) -> None:
@@ -76,23 +77,33 @@ def build(
     ledger: Ledger,
     *,
     settings: Values,
-    ports: Mapping[str, Port],
+    ports: Ports,
     code: str,
     pool: Pool = inline,
     progress: Progress | None = None,
 ) -> None:
     """Bring every table up to date with `documents`, whose changes the ledger (which `watch`ed) already holds.
 
-    code: digest of the code and prompts that make the tables. Steps that ask run through `pool`.
+    ports: what each step is given from the world. code: digest of the code and prompts that make the tables. Steps
+    that ask run through `pool`.
     """
     order = plan(steps)
     ledger.retire([step.name for step in order])
-    prints = {ROOT: code}
+    prints = fingerprints(steps, settings=settings, ports=ports, code=code)
     for step in order:
-        run = _Run(step, ledger, settings.get(step.name, {}), ports, pool, progress or _silent)
-        prints[step.name] = run.fingerprint(code, [prints[table] for table in step.inputs])
+        task = Task(step, settings.get(step.name, {}), ports(step.name), ledger.rows, ledger.failed(step.name))
         ledger.shape(step.name, step.makes, step.source, step.key)
-        run.bring_up_to_date(prints[step.name])
+        _Run(task, ledger, pool, progress or _silent).bring_up_to_date(prints[step.name])
+
+
+def fingerprints(steps: Mapping[str, Signature], *, settings: Values, ports: Ports, code: str) -> dict[str, str]:
+    """For each step the digest of everything that determines its table, the tables it is made from included."""
+    prints = {ROOT: code}
+    for step in plan(steps):
+        marks = [port.mark for port in given(step, ports(step.name)).values()]
+        said = json.dumps(settings.get(step.name, {}), sort_keys=True)
+        prints[step.name] = digest(code, step.name, said, *marks, *(prints[table] for table in step.inputs))
+    return prints
 
 
 def _silent(step: str, done: int, total: int) -> None:
@@ -102,25 +113,10 @@ def _silent(step: str, done: int, total: int) -> None:
 class _Run:
     """One step in one build."""
 
-    def __init__(
-        self,
-        step: Step,
-        ledger: Ledger,
-        settings: Mapping[str, object],
-        ports: Mapping[str, Port],
-        pool: Pool,
-        progress: Progress,
-    ) -> None:
-        self.step, self.ledger, self.progress = step, ledger, progress
-        self.failing = ledger.failed(step.name)
-        self.task = Task(step, settings, ports, ledger.rows, self.failing)
-        self.settings = json.dumps(settings, sort_keys=True)
-        self.pool = pool if self.task.asks else inline
-
-    def fingerprint(self, code: str, inputs: list[str]) -> str:
-        """The digest of everything that determines this table, those it is made from included."""
-        ports = (port.mark for port in self.task.ports.values())
-        return digest(code, self.step.name, self.settings, *ports, *inputs)
+    def __init__(self, task: Task, ledger: Ledger, pool: Pool, progress: Progress) -> None:
+        self.task, self.step, self.failing = task, task.step, task.failing
+        self.ledger, self.progress = ledger, progress
+        self.pool = pool if task.asks else inline
 
     def bring_up_to_date(self, fingerprint: str) -> None:
         remake = self.ledger.fingerprint(self.step.name) != fingerprint

@@ -103,7 +103,7 @@ def resolve(known: Mapping[str, Mapping[str, Setting]], *layers: Values) -> dict
     for layer in layers:
         for scope, given in layer.items():
             if scope not in known:
-                raise SettingsError(unknown("step or method", scope, known))
+                raise SettingsError(unknown("step, method or model", scope, known))
             for name, value in given.items():
                 if name not in known[scope]:
                     raise SettingsError(f"{scope} has {unknown('setting', name, known[scope])}")

@@ -60,20 +60,31 @@ def _signature(function: Callable[..., Any]) -> Signature:
     if shape == "table" and first is not None:
         tables[parameters[0].name] = first
     ports: list[str] = []
-    settings: dict[str, Setting] = {}
+    settings = settings_of(function)
     for parameter in parameters[1:]:
         hint = hints.get(parameter.name)
-        if parameter.kind is Parameter.KEYWORD_ONLY and parameter.default is not Parameter.empty:
-            settings[parameter.name] = Setting(parameter.name, hint, parameter.default)
-        elif parameter.kind is Parameter.KEYWORD_ONLY or parameter.default is not Parameter.empty:
+        if parameter.name in settings:
+            continue
+        if parameter.kind is Parameter.KEYWORD_ONLY or parameter.default is not Parameter.empty:
             raise StepError(
                 f"{name}: {parameter.name} needs its place: inputs first, settings after `*` with a default"
             )
-        elif get_origin(hint) is Table:
+        if get_origin(hint) is Table:
             tables[parameter.name] = get_args(hint)[0]
         else:
             ports.append(parameter.name)
     return Signature(name, function, shape, first, tables, tuple(ports), settings, makes, many)
+
+
+def settings_of(function: Callable[..., Any]) -> dict[str, Setting]:
+    """The settings of any function: its keyword-only parameters that have defaults."""
+    hints = get_type_hints(function)
+    parameters = signature(function).parameters.values()
+    return {
+        p.name: Setting(p.name, hints[p.name], p.default)
+        for p in parameters
+        if p.kind is Parameter.KEYWORD_ONLY and p.default is not Parameter.empty
+    }
 
 
 def _first(name: str, hint: Any) -> tuple[Shape, type[Record] | None]:

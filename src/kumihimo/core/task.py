@@ -47,6 +47,14 @@ class Port(Protocol):
     def mark(self) -> str: ...
 
 
+def given(step: Step, ports: Mapping[str, Port]) -> dict[str, Port]:
+    """Those of the ports that the step is given. Raises StepError where one is not there."""
+    for port in step.signature.ports:
+        if port not in ports:
+            raise StepError(f"{step.name}: {unknown('table or port', port, [*ports, *step.tables.values()])}")
+    return {name: ports[name] for name in step.signature.ports}
+
+
 class Task:
     """One step, with its settings, its ports and the tables it may look into."""
 
@@ -56,15 +64,12 @@ class Task:
         settings: Mapping[str, object],
         ports: Mapping[str, Port],
         rows: Callable[[str], Rows],
-        failing: Mapping[str, str],
+        failing: dict[str, str],
     ) -> None:
         signature = step.signature
-        for port in signature.ports:
-            if port not in ports:
-                raise StepError(f"{step.name}: {unknown('table or port', port, [*ports, *step.tables.values()])}")
         assert signature.first
         self.step, self.rows, self.failing = step, rows, failing
-        self.ports = {name: ports[name] for name in signature.ports}
+        self.ports = given(step, ports)
         self.given: dict[str, Any] = {**settings, **self.ports}
         self.function, self.many, self.grouped = signature.function, signature.many, signature.shape == "group"
         self.encode, self.decode = step.makes.encode, codec(signature.first).decode

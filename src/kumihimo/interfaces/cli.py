@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,12 +14,29 @@ from typing import Annotated, Any
 
 import typer
 
-from kumihimo.core.context import Context
-from kumihimo.core.errors import KumiError, SettingsError, unknown
+from kumihimo.core.context import Answer, Context
+from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, unknown
 from kumihimo.core.records import Span
 from kumihimo.interfaces import terminal
+from kumihimo.interfaces.options import (
+    HOME,
+    Index,
+    Json,
+    MaxCalls,
+    MaxCost,
+    MaxTokens,
+    Memo,
+    Method,
+    Methods,
+    Set,
+    ShowPrompts,
+    Verbose,
+    Wait,
+    listen,
+)
 from kumihimo.methods import METHODS
 from kumihimo.ports import config
+from kumihimo.ports.purse import Caps
 from kumihimo.reading import DEFAULT, Reading
 from kumihimo.session import SETTINGS, SUMMARIES, Kumihimo
 
@@ -31,12 +49,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Index = Annotated[Path, typer.Option("--index", envvar="KUMI_INDEX", help="The index folder.", metavar="DIR")]
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, and nothing else.")]
-Set = Annotated[list[str] | None, typer.Option("--set", help="A setting: chunks.size=600.", metavar="NAME=VALUE")]
-Method = Annotated[str, typer.Option("--method", "-m", help="How to search, such as bm25: see `kumi methods`.")]
-Wait = Annotated[bool, typer.Option("--wait", help="Wait for another build to end.")]
-HOME = Path(".kumi")
+Paths = Annotated[list[str] | None, typer.Argument(help="Files and folders; none: all that are remembered.")]
 
 
 class _Stopped(Exception):
@@ -44,9 +57,9 @@ class _Stopped(Exception):
 
 
 @contextmanager
-def _open(folder: Path, options: Sequence[str] | None = None) -> Iterator[Kumihimo]:
+def _open(folder: Path, options: Sequence[str] | None = None, memo: Path | None = None) -> Iterator[Kumihimo]:
     try:
-        with Kumihimo.open(folder, settings=config.from_options(options or ())) as kumi:
+        with Kumihimo.open(folder, settings=config.from_options(options or ()), memo=memo) as kumi:
             yield kumi
     except KeyboardInterrupt:
         raise _Stopped from None
@@ -75,20 +88,60 @@ def about(
 
 @app.command()
 def index(
-    paths: Annotated[list[str] | None, typer.Argument(help="Files and folders; none: all that are remembered.")] = None,
+    paths: Paths = None,
     folder: Index = HOME,
-    methods: Annotated[str, typer.Option(help="Build for these methods, and remember them: bm25,naive.")] = "",
+    methods: Methods = "",
     options: Set = None,
     wait: Wait = False,
     check: Annotated[bool, typer.Option("--check", help="Read every file again, even if it looks unchanged.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Agree to pay again where a change needs that.")] = False,
+    max_calls: MaxCalls = None,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
+    memo: Memo = None,
+    verbose: Verbose = False,
+    show_prompts: ShowPrompts = False,
     as_json: Json = False,
 ) -> None:
     """Add files and folders, or refresh them: what is new, changed or gone."""
-    wanted = [name.strip() for name in methods.split(",") if name.strip()]
-    with _open(folder, options) as kumi, terminal.progress() as progress:
-        built = kumi.index(*(paths or []), methods=wanted, wait=wait, check=check, progress=progress)
+    listen(verbose, show_prompts)
+    caps = Caps(max_calls, max_tokens, max_cost)
+    consent = yes or (terminal.agree if terminal.is_person() else False)
+    with _open(folder, options, memo) as kumi, terminal.progress(not (verbose or show_prompts)) as progress:
+        built = kumi.index(
+            *(paths or []),
+            methods=_named(methods),
+            wait=wait,
+            check=check,
+            caps=caps,
+            consent=consent,
+            progress=progress,
+        )
     _print(asdict(built)) if as_json else terminal.show_built(built)
     raise typer.Exit(1 if built.failed else 0)
+
+
+@app.command()
+def plan(
+    paths: Paths = None,
+    folder: Index = HOME,
+    methods: Methods = "",
+    sample: Annotated[int, typer.Option(help="Ask about this many chunks in earnest, to say more.", min=0)] = 0,
+    options: Set = None,
+    memo: Memo = None,
+    verbose: Verbose = False,
+    show_prompts: ShowPrompts = False,
+    as_json: Json = False,
+) -> None:
+    """Say what indexing would ask of models, and cost, without doing it."""
+    listen(verbose, show_prompts)
+    with _open(folder, options, memo) as kumi, terminal.progress(not (verbose or show_prompts)) as progress:
+        found = kumi.plan(*(paths or []), methods=_named(methods), sample=sample, progress=progress)
+    _print(asdict(found)) if as_json else terminal.show_plan(found)
+
+
+def _named(methods: str) -> list[str]:
+    return [name.strip() for name in methods.split(",") if name.strip()]
 
 
 @app.command()
@@ -112,26 +165,38 @@ def ask(
     method: Method = "",
     folder: Index = HOME,
     options: Set = None,
+    max_calls: MaxCalls = None,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
+    memo: Memo = None,
+    verbose: Verbose = False,
+    show_prompts: ShowPrompts = False,
     as_json: Json = False,
 ) -> None:
     """Answer a question, and show where the answer stands."""
-    with _open(folder, options) as kumi, kumi.reading() as reading:
-        answer = reading.ask(question, method)
+    listen(verbose, show_prompts)
+    caps = Caps(max_calls, max_tokens, max_cost)
+    with _open(folder, options, memo) as kumi, kumi.reading() as reading:
         if as_json:
-            _print(
-                {
-                    "question": answer.question,
-                    "method": answer.method,
-                    "text": answer.text,
-                    "citations": [
-                        {"n": c.n, "chunk": c.span.chunk, **_place(c.span), "quote": c.span.text}
-                        for c in answer.citations
-                    ],
-                    "usage": asdict(answer.usage),
-                }
-            )
+            _print(_answered(reading.ask(question, method, caps=caps)))
         else:
-            terminal.show_answer(answer, reading.line)
+            with terminal.speech() as hear:
+                answer = reading.ask(question, method, caps=caps, hear=hear)
+            terminal.show_sources(answer, reading.line)
+
+
+def _answered(answer: Answer) -> dict[str, object]:
+    return {
+        "question": answer.question,
+        "method": answer.method,
+        "model": answer.model,
+        "text": answer.text,
+        "citations": [
+            {"n": c.n, "chunk": c.span.chunk, **_place(c.span), "quote": c.span.text} for c in answer.citations
+        ],
+        "dangling": answer.dangling,
+        "usage": asdict(answer.usage),
+    }
 
 
 @app.command()
@@ -145,14 +210,18 @@ def retrieve(
     folder: Index = HOME,
     options: Set = None,
     out: Annotated[Path | None, typer.Option(help="Write a JSON line per question here.")] = None,
+    memo: Memo = None,
+    verbose: Verbose = False,
+    show_prompts: ShowPrompts = False,
     as_json: Json = False,
 ) -> None:
     """Show the evidence for a question, best first, without answering it."""
+    listen(verbose, show_prompts)
     if (question is None) == (questions is None):
         raise SettingsError("say either a question or --questions FILE.jsonl")
-    settings: dict[str, object] = {} if k is None else {"k": k}
+    settings: dict[str, Any] = {} if k is None else {"k": k}
     asked = [{"id": "", "question": question}] if questions is None else _questions(questions)
-    with _open(folder, options) as kumi:
+    with _open(folder, options, memo) as kumi:
         if questions is None and out is None and not as_json:
             with kumi.reading() as reading:
                 terminal.show_evidence(reading.retrieve(str(question), method, **settings), reading.trace, reading.line)
@@ -169,7 +238,7 @@ def retrieve(
                 _print({"written": str(out), "questions": len(asked)})
 
 
-def _found(kumi: Kumihimo, row: dict[str, Any], method: str, settings: dict[str, object]) -> dict[str, object]:
+def _found(kumi: Kumihimo, row: dict[str, Any], method: str, settings: dict[str, Any]) -> dict[str, object]:
     """The evidence for one question, in one read transaction."""
     with kumi.reading() as reading:
         context = reading.retrieve(str(row["question"]), method, **settings)
@@ -304,10 +373,14 @@ def main() -> None:
         if sys.stdout is out:
             raise
         sys.exit(0 if stop.code == 1 else stop.code)  # typer has replaced a stream that nobody reads any more
+    except ItemFailed as error:
+        sys.exit(_say(str(error), 1))
     except KumiError as error:
         sys.exit(_say(str(error), 2))
     except _Stopped:
-        sys.exit(_say("stopped; the index is as it was before. Run the same command again to go on.", 130))
+        code = _say("stopped; the index is as it was before. Run the same command again to go on.", 130)
+        sys.stdout.flush()
+        os._exit(code)  # not to wait for requests that are under way
     except (OSError, sqlite3.Error) as error:
         sys.exit(_say(f"{error}: check that the disk has room and that the index folder can be written", 2))
 

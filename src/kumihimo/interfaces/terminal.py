@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from kumihimo.building import Built
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.flow import Progress
-from kumihimo.core.records import Reference, Span
+from kumihimo.core.records import Reference, Span, Usage
 from kumihimo.core.signature import Signature
-from kumihimo.session import Built, Status
+from kumihimo.planning import Plan, Range
+from kumihimo.ports.models import Hear
+from kumihimo.session import Status
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,7 +24,7 @@ Line = Callable[[Span], int | None]
 
 NO_MODEL = (
     "(No chat model is set, so the documents are quoted word for word."
-    " This version knows no chat models; a later one takes [chat] in kumi.toml.)"
+    ' To connect one: `model = "..."` under [chat] in kumi.toml; see docs/models.md.)'
 )
 _SHOWN = 300  # characters of a piece of evidence
 
@@ -38,10 +42,15 @@ def _console() -> Console:
     return console
 
 
+def is_person() -> bool:
+    """Whether somebody can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 @contextmanager
-def progress() -> Iterator[Progress | None]:
+def progress(shown: bool = True) -> Iterator[Progress | None]:
     """A bar for each step, with count, rate and time left; on terminals only."""
-    if not sys.stderr.isatty():
+    if not shown or not sys.stderr.isatty():
         yield None
         return
     from rich import progress as bars
@@ -73,8 +82,20 @@ def show_built(built: Built) -> None:
     if built.skipped:
         some = ", ".join(built.skipped[:3]) + (" ..." if len(built.skipped) > 3 else "")
         print(f"Skipped {len(built.skipped):,} of a kind that is not read: {some}")
+    for what, usage in built.spent.items():
+        print(f"Asked for {what}: {_used(usage)}.")
     _show_failed(built.failed)
+    if built.left:
+        names = ",".join(built.left)
+        print(f"Not built, since it is paid for: {names}. `kumi plan --methods {names}` says what it costs.")
     print(f"Took {built.seconds:.1f} s.")
+
+
+def _used(usage: Usage) -> str:
+    tokens = f"{usage.prompt_tokens:,} + {usage.completion_tokens:,} tokens"
+    cached = f" ({usage.cached_tokens:,} cached)" if usage.cached_tokens else ""
+    cost = f", cost {usage.cost:,.4f}" if usage.cost else ""
+    return f"{usage.calls:,} {'call' if usage.calls == 1 else 'calls'}, {tokens}{cached}{cost}, {usage.seconds:.1f} s"
 
 
 def show_removed(built: Built) -> None:
@@ -84,23 +105,90 @@ def show_removed(built: Built) -> None:
 
 
 def _show_failed(failed: Iterable[tuple[str, str, str]]) -> None:
-    listed = list(failed)
-    if listed:
-        print(f"{len(listed):,} failed; they are tried again by `kumi index`:", file=sys.stderr)
-        for step, maker, error in listed[:20]:
-            print(f"  {step} {maker}: {error}" if maker not in error else f"  {step}: {error}", file=sys.stderr)
-        if len(listed) > 20:
-            print(f"  ... and {len(listed) - 20:,} more: `kumi status --json` lists them all", file=sys.stderr)
+    """Grouped by what went wrong: a server that is down says the same of everything."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for step, maker, error in failed:
+        groups.setdefault((step, error), []).append(maker)
+    if groups:
+        count = sum(map(len, groups.values()))
+        print(f"{count:,} failed; they are tried again by `kumi index`:", file=sys.stderr)
+        for (step, error), makers in list(groups.items())[:20]:
+            which = makers[0] if len(makers) == 1 else f"{len(makers):,} items, such as {makers[0]}"
+            print(f"  {step}: {error}" if makers[0] in error else f"  {step} {which}: {error}", file=sys.stderr)
+        if len(groups) > 20 or count > len(groups):
+            print("  `kumi status --json` lists them all", file=sys.stderr)
 
 
-def show_answer(answer: Answer, line: Line) -> None:
+@contextmanager
+def speech() -> Iterator[Hear]:
+    """Prints a text as it comes, on terminals with lines broken between words."""
+    from rich.cells import cell_len
+
     console = _console()
-    console.print(answer.text, markup=False)
+    width, column = console.width if console.is_terminal else 0, 0
+
+    def hear(piece: str) -> None:
+        nonlocal column
+        for word in re.findall(r"\s|\S+", piece):
+            size = cell_len(word)
+            if width and word != "\n" and column + size > width:
+                print()
+                column, word = 0, word.lstrip(" ")
+            print(word, end="", flush=True)
+            column = 0 if word == "\n" else (column + size) % width if width else 0
+
+    yield hear
+    print()
+
+
+def show_sources(answer: Answer, line: Line) -> None:
+    """What stands below an answer: its citations, and what it cost."""
+    console = _console()
     if answer.citations:
         console.print()
     for citation in answer.citations:
         console.print(f"[{citation.n}] {_where(citation.span, line)}", markup=False, style="cyan")
-    print(NO_MODEL, file=sys.stderr)
+    if answer.dangling:
+        print(f"(Citations taken out, since they pointed to no source: {answer.dangling}.)", file=sys.stderr)
+    print(f"({answer.model}: {_used(answer.usage)})" if answer.model else NO_MODEL, file=sys.stderr)
+
+
+def agree(plan: Plan, changes: Sequence[str]) -> bool:
+    """Ask whether to pay again."""
+    print("\n".join(f"{change[0].upper()}{change[1:]}." for change in changes), file=sys.stderr)
+    show_plan(plan)
+    print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def show_plan(plan: Plan) -> None:
+    from rich import box
+    from rich.table import Table
+
+    if not plan.estimates and not plan.unknown:
+        print("No model would be asked: what is wanted is remembered, or costs nothing.")
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("step")
+    table.add_column("model")
+    for heading in ("calls", "prompt tokens", "reply tokens", "cost", "time"):
+        table.add_column(heading, justify="right")
+    for e in plan.estimates:
+        tokens = (_range(e.prompt_tokens), _range(e.completion_tokens))
+        time = _range(e.seconds, "{:,.0f}", " s") if e.seconds else "?"
+        table.add_row(e.step, e.model, _range(e.calls), *tokens, _range(e.cost, "{:,.4f}"), time)
+    for step in plan.unknown:
+        table.add_row(step, "", "?", "?", "?", "?", "?")
+    _console().print(table)
+    if plan.unknown:
+        print("A ? is not known before some of it was asked: `kumi plan --sample 20` asks about 20 chunks.")
+    if not plan.cost[1]:
+        print("Cost needs prices: prompt_price, completion_price under [chat], price under [embedding].")
+
+
+def _range(much: Range, form: str = "{:,.0f}", unit: str = "") -> str:
+    low, high = (form.format(end) for end in much)
+    return f"{low}{unit}" if low == high else f"{low}–{high}{unit}"
 
 
 def _where(span: Span, line: Line) -> str:
@@ -142,6 +230,7 @@ def show_status(status: Status) -> None:
         *(("model", role, model) for role, model in status.models.items()),
         *(("setting", name, str(value)) for name, value in status.settings.items()),
         ("memo", f"{status.memo['replies']:,} replies", f"{status.memo['bytes'] / 1e6:.1f} MB"),
+        *((s.kind, s.scope, f"{s.model}: {_used(s.usage)}") for s in status.spent),
     ]
     widths = [max(len(row[i]) for row in rows if row[2] or i == 0) for i in (0, 1)]
     for what, name, said in rows:

@@ -11,7 +11,7 @@ from kumihimo.core.errors import SettingsError, unknown
 from kumihimo.core.settings import Setting, Values
 
 PREFIX = "KUMI_"
-OTHERS = ("KUMI_INDEX",)  # variables of that prefix that are no settings
+OTHERS = ("KUMI_INDEX", "KUMI_MEMO", "KUMI_OFFLINE")  # variables of that prefix that are no settings
 
 Known = Mapping[str, Mapping[str, Setting]]
 

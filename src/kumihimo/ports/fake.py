@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from kumihimo.core.records import digest
-from kumihimo.ports.models import Messages
+from kumihimo.core.records import Usage, digest
+from kumihimo.ports.models import Allow, Hear, Messages, Prices, free
+from kumihimo.ports.replies import Reply
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,19 +20,27 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class FakeChat:
-    """A chat model that is a function of the last message; it counts what it was asked."""
+    """A chat model that is a function of the last message; it counts what it was asked. A word is a token."""
 
     answer: Callable[[str], str]
     mark: str = "fake"
+    prices: Prices = field(default_factory=Prices)
+    workers: int = 4
     asked: Counter[str] = field(default_factory=Counter)
     _lock: Lock = field(default_factory=Lock)
 
-    def __call__(self, messages: Messages, **_: Any) -> str:
+    def __call__(self, messages: Messages, *, allow: Allow = free, hear: Hear | None = None, **_: Any) -> Reply:
         prompt = messages[-1]["content"]
-        reply = self.answer(prompt)
+        with allow(len(prompt.encode())) as bill:
+            text = self.answer(prompt)
+            usage = Usage(1, len(prompt.split()), 0, len(text.split()))
+            bill(usage)
+        if hear:
+            for piece in re.findall(r"\S*\s*", text):
+                hear(piece)
         with self._lock:
             self.asked[prompt] += 1
-        return reply
+        return Reply(text, usage=usage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +49,8 @@ class FakeEmbedder:
 
     dimensions: int = 32
     mark: str = "fake-embedder"
+    batch: int = 256
+    workers: int = 1
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         import numpy as np

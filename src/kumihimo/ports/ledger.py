@@ -227,12 +227,7 @@ class SqlLedger:
         return dict(self.db.all("SELECT maker, error FROM failed WHERE step = ? ORDER BY maker", step))
 
     def fail(self, step: str, errors: Iterable[tuple[str, str | None]]) -> None:
-        """List what failed, and why; None takes it off the list."""
-        for maker, error in errors:
-            if error is None:
-                self.db.run("DELETE FROM failed WHERE step = ? AND maker = ?", step, maker)
-            else:
-                self.db.run("INSERT OR REPLACE INTO failed VALUES (?, ?, ?)", step, maker, error)
+        list_failures(self.db, step, errors)
 
     def looked(self, step: str) -> Iterator[tuple[str, bytes]]:
         after = ""
@@ -246,6 +241,13 @@ class SqlLedger:
         made = list(made)
         self.db.many("DELETE FROM looked WHERE step = ? AND maker = ?", ((step, m) for m, at in made if not at))
         self.db.many("INSERT OR REPLACE INTO looked VALUES (?, ?, ?)", ((step, m, at) for m, at in made if at))
+
+
+def list_failures(db: Db, step: str, errors: Iterable[tuple[str, str | None]]) -> None:
+    """Write down what failed, and why; None takes it off the list."""
+    told = list(errors)
+    db.many("DELETE FROM failed WHERE step = ? AND maker = ?", ((step, maker) for maker, _ in told))
+    db.many("INSERT INTO failed VALUES (?, ?, ?)", ((step, maker, error) for maker, error in told if error))
 
 
 def _ddl(table: str, codec: Codec[Any]) -> str:

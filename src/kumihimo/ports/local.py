@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from kumihimo.core.errors import KumiError
 
@@ -56,6 +56,9 @@ class LocalEmbedder:
 
     But: pooled text by text, not in padded batches, so that a vector depends on its own text to the last bit.
     """
+
+    batch: ClassVar[int] = 256
+    workers: ClassVar[int] = 1  # the tokenizer has threads of its own
 
     @property
     def mark(self) -> str:

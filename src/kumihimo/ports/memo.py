@@ -11,16 +11,38 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext
+from dataclasses import astuple
 from hashlib import blake2b
 from pathlib import Path
 from threading import Lock
+from typing import NamedTuple
 
 from kumihimo.core.errors import Unusable
+from kumihimo.core.records import Usage
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS replies (key BLOB NOT NULL UNIQUE, value BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID
+CREATE TABLE IF NOT EXISTS counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS usage (
+    kind TEXT, scope TEXT, model TEXT, calls INTEGER, prompt_tokens INTEGER, cached_tokens INTEGER,
+    completion_tokens INTEGER, cost REAL, seconds REAL, bytes INTEGER, PRIMARY KEY (kind, scope, model)
+) WITHOUT ROWID
 """
+_AMOUNTS = ("calls", "prompt_tokens", "cached_tokens", "completion_tokens", "cost", "seconds", "bytes")
+_ADD = f"""
+INSERT INTO usage VALUES (?, ?, ?{", ?" * len(_AMOUNTS)}) ON CONFLICT (kind, scope, model)
+DO UPDATE SET {", ".join(f"{name} = {name} + excluded.{name}" for name in _AMOUNTS)}
+"""
+
+
+class Spent(NamedTuple):
+    """All that was spent for one step, method or role on one model, or that the memo saved."""
+
+    kind: str  # spent, saved
+    scope: str
+    model: str
+    usage: Usage
+    bytes: int  # of the prompts
 
 
 def key(**determines: object) -> bytes:
@@ -40,6 +62,7 @@ class Memo:
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=60)
         self._reading, self._writing, self._lock = Lock(), Lock(), Lock()
         self._waiting: list[tuple[bytes, bytes]] = []
+        self._amounts: dict[tuple[str, str, str], tuple[Usage, int]] = {}  # used and not yet written
         self._asking: dict[bytes, Future[bytes]] = {}
         try:
             self._db.execute("PRAGMA journal_mode = WAL")
@@ -121,10 +144,42 @@ class Memo:
             try:
                 with self._transaction():
                     self._writer.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", batch)
+                    self._write_usage()
             except BaseException:
                 with self._lock:
                     self._waiting = batch + self._waiting  # whoever waits for them tries by itself
                 raise
+
+    def _write_usage(self) -> None:
+        """Within a transaction."""
+        with self._lock:
+            amounts, self._amounts = self._amounts, {}
+        try:
+            self._writer.executemany(_ADD, [(*whom, *astuple(u), size) for whom, (u, size) in amounts.items()])
+        except BaseException:
+            for whom, (usage, size) in amounts.items():
+                self.note(*whom, usage, size)
+            raise
+
+    def note(self, kind: str, scope: str, model: str, usage: Usage, size: int) -> None:
+        """Note what was spent, or saved, on prompts of so many bytes; written with the next reply, or at the end."""
+        whom = kind, scope, model
+        with self._lock:
+            before, so_far = self._amounts.get(whom, (Usage(), 0))
+            self._amounts[whom] = before + usage, so_far + size
+
+    def usage(self) -> list[Spent]:
+        """What was spent and saved, of all time, this session's included."""
+        self._flush_usage()
+        with self._reading:
+            rows = self._db.execute("SELECT * FROM usage ORDER BY kind, scope, model").fetchall()
+        return [Spent(row[0], row[1], row[2], Usage(*row[3:9]), row[9]) for row in rows]
+
+    def _flush_usage(self) -> None:
+        with self._writing:
+            if self._amounts:
+                with self._transaction():
+                    self._write_usage()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -163,6 +218,7 @@ class Memo:
 
     def close(self) -> None:
         """Add this session's counts to the file's and let go of it."""
+        self._flush_usage()
         with self._writing, self._transaction() if self.hits or self.misses else nullcontext():
             for name, value in (("hits", self.hits), ("misses", self.misses)):
                 self._writer.execute(

@@ -1,32 +1,81 @@
-"""model servers -> Ask, Near, Match: the verbs that steps and methods are given, and the only threads."""
+"""model servers -> Chat, Embedder, Ask, Near, Match: what may be asked of the world, and the only threads."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from kumihimo.core.context import Context
-from kumihimo.core.records import storable
+from kumihimo.core.records import Usage
 from kumihimo.core.table import Table
-from kumihimo.core.task import Call, Job, Made, Pool
-from kumihimo.ports.memo import Memo, key
+from kumihimo.core.task import Pool
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from kumihimo.ports.replies import Reply
+
+A = TypeVar("A")
+B = TypeVar("B")
+
 Messages = Sequence[Mapping[str, str]]  # {"role": ..., "content": ...}, oldest first
+Bill = Callable[[Usage], None]  # says what a request cost; of one that no server charges for nothing is said
+Allow = Callable[[int], AbstractContextManager[Bill]]  # bytes of a prompt -> leave to send it; raises Capped
+Hear = Callable[[str], None]  # is told a reply piece by piece, as it comes
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What a model's server charges, for a million tokens each, in whatever currency."""
+
+    prompt: float = 0.0
+    cached: float = 0.0  # prompt tokens that the server had in its cache
+    completion: float = 0.0
+
+    def cost(self, prompt: int, cached: int, completion: int) -> float:
+        """
+        >>> Prices(prompt=2.0, cached=0.5, completion=8.0).cost(1_000_000, 400_000, 100_000)
+        2.2
+        """
+        paid = (prompt - cached) * self.prompt + cached * self.cached + completion * self.completion
+        return round(paid / 1e6, 12)
+
+
+@contextmanager
+def free(_: int) -> Iterator[Bill]:
+    """Leave to send whatever is asked, which nobody counts."""
+    yield lambda _: None
 
 
 class Chat(Protocol):
-    """A chat model: messages -> its reply. Raises ItemFailed when it has failed for good."""
+    """A chat model: messages -> its reply, each request sent by leave of `allow`.
+
+    schema: the JSON schema of the reply that is wanted; parameters: of the model, such as temperature; hear: is told
+    the reply while it comes.
+    Raises ItemFailed when this one has failed for good, ModelError when every one would.
+    """
 
     @property
     def mark(self) -> str: ...  # the model's name, and whatever else decides what it says
-    def __call__(self, messages: Messages, **parameters: Any) -> str: ...
+    @property
+    def prices(self) -> Prices: ...
+    @property
+    def workers(self) -> int: ...  # how many requests may be under way together
+    def __call__(
+        self,
+        messages: Messages,
+        *,
+        allow: Allow,
+        schema: Mapping[str, Any] | None = None,
+        hear: Hear | None = None,
+        **parameters: Any,
+    ) -> Reply: ...
 
 
 class Embedder(Protocol):
@@ -34,15 +83,41 @@ class Embedder(Protocol):
 
     @property
     def mark(self) -> str: ...
+    @property
+    def batch(self) -> int: ...  # how many texts to give it together
+    @property
+    def workers(self) -> int: ...
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]: ...
 
 
 class Ask(Protocol):
-    """The paid verb: a chat model's reply to a prompt, or to a conversation."""
+    """The paid verb: a chat model's reply to a prompt, or to a conversation, as a text or as what it says.
+
+    into: a frozen dataclass, a Literal, a list of such: the model is asked for JSON of that form. read: reply -> value;
+    raises Malformed, whose text is told to the model when it is asked again. sample: which of several replies to the
+    same prompt is meant. hear: is told the reply while it comes. Raises ItemFailed where no reply could be had, or
+    none that can be read.
+    """
 
     @property
     def mark(self) -> str: ...
-    def __call__(self, prompt: str | Messages, *, attempt: int = 0, **parameters: Any) -> str: ...
+    @overload
+    def __call__(self, prompt: str | Messages, *, into: type[A], sample: int = 0, **parameters: Any) -> A: ...
+    @overload
+    def __call__(
+        self,
+        prompt: str | Messages,
+        *,
+        read: Callable[[Reply], A],
+        sample: int = 0,
+        hear: Hear | None = None,
+        **parameters: Any,
+    ) -> A: ...
+    @overload
+    def __call__(
+        self, prompt: str | Messages, *, sample: int = 0, hear: Hear | None = None, **parameters: Any
+    ) -> str: ...
+    def samples(self, prompt: str | Messages, count: int, **parameters: Any) -> list[str]: ...
 
 
 class Match(Protocol):
@@ -52,69 +127,35 @@ class Match(Protocol):
 
 
 class Near(Protocol):
-    """Search a table by meaning: the nearest `k`, nearest first; scores are cosines."""
+    """Search a table by meaning: the nearest `k`, nearest first; scores are cosines. Of several texts: their mean."""
 
-    def __call__(self, table: Table[Any], text: str, *, k: int) -> Context: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """`Ask` by a chat model, whose replies are remembered: the same thing is never asked twice."""
-
-    chat: Chat
-    memo: Memo
-
-    @property
-    def mark(self) -> str:
-        return self.chat.mark
-
-    def __call__(self, prompt: str | Messages, *, attempt: int = 0, **parameters: Any) -> str:
-        messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
-        asked = key(model=self.mark, messages=messages, parameters=parameters, attempt=attempt)
-        return self.memo.reply(asked, lambda: storable(self.chat(messages, **parameters)).encode()).decode()
+    def __call__(self, table: Table[Any], text: str | Sequence[str], *, k: int) -> Context: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Remembered:
-    """An embedder whose vectors are remembered, for models that are paid by the text."""
+def side_by_side(call: Callable[[A], B], jobs: Iterable[A], workers: int) -> Iterator[B]:
+    """What `call` gives for each job, in their order; at most four jobs a worker are held at once.
 
-    embedder: Embedder
-    memo: Memo
-
-    @property
-    def mark(self) -> str:
-        return self.embedder.mark
-
-    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        import numpy as np
-
-        if not texts:
-            return self.embedder([])
-        keys = [key(embedder=self.mark, text=text) for text in texts]
-        known = self.memo.known(dict.fromkeys(keys))
-        new = {k: text for k, text in zip(keys, texts, strict=True) if k not in known}
-        if new:
-            vectors = self.embedder(list(new.values()))
-            known |= {k: vector.tobytes() for k, vector in zip(new, vectors, strict=True)}
-            self.memo.keep((k, known[k]) for k in new)
-        return np.stack([np.frombuffer(known[k], dtype=np.float32) for k in keys])
+    When it is stopped from without, nothing is waited for.
+    """
+    if workers == 1:
+        yield from map(call, jobs)
+        return
+    executor = ThreadPoolExecutor(workers)
+    pending: deque[Future[B]] = deque()
+    try:
+        for job in jobs:
+            pending.append(executor.submit(call, job))
+            if len(pending) >= 4 * workers:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    except Exception:
+        executor.shutdown(wait=True, cancel_futures=True)  # what is paid for is remembered
+        raise
+    finally:
+        executor.shutdown(wait=False, cancel_futures=True)
 
 
 def threads(workers: int) -> Pool:
-    """A pool of `workers` threads; at most four jobs a worker are held at once."""
-
-    def run(call: Call, jobs: Iterable[Job]) -> Iterator[list[Made]]:
-        with ThreadPoolExecutor(workers) as executor:
-            pending: deque[Future[list[Made]]] = deque()
-            try:
-                for job in jobs:
-                    pending.append(executor.submit(call, job))
-                    if len(pending) >= 4 * workers:
-                        yield pending.popleft().result()
-                while pending:
-                    yield pending.popleft().result()
-            finally:
-                for future in pending:
-                    future.cancel()
-
-    return run
+    """The pool of so many threads."""
+    return partial(side_by_side, workers=workers)

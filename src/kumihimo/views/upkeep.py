@@ -50,6 +50,7 @@ def _drop_others(db: Db, views: Sequence[View]) -> None:
             db.run(f'DROP TABLE IF EXISTS "{name}"')
             db.run(f'DROP TABLE IF EXISTS "{name}_ids"')
             db.run("DELETE FROM meta WHERE name = ?", name)
+            db.run("DELETE FROM failed WHERE step = ?", name)
 
 
 def _fill(view: View, db: Db, progress: Progress | None) -> None:

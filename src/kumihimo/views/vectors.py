@@ -9,23 +9,27 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kumihimo.core.context import Context, Evidence
-from kumihimo.core.errors import Unusable
+from kumihimo.core.errors import ItemFailed, Refused, Unusable
 from kumihimo.core.table import Codec, Row, Table
-from kumihimo.ports.models import Embedder
-from kumihimo.ports.store import Db
+from kumihimo.ports.ledger import list_failures
+from kumihimo.ports.models import Embedder, side_by_side
+from kumihimo.ports.store import Db, SqlRows
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_AT_ONCE = 256  # texts embedded together
+_HELD = 4  # rounds of batches whose texts are held until they are embedded
 _SURE = 1e-5  # more than rounding moves a cosine when rows are multiplied in another order
+
+
+_Made = tuple[list[str], "NDArray[np.float32] | None", str | None]  # ids, their vectors, or what went wrong
 
 
 @dataclass(slots=True)
@@ -38,6 +42,7 @@ class VectorIndex:
     codec: Codec[Any]
     embedder: Embedder
     waiting: dict[str, str] = field(default_factory=dict)
+    failing: set[str] = field(default_factory=set)  # rows that an earlier build could not embed
     kind: ClassVar[str] = "meaning"
 
     @property
@@ -49,6 +54,7 @@ class VectorIndex:
         """Make it where it is missing or was made by another model or other code; true if it has to be filled."""
         mark = f"{mark} {self.embedder.mark}"
         if self._state().get("mark") == mark and self._has_its_file():
+            self.failing = {id for (id,) in self.db.all("SELECT maker FROM failed WHERE step = ?", self.name)}
             return False
         self.clear()
         self.db.set_meta(self.name, {**self._state(), "mark": mark, "embedder": self.embedder.mark})
@@ -57,6 +63,8 @@ class VectorIndex:
     def clear(self) -> None:
         name = self.name
         self.waiting.clear()
+        self.failing.clear()
+        self.db.run("DELETE FROM failed WHERE step = ?", name)
         self.db.run(f'DROP TABLE IF EXISTS "{name}"')
         self.db.run(f'CREATE TABLE "{name}" (slot INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL)')
         self._begin_a_file(self._state())
@@ -67,16 +75,20 @@ class VectorIndex:
         now = {row[0]: self.codec.decode(row).found_by for row in new}
         gone = [id for id in was if now.get(id) != was[id]]
         self.db.many(f'DELETE FROM "{self.name}" WHERE id = ?', ((id,) for id in gone))
+        self._list((id, None) for id in gone)
         for id in gone:
             self.waiting.pop(id, None)
+            self.failing.discard(id)
         self.waiting |= {id: text for id, text in now.items() if was.get(id) != text}
-        while len(self.waiting) >= _AT_ONCE:
+        if len(self.waiting) >= _HELD * self.embedder.batch * self.embedder.workers:
             self._embed()
 
     def finish(self) -> None:
         """Embed what waits, and make sure that it is on disk before the build is."""
-        while self.waiting:
-            self._embed()
+        rows = SqlRows(self.db, self.table)
+        again = {id: row for id in sorted(self.failing) if (row := rows.get(id))}
+        self.waiting |= {id: self.codec.decode(row).found_by for id, row in again.items()}
+        self._embed()
         state = self._state()
         live = self.db.all(f'SELECT count(*) FROM "{self.name}"')[0][0]
         if state["rows"] > 1000 and live < state["rows"] / 2:
@@ -86,9 +98,28 @@ class VectorIndex:
                 os.fsync(file.fileno())
 
     def _embed(self) -> None:
-        ids = list(self.waiting)[:_AT_ONCE]
-        vectors = self.embedder([self.waiting.pop(id) for id in ids])
-        self._append(ids, vectors)
+        """All that waits, as many batches together as the model takes. What fails is listed, for the next build."""
+        texts, self.waiting = list(self.waiting.items()), {}
+        batches = (texts[i : i + self.embedder.batch] for i in range(0, len(texts), self.embedder.batch))
+        for parts in side_by_side(self._made, batches, self.embedder.workers):
+            for ids, vectors, error in parts:
+                if vectors is not None:
+                    self._append(ids, vectors)
+                self._list((id, error) for id in ids)
+
+    def _made(self, batch: list[tuple[str, str]]) -> list[_Made]:
+        """The vectors of a batch, or why there are none; halved as long as its model refuses some of the texts."""
+        ids = [id for id, _ in batch]
+        try:
+            return [(ids, self.embedder([text for _, text in batch]), None)]
+        except Refused as error:
+            half = len(batch) // 2
+            return [*self._made(batch[:half]), *self._made(batch[half:])] if half else [(ids, None, str(error))]
+        except ItemFailed as error:
+            return [(ids, None, str(error))]
+
+    def _list(self, errors: Iterable[tuple[str, str | None]]) -> None:
+        list_failures(self.db, self.name, errors)
 
     def _append(self, ids: list[str], vectors: NDArray[np.float32]) -> None:
         state = self._state()
@@ -143,17 +174,30 @@ class VectorSearch:
     embedder: Embedder
     matrices: Matrices
 
-    def __call__(self, table: Table[Any], text: str, *, k: int) -> Context:
+    def __call__(self, table: Table[Any], text: str | Sequence[str], *, k: int) -> Context:
         state = self.db.meta(_name(table.name))
         if state is None:
             raise Unusable(f"{table.name} is not indexed by meaning: `kumi index --methods naive` does that")
         if not state["rows"] or k < 1:
             return Context()
-        question = self.embedder([text])[0]
         if state["embedder"] != self.embedder.mark:
-            raise Unusable(f"{table.name} was embedded by another model: `kumi index` embeds it with this one")
+            raise Unusable(
+                f"the {table.name} of this index were embedded by {state['embedder']}: set that as `model` under "
+                f"[embedding] in kumi.toml, or `kumi index --yes` embeds them by {self.embedder.mark}"
+            )
+        question = self._mean([text] if isinstance(text, str) else list(text))
         found = sorted((-score, id) for score, id in self._nearest(table.name, question, k))
         return Context(tuple(Evidence(table.name, table[id], -score) for score, id in found[:k]))
+
+    def _mean(self, texts: list[str]) -> NDArray[np.float32]:
+        """Of the texts' vectors, of length 1."""
+        import numpy as np
+
+        vectors = self.embedder(texts)
+        if len(vectors) == 1:
+            return np.asarray(vectors[0])
+        mean = vectors.sum(axis=0)
+        return np.asarray(mean / (np.sqrt((mean * mean).sum()) or 1.0), dtype=np.float32)
 
     def _nearest(self, table: str, question: NDArray[np.float32], k: int) -> Iterator[tuple[float, str]]:
         """At least the best k, scored so that a row's place in the file makes no difference."""

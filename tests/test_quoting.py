@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from kumihimo.answer import NOTHING, quoted
+from kumihimo.quoting import NOTHING, quoted
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.records import Chunk, Span
 from kumihimo.ports.fake import FakeEmbedder

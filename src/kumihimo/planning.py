@@ -1,0 +1,273 @@
+"""what a build would ask, and what was asked before -> Plan: calls, tokens, cost and time of each step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from kumihimo.core.context import Ruler
+from kumihimo.core.errors import ItemFailed
+from kumihimo.core.records import Usage, digest
+from kumihimo.core.task import Call, Job, Made, Pool, Task
+from kumihimo.ports.asking import EMBEDDING, Asking, Remembered
+from kumihimo.ports.connect import Connections
+from kumihimo.ports.memo import Spent
+from kumihimo.ports.models import Chat, Embedder, Messages, Prices
+from kumihimo.ports.purse import Purse
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Range = tuple[float, float]  # at least, at most
+
+_RULED: Range = (0.5, 1.1)  # tokens of a server for one of the built-in tokenizer, until a server has counted
+_COUNTED: Range = (0.95, 1.05)  # for one as it counted before
+_REPLY: Range = (16, 600)  # tokens of a reply, until there was one
+_LIKE: Range = (0.7, 1.3)  # of a reply, for one of the same step before
+_FOLLOWS: Range = (0.5, 1.25)  # calls of a step that reads what was not asked yet, for calls in proportion
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What one step would ask of its model. exact: whether the number of calls is known; else all is from ... to ...
+
+    calls, prompt_tokens, completion_tokens: ranges; cost, seconds too; seconds None where no call was timed yet.
+    """
+
+    step: str
+    model: str
+    exact: bool
+    calls: Range
+    prompt_tokens: Range
+    completion_tokens: Range
+    cost: Range
+    seconds: Range | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a build would cost. unknown: steps of which nothing can be said before a sample is asked."""
+
+    estimates: tuple[Estimate, ...]
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def calls(self) -> Range:
+        return _sum(e.calls for e in self.estimates)
+
+    @property
+    def tokens(self) -> Range:
+        """Of prompts and replies."""
+        return _sum(r for e in self.estimates for r in (e.prompt_tokens, e.completion_tokens))
+
+    @property
+    def cost(self) -> Range:
+        return _sum(e.cost for e in self.estimates)
+
+
+@dataclass(slots=True)
+class Asked:
+    """What one step, or the embedder, would ask: requests, their bytes, their tokens by the built-in tokenizer."""
+
+    model: str
+    prices: Prices
+    workers: int
+    calls: int = 0
+    bytes: int = 0
+    tokens: int = 0
+    seen: set[str] = field(default_factory=set)
+
+    def note(self, texts: Sequence[str], ruler: Ruler) -> None:
+        """One request, counted once however often it is made."""
+        if (said := digest(*texts)) not in self.seen:
+            self.seen.add(said)
+            self.calls += 1
+            self.bytes += sum(len(text.encode()) for text in texts)
+            self.tokens += sum(len(ruler(text)) for text in texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Models that answer from the memo alone, and count what they would have had to ask."""
+
+    models: Connections
+    ruler: Ruler
+    asked: dict[str, Asked] = field(default_factory=dict)  # by step
+
+    def asking(self, scope: str) -> Asking:
+        real = self.models.asking(scope, Purse())
+        asked = self.asked.setdefault(scope, Asked(real.mark, real.chat.prices, real.chat.workers))
+        return replace(real, chat=_SilentChat(real.chat, asked, self.ruler))
+
+    def embedder(self) -> Embedder:
+        paid = self.models.paid_embedder
+        if paid is None:
+            return self.models.embedder(Purse())
+        asked = self.asked.setdefault(EMBEDDING, Asked(paid.mark, paid.prices, paid.workers))
+        return Remembered(_SilentEmbedder(paid, asked, self.ruler), self.models.memo())
+
+
+@dataclass(frozen=True, slots=True)
+class _SilentChat:
+    chat: Chat
+    asked: Asked
+    ruler: Ruler
+
+    @property
+    def mark(self) -> str:
+        return self.chat.mark
+
+    @property
+    def prices(self) -> Prices:
+        return self.chat.prices
+
+    @property
+    def workers(self) -> int:
+        return self.chat.workers
+
+    def __call__(self, messages: Messages, **_: Any) -> Any:
+        self.asked.note([message["content"] for message in messages], self.ruler)
+        raise ItemFailed("not asked")
+
+
+@dataclass(frozen=True, slots=True)
+class _SilentEmbedder:
+    embedder: Embedder
+    asked: Asked
+    ruler: Ruler
+    workers: int = 1
+
+    @property
+    def mark(self) -> str:
+        return self.embedder.mark
+
+    @property
+    def batch(self) -> int:
+        return self.embedder.batch
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.asked.note(texts, self.ruler)
+        raise ItemFailed("not asked")
+
+
+@dataclass(slots=True)
+class Sample:
+    """A pool that asks about so many chunks only, spread over all, and about what is made of them."""
+
+    size: int
+    pool: Pool
+    chunks: Callable[[], Iterable[str]]
+    is_document: Callable[[str], bool]
+    keys: Counter[str] = field(default_factory=Counter)  # by step: how many it was asked for
+    _chosen: set[str] = field(default_factory=set)
+
+    def __call__(self, call: Call, jobs: Iterable[Job]) -> Iterator[list[Made]]:
+        if not self._chosen:
+            self._chosen = set(sorted(self.chunks(), key=digest)[: self.size])
+            self._chosen |= {chunk.partition(".")[0] for chunk in self._chosen}
+
+        def some(job: Job) -> list[Made]:
+            wanted = [(key, rows) for key, rows in job if rows and self._wants(key)]
+            if isinstance(call, Task):
+                self.keys[call.step.name] += len(wanted)
+            made = {m.key: m for m in call(wanted)}
+            return [made.get(key) or Made(key, [], b"", "not in the sample") for key, _ in job]
+
+        return self.pool(some, jobs)
+
+    def _wants(self, key: str) -> bool:
+        """Keys are documents, chunks, what is made of them, or groups of that, which hold what the sample gave."""
+        document, *rest = key.split(".")
+        if not self.is_document(document):
+            return True
+        return (f"{document}.{rest[0]}" if rest else document) in self._chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What a step has asked before, for how many keys."""
+
+    keys: int
+    usage: Usage
+
+
+def history(spent: Iterable[Spent], asked: Mapping[str, Asked]) -> dict[str, Past]:
+    """From all that was ever spent; how many keys that was for is not known, so one call is taken for one key."""
+    told = {
+        s.scope: s.usage for s in spent if s.kind == "spent" and s.scope in asked and s.model == asked[s.scope].model
+    }
+    return {scope: Past(usage.calls, usage) for scope, usage in told.items() if usage.calls}
+
+
+def sampled(sample: Sample, purse: Purse) -> dict[str, Past]:
+    """From a sample, whether its replies were paid or remembered."""
+    nothing = Usage()
+    used = {step: purse.spent.get(step, nothing) + purse.saved.get(step, nothing) for step in sample.keys}
+    return {step: Past(sample.keys[step], usage) for step, usage in used.items() if usage.calls}
+
+
+def estimated(
+    asked: Mapping[str, Asked], reads: Mapping[str, Sequence[str]], past: Mapping[str, Past], spent: Sequence[Spent]
+) -> Plan:
+    """The plan of what was tallied. reads: of each step the steps that ask, among those it is made of."""
+    found: list[Estimate] = []
+    unknown: list[str] = []
+    times: dict[str, float] = {}  # what is to come, in terms of what a step has asked before
+    for step, tally in asked.items():
+        before = past.get(step)
+        waits = [r for r in reads.get(step, ()) if r in times or r in unknown]
+        if not tally.calls and not waits:
+            continue
+        if waits and (before is None or any(r in unknown for r in waits)):
+            unknown.append(step)
+            continue
+        times[step] = max([times[r] for r in waits] or [tally.calls / before.keys if before else 0.0])
+        found.append(
+            _estimate(step, tally, before, times[step] if waits else None, [s for s in spent if s.kind == "spent"])
+        )
+    return Plan(tuple(found), tuple(unknown))
+
+
+def _estimate(step: str, asked: Asked, before: Past | None, times: float | None, spent: Sequence[Spent]) -> Estimate:
+    same = [s for s in spent if s.model == asked.model]
+    usage, size = sum((s.usage for s in same), Usage()), sum(s.bytes for s in same)
+    if times is None or before is None:
+        turns = before.usage.calls / before.keys if before else 1.0
+        calls: Range = (asked.calls, round(asked.calls * max(turns, 1.0)))
+        counted = _of(_COUNTED, asked.bytes * usage.prompt_tokens / size) if size else _of(_RULED, asked.tokens)
+        prompt = (counted[0], counted[1] * calls[1] / max(asked.calls, 1))
+    else:
+        calls = _of(_FOLLOWS, before.usage.calls * times)
+        each = before.usage.prompt_tokens / before.usage.calls
+        prompt = (calls[0] * each, calls[1] * each)
+    reply = _reply(step, before, usage)
+    completion = (calls[0] * reply[0], calls[1] * reply[1])
+    low, high = (asked.prices.cost(round(prompt[i]), 0, round(completion[i])) for i in (0, 1))
+    pause = usage.seconds / usage.calls / asked.workers if usage.calls else None
+    seconds = None if pause is None else (calls[0] * pause, calls[1] * pause)
+    exact = times is None and calls[0] == calls[1]
+    return Estimate(step, asked.model, exact, calls, _whole(prompt), _whole(completion), (low, high), seconds)
+
+
+def _reply(step: str, before: Past | None, usage: Usage) -> Range:
+    """Tokens of one reply."""
+    if step == EMBEDDING:
+        return (0, 0)
+    known = before.usage if before else usage
+    return _of(_LIKE, known.completion_tokens / known.calls) if known.calls else _REPLY
+
+
+def _of(share: Range, much: float) -> Range:
+    return (share[0] * much, share[1] * much)
+
+
+def _whole(much: Range) -> Range:
+    return (round(much[0]), round(much[1]))
+
+
+def _sum(ranges: Iterable[Range]) -> Range:
+    listed = list(ranges)
+    return (sum(low for low, _ in listed), sum(high for _, high in listed))

@@ -1,0 +1,164 @@
+"""a model + the memo -> Ask, and an embedder: the same thing is never paid twice."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from kumihimo.core.errors import ItemFailed, Malformed
+from kumihimo.core.records import Usage, storable
+from kumihimo.ports.memo import Memo, key
+from kumihimo.ports.models import Chat, Embedder, Hear, Messages, side_by_side
+from kumihimo.ports.purse import Purse
+from kumihimo.ports.replies import Form, Reply, Spoken, form
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+EMBEDDING = "embedding"  # the scope of what is embedded
+ATTEMPTS = 3  # times a reply that cannot be read is asked for
+prompts = logging.getLogger("kumihimo.prompts")
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """`Ask` by a chat model, whose replies are remembered as they came: reading them happens after.
+
+    scope: the step, method or role it is asked for.
+    """
+
+    chat: Chat
+    memo: Memo
+    purse: Purse = field(default_factory=Purse)
+    scope: str = ""
+
+    @property
+    def mark(self) -> str:
+        return self.chat.mark
+
+    def __call__(
+        self,
+        prompt: str | Messages,
+        *,
+        into: Any = None,
+        read: Callable[[Reply], Any] | None = None,
+        sample: int = 0,
+        hear: Hear | None = None,
+        **parameters: Any,
+    ) -> Any:
+        asked: Form[Any] | None = None if into is None else form(into)
+        read = read or (asked.read if asked else _text)
+        first = _conversation(prompt, asked.told if asked else "")
+        messages, complaint = first, ""
+        for attempt in range(ATTEMPTS):
+            reply = self._reply(messages, asked.schema if asked else None, sample, attempt, hear, parameters)
+            try:
+                return read(reply)
+            except Malformed as wrong:
+                complaint = str(wrong)
+                messages = _complained(first, reply, complaint)
+        raise ItemFailed(f"{self.mark} gave {ATTEMPTS} replies that cannot be read; of the last: {complaint}")
+
+    def samples(self, prompt: str | Messages, count: int, **parameters: Any) -> list[str]:
+        """So many replies to the same prompt."""
+        one = partial(self, prompt, **parameters)
+        return list(side_by_side(lambda sample: str(one(sample=sample)), range(count), self.chat.workers))
+
+    def _reply(
+        self,
+        messages: Messages,
+        schema: Mapping[str, Any] | None,
+        sample: int,
+        attempt: int,
+        hear: Hear | None,
+        parameters: Mapping[str, Any],
+    ) -> Reply:
+        """The reply, from the memo if it is there."""
+        heard = Spoken(hear) if hear else None
+        paid: list[Reply] = []
+
+        def pay() -> bytes:
+            allow = self.purse.allow(self.scope, self.mark, self.chat.prices)
+            reply = self.chat(messages, allow=allow, schema=schema, hear=heard, **parameters)
+            paid.append(replace(reply, raw=storable(reply.raw)))
+            return paid[0].packed()
+
+        reply = Reply.unpacked(self.memo.reply(self._key(messages, schema, sample, attempt, parameters), pay))
+        if hear and heard and not heard.begun and reply.text:
+            hear(reply.text)
+        self._noted(messages, reply, paid=bool(paid))
+        return reply
+
+    def _key(self, messages: Messages, schema: Any, sample: int, attempt: int, parameters: Mapping[str, Any]) -> bytes:
+        """Of everything that determines the reply."""
+        what = {"model": self.mark, "messages": messages, "parameters": parameters, "schema": schema}
+        return key(**what, sample=sample, attempt=attempt)
+
+    def _noted(self, messages: Messages, reply: Reply, *, paid: bool) -> None:
+        if not paid:
+            self.purse.save(self.scope, self.mark, reply.usage)
+        if prompts.isEnabledFor(logging.DEBUG):
+            told = "\n\n".join(f"{m['role']}: {m['content']}" for m in messages)
+            source = "asked" if paid else "remembered"
+            prompts.debug("--- %s, %s, %s\n%s\n\nreply: %s\n", self.scope, self.mark, source, told, reply.raw)
+
+
+def _conversation(prompt: str | Messages, told: str) -> list[Mapping[str, str]]:
+    """The prompt as messages, what the form of the reply has to be at the end of the last."""
+    messages: list[Mapping[str, str]] = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else [*prompt]
+    if told:
+        last = messages[-1]
+        messages[-1] = {**last, "content": f"{last['content']}\n\n{told}"}
+    return messages
+
+
+def _complained(first: Sequence[Mapping[str, str]], reply: Reply, complaint: str) -> list[Mapping[str, str]]:
+    answered = [{"role": "assistant", "content": reply.text or "(nothing)"}]
+    return [*first, *answered, {"role": "user", "content": f"{complaint} Reply again, in full."}]
+
+
+def _text(reply: Reply) -> str:
+    if not reply.text:
+        raise Malformed("The reply is empty.")
+    return reply.text
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """An embedder whose vectors are remembered, for models that are paid by the text."""
+
+    embedder: Embedder
+    memo: Memo
+    purse: Purse = field(default_factory=Purse)
+
+    @property
+    def mark(self) -> str:
+        return self.embedder.mark
+
+    @property
+    def batch(self) -> int:
+        return self.embedder.batch
+
+    @property
+    def workers(self) -> int:
+        return self.embedder.workers
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        import numpy as np
+
+        if not texts:
+            return self.embedder([])
+        keys = [key(embedder=self.mark, text=text) for text in texts]
+        known = self.memo.known(dict.fromkeys(keys))
+        if known:
+            self.purse.save(EMBEDDING, self.mark, Usage())
+        new = {k: text for k, text in zip(keys, texts, strict=True) if k not in known}
+        if new:
+            vectors = self.embedder(list(new.values()))
+            known |= {k: vector.tobytes() for k, vector in zip(new, vectors, strict=True)}
+            self.memo.keep((k, known[k]) for k in new)
+        return np.stack([np.frombuffer(known[k], dtype=np.float32) for k in keys])

@@ -1,0 +1,88 @@
+"""settings -> the model of each step, method and role: one for all, or one of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Union
+
+from kumihimo.core.errors import SettingsError
+from kumihimo.core.settings import Setting, Values
+from kumihimo.core.signature import settings_of
+from kumihimo.ports import openai
+from kumihimo.ports.asking import EMBEDDING, Asking, Remembered
+from kumihimo.ports.local import LocalEmbedder
+from kumihimo.ports.memo import Memo
+from kumihimo.ports.models import Chat, Embedder
+from kumihimo.ports.purse import Caps, Purse
+
+CHAT = "chat"
+MODELS: Mapping[str, Mapping[str, Setting]] = {
+    CHAT: settings_of(openai.chat),
+    EMBEDDING: settings_of(openai.embedding),
+}
+
+
+def borrowed(own: Mapping[str, Setting]) -> dict[str, Setting]:
+    """Settings of `[chat]` that whoever asks may have of its own: none, unless they are set there."""
+    given = MODELS[CHAT].values()
+    return {s.name: Setting(s.name, Union[s.type, None], None) for s in given if s.name not in own}  # noqa: UP007
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """The models that the settings name. Nothing is connected to until it is asked.
+
+    settings: of the scopes `chat` and `embedding`, and of each scope that asks what it has of its own.
+    """
+
+    settings: Values
+    memo: Callable[[], Memo]
+    _made: dict[str, Chat] = field(default_factory=dict)
+
+    def purse(self, caps: Caps | None = None) -> Purse:
+        """For one command or one question; what is spent is noted in the memo."""
+
+        def record(*spent: Any) -> None:
+            self.memo().note(*spent)
+
+        return Purse(caps, record)
+
+    def chat(self, scope: str) -> Chat | None:
+        """The chat model of a step, method or role, if one is set."""
+        own = {name: value for name, value in self.settings.get(scope, {}).items() if value is not None}
+        given: dict[str, Any] = {**self.settings[CHAT], **own}
+        if not given["model"]:
+            return None
+        wanted = repr(sorted(given.items()))
+        if wanted not in self._made:  # scopes that ask alike share one server's pace
+            self._made[wanted] = openai.chat(**given)
+        return self._made[wanted]
+
+    @property
+    def workers(self) -> int:
+        """How many requests of a build may be under way together."""
+        return int(str(self.settings[CHAT]["workers"]))
+
+    def asking(self, scope: str, purse: Purse) -> Asking:
+        """`Ask` for that scope. Raises SettingsError where no model is set."""
+        chat = self.chat(scope)
+        if chat is None:
+            raise SettingsError(
+                f'{scope} needs a chat model: set `model = "..."` under [chat] in kumi.toml, or KUMI_CHAT_MODEL'
+            )
+        return Asking(chat, self.memo(), purse, scope)
+
+    @property
+    def paid_embedder(self) -> openai.OpenAIEmbedder | None:
+        """The embedding model, if one is set."""
+        given: dict[str, Any] = dict(self.settings[EMBEDDING])
+        return openai.embedding(**given) if given["model"] else None
+
+    def embedder(self, purse: Purse) -> Embedder:
+        """The embedding model that is set, or the one inside this process."""
+        paid = self.paid_embedder
+        if paid is None:
+            return LocalEmbedder()
+        allow = purse.allow(EMBEDDING, paid.mark, paid.prices)
+        return Remembered(replace(paid, allow=allow), self.memo(), purse)

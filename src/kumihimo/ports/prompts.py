@@ -1,0 +1,32 @@
+"""a .md file beside the code + values -> a conversation, rendered the same every time."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+from kumihimo.core.errors import StepError, unknown
+from kumihimo.ports.models import Messages
+
+_PART = re.compile(r"^# (system|user|assistant)\n", re.M)
+_NAME = re.compile(r"\{([a-z_]+)\}")
+
+
+def prompt(path: Path, **values: str) -> Messages:
+    """The messages under the headings `# system`, `# user`, with each `{name}` replaced once.
+
+    What is put in is not read again, so that documents may hold braces and headings. Raises StepError for a name
+    without a value, or a value without its name.
+    """
+    parts = _parts(path)
+    names = {name for _, text in parts for name in _NAME.findall(text)}
+    for name in names ^ values.keys():
+        raise StepError(f"{path.name}: {unknown('value', name, names)}")
+    return [{"role": role, "content": _NAME.sub(lambda found: values[found[1]], text)} for role, text in parts]
+
+
+@cache
+def _parts(path: Path) -> list[tuple[str, str]]:
+    pieces = _PART.split(path.read_text(encoding="utf-8"))[1:]
+    return [(role, text.strip()) for role, text in zip(pieces[::2], pieces[1::2], strict=True)]

@@ -1,0 +1,280 @@
+"""requests -> responses of one model server: paced, sent again where that helps, its errors in words with a remedy."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from random import random
+from threading import Lock
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from kumihimo.core.errors import ItemFailed, ModelError, Refused, SettingsError
+from kumihimo.core.records import Usage
+from kumihimo.ports.models import Allow, Bill
+from kumihimo.ports.pace import Pace
+
+if TYPE_CHECKING:
+    from openai import APIStatusError, OpenAI
+
+T = TypeVar("T")
+
+HOSTED = "https://api.openai.com/v1"
+_LOCAL = ("localhost", "127.0.0.1", "::1", "0.0.0.0")
+_LONGEST = 120.0  # seconds that a server may ask us to wait
+_LIMITED = 4  # times as many tries where a server only says that it is too much at once
+_IN_A_ROW = 8  # requests given up, one after the other, until nothing more is asked of a server
+log = logging.getLogger("kumihimo")
+
+
+class Again(Exception):
+    """This went wrong in a way that may pass.
+
+    paid: the server may have charged for it. wait: as long as it asks, in seconds. limited: it was too much at once.
+    """
+
+    def __init__(self, message: str, *, paid: bool = False, wait: float | None = None, limited: bool = False) -> None:
+        super().__init__(message)
+        self.paid, self.wait, self.limited = paid, wait, limited
+
+
+@dataclass(slots=True)
+class Server:
+    """One server and one account on it.
+
+    key: the name of the environment variable that holds the key. api_version: of Azure's deployments, else empty.
+    timeout: seconds until a silent connection is given up. retries: how often a request is sent again.
+    """
+
+    base_url: str
+    key: str
+    api_version: str
+    timeout: float
+    retries: int
+    pace: Pace
+    without: set[str] = field(default_factory=set)  # parameters that it has refused, and is not sent any more
+    _answered: bool = False
+    _given_up: int = 0  # requests in a row
+    _lock: Lock = field(default_factory=Lock)
+
+    @property
+    def url(self) -> str:
+        return self.base_url or os.environ.get("OPENAI_BASE_URL", "") or HOSTED
+
+    @property
+    def client(self) -> OpenAI:
+        """The one client for this address and key."""
+        host = urlsplit(self.url).hostname or ""
+        if os.environ.get("KUMI_OFFLINE", "0") not in ("", "0") and host not in _LOCAL:
+            raise ModelError(
+                f"KUMI_OFFLINE is set, so {self.url} is not asked: unset it, or use a server on this machine"
+            )
+        secret = os.environ.get(self.key, "")
+        if not secret and self.url.startswith(HOSTED):
+            raise SettingsError(
+                f"no key for {self.url}: put it into the environment as {self.key}, "
+                "or name a server that needs none with base_url"
+            )
+        return _client(self.url, secret or "none", self.api_version, self.timeout)
+
+    def send(self, request: Callable[[OpenAI, Bill], T], *, allow: Allow, size: int) -> T:
+        """What the request gives; sent again, with longer and longer pauses, as long as that may help.
+
+        Raises ItemFailed when it does not, Refused where the server will not take this one, ModelError where it
+        will take none.
+        """
+        client, tries = self.client, 0
+        while True:
+            self._check()
+            self.pace.wait(size // 4)
+            try:
+                return self._once(client, request, allow, size)
+            except _Without:
+                continue
+            except Again as trouble:
+                tries += 1
+                if tries > self.retries * (_LIMITED if trouble.limited else 1) or (trouble.wait or 0) > _LONGEST:
+                    raise self._lost(trouble, tries) from trouble
+                self._pause(trouble, tries)
+
+    def _once(self, client: OpenAI, request: Callable[[OpenAI, Bill], T], allow: Allow, size: int) -> T:
+        began = monotonic()
+        with allow(size) as bill, self._in_words():
+            try:
+                found = request(client, bill)
+            except Again as trouble:
+                if trouble.paid:
+                    bill(Usage(calls=1, seconds=monotonic() - began))
+                raise
+            self._answered, self._given_up = True, 0
+            return found
+
+    def _pause(self, trouble: Again, tries: int) -> None:
+        backoff = min(20.0, 0.5 * 2 ** (tries - 1)) * (0.5 + random() / 2)
+        if trouble.limited and trouble.wait is not None:
+            self.pace.hold(trouble.wait)  # for all who ask it
+        wait = backoff if trouble.wait is None else trouble.wait + backoff / 10
+        log.info("%s: %s; trying again in %.1f s", self.url, trouble, wait)
+        self.pace.sleep(wait)
+
+    def _check(self) -> None:
+        if self._given_up >= _IN_A_ROW:
+            raise ItemFailed(f"not asked: {self.url} failed {_IN_A_ROW} times in a row")
+
+    def _lost(self, trouble: Again, tries: int) -> ItemFailed | ModelError:
+        """The error for a request that is given up."""
+        with self._lock:
+            self._given_up += 1
+            if self._given_up >= _IN_A_ROW:
+                self.pace.give_up()
+        if isinstance(trouble, _Unreachable) and not self._answered:
+            self.pace.give_up()
+            return ModelError(f"{trouble}: is the server running, and base_url right?")
+        return ItemFailed(f"{trouble}, {tries} times" if tries > 1 else str(trouble))
+
+    @contextmanager
+    def _in_words(self) -> Iterator[None]:
+        """Turns what the SDK and the network raise into Again, Refused or ModelError."""
+        import httpx2
+        import openai
+
+        try:
+            yield
+        except openai.APIStatusError as error:
+            raise self._status(error) from error
+        except (openai.APITimeoutError, httpx2.TimeoutException) as error:
+            raise Again(f"{self.url} did not answer within {self.timeout:g} s") from error
+        except openai.APIConnectionError as error:
+            raise _Unreachable(f"{self.url} cannot be reached ({error.__cause__ or error})") from error
+        except (httpx2.HTTPError, httpx2.StreamError, openai.APIError) as error:
+            raise Again(f"{self.url} broke off its answer ({error})") from error
+
+    def _status(self, error: APIStatusError) -> Exception:
+        code, said = error.status_code, f"{self.url} says: {_message(error)}"
+        if code == 429 and error.code == "insufficient_quota":
+            return ModelError(f"{said}: the account has no credit left")
+        if code in (408, 409, 429) or code >= 500:
+            return Again(f"{said} ({code})", wait=_wait(error), limited=code in (429, 503))
+        if code in (401, 403):
+            return ModelError(f"{said} ({code}): is the key in {self.key} the right one for this server?")
+        if code in (402, 404, 405) or 300 <= code < 400:
+            return ModelError(f"{said} ({code}): {self._remedy(error)}")
+        return self._refusal(error, f"{said} ({code})")
+
+    def _remedy(self, error: APIStatusError) -> str:
+        if error.status_code == 402:
+            return "the account has no credit left"
+        if "model" in f"{error.code} {_message(error)}".lower():
+            return "set `model` to one that the server has"
+        return "base_url is the part of the address before /chat/completions, mostly with /v1 at its end"
+
+    def _refusal(self, error: APIStatusError, said: str) -> Exception:
+        """A parameter that the server does not know is left out from now on; else it is this request's own fault."""
+        if name := _parameter(error):
+            self.without.add(name)
+            log.info("%s does not take %s: left out from now on", self.url, name)
+            return _Without(said)
+        return Refused(said)
+
+
+_OPTIONAL = (  # what may be left out
+    "response_format",
+    "temperature",
+    "max_tokens",
+    "max_completion_tokens",
+    "reasoning_effort",
+    "stream_options",
+    "encoding_format",
+)
+
+
+def _parameter(error: APIStatusError) -> str:
+    """The optional part of the request that a server names as the trouble."""
+    if error.code == "context_length_exceeded":
+        return ""
+    sent, told = json.loads(error.request.content), _message(error)
+    names = [error.param, *(name for name in _OPTIONAL if name in told)]
+    shape = sent.get("response_format") or {}
+    if shape and ("response_format" in names or any(word in told for word in ("schema", "grammar", "guided"))):
+        return "json_schema" if shape["type"] == "json_schema" else "response_format"
+    return next((name for name in names if name in _OPTIONAL and name in sent), "")
+
+
+class _Unreachable(Again):
+    """Nobody took the connection."""
+
+
+class _Without(Again):
+    """To be sent again at once, without the parameter that was refused."""
+
+
+def parsed(pieces: Iterable[bytes], timeout: float) -> Any:
+    """The JSON of a response's body. Raises Again where it drips for longer than `timeout`, or is no JSON object."""
+    end, body = monotonic() + timeout, b""
+    for piece in pieces:
+        body += piece
+        if monotonic() > end:
+            raise Again(f"the answer did not come within {timeout:g} s", paid=True)
+    try:
+        found = json.loads(body)
+    except ValueError as error:
+        raise garbled() from error
+    return found if isinstance(found, dict) else {}
+
+
+def garbled() -> Again:
+    return Again("the answer is not what a model server answers: is base_url right?", paid=True)
+
+
+_made = Lock()
+
+
+def _client(url: str, secret: str, api_version: str, timeout: float) -> OpenAI:
+    with _made:
+        return _new_client(url, secret, api_version, timeout)
+
+
+@cache
+def _new_client(url: str, secret: str, api_version: str, timeout: float) -> OpenAI:
+    import httpx2
+    import openai
+
+    patience = httpx2.Timeout(timeout, connect=min(timeout, 10.0))
+    if api_version:
+        return openai.AzureOpenAI(
+            azure_endpoint=url, api_version=api_version, api_key=secret, max_retries=0, timeout=patience
+        )
+    return openai.OpenAI(base_url=url, api_key=secret, max_retries=0, timeout=patience)
+
+
+def _message(error: APIStatusError) -> str:
+    body = error.body if isinstance(error.body, Mapping) else {}
+    said = body.get("message") or body.get("detail") or body.get("error")
+    return " ".join(str(said or error.response.reason_phrase or "no reason given").split())[:300].rstrip(".")
+
+
+def _wait(error: APIStatusError) -> float | None:
+    """What Retry-After asks for, in seconds."""
+    headers = error.response.headers
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            return max(0.0, float(headers[name]) / unit)
+        except (KeyError, ValueError):
+            continue
+    return _until(headers.get("retry-after", ""))
+
+
+def _until(date: str) -> float | None:
+    from datetime import UTC, datetime
+    from email.utils import parsedate_to_datetime
+
+    try:
+        return max(0.0, (parsedate_to_datetime(date) - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError):
+        return None

@@ -1,0 +1,120 @@
+"""question + context -> Answer, without a chat model: the best sentences, quoted and cited."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import log
+
+from kumihimo.core.context import Answer, Context, Evidence
+from kumihimo.core.records import Citation, Span, Usage
+from kumihimo.ports.models import Embedder
+from kumihimo.ports.sentences import blocks, sentences
+from kumihimo.views.words import subjects
+
+Spans = Callable[[Evidence], Iterable[Span]]
+
+NOTHING = "The documents do not seem to say anything about this."
+_READ = 8  # pieces of evidence whose sentences are weighed
+_QUOTED = 3  # sentences at most
+_COVERED = 0.3  # share of what is asked for, by rarity, that a quoted sentence, or it and its neighbours, speaks of ...
+_MORE = 0.5  # ... and in a question of no more than
+_FEW = 3  # words
+_SAID = 0.25  # share of a statement that a sentence has to say to be quoted for it
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    span: Span
+    near: float  # how good the evidence is that it stands in, against the best
+    words: frozenset[str]
+    around: frozenset[str]  # its own words and those of the sentences before and after it
+
+
+@dataclass(frozen=True, slots=True)
+class _Weighed:
+    span: Span
+    says: frozenset[str]  # what it says of what is asked
+    score: float
+
+
+def quoted(question: str, method: str, context: Context, spans: Spans, embed: Embedder) -> Answer:
+    """The sentences of the evidence that say most of what is asked, word for word, best first; or that none does."""
+    chosen = _chosen(_weighed(question, list(_sentences(context, spans)), embed))
+    citations = tuple(Citation(n, sentence.span) for n, sentence in enumerate(chosen, 1))
+    text = "\n".join(f"{_marks(c.span.text)} [{c.n}]" for c in citations) or NOTHING
+    return Answer(question, method, text, citations, context, Usage())
+
+
+def best_sentence(statement: str, wholes: Sequence[Span]) -> Sequence[Span]:
+    """The sentence that says most of a statement; the spans as they are, where none says much of it."""
+    found = [sentence for whole in wholes for sentence in _cut(whole)]
+    words = [frozenset(subjects(sentence.text)) for sentence in found]
+    rarity, said = _rarity(words), frozenset(subjects(statement))
+    total = sum(map(rarity, sorted(said))) or 1.0
+    shares = [sum(map(rarity, sorted(said & has))) / total for has in words]
+    best = max(shares, default=0.0)
+    return [found[shares.index(best)]] if best >= _SAID else wholes
+
+
+def _sentences(context: Context, spans: Spans) -> Iterator[_Sentence]:
+    """The sentences of the best evidence, each text once."""
+    seen: set[str] = set()
+    best = max((item.score for item in context), default=0.0) or 1.0
+    for item in context.top(_READ):
+        for whole in spans(item):
+            found = list(_cut(whole))
+            words = [frozenset(subjects(span.text)) for span in found]
+            for i, span in enumerate(found):
+                if span.text not in seen:
+                    seen.add(span.text)
+                    yield _Sentence(span, item.score / best, words[i], frozenset().union(*words[max(0, i - 1) : i + 2]))
+
+
+def _cut(whole: Span) -> Iterator[Span]:
+    for block in blocks(whole.text):
+        if block.kind != "heading":
+            for start, end in sentences(whole.text, block.start, block.end):
+                yield Span(whole.chunk, whole.uri, whole.start + start, whole.start + end, whole.text[start:end])
+
+
+def _weighed(question: str, found: list[_Sentence], embed: Embedder) -> list[_Weighed]:
+    """Those that speak to the question, best first."""
+    if not found:
+        return []
+    rarity = _rarity([sentence.words for sentence in found])
+    asked = frozenset(subjects(question))
+    total = sum(map(rarity, sorted(asked))) or 1.0
+    vectors = embed([question, *(sentence.span.text for sentence in found)])
+    least = _COVERED if len(asked) > _FEW else _MORE
+    weighed = []
+    for sentence, alike in zip(found, vectors[1:] @ vectors[0], strict=True):
+        covered, around = (sum(map(rarity, sorted(asked & w))) / total for w in (sentence.words, sentence.around))
+        if covered >= least or (around >= least and covered >= least / 2):
+            score = covered + 0.5 * float(alike) + 0.5 * around + 0.3 * sentence.near
+            weighed.append(_Weighed(sentence.span, asked & sentence.words, round(score, 4)))
+    return sorted(weighed, key=lambda sentence: -sentence.score)
+
+
+def _rarity(sentences: Sequence[frozenset[str]]) -> Callable[[str], float]:
+    count = Counter(word for words in sentences for word in words)
+    return lambda word: log(1 + len(sentences) / (1 + count[word]))
+
+
+def _chosen(found: Sequence[_Weighed]) -> list[_Weighed]:
+    """The best sentence, then those that are nearly as good, or say something of what it leaves open."""
+    chosen = list(found[:1])
+    for sentence in found[1:]:
+        said = frozenset[str]().union(*(other.says for other in chosen))
+        nearly = sentence.score >= 0.75 * chosen[0].score
+        more = len(sentence.says - said) >= 2 and sentence.score >= 0.5 * chosen[0].score
+        if (nearly or more) and len(chosen) < _QUOTED:
+            chosen.append(sentence)
+    return chosen
+
+
+def _marks(text: str) -> str:
+    """The sentence on one line, in the quotation marks of its script."""
+    line = " ".join(text.split())
+    return f"「{line}」" if any("\u3040" <= c <= "\u9fff" for c in line) else f"“{line}”"
