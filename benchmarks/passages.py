@@ -37,7 +37,7 @@ def questions(path: Path) -> Iterator[dict[str, Any]]:
         yield from map(json.loads, lines)
 
 
-def recall(kumi: Kumihimo, path: Path, method: str, settings: dict[str, object]) -> tuple[float, list[float]]:
+def recall(kumi: Kumihimo, path: Path, method: str, settings: dict[str, Any]) -> tuple[float, list[float]]:
     """Mean share of the gold passages among the first five, and the seconds each question took."""
     shares, seconds = [], []
     for row in questions(path):

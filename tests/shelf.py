@@ -9,6 +9,9 @@ from typing import Any
 
 from kumihimo import Kumihimo
 from kumihimo.methods import METHODS
+from kumihimo.ports.connect import Connections
+from kumihimo.ports.fake import FakeChat
+from kumihimo.ports.models import Chat
 from kumihimo.ports.store import SqlRows
 from kumihimo.reading import KINDS
 
@@ -19,6 +22,7 @@ QUESTIONS = (
     "組紐を送ったのは誰ですか",
     "oat seed",
 )
+FREE = [name for name, method in METHODS.items() if "ask" not in method.ports]  # may be asked without a model
 ROOT_READS_ALL = not hasattr(os, "geteuid") or os.geteuid() == 0
 
 Held = dict[str, list[Any]]
@@ -52,9 +56,22 @@ def found(kumi: Kumihimo, method: str, question: str, **settings: object) -> lis
     return [[e.table, e.record.id, e.score] for e in kumi.retrieve(question, method, **settings)]
 
 
+class MadeUp(Connections):
+    """A model that repeats its prompt, for methods that ask; answers are quoted as without one."""
+
+    def chat(self, scope: str) -> Chat | None:
+        return FakeChat(str) if scope in METHODS else None
+
+
+def connected(kumi: Kumihimo) -> Kumihimo:
+    """The same, with a made-up model to ask."""
+    kumi.models = MadeUp(kumi.models.settings, kumi.models.memo)
+    return kumi
+
+
 def dump(kumi: Kumihimo) -> Held:
-    """Every row of every table, what failed, and what every method finds for a few questions."""
+    """Every row of every table, what failed, and what every method finds that asks no model, for a few questions."""
     with kumi.reading() as reading:
         held: Held = {name: [list(row) for page in SqlRows(reading.db, name).pages() for row in page] for name in KINDS}
         held["failed"] = [list(row) for row in reading.db.all("SELECT * FROM failed ORDER BY step, maker")]
-    return held | {f"{m}: {q}": found(kumi, m, q) for m in METHODS for q in QUESTIONS}
+    return held | {f"{m}: {q}": found(kumi, m, q) for m in FREE for q in QUESTIONS}

@@ -18,7 +18,8 @@ from kumihimo.methods import METHODS
 
 HOUSE = Path(kumihimo.__file__).parent
 MODULES = sorted(HOUSE.rglob("*.py"))
-HEAVY = ("numpy", "pydantic", "rich", "openai", "httpx2", "json_repair", "tokenizers", "safetensors", "nupunkt", "selectolax", "typer")
+HEAVY = ("numpy", "pydantic", "rich", "openai", "httpx2", "json_repair", "tokenizers", "safetensors", "nupunkt")
+HEAVY += ("selectolax", "typer")
 
 
 def named(path: Path) -> str:

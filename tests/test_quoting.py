@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from kumihimo.quoting import NOTHING, quoted
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.records import Chunk, Span
 from kumihimo.ports.fake import FakeEmbedder
+from kumihimo.quoting import NOTHING, quoted
 
 ARM = "The Long Arm is a breakwater. Hild Garrow mended the breakwater in 2023. It rained.\n"
 OATS = "# Mended oats\n\nOats grow in salt wind. Nobody sows them."

@@ -14,7 +14,7 @@ from kumihimo.core.records import digest
 from kumihimo.methods import METHODS
 from kumihimo.reading import KINDS, Reading, method
 from kumihimo.session import SETTINGS
-from tests.shelf import fill
+from tests.shelf import connected, fill
 
 GATE = "# Gate\n\nThe gate leaks.\n\nNobody mends it.\n"
 FILES = {
@@ -29,7 +29,7 @@ FILES = {
 def kumi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kumihimo]:
     home = tmp_path_factory.mktemp("home")
     with Kumihimo.open(home / ".kumi") as kumi:
-        kumi.index(fill(home / "notes", FILES))
+        connected(kumi).index(fill(home / "notes", FILES))
         yield kumi
 
 
@@ -191,7 +191,7 @@ def test_asking_costs_nothing_but_time(reading: Reading) -> None:
 def test_a_reading_sees_one_build(tmp_path: Path) -> None:
     notes = fill(tmp_path / "notes", {"a.txt": "The lamp is lit."})
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
-        kumi.index(notes)
+        connected(kumi).index(notes)
         with kumi.reading() as before:
             kumi.index(fill(notes, {"a.txt": "The lamp is out.", "b.txt": "A second lamp."}))
             for name in METHODS:

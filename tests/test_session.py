@@ -19,9 +19,10 @@ from kumihimo import KumiError, Kumihimo
 from kumihimo.core import task
 from kumihimo.core.errors import Busy, NewerFormat, SettingsError, SourceError, Unusable
 from kumihimo.methods import METHODS
+from kumihimo.ports.local import LocalEmbedder
 from kumihimo.ports.store import Store
 from kumihimo.reading import DEFAULT
-from tests.shelf import EXAMPLES, dump, fill, found, texts, uris
+from tests.shelf import EXAMPLES, connected, dump, fill, found, texts, uris
 
 ZEBRA = "Zebras sleep in the observatory at noon."
 
@@ -226,7 +227,7 @@ def test_the_file_is_under_the_environment_is_under_the_call(
     ("text", "said"),
     [
         ("[chunks]\nsise = 3", "chunks has no setting 'sise'; did you mean 'size'?"),
-        ("[chunk]\nsize = 3", "no step or method 'chunk'; did you mean 'chunks'?"),
+        ("[chunk]\nsize = 3", "no step, method or model 'chunk'; did you mean 'chunks'?"),
         ("[chunks]\nsize = 'many'", "chunks.size is a whole number, not 'many'"),
         ("[chunks]\nsize = true", "chunks.size is a whole number, not True"),
         ("size = 3", "such as \\[chunks\\]"),
@@ -264,7 +265,7 @@ def test_a_number_that_is_none_is_refused(kumi: Kumihimo, notes: Path) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_more_than_there_is_may_be_asked_for(kumi: Kumihimo, notes: Path, method: str) -> None:
-    kumi.index(notes)
+    connected(kumi).index(notes)
     assert found(kumi, method, "the ferry", k=10**20) == found(kumi, method, "the ferry", k=10)
 
 
@@ -326,6 +327,7 @@ def test_a_second_builder_is_told_at_once_or_waits(kumi: Kumihimo, notes: Path) 
 def test_a_reader_sees_whole_builds_only(kumi: Kumihimo, tmp_path: Path) -> None:
     """Version n of the folder is n + 1 files that all say so."""
     notes, over = tmp_path / "notes", Event()
+    connected(kumi)
 
     def write(version: int) -> None:
         fill(notes, {f"{i}.txt": f"This is version {version:02} of the lamp log." for i in range(version + 1)})
@@ -387,7 +389,7 @@ def test_status_tells_what_there_is(kumi: Kumihimo, notes: Path) -> None:
     status = kumi.status()
     assert (status.folder, status.sources, status.removed) == (".kumi", {"notes": str(notes)}, ())
     assert (status.rows, status.failed) == ({"documents": 2, "chunks": 2}, ())
-    assert status.models["embedder"] == kumi.embedder.mark
+    assert status.models["embedder"] == LocalEmbedder().mark
     assert status.bytes == sum(path.stat().st_size for path in Path(".kumi").rglob("*") if path.is_file())
     assert status.memo == {"replies": 0, "bytes": 0, "hits": 0, "misses": 0}
 

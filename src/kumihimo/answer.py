@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kumihimo.core.context import Answer, Context, Evidence, Ruler
-from kumihimo.core.errors import Malformed
 from kumihimo.core.records import Citation, Usage
 from kumihimo.ports.models import Ask, Hear
 from kumihimo.ports.prompts import prompt
-from kumihimo.ports.replies import Reply
+from kumihimo.ports.replies import Reply, any_text
 from kumihimo.quoting import NOTHING, Spans, best_sentence
 
 PROMPT = Path(__file__).with_suffix(".md")
@@ -56,8 +55,7 @@ def _told(item: Evidence, spans: Spans) -> str:
 
 
 def _spoken(reply: Reply) -> Reply:
-    if not reply.text:
-        raise Malformed("The reply is empty.")
+    any_text(reply)
     return reply
 
 

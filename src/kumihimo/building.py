@@ -99,7 +99,7 @@ class Build:
             build(steps, ledger, settings=settings, ports=ports, code=code, pool=self.pool, progress=self.progress)
         db.set_meta("methods", list(self.wanted))
         db.set_meta("models", self._models())
-        db.set_meta("settings", {name: self.settings[name] for name in STEPS})
+        db.set_meta("settings", {name: self.settings.get(name, {}) for name in STEPS})
         files = (found.read, found.same, found.gone, tuple(found.skipped))
         spent, saved, seconds = dict(self.purse.spent), dict(self.purse.saved), perf_counter() - began
         return Built(*files, before, counts(db), ledger.written, failures(db), seconds, spent, saved)
@@ -137,7 +137,8 @@ class Build:
         prints = fingerprints(steps, settings=self.settings, ports=self._ports, code=table_code())
         held: dict[str, str] = dict(db.all("SELECT step, fingerprint FROM steps WHERE fingerprint IS NOT NULL"))
         other = {name for name in steps if name in held and held[name] != prints[name]}
-        said = [f"{name} would be asked for again" for name in steps if name in other & paid_steps()]
+        again = ", ".join(name for name in steps if name in other & paid_steps())
+        said = [f"{again} would be asked for again"] if again else []
         paid = self.models.paid_embedder is not None
         for view in (view for view in self._views() if isinstance(view, VectorIndex)):
             made_with = (db.meta(view.name) or {}).get("embedder", self.embedder.mark)

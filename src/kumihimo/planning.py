@@ -233,6 +233,7 @@ def estimated(
 
 def _estimate(step: str, asked: Asked, before: Past | None, times: float | None, spent: Sequence[Spent]) -> Estimate:
     same = [s for s in spent if s.model == asked.model]
+    same = [s for s in same if s.scope == step] or same
     usage, size = sum((s.usage for s in same), Usage()), sum(s.bytes for s in same)
     if times is None or before is None:
         turns = before.usage.calls / before.keys if before else 1.0
@@ -240,7 +241,7 @@ def _estimate(step: str, asked: Asked, before: Past | None, times: float | None,
         counted = _of(_COUNTED, asked.bytes * usage.prompt_tokens / size) if size else _of(_RULED, asked.tokens)
         prompt = (counted[0], counted[1] * calls[1] / max(asked.calls, 1))
     else:
-        calls = _of(_FOLLOWS, before.usage.calls * times)
+        calls = _whole(_of(_FOLLOWS, before.usage.calls * times))
         each = before.usage.prompt_tokens / before.usage.calls
         prompt = (calls[0] * each, calls[1] * each)
     reply = _reply(step, before, usage)

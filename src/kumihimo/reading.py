@@ -28,7 +28,7 @@ from kumihimo.views.vectors import Matrices, VectorSearch
 from kumihimo.views.words import WordSearch
 
 DEFAULT = "naive"
-KINDS: Mapping[str, type[Record]] = {ROOT: Document} | {name: s.makes for name, s in STEPS.items() if s.makes}
+KINDS: dict[str, type[Record]] = {ROOT: Document} | {name: s.makes for name, s in STEPS.items() if s.makes}
 
 
 def method(name: str) -> Signature:

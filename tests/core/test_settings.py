@@ -133,8 +133,8 @@ def test_resolving_leaves_the_layers_and_defaults_alone() -> None:
 @pytest.mark.parametrize(
     ("layer", "message"),
     [
-        ({"chunk": {"size": 1}}, "no step or method 'chunk'; did you mean 'chunks'? Known: chunks, naive"),
-        ({"zzz": {}}, "no step or method 'zzz'. Known: chunks, naive"),
+        ({"chunk": {"size": 1}}, "no step, method or model 'chunk'; did you mean 'chunks'? Known: chunks, naive"),
+        ({"zzz": {}}, "no step, method or model 'zzz'. Known: chunks, naive"),
         ({"chunks": {"sise": 1}}, "chunks has no setting 'sise'; did you mean 'size'? Known: overlap, size"),
         ({"naive": {"size": 1}}, "naive has no setting 'size'. Known: k, words"),
         ({"chunks": {"size": "big"}}, "chunks.size is a whole number, not 'big' (default: 600)"),

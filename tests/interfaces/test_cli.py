@@ -168,9 +168,11 @@ def test_index_before_prune_is_heard(built: Run) -> None:
 
 def test_the_json_of_an_answer(built: Run) -> None:
     answer = document(built("ask", "When does the ferry leave, and who lit the lamp?", "--json"))
-    assert list(answer) == ["question", "method", "text", "citations", "usage"]
+    assert list(answer) == ["question", "method", "model", "text", "citations", "dangling", "usage"]
     assert (answer["question"], answer["method"]) == ("When does the ferry leave, and who lit the lamp?", "naive")
-    assert list(answer["usage"]) == ["calls", "prompt_tokens", "completion_tokens", "cost", "seconds"]
+    assert (answer["model"], answer["dangling"]) == ("", 0)
+    counts = ["calls", "prompt_tokens", "cached_tokens", "completion_tokens", "cost", "seconds"]
+    assert list(answer["usage"]) == counts
     with Kumihimo.open() as held:
         documents = texts(held)
     assert [c["n"] for c in answer["citations"]] == list(range(1, len(answer["citations"]) + 1))
@@ -252,7 +254,7 @@ def test_what_failed_is_listed_until_it_is_mended(built: Run) -> None:
         ("retrieve ferry --out gone/x", "gone/x cannot be written (No such file or directory)"),
         ("retrieve ferry --out notes", "notes cannot be written (Is a directory)"),
         ("ask ferry --set naive.kk=3", "naive has no setting 'kk'; did you mean 'k'?"),
-        ("ask ferry --set naiv.k=3", "no step or method 'naiv'; did you mean 'naive'?"),
+        ("ask ferry --set naiv.k=3", "no step, method or model 'naiv'; did you mean 'naive'?"),
         ("ask ferry --set k=3", "write it as step.setting=value"),
         ("ask ferry --set naive.k=many", "naive.k is a whole number, not 'many'"),
         ("index --set chunks.size=9", "chunks.overlap is 100"),
@@ -345,7 +347,7 @@ def test_bytes_that_are_no_utf8_are_no_traceback(built: Run, command: list[str])
 
 def test_stopping_says_how_to_go_on(built: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
-    def stopping() -> Iterator[Progress]:
+    def stopping(shown: bool) -> Iterator[Progress]:
         def stop(step: str, done: int, total: int) -> None:
             raise KeyboardInterrupt
 
@@ -354,6 +356,7 @@ def test_stopping_says_how_to_go_on(built: Run, monkeypatch: pytest.MonkeyPatch)
     with Kumihimo.open() as held:
         before = dump(held)
     monkeypatch.setattr(terminal, "progress", stopping)
+    monkeypatch.setattr(os, "_exit", sys.exit)  # this process is to go on
     fill(Path("notes"), {"gate.md": "The gate is shut."})
     code, out, err = built("index")
     assert (code, out) == (130, "")

@@ -11,18 +11,24 @@ from pathlib import Path
 import pytest
 
 from kumihimo import Kumihimo
+from kumihimo.building import Built
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.records import Citation, Document, Reference, Span, Usage
 from kumihimo.interfaces import terminal
 from kumihimo.methods import METHODS
-from kumihimo.session import Built, Status
+from kumihimo.session import Status
 from tests.shelf import fill
 
 KUMI = Path(sys.executable).with_name("kumi")
 Capture = pytest.CaptureFixture[str]
 
 
-def built(*failed: tuple[str, str, str], skipped: tuple[str, ...] = ()) -> Built:
+def built(
+    *failed: tuple[str, str, str],
+    skipped: tuple[str, ...] = (),
+    spent: Mapping[str, Usage] | None = None,
+    left: tuple[str, ...] = (),
+) -> Built:
     return Built(
         read=1200,
         same=3,
@@ -33,6 +39,9 @@ def built(*failed: tuple[str, str, str], skipped: tuple[str, ...] = ()) -> Built
         written={"documents": 1200},
         failed=failed,
         seconds=2.54,
+        spent=spent or {},
+        saved={},
+        left=left,
     )
 
 
@@ -93,35 +102,73 @@ def test_what_failed_is_told_apart_from_the_rest(capsys: Capture) -> None:
     ]
 
 
+def test_failures_of_one_kind_are_one_line(capsys: Capture) -> None:
+    terminal.show_built(
+        built(*(("documents", f"{n}.json", "broken") for n in range(1500)), ("gists", "7f3a", "broken"))
+    )
+    assert capsys.readouterr().err.splitlines() == [
+        "1,501 failed; they are tried again by `kumi index`:",
+        "  documents 1,500 items, such as 0.json: broken",
+        "  gists 7f3a: broken",
+        "  `kumi status --json` lists them all",
+    ]
+
+
 def test_only_some_of_many_failures_are_listed(capsys: Capture) -> None:
-    terminal.show_built(built(*(("documents", f"{n}.json", "broken") for n in range(1500))))
+    terminal.show_built(built(*(("documents", f"{n}.json", f"broken at {n * n}") for n in range(1500))))
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 22
     assert (lines[0], lines[20]) == (
         "1,500 failed; they are tried again by `kumi index`:",
-        "  documents 19.json: broken",
+        "  documents 19.json: broken at 361",
     )
-    assert lines[21] == "  ... and 1,480 more: `kumi status --json` lists them all"
+    assert lines[21] == "  `kumi status --json` lists them all"
 
 
-def test_an_answer_shows_where_it_stands(capsys: Capture) -> None:
-    cited = (Citation(1, Span("c", "notes/a.md", 0, 1234, "")), Citation(2, Span("c", "notes/b.md", 5, 9, "")))
-    answer = Answer("?", "naive", "“[bold]Hild[/bold] mended it.” [1]\n“So.” [2]", cited, Context(), Usage())
-    terminal.show_answer(answer, first_line)
+def test_what_was_spent_and_what_was_left_is_told(capsys: Capture) -> None:
+    spent = {"reports": Usage(1200, 3000, 1000, 40, 0.5, 2.0), "gists": Usage(1, 10, 0, 2)}
+    terminal.show_built(built(spent=spent, left=("local", "drift")))
+    assert capsys.readouterr().out.splitlines()[3:6] == [
+        "Asked for reports: 1,200 calls, 3,000 + 40 tokens (1,000 cached), cost 0.5000, 2.0 s.",
+        "Asked for gists: 1 call, 10 + 2 tokens, 0.0 s.",
+        "Not built, since it is paid for: local,drift. `kumi plan --methods local,drift` says what it costs.",
+    ]
+
+
+def test_an_answer_is_printed_as_it_comes(capsys: Capture) -> None:
+    with terminal.speech() as hear:
+        for piece in ("“[bold]Hild[/bold] men", "ded it.” [1]", "\n\n  “So.” [2]"):
+            hear(piece)
+            assert capsys.readouterr().out == piece
+    assert capsys.readouterr().out == "\n"
+
+
+def test_below_an_answer_stands_where_it_stands(capsys: Capture) -> None:
+    cited = (Citation(1, Span("c", "notes/[b]a.md", 0, 1234, "")), Citation(2, Span("c", "notes/b.md", 5, 9, "")))
+    answer = Answer("?", "naive", "“Hild mended it.” [1]\n“So.” [2]", cited, Context(), Usage())
+    terminal.show_sources(answer, first_line)
     out, err = capsys.readouterr()
     assert out.splitlines() == [
-        "“[bold]Hild[/bold] mended it.” [1]",
-        "“So.” [2]",
         "",
-        "[1] notes/a.md, line 1, characters 0–1,234",
+        "[1] notes/[b]a.md, line 1, characters 0–1,234",
         "[2] notes/b.md, characters 5–9",
     ]
     assert err == terminal.NO_MODEL + "\n"
 
 
-def test_an_answer_without_citations_is_its_text(capsys: Capture) -> None:
-    terminal.show_answer(Answer("?", "naive", "Nothing.", (), Context(), Usage()), first_line)
-    assert capsys.readouterr().out == "Nothing.\n"
+def test_below_an_answer_without_citations_stands_nothing(capsys: Capture) -> None:
+    terminal.show_sources(Answer("?", "naive", "Nothing.", (), Context(), Usage()), first_line)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_model_says_who_it_is_and_what_it_cost(capsys: Capture) -> None:
+    usage = Usage(2, 1500, 0, 30, 0.25, 1.5)
+    terminal.show_sources(Answer("?", "naive", "So.", (), Context(), usage, model="m t=0", dangling=3), first_line)
+    assert capsys.readouterr() == (
+        "",
+        "(Citations taken out, since they pointed to no source: 3.)\n"
+        "(m t=0: 2 calls, 1,500 + 30 tokens, cost 0.2500, 1.5 s)\n",
+    )
 
 
 def test_evidence_is_shown_short(capsys: Capture) -> None:

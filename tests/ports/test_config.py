@@ -65,7 +65,8 @@ def test_the_environment_is_a_layer() -> None:
 
 
 def test_a_variable_that_is_no_setting_may_stand_there() -> None:
-    assert from_environment(KNOWN, {"KUMI_INDEX": "elsewhere"}) == {}
+    others = {"KUMI_INDEX": "elsewhere", "KUMI_MEMO": "shared.db", "KUMI_OFFLINE": "1"}
+    assert from_environment(KNOWN, others) == {}
 
 
 @pytest.mark.parametrize(
@@ -82,7 +83,8 @@ def test_a_misspelt_variable_is_not_passed_over(variable: str, message: str) -> 
     assert str(refused.value).startswith(f"environment: no setting {variable!r}")
     assert message in str(refused.value)
     assert str(refused.value).endswith(
-        "Known: KUMI_CHUNKS_OVERLAP, KUMI_CHUNKS_SIZE, KUMI_INDEX, KUMI_NAIVE_K, KUMI_NAIVE_WORDS"
+        "Known: KUMI_CHUNKS_OVERLAP, KUMI_CHUNKS_SIZE, KUMI_INDEX, KUMI_MEMO, KUMI_NAIVE_K, KUMI_NAIVE_WORDS, "
+        "KUMI_OFFLINE"
     )
 
 

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 
+from kumihimo.core.records import Usage
 from kumihimo.ports.fake import FakeChat, FakeEmbedder
+from kumihimo.ports.models import Bill
+from kumihimo.ports.replies import Reply
 
 
 def test_a_made_up_model_answers_the_last_message_and_counts() -> None:
     chat = FakeChat(lambda prompt: prompt[::-1])
-    assert chat([{"role": "system", "content": "x"}, {"role": "user", "content": "sea"}], temperature=1) == "aes"
-    chat([{"role": "user", "content": "sea"}])
-    assert chat.asked == {"sea": 2}
+    reply = chat([{"role": "system", "content": "x"}, {"role": "user", "content": "the sea"}], temperature=1)
+    assert reply == Reply("aes eht", usage=Usage(calls=1, prompt_tokens=2, completion_tokens=2))
+    chat([{"role": "user", "content": "the sea"}])
+    assert chat.asked == {"the sea": 2}
     assert FakeChat(str).asked == {}
+
+
+def test_a_made_up_model_asks_for_leave_and_tells_its_reply_in_pieces() -> None:
+    asked: list[int] = []
+    billed: list[Usage] = []
+    heard: list[str] = []
+
+    @contextmanager
+    def allow(size: int) -> Iterator[Bill]:
+        asked.append(size)
+        yield billed.append
+
+    FakeChat(str.upper)([{"role": "user", "content": "the 港"}], allow=allow, hear=heard.append)
+    assert (asked, [piece for piece in heard if piece]) == ([7], ["THE ", "港"])
+    assert billed == [Usage(calls=1, prompt_tokens=2, completion_tokens=2)]
 
 
 def test_texts_that_share_words_are_near_each_other() -> None:

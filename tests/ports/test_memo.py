@@ -14,7 +14,8 @@ from threading import Event, Lock, Thread
 import pytest
 
 from kumihimo.core.errors import ItemFailed, Unusable
-from kumihimo.ports.memo import Memo, key
+from kumihimo.core.records import Usage
+from kumihimo.ports.memo import Memo, Spent, key
 
 
 def held(path: Path) -> dict[bytes, bytes]:
@@ -365,3 +366,108 @@ def test_a_file_that_is_no_memo_is_not_touched(tmp_path: Path) -> None:
     with pytest.raises(Unusable, match=rf"^{path} cannot be used \(.*\): move it away; what it held is paid again$"):
         Memo(path)
     assert path.read_bytes() == before
+
+
+# -- what was spent
+
+
+def spent_on_disk(path: Path) -> list[tuple[object, ...]]:
+    """What another connection finds: kind, scope, model, calls, tokens of the prompts, bytes."""
+    connection = sqlite3.connect(path)
+    found = connection.execute("SELECT kind, scope, model, calls, prompt_tokens, bytes FROM usage").fetchall()
+    connection.close()
+    return found
+
+
+def test_what_was_spent_is_written_with_the_reply(tmp_path: Path) -> None:
+    memo = Memo(tmp_path / "memo.db")
+
+    def ask() -> bytes:
+        memo.note("spent", "gists", "m", Usage(1, 30), 100)
+        return b"v"
+
+    memo.note("saved", "gists", "m", Usage(2, 60), 0)
+    assert spent_on_disk(memo.path) == []
+    memo.reply(b"k", ask)
+    assert spent_on_disk(memo.path) == [("saved", "gists", "m", 2, 60, 0), ("spent", "gists", "m", 1, 30, 100)]
+    memo.close()
+
+
+def test_what_was_spent_is_added_up_and_survives(tmp_path: Path) -> None:
+    first, second = Usage(1, 30, 10, 5, 0.5, 1.5), Usage(2, 3, 0, 4, 0.25, 0.5)
+    for usage in (first, second):
+        memo = Memo(tmp_path / "memo.db")
+        memo.note("spent", "gists", "m", usage, 100)
+        memo.note("spent", "gists", "other", Usage(1), 7)
+        memo.note("saved", "gists", "m", usage, 0)
+        memo.close()
+    memo = Memo(tmp_path / "memo.db")
+    memo.note("spent", "gists", "m", first, 1)
+    assert memo.usage() == [
+        Spent("saved", "gists", "m", first + second, 0),
+        Spent("spent", "gists", "m", first + second + first, 201),
+        Spent("spent", "gists", "other", Usage(2), 14),
+    ]
+    assert memo.usage() == memo.usage()
+    memo.close()
+
+
+def test_nothing_spent_is_nothing_told(tmp_path: Path) -> None:
+    memo = Memo(tmp_path / "memo.db")
+    assert memo.usage() == []
+    memo.close()
+
+
+def test_two_memos_add_up_what_they_spend(tmp_path: Path) -> None:
+    memos = [Memo(tmp_path / "memo.db") for _ in range(2)]
+
+    def spend(memo: Memo, nth: int) -> None:
+        for i in range(30):
+            memo.note("spent", "gists", "m", Usage(1, 10), 5)
+            memo.keep([(b"%d %d" % (nth, i), b"v")])
+
+    together(*[partial(spend, memo, nth) for nth, memo in enumerate(memos)])
+    assert memos[0].usage() == memos[1].usage() == [Spent("spent", "gists", "m", Usage(60, 600), 300)]
+    for memo in memos:
+        memo.close()
+
+
+def test_what_could_not_be_written_once_is_written_later(tmp_path: Path) -> None:
+    memo = Memo(tmp_path / "memo.db")
+    memo._writer.execute("PRAGMA busy_timeout = 0")
+    other = sqlite3.connect(memo.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    memo.note("spent", "gists", "m", Usage(1, 30), 100)
+    for write in (lambda: memo.keep([(b"k", b"v")]), lambda: memo.usage()):
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            write()
+    other.execute("COMMIT")
+    other.close()
+    memo.note("spent", "gists", "m", Usage(1, 3), 10)
+    assert memo.usage() == [Spent("spent", "gists", "m", Usage(2, 33), 110)]
+    memo.keep([(b"l", b"w")])
+    assert held(memo.path) == {b"k": b"v", b"l": b"w"}
+    memo.close()
+
+
+def test_what_could_not_be_added_is_not_forgotten(tmp_path: Path) -> None:
+    memo = Memo(tmp_path / "memo.db")
+    memo._writer.execute("ALTER TABLE usage RENAME TO away")
+    memo.note("spent", "gists", "m", Usage(1, 30), 100)
+    with pytest.raises(sqlite3.OperationalError, match="no such table"):
+        memo.keep([(b"k", b"v")])
+    assert held(memo.path) == {}
+    memo._writer.execute("ALTER TABLE away RENAME TO usage")
+    memo.keep([(b"l", b"w")])
+    assert held(memo.path) == {b"k": b"v", b"l": b"w"}
+    assert memo.usage() == [Spent("spent", "gists", "m", Usage(1, 30), 100)]
+    memo.close()
+
+
+def test_pruning_forgets_no_spending(tmp_path: Path) -> None:
+    memo = Memo(tmp_path / "memo.db")
+    memo.note("spent", "gists", "m", Usage(1), 5)
+    memo.keep([(b"k", b"v")])
+    assert memo.prune(set()) == 1
+    assert memo.usage() == [Spent("spent", "gists", "m", Usage(1), 5)]
+    memo.close()

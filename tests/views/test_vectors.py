@@ -23,6 +23,8 @@ Vectors = NDArray[np.float32]
 class Embed:
     """Made-up vectors; it counts the texts it is given."""
 
+    batch, workers = 256, 1
+
     def __init__(self, make: Callable[[Sequence[str]], Vectors] | None = None, mark: str = "made up") -> None:
         self.make = make or FakeEmbedder()
         self.mark = mark
@@ -152,7 +154,10 @@ def test_a_question_in_other_dimensions_says_so(tmp_path: Path) -> None:
     other = notes(tmp_path, embed=Embed(FakeEmbedder(dimensions=8), mark="another"))
     with pytest.raises(Unusable) as refused:
         other.found("sea")
-    assert str(refused.value) == "notes was embedded by another model: `kumi index` embeds it with this one"
+    assert str(refused.value) == (
+        "the notes of this index were embedded by made up: set that as `model` under [embedding] in kumi.toml, "
+        "or `kumi index --yes` embeds them by another"
+    )
     other.store.close()
 
 

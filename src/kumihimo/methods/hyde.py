@@ -7,6 +7,7 @@ from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
 from kumihimo.ports.models import Ask, Near
 from kumihimo.ports.prompts import prompt
+from kumihimo.ports.replies import any_text
 
 PROMPT = Path(__file__).with_suffix(".md")
 
@@ -30,5 +31,5 @@ def hyde(
     Contriever; the prompt is our own and leaves the kind of text to the question. `asked=False` leaves the question
     out of the mean.
     """
-    made_up = ask.samples(prompt(PROMPT, question=question), passages, temperature=temperature)
+    made_up = ask.samples(prompt(PROMPT, question=question), passages, read=any_text, temperature=temperature)
     return near(chunks, [question, *made_up] if asked else made_up, k=k).fit(budget, ruler)

@@ -13,7 +13,7 @@ from kumihimo.core.records import Usage, storable
 from kumihimo.ports.memo import Memo, key
 from kumihimo.ports.models import Chat, Embedder, Hear, Messages, side_by_side
 from kumihimo.ports.purse import Purse
-from kumihimo.ports.replies import Form, Reply, Spoken, form
+from kumihimo.ports.replies import Form, Reply, Spoken, form, whole_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,17 +51,21 @@ class Asking:
         **parameters: Any,
     ) -> Any:
         asked: Form[Any] | None = None if into is None else form(into)
-        read = read or (asked.read if asked else _text)
-        first = _conversation(prompt, asked.told if asked else "")
-        messages, complaint = first, ""
-        for attempt in range(ATTEMPTS):
-            reply = self._reply(messages, asked.schema if asked else None, sample, attempt, hear, parameters)
+        read = read or (asked.read if asked else whole_text)
+        messages = first = _conversation(prompt, asked.told if asked else "")
+        paid = 0  # what is remembered to be malformed is passed over, so that a later run asks anew
+        attempt = 0
+        while True:
+            reply, new = self._reply(messages, asked.schema if asked else None, sample, attempt, hear, parameters)
+            paid += new
             try:
                 return read(reply)
             except Malformed as wrong:
-                complaint = str(wrong)
-                messages = _complained(first, reply, complaint)
-        raise ItemFailed(f"{self.mark} gave {ATTEMPTS} replies that cannot be read; of the last: {complaint}")
+                if paid == ATTEMPTS:
+                    told = f"{self.mark} gave {ATTEMPTS} replies that cannot be read; of the last: {wrong}"
+                    raise ItemFailed(told) from wrong
+                messages = _complained(first, reply, str(wrong))
+                attempt += 1
 
     def samples(self, prompt: str | Messages, count: int, **parameters: Any) -> list[str]:
         """So many replies to the same prompt."""
@@ -76,8 +80,8 @@ class Asking:
         attempt: int,
         hear: Hear | None,
         parameters: Mapping[str, Any],
-    ) -> Reply:
-        """The reply, from the memo if it is there."""
+    ) -> tuple[Reply, bool]:
+        """The reply, from the memo if it is there; and whether it was asked for."""
         heard = Spoken(hear) if hear else None
         paid: list[Reply] = []
 
@@ -91,7 +95,7 @@ class Asking:
         if hear and heard and not heard.begun and reply.text:
             hear(reply.text)
         self._noted(messages, reply, paid=bool(paid))
-        return reply
+        return reply, bool(paid)
 
     def _key(self, messages: Messages, schema: Any, sample: int, attempt: int, parameters: Mapping[str, Any]) -> bytes:
         """Of everything that determines the reply."""
@@ -119,12 +123,6 @@ def _conversation(prompt: str | Messages, told: str) -> list[Mapping[str, str]]:
 def _complained(first: Sequence[Mapping[str, str]], reply: Reply, complaint: str) -> list[Mapping[str, str]]:
     answered = [{"role": "assistant", "content": reply.text or "(nothing)"}]
     return [*first, *answered, {"role": "user", "content": f"{complaint} Reply again, in full."}]
-
-
-def _text(reply: Reply) -> str:
-    if not reply.text:
-        raise Malformed("The reply is empty.")
-    return reply.text
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Union
 
 from kumihimo.core.errors import SettingsError
@@ -29,7 +30,7 @@ def borrowed(own: Mapping[str, Setting]) -> dict[str, Setting]:
     return {s.name: Setting(s.name, Union[s.type, None], None) for s in given if s.name not in own}  # noqa: UP007
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Connections:
     """The models that the settings name. Nothing is connected to until it is asked.
 
@@ -38,10 +39,13 @@ class Connections:
 
     settings: Values
     memo: Callable[[], Memo]
-    _made: dict[str, Chat] = field(default_factory=dict)
+    _made: dict[str, openai.OpenAIChat] = field(default_factory=dict)
 
     def purse(self, caps: Caps | None = None) -> Purse:
-        """For one command or one question; what is spent is noted in the memo."""
+        """For one command or one question; what is spent is noted in the memo. Servers given up get another chance."""
+        servers = [chat.server for chat in self._made.values()]
+        for server in [*servers, *([self.paid_embedder.server] if self.paid_embedder else [])]:
+            server.hope()
 
         def record(*spent: Any) -> None:
             self.memo().note(*spent)
@@ -73,7 +77,7 @@ class Connections:
             )
         return Asking(chat, self.memo(), purse, scope)
 
-    @property
+    @cached_property
     def paid_embedder(self) -> openai.OpenAIEmbedder | None:
         """The embedding model, if one is set."""
         given: dict[str, Any] = dict(self.settings[EMBEDDING])

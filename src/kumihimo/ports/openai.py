@@ -45,7 +45,8 @@ def chat(
     completion_price: float = 0.0,
 ) -> OpenAIChat:
     """A chat model. Its settings are those of `[chat]`."""
-    server = Server(base_url, key, api_version, timeout, retries, Pace(requests_per_minute, tokens_per_minute))
+    pace = Pace(requests_per_minute, tokens_per_minute)
+    server = Server(base_url, key, api_version, timeout, retries, pace, patience=max(8, 2 * workers))
     given = {"temperature": temperature, "max_tokens": max_tokens, "reasoning_effort": reasoning_effort}
     decides = {name: value for name, value in given.items() if value is not None} | _extra(extra)
     prices = Prices(prompt_price, cached_price, completion_price)
@@ -68,7 +69,8 @@ def embedding(
     price: float = 0.0,
 ) -> OpenAIEmbedder:
     """An embedding model. Its settings are those of `[embedding]`."""
-    server = Server(base_url, key, api_version, timeout, retries, Pace(requests_per_minute, tokens_per_minute))
+    pace = Pace(requests_per_minute, tokens_per_minute)
+    server = Server(base_url, key, api_version, timeout, retries, pace, patience=max(8, 2 * workers))
     return OpenAIEmbedder(server, model, dimensions, batch, workers, Prices(price, price))
 
 
@@ -241,8 +243,7 @@ class OpenAIEmbedder:
         def request(client: OpenAI, bill: Bill) -> NDArray[np.float32]:
             began = monotonic()
             asked: dict[str, Any] = {} if self.dimensions is None else {"dimensions": self.dimensions}
-            if "encoding_format" not in self.server.without:
-                asked["encoding_format"] = "base64"
+            asked["encoding_format"] = "float" if "encoding_format" in self.server.without else "base64"
             create = client.embeddings.with_streaming_response.create
             told = [text if text.strip() else "-" for text in texts]  # servers refuse texts of nothing
             with create(model=self.model, input=told, extra_body=asked) as response:

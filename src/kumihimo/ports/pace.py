@@ -41,6 +41,10 @@ class Pace:
         """For one request alone."""
         self._given_up.wait(seconds)
 
+    def take_up(self) -> None:
+        """Wait again as it should be."""
+        self._given_up.clear()
+
     def give_up(self) -> None:
         """Wake whoever waits."""
         self._given_up.set()

@@ -68,6 +68,20 @@ def said(raw: str) -> str:
     return text.strip()
 
 
+def any_text(reply: Reply) -> str:
+    """The text, however far it goes. Raises Malformed where there is none."""
+    if not reply.text:
+        raise Malformed("The reply is empty.")
+    return reply.text
+
+
+def whole_text(reply: Reply) -> str:
+    """The text. Raises Malformed where there is none, or it breaks off."""
+    if reply.cut and reply.text:
+        raise Malformed("The reply was cut off before its end: say the same more briefly.")
+    return any_text(reply)
+
+
 class Spoken:
     """Tells the pieces of a reply on, from where it begins to speak."""
 

@@ -29,7 +29,6 @@ HOSTED = "https://api.openai.com/v1"
 _LOCAL = ("localhost", "127.0.0.1", "::1", "0.0.0.0")
 _LONGEST = 120.0  # seconds that a server may ask us to wait
 _LIMITED = 4  # times as many tries where a server only says that it is too much at once
-_IN_A_ROW = 8  # requests given up, one after the other, until nothing more is asked of a server
 log = logging.getLogger("kumihimo")
 
 
@@ -58,9 +57,10 @@ class Server:
     timeout: float
     retries: int
     pace: Pace
+    patience: int  # requests given up, one after the other, until nothing more is asked of it
     without: set[str] = field(default_factory=set)  # parameters that it has refused, and is not sent any more
     _answered: bool = False
-    _given_up: int = 0  # requests in a row
+    _given_up: int = 0  # requests, one after the other
     _lock: Lock = field(default_factory=Lock)
 
     @property
@@ -89,25 +89,33 @@ class Server:
         Raises ItemFailed when it does not, Refused where the server will not take this one, ModelError where it
         will take none.
         """
-        client, tries = self.client, 0
+        client, tries, fewer = self.client, 0, 0
         while True:
             self._check()
             self.pace.wait(size // 4)
             try:
                 return self._once(client, request, allow, size)
-            except _Without:
-                continue
+            except _Without as refusal:
+                fewer += 1
+                if fewer > len(_OPTIONAL):
+                    raise Refused(str(refusal)) from refusal
             except Again as trouble:
                 tries += 1
                 if tries > self.retries * (_LIMITED if trouble.limited else 1) or (trouble.wait or 0) > _LONGEST:
                     raise self._lost(trouble, tries) from trouble
                 self._pause(trouble, tries)
 
+    def hope(self) -> None:
+        """Ask it again, should it have been given up."""
+        self._given_up = 0
+        self.pace.take_up()
+
     def _once(self, client: OpenAI, request: Callable[[OpenAI, Bill], T], allow: Allow, size: int) -> T:
         began = monotonic()
-        with allow(size) as bill, self._in_words():
+        with allow(size) as bill:
             try:
-                found = request(client, bill)
+                with self._in_words():
+                    found = request(client, bill)
             except Again as trouble:
                 if trouble.paid:
                     bill(Usage(calls=1, seconds=monotonic() - began))
@@ -124,14 +132,14 @@ class Server:
         self.pace.sleep(wait)
 
     def _check(self) -> None:
-        if self._given_up >= _IN_A_ROW:
-            raise ItemFailed(f"not asked: {self.url} failed {_IN_A_ROW} times in a row")
+        if self._given_up >= self.patience:
+            raise ItemFailed(f"not asked: {self.url} failed {self.patience} times in a row")
 
     def _lost(self, trouble: Again, tries: int) -> ItemFailed | ModelError:
         """The error for a request that is given up."""
         with self._lock:
             self._given_up += 1
-            if self._given_up >= _IN_A_ROW:
+            if self._given_up >= self.patience:
                 self.pace.give_up()
         if isinstance(trouble, _Unreachable) and not self._answered:
             self.pace.give_up()
@@ -148,12 +156,14 @@ class Server:
             yield
         except openai.APIStatusError as error:
             raise self._status(error) from error
-        except (openai.APITimeoutError, httpx2.TimeoutException) as error:
-            raise Again(f"{self.url} did not answer within {self.timeout:g} s") from error
         except openai.APIConnectionError as error:
+            if isinstance(error.__cause__, httpx2.ReadTimeout):
+                raise Again(f"{self.url} did not answer within {self.timeout:g} s", paid=True) from error
             raise _Unreachable(f"{self.url} cannot be reached ({error.__cause__ or error})") from error
+        except httpx2.TimeoutException as error:
+            raise Again(f"{self.url} did not finish its answer within {self.timeout:g} s", paid=True) from error
         except (httpx2.HTTPError, httpx2.StreamError, openai.APIError) as error:
-            raise Again(f"{self.url} broke off its answer ({error})") from error
+            raise Again(f"{self.url} broke off its answer ({error})", paid=True) from error
 
     def _status(self, error: APIStatusError) -> Exception:
         code, said = error.status_code, f"{self.url} says: {_message(error)}"

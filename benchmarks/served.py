@@ -1,0 +1,124 @@
+"""What is ours when a model over HTTP does the work: the podcasts asked about and embedded, beside the bare SDK.
+
+One chat call and one vector for each of the 1,669 parts, from a server in another process that answers after 50 ms, 16
+at a time. The bare SDK sends the same requests from the same number of threads, and keeps nothing. Both run in turns,
+so that whatever else the machine does falls on both. What the index does besides (reading, cutting, words) is
+measured by the same build without a model, and told apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+
+from benchmarks.meter import Cost, bound, measured
+from kumihimo.core.context import Context
+from kumihimo.core.records import Chunk, Record
+from kumihimo.core.signature import catalogue
+from kumihimo.core.table import Table
+from kumihimo.index import STEPS
+from kumihimo.methods import METHODS
+from kumihimo.ports.fake_server import serving
+from kumihimo.ports.models import Ask, Near
+from kumihimo.reading import KINDS
+from kumihimo.session import Kumihimo
+
+WORKERS, LATENCY, BATCH, ROUNDS = 16, 0.05, 64, 3
+PROMPT = "Say in one sentence what this is about.\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Gist(Record):
+    """What a chunk is about."""
+
+
+def gists(chunk: Chunk, ask: Ask) -> Gist:
+    """What a chunk is about, by a model."""
+    return Gist(text=ask(f"{PROMPT}{chunk.text}"))
+
+
+def told(question: str, chunks: Table[Chunk], gists: Table[Gist], near: Near, *, k: int = 5) -> Context:
+    """Chunks and gists near the question."""
+    return near(chunks, question, k=k) + near(gists, question, k=k)
+
+
+STEPS.update(catalogue(gists))
+METHODS.update(catalogue(told))
+KINDS.update({"gists": Gist})
+
+
+def indexed(podcasts: Path, url: str) -> tuple[Cost, list[str], list[str]]:
+    """The cost of building, and then the prompts and the texts that were asked for."""
+    model = {"model": "m", "base_url": url, "workers": WORKERS}
+    settings = {"chat": model, "embedding": {**model, "batch": BATCH}, "chunks": {"size": 100_000}}
+    with TemporaryDirectory() as folder, Kumihimo(Path(folder, ".kumi"), settings) as kumi:
+        with measured() as cost:
+            built = kumi.index(podcasts, methods=["told"])
+        assert not built.failed
+        assert built.rows["gists"] == built.rows["chunks"]
+        with kumi.reading() as reading:
+            prompts = [f"{PROMPT}{chunk.text}" for chunk in reading.table("chunks")]
+            texts = [r.found_by for table in ("chunks", "gists") for r in reading.table(table)]
+    return cost, prompts, texts
+
+
+def without(podcasts: Path) -> Cost:
+    """The cost of the same index as far as it needs no model."""
+    with TemporaryDirectory() as folder:
+        kumi = Kumihimo(Path(folder, ".kumi"), {"chunks": {"size": 100_000}})
+        with kumi, measured() as cost:
+            kumi.index(podcasts, methods=["bm25"])
+    return cost
+
+
+def bare(url: str, prompts: list[str], texts: list[str]) -> Cost:
+    """The cost of the same requests by the SDK alone."""
+    import openai
+
+    client = openai.OpenAI(base_url=url, api_key="none", max_retries=0)
+    batches = [texts[i : i + BATCH] for i in range(0, len(texts), BATCH)]
+
+    def ask(prompt: str) -> str | None:
+        messages = [{"role": "user", "content": prompt}]
+        return client.chat.completions.create(model="m", messages=messages, temperature=0).choices[0].message.content  # type: ignore[arg-type]
+
+    def embed(batch: list[str]) -> int:
+        return len(client.embeddings.create(model="m", input=batch).data)
+
+    with measured() as cost, ThreadPoolExecutor(WORKERS) as pool:
+        assert all(pool.map(ask, prompts))
+        assert sum(pool.map(embed, batches)) == len(texts)
+    return cost
+
+
+def rounds(podcasts: Path, url: str) -> Iterator[tuple[Cost, Cost, Cost]]:
+    for _ in range(ROUNDS):
+        ours, prompts, texts = indexed(podcasts, url)
+        yield ours, without(podcasts), bare(url, prompts, texts)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    podcasts = parser.parse_args().data / "podcasts" / "kevin_scott_podcasts.jsonl"
+    with serving(latency=LATENCY) as server:
+        found = list(rounds(podcasts, server.url))
+    for ours, free, sdk in found:
+        print(f"  index with the model  {ours}\n  without it            {free}\n  bare SDK              {sdk}")
+    for unit in ("cpu", "wall"):
+        shares = [(getattr(a, unit) - getattr(b, unit)) / getattr(c, unit) for a, b, c in found]
+        bound(f"{unit}: what the model adds to the index, in terms of the bare SDK", median(shares), 1.15)
+    loaded = "from kumihimo import Kumihimo; import sys; sys.exit('openai' in sys.modules)"
+    subprocess.run([sys.executable, "-c", loaded], check=True)
+    print("  importing kumihimo does not import openai")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,211 @@
+"""servers that fail -> a whole index, or a list of exactly what is missing: no hang, no traceback, no silent loss."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kumihimo.core.errors import ItemFailed, ModelError
+from kumihimo.ports.fake_replies import FAULTS, FAULTS_OF_CHATS
+from kumihimo.ports.fake_server import Server
+from kumihimo.session import Kumihimo
+from tests.paid import notes, opened, paid
+
+__all__ = ["paid"]
+COUNT = 60
+EVERY = (*FAULTS, *FAULTS_OF_CHATS)
+PASSING = ("think",)  # the reply is there all the same
+QUICK: dict[str, Any] = {"timeout": 0.4, "workers": 16}
+
+
+def held(kumi: Kumihimo) -> tuple[set[str], set[str], set[str]]:
+    """Chunks, those that have a gist, gists that have a vector."""
+    with kumi.reading() as reading:
+        ids = [{r.id for r in reading.table(table)} for table in ("chunks", "gists")]
+        vectors = {id for (id,) in reading.db.all("SELECT id FROM vectors_gists")}
+    return ids[0], ids[1], vectors
+
+
+def failed(kumi: Kumihimo, step: str) -> set[str]:
+    return {item for name, item, _ in kumi.status().failed if name == step}
+
+
+@pytest.mark.usefixtures("paid")
+def test_every_fault_mixed(tmp_path: Path, server: Server) -> None:
+    source = notes(tmp_path / "notes", COUNT)
+    server.set(faults=dict.fromkeys(EVERY, 0.1 / len(EVERY)), retry_after=0.1, drip=1.0)
+    models = {"chat": QUICK, "embedding": {"model": "e", "base_url": server.url, "batch": 4, **QUICK}}
+    with opened(tmp_path, server, **models) as kumi:
+        built = kumi.index(source, methods=["meant"])
+        chunks, gists, vectors = held(kumi)
+        assert chunks - gists == failed(kumi, "gists")
+        assert gists - vectors == failed(kumi, "vectors_gists")
+        assert not built.failed  # each was asked again until it came
+        spent = [s.usage for s in kumi.spent() if s.kind == "spent"]
+        assert sum(u.calls for u in spent) == server.counts()["answered"]
+    assert sum(server.counts()["faults"].values()) > 0
+
+
+@pytest.mark.usefixtures("paid")
+@pytest.mark.parametrize("fault", EVERY)
+def test_a_fault_without_end_is_listed_and_the_next_run_mends_it_and_pays_for_that_alone(
+    tmp_path: Path, server: Server, fault: str
+) -> None:
+    source = notes(tmp_path / "notes", 24)
+    server.set(faults={fault: 0.5}, retry_after=0.01, drip=1.0)
+    with opened(tmp_path, server, chat={**QUICK, "retries": 0}) as kumi:
+        built = kumi.index(source, methods=["meant"])
+        chunks, gists, _ = held(kumi)
+        missing = chunks - gists
+        assert missing == failed(kumi, "gists") == {item for _, item, _ in built.failed}
+        assert bool(missing) == (fault not in PASSING)
+        assert all(why and "Traceback" not in why for _, _, why in built.failed)
+        server.set(faults={})
+        server.reset()
+        again = kumi.index()
+        assert held(kumi)[1] == chunks
+        assert (again.failed, server.counts()["requests"], server.counts()["repeats"]) == ((), len(missing), 0)
+
+
+@pytest.mark.usefixtures("paid")
+@pytest.mark.parametrize("fault", FAULTS)
+def test_texts_that_cannot_be_embedded_are_listed_and_embedded_by_the_next_run(
+    tmp_path: Path, server: Server, fault: str
+) -> None:
+    server.set(faults={fault: 0.5}, retry_after=0.01, drip=1.0)
+    embedding = {"model": "e", "base_url": server.url, "batch": 2, "retries": 0, **QUICK}
+    with opened(tmp_path, server, embedding=embedding) as kumi:
+        kumi.index(notes(tmp_path / "notes", 24), methods=["naive"])
+        with kumi.reading() as reading:
+            vectors = {id for (id,) in reading.db.all("SELECT id FROM vectors_chunks")}
+            chunks = {chunk.id for chunk in reading.table("chunks")}
+        assert chunks - vectors == failed(kumi, "vectors_chunks") != set()
+        server.set(faults={})
+        server.reset()
+        assert not kumi.index().failed
+        assert server.counts()["texts"] == len(chunks - vectors)
+        assert {e.record.id for e in kumi.retrieve("harbour", "naive", k=99, words=False)} == chunks
+
+
+def test_a_text_that_a_model_refuses_does_not_take_others_with_it(tmp_path: Path, server: Server) -> None:
+    source = notes(tmp_path / "notes", 9)
+    (source / "long.txt").write_text("A long note. " * 99, "utf-8")
+    server.set(window=500)
+    with opened(tmp_path, server, embedding={"model": "e", "base_url": server.url}) as kumi:
+        built = kumi.index(source, methods=["naive"])
+    ((step, _, why),) = built.failed
+    assert step == "vectors_chunks"
+    assert "(400)" in why
+
+
+def test_parameters_that_a_server_refuses_are_left_out(tmp_path: Path, server: Server) -> None:
+    server.set(refuses=["temperature", "stream_options"])
+    embedding = {"model": "e", "base_url": server.url}
+    with opened(tmp_path, server, embedding=embedding) as kumi:
+        kumi.index(notes(tmp_path / "notes", 3), methods=["naive"])
+        assert kumi.ask("Which ferry?", hear=lambda _: None).text
+
+
+@pytest.mark.parametrize("fault", ["half", "never"])
+def test_an_answer_that_breaks_off_says_so(tmp_path: Path, server: Server, fault: str) -> None:
+    with opened(tmp_path, server, chat={"retries": 1, "timeout": 0.4}) as kumi:
+        kumi.index(notes(tmp_path / "notes", 3))
+        server.set(faults={fault: 1.0})
+        with pytest.raises(ItemFailed, match=r"broke off|did not answer"):
+            kumi.ask("Which ferry?", hear=lambda _: None)
+        server.set(faults={})
+        assert kumi.ask("Which ferry?", hear=lambda _: None).text
+
+
+@pytest.mark.usefixtures("paid")
+def test_a_server_that_dies_is_given_up_soon(tmp_path: Path, server: Server) -> None:
+    source = notes(tmp_path / "notes", COUNT)
+    with opened(tmp_path, server, chat={"retries": 1, "workers": 4}) as kumi:
+        kumi.index(notes(tmp_path / "first", 1), methods=["told"])
+        server.set(down=True)
+        began = time.monotonic()
+        built = kumi.index(source)
+        assert time.monotonic() - began < 5
+        assert len([1 for step, _, _ in built.failed if step == "gists"]) == COUNT - 1
+        assert any("in a row" in why for _, _, why in built.failed)
+        server.set(down=False)
+    with opened(tmp_path, server) as kumi:
+        assert not kumi.index().failed
+
+
+# -- what a person sees
+
+
+def kumi(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "kumihimo.interfaces.cli", *words]
+    return subprocess.run(
+        command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    notes(tmp_path / "notes", 3)
+    assert kumi(tmp_path, "index", "notes").returncode == 0
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "environment", "said"),
+    [
+        ({"key": "right"}, {}, "Incorrect API key provided (401): is the key in OPENAI_API_KEY the right one"),
+        ({"models": ["other"]}, {}, "The model 'm' does not exist (404): set `model` to one that the server has"),
+        ({}, {"KUMI_CHAT_BASE_URL": "{url}/nowhere"}, "(404): base_url is the part of the address before"),
+        ({}, {"KUMI_CHAT_BASE_URL": "http://127.0.0.1:9/v1"}, "cannot be reached"),
+        ({}, {"KUMI_CHAT_BASE_URL": "https://no-such-host.invalid/v1", "KUMI_OFFLINE": "0"}, "cannot be reached"),
+        ({}, {"KUMI_CHAT_BASE_URL": ""}, "KUMI_OFFLINE is set"),
+        ({}, {"KUMI_CHAT_BASE_URL": "", "KUMI_OFFLINE": "0"}, "no key for https://api.openai.com/v1: put it into"),
+        ({"window": 9}, {}, "(400)"),
+        ({"faults": {"500": 1.0}}, {}, "(500)"),
+        ({"faults": {"garbage": 1.0}}, {}, "is not what a model server answers"),
+        ({"faults": {"never": 1.0}}, {}, "did not answer within 0.5 s"),
+    ],
+)
+def test_what_is_set_wrong_is_said_in_one_line_with_the_remedy(
+    folder: Path, server: Server, behaviour: dict[str, Any], environment: dict[str, str], said: str
+) -> None:
+    server.set(**behaviour)
+    given = {"KUMI_CHAT_MODEL": "m", "KUMI_CHAT_BASE_URL": server.url, "KUMI_CHAT_RETRIES": "1"}
+    given |= {"KUMI_CHAT_TIMEOUT": "0.5"} | {k: v.format(url=server.url) for k, v in environment.items()}
+    ran = kumi(folder, "ask", "Which ferry?", **given)
+    assert said in ran.stderr
+    assert len(ran.stderr.strip().splitlines()) == 1
+    assert ran.returncode in (1, 2)
+    assert ran.stdout.strip() == ""
+
+
+def test_ctrl_c_does_not_wait_for_a_silent_server(folder: Path, server: Server) -> None:
+    server.set(faults={"never": 1.0})
+    command = [sys.executable, "-m", "kumihimo.interfaces.cli", "ask", "Which ferry?", "-m", "hyde"]
+    given = {"KUMI_CHAT_MODEL": "m", "KUMI_CHAT_BASE_URL": server.url, "KUMI_HYDE_PASSAGES": "4"}
+    running = subprocess.Popen(command, cwd=folder, env={**os.environ, **given}, stderr=subprocess.PIPE, text=True)
+    while server.counts()["requests"] < 4:
+        time.sleep(0.05)
+    began = time.monotonic()
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=20)
+    assert (running.returncode, "Traceback" in said) == (130, False)
+    assert time.monotonic() - began < 5
+
+
+def test_the_wrong_key_leaves_the_index_as_it_was(tmp_path: Path, server: Server) -> None:
+    source = notes(tmp_path / "notes", 3)
+    with opened(tmp_path, server, embedding={"model": "e", "base_url": server.url}) as session:
+        session.index(source, methods=["naive"])
+        server.set(key="right")
+        notes(source, 5)
+        with pytest.raises(ModelError, match="OPENAI_API_KEY"):
+            session.index()
+        assert session.status().rows["chunks"] == 3
