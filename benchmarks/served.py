@@ -57,7 +57,11 @@ KINDS.update({"gists": Gist})
 def indexed(podcasts: Path, url: str) -> tuple[Cost, list[str], list[str]]:
     """The cost of building, and then the prompts and the texts that were asked for."""
     model = {"model": "m", "base_url": url, "workers": WORKERS}
-    settings = {"chat": model, "embedding": {**model, "batch": BATCH}, "chunks": {"size": 100_000}}
+    settings: dict[str, dict[str, object]] = {
+        "chat": model,
+        "embedding": {**model, "batch": BATCH},
+        "chunks": {"size": 100_000},
+    }
     with TemporaryDirectory() as folder, Kumihimo(Path(folder, ".kumi"), settings) as kumi:
         with measured() as cost:
             built = kumi.index(podcasts, methods=["told"])

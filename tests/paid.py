@@ -71,7 +71,7 @@ def paid(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(METHODS, name, method)
         monkeypatch.setitem(session.KNOWN, name, method.settings)
     for name, signature in {**steps, **methods}.items():
-        monkeypatch.setitem(session.SETTINGS, name, signature.settings)  # type: ignore[index]
+        monkeypatch.setitem(session.SETTINGS, name, signature.settings)
     monkeypatch.setattr(session, "ASKING", (*session.ASKING, *steps))
 
 

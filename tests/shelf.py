@@ -70,8 +70,8 @@ def connected(kumi: Kumihimo) -> Kumihimo:
 
 
 def dump(kumi: Kumihimo) -> Held:
-    """Every row of every table, what failed, and what every method finds that asks no model, for a few questions."""
-    with kumi.reading() as reading:
+    """Every row of every table, what failed, and what every method finds, for a few questions."""
+    with connected(kumi).reading() as reading:
         held: Held = {name: [list(row) for page in SqlRows(reading.db, name).pages() for row in page] for name in KINDS}
         held["failed"] = [list(row) for row in reading.db.all("SELECT * FROM failed ORDER BY step, maker")]
-    return held | {f"{m}: {q}": found(kumi, m, q) for m in FREE for q in QUESTIONS}
+    return held | {f"{m}: {q}": found(kumi, m, q) for m in METHODS for q in QUESTIONS}

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kumihimo.answer import CUT, PROMPT, _Cited, answer
+from kumihimo.answer import CUT, PROMPT, answer
+from kumihimo.citing import Cited
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Chunk, Span, Usage
@@ -20,7 +21,7 @@ from kumihimo.ports.memo import Memo
 from kumihimo.ports.models import Hear
 from kumihimo.ports.purse import Purse
 from kumihimo.ports.replies import Reply
-from kumihimo.quoting import NOTHING
+from kumihimo.quoting import nothing
 
 FERRY = "The ferry leaves at nine. The office opens at eight. It rained."
 GATE = "# Gate\n\nThe gate leaks. Nobody mends it."
@@ -67,11 +68,11 @@ def quotes(found: Answer) -> list[tuple[int, str]]:
 def streamed(text: str, size: int, sources: int) -> tuple[str, int]:
     """What is heard of a text that comes in pieces of that size, and how many citations were taken out."""
     heard: list[str] = []
-    cited = _Cited(sources, heard.append)
+    cited = Cited(sources, heard.append)
     for i in range(0, len(text), size):
         cited(text[i : i + size])
     cited.end()
-    assert "".join(heard) == "".join(cited.pieces)
+    assert "".join(heard) == cited.said
     return "".join(heard), cited.dangling
 
 
@@ -97,8 +98,8 @@ def test_without_evidence_nobody_is_asked() -> None:
     heard: list[str] = []
     chat = FakeChat(str)
     found = answered(chat, hear=heard.append)
-    assert (found.text, found.citations, found.model, chat.asked) == (NOTHING, (), "", {})
-    assert heard == [NOTHING]
+    assert (found.text, found.citations, found.model, chat.asked) == (nothing(""), (), "", {})
+    assert heard == [nothing("")]
 
 
 def test_a_model_that_says_nothing_has_failed() -> None:
@@ -134,7 +135,7 @@ CITED = {
     "At nine 【2】, 【9】.": ("At nine 【2】,.", 1),
     "九時です［1］［７］。": ("九時です［1］。", 1),
     "九時です[1、9]。": ("九時です[1]。", 1),
-    "At nine\n[9]\nIt leaks.": ("At nine\nIt leaks.", 1),
+    "At nine\n[9]\nIt leaks.": ("At nine\n\nIt leaks.", 1),
     "In [2020] and [1234] it leaked.": ("In [2020] and [1234] it leaked.", 0),
     "Say [x], [ ], [], [1a], [^9], (9), [9.5] or {9}.": ("Say [x], [ ], [], [1a], [^9], (9), [9.5] or {9}.", 0),
     "Take `a[9]`, then [9] or `b[8] [7]` [1].": ("Take `a[9]`, then or `b[8] [7]` [1].", 1),
@@ -142,7 +143,7 @@ CITED = {
     "At nine [": ("At nine [", 0),
     "At nine [9": ("At nine [9", 0),
     "At nine [9] ": ("At nine ", 1),
-    "  At  nine \n\n\n [9]  . ": ("  At  nine  . ", 1),
+    "  At  nine \n\n\n [9]  . ": ("  At  nine \n\n\n  . ", 1),
     "": ("", 0),
 }
 

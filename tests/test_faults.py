@@ -41,7 +41,7 @@ def failed(kumi: Kumihimo, step: str) -> set[str]:
 def test_every_fault_mixed(tmp_path: Path, server: Server) -> None:
     source = notes(tmp_path / "notes", COUNT)
     server.set(faults=dict.fromkeys(EVERY, 0.1 / len(EVERY)), retry_after=0.1, drip=1.0)
-    models = {"chat": QUICK, "embedding": {"model": "e", "base_url": server.url, "batch": 4, **QUICK}}
+    models: dict[str, Any] = {"chat": QUICK, "embedding": {"model": "e", "base_url": server.url, "batch": 4, **QUICK}}
     with opened(tmp_path, server, **models) as kumi:
         built = kumi.index(source, methods=["meant"])
         chunks, gists, vectors = held(kumi)

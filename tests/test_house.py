@@ -18,8 +18,19 @@ from kumihimo.methods import METHODS
 
 HOUSE = Path(kumihimo.__file__).parent
 MODULES = sorted(HOUSE.rglob("*.py"))
-HEAVY = ("numpy", "pydantic", "rich", "openai", "httpx2", "json_repair", "tokenizers", "safetensors", "nupunkt")
-HEAVY += ("selectolax", "typer")
+HEAVY = [
+    "httpx2",
+    "json_repair",
+    "numpy",
+    "nupunkt",
+    "openai",
+    "pydantic",
+    "rich",
+    "safetensors",
+    "selectolax",
+    "tokenizers",
+    "typer",
+]
 
 
 def named(path: Path) -> str:

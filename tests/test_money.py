@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +60,11 @@ def test_building_again_and_anew_asks_nothing(tmp_path: Path, server: Server) ->
 
 @pytest.mark.parametrize(("name", "cap"), [("calls", 12), ("tokens", 500), ("cost", 0.002)])
 def test_a_cap_is_met_within_one_call_and_the_next_run_goes_on(
-    tmp_path: Path, server: Server, name: str, cap: float
+    tmp_path: Path, server: Server, name: str, cap: Any
 ) -> None:
     source, prices = notes(tmp_path / "notes", COUNT), {"prompt_price": 2.0, "completion_price": 6.0}
     with opened(tmp_path, server, chat={**prices, "workers": 16}) as kumi:
-        built = kumi.index(source, methods=["told"], caps=Caps(**{name: cap}))
+        built = kumi.index(source, methods=["told"], caps=replace(Caps(), **{name: cap}))
         total = sum((u for u in built.spent.values()), start=type(built.spent["gists"])())
         one = {"calls": 0, "tokens": 40, "cost": 40 * 6 / 1e6}[name]
         assert cap - one <= getattr(total, name) <= cap + one
@@ -106,15 +108,20 @@ def test_another_model_prompt_or_setting_is_paid_for_only_by_consent(tmp_path: P
         before = texts(kumi, "gists")
     asked = server.counts()["requests"]
     for change in ({"chat": {"model": "other"}}, {"gists": {"model": "other"}}, {"gists": {"words": 5}}):
-        with opened(tmp_path, server, **change) as kumi:  # type: ignore[arg-type]
+        with opened(tmp_path, server, **change) as kumi:
             with pytest.raises(NeedsConsent, match=r"gists(, themes)? would be asked for again: 3"):
                 kumi.index()
             assert texts(kumi, "gists") == before
             assert kumi.plan().estimates[0].calls == (COUNT, COUNT)
     assert server.counts()["requests"] == asked
     told: list[Plan] = []
+
+    def agreeing(plan: Plan, changes: Sequence[str]) -> bool:
+        told.append(plan)
+        return True
+
     with opened(tmp_path, server, gists={"words": 5}) as kumi:
-        kumi.index(consent=lambda plan, changes: not told.append(plan))
+        kumi.index(consent=agreeing)
         assert told[0].estimates[0].calls == (COUNT, COUNT)
         assert server.counts()["requests"] >= asked + COUNT
     asked = server.counts()["requests"]

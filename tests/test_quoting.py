@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.records import Chunk, Span
 from kumihimo.ports.fake import FakeEmbedder
-from kumihimo.quoting import NOTHING, quoted
+from kumihimo.quoting import nothing, quoted
 
 ARM = "The Long Arm is a breakwater. Hild Garrow mended the breakwater in 2023. It rained.\n"
 OATS = "# Mended oats\n\nOats grow in salt wind. Nobody sows them."
@@ -63,12 +63,12 @@ def test_a_quote_stands_where_its_chunk_stands() -> None:
 def test_what_nobody_speaks_of_is_not_made_up() -> None:
     for question in ("What does parliament levy?", "???"):
         answer = asked(question, ARM, OATS)
-        assert (answer.text, answer.citations) == (NOTHING, ())
+        assert (answer.text, answer.citations) == (nothing(""), ())
 
 
 def test_no_evidence_no_answer() -> None:
-    assert asked("Who mended the breakwater?").text == NOTHING
-    assert asked("Who mended the breakwater?", "", "\n \n", "# Only a heading").text == NOTHING
+    assert asked("Who mended the breakwater?").text == nothing("")
+    assert asked("Who mended the breakwater?", "", "\n \n", "# Only a heading").text == nothing("")
 
 
 def test_headings_are_not_quoted() -> None:
@@ -88,7 +88,7 @@ def test_few_sentences_are_enough() -> None:
 
 def test_only_the_best_evidence_is_weighed() -> None:
     away = [f"Gulls cry on roof {n}." for n in range(8)]
-    assert asked("Who mended the breakwater?", *away, ARM).text == NOTHING
+    assert asked("Who mended the breakwater?", *away, ARM).text == nothing("")
     assert asked("Who mended the breakwater?", *away[:7], ARM).citations
 
 

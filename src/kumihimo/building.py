@@ -19,7 +19,7 @@ from kumihimo.core.signature import Signature
 from kumihimo.core.table import codec
 from kumihimo.core.task import Pool, Port, inline
 from kumihimo.core.wiring import plan
-from kumihimo.index import STEPS
+from kumihimo.index import STEPS, paid_steps
 from kumihimo.methods import METHODS
 from kumihimo.planning import Past, Plan, Sample, Tally, estimated, history, sampled
 from kumihimo.ports.asking import Asking
@@ -189,15 +189,6 @@ def _undone(db: Db) -> Iterator[None]:
     finally:
         db.run("ROLLBACK TO dry")
         db.run("RELEASE dry")
-
-
-def paid_steps() -> frozenset[str]:
-    """The steps that ask, or are made of what was asked."""
-    paid: set[str] = set()
-    for step in plan(STEPS):
-        if "ask" in step.signature.ports or paid.intersection(step.inputs):
-            paid.add(step.name)
-    return frozenset(paid)
 
 
 def free_methods(models: Connections) -> list[str]:

@@ -15,7 +15,9 @@ from kumihimo.views.words import subjects
 
 Spans = Callable[[Evidence], Iterable[Span]]
 
-NOTHING = "The documents do not seem to say anything about this."
+_NOTHING = "The documents do not seem to say anything about this."
+_NOTHING_IN_JAPANESE = "文書には、これについての記述が見当たりません。"
+_NOTHING_IN_CHINESE = "文件中似乎沒有提到這一點。"
 _READ = 8  # pieces of evidence whose sentences are weighed
 _QUOTED = 3  # sentences at most
 _COVERED = 0.3  # share of what is asked for, by rarity, that a quoted sentence, or it and its neighbours, speaks of ...
@@ -43,8 +45,19 @@ def quoted(question: str, method: str, context: Context, spans: Spans, embed: Em
     """The sentences of the evidence that say most of what is asked, word for word, best first; or that none does."""
     chosen = _chosen(_weighed(question, list(_sentences(context, spans)), embed))
     citations = tuple(Citation(n, sentence.span) for n, sentence in enumerate(chosen, 1))
-    text = "\n".join(f"{_marks(c.span.text)} [{c.n}]" for c in citations) or NOTHING
+    text = "\n".join(f"{_marks(c.span.text)} [{c.n}]" for c in citations) or nothing(question)
     return Answer(question, method, text, citations, context, Usage())
+
+
+def nothing(question: str) -> str:
+    """That the documents do not say, in the language of the question as far as its script tells.
+
+    >>> nothing("誰が門を描きましたか。")
+    '文書には、これについての記述が見当たりません。'
+    """
+    if any("\u3040" <= c <= "\u30ff" for c in question):
+        return _NOTHING_IN_JAPANESE
+    return _NOTHING_IN_CHINESE if any("\u4e00" <= c <= "\u9fff" for c in question) else _NOTHING
 
 
 def best_sentence(statement: str, wholes: Sequence[Span]) -> Sequence[Span]:

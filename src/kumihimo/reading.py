@@ -16,7 +16,7 @@ from kumihimo.core.signature import Signature
 from kumihimo.core.table import Table, codec
 from kumihimo.core.trace import sources
 from kumihimo.core.wiring import ROOT
-from kumihimo.index import STEPS
+from kumihimo.index import STEPS, paid_steps
 from kumihimo.methods import ANSWERS, METHODS
 from kumihimo.ports.connect import Connections
 from kumihimo.ports.local import LocalEmbedder
@@ -84,12 +84,14 @@ class Reading:
 
     def _check(self, name: str, asked: Signature) -> None:
         """Raises Unusable where a table is not indexed as the method needs it, with the command that does it."""
-        held = self.db.meta("methods", [])
+        missing = [table for table in asked.tables if not self.db.has(table)]
         for port, view in (("match", "words"), ("near", "vectors")):
-            for table in asked.tables:
-                if port in asked.ports and self.db.meta(f"{view}_{table}") is None:
-                    wanted = ",".join(dict.fromkeys([*held, name]))
-                    raise Unusable(f"the index was not built for {name}: `kumi index --methods {wanted}` does that")
+            if port in asked.ports:
+                missing += [table for table in asked.tables if self.db.meta(f"{view}_{table}") is None]
+        if missing:
+            wanted = ",".join(dict.fromkeys([*self.db.meta("methods", []), name]))
+            cost = f", and `kumi plan --methods {wanted}` says what it costs" if paid_steps() & set(missing) else ""
+            raise Unusable(f"the index was not built for {name}: `kumi index --methods {wanted}` does that{cost}")
 
     def _embedder(self, purse: Purse) -> Embedder:
         """The one that the index was made with, as far as it can be had: settings may have changed since."""

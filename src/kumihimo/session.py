@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -25,7 +25,7 @@ from kumihimo.ports import config
 from kumihimo.ports.connect import MODELS, Connections, borrowed
 from kumihimo.ports.local import LocalRuler
 from kumihimo.ports.memo import Memo, Spent
-from kumihimo.ports.models import Hear, threads
+from kumihimo.ports.models import Hear, heard, threads
 from kumihimo.ports.purse import Caps, Purse
 from kumihimo.ports.store import Db, Store
 from kumihimo.reading import Reading, method
@@ -137,8 +137,9 @@ class Kumihimo:
         consent: to pay again for what was paid before, where a model, a prompt or a setting has changed; asked with the
         plan if it is a function. Without it NeedsConsent is raised, and nothing changes.
         """
+        places, purse = self._places(paths, methods), self.models.purse(caps)
         with self.store.building(wait=wait) as db:
-            build = self._build(db, paths, methods, self.models.purse(caps), progress, check=check)
+            build = self._build(db, places, methods, purse, progress, check=check)
             self._agree(build, consent)
             built = self._kept(build)
         left = () if methods or built.left else tuple(name for name in METHODS if name not in build.wanted)
@@ -151,9 +152,9 @@ class Kumihimo:
 
         sample: ask about so many chunks in earnest, to say more about the rest; what is paid for is remembered.
         """
-        plan = Plan(())
+        places, plan = self._places(paths, methods), Plan(())
         with suppress(_Undone), self.store.building() as db:
-            plan = self._build(db, paths, methods, self.models.purse(), progress).plan(sample)
+            plan = self._build(db, places, methods, self.models.purse(), progress).plan(sample)
             raise _Undone
         return plan
 
@@ -177,10 +178,20 @@ class Kumihimo:
             self.prune(wait=wait)
         return built
 
+    def _places(self, paths: Sequence[str | Path], methods: Sequence[str]) -> list[Path]:
+        """The paths, whole. Raises SourceError, SettingsError, before anything is made."""
+        from kumihimo.index.documents import named
+
+        for name in methods:
+            method(name)
+        if not paths and not self.store.path.exists():
+            raise SourceError("nothing to index yet: say which folder, `kumi index PATH`")
+        return [named(path) for path in paths]
+
     def _build(
         self,
         db: Db,
-        paths: Sequence[str | Path],
+        places: Sequence[Path],
         methods: Sequence[str],
         purse: Purse,
         progress: Progress | None = None,
@@ -188,12 +199,10 @@ class Kumihimo:
         check: bool = False,
     ) -> Build:
         """The build of these paths, or of all that is known, for these methods, or those that are remembered."""
-        from kumihimo.index.documents import named, place
+        from kumihimo.index.documents import place
 
-        for name in methods:
-            method(name)
         known = self._sources(db)
-        names = place(known, [named(path) for path in paths]) or set(known)
+        names = place(known, places) or set(known)
         if not known:
             raise SourceError("nothing to index yet: say which folder, `kumi index PATH`")
         wanted = list(methods) or db.meta("methods") or free_methods(self.models)
@@ -219,7 +228,7 @@ class Kumihimo:
         changes = build.changes()
         if not changes or consent is True:
             return
-        plan = build.plan()
+        plan = replace(build, names=set(), progress=None).plan()  # of what is there already: what is new is not again
         free = not plan.calls[1] and not plan.unknown and not any("embedded by" in change for change in changes)
         if free or (consent and consent(plan, changes)):
             return
@@ -275,6 +284,13 @@ class Kumihimo:
         """The answer, and where each part of it stands. caps: what may be spent. hear: is told the text as it comes."""
         with self.reading() as reading:
             return reading.ask(question, method, caps=caps, hear=hear, **settings)
+
+    def stream(
+        self, question: str, method: str = "", *, caps: Caps | None = None, **settings: Any
+    ) -> Generator[str, None, Answer]:
+        """The answer's text in pieces, as they come; the generator's value is the answer itself."""
+        with self.reading() as reading:
+            return (yield from heard(lambda hear: reading.ask(question, method, caps=caps, hear=hear, **settings)))
 
     def trace(self, reference: str | Reference) -> list[Span]:
         """Where a row stands in the documents: by id, or by (table, id)."""

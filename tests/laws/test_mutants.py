@@ -35,7 +35,7 @@ MUTANTS = {
     ),
     "waves run upside down": ("ports/ledger.py", """f'-"{wave}"'""", """f'"{wave}"'"""),
     "a wave does not tell the next ones": ("core/flow.py", "            if step.wave:\n", "            if False:\n"),
-    "the fingerprint is not transitive": ("core/flow.py", "[prints[table] for table in step.inputs]", "[]"),
+    "the fingerprint is not transitive": ("core/flow.py", "*(prints[table] for table in step.inputs)", "*()"),
     "look-ups of an earlier run stay": (
         "ports/ledger.py", "((step, m) for m, at in made if not at)", "((step, m) for m, at in made if False)",
     ),

@@ -14,7 +14,7 @@ from kumihimo.index import STEPS
 from kumihimo.methods import METHODS
 from kumihimo.reading import Reading
 from tests.laws.fresh import fresh
-from tests.shelf import EXAMPLES, QUESTIONS, Held, dump
+from tests.shelf import EXAMPLES, QUESTIONS, Held, connected, dump
 
 TABLES = ("documents", *STEPS)
 FILES = sorted(path.name for path in EXAMPLES.iterdir())
@@ -58,7 +58,7 @@ def whole(kumi: Kumihimo) -> Held:
 
 @pytest.fixture
 def reading(kumi: Kumihimo) -> Iterator[Reading]:
-    with kumi.reading() as reading:
+    with connected(kumi).reading() as reading:
         yield reading
 
 

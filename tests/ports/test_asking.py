@@ -193,7 +193,10 @@ def test_after_three_the_item_has_failed_until_it_is_asked_for_again(memo: Memo)
     ask = Asking(chat, memo, purse, "s")
     with pytest.raises(ItemFailed) as failed:
         ask("So?", into=YES_NO)
-    assert str(failed.value) == "scripted gave 3 replies that cannot be read; of the last: The reply holds no JSON."
+    assert (
+        str(failed.value)
+        == "scripted gave 3 replies that cannot be read; of the last: The reply has to be one of yes, no."
+    )
     assert (len(chat.given), memo.size()[0]) == (3, 3)
     assert ask("So?", into=YES_NO) == "yes"
     assert (len(chat.given), memo.size()[0], purse.saved["s"].calls) == (6, 6, 3)

@@ -10,10 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 from kumihimo.core.errors import ItemFailed
-from kumihimo.ports.asking import EMBEDDING, Remembered
+from kumihimo.ports.asking import Remembered
 from kumihimo.ports.fake import FakeEmbedder
 from kumihimo.ports.memo import Memo
-from kumihimo.ports.purse import Purse
 
 
 @pytest.fixture
@@ -77,12 +76,3 @@ def test_texts_that_were_not_embedded_are_not_remembered(memo: Memo) -> None:
     counting = Counting()
     Remembered(counting, memo)(["sea"])
     assert counting.given == [["sea"]]
-
-
-def test_what_is_remembered_is_noted_as_saved(memo: Memo) -> None:
-    purse = Purse()
-    embed = Remembered(Counting(), memo, purse)
-    embed(["sea"])
-    assert purse.saved == {}
-    embed(["sea", "sky"])
-    assert list(purse.saved) == [EMBEDDING]

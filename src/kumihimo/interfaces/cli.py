@@ -378,11 +378,16 @@ def main() -> None:
     except KumiError as error:
         sys.exit(_say(str(error), 2))
     except _Stopped:
-        code = _say("stopped; the index is as it was before. Run the same command again to go on.", 130)
-        sys.stdout.flush()
-        os._exit(code)  # not to wait for requests that are under way
+        _leave(_say("stopped; the index is as it was before. Run the same command again to go on.", 130))
     except (OSError, sqlite3.Error) as error:
         sys.exit(_say(f"{error}: check that the disk has room and that the index folder can be written", 2))
+
+
+def _leave(code: int) -> None:
+    """At once: requests that are under way are not waited for."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        stream.flush()
+    os._exit(code)
 
 
 def _say(message: str, code: int) -> int:

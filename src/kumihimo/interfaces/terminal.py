@@ -125,10 +125,11 @@ def speech() -> Iterator[Hear]:
     from rich.cells import cell_len
 
     console = _console()
-    width, column = console.width if console.is_terminal else 0, 0
+    width, column, begun = console.width if console.is_terminal else 0, 0, False
 
     def hear(piece: str) -> None:
-        nonlocal column
+        nonlocal column, begun
+        begun = True
         for word in re.findall(r"\s|\S+", piece):
             size = cell_len(word)
             if width and word != "\n" and column + size > width:
@@ -137,8 +138,11 @@ def speech() -> Iterator[Hear]:
             print(word, end="", flush=True)
             column = 0 if word == "\n" else (column + size) % width if width else 0
 
-    yield hear
-    print()
+    try:
+        yield hear
+    finally:
+        if begun:
+            print()
 
 
 def show_sources(answer: Answer, line: Line) -> None:

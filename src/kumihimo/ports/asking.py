@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kumihimo.core.errors import ItemFailed, Malformed
-from kumihimo.core.records import Usage, storable
+from kumihimo.core.records import storable
 from kumihimo.ports.memo import Memo, key
 from kumihimo.ports.models import Chat, Embedder, Hear, Messages, side_by_side
 from kumihimo.ports.purse import Purse
@@ -152,8 +152,6 @@ class Remembered:
             return self.embedder([])
         keys = [key(embedder=self.mark, text=text) for text in texts]
         known = self.memo.known(dict.fromkeys(keys))
-        if known:
-            self.purse.save(EMBEDDING, self.mark, Usage())
         new = {k: text for k, text in zip(keys, texts, strict=True) if k not in known}
         if new:
             vectors = self.embedder(list(new.values()))

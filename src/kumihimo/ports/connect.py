@@ -44,6 +44,10 @@ class Connections:
     def purse(self, caps: Caps | None = None) -> Purse:
         """For one command or one question; what is spent is noted in the memo. Servers given up get another chance."""
         servers = [chat.server for chat in self._made.values()]
+        if caps and caps.cost is not None and not any(self._prices()):
+            raise SettingsError(
+                "a cap on cost needs prices: prompt_price and completion_price under [chat], price under [embedding]"
+            )
         for server in [*servers, *([self.paid_embedder.server] if self.paid_embedder else [])]:
             server.hope()
 
@@ -51,6 +55,10 @@ class Connections:
             self.memo().note(*spent)
 
         return Purse(caps, record)
+
+    def _prices(self) -> list[object]:
+        """Every price that is set anywhere."""
+        return [v for scope in self.settings.values() for name, v in scope.items() if name.endswith("price") and v]
 
     def chat(self, scope: str) -> Chat | None:
         """The chat model of a step, method or role, if one is set."""
@@ -88,5 +96,5 @@ class Connections:
         paid = self.paid_embedder
         if paid is None:
             return LocalEmbedder()
-        allow = purse.allow(EMBEDDING, paid.mark, paid.prices)
+        allow = purse.allow(EMBEDDING, paid.mark, paid.prices, reply=0)
         return Remembered(replace(paid, allow=allow), self.memo(), purse)

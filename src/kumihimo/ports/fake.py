@@ -36,7 +36,7 @@ class FakeChat:
             usage = Usage(1, len(prompt.split()), 0, len(text.split()))
             bill(usage)
         if hear:
-            for piece in re.findall(r"\S*\s*", text):
+            for piece in re.findall(r"\S+\s*|\s+", text):
                 hear(piece)
         with self._lock:
             self.asked[prompt] += 1

@@ -71,6 +71,8 @@ class Memo:
                 self._db.execute(statement)
         except sqlite3.DatabaseError as error:
             self._db.close()
+            if "readonly" in str(error):
+                raise Unusable(f"{path} cannot be written: name another memo with --memo FILE") from error
             if type(error) is not sqlite3.DatabaseError:  # a lock, a full disk: the file is as good as before
                 raise
             raise Unusable(f"{path} cannot be used ({error}): move it away; what it held is paid again") from error
@@ -91,8 +93,8 @@ class Memo:
         try:
             value = self._get(key)
             if value is None:
-                self.misses += 1
                 self._put(key, ask())
+                self.misses += 1
                 value = self._get(key) or b""  # another process may have been first
             else:
                 self.hits += 1
@@ -134,32 +136,25 @@ class Memo:
             self._waiting.append((key, value))
         self._flush()
 
-    def _flush(self) -> None:
-        """Write all that waits; when this returns, what the caller added is on disk."""
+    def _flush(self, *, usage: bool = False) -> None:
+        """Write all that waits; when this returns, what the caller added is on disk. usage: even if no reply waits."""
         with self._writing:
             with self._lock:
+                if not self._waiting and not (usage and self._amounts):
+                    return
                 batch, self._waiting = self._waiting, []
-            if not batch:
-                return
+                amounts, self._amounts = self._amounts, {}
             try:
                 with self._transaction():
                     self._writer.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", batch)
-                    self._write_usage()
+                    rows = [(*whom, *astuple(u), size) for whom, (u, size) in amounts.items()]
+                    self._writer.executemany(_ADD, rows)
             except BaseException:
                 with self._lock:
                     self._waiting = batch + self._waiting  # whoever waits for them tries by itself
+                for whom, (u, size) in amounts.items():
+                    self.note(*whom, u, size)
                 raise
-
-    def _write_usage(self) -> None:
-        """Within a transaction."""
-        with self._lock:
-            amounts, self._amounts = self._amounts, {}
-        try:
-            self._writer.executemany(_ADD, [(*whom, *astuple(u), size) for whom, (u, size) in amounts.items()])
-        except BaseException:
-            for whom, (usage, size) in amounts.items():
-                self.note(*whom, usage, size)
-            raise
 
     def note(self, kind: str, scope: str, model: str, usage: Usage, size: int) -> None:
         """Note what was spent, or saved, on prompts of so many bytes; written with the next reply, or at the end."""
@@ -170,26 +165,21 @@ class Memo:
 
     def usage(self) -> list[Spent]:
         """What was spent and saved, of all time, this session's included."""
-        self._flush_usage()
+        self._flush(usage=True)
         with self._reading:
             rows = self._db.execute("SELECT * FROM usage ORDER BY kind, scope, model").fetchall()
         return [Spent(row[0], row[1], row[2], Usage(*row[3:9]), row[9]) for row in rows]
-
-    def _flush_usage(self) -> None:
-        with self._writing:
-            if self._amounts:
-                with self._transaction():
-                    self._write_usage()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         self._writer.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self._writer.execute("COMMIT")
         except BaseException:
-            self._writer.execute("ROLLBACK")
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
             raise
-        self._writer.execute("COMMIT")
 
     def size(self) -> tuple[int, int]:
         """Replies, and bytes of their text."""
@@ -218,12 +208,13 @@ class Memo:
 
     def close(self) -> None:
         """Add this session's counts to the file's and let go of it."""
-        self._flush_usage()
+        self._flush(usage=True)
         with self._writing, self._transaction() if self.hits or self.misses else nullcontext():
             for name, value in (("hits", self.hits), ("misses", self.misses)):
                 self._writer.execute(
                     "INSERT INTO counts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",
                     (name, value),
                 )
-        self._writer.close()
-        self._db.close()
+        with self._writing, self._reading:
+            self._writer.close()
+            self._db.close()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from kumihimo.core.context import Context
@@ -135,13 +136,14 @@ class Near(Protocol):
 def side_by_side(call: Callable[[A], B], jobs: Iterable[A], workers: int) -> Iterator[B]:
     """What `call` gives for each job, in their order; at most four jobs a worker are held at once.
 
-    When it is stopped from without, nothing is waited for.
+    What is under way is waited for, since it is paid for; unless somebody presses Ctrl-C.
     """
     if workers == 1:
         yield from map(call, jobs)
         return
     executor = ThreadPoolExecutor(workers)
     pending: deque[Future[B]] = deque()
+    patient = True
     try:
         for job in jobs:
             pending.append(executor.submit(call, job))
@@ -149,11 +151,21 @@ def side_by_side(call: Callable[[A], B], jobs: Iterable[A], workers: int) -> Ite
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
-    except Exception:
-        executor.shutdown(wait=True, cancel_futures=True)  # what is paid for is remembered
+    except KeyboardInterrupt:
+        patient = False
         raise
     finally:
-        executor.shutdown(wait=False, cancel_futures=True)
+        executor.shutdown(wait=patient, cancel_futures=True)
+
+
+def heard(call: Callable[[Hear], A]) -> Generator[str, None, A]:
+    """The pieces that `call` tells, as it tells them; then what it gives."""
+    pieces: SimpleQueue[str | None] = SimpleQueue()
+    with ThreadPoolExecutor(1) as executor:
+        given = executor.submit(call, pieces.put)
+        given.add_done_callback(lambda _: pieces.put(None))
+        yield from iter(pieces.get, None)
+        return given.result()
 
 
 def threads(workers: int) -> Pool:

@@ -15,23 +15,24 @@ class Pace:
     def __init__(self, requests: int = 0, tokens: int = 0) -> None:
         self._gap = 60 / requests if requests else 0.0
         self._token = 60 / tokens if tokens else 0.0
-        self._next = self._held = 0.0
+        self._request = self._tokens = self._held = 0.0  # when the next may go
         self._lock = Lock()
         self._given_up = Event()
 
     def wait(self, tokens: int) -> None:
         """Until a request with so many tokens may go; not at all once the server was given up."""
-        with self._lock:
-            at = max(monotonic(), self._next)
-            self._next = at + max(self._gap, tokens * self._token)
-        while (wait := max(at, self._held) - monotonic()) > 0:
-            if self._given_up.wait(wait):
+        at = -1.0
+        while at < self._held:  # a pause that was asked for meanwhile puts us into the queue again
+            with self._lock:
+                at = max(monotonic(), self._request, self._tokens, self._held)
+                self._request, self._tokens = at + self._gap, at + tokens * self._token
+            if (wait := at - monotonic()) > 0 and self._given_up.wait(wait):
                 return
 
     def correct(self, guessed: int, counted: int) -> None:
         """A request had other than the guessed number of tokens: those after it go later, or sooner."""
         with self._lock:
-            self._next += (counted - guessed) * self._token
+            self._tokens += (counted - guessed) * self._token
 
     def hold(self, seconds: float) -> None:
         """Nothing goes before so many seconds have passed."""

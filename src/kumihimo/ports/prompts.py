@@ -9,7 +9,7 @@ from pathlib import Path
 from kumihimo.core.errors import StepError, unknown
 from kumihimo.ports.models import Messages
 
-_PART = re.compile(r"^# (system|user|assistant)\n", re.M)
+_PART = re.compile(r"^# (system|user|assistant)[ \t]*\n", re.M)
 _NAME = re.compile(r"\{([a-z_]+)\}")
 
 
@@ -21,12 +21,16 @@ def prompt(path: Path, **values: str) -> Messages:
     """
     parts = _parts(path)
     names = {name for _, text in parts for name in _NAME.findall(text)}
-    for name in names ^ values.keys():
-        raise StepError(f"{path.name}: {unknown('value', name, names)}")
+    if missing := sorted(names - values.keys()):
+        raise StepError(f"{path.name}: {missing[0]} needs a value")
+    if other := sorted(values.keys() - names):
+        raise StepError(f"{path.name}: {unknown('name', other[0], names)}")
     return [{"role": role, "content": _NAME.sub(lambda found: values[found[1]], text)} for role, text in parts]
 
 
 @cache
 def _parts(path: Path) -> list[tuple[str, str]]:
-    pieces = _PART.split(path.read_text(encoding="utf-8"))[1:]
+    before, *pieces = _PART.split(path.read_text(encoding="utf-8"))
+    if before.strip() or not pieces:
+        raise StepError(f"{path.name}: a prompt begins with a heading, # system or # user")
     return [(role, text.strip()) for role, text in zip(pieces[::2], pieces[1::2], strict=True)]

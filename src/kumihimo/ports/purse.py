@@ -15,7 +15,8 @@ from kumihimo.ports.models import Allow, Bill, Prices
 
 Record = Callable[[str, str, str, Usage, int], None]  # spent or saved; scope, model; how much; bytes of the prompt
 log = logging.getLogger("kumihimo")
-_PER_BYTE = 0.25  # tokens in a byte of a prompt, until a server has said how many it counted
+_PER_BYTE = 0.4  # tokens in a byte of a prompt, until a server has said how many it counted
+REPLY = 1000  # tokens that any reply may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +56,13 @@ class Purse:
         self._per_byte = 0.0  # the most tokens in a byte of a prompt so far
         self._turn = Condition()
 
-    def allow(self, scope: str, model: str, prices: Prices) -> Allow:
-        """Leave to ask that model for that step, method or role."""
-        return partial(self._call, scope, model, prices)
+    def allow(self, scope: str, model: str, prices: Prices, reply: int = REPLY) -> Allow:
+        """Leave to ask that model for that step, method or role. reply: tokens that a reply may well have."""
+        return partial(self._call, scope, model, prices, reply)
 
     @contextmanager
-    def _call(self, scope: str, model: str, prices: Prices, size: int) -> Iterator[Bill]:
-        guess = self._wait_for_room(size, prices)
+    def _call(self, scope: str, model: str, prices: Prices, reply: int, size: int) -> Iterator[Bill]:
+        guess = self._wait_for_room(size, reply, prices)
         bills: list[Usage] = []
         try:
             yield bills.append
@@ -83,12 +84,12 @@ class Purse:
         if self._record:
             self._record("saved", scope, model, usage, 0)
 
-    def _wait_for_room(self, size: int, prices: Prices) -> Usage:
+    def _wait_for_room(self, size: int, reply: int, prices: Prices) -> Usage:
         with self._turn:
             while True:
                 if reached := self.caps.reached_by(self.total):
                     raise Capped(f"capped: not asked, since --max-{reached} was reached")
-                guess = self._guess(size, prices)
+                guess = self._guess(size, reply, prices)
                 if self._fits(guess):
                     self._under_way.append(guess)
                     return guess
@@ -98,18 +99,16 @@ class Purse:
         """Whether all that is under way and this together stay under the caps; one alone may be what reaches them."""
         if not self._under_way:
             return True
-        if self._most == 0 and (self.caps.tokens is not None or self.caps.cost is not None):
-            return False  # nobody knows yet what a reply costs
         return not self.caps.reached_by(sum(self._under_way, self.total + guess), over=True)
 
-    def _guess(self, size: int, prices: Prices) -> Usage:
-        prompt = int(size * (self._per_byte or _PER_BYTE))
-        return Usage(1, prompt, 0, self._most, prices.cost(prompt, 0, self._most))
+    def _guess(self, size: int, reply: int, prices: Prices) -> Usage:
+        prompt, reply = int(size * (self._per_byte or _PER_BYTE)), max(reply, self._most if reply else 0)
+        return Usage(1, prompt, 0, reply, prices.cost(prompt, 0, reply))
 
     def _pay(self, scope: str, bill: Usage, size: int) -> None:
         self.spent[scope] = self.spent.get(scope, Usage()) + bill
         self.total += bill
-        self._most = max(self._most, bill.completion_tokens, 1)
+        self._most = max(self._most, bill.completion_tokens)
         self._per_byte = max(self._per_byte, bill.prompt_tokens / size if size else 0.0)
 
 

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Generic, Literal, TypeVar, cast, get_args, get_origin
 
 from kumihimo.core.errors import Malformed
-from kumihimo.core.records import Usage
+from kumihimo.core.records import Usage, storable
 from kumihimo.ports.models import Hear
 
 T = TypeVar("T")
 
-_THOUGHTS = "think|thinking|thought|thoughts|reasoning"
-_PREAMBLE = re.compile(rf"\s*<({_THOUGHTS})>.*?(?:</\1>|\Z)", re.S | re.I)
-_OPENING = re.compile(rf"<(?:{_THOUGHTS})>|<[a-z]*\Z", re.I)  # or what may become one
-_UNOPENED = re.compile(r"\A(?:(?!<think(?:ing)?>).)*?</think(?:ing)?>", re.S | re.I)
-_HARMONY = "<|channel|>final<|message|>"
+_TAGS = "think|thinking|thought|thoughts|reasoning"
+_THOUGHT = re.compile(rf"\s*<({_TAGS})>.*?</\1>", re.S | re.I)
+_UNFINISHED = re.compile(rf"\A\s*<({_TAGS})>.*\Z", re.S | re.I)
+_UNOPENED = re.compile(rf"\A(?:(?!<(?:{_TAGS})>).)*?</({_TAGS})>", re.S | re.I)
+_OPENING = re.compile(rf"<(?:{_TAGS})>|<\|?[a-z]*\Z|<\|channel", re.I)  # or what may become one
+_HARMONY = re.compile(r"<\|channel\|>final.*?<\|message\|>", re.S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +61,17 @@ def said(raw: str) -> str:
     >>> said("The template ate the opening tag.</think> At ten.")
     'At ten.'
     """
-    text = raw.rpartition(_HARMONY)[2].removesuffix("<|return|>") if _HARMONY in raw else raw
-    if "</think" in text:
-        text = _UNOPENED.sub("", text, count=1)
-    while preamble := _PREAMBLE.match(text):
-        text = text[preamble.end() :]
-    return text.strip()
+    if final := _HARMONY.search(raw):
+        raw = raw[final.end() :].removesuffix("<|return|>")
+    text = _spoken(raw)
+    return _UNFINISHED.sub("", text).strip()
+
+
+def _spoken(text: str) -> str:
+    """The text without the thoughts before it that are whole: opened and closed, or closed only."""
+    while thought := _THOUGHT.match(text) or _UNOPENED.match(text):
+        text = text[thought.end() :]
+    return text.lstrip()
 
 
 def any_text(reply: Reply) -> str:
@@ -92,12 +98,12 @@ class Spoken:
         if self.begun:
             self.hear(piece)
             return
-        self._held = (self._held + piece).lstrip()
-        while (thought := _PREAMBLE.match(self._held)) and "</" in thought[0]:
-            self._held = self._held[thought.end() :].lstrip()
-        if self._held and not _OPENING.match(self._held):
+        self._held += piece
+        final = _HARMONY.search(self._held)
+        said = self._held[final.end() :].lstrip() if final else _spoken(self._held)
+        if said and not _OPENING.match(said):
             self.begun = True
-            self.hear(self._held)
+            self.hear(said)
 
 
 class Form(Generic[T]):
@@ -121,19 +127,25 @@ class Form(Generic[T]):
 
     def read(self, reply: Reply) -> T:
         """What the reply says. Raises Malformed."""
+        if reply.cut and not _is_json(reply.text):
+            raise Malformed("The reply was cut off before its end: say the same more briefly.")
+        if self._choices:
+            return self._chosen(reply.text)
+        wrong = Malformed("The reply holds no JSON.")
+        for value in _values(reply.text):
+            try:
+                return self._checked(value)
+            except Malformed as error:
+                wrong = error
+        raise wrong
+
+    def _checked(self, value: Any) -> T:
         from pydantic import ValidationError
 
-        text = reply.text
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            if choice := self._chosen(text):
-                return cast(T, choice)
-            if reply.cut:
-                raise Malformed("The reply was cut off before its end: say the same more briefly.") from None
-            value = _mended(text)
         if self._wrapped and isinstance(value, dict) and "answer" in value:
             value = value["answer"]
+        elif not self._wrapped and isinstance(value, list) and len(value) == 1:
+            value = value[0]
         try:
             found: T = self._adapter.validate_python(value)
             return found
@@ -141,10 +153,21 @@ class Form(Generic[T]):
             wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'it'}: {e['msg']}" for e in error.errors()[:3])
             raise Malformed(f"The reply does not fit the schema ({wrong}).") from error
 
-    def _chosen(self, text: str) -> Any:
-        """The one choice that the text names, where it names one only."""
-        named = [c for c in self._choices if re.search(rf"(?<!\w){re.escape(str(c))}(?!\w)", text, re.I)]
-        return named[0] if len(named) == 1 else None
+    def _chosen(self, text: str) -> T:
+        """The one choice that the reply is, or that its text names. Raises Malformed."""
+        plain = [value.get("answer") if isinstance(value, dict) else value for value in _values(text)]
+        for said in (*plain, text.strip(" .!。\"'`*")):
+            for choice in self._choices:
+                if str(said).casefold() == str(choice).casefold():
+                    return cast(T, choice)
+        named: list[Any] = []
+        for choice in sorted(self._choices, key=lambda c: -len(str(c))):  # what is part of a longer one is not named
+            there = re.compile(rf"(?<!\w){re.escape(str(choice))}(?!\w)", re.I)
+            named += [choice] if there.search(text) else []
+            text = there.sub(" ", text)
+        if len(named) != 1:
+            raise Malformed(f"The reply has to be one of {', '.join(map(str, self._choices))}.")
+        return cast(T, named[0])
 
 
 @cache
@@ -153,16 +176,47 @@ def form(kind: Any) -> Form[Any]:
     return Form(kind)
 
 
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _values(text: str) -> Iterator[object]:
+    """What a text may hold as JSON: its objects and lists that are whole, longest first; at last what can be mended."""
+    decoder = json.JSONDecoder()
+    found: list[tuple[int, object]] = []
+    at = 0
+    while begin := re.compile(r"[\[{]").search(text, at):
+        try:
+            value, at = decoder.raw_decode(text, begin.start())
+            found.append((begin.start() - at, value))
+        except (ValueError, RecursionError):
+            at = begin.end()
+    yield from (_storable(value) for _, value in sorted(found, key=lambda pair: pair[0]))
+    if "{" in text or "[" in text:
+        yield _mended(text[min(i for i in (text.find("{"), text.find("[")) if i >= 0) :])
+
+
 def _mended(text: str) -> object:
-    """The JSON in a text, with what is broken about it mended. Raises Malformed where there is none."""
+    """Broken JSON as it was probably meant. Raises Malformed."""
     from json_repair import loads
 
-    if "{" not in text and "[" not in text:
-        raise Malformed("The reply holds no JSON.")
     try:
-        return loads(text[min(i for i in (text.find("{"), text.find("[")) if i >= 0) :])
+        return _storable(loads(text))
     except RecursionError as error:
         raise Malformed("The reply is nested too deeply.") from error
+
+
+def _storable(value: Any) -> Any:
+    """The value with texts that a file can hold: escapes may have named halves of characters."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, list):
+        return [_storable(item) for item in value]
+    return {storable(k): _storable(v) for k, v in value.items()} if isinstance(value, dict) else value
 
 
 def _object(inner: Mapping[str, Any]) -> dict[str, Any]:

@@ -190,6 +190,8 @@ class Server:
             self.without.add(name)
             log.info("%s does not take %s: left out from now on", self.url, name)
             return _Without(said)
+        if error.code == "context_length_exceeded" or "context" in said:
+            said += ": lower budget under [answer] or the method, size under [chunks], or use a model that takes more"
         return Refused(said)
 
 

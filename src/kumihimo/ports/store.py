@@ -52,6 +52,11 @@ class Db:
         with self.lock:
             self.connection.executemany(sql, rows)
 
+    def close(self) -> None:
+        """Once no thread is in the middle of a statement."""
+        with self.lock:
+            self.connection.close()
+
     def has(self, table: str) -> bool:
         return self.one("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", table) is not None
 
@@ -111,7 +116,7 @@ class Store:
                 self._check_for_reading(_version(db))  # the first read is what fixes the snapshot
                 yield db
         except BaseException:
-            db.connection.close()
+            db.close()
             raise
         db.run("COMMIT")
         with self._lock:
@@ -134,12 +139,12 @@ class Store:
                     db.run("ROLLBACK")
                 raise
             finally:
-                db.connection.close()
+                db.close()
 
     def close(self) -> None:
         with self._lock:
             while self._idle:
-                self._idle.pop()[1].connection.close()
+                self._idle.pop()[1].close()
 
     def _borrow(self) -> tuple[int, Db]:
         """A connection to the file that is there now."""
@@ -151,7 +156,7 @@ class Store:
                 file, db = self._idle.pop()
                 if file == now:
                     return file, db
-                db.connection.close()
+                db.close()
         still = self._still()
         db = Db(_connect(self.path, still=still))
         db.run("PRAGMA query_only = 1")
