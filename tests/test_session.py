@@ -406,8 +406,9 @@ def test_what_the_memo_need_not_know_is_pruned(kumi: Kumihimo, notes: Path) -> N
     kumi.index(notes)
     kumi.remembered.keep([(b"1", b"reply")])
     before = dump(kumi)
-    assert kumi.status().memo["replies"] == 1
-    assert kumi.prune() == 1
+    replies = kumi.status().memo["replies"]
+    assert replies > 1  # those of the methods that ask, too
+    assert kumi.prune() == replies
     assert kumi.status().memo["replies"] == 0
     assert dump(kumi) == before
     kumi.remembered.keep([(b"1", b"reply")])

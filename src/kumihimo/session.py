@@ -115,8 +115,8 @@ class Kumihimo:
 
     def close(self) -> None:
         self.store.close()
-        if "remembered" in self.__dict__:
-            self.remembered.close()
+        if memo := self.__dict__.pop("remembered", None):
+            memo.close()
 
     # -- building
 
