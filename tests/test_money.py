@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from kumihimo.core.errors import Capped, KumiError, ModelError, NeedsConsent, SettingsError
-from kumihimo.planning import Plan
 from kumihimo.ports.fake_server import Server
 from kumihimo.ports.purse import Caps
+from kumihimo.results import Plan
 from kumihimo.session import Kumihimo
 from tests.paid import notes, opened, paid
 

@@ -1,12 +1,11 @@
 """nothing -> the public names."""
 
-from kumihimo.building import Built
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.errors import KumiError
 from kumihimo.core.records import Chunk, Citation, Document, Record, Span, Usage
-from kumihimo.planning import Plan
 from kumihimo.ports.purse import Caps
-from kumihimo.session import Kumihimo, Status
+from kumihimo.results import Built, Plan, Status
+from kumihimo.session import Kumihimo
 
 __all__ = [
     "Answer",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -13,7 +13,7 @@ from unicodedata import unidata_version
 
 from kumihimo.core.context import Ruler
 from kumihimo.core.flow import Progress, build, fingerprints, watch
-from kumihimo.core.records import Usage, digest
+from kumihimo.core.records import digest
 from kumihimo.core.settings import Values
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import codec
@@ -21,43 +21,21 @@ from kumihimo.core.task import Pool, Port, inline
 from kumihimo.core.wiring import plan
 from kumihimo.index import STEPS, paid_steps
 from kumihimo.methods import METHODS
-from kumihimo.planning import Past, Plan, Sample, Tally, estimated, history, sampled
+from kumihimo.planning import Past, Sample, Tally, estimated, history, sampled
 from kumihimo.ports.asking import Asking
 from kumihimo.ports.connect import Connections
 from kumihimo.ports.ledger import SqlLedger
 from kumihimo.ports.models import Embedder
 from kumihimo.ports.purse import Purse
 from kumihimo.ports.store import Db, SqlRows
-from kumihimo.reading import KINDS
+from kumihimo.reading import KINDS, counts, failures
+from kumihimo.results import Built, Plan
 from kumihimo.views.upkeep import View, kept
 from kumihimo.views.vectors import VectorIndex, sweep
 from kumihimo.views.words import WordIndex
 
 if TYPE_CHECKING:
     from kumihimo.index.documents import Source
-
-
-@dataclass(frozen=True, slots=True)
-class Built:
-    """What a build did. Files: read, unchanged, gone, of no kind we read. failed: (step, item, why).
-
-    before, rows: how many rows each table had and has; written: how many were put into it, new or changed.
-    spent, saved: what was paid for each step, and what the memo spared. left: methods not built for, since that is
-    paid for and nobody has asked for them.
-    """
-
-    read: int
-    same: int
-    gone: int
-    skipped: tuple[str, ...]
-    before: Mapping[str, int]
-    rows: Mapping[str, int]
-    written: Mapping[str, int]
-    failed: tuple[tuple[str, str, str], ...]
-    seconds: float
-    spent: Mapping[str, Usage]
-    saved: Mapping[str, Usage]
-    left: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,13 +196,3 @@ def code_digest(*rooms: str) -> str:
     files = sorted(path for room in rooms for end in ("py", "md") for path in (house / room).rglob(f"*.{end}"))
     libraries = [f"{name} {version(name)}" for name in _DECIDE] + [unidata_version]
     return digest(*libraries, *(part for path in files for part in (path.name, path.read_text(encoding="utf-8"))))
-
-
-def counts(db: Db) -> dict[str, int]:
-    """How many rows each table has."""
-    return {table: SqlRows(db, table).count() for table in KINDS if db.has(table)}
-
-
-def failures(db: Db) -> tuple[tuple[str, str, str], ...]:
-    """What failed: (step, item, why)."""
-    return tuple(db.all("SELECT step, maker, error FROM failed ORDER BY step, maker"))

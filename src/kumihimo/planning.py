@@ -16,56 +16,17 @@ from kumihimo.ports.connect import Connections
 from kumihimo.ports.memo import Spent
 from kumihimo.ports.models import Chat, Embedder, Messages, Prices
 from kumihimo.ports.purse import Purse
+from kumihimo.results import Estimate, Plan, Range
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-Range = tuple[float, float]  # at least, at most
 
 _RULED: Range = (0.5, 1.1)  # tokens of a server for one of the built-in tokenizer, until a server has counted
 _COUNTED: Range = (0.95, 1.05)  # for one as it counted before
 _REPLY: Range = (16, 600)  # tokens of a reply, until there was one
 _LIKE: Range = (0.7, 1.3)  # of a reply, for one of the same step before
 _FOLLOWS: Range = (0.5, 1.25)  # calls of a step that reads what was not asked yet, for calls in proportion
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """What one step would ask of its model. exact: whether the number of calls is known; else all is from ... to ...
-
-    calls, prompt_tokens, completion_tokens: ranges; cost, seconds too; seconds None where no call was timed yet.
-    """
-
-    step: str
-    model: str
-    exact: bool
-    calls: Range
-    prompt_tokens: Range
-    completion_tokens: Range
-    cost: Range
-    seconds: Range | None
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a build would cost. unknown: steps of which nothing can be said before a sample is asked."""
-
-    estimates: tuple[Estimate, ...]
-    unknown: tuple[str, ...] = ()
-
-    @property
-    def calls(self) -> Range:
-        return _sum(e.calls for e in self.estimates)
-
-    @property
-    def tokens(self) -> Range:
-        """Of prompts and replies."""
-        return _sum(r for e in self.estimates for r in (e.prompt_tokens, e.completion_tokens))
-
-    @property
-    def cost(self) -> Range:
-        return _sum(e.cost for e in self.estimates)
 
 
 @dataclass(slots=True)
@@ -267,8 +228,3 @@ def _of(share: Range, much: float) -> Range:
 
 def _whole(much: Range) -> Range:
     return (round(much[0]), round(much[1]))
-
-
-def _sum(ranges: Iterable[Range]) -> Range:
-    listed = list(ranges)
-    return (sum(low for low, _ in listed), sum(high for _, high in listed))

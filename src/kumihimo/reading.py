@@ -147,3 +147,13 @@ class Reading:
         if document := self.table(ROOT).get(digest(storable(id))):
             return Evidence(ROOT, document, 1.0)
         raise SettingsError(f"nothing in the index has the id {id!r}: `kumi retrieve QUESTION` shows ids")
+
+
+def counts(db: Db) -> dict[str, int]:
+    """How many rows each table has."""
+    return {table: SqlRows(db, table).count() for table in KINDS if db.has(table)}
+
+
+def failures(db: Db) -> tuple[tuple[str, str, str], ...]:
+    """What failed: (step, item, why)."""
+    return tuple(db.all("SELECT step, maker, error FROM failed ORDER BY step, maker"))

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kumihimo.answer import answer
-from kumihimo.building import Build, Built, counts, failures, free_methods
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import NeedsConsent, SourceError, Unusable
 from kumihimo.core.flow import Progress
@@ -20,7 +19,6 @@ from kumihimo.core.settings import Setting, Values, resolve
 from kumihimo.core.signature import settings_of
 from kumihimo.index import STEPS
 from kumihimo.methods import METHODS
-from kumihimo.planning import Plan, Tally
 from kumihimo.ports import config
 from kumihimo.ports.connect import MODELS, Connections, borrowed
 from kumihimo.ports.local import LocalRuler
@@ -28,10 +26,12 @@ from kumihimo.ports.memo import Memo, Spent
 from kumihimo.ports.models import Hear, heard, threads
 from kumihimo.ports.purse import Caps, Purse
 from kumihimo.ports.store import Db, Store
-from kumihimo.reading import Reading, method
+from kumihimo.reading import Reading, counts, failures, method
+from kumihimo.results import Built, Plan, Status
 from kumihimo.views.vectors import Mapped, matrices
 
 if TYPE_CHECKING:
+    from kumihimo.building import Build
     from kumihimo.index.documents import Source
 
 ANSWER = "answer"  # the role of whoever writes the answer
@@ -53,23 +53,6 @@ ASKING = (
 KNOWN = {**SETTINGS, **{name: {**SETTINGS[name], **borrowed(SETTINGS[name])} for name in ASKING}}
 
 Consent = Callable[[Plan, Sequence[str]], bool]  # a plan, and what would be paid for again -> whether to go on
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """What the index holds."""
-
-    folder: str
-    sources: Mapping[str, str]  # name -> path
-    removed: tuple[str, ...]  # uris taken out of a source
-    rows: Mapping[str, int]
-    methods: tuple[str, ...]
-    models: Mapping[str, str]
-    settings: Mapping[str, object]  # of the steps, as the tables were built with; those that are not the default
-    failed: tuple[tuple[str, str, str], ...]
-    bytes: int
-    memo: Mapping[str, int] = field(default_factory=dict)
-    spent: tuple[Spent, ...] = ()  # and saved by the memo: of each step, method and role
 
 
 class Kumihimo:
@@ -137,6 +120,8 @@ class Kumihimo:
         consent: to pay again for what was paid before, where a model, a prompt or a setting has changed; asked with the
         plan if it is a function. Without it NeedsConsent is raised, and nothing changes.
         """
+        from kumihimo.building import free_methods
+
         places, purse = self._places(paths, methods), self.models.purse(caps)
         with self.store.building(wait=wait) as db:
             build = self._build(db, places, methods, purse, progress, check=check)
@@ -199,6 +184,7 @@ class Kumihimo:
         check: bool = False,
     ) -> Build:
         """The build of these paths, or of all that is known, for these methods, or those that are remembered."""
+        from kumihimo.building import Build, free_methods
         from kumihimo.index.documents import place
 
         known = self._sources(db)
@@ -340,6 +326,8 @@ class Kumihimo:
 
         It is built anew to find out, by models that answer from the memo alone, and what that made is thrown away.
         """
+        from kumihimo.planning import Tally
+
         if self._memo_path != self.folder / "memo.db":
             raise Unusable(f"{self._memo_path} may be shared with other indexes: nothing of it is erased")
         if not self._memo_path.exists():

@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.building import Built
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.records import Citation, Document, Reference, Span, Usage
 from kumihimo.interfaces import terminal
 from kumihimo.methods import METHODS
-from kumihimo.session import Status
+from kumihimo.results import Built, Status
 from tests.shelf import fill
 
 KUMI = Path(sys.executable).with_name("kumi")

@@ -8,14 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from kumihimo.building import Built
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.flow import Progress
 from kumihimo.core.records import Reference, Span, Usage
 from kumihimo.core.signature import Signature
-from kumihimo.planning import Plan, Range
 from kumihimo.ports.models import Hear
-from kumihimo.session import Status
+from kumihimo.results import Built, Plan, Range, Status
 
 if TYPE_CHECKING:
     from rich.console import Console

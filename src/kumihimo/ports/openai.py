@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -274,8 +273,10 @@ def _vectors(body: Mapping[str, Any], count: int) -> NDArray[np.float32]:
 
 
 def _vector(told: str | list[float]) -> NDArray[np.float32]:
+    from base64 import b64decode
+
     import numpy as np
 
     if isinstance(told, str):
-        return np.frombuffer(base64.b64decode(told), dtype="<f4").astype(np.float32)
+        return np.frombuffer(b64decode(told), dtype="<f4").astype(np.float32)
     return np.asarray(told, dtype=np.float32)

@@ -20,6 +20,7 @@ _THOUGHT = re.compile(rf"\s*<({_TAGS})>.*?</\1>", re.S | re.I)
 _UNFINISHED = re.compile(rf"\A\s*<({_TAGS})>.*\Z", re.S | re.I)
 _UNOPENED = re.compile(rf"\A(?:(?!<(?:{_TAGS})>).)*?</({_TAGS})>", re.S | re.I)
 _OPENING = re.compile(rf"<(?:{_TAGS})>|<\|?[a-z]*\Z|<\|channel", re.I)  # or what may become one
+_TRIES = 200  # places where JSON may begin
 _HARMONY = re.compile(r"<\|channel\|>final.*?<\|message\|>", re.S)
 
 
@@ -189,12 +190,15 @@ def _values(text: str) -> Iterator[object]:
     decoder = json.JSONDecoder()
     found: list[tuple[int, object]] = []
     at = 0
-    while begin := re.compile(r"[\[{]").search(text, at):
+    tries = 0
+    while (begin := re.compile(r"[\[{]").search(text, at)) and tries < _TRIES:
         try:
             value, at = decoder.raw_decode(text, begin.start())
             found.append((begin.start() - at, value))
-        except (ValueError, RecursionError):
-            at = begin.end()
+        except ValueError:
+            at, tries = begin.end(), tries + 1
+        except RecursionError as error:
+            raise Malformed("The reply is nested too deeply.") from error
     yield from (_storable(value) for _, value in sorted(found, key=lambda pair: pair[0]))
     if "{" in text or "[" in text:
         yield _mended(text[min(i for i in (text.find("{"), text.find("[")) if i >= 0) :])

@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from random import random
 from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
 
 from kumihimo.core.errors import ItemFailed, ModelError, Refused, SettingsError
 from kumihimo.core.records import Usage
@@ -70,6 +68,8 @@ class Server:
     @property
     def client(self) -> OpenAI:
         """The one client for this address and key."""
+        from urllib.parse import urlsplit
+
         host = urlsplit(self.url).hostname or ""
         if os.environ.get("KUMI_OFFLINE", "0") not in ("", "0") and host not in _LOCAL:
             raise ModelError(
@@ -124,6 +124,8 @@ class Server:
             return found
 
     def _pause(self, trouble: Again, tries: int) -> None:
+        from random import random
+
         backoff = min(20.0, 0.5 * 2 ** (tries - 1)) * (0.5 + random() / 2)
         if trouble.limited and trouble.wait is not None:
             self.pace.hold(trouble.wait)  # for all who ask it

@@ -1,0 +1,94 @@
+"""what a command did, would do, or found -> Built, Plan, Status: for whoever shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from kumihimo.core.records import Usage
+from kumihimo.ports.memo import Spent
+
+Range = tuple[float, float]  # at least, at most
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What a build did. Files: read, unchanged, gone, of no kind we read. failed: (step, item, why).
+
+    before, rows: how many rows each table had and has; written: how many were put into it, new or changed.
+    spent, saved: what was paid for each step, and what the memo spared. left: methods not built for, since that is
+    paid for and nobody has asked for them.
+    """
+
+    read: int
+    same: int
+    gone: int
+    skipped: tuple[str, ...]
+    before: Mapping[str, int]
+    rows: Mapping[str, int]
+    written: Mapping[str, int]
+    failed: tuple[tuple[str, str, str], ...]
+    seconds: float
+    spent: Mapping[str, Usage]
+    saved: Mapping[str, Usage]
+    left: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What one step would ask of its model. exact: whether the number of calls is known; else all is from ... to ...
+
+    calls, prompt_tokens, completion_tokens: ranges; cost, seconds too; seconds None where no call was timed yet.
+    """
+
+    step: str
+    model: str
+    exact: bool
+    calls: Range
+    prompt_tokens: Range
+    completion_tokens: Range
+    cost: Range
+    seconds: Range | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a build would cost. unknown: steps of which nothing can be said before a sample is asked."""
+
+    estimates: tuple[Estimate, ...]
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def calls(self) -> Range:
+        return _sum(e.calls for e in self.estimates)
+
+    @property
+    def tokens(self) -> Range:
+        """Of prompts and replies."""
+        return _sum(r for e in self.estimates for r in (e.prompt_tokens, e.completion_tokens))
+
+    @property
+    def cost(self) -> Range:
+        return _sum(e.cost for e in self.estimates)
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What the index holds."""
+
+    folder: str
+    sources: Mapping[str, str]  # name -> path
+    removed: tuple[str, ...]  # uris taken out of a source
+    rows: Mapping[str, int]
+    methods: tuple[str, ...]
+    models: Mapping[str, str]
+    settings: Mapping[str, object]  # of the steps, as the tables were built with; those that are not the default
+    failed: tuple[tuple[str, str, str], ...]
+    bytes: int
+    memo: Mapping[str, int] = field(default_factory=dict)
+    spent: tuple[Spent, ...] = ()  # and saved by the memo: of each step, method and role
+
+
+def _sum(ranges: Iterable[Range]) -> Range:
+    listed = list(ranges)
+    return (sum(low for low, _ in listed), sum(high for _, high in listed))
