@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kumihimo.core.errors import Capped, KumiError, ModelError, NeedsConsent, SettingsError
+from kumihimo.methods import ANSWERS
 from kumihimo.ports.fake_server import Server
 from kumihimo.ports.purse import Caps
 from kumihimo.results import Plan
@@ -236,3 +237,34 @@ def test_nothing_beyond_this_machine_is_asked_in_tests(tmp_path: Path) -> None:
             kumi.index(notes(tmp_path / "notes", 1))
             with pytest.raises(ModelError, match="KUMI_OFFLINE is set"):
                 kumi.ask("Which ferry?")
+
+
+def test_a_cap_on_cost_needs_prices(tmp_path: Path, server: Server) -> None:
+    with opened(tmp_path, server) as kumi, pytest.raises(SettingsError, match="a cap on cost needs prices"):
+        kumi.index(notes(tmp_path / "notes", 1), caps=Caps(cost=1.0))
+
+
+def test_requests_are_spaced_where_a_limit_is_set(tmp_path: Path, server: Server) -> None:
+    with opened(tmp_path, server, chat={"requests_per_minute": 600}) as kumi:
+        kumi.index(notes(tmp_path / "notes", 6), methods=["told"])
+    counted = server.counts()
+    assert counted["last_at"] - counted["first_at"] >= 0.1 * (counted["requests"] - 1) - 0.02
+
+
+def test_a_method_may_bring_its_own_prompt(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "own.md"
+    own.write_text("# user\n{sources}\nIn a word: {question}\n", "utf-8")
+    monkeypatch.setitem(ANSWERS, "bm25", own)
+    server.set(replies=[("In a word:", "Nine."), ("Question:", "At nine.")])
+    with opened(tmp_path, server) as kumi:
+        kumi.index(notes(tmp_path / "notes", 3))
+        assert (kumi.ask("ferry", "bm25").text, kumi.ask("ferry", "naive").text) == ("Nine.", "At nine.")
+
+
+def test_an_answer_comes_in_pieces(tmp_path: Path, server: Server) -> None:
+    with opened(tmp_path, server) as kumi:
+        kumi.index(notes(tmp_path / "notes", 3))
+        pieces = list(kumi.stream("Which ferry?"))
+        assert len(pieces) > 1
+        assert "".join(pieces) == kumi.ask("Which ferry?").text
+        assert list(kumi.stream("Which ferry?")) == [kumi.ask("Which ferry?").text]  # remembered: whole

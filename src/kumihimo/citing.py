@@ -8,8 +8,10 @@ from kumihimo.ports.models import Hear
 
 _OPEN, _CLOSE, _BETWEEN = r"\[［【", r"\]］】", r",、，;；–\-"
 _NUMBERS = rf"\s*\d{{1,3}}(?:\s*[{_BETWEEN}]\s*\d{{1,3}})*\s*"
-_MARK = re.compile(rf"([ \t\u3000]*)[{_OPEN}]({_NUMBERS})[{_CLOSE}](?!\()")
-_MAYBE = re.compile(rf"[ \t\u3000]*(?:[{_OPEN}](?:[\d\s{_BETWEEN}]{{0,200}}[{_CLOSE}]?)?)?\Z")  # what may become one
+_MARK = re.compile(rf"([ \t\u3000]{{0,4}})[{_OPEN}]({_NUMBERS})[{_CLOSE}](?!\()")
+_MAYBE = re.compile(
+    rf"[ \t\u3000]{{0,4}}(?:[{_OPEN}](?:[\d\s{_BETWEEN}]{{0,200}}[{_CLOSE}]?)?)?\Z"
+)  # what may become one
 _FENCE = re.compile(r"(`{3,}|~{3,})")
 _MAYBE_FENCE = re.compile(r"(?:`+|~+)\Z")
 _CODE = re.compile(r"`+")

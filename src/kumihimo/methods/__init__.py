@@ -1,6 +1,5 @@
 """question + tables -> Context: the methods, in a list one can read."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from kumihimo.core.signature import catalogue
@@ -14,4 +13,4 @@ METHODS = catalogue(
     hyde,
 )
 
-ANSWERS: Mapping[str, Path] = {}  # the prompts of methods that have their own for the answer; else `answer.md`
+ANSWERS: dict[str, Path] = {}  # the prompts of methods that have their own for the answer; else `answer.md`
