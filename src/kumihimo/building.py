@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -18,11 +17,11 @@ from kumihimo.core.settings import Values
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import codec
 from kumihimo.core.task import Pool, Port, inline
-from kumihimo.core.wiring import plan
+from kumihimo.core.wiring import ROOT, plan
 from kumihimo.index import STEPS, paid_steps
 from kumihimo.methods import METHODS
-from kumihimo.planning import Past, Sample, Tally, estimated, history, sampled
-from kumihimo.ports.asking import Asking
+from kumihimo.planning import Again, Past, Sample, Tally, estimated, history, sampled
+from kumihimo.ports.asking import EMBEDDING, Asking
 from kumihimo.ports.connect import Connections
 from kumihimo.ports.ledger import SqlLedger
 from kumihimo.ports.models import Embedder
@@ -95,17 +94,19 @@ class Build:
 
     def _models(self) -> dict[str, str]:
         asking = {name: self.ask(name).mark for name, step in self.steps.items() if "ask" in step.ports}
-        return {"embedder": self.embedder.mark, "tokenizer": self.ruler.mark} | asking
+        embedder = {"embedder": self.embedder.mark} if self._vectors() else {}
+        return embedder | {"tokenizer": self.ruler.mark} | asking
 
     def _views(self) -> list[View]:
         """What the wanted methods search."""
         asked = [METHODS[name] for name in self.wanted]
         words = dict.fromkeys(table for s in asked if "match" in s.ports for table in s.tables)
-        vectors = dict.fromkeys(table for s in asked if "near" in s.ports for table in s.tables)
-        return [
-            *(WordIndex(self.db, table, codec(KINDS[table])) for table in words),
-            *(VectorIndex(self.db, self.folder, table, codec(KINDS[table]), self.embedder) for table in vectors),
-        ]
+        return [*(WordIndex(self.db, table, codec(KINDS[table])) for table in words), *self._vectors()]
+
+    def _vectors(self) -> list[VectorIndex]:
+        asked = [METHODS[name] for name in self.wanted]
+        tables = dict.fromkeys(table for s in asked if "near" in s.ports for table in s.tables)
+        return [VectorIndex(self.db, self.folder, table, codec(KINDS[table]), self.embedder) for table in tables]
 
     # -- what it would cost
 
@@ -117,37 +118,55 @@ class Build:
         other = {name for name in steps if name in held and held[name] != prints[name]}
         again = ", ".join(name for name in steps if name in other & paid_steps())
         said = [f"{again} would be asked for again"] if again else []
-        paid = self.models.paid_embedder is not None
-        for view in (view for view in self._views() if isinstance(view, VectorIndex)):
-            made_with = (db.meta(view.name) or {}).get("embedder", self.embedder.mark)
-            if made_with != self.embedder.mark:
-                said.append(f"{view.table} were embedded by {made_with}, and would be by {self.embedder.mark}")
-            elif paid and view.table in other:
-                said.append(f"{view.table} would be embedded again where they change")
-        return said
+        if self.models.paid_embedder:
+            viewed = [view.table for view in self._vectors() if view.table in other]
+            said += [f"{table} would be embedded again where they change" for table in viewed]
+        return said + self.other_embedder()
+
+    def other_embedder(self) -> list[str]:
+        """What another model has embedded: all of it would be embedded anew."""
+        made_with = {view.table: (self.db.meta(view.name) or {}).get("embedder") for view in self._vectors()}
+        now = self.embedder.mark
+        others = {table: mark for table, mark in made_with.items() if mark not in (None, now)}
+        return [f"{table} were embedded by {mark}, and would be by {now}" for table, mark in others.items()]
+
+    def would_pay_again(self) -> bool:
+        """Whether anything that was asked before would be asked again, and not be remembered."""
+        tally = Tally(self.models, self.ruler)
+        failing = sum(step.startswith("vectors_") for step, _, _ in failures(self.db))
+        replace(self._silent(tally), names=set(), pool=Again()).undone()
+        texts = tally.asked[EMBEDDING].texts if EMBEDDING in tally.asked else 0
+        return texts > failing or any(asked.calls for step, asked in tally.asked.items() if step != EMBEDDING)
 
     def plan(self, sample: int = 0) -> Plan:
         """What `run` would ask, found by running it with models that answer from the memo alone; all is undone.
 
         sample: ask about so many chunks in earnest, to say more about the rest.
         """
-        past: dict[str, Past] = {}
-        if sample:
-            past = self._sampled(sample)
+        past = self._sampled(sample) if sample else {}
         tally = Tally(self.models, self.ruler)
-        dry = replace(self, ask=tally.asking, embedder=tally.embedder(), pool=inline, purse=Purse())
-        with _undone(self.db):
-            dry.run()
+        self._silent(tally).undone()
         spent = self.models.memo().usage() if tally.asked else []
         return estimated(tally.asked, self._reads(), history(spent, tally.asked) | past, spent)
 
+    def _silent(self, tally: Tally) -> Build:
+        return replace(self, ask=tally.asking, embedder=tally.embedder(), pool=inline, purse=Purse(), progress=None)
+
     def _sampled(self, size: int) -> dict[str, Past]:
-        rows = SqlRows(self.db, "chunks")
-        chunks = lambda: (id for page in rows.pages("id") for (id,) in page)  # noqa: E731
-        sample = Sample(size, self.pool, chunks, lambda id: SqlRows(self.db, "documents").get(id) is not None)
-        with _undone(self.db):
-            replace(self, pool=sample).run(searched=False)
+        documents = SqlRows(self.db, ROOT)
+        sample = Sample(size, self.pool, lambda id: documents.get(id) is not None)
+        replace(self, pool=sample).undone(searched=False)
         return sampled(sample, self.purse)
+
+    def undone(self, *, code: str = "", mark: str = "", searched: bool = True) -> None:
+        """Run it, and take back all that it did."""
+        self.db.run("SAVEPOINT dry")
+        try:
+            self.run(code=code, mark=mark, searched=searched)
+        finally:
+            self.db.run("ROLLBACK TO dry")
+            self.db.run("RELEASE dry")
+            sweep(self.db, self.folder)
 
     def _reads(self) -> dict[str, list[str]]:
         """Of each step the steps that ask, among those it is made of, however far back."""
@@ -155,18 +174,10 @@ class Build:
         for step in plan(self.steps):
             near = [name for name in step.inputs if name in STEPS and "ask" in STEPS[name].ports]
             reads[step.name] = list(dict.fromkeys([*near, *(r for name in step.inputs for r in reads.get(name, []))]))
+        asks = [name for name in self.steps if "ask" in STEPS[name].ports]
+        viewed = [view.table for view in self._vectors()]
+        reads[EMBEDDING] = [name for name in asks if any(name in (table, *reads[table]) for table in viewed)]
         return reads
-
-
-@contextmanager
-def _undone(db: Db) -> Iterator[None]:
-    """Within, anything may be built; nothing of it stays."""
-    db.run("SAVEPOINT dry")
-    try:
-        yield
-    finally:
-        db.run("ROLLBACK TO dry")
-        db.run("RELEASE dry")
 
 
 def free_methods(models: Connections) -> list[str]:
@@ -179,7 +190,16 @@ def free_methods(models: Connections) -> list[str]:
     ]
 
 
-_DECIDE = ("charset-normalizer", "numpy", "nupunkt", "selectolax", "tokenizers", "wordllama")  # what is in a table, too
+_DECIDE = (  # what is in a table, too
+    "charset-normalizer",
+    "json-repair",
+    "numpy",
+    "nupunkt",
+    "pydantic",
+    "selectolax",
+    "tokenizers",
+    "wordllama",
+)
 
 
 def table_code() -> str:

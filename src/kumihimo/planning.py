@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kumihimo.core.context import Ruler
@@ -14,8 +14,9 @@ from kumihimo.core.task import Call, Job, Made, Pool, Task
 from kumihimo.ports.asking import EMBEDDING, Asking, Remembered
 from kumihimo.ports.connect import Connections
 from kumihimo.ports.memo import Spent
-from kumihimo.ports.models import Chat, Embedder, Messages, Prices
+from kumihimo.ports.models import Embedder, Messages, Prices
 from kumihimo.ports.purse import Purse
+from kumihimo.ports.replies import Reply
 from kumihimo.results import Estimate, Plan, Range
 
 if TYPE_CHECKING:
@@ -31,23 +32,22 @@ _FOLLOWS: Range = (0.5, 1.25)  # calls of a step that reads what was not asked y
 
 @dataclass(slots=True)
 class Asked:
-    """What one step, or the embedder, would ask: requests, their bytes, their tokens by the built-in tokenizer."""
+    """What one step, or the embedder, would ask: requests, texts, their bytes, tokens by the built-in tokenizer."""
 
     model: str
     prices: Prices
     workers: int
     calls: int = 0
+    texts: int = 0
     bytes: int = 0
     tokens: int = 0
-    seen: set[str] = field(default_factory=set)
 
     def note(self, texts: Sequence[str], ruler: Ruler) -> None:
-        """One request, counted once however often it is made."""
-        if (said := digest(*texts)) not in self.seen:
-            self.seen.add(said)
-            self.calls += 1
-            self.bytes += sum(len(text.encode()) for text in texts)
-            self.tokens += sum(len(ruler(text)) for text in texts)
+        """One request."""
+        self.calls += 1
+        self.texts += len(texts)
+        self.bytes += sum(len(text.encode()) for text in texts)
+        self.tokens += sum(len(ruler(text)) for text in texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,12 @@ class Tally:
     models: Connections
     ruler: Ruler
     asked: dict[str, Asked] = field(default_factory=dict)  # by step
+    seen: set[bytes] = field(default_factory=set)  # the same thing is asked once, by whichever step
 
     def asking(self, scope: str) -> Asking:
         real = self.models.asking(scope, Purse())
         asked = self.asked.setdefault(scope, Asked(real.mark, real.chat.prices, real.chat.workers))
-        return replace(real, chat=_SilentChat(real.chat, asked, self.ruler))
+        return _Silent(real.chat, real.memo, scope=scope, asked=asked, tally=self)
 
     def embedder(self) -> Embedder:
         paid = self.models.paid_embedder
@@ -72,25 +73,16 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class _SilentChat:
-    chat: Chat
-    asked: Asked
-    ruler: Ruler
+class _Silent(Asking):
+    """Asks nobody: what is not remembered is counted, and has failed."""
 
-    @property
-    def mark(self) -> str:
-        return self.chat.mark
+    asked: Asked = field(kw_only=True)
+    tally: Tally = field(kw_only=True)
 
-    @property
-    def prices(self) -> Prices:
-        return self.chat.prices
-
-    @property
-    def workers(self) -> int:
-        return self.chat.workers
-
-    def __call__(self, messages: Messages, **_: Any) -> Any:
-        self.asked.note([message["content"] for message in messages], self.ruler)
+    def _pay(self, _asked: bytes, messages: Messages, *_: Any) -> Reply:
+        if _asked not in self.tally.seen:
+            self.tally.seen.add(_asked)
+            self.asked.note([message["content"] for message in messages], self.tally.ruler)
         raise ItemFailed("not asked")
 
 
@@ -99,7 +91,6 @@ class _SilentEmbedder:
     embedder: Embedder
     asked: Asked
     ruler: Ruler
-    workers: int = 1
 
     @property
     def mark(self) -> str:
@@ -109,9 +100,23 @@ class _SilentEmbedder:
     def batch(self) -> int:
         return self.embedder.batch
 
+    @property
+    def workers(self) -> int:
+        return self.embedder.workers
+
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         self.asked.note(texts, self.ruler)
         raise ItemFailed("not asked")
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """A pool that leaves out what has failed before: that would not be asked again, but for the first time."""
+
+    def __call__(self, call: Call, jobs: Iterable[Job]) -> Iterator[list[Made]]:
+        failing = set(call.failing) if isinstance(call, Task) else set()
+        for job in jobs:
+            yield call([(key, rows) for key, rows in job if key not in failing])
 
 
 @dataclass(slots=True)
@@ -120,14 +125,15 @@ class Sample:
 
     size: int
     pool: Pool
-    chunks: Callable[[], Iterable[str]]
     is_document: Callable[[str], bool]
     keys: Counter[str] = field(default_factory=Counter)  # by step: how many it was asked for
     _chosen: set[str] = field(default_factory=set)
 
     def __call__(self, call: Call, jobs: Iterable[Job]) -> Iterator[list[Made]]:
-        if not self._chosen:
-            self._chosen = set(sorted(self.chunks(), key=digest)[: self.size])
+        listed = list(jobs)
+        if not self._chosen:  # of those that are to be asked, not of all that there are
+            chunks = {self._chunk(key) for job in listed for key, _ in job if self.is_document(key.partition(".")[0])}
+            self._chosen = set(sorted(chunks, key=digest)[: self.size])
             self._chosen |= {chunk.partition(".")[0] for chunk in self._chosen}
 
         def some(job: Job) -> list[Made]:
@@ -137,14 +143,16 @@ class Sample:
             made = {m.key: m for m in call(wanted)}
             return [made.get(key) or Made(key, [], b"", "not in the sample") for key, _ in job]
 
-        return self.pool(some, jobs)
+        return self.pool(some, listed)
 
     def _wants(self, key: str) -> bool:
         """Keys are documents, chunks, what is made of them, or groups of that, which hold what the sample gave."""
-        document, *rest = key.split(".")
-        if not self.is_document(document):
-            return True
-        return (f"{document}.{rest[0]}" if rest else document) in self._chosen
+        return not self.is_document(key.partition(".")[0]) or self._chunk(key) in self._chosen
+
+    @staticmethod
+    def _chunk(key: str) -> str:
+        """Where it stands: the chunk, or a whole document."""
+        return ".".join(key.split(".")[:2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +210,8 @@ def _estimate(step: str, asked: Asked, before: Past | None, times: float | None,
         counted = _of(_COUNTED, asked.bytes * usage.prompt_tokens / size) if size else _of(_RULED, asked.tokens)
         prompt = (counted[0], counted[1] * calls[1] / max(asked.calls, 1))
     else:
-        calls = _whole(_of(_FOLLOWS, before.usage.calls * times))
+        low, high = _whole(_of(_FOLLOWS, before.usage.calls * times))
+        calls = (max(low, asked.calls), max(high, asked.calls + 1))  # something of what it waits for will reach it
         each = before.usage.prompt_tokens / before.usage.calls
         prompt = (calls[0] * each, calls[1] * each)
     reply = _reply(step, before, usage)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -90,13 +91,15 @@ class Reading:
                 missing += [table for table in asked.tables if self.db.meta(f"{view}_{table}") is None]
         if missing:
             wanted = ",".join(dict.fromkeys([*self.db.meta("methods", []), name]))
-            cost = f", and `kumi plan --methods {wanted}` says what it costs" if paid_steps() & set(missing) else ""
+            dear = paid_steps() & set(missing) or ("near" in asked.ports and self.models.paid_embedder)
+            cost = f", and `kumi plan --methods {wanted}` says what it costs" if dear else ""
             raise Unusable(f"the index was not built for {name}: `kumi index --methods {wanted}` does that{cost}")
 
     def _embedder(self, purse: Purse) -> Embedder:
         """The one that the index was made with, as far as it can be had: settings may have changed since."""
-        made_with = self.db.meta("models", {}).get("embedder")
-        return LocalEmbedder() if made_with == LocalEmbedder().mark else self.models.embedder(purse)
+        states = [json.loads(state) for (state,) in self.db.all("SELECT value FROM meta WHERE name GLOB 'vectors_*'")]
+        local = all(state["embedder"] == LocalEmbedder().mark for state in states)
+        return LocalEmbedder() if local else self.models.embedder(purse)
 
     def ask(
         self, question: str, name: str = "", *, caps: Caps | None = None, hear: Hear | None = None, **settings: Any

@@ -17,6 +17,7 @@ from kumihimo.core.flow import Progress
 from kumihimo.core.records import Reference, Span
 from kumihimo.core.settings import Setting, Values, resolve
 from kumihimo.core.signature import settings_of
+from kumihimo.core.task import inline
 from kumihimo.index import STEPS
 from kumihimo.methods import METHODS
 from kumihimo.ports import config
@@ -88,6 +89,7 @@ class Kumihimo:
         """
         beside = Path(folder).resolve().parent / "kumi.toml"
         environment = config.from_environment(KNOWN, os.environ)
+        memo = memo or os.environ.get("KUMI_MEMO") or None
         return cls(folder, config.from_file(beside), environment, settings or {}, memo=memo)
 
     def __enter__(self) -> Kumihimo:
@@ -214,9 +216,10 @@ class Kumihimo:
         changes = build.changes()
         if not changes or consent is True:
             return
-        plan = replace(build, names=set(), progress=None).plan()  # of what is there already: what is new is not again
-        free = not plan.calls[1] and not plan.unknown and not any("embedded by" in change for change in changes)
-        if free or (consent and consent(plan, changes)):
+        if not build.other_embedder() and not build.would_pay_again():
+            return
+        plan = build.plan()
+        if consent and consent(plan, changes):
             return
         low, high = (f"{calls:,.0f}" for calls in plan.calls)
         raise NeedsConsent(
@@ -325,6 +328,8 @@ class Kumihimo:
         """Erase the replies that building this index anew would not use; gives how many.
 
         It is built anew to find out, by models that answer from the memo alone, and what that made is thrown away.
+        Answers and what methods asked for them are erased, too: they may hold what documents said. Raises NeedsConsent
+        where a model or a setting is another than that of the index.
         """
         from kumihimo.planning import Tally
 
@@ -332,12 +337,21 @@ class Kumihimo:
             raise Unusable(f"{self._memo_path} may be shared with other indexes: nothing of it is erased")
         if not self._memo_path.exists():
             return 0
-        used = self.remembered.used = set()
+        used: set[bytes] = set()
+        tally = Tally(self.models, self.ruler)
         with suppress(_Undone), self.store.building(wait=wait) as db:
-            build, tally = self._build(db, (), (), Purse()), Tally(self.models, self.ruler)
-            replace(build, names=set(), ask=tally.asking, embedder=tally.embedder()).run(code="prune", mark="prune")
+            build = self._build(db, (), (), Purse())
+            if changes := build.changes():
+                raise NeedsConsent(
+                    f"{'; '.join(changes)}: what is needed cannot be told before `kumi index` has done that"
+                )
+            self.remembered.used = used
+            try:
+                silent = replace(build, names=set(), ask=tally.asking, embedder=tally.embedder(), pool=inline)
+                silent.undone(code="prune", mark="prune")
+            finally:
+                self.remembered.used = None
             raise _Undone
-        self.remembered.used = None
         return self.remembered.prune(used)
 
 

@@ -39,6 +39,9 @@ class Scripted:
     prices: Prices = field(default_factory=Prices)
     workers: int = 1
 
+    def determined_by(self, parameters: Any, *, structured: bool) -> dict[str, Any]:
+        return {"model": self.mark, **parameters}
+
     def __call__(self, messages: Any, *, allow: Any, schema: Any = None, hear: Any = None, **parameters: Any) -> Reply:
         self.given.append((list(messages), schema, parameters))
         reply = self.replies.pop(0)

@@ -106,7 +106,7 @@ def index(
     """Add files and folders, or refresh them: what is new, changed or gone."""
     listen(verbose, show_prompts)
     caps = Caps(max_calls, max_tokens, max_cost)
-    consent = yes or (terminal.agree if terminal.is_person() else False)
+    consent = yes or (terminal.agree if terminal.is_person() and not as_json else False)
     with _open(folder, options, memo) as kumi, terminal.progress(not (verbose or show_prompts)) as progress:
         built = kumi.index(
             *(paths or []),

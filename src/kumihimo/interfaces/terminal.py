@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING
 
 from kumihimo.core.context import Answer, Context, Evidence
@@ -61,16 +61,21 @@ def progress(shown: bool = True) -> Iterator[Progress | None]:
         bars.TextColumn("{task.fields[rate]}"),
         bars.TimeRemainingColumn(),
     )
-    with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        tasks: dict[str, bars.TaskID] = {}
+    bar = bars.Progress(*columns, console=Console(stderr=True), transient=True)
+    tasks: dict[str, bars.TaskID] = {}
+    try:
 
         def show(step: str, done: int, total: int) -> None:
+            if not tasks:
+                bar.start()
             if step not in tasks:
                 tasks[step] = bar.add_task(step, total=total, rate="")
             speed = bar.tasks[tasks[step]].speed
             bar.update(tasks[step], completed=done, total=total, rate=f"{speed:,.0f}/s" if speed else "")
 
         yield show
+    finally:
+        bar.stop()
 
 
 def show_built(built: Built) -> None:
@@ -158,7 +163,8 @@ def show_sources(answer: Answer, line: Line) -> None:
 def agree(plan: Plan, changes: Sequence[str]) -> bool:
     """Ask whether to pay again."""
     print("\n".join(f"{change[0].upper()}{change[1:]}." for change in changes), file=sys.stderr)
-    show_plan(plan)
+    with redirect_stdout(sys.stderr):
+        show_plan(plan)
     print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kumihimo.core.errors import ItemFailed, Malformed
+from kumihimo.core.errors import ItemFailed, Malformed, ModelError
 from kumihimo.core.records import storable
 from kumihimo.ports.memo import Memo, key
 from kumihimo.ports.models import Chat, Embedder, Hear, Messages, side_by_side
@@ -69,8 +68,18 @@ class Asking:
 
     def samples(self, prompt: str | Messages, count: int, **parameters: Any) -> list[str]:
         """So many replies to the same prompt."""
-        one = partial(self, prompt, **parameters)
-        return list(side_by_side(lambda sample: str(one(sample=sample)), range(count), self.chat.workers))
+
+        def one(sample: int) -> str | ItemFailed:
+            try:
+                return str(self(prompt, sample=sample, **parameters))
+            except ItemFailed as failure:  # the others are wanted all the same: they are remembered
+                return failure
+
+        found = list(side_by_side(one, range(count), self.chat.workers))
+        for failure in found:
+            if isinstance(failure, ItemFailed):
+                raise failure
+        return [reply for reply in found if isinstance(reply, str)]
 
     def _reply(
         self,
@@ -84,23 +93,28 @@ class Asking:
         """The reply, from the memo if it is there; and whether it was asked for."""
         heard = Spoken(hear) if hear else None
         paid: list[Reply] = []
+        asked = self._key(messages, schema, sample, attempt, parameters)
 
         def pay() -> bytes:
-            allow = self.purse.allow(self.scope, self.mark, self.chat.prices)
-            reply = self.chat(messages, allow=allow, schema=schema, hear=heard, **parameters)
+            reply = self._pay(asked, messages, schema, heard, parameters)
             paid.append(replace(reply, raw=storable(reply.raw)))
             return paid[0].packed()
 
-        reply = Reply.unpacked(self.memo.reply(self._key(messages, schema, sample, attempt, parameters), pay))
+        reply = Reply.unpacked(self.memo.reply(asked, pay))
         if hear and heard and not heard.begun and reply.text:
             hear(reply.text)
         self._noted(messages, reply, paid=bool(paid))
         return reply, bool(paid)
 
+    def _pay(self, _asked: bytes, messages: Messages, schema: Any, hear: Hear | None, parameters: Any) -> Reply:
+        """The model's reply to what is not remembered under that key."""
+        allow = self.purse.allow(self.scope, self.mark, self.chat.prices)
+        return self.chat(messages, allow=allow, schema=schema, hear=hear, **parameters)
+
     def _key(self, messages: Messages, schema: Any, sample: int, attempt: int, parameters: Mapping[str, Any]) -> bytes:
         """Of everything that determines the reply."""
-        what = {"model": self.mark, "messages": messages, "parameters": parameters, "schema": schema}
-        return key(**what, sample=sample, attempt=attempt)
+        what = self.chat.determined_by(parameters, structured=schema is not None)
+        return key(model=what, messages=messages, schema=schema, sample=sample, attempt=attempt)
 
     def _noted(self, messages: Messages, reply: Reply, *, paid: bool) -> None:
         if not paid:
@@ -131,7 +145,6 @@ class Remembered:
 
     embedder: Embedder
     memo: Memo
-    purse: Purse = field(default_factory=Purse)
 
     @property
     def mark(self) -> str:
@@ -155,6 +168,17 @@ class Remembered:
         new = {k: text for k, text in zip(keys, texts, strict=True) if k not in known}
         if new:
             vectors = self.embedder(list(new.values()))
+            lengths = {vectors.shape[1], *(len(value) // 4 for value in known.values())}
+            if len(lengths) > 1:
+                raise other_length(self.mark, vectors.shape[1])
             known |= {k: vector.tobytes() for k, vector in zip(new, vectors, strict=True)}
             self.memo.keep((k, known[k]) for k in new)
         return np.stack([np.frombuffer(known[k], dtype=np.float32) for k in keys])
+
+
+def other_length(mark: str, dimensions: int) -> ModelError:
+    """A model gives other vectors than before under the same name."""
+    return ModelError(
+        f"{mark} gives vectors of {dimensions} dimensions now, and gave others before: "
+        "is base_url the server it was? Another model needs another name"
+    )

@@ -16,8 +16,11 @@ from kumihimo.ports.local import LocalEmbedder
 from kumihimo.ports.memo import Memo
 from kumihimo.ports.models import Chat, Embedder
 from kumihimo.ports.purse import Caps, Purse
+from kumihimo.ports.server import Server
 
 CHAT = "chat"
+CONNECTION = ("model", "base_url", "key", "api_version", "timeout", "retries", "workers")
+LIMITS = ("requests_per_minute", "tokens_per_minute")
 MODELS: Mapping[str, Mapping[str, Setting]] = {
     CHAT: settings_of(openai.chat),
     EMBEDDING: settings_of(openai.embedding),
@@ -40,41 +43,48 @@ class Connections:
     settings: Values
     memo: Callable[[], Memo]
     _made: dict[str, openai.OpenAIChat] = field(default_factory=dict)
+    _servers: dict[str, Server] = field(default_factory=dict)  # those who ask one model in one place share its pace
 
     def purse(self, caps: Caps | None = None) -> Purse:
         """For one command or one question; what is spent is noted in the memo. Servers given up get another chance."""
-        servers = [chat.server for chat in self._made.values()]
-        if caps and caps.cost is not None and not any(self._prices()):
-            raise SettingsError(
-                "a cap on cost needs prices: prompt_price and completion_price under [chat], price under [embedding]"
-            )
-        for server in [*servers, *([self.paid_embedder.server] if self.paid_embedder else [])]:
+        for server in self._servers.values():
             server.hope()
+        if caps and caps.cost is not None and (dear := self._without_prices()):
+            raise SettingsError(f"a cap on cost needs prices: set {' and '.join(dear)}, 0 for what is free")
 
         def record(*spent: Any) -> None:
             self.memo().note(*spent)
 
         return Purse(caps, record)
 
-    def _prices(self) -> list[object]:
-        """Every price that is set anywhere."""
-        return [v for scope in self.settings.values() for name, v in scope.items() if name.endswith("price") and v]
+    def _without_prices(self) -> list[str]:
+        """The settings that would say what the models cost, where nobody has said."""
+        chats = {scope: self.chat(scope) for scope in self.settings if scope != EMBEDDING}
+        missing = [f"{scope}.prompt_price" for scope, chat in chats.items() if chat and not chat.prices.known]
+        paid = self.paid_embedder
+        return missing[:1] + ([f"{EMBEDDING}.price"] if paid and not paid.prices.known else [])
 
     def chat(self, scope: str) -> Chat | None:
         """The chat model of a step, method or role, if one is set."""
         own = {name: value for name, value in self.settings.get(scope, {}).items() if value is not None}
         given: dict[str, Any] = {**self.settings[CHAT], **own}
+        if "model" in own:  # another model, another price
+            given |= {name: own.get(name) for name in given if name.endswith("_price")}
+        if "base_url" in own:  # another server is not told our key
+            given["key"] = own.get("key", "")
         if not given["model"]:
             return None
         wanted = repr(sorted(given.items()))
-        if wanted not in self._made:  # scopes that ask alike share one server's pace
-            self._made[wanted] = openai.chat(**given)
+        if wanted not in self._made:
+            chat = openai.chat(**given)
+            connection = repr([given[name] for name in (*CONNECTION, *LIMITS)])
+            self._made[wanted] = replace(chat, server=self._servers.setdefault(connection, chat.server))
         return self._made[wanted]
 
     @property
     def workers(self) -> int:
-        """How many requests of a build may be under way together."""
-        return int(str(self.settings[CHAT]["workers"]))
+        """How many requests of a build may be under way together; each server has its own limit besides."""
+        return max(int(str(own.get("workers") or 1)) for scope, own in self.settings.items() if scope != EMBEDDING)
 
     def asking(self, scope: str, purse: Purse) -> Asking:
         """`Ask` for that scope. Raises SettingsError where no model is set."""
@@ -89,7 +99,11 @@ class Connections:
     def paid_embedder(self) -> openai.OpenAIEmbedder | None:
         """The embedding model, if one is set."""
         given: dict[str, Any] = dict(self.settings[EMBEDDING])
-        return openai.embedding(**given) if given["model"] else None
+        if not given["model"]:
+            return None
+        made = openai.embedding(**given)
+        self._servers[EMBEDDING] = made.server
+        return made
 
     def embedder(self, purse: Purse) -> Embedder:
         """The embedding model that is set, or the one inside this process."""
@@ -97,4 +111,4 @@ class Connections:
         if paid is None:
             return LocalEmbedder()
         allow = purse.allow(EMBEDDING, paid.mark, paid.prices, reply=0)
-        return Remembered(replace(paid, allow=allow), self.memo(), purse)
+        return Remembered(replace(paid, allow=allow), self.memo())

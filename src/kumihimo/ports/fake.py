@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,9 @@ class FakeChat:
     workers: int = 4
     asked: Counter[str] = field(default_factory=Counter)
     _lock: Lock = field(default_factory=Lock)
+
+    def determined_by(self, parameters: Mapping[str, Any], **_: bool) -> dict[str, Any]:
+        return {"model": self.mark, **parameters}
 
     def __call__(self, messages: Messages, *, allow: Allow = free, hear: Hear | None = None, **_: Any) -> Reply:
         prompt = messages[-1]["content"]

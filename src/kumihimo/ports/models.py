@@ -33,19 +33,25 @@ Hear = Callable[[str], None]  # is told a reply piece by piece, as it comes
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What a model's server charges, for a million tokens each, in whatever currency."""
+    """What a model's server charges, for a million tokens each, in whatever currency; None: nobody has said."""
 
-    prompt: float = 0.0
-    cached: float = 0.0  # prompt tokens that the server had in its cache
-    completion: float = 0.0
+    prompt: float | None = None
+    cached: float | None = None  # prompt tokens that the server had in its cache; None: as much as the others
+    completion: float | None = None
 
     def cost(self, prompt: int, cached: int, completion: int) -> float:
         """
         >>> Prices(prompt=2.0, cached=0.5, completion=8.0).cost(1_000_000, 400_000, 100_000)
         2.2
         """
-        paid = (prompt - cached) * self.prompt + cached * self.cached + completion * self.completion
-        return round(paid / 1e6, 12)
+        fresh = self.prompt or 0.0
+        kept = fresh if self.cached is None else self.cached
+        return round(((prompt - cached) * fresh + cached * kept + completion * (self.completion or 0.0)) / 1e6, 12)
+
+    @property
+    def known(self) -> bool:
+        """Whether anything was said of them."""
+        return self.prompt is not None or self.completion is not None
 
 
 @contextmanager
@@ -57,6 +63,7 @@ def free(_: int) -> Iterator[Bill]:
 class Chat(Protocol):
     """A chat model: messages -> its reply, each request sent by leave of `allow`.
 
+    determined_by: all that decides a reply, beside the messages and the schema.
     schema: the JSON schema of the reply that is wanted; parameters: of the model, such as temperature; hear: is told
     the reply while it comes.
     Raises ItemFailed when this one has failed for good, ModelError when every one would.
@@ -64,6 +71,7 @@ class Chat(Protocol):
 
     @property
     def mark(self) -> str: ...  # the model's name, and whatever else decides what it says
+    def determined_by(self, parameters: Mapping[str, Any], *, structured: bool) -> Mapping[str, Any]: ...
     @property
     def prices(self) -> Prices: ...
     @property

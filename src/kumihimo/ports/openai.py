@@ -39,13 +39,12 @@ def chat(
     retries: int = 5,
     requests_per_minute: int = 0,
     tokens_per_minute: int = 0,
-    prompt_price: float = 0.0,
-    cached_price: float = 0.0,
-    completion_price: float = 0.0,
+    prompt_price: float | None = None,
+    cached_price: float | None = None,
+    completion_price: float | None = None,
 ) -> OpenAIChat:
-    """A chat model. Its settings are those of `[chat]`."""
-    pace = Pace(requests_per_minute, tokens_per_minute)
-    server = Server(base_url, key, api_version, timeout, retries, pace, patience=max(8, 2 * workers))
+    """A chat model. Its settings are those of `[chat]`. Raises SettingsError where one is out of bounds."""
+    server = server_of(base_url, key, api_version, timeout, retries, workers, requests_per_minute, tokens_per_minute)
     given = {"temperature": temperature, "max_tokens": max_tokens, "reasoning_effort": reasoning_effort}
     decides = {name: value for name, value in given.items() if value is not None} | _extra(extra)
     prices = Prices(prompt_price, cached_price, completion_price)
@@ -65,12 +64,25 @@ def embedding(
     retries: int = 5,
     requests_per_minute: int = 0,
     tokens_per_minute: int = 0,
-    price: float = 0.0,
+    price: float | None = None,
 ) -> OpenAIEmbedder:
-    """An embedding model. Its settings are those of `[embedding]`."""
-    pace = Pace(requests_per_minute, tokens_per_minute)
-    server = Server(base_url, key, api_version, timeout, retries, pace, patience=max(8, 2 * workers))
-    return OpenAIEmbedder(server, model, dimensions, batch, workers, Prices(price, price))
+    """An embedding model. Its settings are those of `[embedding]`. Raises SettingsError where one is out of bounds."""
+    if batch < 1:
+        raise SettingsError(f"batch is at least 1, not {batch}")
+    server = server_of(base_url, key, api_version, timeout, retries, workers, requests_per_minute, tokens_per_minute)
+    return OpenAIEmbedder(server, model, dimensions, batch, workers, Prices(price))
+
+
+def server_of(
+    base_url: str, key: str, api_version: str, timeout: float, retries: int, workers: int, requests: int, tokens: int
+) -> Server:
+    """The server that these settings name. Raises SettingsError where one is out of bounds."""
+    for name, value, least in (("workers", workers, 1), ("retries", retries, 0), ("requests_per_minute", requests, 0)):
+        if value < least:
+            raise SettingsError(f"{name} is at least {least}, not {value}")
+    if timeout <= 0 or tokens < 0:
+        raise SettingsError(f"timeout is more than 0 seconds, not {timeout:g}; tokens_per_minute is at least 0")
+    return Server(base_url, key, api_version, timeout, retries, Pace(requests, tokens), workers)
 
 
 def _extra(text: str) -> dict[str, Any]:
@@ -98,6 +110,10 @@ class OpenAIChat:
     def mark(self) -> str:
         return " ".join([self.model, *(f"{name}={value}" for name, value in sorted(self.decides.items()))])
 
+    def determined_by(self, parameters: Mapping[str, Any], *, structured: bool) -> dict[str, Any]:
+        how = {"structured": self.structured} if structured else {}
+        return {"model": self.model, **self.decides, **parameters, **how}
+
     def __call__(
         self,
         messages: Messages,
@@ -118,14 +134,15 @@ class OpenAIChat:
             create = client.chat.completions.with_streaming_response.create
             with create(**self._request(messages, schema, parameters, stream=hear is not None)) as response:
                 if hear:
-                    raw, end, counted = _heard(response.iter_lines(), _both(heard.append, hear))
+                    raw, end, counted = _heard(response.iter_lines(), _both(heard.append, hear), self.server.timeout)
                 else:
                     raw, end, counted = _whole(parsed(response.iter_bytes(), self.server.timeout))
             usage = self._usage(counted, size, len(raw.encode()), monotonic() - began)
             bill(usage)
             return Reply(raw, end, usage)
 
-        reply = self.server.send(request, allow=allow, size=size)
+        lost = Usage(1, size // 4, 0, 0, self.prices.cost(size // 4, 0, 0))
+        reply = self.server.send(request, allow=allow, size=size, lost=lost)
         if reply.end == "content_filter":
             raise Refused(f"{self.model} did not answer: its provider's filter does not allow it")
         return reply
@@ -186,18 +203,22 @@ def _whole(body: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any]]:
         raise garbled() from error
 
 
-def _heard(lines: Iterable[str], hear: Hear) -> tuple[str, str, Mapping[str, Any]]:
+def _heard(lines: Iterable[str], hear: Hear, timeout: float) -> tuple[str, str, Mapping[str, Any]]:
     """The same from server-sent events, each piece told as it comes. Raises Again where they break off."""
     pieces: list[str] = []
     end = ""
     counted: Mapping[str, Any] = {}
+    last = monotonic()
     for line in lines:
+        if monotonic() - last > timeout:
+            raise Again(f"the answer did not go on within {timeout:g} s", paid=True)
         body = _event(line)
         counted = body.get("usage") or counted
         for choice in body.get("choices") or []:
             if piece := (choice.get("delta") or {}).get("content"):
                 pieces.append(piece)
                 hear(piece)
+                last = monotonic()
             end = choice.get("finish_reason") or end
     if not end:
         raise Again("the answer broke off", paid=True)
@@ -247,14 +268,14 @@ class OpenAIEmbedder:
             told = [text if text.strip() else "-" for text in texts]  # servers refuse texts of nothing
             with create(model=self.model, input=told, extra_body=asked) as response:
                 body = parsed(response.iter_bytes(), self.server.timeout)
-            vectors = _vectors(body, len(texts))
             counted = (body.get("usage") or {}).get("prompt_tokens")
             prompt = size // 4 if counted is None else int(counted)
             self.server.pace.correct(size // 4, prompt)
             bill(Usage(1, prompt, 0, 0, self.prices.cost(prompt, 0, 0), monotonic() - began))
-            return vectors
+            return _vectors(body, len(texts))
 
-        return self.server.send(request, allow=self.allow, size=size)
+        lost = Usage(1, size // 4, 0, 0, self.prices.cost(size // 4, 0, 0))
+        return self.server.send(request, allow=self.allow, size=size, lost=lost)
 
 
 def _vectors(body: Mapping[str, Any], count: int) -> NDArray[np.float32]:
@@ -265,9 +286,9 @@ def _vectors(body: Mapping[str, Any], count: int) -> NDArray[np.float32]:
         rows = sorted(body["data"], key=lambda row: row["index"])
         vectors = np.stack([_vector(row["embedding"]) for row in rows])
     except (KeyError, TypeError, ValueError) as error:
-        raise garbled() from error
+        raise garbled(paid=False) from error  # its bill has been told
     if len(vectors) != count or not np.isfinite(vectors).all():
-        raise Again(f"the answer holds {len(vectors)} vectors for {count} texts, or no numbers", paid=True)
+        raise Again(f"the answer holds {len(vectors)} vectors for {count} texts, or no numbers")
     lengths = np.sqrt((vectors * vectors).sum(axis=1, keepdims=True))
     return np.asarray(vectors / np.where(lengths > 0, lengths, 1), dtype=np.float32)
 

@@ -52,6 +52,7 @@ class Purse:
         self.total = Usage()
         self._record = record
         self._under_way: list[Usage] = []
+        self._known: set[str] = set()  # scopes of which somebody knows what a reply costs
         self._most = 0  # tokens in a reply so far
         self._per_byte = 0.0  # the most tokens in a byte of a prompt so far
         self._turn = Condition()
@@ -62,7 +63,7 @@ class Purse:
 
     @contextmanager
     def _call(self, scope: str, model: str, prices: Prices, reply: int, size: int) -> Iterator[Bill]:
-        guess = self._wait_for_room(size, reply, prices)
+        guess = self._wait_for_room(scope, size, reply, prices)
         bills: list[Usage] = []
         try:
             yield bills.append
@@ -84,21 +85,23 @@ class Purse:
         if self._record:
             self._record("saved", scope, model, usage, 0)
 
-    def _wait_for_room(self, size: int, reply: int, prices: Prices) -> Usage:
+    def _wait_for_room(self, scope: str, size: int, reply: int, prices: Prices) -> Usage:
         with self._turn:
             while True:
                 if reached := self.caps.reached_by(self.total):
                     raise Capped(f"capped: not asked, since --max-{reached} was reached")
                 guess = self._guess(size, reply, prices)
-                if self._fits(guess):
+                if self._fits(scope, guess):
                     self._under_way.append(guess)
                     return guess
                 self._turn.wait()
 
-    def _fits(self, guess: Usage) -> bool:
+    def _fits(self, scope: str, guess: Usage) -> bool:
         """Whether all that is under way and this together stay under the caps; one alone may be what reaches them."""
         if not self._under_way:
             return True
+        if scope not in self._known and (self.caps.tokens is not None or self.caps.cost is not None):
+            return False
         return not self.caps.reached_by(sum(self._under_way, self.total + guess), over=True)
 
     def _guess(self, size: int, reply: int, prices: Prices) -> Usage:
@@ -108,6 +111,8 @@ class Purse:
     def _pay(self, scope: str, bill: Usage, size: int) -> None:
         self.spent[scope] = self.spent.get(scope, Usage()) + bill
         self.total += bill
+        if bill.tokens:
+            self._known.add(scope)
         self._most = max(self._most, bill.completion_tokens)
         self._per_byte = max(self._per_byte, bill.prompt_tokens / size if size else 0.0)
 

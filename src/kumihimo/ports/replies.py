@@ -231,7 +231,7 @@ def _object(inner: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _strict(schema: Any) -> Any:
-    """The schema as strict servers want it: nothing may be added, nothing left out, no defaults, no titles."""
+    """The schema as strict servers want it: nothing may be added or left out; no defaults, titles or docstrings."""
     if isinstance(schema, list):
         return [_strict(part) for part in schema]
     if not isinstance(schema, dict):
@@ -240,7 +240,7 @@ def _strict(schema: Any) -> Any:
     for key, value in schema.items():
         if key in ("properties", "$defs"):
             made[key] = {name: _strict(part) for name, part in value.items()}
-        elif key not in ("title", "default"):
+        elif key not in ("title", "default", "description"):
             made[key] = _strict(value)
     if "properties" in made:
         made |= {"additionalProperties": False, "required": list(made["properties"])}

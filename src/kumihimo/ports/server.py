@@ -7,9 +7,9 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
-from threading import Lock
+from threading import Lock, Semaphore
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -55,46 +55,62 @@ class Server:
     timeout: float
     retries: int
     pace: Pace
-    patience: int  # requests given up, one after the other, until nothing more is asked of it
+    workers: int
     without: set[str] = field(default_factory=set)  # parameters that it has refused, and is not sent any more
     _answered: bool = False
     _given_up: int = 0  # requests, one after the other
     _lock: Lock = field(default_factory=Lock)
+    _room: Semaphore = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._room = Semaphore(self.workers)
+
+    @property
+    def patience(self) -> int:
+        """How many requests are given up, one after the other, until nothing more is asked."""
+        return max(8, 2 * self.workers)
 
     @property
     def url(self) -> str:
         return self.base_url or os.environ.get("OPENAI_BASE_URL", "") or HOSTED
 
     @property
+    def hosted(self) -> bool:
+        """Whether it is OpenAI's own."""
+        return _host(self.url) == _host(HOSTED)
+
+    @property
     def client(self) -> OpenAI:
         """The one client for this address and key."""
-        from urllib.parse import urlsplit
-
-        host = urlsplit(self.url).hostname or ""
+        host = _host(self.url)
         if os.environ.get("KUMI_OFFLINE", "0") not in ("", "0") and host not in _LOCAL:
             raise ModelError(
                 f"KUMI_OFFLINE is set, so {self.url} is not asked: unset it, or use a server on this machine"
             )
-        secret = os.environ.get(self.key, "")
-        if not secret and self.url.startswith(HOSTED):
+        secret = os.environ.get(self.key, "").strip() if self.key else ""
+        if not secret and self.hosted:
             raise SettingsError(
                 f"no key for {self.url}: put it into the environment as {self.key}, "
                 "or name a server that needs none with base_url"
             )
+        if not (secret.isascii() and secret.isprintable()):
+            raise SettingsError(f"what {self.key} holds is no key: it has characters that no key has")
         return _client(self.url, secret or "none", self.api_version, self.timeout)
 
-    def send(self, request: Callable[[OpenAI, Bill], T], *, allow: Allow, size: int) -> T:
+    def send(self, request: Callable[[OpenAI, Bill], T], *, allow: Allow, size: int, lost: Usage) -> T:
         """What the request gives; sent again, with longer and longer pauses, as long as that may help.
 
+        size: bytes of the prompt. lost: what is paid for an answer that breaks off, as far as one can tell.
         Raises ItemFailed when it does not, Refused where the server will not take this one, ModelError where it
         will take none.
         """
         client, tries, fewer = self.client, 0, 0
         while True:
-            self._check()
             self.pace.wait(size // 4)
+            self._check()
             try:
-                return self._once(client, request, allow, size)
+                with self._room:
+                    return self._once(client, request, allow, size, lost)
             except _Without as refusal:
                 fewer += 1
                 if fewer > len(_OPTIONAL):
@@ -107,10 +123,11 @@ class Server:
 
     def hope(self) -> None:
         """Ask it again, should it have been given up."""
-        self._given_up = 0
-        self.pace.take_up()
+        with self._lock:
+            self._given_up = 0
+            self.pace.take_up()
 
-    def _once(self, client: OpenAI, request: Callable[[OpenAI, Bill], T], allow: Allow, size: int) -> T:
+    def _once(self, client: OpenAI, request: Callable[[OpenAI, Bill], T], allow: Allow, size: int, lost: Usage) -> T:
         began = monotonic()
         with allow(size) as bill:
             try:
@@ -118,9 +135,11 @@ class Server:
                     found = request(client, bill)
             except Again as trouble:
                 if trouble.paid:
-                    bill(Usage(calls=1, seconds=monotonic() - began))
+                    bill(replace(lost, seconds=monotonic() - began))
                 raise
-            self._answered, self._given_up = True, 0
+            self._answered = True
+            if self._given_up:
+                self.hope()
             return found
 
     def _pause(self, trouble: Again, tries: int) -> None:
@@ -159,6 +178,8 @@ class Server:
         except openai.APIStatusError as error:
             raise self._status(error) from error
         except openai.APIConnectionError as error:
+            if isinstance(error.__cause__, httpx2.LocalProtocolError):
+                raise SettingsError(f"{self.url} cannot be asked like this: look at base_url and the key") from None
             if isinstance(error.__cause__, httpx2.ReadTimeout):
                 raise Again(f"{self.url} did not answer within {self.timeout:g} s", paid=True) from error
             raise _Unreachable(f"{self.url} cannot be reached ({error.__cause__ or error})") from error
@@ -169,28 +190,37 @@ class Server:
 
     def _status(self, error: APIStatusError) -> Exception:
         code, said = error.status_code, f"{self.url} says: {_message(error)}"
-        if code == 429 and error.code == "insufficient_quota":
-            return ModelError(f"{said}: the account has no credit left")
+        if code == 402 or (code == 429 and error.code == "insufficient_quota"):
+            return self._at_an_end(f"{said}: the account has no credit left")
         if code in (408, 409, 429) or code >= 500:
             return Again(f"{said} ({code})", wait=_wait(error), limited=code in (429, 503))
-        if code in (401, 403):
-            return ModelError(f"{said} ({code}): is the key in {self.key} the right one for this server?")
-        if code in (402, 404, 405) or 300 <= code < 400:
+        if code == 401 or (code == 403 and not self._answered):
+            remedy = (
+                f"is the key in {self.key} the right one for it?" if self.key else "name the variable of a key, `key`"
+            )
+            return ModelError(f"{said} ({code}): {remedy}")
+        if code in (404, 405) or 300 <= code < 400:
             return ModelError(f"{said} ({code}): {self._remedy(error)}")
         return self._refusal(error, f"{said} ({code})")
 
     def _remedy(self, error: APIStatusError) -> str:
-        if error.status_code == 402:
-            return "the account has no credit left"
         if "model" in f"{error.code} {_message(error)}".lower():
             return "set `model` to one that the server has"
         return "base_url is the part of the address before /chat/completions, mostly with /v1 at its end"
+
+    def _at_an_end(self, said: str) -> Exception:
+        """Of a server that will not answer any more: what it has answered is kept."""
+        if not self._answered:
+            return ModelError(said)
+        with self._lock:
+            self._given_up = self.patience
+        return ItemFailed(said)
 
     def _refusal(self, error: APIStatusError, said: str) -> Exception:
         """A parameter that the server does not know is left out from now on; else it is this request's own fault."""
         if name := _parameter(error):
             self.without.add(name)
-            log.info("%s does not take %s: left out from now on", self.url, name)
+            log.warning("%s does not take %s: it is left out from now on", self.url, name)
             return _Without(said)
         if error.code == "context_length_exceeded" or "context" in said:
             said += ": lower budget under [answer] or the method, size under [chunks], or use a model that takes more"
@@ -208,11 +238,15 @@ _OPTIONAL = (  # what may be left out
 )
 
 
+_UNKNOWN = ("unsupported_parameter", "unsupported_value", "unknown_parameter")
+_SAYS_UNKNOWN = ("not support", "unsupported", "unknown", "unrecognized", "not permitted", "not available", "grammar")
+
+
 def _parameter(error: APIStatusError) -> str:
     """The optional part of the request that a server names as the trouble."""
-    if error.code == "context_length_exceeded":
-        return ""
     sent, told = json.loads(error.request.content), _message(error)
+    if error.code not in _UNKNOWN and not any(word in told.lower() for word in _SAYS_UNKNOWN):
+        return ""
     names = [error.param, *(name for name in _OPTIONAL if name in told)]
     shape = sent.get("response_format") or {}
     if shape and ("response_format" in names or any(word in told for word in ("schema", "grammar", "guided"))):
@@ -242,8 +276,22 @@ def parsed(pieces: Iterable[bytes], timeout: float) -> Any:
     return found if isinstance(found, dict) else {}
 
 
-def garbled() -> Again:
-    return Again("the answer is not what a model server answers: is base_url right?", paid=True)
+def garbled(*, paid: bool = True) -> Again:
+    return Again("the answer is not what a model server answers: is base_url right?", paid=paid)
+
+
+def _host(url: str) -> str:
+    """The name of the machine. Raises SettingsError where that is no address."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(url)
+        named = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
+    except ValueError:
+        named = False
+    if not named:
+        raise SettingsError(f"base_url {url!r} is no address: write it like http://localhost:11434/v1")
+    return str(parts.hostname)
 
 
 _made = Lock()

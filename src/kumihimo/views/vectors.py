@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.errors import ItemFailed, Refused, Unusable
 from kumihimo.core.table import Codec, Row, Table
+from kumihimo.ports.asking import other_length
 from kumihimo.ports.ledger import list_failures
 from kumihimo.ports.models import Embedder, side_by_side
 from kumihimo.ports.store import Db, SqlRows
@@ -29,7 +30,7 @@ _HELD = 4  # rounds of batches whose texts are held until they are embedded
 _SURE = 1e-5  # more than rounding moves a cosine when rows are multiplied in another order
 
 
-_Made = tuple[list[str], "NDArray[np.float32] | None", str | None]  # ids, their vectors, or what went wrong
+_Made = tuple[list[str], "NDArray[np.float32] | None", str | None]  # texts, their vectors, or what went wrong
 
 
 @dataclass(slots=True)
@@ -99,30 +100,34 @@ class VectorIndex:
 
     def _embed(self) -> None:
         """All that waits, as many batches together as the model takes. What fails is listed, for the next build."""
-        texts, self.waiting = list(self.waiting.items()), {}
+        wanted: dict[str, list[str]] = {}  # text -> who waits for its vector
+        for id, text in self.waiting.items():
+            wanted.setdefault(text, []).append(id)
+        self.waiting, texts = {}, list(wanted)
         batches = (texts[i : i + self.embedder.batch] for i in range(0, len(texts), self.embedder.batch))
         for parts in side_by_side(self._made, batches, self.embedder.workers):
-            for ids, vectors, error in parts:
+            for told, vectors, error in parts:
+                ids = [id for text in told for id in wanted[text]]
                 if vectors is not None:
-                    self._append(ids, vectors)
+                    self._append(ids, vectors.repeat([len(wanted[text]) for text in told], axis=0))
                 self._list((id, error) for id in ids)
 
-    def _made(self, batch: list[tuple[str, str]]) -> list[_Made]:
+    def _made(self, batch: list[str]) -> list[_Made]:
         """The vectors of a batch, or why there are none; halved as long as its model refuses some of the texts."""
-        ids = [id for id, _ in batch]
         try:
-            return [(ids, self.embedder([text for _, text in batch]), None)]
+            return [(batch, self.embedder(batch), None)]
         except Refused as error:
             half = len(batch) // 2
-            return [*self._made(batch[:half]), *self._made(batch[half:])] if half else [(ids, None, str(error))]
+            return [*self._made(batch[:half]), *self._made(batch[half:])] if half else [(batch, None, str(error))]
         except ItemFailed as error:
-            return [(ids, None, str(error))]
+            return [(batch, None, str(error))]
 
     def _list(self, errors: Iterable[tuple[str, str | None]]) -> None:
         list_failures(self.db, self.name, errors)
 
     def _append(self, ids: list[str], vectors: NDArray[np.float32]) -> None:
         state = self._state()
+        _same_length(state, vectors)
         self._path().parent.mkdir(exist_ok=True)
         with self._path().open("ab") as file:
             file.write(vectors.astype("<f4").tobytes())
@@ -185,15 +190,16 @@ class VectorSearch:
                 f"the {table.name} of this index were embedded by {state['embedder']}: set that as `model` under "
                 f"[embedding] in kumi.toml, or `kumi index --yes` embeds them by {self.embedder.mark}"
             )
-        question = self._mean([text] if isinstance(text, str) else list(text))
+        question = self._mean(state, [text] if isinstance(text, str) else list(text))
         found = sorted((-score, id) for score, id in self._nearest(table.name, question, k))
         return Context(tuple(Evidence(table.name, table[id], -score) for score, id in found[:k]))
 
-    def _mean(self, texts: list[str]) -> NDArray[np.float32]:
+    def _mean(self, state: dict[str, Any], texts: list[str]) -> NDArray[np.float32]:
         """Of the texts' vectors, of length 1."""
         import numpy as np
 
         vectors = self.embedder(texts)
+        _same_length(state, vectors)
         if len(vectors) == 1:
             return np.asarray(vectors[0])
         mean = vectors.sum(axis=0)
@@ -253,6 +259,12 @@ def sweep(db: Db, folder: Path) -> None:
     for path in (folder / "vectors").glob("*.f32"):
         if path.name not in kept:
             path.unlink(missing_ok=True)
+
+
+def _same_length(state: dict[str, Any], vectors: NDArray[np.float32]) -> None:
+    """Raises ModelError where a model gives other vectors than it gave before under the same name."""
+    if state["rows"] and vectors.shape[1] != state["dimensions"]:
+        raise other_length(state["embedder"], vectors.shape[1])
 
 
 def _mapped(path: Path, state: dict[str, Any]) -> NDArray[np.float32]:
