@@ -98,7 +98,7 @@ def test_without_evidence_nobody_is_asked() -> None:
     heard: list[str] = []
     chat = FakeChat(str)
     found = answered(chat, hear=heard.append)
-    assert (found.text, found.citations, found.model, chat.asked) == (nothing(""), (), "", {})
+    assert (found.text, found.citations, found.model, chat.asked) == (nothing(""), (), "fake", {})
     assert heard == [nothing("")]
 
 

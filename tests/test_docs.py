@@ -43,7 +43,8 @@ def test_every_setting_is_described_with_its_default() -> None:
     said = page("settings.md")
     for scope, settings in SETTINGS.items():
         for setting in settings.values():
-            default = str(setting.default).lower() if isinstance(setting.default, bool) else setting.default
+            plain = setting.default is None or isinstance(setting.default, bool)
+            default = str(setting.default).lower() if plain else setting.default
             assert f"| `{scope}.{setting.name}` | {default} |" in said
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 from kumihimo.citing import Cited
@@ -13,7 +14,7 @@ from kumihimo.ports.models import Ask, Hear
 from kumihimo.ports.prompts import prompt
 from kumihimo.ports.replies import Reply, any_text
 from kumihimo.ports.sentences import sentences
-from kumihimo.quoting import Spans, best_sentence, nothing
+from kumihimo.quoting import Spans, nothing, quoter
 
 PROMPT = Path(__file__).with_suffix(".md")
 CUT = "(The model's reply broke off here, at the greatest length it may have.)"
@@ -66,18 +67,15 @@ def _spoken(reply: Reply) -> Reply:
 
 
 def _citations(text: Cited, sources: Sequence[Evidence], spans: Spans) -> Iterator[Citation]:
-    """For each citation the sentence of its source that says most of the statement before it, each once."""
-    seen: set[Citation] = set()
-    after, statement = 0, ""
+    """For each citation the sentence of its source that says most of the statement before it; by source, each once."""
+    quote = cache(lambda n: quoter(list(spans(sources[n - 1]))))
+    found: set[Citation] = set()
+    said, after, statement = text.said, 0, ""
     for start, end, named in text.marks:
-        statement = _last_sentence(text.said[after:start]) or statement
+        statement = _last_sentence(said[after:start]) or statement
         after = end
-        for n in named:
-            for span in best_sentence(statement, list(spans(sources[n - 1]))):
-                citation = Citation(n, span)
-                if citation not in seen:
-                    seen.add(citation)
-                    yield citation
+        found.update(Citation(n, span) for n in named for span in quote(n)(statement))
+    return iter(sorted(found, key=lambda citation: (citation.n, citation.span.uri, citation.span.start)))
 
 
 def _last_sentence(text: str) -> str:

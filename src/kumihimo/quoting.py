@@ -60,15 +60,20 @@ def nothing(question: str) -> str:
     return _NOTHING_IN_CHINESE if any("\u4e00" <= c <= "\u9fff" for c in question) else _NOTHING
 
 
-def best_sentence(statement: str, wholes: Sequence[Span]) -> Sequence[Span]:
-    """The sentence that says most of a statement; the spans as they are, where none says much of it."""
+def quoter(wholes: Sequence[Span]) -> Callable[[str], Sequence[Span]]:
+    """Gives the sentence that says most of a statement; the spans as they are, where none says much of it."""
     found = [sentence for whole in wholes for sentence in _cut(whole)]
     words = [frozenset(subjects(sentence.text)) for sentence in found]
-    rarity, said = _rarity(words), frozenset(subjects(statement))
-    total = sum(map(rarity, sorted(said))) or 1.0
-    shares = [sum(map(rarity, sorted(said & has))) / total for has in words]
-    best = max(shares, default=0.0)
-    return [found[shares.index(best)]] if best >= _SAID else wholes
+    rarity = _rarity(words)
+
+    def best(statement: str) -> Sequence[Span]:
+        said = frozenset(subjects(statement))
+        total = sum(map(rarity, sorted(said))) or 1.0
+        shares = [sum(map(rarity, sorted(said & has))) / total for has in words]
+        most = max(shares, default=0.0)
+        return [found[shares.index(most)]] if most >= _SAID else wholes
+
+    return best
 
 
 def _sentences(context: Context, spans: Spans) -> Iterator[_Sentence]:

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Any
 
 from kumihimo.answer import answer
@@ -139,10 +140,13 @@ class Kumihimo:
 
         sample: ask about so many chunks in earnest, to say more about the rest; what is paid for is remembered.
         """
-        places, plan = self._places(paths, methods), Plan(())
+        places, plan, new = self._places(paths, methods), Plan(()), not self.folder.exists()
         with suppress(_Undone), self.store.building() as db:
             plan = self._build(db, places, methods, self.models.purse(), progress).plan(sample)
             raise _Undone
+        if new and not self.memo()["replies"]:
+            self.close()
+            rmtree(self.folder)
         return plan
 
     def remove(
@@ -216,7 +220,8 @@ class Kumihimo:
         changes = build.changes()
         if not changes or consent is True:
             return
-        if not build.other_embedder() and not build.would_pay_again():
+        replaced = build.other_embedder() and not self.models.paid_embedder  # nobody need have meant that
+        if not replaced and not build.would_pay_again():
             return
         plan = build.plan()
         if consent and consent(plan, changes):

@@ -292,7 +292,7 @@ def test_vectors_wait_for_each_other_and_none_is_left_behind(tmp_path: Path) -> 
         return FakeEmbedder()(texts)
 
     made = notes(tmp_path, mixed(600), Embed(make))
-    assert sizes == [256, 256, 88]
+    assert (max(sizes), sum(sizes)) == (256, len(set(mixed(600).values())))  # equal texts are embedded once
     assert len(made.ids("sea", 999)) == 600
     made.store.close()
 

@@ -17,7 +17,7 @@ import typer
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, unknown
 from kumihimo.core.records import Span
-from kumihimo.interfaces import terminal
+from kumihimo.interfaces import lines, terminal
 from kumihimo.interfaces.options import (
     HOME,
     Index,
@@ -220,29 +220,39 @@ def retrieve(
     if (question is None) == (questions is None):
         raise SettingsError("say either a question or --questions FILE.jsonl")
     settings: dict[str, Any] = {} if k is None else {"k": k}
-    asked = [{"id": "", "question": question}] if questions is None else _questions(questions)
+    asked = [{"id": "", "question": question}] if questions is None else lines.questions(questions)
     with _open(folder, options, memo) as kumi:
         if questions is None and out is None and not as_json:
             with kumi.reading() as reading:
                 terminal.show_evidence(reading.retrieve(str(question), method, **settings), reading.trace, reading.line)
             return
-        found = (_found(kumi, row, method, settings) for row in asked)
+        failed: list[str] = []
+        found = (_found(kumi, row, method, settings, failed) for row in asked)
         if as_json and questions is None and out is None:
             _print(next(found))
         elif out is None:
             for line in found:
                 print(_json(line))
         else:
-            _write(out, [json.dumps(line, ensure_ascii=False) for line in found])
+            lines.write(out, [json.dumps(line, ensure_ascii=False) for line in found])
             if as_json:
                 _print({"written": str(out), "questions": len(asked)})
+    if failed:
+        raise ItemFailed(f"{len(failed):,} of {len(asked):,} questions failed; of the first: {failed[0]}")
 
 
-def _found(kumi: Kumihimo, row: dict[str, Any], method: str, settings: dict[str, Any]) -> dict[str, object]:
-    """The evidence for one question, in one read transaction."""
-    with kumi.reading() as reading:
-        context = reading.retrieve(str(row["question"]), method, **settings)
-        return {"id": row["id"], "question": row["question"], "evidence": _evidence(reading, context)}
+def _found(
+    kumi: Kumihimo, row: dict[str, Any], method: str, settings: dict[str, Any], failed: list[str]
+) -> dict[str, object]:
+    """The evidence for one question, in one read transaction; one that fails takes no others with it."""
+    told = {"id": row["id"], "question": row["question"]}
+    try:
+        with kumi.reading() as reading:
+            context = reading.retrieve(str(row["question"]), method, **settings)
+            return {**told, "evidence": _evidence(reading, context)}
+    except ItemFailed as failure:
+        failed.append(str(failure))
+        return {**told, "evidence": [], "failed": str(failure)}
 
 
 def _evidence(reading: Reading, context: Context) -> list[dict[str, object]]:
@@ -261,33 +271,6 @@ def _evidence(reading: Reading, context: Context) -> list[dict[str, object]]:
 
 def _place(span: Span) -> dict[str, object]:
     return {"uri": span.uri, "start": span.start, "end": span.end}
-
-
-def _questions(path: Path) -> list[dict[str, Any]]:
-    """The questions of a JSONL file. Raises SettingsError, naming the line."""
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} cannot be read ({error}): give a JSONL file in UTF-8") from error
-    return [_question(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
-
-
-def _question(path: Path, number: int, line: str) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-        asked = row["question"]
-        if not isinstance(asked, str) or not asked.strip():
-            raise ValueError(asked)
-        return {"id": row.get("id", str(number)), "question": asked}
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
-        raise SettingsError(f'{path}, line {number}: write {{"id": ..., "question": ...}}') from error
-
-
-def _write(path: Path, lines: list[str]) -> None:
-    try:
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be written ({error.strerror}): choose another --out") from error
 
 
 @app.command()
@@ -344,7 +327,7 @@ def init(
     path = path or folder.parent / "kumi.toml"
     if path.exists():
         raise SettingsError(f"{path} is there already: edit it, or name another file")
-    _write(path, config.written(SETTINGS, SUMMARIES).splitlines())
+    lines.write(path, config.written(SETTINGS, SUMMARIES).splitlines())
     _print({"written": str(path)}) if as_json else print(f"Wrote {path}: take the # away from a line and change it.")
 
 
@@ -391,7 +374,7 @@ def _leave(code: int) -> None:
 
 
 def _say(message: str, code: int) -> int:
-    print(f"kumi: {message}", file=sys.stderr)
+    print(terminal.harmless(f"kumi: {message}"), file=sys.stderr)
     return code
 
 

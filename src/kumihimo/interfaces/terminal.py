@@ -27,6 +27,14 @@ NO_MODEL = (
 _SHOWN = 300  # characters of a piece of evidence
 
 
+_CONTROLS = {c: "\ufffd" for c in (*range(32), *range(127, 160)) if chr(c) not in "\n\t"}
+
+
+def harmless(text: str) -> str:
+    """The text without what would steer a terminal: documents and models may hold anything."""
+    return text.translate(_CONTROLS)
+
+
 def _console() -> Console:
     """Lines are wrapped between words for a person, and left whole for a program."""
     from rich.console import Console
@@ -133,7 +141,7 @@ def speech() -> Iterator[Hear]:
     def hear(piece: str) -> None:
         nonlocal column, begun
         begun = True
-        for word in re.findall(r"\s|\S+", piece):
+        for word in re.findall(r"\s|\S+", harmless(piece)):
             size = cell_len(word)
             if width and word != "\n" and column + size > width:
                 print()
@@ -170,24 +178,18 @@ def agree(plan: Plan, changes: Sequence[str]) -> bool:
 
 
 def show_plan(plan: Plan) -> None:
-    from rich import box
-    from rich.table import Table
-
     if not plan.estimates and not plan.unknown:
         print("No model would be asked: what is wanted is remembered, or costs nothing.")
         return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("step")
-    table.add_column("model")
-    for heading in ("calls", "prompt tokens", "reply tokens", "cost", "time"):
-        table.add_column(heading, justify="right")
+    rows = [("step", "model", "calls", "prompt tokens", "reply tokens", "cost", "time")]
     for e in plan.estimates:
         tokens = (_range(e.prompt_tokens), _range(e.completion_tokens))
         time = _range(e.seconds, "{:,.0f}", " s") if e.seconds else "?"
-        table.add_row(e.step, e.model, _range(e.calls), *tokens, _range(e.cost, "{:,.4f}"), time)
-    for step in plan.unknown:
-        table.add_row(step, "", "?", "?", "?", "?", "?")
-    _console().print(table)
+        rows.append((e.step, e.model, _range(e.calls), *tokens, _range(e.cost, "{:,.4f}"), time))
+    rows += [(step, "", "?", "?", "?", "?", "?") for step in plan.unknown]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(f"{said:{'<' if i < 2 else '>'}{widths[i]}}" for i, said in enumerate(row)).rstrip())
     if plan.unknown:
         print("A ? is not known before some of it was asked: `kumi plan --sample 20` asks about 20 chunks.")
     if not plan.cost[1]:
@@ -201,7 +203,7 @@ def _range(much: Range, form: str = "{:,.0f}", unit: str = "") -> str:
 
 def _where(span: Span, line: Line) -> str:
     at = line(span)
-    return f"{span.uri}, {f'line {at}, ' if at else ''}characters {span.start:,}–{span.end:,}"
+    return harmless(f"{span.uri}, {f'line {at}, ' if at else ''}characters {span.start:,}–{span.end:,}")
 
 
 def show_evidence(context: Context, trace: Callable[[Reference], Iterable[Span]], line: Line) -> None:
@@ -216,7 +218,7 @@ def show_evidence(context: Context, trace: Callable[[Reference], Iterable[Span]]
 
 
 def _short(text: str) -> str:
-    line = " ".join(text.split())
+    line = harmless(" ".join(text.split()))
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"
 
 
@@ -225,7 +227,7 @@ def show_trace(found: Evidence, spans: Iterable[Span], line: Line) -> None:
     console.print(f"{found.table}:{found.record.id}", style="bold", markup=False)
     for span in spans:
         console.print(_where(span, line), style="cyan", markup=False)
-        console.print(span.text + "\n", markup=False)
+        console.print(harmless(span.text) + "\n", markup=False)
 
 
 def show_status(status: Status) -> None:

@@ -11,8 +11,8 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext
-from dataclasses import astuple
 from hashlib import blake2b
+from operator import attrgetter
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
@@ -71,7 +71,7 @@ class Memo:
                 self._db.execute(statement)
         except sqlite3.DatabaseError as error:
             self._db.close()
-            if "readonly" in str(error):
+            if "readonly" in str(error) or "unable to open" in str(error):
                 raise Unusable(f"{path} cannot be written: name another memo with --memo FILE") from error
             if type(error) is not sqlite3.DatabaseError:  # a lock, a full disk: the file is as good as before
                 raise
@@ -147,7 +147,7 @@ class Memo:
             try:
                 with self._transaction():
                     self._writer.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", batch)
-                    rows = [(*whom, *astuple(u), size) for whom, (u, size) in amounts.items()]
+                    rows = [(*whom, *attrgetter(*_AMOUNTS[:-1])(u), size) for whom, (u, size) in amounts.items()]
                     self._writer.executemany(_ADD, rows)
             except BaseException:
                 with self._lock:

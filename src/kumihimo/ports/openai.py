@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
 from kumihimo.core.errors import ItemFailed, Refused, SettingsError
-from kumihimo.core.records import Usage
+from kumihimo.core.records import Usage, storable
 from kumihimo.ports.models import Allow, Bill, Hear, Messages, Prices, free
 from kumihimo.ports.pace import Pace
 from kumihimo.ports.replies import Reply
@@ -47,7 +47,7 @@ def chat(
     server = server_of(base_url, key, api_version, timeout, retries, workers, requests_per_minute, tokens_per_minute)
     given = {"temperature": temperature, "max_tokens": max_tokens, "reasoning_effort": reasoning_effort}
     decides = {name: value for name, value in given.items() if value is not None} | _extra(extra)
-    prices = Prices(prompt_price, cached_price, completion_price)
+    prices = _prices(prompt_price, cached_price, completion_price)
     return OpenAIChat(server, model, decides, structured, prices, workers)
 
 
@@ -67,22 +67,30 @@ def embedding(
     price: float | None = None,
 ) -> OpenAIEmbedder:
     """An embedding model. Its settings are those of `[embedding]`. Raises SettingsError where one is out of bounds."""
-    if batch < 1:
-        raise SettingsError(f"batch is at least 1, not {batch}")
+    for name, value in (("batch", batch), ("dimensions", dimensions)):
+        if value is not None and value < 1:
+            raise SettingsError(f"{name} is at least 1, not {value}")
     server = server_of(base_url, key, api_version, timeout, retries, workers, requests_per_minute, tokens_per_minute)
-    return OpenAIEmbedder(server, model, dimensions, batch, workers, Prices(price))
+    return OpenAIEmbedder(server, model, dimensions, batch, workers, _prices(price))
 
 
 def server_of(
     base_url: str, key: str, api_version: str, timeout: float, retries: int, workers: int, requests: int, tokens: int
 ) -> Server:
     """The server that these settings name. Raises SettingsError where one is out of bounds."""
-    for name, value, least in (("workers", workers, 1), ("retries", retries, 0), ("requests_per_minute", requests, 0)):
+    counts = {"workers": (workers, 1), "retries": (retries, 0), "requests_per_minute": (requests, 0)}
+    for name, (value, least) in {**counts, "tokens_per_minute": (tokens, 0)}.items():
         if value < least:
             raise SettingsError(f"{name} is at least {least}, not {value}")
-    if timeout <= 0 or tokens < 0:
-        raise SettingsError(f"timeout is more than 0 seconds, not {timeout:g}; tokens_per_minute is at least 0")
+    if timeout <= 0:
+        raise SettingsError(f"timeout is more than 0 seconds, not {timeout:g}")
     return Server(base_url, key, api_version, timeout, retries, Pace(requests, tokens), workers)
+
+
+def _prices(*prices: float | None) -> Prices:
+    if any(price is not None and price < 0 for price in prices):
+        raise SettingsError("a price is at least 0")
+    return Prices(*prices)
 
 
 def _extra(text: str) -> dict[str, Any]:
@@ -160,12 +168,9 @@ class OpenAIChat:
         if stream:
             given["stream_options"] = {"include_usage": True}
         body = {name: value for name, value in given.items() if name not in without}
-        return {
-            "model": self.model,
-            "messages": list(messages),
-            "extra_body": body,
-            **({"stream": True} if stream else {}),
-        }
+        body["messages"] = list(messages)  # as a parameter the SDK would walk through it, a seventh of the whole call
+        asked: dict[str, Any] = {"model": self.model, "messages": [], "extra_body": body}
+        return {**asked, "stream": True} if stream else asked
 
     def _response_format(self, schema: Mapping[str, Any]) -> dict[str, Any] | None:
         """As much as the server can do: a schema, else JSON, else nothing but what the prompt says."""
@@ -175,10 +180,9 @@ class OpenAIChat:
 
     def _usage(self, counted: Mapping[str, Any], asked: int, said: int, seconds: float) -> Usage:
         """As the server counted; where it does not say, four bytes are taken for a token."""
-        prompt, completion = counted.get("prompt_tokens"), counted.get("completion_tokens")
-        prompt = asked // 4 if prompt is None else int(prompt)
-        completion = said // 4 if completion is None else int(completion)
-        cached = int((counted.get("prompt_tokens_details") or {}).get("cached_tokens") or 0)
+        prompt = _count(counted, "prompt_tokens", asked // 4)
+        completion = _count(counted, "completion_tokens", said // 4)
+        cached = min(_count(_part(counted, "prompt_tokens_details"), "cached_tokens", 0), prompt)
         self.server.pace.correct(asked // 4, prompt + completion)
         return Usage(1, prompt, cached, completion, self.prices.cost(prompt, cached, completion), seconds)
 
@@ -193,14 +197,35 @@ def _both(one: Hear, other: Hear) -> Hear:
 
 def _whole(body: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any]]:
     """Text, why it ended, what was counted. Raises Again where that is no completion."""
+    counted = _part(body, "usage")
     try:
         choice = body["choices"][0]
         message = choice["message"]
         if message.get("refusal"):
-            return "", "content_filter", body.get("usage") or {}
-        return message.get("content") or "", choice.get("finish_reason") or "stop", body.get("usage") or {}
+            return "", "content_filter", counted
+        return _text(message.get("content")), str(choice.get("finish_reason") or "stop"), counted
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise garbled() from error
+
+
+def _text(content: Any) -> str:
+    """What a message says: a text, or texts in parts. Raises TypeError where it is neither."""
+    if isinstance(content, list):
+        return "".join(_text(part.get("text")) for part in content)
+    if content is not None and not isinstance(content, str):
+        raise TypeError(content)
+    return storable(content or "")
+
+
+def _part(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = body.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _count(counted: Mapping[str, Any], name: str, guess: int) -> int:
+    """As the server counted, if that is a number that it may be."""
+    found = counted.get(name)
+    return found if type(found) is int and 0 <= found < 10**9 else guess
 
 
 def _heard(lines: Iterable[str], hear: Hear, timeout: float) -> tuple[str, str, Mapping[str, Any]]:
@@ -213,13 +238,16 @@ def _heard(lines: Iterable[str], hear: Hear, timeout: float) -> tuple[str, str, 
         if monotonic() - last > timeout:
             raise Again(f"the answer did not go on within {timeout:g} s", paid=True)
         body = _event(line)
-        counted = body.get("usage") or counted
-        for choice in body.get("choices") or []:
-            if piece := (choice.get("delta") or {}).get("content"):
-                pieces.append(piece)
-                hear(piece)
-                last = monotonic()
-            end = choice.get("finish_reason") or end
+        counted = _part(body, "usage") or counted
+        try:
+            for choice in body.get("choices") or []:
+                if piece := _text((choice.get("delta") or {}).get("content")):
+                    pieces.append(piece)
+                    hear(piece)
+                    last = monotonic()
+                end = choice.get("finish_reason") or end
+        except (TypeError, AttributeError) as error:
+            raise garbled() from error
     if not end:
         raise Again("the answer broke off", paid=True)
     return "".join(pieces), end, counted
@@ -234,11 +262,13 @@ def _event(line: str) -> Mapping[str, Any]:
         return {}
     try:
         body = json.loads(told)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise garbled() from error
+    if not isinstance(body, dict):
+        raise garbled()
     if "error" in body:
         raise Again(f"the answer broke off: {body['error']}", paid=True)
-    return body if isinstance(body, dict) else {}
+    return body
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,13 +293,12 @@ class OpenAIEmbedder:
         def request(client: OpenAI, bill: Bill) -> NDArray[np.float32]:
             began = monotonic()
             asked: dict[str, Any] = {} if self.dimensions is None else {"dimensions": self.dimensions}
+            asked["input"] = [text if text.strip() else "-" for text in texts]  # servers refuse texts of nothing
             asked["encoding_format"] = "float" if "encoding_format" in self.server.without else "base64"
             create = client.embeddings.with_streaming_response.create
-            told = [text if text.strip() else "-" for text in texts]  # servers refuse texts of nothing
-            with create(model=self.model, input=told, extra_body=asked) as response:
+            with create(model=self.model, input=[], extra_body=asked) as response:
                 body = parsed(response.iter_bytes(), self.server.timeout)
-            counted = (body.get("usage") or {}).get("prompt_tokens")
-            prompt = size // 4 if counted is None else int(counted)
+            prompt = _count(_part(body, "usage"), "prompt_tokens", size // 4)
             self.server.pace.correct(size // 4, prompt)
             bill(Usage(1, prompt, 0, 0, self.prices.cost(prompt, 0, 0), monotonic() - began))
             return _vectors(body, len(texts))

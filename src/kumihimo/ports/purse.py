@@ -91,6 +91,9 @@ class Purse:
                 if reached := self.caps.reached_by(self.total):
                     raise Capped(f"capped: not asked, since --max-{reached} was reached")
                 guess = self._guess(size, reply, prices)
+                least = Usage(1, guess.prompt_tokens // 2, cost=prices.cost(guess.prompt_tokens // 2, 0, 0))
+                if reached := self.caps.reached_by(self.total + least, over=True):
+                    raise Capped(f"capped: not asked, since it would go beyond --max-{reached}")
                 if self._fits(scope, guess):
                     self._under_way.append(guess)
                     return guess

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -58,6 +59,7 @@ class Server:
     workers: int
     without: set[str] = field(default_factory=set)  # parameters that it has refused, and is not sent any more
     _answered: bool = False
+    _refusals: int = 0
     _given_up: int = 0  # requests, one after the other
     _lock: Lock = field(default_factory=Lock)
     _room: Semaphore = field(init=False)
@@ -75,6 +77,11 @@ class Server:
         return self.base_url or os.environ.get("OPENAI_BASE_URL", "") or HOSTED
 
     @property
+    def shown(self) -> str:
+        """Its address as it may be told, without a password."""
+        return re.sub(r"//[^/@]*@", "//", self.url)
+
+    @property
     def hosted(self) -> bool:
         """Whether it is OpenAI's own."""
         return _host(self.url) == _host(HOSTED)
@@ -85,12 +92,12 @@ class Server:
         host = _host(self.url)
         if os.environ.get("KUMI_OFFLINE", "0") not in ("", "0") and host not in _LOCAL:
             raise ModelError(
-                f"KUMI_OFFLINE is set, so {self.url} is not asked: unset it, or use a server on this machine"
+                f"KUMI_OFFLINE is set, so {self.shown} is not asked: unset it, or use a server on this machine"
             )
         secret = os.environ.get(self.key, "").strip() if self.key else ""
         if not secret and self.hosted:
             raise SettingsError(
-                f"no key for {self.url}: put it into the environment as {self.key}, "
+                f"no key for {self.shown}: put it into the environment as {self.key}, "
                 "or name a server that needs none with base_url"
             )
         if not (secret.isascii() and secret.isprintable()):
@@ -115,11 +122,19 @@ class Server:
                 fewer += 1
                 if fewer > len(_OPTIONAL):
                     raise Refused(str(refusal)) from refusal
+            except Refused as refusal:
+                raise self._refused_all(refusal) or refusal from refusal
             except Again as trouble:
                 tries += 1
-                if tries > self.retries * (_LIMITED if trouble.limited else 1) or (trouble.wait or 0) > _LONGEST:
+                if tries > self._tries(trouble) or (trouble.wait or 0) > _LONGEST:
                     raise self._lost(trouble, tries) from trouble
                 self._pause(trouble, tries)
+
+    def _tries(self, trouble: Again) -> int:
+        """How often it is worth being sent again."""
+        if isinstance(trouble, _Unreachable) and not self._answered:
+            return min(self.retries, 2)
+        return self.retries * (_LIMITED if trouble.limited else 1)
 
     def hope(self) -> None:
         """Ask it again, should it have been given up."""
@@ -149,12 +164,12 @@ class Server:
         if trouble.limited and trouble.wait is not None:
             self.pace.hold(trouble.wait)  # for all who ask it
         wait = backoff if trouble.wait is None else trouble.wait + backoff / 10
-        log.info("%s: %s; trying again in %.1f s", self.url, trouble, wait)
+        log.info("%s: %s; trying again in %.1f s", self.shown, trouble, wait)
         self.pace.sleep(wait)
 
     def _check(self) -> None:
         if self._given_up >= self.patience:
-            raise ItemFailed(f"not asked: {self.url} failed {self.patience} times in a row")
+            raise ItemFailed(f"not asked: {self.shown} failed {self.patience} times in a row")
 
     def _lost(self, trouble: Again, tries: int) -> ItemFailed | ModelError:
         """The error for a request that is given up."""
@@ -165,7 +180,10 @@ class Server:
         if isinstance(trouble, _Unreachable) and not self._answered:
             self.pace.give_up()
             return ModelError(f"{trouble}: is the server running, and base_url right?")
-        return ItemFailed(f"{trouble}, {tries} times" if tries > 1 else str(trouble))
+        said = str(trouble) if self.shown in str(trouble) else f"{self.shown}: {trouble}"
+        if (trouble.wait or 0) > _LONGEST:
+            return ItemFailed(f"{said}; it asks to wait {trouble.wait:,.0f} s: run this again then")
+        return ItemFailed(f"{said}, {tries} times" if tries > 1 else said)
 
     @contextmanager
     def _in_words(self) -> Iterator[None]:
@@ -179,17 +197,17 @@ class Server:
             raise self._status(error) from error
         except openai.APIConnectionError as error:
             if isinstance(error.__cause__, httpx2.LocalProtocolError):
-                raise SettingsError(f"{self.url} cannot be asked like this: look at base_url and the key") from None
+                raise SettingsError(f"{self.shown} cannot be asked like this: look at base_url and the key") from None
             if isinstance(error.__cause__, httpx2.ReadTimeout):
-                raise Again(f"{self.url} did not answer within {self.timeout:g} s", paid=True) from error
-            raise _Unreachable(f"{self.url} cannot be reached ({error.__cause__ or error})") from error
+                raise Again(f"{self.shown} did not answer within {self.timeout:g} s", paid=True) from error
+            raise _Unreachable(f"{self.shown} cannot be reached ({error.__cause__ or error})") from error
         except httpx2.TimeoutException as error:
-            raise Again(f"{self.url} did not finish its answer within {self.timeout:g} s", paid=True) from error
+            raise Again(f"{self.shown} did not finish its answer within {self.timeout:g} s", paid=True) from error
         except (httpx2.HTTPError, httpx2.StreamError, openai.APIError) as error:
-            raise Again(f"{self.url} broke off its answer ({error})", paid=True) from error
+            raise Again(f"{self.shown} broke off its answer ({error})", paid=True) from error
 
     def _status(self, error: APIStatusError) -> Exception:
-        code, said = error.status_code, f"{self.url} says: {_message(error)}"
+        code, said = error.status_code, f"{self.shown} says: {_message(error)}"
         if code == 402 or (code == 429 and error.code == "insufficient_quota"):
             return self._at_an_end(f"{said}: the account has no credit left")
         if code in (408, 409, 429) or code >= 500:
@@ -208,6 +226,12 @@ class Server:
             return "set `model` to one that the server has"
         return "base_url is the part of the address before /chat/completions, mostly with /v1 at its end"
 
+    def _refused_all(self, refusal: Refused) -> ModelError | None:
+        """Where nothing but refusals came so far, it is not this request's fault."""
+        with self._lock:
+            self._refusals += 1
+        return ModelError(str(refusal)) if self._refusals >= self.patience and not self._answered else None
+
     def _at_an_end(self, said: str) -> Exception:
         """Of a server that will not answer any more: what it has answered is kept."""
         if not self._answered:
@@ -220,7 +244,7 @@ class Server:
         """A parameter that the server does not know is left out from now on; else it is this request's own fault."""
         if name := _parameter(error):
             self.without.add(name)
-            log.warning("%s does not take %s: it is left out from now on", self.url, name)
+            log.warning("%s does not take %s: it is left out from now on", self.shown, name)
             return _Without(said)
         if error.code == "context_length_exceeded" or "context" in said:
             said += ": lower budget under [answer] or the method, size under [chunks], or use a model that takes more"
@@ -271,7 +295,7 @@ def parsed(pieces: Iterable[bytes], timeout: float) -> Any:
             raise Again(f"the answer did not come within {timeout:g} s", paid=True)
     try:
         found = json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise garbled() from error
     return found if isinstance(found, dict) else {}
 

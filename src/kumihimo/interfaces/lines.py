@@ -1,0 +1,36 @@
+"""a JSONL file -> questions; answers -> a file of lines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from kumihimo.core.errors import SettingsError
+
+
+def questions(path: Path) -> list[dict[str, Any]]:
+    """The questions of a JSONL file. Raises SettingsError, naming the line."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} cannot be read ({error}): give a JSONL file in UTF-8") from error
+    return [_question(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+
+
+def _question(path: Path, number: int, line: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+        asked = row["question"]
+        if not isinstance(asked, str) or not asked.strip():
+            raise ValueError(asked)
+        return {"id": row.get("id", str(number)), "question": asked}
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
+        raise SettingsError(f'{path}, line {number}: write {{"id": ..., "question": ...}}') from error
+
+
+def write(path: Path, lines: list[str]) -> None:
+    try:
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be written ({error.strerror}): choose another --out") from error
