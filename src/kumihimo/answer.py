@@ -69,13 +69,13 @@ def _spoken(reply: Reply) -> Reply:
 def _citations(text: Cited, sources: Sequence[Evidence], spans: Spans) -> Iterator[Citation]:
     """For each citation the sentence of its source that says most of the statement before it; by source, each once."""
     quote = cache(lambda n: quoter(list(spans(sources[n - 1]))))
-    found: set[Citation] = set()
+    found: dict[Citation, None] = {}
     said, after, statement = text.said, 0, ""
     for start, end, named in text.marks:
         statement = _last_sentence(said[after:start]) or statement
         after = end
-        found.update(Citation(n, span) for n in named for span in quote(n)(statement))
-    return iter(sorted(found, key=lambda citation: (citation.n, citation.span.uri, citation.span.start)))
+        found |= dict.fromkeys(Citation(n, span) for n in named for span in quote(n)(statement))
+    return iter(sorted(found, key=lambda citation: citation.n))
 
 
 def _last_sentence(text: str) -> str:

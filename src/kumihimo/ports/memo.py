@@ -28,6 +28,7 @@ CREATE TABLE IF NOT EXISTS usage (
     completion_tokens INTEGER, cost REAL, seconds REAL, bytes INTEGER, PRIMARY KEY (kind, scope, model)
 ) WITHOUT ROWID
 """
+_TOGETHER = 500  # keys looked up at once
 _AMOUNTS = ("calls", "prompt_tokens", "cached_tokens", "completion_tokens", "cost", "seconds", "bytes")
 _ADD = f"""
 INSERT INTO usage VALUES (?, ?, ?{", ?" * len(_AMOUNTS)}) ON CONFLICT (kind, scope, model)
@@ -62,6 +63,7 @@ class Memo:
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=60)
         self._reading, self._writing, self._lock = Lock(), Lock(), Lock()
         self._waiting: list[tuple[bytes, bytes]] = []
+        self._contested: set[bytes] = set()  # keys under which the file may hold another reply than ours
         self._amounts: dict[tuple[str, str, str], tuple[Usage, int]] = {}  # used and not yet written
         self._asking: dict[bytes, Future[bytes]] = {}
         try:
@@ -93,9 +95,11 @@ class Memo:
         try:
             value = self._get(key)
             if value is None:
-                self._put(key, ask())
+                value = ask()
+                self._put(key, value)
                 self.misses += 1
-                value = self._get(key) or b""  # another process may have been first
+                if key in self._contested:
+                    value = self._get(key) or value
             else:
                 self.hits += 1
             mine.set_result(value)
@@ -109,7 +113,13 @@ class Memo:
 
     def known(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:
         """Those of the keys that are remembered."""
-        found = {k: value for k in keys if (value := self._get(k)) is not None}
+        wanted = list(keys)
+        found: dict[bytes, bytes] = {}
+        for i in range(0, len(wanted), _TOGETHER):
+            part = wanted[i : i + _TOGETHER]
+            ask = f"SELECT key, value FROM replies WHERE key IN ({','.join('?' * len(part))})"
+            with self._reading:
+                found |= dict(self._db.execute(ask, part).fetchall())
         with self._lock:
             self.hits += len(found)
             if self.used is not None:
@@ -146,7 +156,9 @@ class Memo:
                 amounts, self._amounts = self._amounts, {}
             try:
                 with self._transaction():
-                    self._writer.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", batch)
+                    put = self._writer.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", batch)
+                    if put.rowcount < len(batch):  # another process has been first with some of them
+                        self._contested.update(key for key, _ in batch)
                     rows = [(*whom, *attrgetter(*_AMOUNTS[:-1])(u), size) for whom, (u, size) in amounts.items()]
                     self._writer.executemany(_ADD, rows)
             except BaseException:

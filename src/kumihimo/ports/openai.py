@@ -48,7 +48,8 @@ def chat(
     given = {"temperature": temperature, "max_tokens": max_tokens, "reasoning_effort": reasoning_effort}
     decides = {name: value for name, value in given.items() if value is not None} | _extra(extra)
     prices = _prices(prompt_price, cached_price, completion_price)
-    return OpenAIChat(server, model, decides, structured, prices, workers)
+    mark = " ".join([model, *(f"{name}={value}" for name, value in sorted(decides.items()))])
+    return OpenAIChat(server, model, decides, structured, prices, workers, mark)
 
 
 def embedding(
@@ -113,10 +114,7 @@ class OpenAIChat:
     structured: Structured
     prices: Prices
     workers: int
-
-    @property
-    def mark(self) -> str:
-        return " ".join([self.model, *(f"{name}={value}" for name, value in sorted(self.decides.items()))])
+    mark: str
 
     def determined_by(self, parameters: Mapping[str, Any], *, structured: bool) -> dict[str, Any]:
         how = {"structured": self.structured} if structured else {}

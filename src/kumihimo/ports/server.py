@@ -304,6 +304,7 @@ def garbled(*, paid: bool = True) -> Again:
     return Again("the answer is not what a model server answers: is base_url right?", paid=paid)
 
 
+@cache
 def _host(url: str) -> str:
     """The name of the machine. Raises SettingsError where that is no address."""
     from urllib.parse import urlsplit
