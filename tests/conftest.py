@@ -46,4 +46,5 @@ USUAL = {
     "down": False,
     "replies": [],
     "seed": 0,
+    "dimensions": 32,
 }

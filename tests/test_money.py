@@ -269,3 +269,40 @@ def test_an_answer_comes_in_pieces(tmp_path: Path, server: Server) -> None:
         assert "".join(pieces) == kumi.ask("Which ferry?").text
         assert "".join(kumi.stream("Which ferry?")) == "".join(pieces)
     assert server.counts()["requests"] == 1
+
+
+def test_other_vectors_under_the_same_name_are_refused(tmp_path: Path, server: Server) -> None:
+    source = notes(tmp_path / "notes", 3)
+    with opened(tmp_path, server, embedding={"model": "e", "base_url": server.url}) as kumi:
+        kumi.index(source, methods=["naive"])
+        server.set(dimensions=8)
+        notes(source, 5)
+        with pytest.raises(ModelError, match="8 dimensions now, and gave others before"):
+            kumi.index()
+        with pytest.raises(ModelError, match="8 dimensions now"):
+            kumi.retrieve("A new question", "naive")
+        server.set(dimensions=32)
+        assert kumi.index().rows["chunks"] == 5
+        assert len(kumi.retrieve("harbour", "naive")) == 5
+
+
+def test_nothing_is_pruned_while_another_model_is_set(tmp_path: Path, server: Server) -> None:
+    with opened(tmp_path, server) as kumi:
+        kumi.index(notes(tmp_path / "notes", 5), methods=["told"])
+        assert kumi.ask("Which note tells?").usage.calls == 1
+    with opened(tmp_path, server, chat={"model": "other"}) as kumi, pytest.raises(NeedsConsent):
+        kumi.prune()
+    with opened(tmp_path, server) as kumi:
+        assert kumi.prune() == 1  # the answer
+        assert kumi.index().spent == {}
+    assert server.counts()["repeats"] == 0
+
+
+def test_what_failed_is_no_reason_to_ask_for_consent(
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path, server) as kumi:
+        kumi.index(notes(tmp_path / "notes", COUNT), methods=["told"], caps=Caps(calls=5))
+        monkeypatch.setattr("kumihimo.building.code_digest", lambda *rooms: "a later version")
+        assert not kumi.index().failed  # it goes on, and pays again for nothing
+    assert server.counts()["repeats"] == 0

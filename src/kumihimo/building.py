@@ -20,7 +20,7 @@ from kumihimo.core.task import Pool, Port, inline
 from kumihimo.core.wiring import ROOT, plan
 from kumihimo.index import STEPS, paid_steps
 from kumihimo.methods import METHODS
-from kumihimo.planning import Again, Past, Sample, Tally, estimated, history, sampled
+from kumihimo.planning import Past, Sample, Tally, estimated, history, sampled, without_failures
 from kumihimo.ports.asking import EMBEDDING, Asking
 from kumihimo.ports.connect import Connections
 from kumihimo.ports.ledger import SqlLedger
@@ -70,7 +70,7 @@ class Build:
         ledger = SqlLedger(db)
         watch(steps, ledger)
         with kept(ledger, self._views() if searched else [], mark, self.progress):
-            sources = [self.known[name] for name in self.known]
+            sources = self.known.values()
             found = refresh(ledger, sources, self.names, code=code, check=self.check, progress=self.progress)
             settings, ports = self.settings, self._ports
             build(steps, ledger, settings=settings, ports=ports, code=code, pool=self.pool, progress=self.progress)
@@ -134,7 +134,7 @@ class Build:
         """Whether anything that was asked before would be asked again, and not be remembered."""
         tally = Tally(self.models, self.ruler)
         failing = sum(step.startswith("vectors_") for step, _, _ in failures(self.db))
-        replace(self._silent(tally), names=set(), pool=Again()).undone()
+        replace(self._silent(tally), names=set(), pool=without_failures).undone()
         texts = tally.asked[EMBEDDING].texts if EMBEDDING in tally.asked else 0
         return texts > failing or any(asked.calls for step, asked in tally.asked.items() if step != EMBEDDING)
 

@@ -109,14 +109,11 @@ class _SilentEmbedder:
         raise ItemFailed("not asked")
 
 
-@dataclass(frozen=True, slots=True)
-class Again:
-    """A pool that leaves out what has failed before: that would not be asked again, but for the first time."""
-
-    def __call__(self, call: Call, jobs: Iterable[Job]) -> Iterator[list[Made]]:
-        failing = set(call.failing) if isinstance(call, Task) else set()
-        for job in jobs:
-            yield call([(key, rows) for key, rows in job if key not in failing])
+def without_failures(call: Call, jobs: Iterable[Job]) -> Iterator[list[Made]]:
+    """A pool that leaves out what has failed before: that would not be paid again, but for the first time."""
+    failing = set(call.failing) if isinstance(call, Task) else set()
+    for job in jobs:
+        yield call([(key, rows) for key, rows in job if key not in failing])
 
 
 @dataclass(slots=True)

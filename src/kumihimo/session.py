@@ -130,8 +130,8 @@ class Kumihimo:
             build = self._build(db, places, methods, purse, progress, check=check)
             self._agree(build, consent)
             built = self._kept(build)
-        left = () if methods or built.left else tuple(name for name in METHODS if name not in build.wanted)
-        return replace(built, left=left if build.wanted == free_methods(self.models) else ())
+        unasked = not methods and build.wanted == free_methods(self.models)
+        return replace(built, left=tuple(name for name in METHODS if unasked and name not in build.wanted))
 
     def plan(
         self, *paths: str | Path, methods: Sequence[str] = (), sample: int = 0, progress: Progress | None = None

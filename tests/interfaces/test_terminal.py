@@ -244,3 +244,9 @@ def test_colour_is_for_terminals_and_may_be_refused(tmp_path: Path) -> None:
     assert "\x1b[36m1. notes/a.txt" in on_a_terminal(tmp_path, "retrieve", "ferry")
     assert "\x1b[36m" not in on_a_terminal(tmp_path, "retrieve", "ferry", env={"NO_COLOR": "1"})
     assert "\x1b" not in on_a_terminal(tmp_path, "retrieve", "ferry", env={"TERM": "dumb"})
+
+
+def test_nothing_steers_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with terminal.speech() as hear:
+        hear("At \x1b[31mnine\x1b]0;title\x07.\x9b2J\n\tYes.")
+    assert capsys.readouterr().out == "At \ufffd[31mnine\ufffd]0;title\ufffd.\ufffd2J\n\tYes.\n"

@@ -163,16 +163,18 @@ class Remembered:
 
         if not texts:
             return self.embedder([])
+        length = key(embedder=self.mark)  # under which it is remembered how long its vectors are
         keys = [key(embedder=self.mark, text=text) for text in texts]
-        known = self.memo.known(dict.fromkeys(keys))
+        known = self.memo.known([length, *dict.fromkeys(keys)])
         new = {k: text for k, text in zip(keys, texts, strict=True) if k not in known}
         if new:
             vectors = self.embedder(list(new.values()))
-            lengths = {vectors.shape[1], *(len(value) // 4 for value in known.values())}
-            if len(lengths) > 1:
+            dimensions = str(vectors.shape[1]).encode()
+            if known.setdefault(length, dimensions) != dimensions:
                 raise other_length(self.mark, vectors.shape[1])
-            known |= {k: vector.tobytes() for k, vector in zip(new, vectors, strict=True)}
-            self.memo.keep((k, known[k]) for k in new)
+            made = {k: vector.tobytes() for k, vector in zip(new, vectors, strict=True)}
+            self.memo.keep([(length, dimensions), *made.items()])
+            known |= made
         return np.stack([np.frombuffer(known[k], dtype=np.float32) for k in keys])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Union
+from typing import Any
 
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.settings import Setting, Values
@@ -30,7 +30,7 @@ MODELS: Mapping[str, Mapping[str, Setting]] = {
 def borrowed(own: Mapping[str, Setting]) -> dict[str, Setting]:
     """Settings of `[chat]` that whoever asks may have of its own: none, unless they are set there."""
     given = MODELS[CHAT].values()
-    return {s.name: Setting(s.name, Union[s.type, None], None) for s in given if s.name not in own}  # noqa: UP007
+    return {s.name: Setting(s.name, s.type | None, None) for s in given if s.name not in own}
 
 
 @dataclass

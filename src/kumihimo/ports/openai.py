@@ -314,7 +314,7 @@ def _vectors(body: Mapping[str, Any], count: int) -> NDArray[np.float32]:
         vectors = np.stack([_vector(row["embedding"]) for row in rows])
     except (KeyError, TypeError, ValueError) as error:
         raise garbled(paid=False) from error  # its bill has been told
-    if len(vectors) != count or not np.isfinite(vectors).all():
+    if len(vectors) != count or not vectors.size or not np.isfinite(vectors).all():
         raise Again(f"the answer holds {len(vectors)} vectors for {count} texts, or no numbers")
     lengths = np.sqrt((vectors * vectors).sum(axis=1, keepdims=True))
     return np.asarray(vectors / np.where(lengths > 0, lengths, 1), dtype=np.float32)
