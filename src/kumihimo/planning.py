@@ -214,10 +214,11 @@ def _estimate(step: str, asked: Asked, before: Past | None, times: float | None,
     reply = _reply(step, before, usage)
     completion = (calls[0] * reply[0], calls[1] * reply[1])
     low, high = (asked.prices.cost(round(prompt[i]), 0, round(completion[i])) for i in (0, 1))
+    cost = (low, high) if asked.prices.known else None
     pause = usage.seconds / usage.calls / asked.workers if usage.calls else None
     seconds = None if pause is None else (calls[0] * pause, calls[1] * pause)
     exact = times is None and calls[0] == calls[1]
-    return Estimate(step, asked.model, exact, calls, _whole(prompt), _whole(completion), (low, high), seconds)
+    return Estimate(step, asked.model, exact, calls, _whole(prompt), _whole(completion), cost, seconds)
 
 
 def _reply(step: str, before: Past | None, usage: Usage) -> Range:

@@ -38,7 +38,8 @@ class Built:
 class Estimate:
     """What one step would ask of its model. exact: whether the number of calls is known; else all is from ... to ...
 
-    calls, prompt_tokens, completion_tokens: ranges; cost, seconds too; seconds None where no call was timed yet.
+    calls, prompt_tokens, completion_tokens: ranges; cost, seconds too; cost None where no prices are set,
+    seconds None where no call was timed yet.
     """
 
     step: str
@@ -47,7 +48,7 @@ class Estimate:
     calls: Range
     prompt_tokens: Range
     completion_tokens: Range
-    cost: Range
+    cost: Range | None
     seconds: Range | None
 
 
@@ -69,7 +70,8 @@ class Plan:
 
     @property
     def cost(self) -> Range:
-        return _sum(e.cost for e in self.estimates)
+        """As far as prices are set."""
+        return _sum(e.cost for e in self.estimates if e.cost)
 
 
 @dataclass(frozen=True, slots=True)

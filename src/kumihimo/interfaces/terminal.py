@@ -185,14 +185,15 @@ def show_plan(plan: Plan) -> None:
     for e in plan.estimates:
         tokens = (_range(e.prompt_tokens), _range(e.completion_tokens))
         time = _range(e.seconds, "{:,.0f}", " s") if e.seconds else "?"
-        rows.append((e.step, e.model, _range(e.calls), *tokens, _range(e.cost, "{:,.4f}"), time))
+        cost = _range(e.cost, "{:,.4f}") if e.cost else "?"
+        rows.append((e.step, e.model, _range(e.calls), *tokens, cost, time))
     rows += [(step, "", "?", "?", "?", "?", "?") for step in plan.unknown]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         print("  ".join(f"{said:{'<' if i < 2 else '>'}{widths[i]}}" for i, said in enumerate(row)).rstrip())
     if plan.unknown:
         print("A ? is not known before some of it was asked: `kumi plan --sample 20` asks about 20 chunks.")
-    if not plan.cost[1]:
+    if not all(e.cost for e in plan.estimates):
         print("Cost needs prices: prompt_price, completion_price under [chat], price under [embedding].")
 
 
