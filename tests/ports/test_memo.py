@@ -471,3 +471,16 @@ def test_pruning_forgets_no_spending(tmp_path: Path) -> None:
     assert memo.prune(set()) == 1
     assert memo.usage() == [Spent("spent", "gists", "m", Usage(1), 5)]
     memo.close()
+
+
+def test_what_is_no_memo_is_left_alone(tmp_path: Path) -> None:
+    other = sqlite3.connect(tmp_path / "index.db")
+    other.execute("CREATE TABLE chunks (id TEXT)")
+    other.close()
+    with pytest.raises(Unusable, match="is a database of something else"):
+        Memo(tmp_path / "index.db")
+    with pytest.raises(Unusable, match="cannot be opened: name another memo"):
+        Memo(tmp_path)
+    other = sqlite3.connect(tmp_path / "index.db")
+    assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("chunks",)]
+    other.close()

@@ -60,26 +60,12 @@ class Memo:
         self.hits = self.misses = 0
         self.used: set[bytes] | None = None  # while not None: the keys asked for
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=60)
         self._reading, self._writing, self._lock = Lock(), Lock(), Lock()
         self._waiting: list[tuple[bytes, bytes]] = []
         self._contested: set[bytes] = set()  # keys under which the file may hold another reply than ours
         self._amounts: dict[tuple[str, str, str], tuple[Usage, int]] = {}  # used and not yet written
         self._asking: dict[bytes, Future[bytes]] = {}
-        try:
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = NORMAL")
-            for statement in _TABLES.split(";"):
-                self._db.execute(statement)
-        except sqlite3.DatabaseError as error:
-            self._db.close()
-            if "readonly" in str(error) or "unable to open" in str(error):
-                raise Unusable(f"{path} cannot be written: name another memo with --memo FILE") from error
-            if type(error) is not sqlite3.DatabaseError:  # a lock, a full disk: the file is as good as before
-                raise
-            raise Unusable(f"{path} cannot be used ({error}): move it away; what it held is paid again") from error
-        self._writer = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=60)
-        self._writer.execute("PRAGMA synchronous = NORMAL")
+        self._db, self._writer = _opened(path), _opened(path)
 
     def reply(self, key: bytes, ask: Callable[[], bytes]) -> bytes:
         """The reply remembered under `key`, else what `ask` gives, remembered. Equal requests in flight are one."""
@@ -230,3 +216,27 @@ class Memo:
         with self._writing, self._reading:
             self._writer.close()
             self._db.close()
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """A connection to a memo, made where there is none. Raises Unusable where the file is something else."""
+    try:
+        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=60)
+    except sqlite3.OperationalError as error:
+        raise Unusable(f"{path} cannot be opened: name another memo with --memo FILE") from error
+    try:
+        held = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if held and "replies" not in held:
+            raise Unusable(f"{path} is a database of something else: name another memo with --memo FILE")
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        for statement in _TABLES.split(";"):
+            db.execute(statement)
+    except (sqlite3.DatabaseError, Unusable) as error:
+        db.close()
+        if "readonly" in str(error):
+            raise Unusable(f"{path} cannot be written: name another memo with --memo FILE") from error
+        if type(error) is not sqlite3.DatabaseError:  # a lock, a full disk: the file is as good as before
+            raise
+        raise Unusable(f"{path} cannot be used ({error}): move it away; what it held is paid again") from error
+    return db
