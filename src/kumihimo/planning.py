@@ -69,7 +69,7 @@ class Tally:
         if paid is None:
             return self.models.embedder(Purse())
         asked = self.asked.setdefault(EMBEDDING, Asked(paid.mark, paid.prices, paid.workers))
-        return Remembered(_SilentEmbedder(paid, asked, self.ruler), self.models.memo())
+        return _SilentRemembered(paid, self.models.memo(), asked=asked, ruler=self.ruler)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,24 +87,13 @@ class _Silent(Asking):
 
 
 @dataclass(frozen=True, slots=True)
-class _SilentEmbedder:
-    embedder: Embedder
-    asked: Asked
-    ruler: Ruler
+class _SilentRemembered(Remembered):
+    """The same for texts to embed."""
 
-    @property
-    def mark(self) -> str:
-        return self.embedder.mark
+    asked: Asked = field(kw_only=True)
+    ruler: Ruler = field(kw_only=True)
 
-    @property
-    def batch(self) -> int:
-        return self.embedder.batch
-
-    @property
-    def workers(self) -> int:
-        return self.embedder.workers
-
-    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def _pay(self, texts: Sequence[str]) -> NDArray[np.float32]:
         self.asked.note(texts, self.ruler)
         raise ItemFailed("not asked")
 

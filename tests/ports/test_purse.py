@@ -226,3 +226,11 @@ def test_each_request_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "kumihimo"):
         pay(Purse(), Usage(1, 10, 0, 2, seconds=1.26))
     assert caplog.messages == ["step: m, 10 + 2 tokens, 1.3 s"]
+
+
+def test_an_answer_that_broke_off_tells_nothing_of_what_a_reply_costs() -> None:
+    purse = Purse(Caps(tokens=20_000))
+    pay(purse, Usage(1, 10))
+    billed = spend(purse, repeat(Usage(1, 10, 0, 5000)))
+    assert purse.total.tokens < 20_000 + 5010
+    assert len(billed) in (4, 5)

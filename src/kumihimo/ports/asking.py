@@ -168,7 +168,7 @@ class Remembered:
         known = self.memo.known([length, *dict.fromkeys(keys)])
         new = {k: text for k, text in zip(keys, texts, strict=True) if k not in known}
         if new:
-            vectors = self.embedder(list(new.values()))
+            vectors = self._pay(list(new.values()))
             dimensions = str(vectors.shape[1]).encode()
             if known.setdefault(length, dimensions) != dimensions:
                 raise other_length(self.mark, vectors.shape[1])
@@ -176,6 +176,10 @@ class Remembered:
             self.memo.keep([(length, dimensions), *made.items()])
             known |= made
         return np.stack([np.frombuffer(known[k], dtype=np.float32) for k in keys])
+
+    def _pay(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The model's vectors of texts that are not remembered."""
+        return self.embedder(texts)
 
 
 def other_length(mark: str, dimensions: int) -> ModelError:

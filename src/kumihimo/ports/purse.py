@@ -71,7 +71,7 @@ class Purse:
             with self._turn:
                 self._under_way.remove(guess)
                 for bill in bills:
-                    self._pay(scope, bill, size)
+                    self._pay(scope, bill, reply, size)
                     log.info("%s: %s, %d + %d tokens, %.1f s", scope, model, *_said(bill))
                 self._turn.notify_all()
             if self._record:
@@ -111,10 +111,10 @@ class Purse:
         prompt, reply = int(size * (self._per_byte or _PER_BYTE)), max(reply, self._most if reply else 0)
         return Usage(1, prompt, 0, reply, prices.cost(prompt, 0, reply))
 
-    def _pay(self, scope: str, bill: Usage, size: int) -> None:
+    def _pay(self, scope: str, bill: Usage, reply: int, size: int) -> None:
         self.spent[scope] = self.spent.get(scope, Usage()) + bill
         self.total += bill
-        if bill.tokens:
+        if bill.completion_tokens or not reply:  # an answer that broke off tells nothing
             self._known.add(scope)
         self._most = max(self._most, bill.completion_tokens)
         self._per_byte = max(self._per_byte, bill.prompt_tokens / size if size else 0.0)
