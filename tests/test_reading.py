@@ -132,13 +132,13 @@ def test_a_table_that_is_not_built_yet(tmp_path: Path) -> None:
 
 def test_a_chunk_stands_in_its_document(reading: Reading) -> None:
     id = chunk("notes/gate.md")
-    whole = Span(id, "notes/gate.md", 0, len(GATE.rstrip()), GATE.rstrip())
+    whole = Span(id, "notes/gate.md", 0, len(GATE.rstrip()), GATE.rstrip(), "line 1")
     assert list(reading.trace(("chunks", id))) == [whole]
 
 
 def test_a_document_stands_for_itself(reading: Reading) -> None:
     assert list(reading.trace(("documents", digest("notes/gate.md")))) == [
-        Span("", "notes/gate.md", 0, len(GATE), GATE)
+        Span("", "notes/gate.md", 0, len(GATE), GATE, "line 1")
     ]
 
 
@@ -160,12 +160,12 @@ def test_a_row_is_found_by_id_table_or_uri(reading: Reading) -> None:
 
 
 def test_lines_are_told_where_the_text_is_the_file(reading: Reading) -> None:
-    def line(uri: str, start: int) -> int | None:
-        return reading.line(Span("", uri, start, start + 1, ""))
+    def line(uri: str, start: int) -> str:
+        return reading.placed(Span("", uri, start, start + 1, "")).place
 
-    assert [line("notes/gate.md", at) for at in (0, 6, 7, 8, len(GATE) - 2)] == [1, 1, 2, 3, 5]
-    assert line("notes/ferry.txt", 26) == 2
-    assert [line(uri, 5) for uri in ("notes/page.html", "notes/talks.jsonl#ada", "notes/gone.md")] == [None] * 3
+    assert [line("notes/gate.md", at) for at in (0, 6, 7, 8, len(GATE) - 2)] == [f"line {n}" for n in (1, 1, 2, 3, 5)]
+    assert line("notes/ferry.txt", 26) == "line 2"
+    assert [line(uri, 5) for uri in ("notes/page.html", "notes/talks.jsonl#ada")] == ["", ""]
 
 
 def test_quotes_are_the_documents_words(reading: Reading) -> None:

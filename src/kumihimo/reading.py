@@ -11,7 +11,7 @@ from typing import Any, cast
 from kumihimo.answer import PROMPT, answer
 from kumihimo.core.context import Answer, Context, Evidence, Ruler
 from kumihimo.core.errors import SettingsError, Unusable, unknown
-from kumihimo.core.records import Chunk, Document, Record, Reference, Span, digest, storable
+from kumihimo.core.records import Chunk, Document, Record, Reference, Span, digest, place, storable
 from kumihimo.core.settings import Setting, Values, resolve
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import Table, codec
@@ -118,7 +118,8 @@ class Reading:
             made = quoted(question, name, context, self._spans, LocalEmbedder())
             if hear:
                 hear(made.text)
-        return replace(made, usage=replace(purse.total, seconds=perf_counter() - began))
+        citations = tuple(replace(citation, span=self.placed(citation.span)) for citation in made.citations)
+        return replace(made, citations=citations, usage=replace(purse.total, seconds=perf_counter() - began))
 
     def _spans(self, item: Evidence) -> Iterator[Span]:
         return self.trace(item.reference)
@@ -129,15 +130,18 @@ class Reading:
             record = self.table(table)[id]
             if isinstance(record, Chunk):
                 ((uri,),) = self.db.all("SELECT uri FROM documents WHERE id = ?", record.document)
-                yield Span(id, uri, record.start, record.end, record.text)
+                yield self.placed(Span(id, uri, record.start, record.end, record.text))
             else:
-                yield Span("", record.uri, 0, len(record.text), record.text)
+                yield self.placed(Span("", record.uri, 0, len(record.text), record.text))
 
-    def line(self, span: Span) -> int | None:
-        """The line a span begins at, from 1, where the document's text is its file, line by line."""
+    def placed(self, span: Span) -> Span:
+        """With its page, slide or sheet; or its line, where the document's text is its file, line by line."""
+        ((places,),) = self.db.all("SELECT places FROM documents WHERE id = ?", digest(span.uri))
+        if named := json.loads(places):
+            return replace(span, place=place(named, span.start, span.end))
         verbatim = "file = uri AND media_type IN ('text/plain', 'text/markdown')"
         found = self.db.all(f"SELECT text FROM documents WHERE id = ? AND {verbatim}", digest(span.uri))
-        return found[0][0].count("\n", 0, span.start) + 1 if found else None
+        return replace(span, place=f"line {found[0][0].count(chr(10), 0, span.start) + 1}") if found else span
 
     def find(self, id: str) -> Evidence:
         """The row of that id (`chunks:0f8c….00003`, or without its table), or the document of that uri."""

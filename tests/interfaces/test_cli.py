@@ -178,7 +178,7 @@ def test_the_json_of_an_answer(built: Run) -> None:
     assert [c["n"] for c in answer["citations"]] == list(range(1, len(answer["citations"]) + 1))
     assert len({c["uri"] for c in answer["citations"]}) >= 2
     for cited in answer["citations"]:
-        assert list(cited) == ["n", "chunk", "uri", "start", "end", "quote"]
+        assert list(cited) == ["n", "chunk", "uri", "place", "start", "end", "quote"]
         assert documents[cited["uri"]][cited["start"] : cited["end"]] == cited["quote"]
         assert document(built("trace", cited["chunk"], "--json"))["chunks"][0]["uri"] == cited["uri"]
 
@@ -189,7 +189,7 @@ def test_the_json_of_evidence(built: Run) -> None:
     assert found == {"id": "", "question": "ferry"}
     assert only.pop("score") > 0
     assert only.pop("id").endswith(".00000")
-    where = [{"uri": "notes/ferry.txt", "start": 0, "end": 52}]
+    where = [{"uri": "notes/ferry.txt", "place": "line 1", "start": 0, "end": 52}]
     assert only == {"rank": 1, "table": "chunks", "text": NOTES["ferry.txt"], "chunks": where}
 
 

@@ -52,10 +52,6 @@ def here(reference: Reference) -> list[Span]:
     return [Span("", f"notes/{reference[1]}.txt", 1000, 2000, "")]
 
 
-def first_line(span: Span) -> int | None:
-    return 1 if span.start == 0 else None
-
-
 def on_a_terminal(folder: Path, *command: str, env: Mapping[str, str] | None = None) -> str:
     """What the real command writes when all its streams are a terminal of its own."""
     pty = pytest.importorskip("pty")
@@ -143,9 +139,12 @@ def test_an_answer_is_printed_as_it_comes(capsys: Capture) -> None:
 
 
 def test_below_an_answer_stands_where_it_stands(capsys: Capture) -> None:
-    cited = (Citation(1, Span("c", "notes/[b]a.md", 0, 1234, "")), Citation(2, Span("c", "notes/b.md", 5, 9, "")))
+    cited = (
+        Citation(1, Span("c", "notes/[b]a.md", 0, 1234, "", "line 1")),
+        Citation(2, Span("c", "notes/b.md", 5, 9, "")),
+    )
     answer = Answer("?", "naive", "“Hild mended it.” [1]\n“So.” [2]", cited, Context(), Usage())
-    terminal.show_sources(answer, first_line)
+    terminal.show_sources(answer)
     out, err = capsys.readouterr()
     assert out.splitlines() == [
         "",
@@ -156,13 +155,13 @@ def test_below_an_answer_stands_where_it_stands(capsys: Capture) -> None:
 
 
 def test_below_an_answer_without_citations_stands_nothing(capsys: Capture) -> None:
-    terminal.show_sources(Answer("?", "naive", "Nothing.", (), Context(), Usage()), first_line)
+    terminal.show_sources(Answer("?", "naive", "Nothing.", (), Context(), Usage()))
     assert capsys.readouterr().out == ""
 
 
 def test_a_model_says_who_it_is_and_what_it_cost(capsys: Capture) -> None:
     usage = Usage(2, 1500, 0, 30, 0.25, 1.5)
-    terminal.show_sources(Answer("?", "naive", "So.", (), Context(), usage, model="m t=0", dangling=3), first_line)
+    terminal.show_sources(Answer("?", "naive", "So.", (), Context(), usage, model="m t=0", dangling=3))
     assert capsys.readouterr() == (
         "",
         "(Citations taken out, since they pointed to no source: 3.)\n"
@@ -171,7 +170,7 @@ def test_a_model_says_who_it_is_and_what_it_cost(capsys: Capture) -> None:
 
 
 def test_evidence_is_shown_short(capsys: Capture) -> None:
-    terminal.show_evidence(Context((note("a", "one\n  two"), note("b", "x" * 301))), here, first_line)
+    terminal.show_evidence(Context((note("a", "one\n  two"), note("b", "x" * 301))), here)
     assert capsys.readouterr().out.splitlines() == [
         "1. notes/a.txt, characters 1,000–2,000", "   documents:a  score 0.750", "   one two", "",
         "2. notes/b.txt, characters 1,000–2,000", "   documents:b  score 0.750", "   " + "x" * 299 + "…", "",
@@ -179,12 +178,12 @@ def test_evidence_is_shown_short(capsys: Capture) -> None:
 
 
 def test_no_evidence_is_said(capsys: Capture) -> None:
-    terminal.show_evidence(Context(), here, first_line)
+    terminal.show_evidence(Context(), here)
     assert capsys.readouterr().out == "Nothing was found.\n"
 
 
 def test_a_trace_shows_the_text(capsys: Capture) -> None:
-    terminal.show_trace(note("a", "told"), [Span("", "a.md", 0, 12, "as it\n  stands")], first_line)
+    terminal.show_trace(note("a", "told"), [Span("", "a.md", 0, 12, "as it\n  stands", "line 1")])
     assert capsys.readouterr().out == "documents:a\na.md, line 1, characters 0–12\nas it\n  stands\n\n"
 
 

@@ -35,7 +35,7 @@ def chunks(document: Document, ruler: Ruler, *, size: int = 600, overlap: int = 
     if not 0 <= overlap < size:
         raise SettingsError(f"chunks.overlap is {overlap}; it must be 0 or more and below chunks.size, which is {size}")
     text = document.text
-    units = list(_units(text, ruler, size))
+    units = list(_units(text, document.body, ruler, size))
     for first, last in _packed(units, size, overlap):
         start, end = units[first].start, units[last - 1].end
         tokens = sum(unit.tokens + unit.after for unit in units[first:last]) - units[last - 1].after
@@ -69,8 +69,8 @@ def _back(units: list[_Unit], first: int, last: int, room: int) -> int:
     return begin
 
 
-def _units(text: str, ruler: Ruler, size: int) -> Iterator[_Unit]:
-    found = list(blocks(text))
+def _units(text: str, body: int, ruler: Ruler, size: int) -> Iterator[_Unit]:
+    found = list(blocks(text, body))
     room = size  # what a heading leaves of it for what it heads
     for block, following in zip_longest(found, found[1:]):
         until = following.start if following else len(text)

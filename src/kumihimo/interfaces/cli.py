@@ -182,7 +182,7 @@ def ask(
         else:
             with terminal.speech() as hear:
                 answer = reading.ask(question, method, caps=caps, hear=hear)
-            terminal.show_sources(answer, reading.line)
+            terminal.show_sources(answer)
 
 
 def _answered(answer: Answer) -> dict[str, object]:
@@ -224,7 +224,7 @@ def retrieve(
     with _open(folder, options, memo) as kumi:
         if questions is None and out is None and not as_json:
             with kumi.reading() as reading:
-                terminal.show_evidence(reading.retrieve(str(question), method, **settings), reading.trace, reading.line)
+                terminal.show_evidence(reading.retrieve(str(question), method, **settings), reading.trace)
             return
         failed: list[str] = []
         found = (_found(kumi, row, method, settings, failed) for row in asked)
@@ -270,7 +270,7 @@ def _evidence(reading: Reading, context: Context) -> list[dict[str, object]]:
 
 
 def _place(span: Span) -> dict[str, object]:
-    return {"uri": span.uri, "start": span.start, "end": span.end}
+    return {"uri": span.uri, "place": span.place, "start": span.start, "end": span.end}
 
 
 @app.command()
@@ -296,7 +296,7 @@ def trace(
             chunks = [{"chunk": s.chunk, **_place(s), "text": s.text} for s in spans]
             _print({"table": found.table, "id": found.record.id, "text": found.text, "chunks": chunks})
         else:
-            terminal.show_trace(found, spans, reading.line)
+            terminal.show_trace(found, spans)
 
 
 @app.command()

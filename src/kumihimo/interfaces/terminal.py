@@ -18,8 +18,6 @@ from kumihimo.results import Built, Plan, Range, Status
 if TYPE_CHECKING:
     from rich.console import Console
 
-Line = Callable[[Span], int | None]
-
 NO_MODEL = (
     "(No chat model is set, so the documents are quoted word for word."
     ' To connect one: `model = "..."` under [chat] in kumi.toml; see docs/models.md.)'
@@ -156,13 +154,13 @@ def speech() -> Iterator[Hear]:
             print()
 
 
-def show_sources(answer: Answer, line: Line) -> None:
+def show_sources(answer: Answer) -> None:
     """What stands below an answer: its citations, and what it cost."""
     console = _console()
     if answer.citations:
         console.print()
     for citation in answer.citations:
-        console.print(f"[{citation.n}] {_where(citation.span, line)}", markup=False, style="cyan")
+        console.print(f"[{citation.n}] {where(citation.span)}", markup=False, style="cyan")
     if answer.dangling:
         print(f"(Citations taken out, since they pointed to no source: {answer.dangling}.)", file=sys.stderr)
     print(f"({answer.model}: {_used(answer.usage)})" if answer.model else NO_MODEL, file=sys.stderr)
@@ -202,17 +200,18 @@ def _range(much: Range, form: str = "{:,.0f}", unit: str = "") -> str:
     return f"{low}{unit}" if low == high else f"{low}–{high}{unit}"
 
 
-def _where(span: Span, line: Line) -> str:
-    at = line(span)
-    return harmless(f"{span.uri}, {f'line {at}, ' if at else ''}characters {span.start:,}–{span.end:,}")
+def where(span: Span) -> str:
+    """As a person looks it up."""
+    place = f"{span.place}, " if span.place else ""
+    return harmless(f"{span.uri}, {place}characters {span.start:,}–{span.end:,}")
 
 
-def show_evidence(context: Context, trace: Callable[[Reference], Iterable[Span]], line: Line) -> None:
+def show_evidence(context: Context, trace: Callable[[Reference], Iterable[Span]]) -> None:
     console = _console()
     if not context:
         print("Nothing was found.")
     for rank, item in enumerate(context, 1):
-        places = "; ".join(_where(span, line) for span in trace(item.reference))
+        places = "; ".join(where(span) for span in trace(item.reference))
         console.print(f"{rank}. {places}", markup=False, style="cyan")
         console.print(f"   {item.table}:{item.record.id}  score {item.score:.3f}", markup=False, style="dim")
         console.print(f"   {_short(item.text)}\n", markup=False)
@@ -223,11 +222,11 @@ def _short(text: str) -> str:
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"
 
 
-def show_trace(found: Evidence, spans: Iterable[Span], line: Line) -> None:
+def show_trace(found: Evidence, spans: Iterable[Span]) -> None:
     console = _console()
     console.print(f"{found.table}:{found.record.id}", style="bold", markup=False)
     for span in spans:
-        console.print(_where(span, line), style="cyan", markup=False)
+        console.print(where(span), style="cyan", markup=False)
         console.print(harmless(span.text) + "\n", markup=False)
 
 

@@ -27,16 +27,16 @@ class Block:
     kind: Kind
 
 
-def blocks(text: str) -> Iterator[Block]:
-    """The blocks of a text, in order, without the white space around them.
+def blocks(text: str, begin: int = 0) -> Iterator[Block]:
+    """The blocks of a text from `begin` on, in order, without the white space around them.
 
     >>> text = "# Boats\\n\\nTwo lines\\nof prose.\\n- one\\n- two\\n"
     >>> [(b.kind, text[b.start:b.end]) for b in blocks(text)]
     [('heading', '# Boats'), ('prose', 'Two lines\\nof prose.'), ('item', '- one'), ('item', '- two')]
     """
-    start, end, lines = 0, 0, 0
+    start, end, lines = begin, begin, 0
     kind: Kind | None = None
-    for line in text.splitlines(keepends=True):
+    for line in text[begin:].splitlines(keepends=True):
         at, end = end, end + len(line)
         found = _kind(line) if line.strip() else None
         lines += 1

@@ -75,5 +75,7 @@ def _document(page: Page, uri: str, media_type: str, modified: str) -> Document:
         media_type=media_type,
         metadata=page.metadata,
         modified=page.modified if page.fragment else modified,
+        places=page.places,
+        body=page.body,
         text=page.text,
     )

@@ -15,6 +15,7 @@ class Page:
 
     fragment: what follows `#` in its uri; empty where the page is the whole file.
     title, modified: empty where the text itself does not say.
+    places, body: as in `Document`.
     """
 
     fragment: str = ""
@@ -22,6 +23,8 @@ class Page:
     text: str = ""
     metadata: Row = field(default_factory=dict)
     modified: str = ""
+    places: tuple[tuple[int, str], ...] = ()
+    body: int = 0
 
 
 def pages(rows: Iterable[tuple[int, Row]]) -> Iterator[Page]:
