@@ -42,8 +42,9 @@ def pages(rows: Iterable[tuple[int, Row]]) -> Iterator[Page]:
 def page(row: Row, fragment: str = "") -> Page:
     """What `text` says, with all else as metadata; a row without `text` says its other words, `key: value` a paragraph.
 
-    >>> page({"name": "Ayu", "roles": ["cook", "host"], "age": 31})
-    Page(fragment='', title='', text='name: Ayu\\n\\nroles: cook; host', metadata={'age': 31}, modified='')
+    >>> found = page({"name": "Ayu", "roles": ["cook", "host"], "age": 31})
+    >>> found.text, found.metadata
+    ('name: Ayu\\n\\nroles: cook; host', {'age': 31})
     """
     rest = {key: value for key, value in row.items() if key != "title" and not (key == "id" and fragment)}
     said = {"text"} if "text" in row else {key for key, value in rest.items() if _words(value)}
