@@ -196,8 +196,15 @@ _DECIDE = (  # what is in a table, too
     "numpy",
     "nupunkt",
     "pydantic",
+    "pypdf",
+    "pypdfium2",
+    "python-calamine",
+    "python-docx",
+    "python-pptx",
+    "pyyaml",
     "selectolax",
     "tokenizers",
+    "trafilatura",
     "wordllama",
 )
 
@@ -210,9 +217,17 @@ def table_code() -> str:
 @cache
 def code_digest(*rooms: str) -> str:
     """The digest of the code and prompts in these rooms, and of the libraries that decide what they make."""
-    from importlib.metadata import version
-
     house = Path(__file__).parent
     files = sorted(path for room in rooms for end in ("py", "md") for path in (house / room).rglob(f"*.{end}"))
-    libraries = [f"{name} {version(name)}" for name in _DECIDE] + [unidata_version]
+    libraries = [f"{name} {_version(name)}" for name in _DECIDE] + [unidata_version]
     return digest(*libraries, *(part for path in files for part in (path.name, path.read_text(encoding="utf-8"))))
+
+
+def _version(library: str) -> str:
+    """None where it is not installed: what only it can read is read once it is."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return "none"

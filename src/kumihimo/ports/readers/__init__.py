@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
 from kumihimo.core.errors import SourceError, unknown
 from kumihimo.core.records import Document, digest
+from kumihimo.ports.readers.docx import docx
+from kumihimo.ports.readers.epub import epub
 from kumihimo.ports.readers.folder import walk
 from kumihimo.ports.readers.html import html
 from kumihimo.ports.readers.json_ import json, lines
+from kumihimo.ports.readers.mail import mail
 from kumihimo.ports.readers.page import Page, iso
+from kumihimo.ports.readers.pdf import pdf
+from kumihimo.ports.readers.pptx import pptx
+from kumihimo.ports.readers.sheets import sheets
 from kumihimo.ports.readers.tables import table
 from kumihimo.ports.readers.text import markdown, plain
 
@@ -19,6 +26,7 @@ __all__ = ["READERS", "Page", "Reader", "read", "supported", "walk"]
 
 Reader = Callable[[bytes, str], Iterator[Page]]  # (what the file holds, what to call it in an error)
 
+OFFICE = "application/vnd.openxmlformats-officedocument"
 READERS: dict[str, tuple[str, Reader]] = {
     ".txt": ("text/plain", plain),
     ".text": ("text/plain", plain),
@@ -31,6 +39,16 @@ READERS: dict[str, tuple[str, Reader]] = {
     ".html": ("text/html", html),
     ".htm": ("text/html", html),
     ".xhtml": ("application/xhtml+xml", html),
+    ".pdf": ("application/pdf", pdf),
+    ".docx": (f"{OFFICE}.wordprocessingml.document", docx),
+    ".pptx": (f"{OFFICE}.presentationml.presentation", pptx),
+    ".xlsx": (f"{OFFICE}.spreadsheetml.sheet", sheets),
+    ".xlsm": ("application/vnd.ms-excel.sheet.macroEnabled.12", sheets),
+    ".xlsb": ("application/vnd.ms-excel.sheet.binary.macroEnabled.12", sheets),
+    ".xls": ("application/vnd.ms-excel", sheets),
+    ".ods": ("application/vnd.oasis.opendocument.spreadsheet", sheets),
+    ".epub": ("application/epub+zip", epub),
+    ".eml": ("message/rfc822", mail),
     ".csv": ("text/csv", table),
     ".tsv": ("text/tab-separated-values", table),
     ".json": ("application/json", json),
@@ -39,9 +57,11 @@ READERS: dict[str, tuple[str, Reader]] = {
 }
 
 TITLE = 200  # characters: a title goes with every chunk, so one of a million would be paid for a thousand times
+LARGEST = 1 << 29  # bytes of a file: it is held in memory while it is read
+DEEPEST = 5  # letters in letters that are opened
 
 
-def supported(path: Path) -> bool:
+def supported(path: Path | PurePosixPath) -> bool:
     """Whether there is a reader for it."""
     return path.suffix.lower() in READERS
 
@@ -50,31 +70,75 @@ def read(path: Path, uri: str) -> list[Document]:
     """The documents of one file, all or none: a `SourceError` says what is wrong with it. Empty ones are left out."""
     if not supported(path):
         raise SourceError(f"{uri}: {unknown('reader for', path.suffix or path.name, READERS)}")
-    media_type, reader = READERS[path.suffix.lower()]
     data, modified = _load(path, uri)
-    return [_document(page, uri, media_type, modified) for page in reader(data, uri) if page.text.strip()]
+    return list(_documents(_Held(uri, modified), data, path.suffix))
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A file, or what is attached within it: at holds the names that lead there."""
+
+    uri: str
+    modified: str
+    at: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.uri}#{'/'.join(self.at)}" if self.at else self.uri
+
+
+def _documents(held: _Held, data: bytes, suffix: str) -> Iterator[Document]:
+    media_type, reader = READERS[suffix.lower()]
+    for page in _pages(reader, data, str(held)):
+        attached, unread = list[Document](), dict[str, str]()
+        for name, content in page.attached if len(held.at) < DEEPEST else ():
+            if supported(PurePosixPath(name)):
+                try:
+                    inner = replace(held, at=(*held.at, name.replace("#", "%23")))
+                    attached += _documents(inner, content, PurePosixPath(name).suffix)
+                except SourceError as error:  # the letter itself can be read
+                    unread[name] = str(error)
+        metadata = {**page.metadata, "attachments_not_read": unread} if unread else page.metadata
+        if page.text.strip():
+            yield _document(replace(page, metadata=metadata), held, media_type)
+        yield from attached
+
+
+def _pages(reader: Reader, data: bytes, name: str) -> list[Page]:
+    """What the reader gives, or a SourceError that says what was wrong."""
+    try:
+        return list(reader(data, name))
+    except SourceError:
+        raise
+    except ModuleNotFoundError as error:
+        raise SourceError(f"{name}: reading it needs {error.name}: `pip install 'kumihimo[docs]'`") from error
+    except Exception as error:  # the outer door of every library that reads files: a broken file may raise anything
+        why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise SourceError(f"{name}: cannot be read ({why[:200]}); save it again, or in another format") from error
 
 
 def _load(path: Path, uri: str) -> tuple[bytes, str]:
     try:
         if path.exists() and not path.is_file():  # a pipe would never end
             raise SourceError(f"{uri}: this is no ordinary file; name the files to read")
+        if path.stat().st_size > LARGEST:
+            raise SourceError(f"{uri}: larger than {LARGEST >> 20} MB; cut it into several files")
         return path.read_bytes(), iso(datetime.fromtimestamp(int(path.stat().st_mtime), UTC))
     except OSError as error:
         raise SourceError(f"{uri}: {error.strerror}; check that it is there and that you may read it") from error
 
 
-def _document(page: Page, uri: str, media_type: str, modified: str) -> Document:
-    own = f"{uri}#{page.fragment}" if page.fragment else uri
+def _document(page: Page, held: _Held, media_type: str) -> Document:
+    within = "/".join(filter(None, [*held.at, page.fragment]))
+    own = f"{held.uri}#{within}" if within else held.uri
     title = " ".join(page.title.split())[:TITLE]
     return Document(
         id=digest(own),
         uri=own,
-        file=uri,
-        title=title or PurePosixPath(uri).stem,
+        file=held.uri,
+        title=title or PurePosixPath(held.at[-1] if held.at else held.uri).stem,
         media_type=media_type,
         metadata=page.metadata,
-        modified=page.modified if page.fragment else modified,
+        modified=page.modified if page.fragment else held.modified,
         places=page.places,
         body=page.body,
         text=page.text,

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from kumihimo.ports.readers.decode import decode
-from kumihimo.ports.readers.layout import folded, layout
+from kumihimo.ports.readers.layout import Layout, Step, Visit, Writer, folded, layout, line, nothing, paragraph
+from kumihimo.ports.readers.menus import without_menus
 from kumihimo.ports.readers.page import Page
 
 CHARSET = re.compile(rb"""<(?:meta\b[^>]*?\bcharset|\?xml\b[^>]*?\bencoding)\s*=\s*["']?\s*([\w.:-]+)""", re.I)
 HEAD = 4096  # bytes in which an encoding is declared
 
 DROPPED = "script, style, noscript, template, nav, svg, iframe, select, rp, [hidden], [role=navigation], [role=search]"
+BLOCKS = "table, h1, h2, h3, h4, h5, h6, ul, ol, dl, pre, blockquote"
 OWN = {"article", "main", "section", "blockquote"}
 META = {
     "description": "description",
@@ -30,10 +33,21 @@ META = {
 
 def html(data: bytes, name: str) -> Iterator[Page]:
     """What a reader of the page reads; its language, description, author, keywords and date as metadata."""
+    return _page(data, name, without_menus)
+
+
+def chapter(data: bytes, name: str) -> Iterator[Page]:
+    """The same of a page that stands on no site, so that all of it is meant."""
+    return _page(data, name, lambda written, _: written)
+
+
+def _page(data: bytes, name: str, tidied: Callable[[Layout, str], Layout]) -> Iterator[Page]:
     declared = CHARSET.search(data[:HEAD])
-    tree = LexborHTMLParser(decode(data, name, declared[1].decode("ascii", "ignore") if declared else ""))
+    source = decode(data, name, declared[1].decode("ascii", "ignore") if declared else "")
+    tree = LexborHTMLParser(source)
     if tree.body is not None:
-        yield Page(title=_title(tree), text=layout(tree.body, _dropped(tree)), metadata=_metadata(tree))
+        written = tidied(layout(tree.body, partial(_look, dropped=_dropped(tree))), source)
+        yield Page(title=_title(tree), text=written.text, metadata=_metadata(tree), places=written.places)
 
 
 def _title(tree: LexborHTMLParser) -> str:
@@ -63,3 +77,39 @@ def _of_the_site(node: LexborNode) -> bool:
     while above is not None and above.tag not in OWN:
         above = above.parent
     return above is None
+
+
+def _look(node: LexborNode, dropped: set[int]) -> str | Visit[LexborNode]:
+    if node.is_text_node:
+        return node.text_content or ""
+    if node.mem_id in dropped:
+        return ""
+    enter, leave = LINE if _for_layout(node) else TAGS.get(node.tag or "", INLINE)
+    return enter, leave, node.iter(include_text=True)
+
+
+def _for_layout(node: LexborNode) -> bool:
+    """A row of a table that is there for the layout: its cells are blocks."""
+    return node.tag == "tr" and node.css_first(BLOCKS) is not None
+
+
+def _each(names: str, enter: Step, leave: Step) -> Iterator[tuple[str, tuple[Step, Step]]]:
+    return ((name, (enter, leave)) for name in names.split())
+
+
+INLINE = (nothing, nothing)
+LINE = (line, line)
+TAGS: dict[str, tuple[Step, Step]] = {
+    **{f"h{n}": (partial(Writer.heading, mark="#" * n + " "), Writer.end_heading) for n in range(1, 7)},
+    **dict(_each("p table blockquote dl figure hr article section form fieldset details", paragraph, paragraph)),
+    **dict(_each("body div main header footer aside dt dd caption figcaption summary legend address center", *LINE)),
+    **dict(_each("ul ol menu", Writer.list, Writer.end_list)),
+    **dict(_each("td th", Writer.cell, line)),
+    "li": (Writer.item, Writer.end_item),
+    "tr": (Writer.row, Writer.end_row),
+    "pre": (Writer.pre, Writer.end_pre),
+    "br": (Writer.br, nothing),
+    "a": (Writer.link, Writer.end_link),
+    "ruby": (Writer.ruby, Writer.end_ruby),
+    "rt": (Writer.rt, Writer.end_rt),
+}

@@ -1,39 +1,86 @@
-"""a tree of HTML -> its text in lines, as a page shows them."""
+"""a tree of marked-up text -> its text in lines, as a page shows them, and where its sections begin."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from functools import partial
-
-from selectolax.lexbor import LexborNode
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
 
 SPACES = re.compile(r"[ \t\n\r\f\xa0]+")  # not the ideographic space: it is written on purpose
 WIDE = r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]"
 WRAPPED = re.compile(rf"(?<={WIDE})[ \t]*\r?\n\s*(?={WIDE})")
+UNSEEN = re.compile("[\xad\u200b\ufeff]")
 EMPTY = re.compile(r"[ |]*")
-BLOCKS = "table, h1, h2, h3, h4, h5, h6, ul, ol, dl, pre, blockquote"
 DEEPEST = 8  # list in list that is indented: markup without end tags would indent for ever
+LABEL = 80  # characters of a section's name in a citation
+
+N = TypeVar("N")
 
 Step = Callable[["Writer"], None]
+Visit = tuple[Step, Step, Iterable[N]]  # what to do before and after what is in a node, and that
 
 
-def layout(body: LexborNode, dropped: set[int]) -> str:
-    """The text of `body` without the nodes whose `mem_id` is in `dropped`."""
+@dataclass(frozen=True, slots=True)
+class Line:
+    """gap: line ends before it. prefix: `# ` or `- `. linked: how many of its characters stand in links, about."""
+
+    gap: int
+    prefix: str
+    text: str
+    linked: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The lines of a page."""
+
+    lines: tuple[Line, ...]
+
+    @property
+    def text(self) -> str:
+        return "".join("\n" * line.gap * bool(i) + line.prefix + line.text for i, line in enumerate(self.lines))
+
+    @property
+    def sections(self) -> Iterator[tuple[int, str]]:
+        """Where each begins, and its heading."""
+        at = 0
+        for i, line in enumerate(self.lines):
+            at += line.gap * bool(i)
+            if line.prefix.startswith("#"):
+                yield at, line.text
+            at += len(line.prefix) + len(line.text)
+
+    @property
+    def title(self) -> str:
+        """The first heading."""
+        return next((heading for _, heading in self.sections), "")
+
+    @property
+    def places(self) -> tuple[tuple[int, str], ...]:
+        """The sections, as citations name them."""
+        named = tuple((at, f"§ {heading[:LABEL]}") for at, heading in self.sections)
+        return ((0, ""), *named) if named and named[0][0] else named
+
+
+def layout(root: N, look: Callable[[N], str | Visit[N]]) -> Layout:
+    """Walk a tree, and write down its texts in lines."""
     writer = Writer()
-    waiting: list[LexborNode | Step] = [body]
+    waiting: list[tuple[Step | None, N]] = [(None, root)]
     while waiting:  # no recursion: a page may be nested deeper than the stack
-        node = waiting.pop()
-        if not isinstance(node, LexborNode):
-            node(writer)
-        elif node.is_text_node:
-            writer.line.append(node.text_content or "")
-        elif node.mem_id not in dropped:
-            enter, leave = _steps(node)
+        leaving, node = waiting.pop()
+        if leaving:
+            leaving(writer)
+            continue
+        seen = look(node)
+        if isinstance(seen, str):
+            writer.say(seen)
+        else:
+            enter, leave, inside = seen
             enter(writer)
-            waiting += [leave, *reversed(list(node.iter(include_text=True)))]
+            waiting += [(leave, node), *((None, inner) for inner in reversed(list(inside)))]
     writer.end(0)
-    return "".join(writer.lines)
+    return Layout(tuple(writer.lines))
 
 
 def folded(text: str) -> str:
@@ -42,14 +89,14 @@ def folded(text: str) -> str:
     >>> folded("名前は\\n    まだ  無い")
     '名前はまだ 無い'
     """
-    return SPACES.sub(" ", WRAPPED.sub("", text).replace("\xad", "")).strip(" ")
+    return SPACES.sub(" ", WRAPPED.sub("", UNSEEN.sub("", text))).strip(" ")
 
 
 class Writer:
     """The lines written so far, and the one being written."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
+        self.lines: list[Line] = []
         self.line: list[str] = []
         self.prefix = ""  # of the next line: `# ` or `- `
         self.gap = 0  # line ends due before the next line
@@ -59,19 +106,26 @@ class Writer:
         self.verbatim = 0  # `pre`s around it
         self.readings: list[list[str]] = []  # of each open `ruby`
         self.held: list[list[str]] = []  # the line each open `rt` stands in
+        self.links = 0  # around it
+        self.linked = 0  # characters of the line that are in one
 
     def end(self, gap: int) -> None:
         """Ends the line, if anything stands on it; `gap`: 1 starts a new one, 2 leaves one empty."""
-        text = folded("".join(self.line))
+        text, linked = folded("".join(self.line)), self.linked
         self.line.clear()
+        self.linked = 0
         if EMPTY.fullmatch(text):
             self.gap = max(self.gap, gap)
         else:
-            self._write(text, gap)
+            self._write(text, gap, linked)
 
-    def _write(self, text: str, gap: int) -> None:
-        self.lines.append("\n" * self.gap * bool(self.lines) + self.prefix + text)
+    def _write(self, text: str, gap: int, linked: int = 0) -> None:
+        self.lines.append(Line(self.gap, self.prefix, text, linked))
         self.prefix, self.gap = "", gap
+
+    def say(self, text: str) -> None:
+        self.line.append(text)
+        self.linked += len(text) * bool(self.links)
 
     def part(self, gap: int) -> None:
         """Parts a block from what is around it."""
@@ -139,6 +193,12 @@ class Writer:
             self.line.append("| ")
         self.cells += 1
 
+    def link(self) -> None:
+        self.links += 1
+
+    def end_link(self) -> None:
+        self.links -= 1
+
     def ruby(self) -> None:
         self.readings.append([])
 
@@ -158,40 +218,15 @@ class Writer:
         (self.readings[-1] if self.readings else self.line).append(reading)
 
 
-def _nothing(writer: Writer) -> None:
-    """For what stands within a line: `b`, `a`, `span`."""
+def nothing(writer: Writer) -> None:
+    """For what stands within a line."""
 
 
-def _line(writer: Writer) -> None:
+def line(writer: Writer) -> None:
+    """For what has lines of its own."""
     writer.part(1)
 
 
-def _paragraph(writer: Writer) -> None:
+def paragraph(writer: Writer) -> None:
+    """For what has an empty line before and after it."""
     writer.part(2)
-
-
-def _each(names: str, enter: Step, leave: Step) -> Iterator[tuple[str, tuple[Step, Step]]]:
-    return ((name, (enter, leave)) for name in names.split())
-
-
-INLINE = (_nothing, _nothing)
-LINE = (_line, _line)
-TAGS: dict[str, tuple[Step, Step]] = {
-    **{f"h{n}": (partial(Writer.heading, mark="#" * n + " "), Writer.end_heading) for n in range(1, 7)},
-    **dict(_each("p table blockquote dl figure hr article section form fieldset details", _paragraph, _paragraph)),
-    **dict(_each("body div main header footer aside dt dd caption figcaption summary legend address center", *LINE)),
-    **dict(_each("ul ol menu", Writer.list, Writer.end_list)),
-    **dict(_each("td th", Writer.cell, _line)),
-    "li": (Writer.item, Writer.end_item),
-    "tr": (Writer.row, Writer.end_row),
-    "pre": (Writer.pre, Writer.end_pre),
-    "br": (Writer.br, _nothing),
-    "ruby": (Writer.ruby, Writer.end_ruby),
-    "rt": (Writer.rt, Writer.end_rt),
-}
-
-
-def _steps(node: LexborNode) -> tuple[Step, Step]:
-    if node.tag == "tr" and node.css_first(BLOCKS):
-        return LINE  # a table that is there for the layout: its cells are blocks
-    return TAGS.get(node.tag or "", INLINE)

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
+from kumihimo.core.errors import SourceError
+
 Row = Mapping[str, object]
 
 
@@ -16,6 +18,7 @@ class Page:
     fragment: what follows `#` in its uri; empty where the page is the whole file.
     title, modified: empty where the text itself does not say.
     places, body: as in `Document`.
+    attached: files within the file, by name, each to be read by its own reader.
     """
 
     fragment: str = ""
@@ -25,6 +28,7 @@ class Page:
     modified: str = ""
     places: tuple[tuple[int, str], ...] = ()
     body: int = 0
+    attached: tuple[tuple[str, bytes], ...] = ()
 
 
 def pages(rows: Iterable[tuple[int, Row]]) -> Iterator[Page]:
@@ -74,6 +78,12 @@ def iso(moment: datetime) -> str:
     '2026-11-21T02:31:00Z'
     """
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def refuse_empty(text: str, name: str) -> None:
+    """Raises SourceError where a file that is made to be read holds no word."""
+    if not text.strip():
+        raise SourceError(f"{name}: no text in it, perhaps pictures of text; recognise the text in them first (OCR)")
 
 
 def _words(value: object, between: str = "; ") -> str:

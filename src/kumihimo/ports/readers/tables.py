@@ -26,13 +26,20 @@ def table(data: bytes, name: str) -> Iterator[Page]:
     rows = _rows(decode(data, name), name)
     if not rows:
         return
+    names = _names(rows[0] if _headed(rows) else [])
+    if "text" in names and ("id" in names or "title" in names):
+        yield from pages((number, _row(names, row)) for number, row in enumerate(rows[1:], 1))
+    else:
+        yield Page(text="\n\n".join(told(rows)))
+
+
+def told(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """A line for each row below the header, which names what stands in it; the header, where that is all."""
     header = rows[0] if _headed(rows) else []
     body = rows[1:] if header else rows
-    names = _names(header)
-    if "text" in names and ("id" in names or "title" in names):
-        yield from pages((number, _row(names, row)) for number, row in enumerate(body, 1))
-    else:
-        yield Page(text="\n\n".join(_line(header, row) for row in body) or "; ".join(filter(None, header)))
+    yield from (_line(header, row) for row in body)
+    if not body:
+        yield "; ".join(filter(None, header))
 
 
 def _rows(text: str, name: str) -> list[list[str]]:

@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterator
 
 from kumihimo.ports.readers.decode import decode
+from kumihimo.ports.readers.front import front_matter
 from kumihimo.ports.readers.page import Page
 
 FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 SETEXT = re.compile(r" {0,3}=+[ \t]*$")
-FRONT = re.compile(r"\A---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*\r?$", re.DOTALL | re.MULTILINE)
-FRONT_TITLE = re.compile(r"^title:(.+)$", re.MULTILINE)
 
 
 def plain(data: bytes, name: str) -> Iterator[Page]:
@@ -20,12 +19,11 @@ def plain(data: bytes, name: str) -> Iterator[Page]:
 
 
 def markdown(data: bytes, name: str) -> Iterator[Page]:
-    """The file as it is, titled by its front matter or its first heading of the first level."""
+    """The file as it is, titled by its front matter, which is its metadata, or its first heading of the first level."""
     text = decode(data, name)
-    front = FRONT.match(text)
-    named = FRONT_TITLE.search(front[1]) if front else None
-    title = named[1].strip().strip("\"'") if named else _heading(text[front.end() :] if front else text)
-    yield Page(title=title, text=text)
+    metadata, body = front_matter(text)
+    title = metadata.pop("title", None)
+    yield Page(title=str(title or _heading(text[body:])), text=text, metadata=metadata, body=body)
 
 
 def _heading(text: str) -> str:

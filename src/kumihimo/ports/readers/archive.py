@@ -1,0 +1,39 @@
+"""a zip file -> its parts, unless they would unfold to more than a document ever is."""
+
+from __future__ import annotations
+
+import io
+from zipfile import BadZipFile, ZipFile, ZipInfo
+
+from kumihimo.core.errors import SourceError
+
+OLD = b"\xd0\xcf\x11\xe0"  # how files of Office 97 begin, and what it locks
+LARGEST = 1 << 29  # bytes of all parts, unfolded: 512 MB
+DENSEST = 300  # times as large unfolded as folded: text gets to about 20, a bomb begins at 1,000
+SMALL = 1 << 20  # bytes below which a part may be as dense as it likes
+
+
+def opened(data: bytes, name: str) -> ZipFile:
+    """The archive. Raises SourceError where it is none, is damaged, or is a bomb."""
+    if data.startswith(OLD):
+        raise SourceError(f"{name}: locked with a password, or of the old format; save it in the new one, without it")
+    try:
+        archive = ZipFile(io.BytesIO(data))
+    except (BadZipFile, ValueError, OSError) as error:
+        raise SourceError(f"{name}: damaged, or not what its name says ({error}); save it again") from error
+    parts = archive.infolist()
+    if sum(part.file_size for part in parts) > LARGEST or any(map(_dense, parts)):
+        raise SourceError(f"{name}: unfolds to far more than it holds, as no honest document does; it is left alone")
+    return archive
+
+
+def _dense(part: ZipInfo) -> bool:
+    return part.file_size > SMALL and part.file_size > DENSEST * max(part.compress_size, 1)
+
+
+def part(archive: ZipFile, path: str, name: str) -> bytes:
+    """One part, whole. Raises SourceError where it is missing or damaged."""
+    try:
+        return archive.read(path)
+    except (KeyError, BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError, EOFError) as error:
+        raise SourceError(f"{name}: its part {path} cannot be read ({error}); save it again") from error

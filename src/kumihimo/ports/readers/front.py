@@ -1,0 +1,56 @@
+"""the head of a Markdown file -> what it says of the file, and where the text begins."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from datetime import date, datetime
+
+YAML = re.compile(r"\A---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
+TOML = re.compile(r"\A\+\+\+[ \t]*\r?\n(.*?)^\+\+\+[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
+
+
+def front_matter(text: str) -> tuple[dict[str, object], int]:
+    """Its values by name, dates as ISO 8601, and its length: nothing and 0 where there is none that can be read.
+
+    >>> front_matter("---\\ntitle: Tides\\ndate: 2024-05-01\\n---\\nThe sea.")
+    ({'title': 'Tides', 'date': '2024-05-01'}, 38)
+    >>> front_matter("---\\nA rule above, another below.\\n---\\n")
+    ({}, 0)
+    """
+    for pattern, parsed in ((YAML, _yaml), (TOML, _toml)):
+        if found := pattern.match(text):
+            values = parsed(found[1])
+            if isinstance(values, dict):
+                return {str(key): _plain(value) for key, value in values.items()}, found.end()
+    return {}, 0
+
+
+def _yaml(text: str) -> object:
+    """None where it is not YAML, or where names in it stand for more, which a short text may make without end."""
+    import yaml
+
+    try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
+            return None
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError):  # 2024-13-45 is no date
+        return None
+
+
+def _toml(text: str) -> object:
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return None
+
+
+def _plain(value: object) -> object:
+    """As JSON can hold it."""
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, date | datetime):
+        return value.isoformat()
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)

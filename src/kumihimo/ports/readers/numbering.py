@@ -1,0 +1,100 @@
+"""the numbering of a Word document -> what stands before each of its numbered paragraphs: `1.2`, `(b)`, `第三条`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+BULLET = "-"
+ROMAN = {1000: "m", 900: "cm", 500: "d", 400: "cd", 100: "c", 90: "xc", 50: "l", 40: "xl"}
+ROMAN |= {10: "x", 9: "ix", 5: "v", 4: "iv", 1: "i"}
+KANJI = "〇一二三四五六七八九"
+IROHA = "イロハニホヘトチリヌルヲワカヨタレソツネナラムウヰノオクヤマケフコエテアサキユメミシヱヒモセス"
+AIUEO = "アイウエオカキクケコサシスセソタチツテトナニヌネノハヒフヘホマミムメモヤユヨラリルレロワヲン"
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One level of a list. pattern: `%1.%2` stands for the numbers of the first and second level."""
+
+    form: str = BULLET
+    pattern: str = ""
+    start: int = 1
+
+
+@dataclass(slots=True)
+class Numbering:
+    """Counts as Word does: a paragraph of one level begins the deeper ones anew."""
+
+    lists: Mapping[str, Mapping[int, Level]]  # by the id of a list, its levels
+    counts: dict[str, dict[int, int]] = field(default_factory=dict)
+
+    def mark(self, list_id: str, depth: int) -> str:
+        """What stands before the next paragraph of that list and depth; empty: nothing.
+
+        >>> legal = {0: Level("japaneseCounting", "第%1条"), 1: Level("lowerRoman", "%1-%2)")}
+        >>> marks = Numbering({"7": legal})
+        >>> [marks.mark("7", depth) for depth in (0, 1, 1, 0, 1)]
+        ['第一条', '一-i)', '一-ii)', '第二条', '二-i)']
+        """
+        levels = self.lists.get(list_id, {})
+        level = levels.get(depth, Level())
+        if level.form == "bullet":
+            return BULLET
+        counts = self.counts.setdefault(list_id, {})
+        counts[depth] = counts.get(depth, level.start - 1) + 1
+        for deeper in [other for other in counts if other > depth]:
+            del counts[deeper]
+
+        def number(found: re.Match[str]) -> str:
+            other = int(found[1]) - 1
+            said = levels.get(other, Level())
+            return written(counts.get(other, said.start), said.form)
+
+        return "" if level.form == "none" else re.sub(r"%(\d)", number, level.pattern)
+
+
+def written(number: int, form: str) -> str:
+    """
+    >>> [written(14, form) for form in ("decimal", "upperRoman", "lowerLetter", "japaneseCounting", "aiueo", "new")]
+    ['14', 'XIV', 'n', '十四', 'セ', '14']
+    """
+    return FORMS.get(form, str)(number)
+
+
+def _roman(number: int) -> str:
+    text = ""
+    for value, letters in ROMAN.items():
+        text += letters * (number // value)
+        number %= value
+    return text
+
+
+def _letter(number: int) -> str:
+    """Word doubles the letters after z: aa, bb."""
+    return chr(ord("a") + (number - 1) % 26) * ((number - 1) // 26 + 1)
+
+
+def _kanji(number: int) -> str:
+    if not 0 < number < 100:
+        return "".join(KANJI[int(digit)] for digit in str(number))
+    tens, ones = divmod(number, 10)
+    ten = "" if not tens else "十" if tens == 1 else f"{KANJI[tens]}十"
+    return ten + (KANJI[ones] if ones else "")
+
+
+FORMS: dict[str, Callable[[int], str]] = {
+    "lowerRoman": _roman,
+    "upperRoman": lambda n: _roman(n).upper(),
+    "lowerLetter": _letter,
+    "upperLetter": lambda n: _letter(n).upper(),
+    "decimalZero": lambda n: f"{n:02d}",
+    "decimalFullWidth": lambda n: str(n).translate({ord("0") + i: ord("０") + i for i in range(10)}),
+    "decimalEnclosedCircle": lambda n: chr(0x2460 + n - 1) if 0 < n <= 20 else str(n),
+    "aiueoFullWidth": lambda n: AIUEO[(n - 1) % len(AIUEO)],
+    "aiueo": lambda n: AIUEO[(n - 1) % len(AIUEO)],
+    "irohaFullWidth": lambda n: IROHA[(n - 1) % len(IROHA)],
+    "iroha": lambda n: IROHA[(n - 1) % len(IROHA)],
+    **dict.fromkeys(("japaneseCounting", "japaneseDigitalTenThousand", "chineseCounting", "ideographDigital"), _kanji),
+}

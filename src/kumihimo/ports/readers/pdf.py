@@ -1,0 +1,99 @@
+"""PDF -> one page of text, with the places where its pages begin."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from kumihimo.core.errors import SourceError
+from kumihimo.ports.readers.page import Page
+from kumihimo.ports.readers.paragraphs import Line, paragraphs
+from kumihimo.ports.readers.pdf_lines import lines
+
+HEADS = 3  # pages on which a line has to recur, at their top or bottom, to be a running head
+DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?")
+BY_MACHINE = re.compile(r"^untitled$|^Microsoft \w+ - |\.(docx?|pptx?|xlsx?|indd|tex|dvi|pdf|qxd)$", re.I)
+HEADING = re.compile("^## (.+)$", re.M)
+PROPERTIES = {"Author": "author", "Subject": "subject", "Keywords": "keywords", "CreationDate": "date"}
+
+
+def pdf(data: bytes, name: str) -> Iterator[Page]:
+    """The text in reading order, vertical writing too: lines joined to paragraphs, running heads left out.
+
+    Raises SourceError where it is locked, broken, or holds pictures only.
+    """
+    import pypdfium2
+
+    try:
+        document = pypdfium2.PdfDocument(data)
+    except pypdfium2.PdfiumError as error:
+        if "password" in str(error).lower():
+            raise SourceError(f"{name}: locked with a password; save it without one") from error
+        yield from _plainly(data, name)
+        return
+    with document:
+        pages = [list(lines(page)) for page in document]
+        properties = document.get_metadata_dict(skip_empty=True)
+    yield _page(without_heads(pages), properties, name)
+
+
+def _page(pages: Sequence[Sequence[Line]], properties: dict[str, str], name: str) -> Page:
+    written = paragraphs(pages)
+    blank = [number for number, page in enumerate(pages, 1) if not page]
+    if not written.text.strip():
+        raise SourceError(
+            f"{name}: {len(pages)} pages without any text, so it is scanned; put text under it first, "
+            f"as `ocrmypdf {name.rpartition('/')[2]} ...` does"
+        )
+    about = _about(properties) | ({"pages_without_text": blank} if blank else {})
+    places = tuple((at, f"p. {number}") for number, at in enumerate(written.begins, 1))
+    return Page(title=_title(properties, written.text), text=written.text, metadata=about, places=places)
+
+
+def _title(properties: dict[str, str], text: str) -> str:
+    """What the properties say, if a person has written it; else the first heading."""
+    said = properties.get("Title", "").strip()
+    heading = HEADING.search(text)
+    return said if said and not BY_MACHINE.search(said) else heading[1] if heading else ""
+
+
+def _about(properties: dict[str, str]) -> dict[str, object]:
+    found: dict[str, object] = {
+        ours: properties[theirs] for theirs, ours in PROPERTIES.items() if properties.get(theirs, "").strip()
+    }
+    if date := DATE.match(str(found.pop("date", ""))):
+        found["date"] = "-".join(filter(None, date.groups()))
+    return found
+
+
+def without_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
+    """The pages without the lines that stand at the top or bottom of most of them, page numbers not counted."""
+    ends = [{_head(line) for line in (*page[:2], *page[-2:])} for page in pages]
+    count = Counter(head for heads in ends for head in heads)
+    least = max(HEADS, len(pages) / 2)
+    running = {head for head, times in count.items() if times >= least}
+    return [
+        [line for i, line in enumerate(page) if not (min(i, len(page) - 1 - i) < 2 and _head(line) in running)]
+        for page in pages
+    ]
+
+
+def _head(line: Line) -> tuple[str, int]:
+    """What a running head keeps from page to page: its words, and its height on the page, roughly."""
+    return re.sub(r"\d+", "#", line.text), round(line.across / 10)
+
+
+def _plainly(data: bytes, name: str) -> Iterator[Page]:
+    """By the other library, which knows nothing of layout but opens what the first one does not."""
+    from pypdf import PdfReader
+    from pypdf.errors import PyPdfError
+
+    try:
+        reader = PdfReader(io.BytesIO(data))
+        texts = [page.extract_text() for page in reader.pages]
+    except (PyPdfError, ValueError, KeyError, TypeError) as error:
+        raise SourceError(f"{name}: not a whole PDF ({error}); get it again, or print it to a new PDF") from error
+    pages = [[Line(text) for text in told.splitlines() if text.strip()] for told in texts]
+    yield _page(pages, {}, name)

@@ -1,0 +1,115 @@
+"""PowerPoint (.pptx) -> one page of text, with the places where its slides begin."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from kumihimo.ports.readers.archive import opened
+from kumihimo.ports.readers.layout import Step, Visit, Writer, layout, line, nothing
+from kumihimo.ports.readers.ooxml import DROPPED, TEXTS, VISITS, A, about
+from kumihimo.ports.readers.page import Page, refuse_empty
+
+if TYPE_CHECKING:
+    from pptx.chart.chart import Chart
+    from pptx.slide import Slide
+
+Node = Any  # an element of lxml, which tells no types
+P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
+TITLES = {"title", "ctrTitle"}
+CHROME = {"sldNum", "dt", "ftr", "hdr"}  # on every slide
+BODIES = {"body", "obj", ""}
+
+
+def pptx(data: bytes, name: str) -> Iterator[Page]:
+    """Each slide: its title, the text of its shapes, tables, diagrams and charts, its notes."""
+    from pptx import Presentation
+
+    opened(data, name).close()
+    show = Presentation(io.BytesIO(data))
+    text, places = "", list[tuple[int, str]]()
+    for number, slide in enumerate(show.slides, 1):
+        text += "\n\n" if text else ""
+        places.append((len(text), f"slide {number}"))
+        text += "\n\n".join(filter(None, _said(slide)))
+    refuse_empty(text, name)
+    title, metadata = about(show.core_properties)
+    first = layout(show.slides[0].shapes._spTree, _look)
+    yield Page(title=title or first.title, text=text, metadata=metadata, places=tuple(places))
+
+
+def _said(slide: Slide) -> Iterator[str]:
+    yield layout(slide.shapes._spTree, _look).text
+    for part in _diagrams(slide):
+        yield layout(part, _look).text
+    for chart in _charts(slide.shapes):
+        yield "\n".join(_rows(chart))
+    frame = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
+    if frame is not None and frame.text.strip():
+        yield f"Notes: {frame.text.strip()}"
+
+
+def _look(node: Node) -> str | Visit[Node]:
+    if node.tag in TEXTS:
+        return node.text or ""
+    if node.tag in DROPPED or not isinstance(node.tag, str):
+        return ""
+    if node.tag == f"{P}sp" and _kind(node) in CHROME:
+        return ""
+    enter, leave = _paragraph(node) if node.tag == f"{A}p" else VISITS.get(node.tag, (nothing, nothing))
+    if node.tag == f"{P}txBody":
+        enter = leave = partial(Writer.part, gap=2)
+    return enter, leave, sorted(node, key=lambda inner: not (inner.tag == f"{P}sp" and _kind(inner) in TITLES))
+
+
+def _paragraph(node: Node) -> tuple[Step, Step]:
+    shape = next(node.iterancestors(f"{P}sp"), None)
+    if shape is not None and _kind(shape) in TITLES:
+        return partial(Writer.heading, mark="## "), Writer.end_heading
+    if shape is None or _kind(shape) not in BODIES:
+        return line, line
+    own = node.find(f"{A}pPr")
+    if own is not None and own.find(f"{A}buNone") is not None:
+        return line, line
+    depth = int(own.get("lvl") or 0) if own is not None else 0
+    return partial(_item, mark="  " * depth + "- "), line
+
+
+def _item(writer: Writer, mark: str) -> None:
+    writer.part(1)
+    writer.prefix = writer.prefix if writer.flat else mark
+
+
+def _kind(shape: Node) -> str:
+    """What a placeholder is for; "none" where the shape is no placeholder."""
+    holder = shape.find(f"{P}nvSpPr/{P}nvPr/{P}ph")
+    return "none" if holder is None else str(holder.get("type") or "")
+
+
+def _diagrams(slide: Slide) -> Iterator[Node]:
+    from pptx.oxml import parse_xml
+
+    for relation in slide.part.rels.values():
+        if relation.reltype.endswith("/diagramData"):
+            yield parse_xml(relation.target_part.blob)
+
+
+def _charts(shapes: Iterable[Any]) -> Iterator[Chart]:
+    for shape in shapes:
+        if getattr(shape, "has_chart", False):
+            yield shape.chart
+        elif hasattr(shape, "shapes"):
+            yield from _charts(shape.shapes)
+
+
+def _rows(chart: Chart) -> Iterator[str]:
+    """A row for each category: what every series says of it."""
+    if chart.has_title and chart.chart_title.has_text_frame:
+        yield chart.chart_title.text_frame.text
+    for plot in chart.plots:
+        for place, category in enumerate(plot.categories):
+            values = ((series.name, series.values) for series in plot.series)
+            said = (f"{name}: {row[place]:g}" for name, row in values if place < len(row) and row[place] is not None)
+            yield "; ".join([str(category), *said])

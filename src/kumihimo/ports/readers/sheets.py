@@ -1,0 +1,117 @@
+"""a workbook (.xlsx .xlsb .xls .ods) -> one page of text, with the places where its sheets begin."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime, time, timedelta
+from itertools import groupby
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+from kumihimo.core.errors import SourceError
+from kumihimo.ports.readers.archive import opened, part
+from kumihimo.ports.readers.page import Page
+from kumihimo.ports.readers.tables import told
+
+if TYPE_CHECKING:
+    from python_calamine import CalamineSheet
+
+Cell = int | float | str | bool | time | date | datetime | timedelta
+TITLE = 120  # characters: what is longer is no title
+CORE = "docProps/core.xml"
+PROPERTIES = {
+    "title": "title", "creator": "author", "subject": "subject", "keywords": "keywords",
+    "description": "description", "created": "date",
+}  # fmt: skip
+
+
+def sheets(data: bytes, name: str) -> Iterator[Page]:
+    """Each visible sheet, table by table; a table's rows each say the names of their columns.
+
+    The values are those the workbook was saved with. Formulas, formats, charts and comments are left out.
+    """
+    from python_calamine import CalamineError, CalamineWorkbook, SheetVisibleEnum
+
+    metadata = _about(data, name)
+    try:
+        book = CalamineWorkbook.from_filelike(io.BytesIO(data))
+        shown = [sheet.name for sheet in book.sheets_metadata if sheet.visible == SheetVisibleEnum.Visible]
+        written = [(title, "\n\n".join(_said(book.get_sheet_by_name(title)))) for title in shown]
+    except CalamineError as error:
+        raise SourceError(
+            f"{name}: not a whole workbook, or locked ({error}); save it again without a password"
+        ) from error
+    text, places = "", list[tuple[int, str]]()
+    for title, said in written:
+        if said:
+            text += "\n\n" if text else ""
+            places.append((len(text), f"sheet {title}"))
+            text += said
+    yield Page(title=str(metadata.pop("title", "")), text=text, metadata=metadata, places=tuple(places))
+
+
+def _said(sheet: CalamineSheet) -> Iterator[str]:
+    """What each table says. Tables are parted by empty rows."""
+    for filled, rows in groupby(_rows(sheet), key=any):
+        if filled:
+            yield from _table(list(rows))
+
+
+def _rows(sheet: CalamineSheet) -> Iterator[list[str]]:
+    """The cells as text; one that is merged over several rows stands in each of them."""
+    spans = [span for span in sheet.merged_cell_ranges or [] if span[0][0] < span[1][0]]
+    tops = {(row, left): top for (top, left), (bottom, _) in spans for row in range(top, bottom + 1)}
+    margin = (sheet.start or (0, 0))[1]  # columns without anything, which are left out of the rows
+    held: dict[tuple[int, int], str] = {}
+    for number, row in enumerate(sheet.iter_rows()):
+        cells = [_cell(value) for value in row]
+        for place, cell in enumerate(cells, margin):
+            top = tops.get((number, place))
+            if top is not None:
+                cells[place - margin] = held.setdefault((top, place), cell)
+        yield cells
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Rows that fill one cell only, above and below a table, are its title and its notes."""
+    widths = [sum(map(bool, row)) for row in rows]
+    if max(widths) == 1 and len(rows) > 1:  # a column of words
+        yield from ("".join(row) for row in rows)
+        return
+    first = next((i for i, width in enumerate(widths) if width > 1), len(rows))
+    last = next((i for i in range(len(rows), 0, -1) if widths[i - 1] > 1), len(rows))
+    for row in rows[:first]:
+        title = "".join(row)
+        yield f"## {title}" if len(title) <= TITLE else title
+    yield from told(rows[first:last]) if first < last else ()
+    yield from ("".join(row) for row in rows[last:])
+
+
+def _cell(value: Cell) -> str:
+    """
+    >>> [_cell(value) for value in (3.0, 0.25, True, date(2024, 5, 1), datetime(2024, 5, 1, 8, 30), " a\\n b ")]
+    ['3', '0.25', 'true', '2024-05-01', '2024-05-01 08:30:00', 'a b']
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:.15g}"
+    return " ".join(str(value).split())
+
+
+def _about(data: bytes, name: str) -> dict[str, object]:
+    """The properties of an .xlsx; those of older workbooks are not told."""
+    if not data.startswith(b"PK"):
+        return {}
+    with opened(data, name) as archive:
+        if broken := archive.testzip():  # a size that is not true would be believed by what reads it next
+            raise SourceError(f"{name}: its part {broken} is damaged; save it again")
+        if CORE not in archive.namelist():
+            return {}
+        found: dict[str, object] = {}
+        for element in ElementTree.fromstring(part(archive, CORE, name)):
+            key = PROPERTIES.get(element.tag.rpartition("}")[2])
+            if key and element.text and element.text.strip():
+                found[key] = element.text.strip()[:10] if key == "date" else element.text.strip()
+        return found
