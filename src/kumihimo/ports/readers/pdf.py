@@ -14,7 +14,7 @@ from kumihimo.ports.readers.pdf_lines import lines
 
 HEADS = 3  # pages on which a line has to recur, at their top or bottom, to be a running head
 DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?")
-BY_MACHINE = re.compile(r"^untitled$|^Microsoft \w+ - |\.(docx?|pptx?|xlsx?|indd|tex|dvi|pdf|qxd)$", re.I)
+BY_MACHINE = re.compile(r"^untitled$|^Microsoft \w+ - |\.\w{2,5}$", re.I)
 HEADING = re.compile("^## (.+)$", re.M)
 PROPERTIES = {"Author": "author", "Subject": "subject", "Keywords": "keywords", "CreationDate": "date"}
 
