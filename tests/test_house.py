@@ -21,6 +21,7 @@ MODULES = sorted(HOUSE.rglob("*.py"))
 HEAVY = [
     "httpx2",
     "json_repair",
+    "lark",
     "numpy",
     "nupunkt",
     "openai",

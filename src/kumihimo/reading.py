@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, cast
@@ -15,7 +15,7 @@ from kumihimo.core.records import Chunk, Document, Record, Reference, Span, dige
 from kumihimo.core.settings import Setting, Values, resolve
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import Table, codec
-from kumihimo.core.trace import sources
+from kumihimo.core.trace import passes, sources
 from kumihimo.core.wiring import ROOT
 from kumihimo.index import STEPS, paid_steps
 from kumihimo.methods import ANSWERS, METHODS
@@ -24,6 +24,7 @@ from kumihimo.ports.local import LocalEmbedder
 from kumihimo.ports.models import Embedder, Hear
 from kumihimo.ports.purse import Caps, Purse
 from kumihimo.ports.store import Db, SqlRows
+from kumihimo.ports.where import passing
 from kumihimo.quoting import quoted
 from kumihimo.views.vectors import Matrices, VectorSearch
 from kumihimo.views.words import WordSearch
@@ -62,11 +63,13 @@ class Reading:
         built = self.db.meta("methods", [DEFAULT])
         return DEFAULT if DEFAULT in built else str(built[0])
 
-    def retrieve(self, question: str, name: str = "", *, caps: Caps | None = None, **settings: Any) -> Context:
-        """What the method finds for the question, best first."""
-        return self._found(question, name or self.usual(), settings, self.models.purse(caps))
+    def retrieve(
+        self, question: str, name: str = "", *, where: str = "", caps: Caps | None = None, **settings: Any
+    ) -> Context:
+        """What the method finds for the question, best first, in the documents that pass `where`."""
+        return self._found(question, name or self.usual(), where, settings, self.models.purse(caps))
 
-    def _found(self, question: str, name: str, settings: Mapping[str, object], purse: Purse) -> Context:
+    def _found(self, question: str, name: str, where: str, settings: Mapping[str, object], purse: Purse) -> Context:
         asked, question = method(name), storable(question)
         if not question.strip():
             raise SettingsError("the question is empty: write what you want to know")
@@ -79,9 +82,17 @@ class Reading:
             "near": lambda: VectorSearch(self.db, self._embedder(purse), self.matrices),
             "ruler": lambda: self.ruler,
         }
-        given = {port: ports[port]() for port in asked.ports}
-        found: Context = asked.function(question, **{t: self.table(t) for t in asked.tables}, **given, **values)
+        tables = self._tables(asked.tables, where)
+        found: Context = asked.function(question, **tables, **{port: ports[port]() for port in asked.ports}, **values)
         return found
+
+    def _tables(self, names: Iterable[str], where: str) -> dict[str, Table[Any]]:
+        """As a method reads them: of rows made of several documents, only those of which all pass."""
+        tables = {name: self.table(name) for name in names}
+        if not where.strip():
+            return tables
+        documents = passing(where, self.table(ROOT))
+        return {name: table.only(passes(STEPS, self.table, name, documents)) for name, table in tables.items()}
 
     def _check(self, name: str, asked: Signature) -> None:
         """Raises Unusable where a table is not indexed as the method needs it, with the command that does it."""
@@ -102,15 +113,22 @@ class Reading:
         return LocalEmbedder() if local else self.models.embedder(purse)
 
     def ask(
-        self, question: str, name: str = "", *, caps: Caps | None = None, hear: Hear | None = None, **settings: Any
+        self,
+        question: str,
+        name: str = "",
+        *,
+        where: str = "",
+        caps: Caps | None = None,
+        hear: Hear | None = None,
+        **settings: Any,
     ) -> Answer:
         """The answer with its citations, in the words of the model that is set, or else of the documents.
 
-        caps: what may be spent on it. hear: is told the text as it comes.
+        where: which documents may speak. caps: what may be spent on it. hear: is told the text as it comes.
         """
         name = name or self.usual()
         began, question, purse = perf_counter(), storable(question), self.models.purse(caps)
-        context = self._found(question, name, settings, purse)
+        context = self._found(question, name, where, settings, purse)
         if self.models.chat("answer"):
             ask, own = self.models.asking("answer", purse), cast(dict[str, Any], self.settings["answer"])
             made = answer(question, name, context, self._spans, ask, self.ruler, ANSWERS.get(name, PROMPT), hear, **own)

@@ -267,24 +267,35 @@ class Kumihimo:
                 return
         raise Unusable(f"the vectors of {self.folder} are missing: `kumi index` makes them again")
 
-    def retrieve(self, question: str, method: str = "", **settings: Any) -> Context:
-        """What the method finds, best first; settings are the method's own, such as k=5."""
+    def retrieve(self, question: str, method: str = "", *, where: str = "", **settings: Any) -> Context:
+        """What the method finds, best first; settings are the method's own, such as k=5.
+
+        where: in which documents, by their metadata, such as `author = "Hild Garrow" and year >= 2020`.
+        """
         with self.reading() as reading:
-            return reading.retrieve(question, method, **settings)
+            return reading.retrieve(question, method, where=where, **settings)
 
     def ask(
-        self, question: str, method: str = "", *, caps: Caps | None = None, hear: Hear | None = None, **settings: Any
+        self,
+        question: str,
+        method: str = "",
+        *,
+        where: str = "",
+        caps: Caps | None = None,
+        hear: Hear | None = None,
+        **settings: Any,
     ) -> Answer:
         """The answer, and where each part of it stands. caps: what may be spent. hear: is told the text as it comes."""
         with self.reading() as reading:
-            return reading.ask(question, method, caps=caps, hear=hear, **settings)
+            return reading.ask(question, method, where=where, caps=caps, hear=hear, **settings)
 
     def stream(
-        self, question: str, method: str = "", *, caps: Caps | None = None, **settings: Any
+        self, question: str, method: str = "", *, where: str = "", caps: Caps | None = None, **settings: Any
     ) -> Generator[str, None, Answer]:
         """The answer's text in pieces, as they come; the generator's value is the answer itself."""
         with self.reading() as reading:
-            return (yield from heard(lambda hear: reading.ask(question, method, caps=caps, hear=hear, **settings)))
+            options = {"where": where, "caps": caps, **settings}
+            return (yield from heard(lambda hear: reading.ask(question, method, hear=hear, **options)))
 
     def trace(self, reference: str | Reference) -> list[Span]:
         """Where a row stands in the documents: by id, or by (table, id)."""

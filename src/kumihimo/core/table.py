@@ -16,6 +16,7 @@ from kumihimo.core.records import Record
 R = TypeVar("R", bound=Record)
 Row = tuple[Any, ...]  # id, text, then the class's own columns, as SQLite keeps them
 Note = Callable[[str, tuple[str, ...], tuple[object, ...], bool], None]
+Passes = Callable[[str], bool]  # an id -> whether its row is to be seen
 
 _SQL = {str: "TEXT", int: "INTEGER", float: "REAL", bool: "INTEGER"}
 
@@ -27,6 +28,28 @@ class Rows(Protocol):
     def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]: ...
     def pages(self, *columns: str) -> Iterator[list[Row]]: ...
     def count(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Passing:
+    """Those of the rows whose ids pass."""
+
+    rows: Rows
+    passes: Passes
+
+    def get(self, id: str) -> Row | None:
+        row = self.rows.get(id)
+        return row if row is not None and self.passes(id) else None
+
+    def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
+        return [row for row in self.rows.where(columns, values) if self.passes(row[0])]
+
+    def pages(self, *columns: str) -> Iterator[list[Row]]:
+        for page in self.rows.pages(*(("id", *columns) if columns else ())):
+            yield [row[1:] if columns else row for row in page if self.passes(row[0])]
+
+    def count(self) -> int:
+        return sum(map(len, self.pages("id")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +147,15 @@ class Table(Generic[R]):
 
     Given to a row or group step, it answers `get` and `where` only, and each such look-up (what it
     did not find too) is written down, so that the call runs again when the answer changes.
+    `passes` tells a search, which ranks ids, whose rows are left out here.
     """
 
-    __slots__ = ("codec", "name", "note", "rows")
+    __slots__ = ("codec", "name", "note", "passes", "rows")
 
-    def __init__(self, name: str, codec: Codec[R], rows: Rows, note: Note | None = None) -> None:
-        self.name, self.codec, self.rows, self.note = name, codec, rows, note
+    def __init__(
+        self, name: str, codec: Codec[R], rows: Rows, note: Note | None = None, passes: Passes = lambda _: True
+    ) -> None:
+        self.name, self.codec, self.rows, self.note, self.passes = name, codec, rows, note, passes
 
     def __iter__(self) -> Iterator[R]:
         for page in self._pages():
@@ -169,6 +195,14 @@ class Table(Generic[R]):
         if self.note:
             self.note(self.name, columns, values, bool(rows))
         return list(map(self.codec.decode, rows))
+
+    def only(self, passes: Passes) -> Table[R]:
+        """The table without the rows whose ids do not pass: to all who read or search it they are not there."""
+
+        def both(id: str) -> bool:
+            return self.passes(id) and passes(id)
+
+        return Table(self.name, self.codec, _Passing(self.rows, passes), self.note, both)
 
     def columns(self, *names: str) -> Iterator[Row]:
         """Raw tuples of some columns, quicker than records where no method of theirs is needed."""

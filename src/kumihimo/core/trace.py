@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from kumihimo.core.errors import KumiError
 from kumihimo.core.records import Reference
 from kumihimo.core.signature import Signature
-from kumihimo.core.table import Table
+from kumihimo.core.table import Passes, Table
 from kumihimo.core.wiring import ROOT, Step, plan
 
 Tables = Callable[[str], Table[Any]]
@@ -36,6 +37,29 @@ def sources(steps: Mapping[str, Signature], tables: Tables, reference: Reference
             if maker not in seen:
                 seen.add(maker)
                 waiting.append(maker)
+
+
+def passes(steps: Mapping[str, Signature], tables: Tables, table: str, documents: Container[str]) -> Passes:
+    """Whether a row of that table was made of these documents alone; told once, then remembered.
+
+    Raises KumiError where the row is not there, unless its document can be told from its id.
+    """
+    if _begins_with_its_document(steps, table):
+        return lambda id: id.partition(".")[0] in documents
+
+    @cache
+    def made_of_these(id: str) -> bool:
+        made_of = [maker.partition(".")[0] for _, maker in sources(steps, tables, (table, id))]
+        return bool(made_of) and all(document in documents for document in made_of)
+
+    return made_of_these
+
+
+def _begins_with_its_document(steps: Mapping[str, Signature], table: str) -> bool:
+    made_by = {step.name: step for step in plan(steps)}
+    while table != ROOT and made_by[table].signature.shape == "row":
+        table = made_by[table].source
+    return table == ROOT
 
 
 def _makers(step: Step, tables: Tables, id: str) -> list[Reference]:

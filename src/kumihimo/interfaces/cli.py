@@ -32,6 +32,7 @@ from kumihimo.interfaces.options import (
     ShowPrompts,
     Verbose,
     Wait,
+    Where,
     listen,
 )
 from kumihimo.methods import METHODS
@@ -163,6 +164,7 @@ def remove(
 def ask(
     question: Annotated[str, typer.Argument(help="What you want to know.")],
     method: Method = "",
+    where: Where = "",
     folder: Index = HOME,
     options: Set = None,
     max_calls: MaxCalls = None,
@@ -178,10 +180,10 @@ def ask(
     caps = Caps(max_calls, max_tokens, max_cost)
     with _open(folder, options, memo) as kumi, kumi.reading() as reading:
         if as_json:
-            _print(_answered(reading.ask(question, method, caps=caps)))
+            _print(_answered(reading.ask(question, method, where=where, caps=caps)))
         else:
             with terminal.speech() as hear:
-                answer = reading.ask(question, method, caps=caps, hear=hear)
+                answer = reading.ask(question, method, where=where, caps=caps, hear=hear)
             terminal.show_sources(answer)
 
 
@@ -206,6 +208,7 @@ def retrieve(
         Path | None, typer.Option(help="A JSONL file of questions instead: `id` and `question` on each line.")
     ] = None,
     method: Method = "",
+    where: Where = "",
     k: Annotated[int | None, typer.Option("--k", help="How much evidence.", min=1)] = None,
     folder: Index = HOME,
     options: Set = None,
@@ -219,7 +222,7 @@ def retrieve(
     listen(verbose, show_prompts)
     if (question is None) == (questions is None):
         raise SettingsError("say either a question or --questions FILE.jsonl")
-    settings: dict[str, Any] = {} if k is None else {"k": k}
+    settings: dict[str, Any] = {"where": where} if k is None else {"where": where, "k": k}
     asked = [{"id": "", "question": question}] if questions is None else lines.questions(questions)
     with _open(folder, options, memo) as kumi:
         if questions is None and out is None and not as_json:

@@ -18,6 +18,9 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON document on standar
 Set = Annotated[list[str] | None, typer.Option("--set", help="A setting: chunks.size=600.", metavar="NAME=VALUE")]
 Method = Annotated[str, typer.Option("--method", "-m", help="How to search, such as bm25: see `kumi methods`.")]
 Methods = Annotated[str, typer.Option(help="Build for these methods, and remember them: bm25,naive.")]
+Where = Annotated[
+    str, typer.Option(help="Only documents of which this holds: 'author = \"Hild Garrow\" and year >= 2020'.")
+]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for another build to end.")]
 MaxCalls = Annotated[int | None, typer.Option(help="Ask models no more often than this.", min=0)]
 MaxTokens = Annotated[int | None, typer.Option(help="Spend no more tokens than this, prompts and replies.", min=0)]

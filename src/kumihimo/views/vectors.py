@@ -191,7 +191,7 @@ class VectorSearch:
                 f"[embedding] in kumi.toml, or `kumi index --yes` embeds them by {self.embedder.mark}"
             )
         question = self._mean(state, [text] if isinstance(text, str) else list(text))
-        found = sorted((-score, id) for score, id in self._nearest(table.name, question, k))
+        found = sorted((-score, id) for score, id in self._nearest(table, question, k))
         return Context(tuple(Evidence(table.name, table[id], -score) for score, id in found[:k]))
 
     def _mean(self, state: dict[str, Any], texts: list[str]) -> NDArray[np.float32]:
@@ -205,11 +205,11 @@ class VectorSearch:
         mean = vectors.sum(axis=0)
         return np.asarray(mean / (np.sqrt((mean * mean).sum()) or 1.0), dtype=np.float32)
 
-    def _nearest(self, table: str, question: NDArray[np.float32], k: int) -> Iterator[tuple[float, str]]:
-        """At least the best k, scored so that a row's place in the file makes no difference."""
+    def _nearest(self, table: Table[Any], question: NDArray[np.float32], k: int) -> Iterator[tuple[float, str]]:
+        """At least the best k that pass, scored so that a row's place in the file makes no difference."""
         import numpy as np
 
-        matrix = self.matrices[table]
+        matrix = self.matrices[table.name]
         scores = matrix @ question
         wanted = min(len(scores), 2 * k + 16)
         while True:
@@ -222,12 +222,13 @@ class VectorSearch:
         for slot, id in ids.items():
             yield float((matrix[slot].astype(np.float64) * question).sum()), id
 
-    def _ids(self, table: str, slots: list[int]) -> dict[int, str]:
-        """Those of the rows that are in use."""
+    def _ids(self, table: Table[Any], slots: list[int]) -> dict[int, str]:
+        """Those of the rows that are in use, and pass."""
         found: dict[int, str] = {}
         for i in range(0, len(slots), 1000):
             marks = ",".join(map(str, slots[i : i + 1000]))
-            found |= dict(self.db.all(f'SELECT slot, id FROM "{_name(table)}" WHERE slot IN ({marks})'))
+            rows = self.db.all(f'SELECT slot, id FROM "{_name(table.name)}" WHERE slot IN ({marks})')
+            found |= {slot: id for slot, id in rows if table.passes(id)}
         return found
 
 

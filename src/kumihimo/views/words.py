@@ -171,23 +171,23 @@ class WordSearch:
             return Context()
         k = min(k, 2**40)  # beyond what SQLite can count
         query = " OR ".join(f'"{token}"' for token in asked)
-        found = sorted((-score, id) for score, id in self._ranked(table.name, query, k))
+        found = sorted((-score, id) for score, id in self._ranked(table, query, k))
         return Context(tuple(Evidence(table.name, table[id], -score) for score, id in found[:k]))
 
-    def _ranked(self, table: str, query: str, k: int) -> list[tuple[float, str]]:
-        """At least the best k, and all that score as much as the last of them."""
-        name = _name(table)
+    def _ranked(self, table: Table[Any], query: str, k: int) -> list[tuple[float, str]]:
+        """At least the best k that pass, and all that score as much as the last of them."""
+        name = _name(table.name)
         limit = k + 16
         while True:
             rows = self.db.all(
-                f'SELECT -rank, rowid FROM "{name}" WHERE "{name}" MATCH ? ORDER BY rank LIMIT {limit}', query
+                f'SELECT score, id FROM (SELECT -rank AS score, rowid AS at FROM "{name}" WHERE "{name}" MATCH ? '
+                f'ORDER BY rank LIMIT {limit}) JOIN "{name}_ids" ON slot = at ORDER BY score DESC',
+                query,
             )
-            if len(rows) < limit or rows[-1][0] < rows[k - 1][0]:
-                break
+            found = [(score, id) for score, id in rows if table.passes(id)]
+            if len(rows) < limit or (len(found) >= k and rows[-1][0] < found[k - 1][0]):
+                return found
             limit *= 4
-        slots = ",".join(str(slot) for _, slot in rows)
-        ids: dict[int, str] = dict(self.db.all(f'SELECT slot, id FROM "{name}_ids" WHERE slot IN ({slots})'))
-        return [(score, ids[slot]) for score, slot in rows]
 
 
 def _name(table: str) -> str:
