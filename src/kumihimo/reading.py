@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, cast
 
 from kumihimo.answer import PROMPT, answer
+from kumihimo.conversation import alone
 from kumihimo.core.context import Answer, Context, Evidence, Ruler
 from kumihimo.core.errors import SettingsError, Unusable, unknown
 from kumihimo.core.records import Chunk, Document, Record, Reference, Span, digest, place, storable
@@ -91,8 +92,12 @@ class Reading:
         tables = {name: self.table(name) for name in names}
         if not where.strip():
             return tables
-        documents = passing(where, self.table(ROOT))
+        documents = self.passing(where)
         return {name: table.only(passes(STEPS, self.table, name, documents)) for name, table in tables.items()}
+
+    def passing(self, where: str) -> frozenset[str]:
+        """The ids of the documents of which the expression holds. Raises SettingsError."""
+        return passing(where, self.table(ROOT))
 
     def _check(self, name: str, asked: Signature) -> None:
         """Raises Unusable where a table is not indexed as the method needs it, with the command that does it."""
@@ -118,16 +123,20 @@ class Reading:
         name: str = "",
         *,
         where: str = "",
+        after: Sequence[Answer] = (),
         caps: Caps | None = None,
         hear: Hear | None = None,
         **settings: Any,
     ) -> Answer:
         """The answer with its citations, in the words of the model that is set, or else of the documents.
 
-        where: which documents may speak. caps: what may be spent on it. hear: is told the text as it comes.
+        where: which documents may speak. after: earlier answers, to which the question may point back if there is a
+        model. caps: what may be spent on it. hear: is told the text as it comes.
         """
         name = name or self.usual()
         began, question, purse = perf_counter(), storable(question), self.models.purse(caps)
+        if after and self.models.chat("answer"):
+            question = alone(question, after, self.models.asking("answer", purse))
         context = self._found(question, name, where, settings, purse)
         if self.models.chat("answer"):
             ask, own = self.models.asking("answer", purse), cast(dict[str, Any], self.settings["answer"])

@@ -281,20 +281,22 @@ class Kumihimo:
         method: str = "",
         *,
         where: str = "",
+        after: Sequence[Answer] = (),
         caps: Caps | None = None,
         hear: Hear | None = None,
         **settings: Any,
     ) -> Answer:
-        """The answer, and where each part of it stands. caps: what may be spent. hear: is told the text as it comes."""
-        with self.reading() as reading:
-            return reading.ask(question, method, where=where, caps=caps, hear=hear, **settings)
+        """The answer, and where each part of it stands.
 
-    def stream(
-        self, question: str, method: str = "", *, where: str = "", caps: Caps | None = None, **settings: Any
-    ) -> Generator[str, None, Answer]:
-        """The answer's text in pieces, as they come; the generator's value is the answer itself."""
+        where: in which documents, as for `retrieve`. after: earlier answers, to which the question may point back if
+        there is a chat model. caps: what may be spent. hear: is told the text as it comes.
+        """
         with self.reading() as reading:
-            options = {"where": where, "caps": caps, **settings}
+            return reading.ask(question, method, where=where, after=after, caps=caps, hear=hear, **settings)
+
+    def stream(self, question: str, method: str = "", **options: Any) -> Generator[str, None, Answer]:
+        """The answer's text in pieces, as they come; the generator's value is the answer itself. Options: of `ask`."""
+        with self.reading() as reading:
             return (yield from heard(lambda hear: reading.ask(question, method, hear=hear, **options)))
 
     def trace(self, reference: str | Reference) -> list[Span]:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, unknown
-from kumihimo.core.records import Span
-from kumihimo.interfaces import lines, terminal
+from kumihimo.interfaces import lines, questions, terminal
+from kumihimo.interfaces.opening import Stopped, listen, opened
 from kumihimo.interfaces.options import (
     HOME,
     Index,
@@ -26,68 +23,21 @@ from kumihimo.interfaces.options import (
     MaxCost,
     MaxTokens,
     Memo,
-    Method,
     Methods,
     Set,
     ShowPrompts,
     Verbose,
     Wait,
-    Where,
-    listen,
 )
 from kumihimo.methods import METHODS
 from kumihimo.ports import config
 from kumihimo.ports.purse import Caps
-from kumihimo.reading import DEFAULT, Reading
-from kumihimo.session import SETTINGS, SUMMARIES, Kumihimo
-
-app = typer.Typer(
-    help="One index of your documents, and answers that say where they stand.",
-    epilog="Begin with: kumi index FOLDER, then: kumi ask 'What do they say about ...?'",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+from kumihimo.reading import DEFAULT
+from kumihimo.session import SETTINGS, SUMMARIES
 
 Paths = Annotated[list[str] | None, typer.Argument(help="Files and folders; none: all that are remembered.")]
 
 
-class _Stopped(Exception):
-    """Somebody pressed Ctrl-C."""
-
-
-@contextmanager
-def _open(folder: Path, options: Sequence[str] | None = None, memo: Path | None = None) -> Iterator[Kumihimo]:
-    try:
-        with Kumihimo.open(folder, settings=config.from_options(options or ()), memo=memo) as kumi:
-            yield kumi
-    except KeyboardInterrupt:
-        raise _Stopped from None
-
-
-def _print(document: object) -> None:
-    print(_json(document, indent=2))
-
-
-def _json(document: object, indent: int | None = None) -> str:
-    """In escapes where standard output cannot hold every character."""
-    narrow = bool(sys.stdout) and "utf" not in (sys.stdout.encoding or "").lower()
-    return json.dumps(document, ensure_ascii=narrow, indent=indent)
-
-
-@app.callback()
-def about(
-    version: Annotated[bool, typer.Option("--version", help="Show the version and leave.", is_eager=True)] = False,
-) -> None:
-    if version:
-        from importlib import metadata
-
-        print(f"kumihimo {metadata.version('kumihimo')}")
-        raise typer.Exit
-
-
-@app.command()
 def index(
     paths: Paths = None,
     folder: Index = HOME,
@@ -108,7 +58,7 @@ def index(
     listen(verbose, show_prompts)
     caps = Caps(max_calls, max_tokens, max_cost)
     consent = yes or (terminal.agree if terminal.is_person() and not as_json else False)
-    with _open(folder, options, memo) as kumi, terminal.progress(not (verbose or show_prompts)) as progress:
+    with opened(folder, options, memo) as kumi, terminal.progress(not (verbose or show_prompts)) as progress:
         built = kumi.index(
             *(paths or []),
             methods=_named(methods),
@@ -118,11 +68,10 @@ def index(
             consent=consent,
             progress=progress,
         )
-    _print(asdict(built)) if as_json else terminal.show_built(built)
+    lines.show(asdict(built)) if as_json else terminal.show_built(built)
     raise typer.Exit(1 if built.failed else 0)
 
 
-@app.command()
 def plan(
     paths: Paths = None,
     folder: Index = HOME,
@@ -136,16 +85,15 @@ def plan(
 ) -> None:
     """Say what indexing would ask of models, and cost, without doing it."""
     listen(verbose, show_prompts)
-    with _open(folder, options, memo) as kumi, terminal.progress(not (verbose or show_prompts)) as progress:
+    with opened(folder, options, memo) as kumi, terminal.progress(not (verbose or show_prompts)) as progress:
         found = kumi.plan(*(paths or []), methods=_named(methods), sample=sample, progress=progress)
-    _print(asdict(found)) if as_json else terminal.show_plan(found)
+    lines.show(asdict(found)) if as_json else terminal.show_plan(found)
 
 
 def _named(methods: str) -> list[str]:
     return [name.strip() for name in methods.split(",") if name.strip()]
 
 
-@app.command()
 def remove(
     target: Annotated[str, typer.Argument(help="A source's name or path, a document's uri, or a file or folder.")],
     folder: Index = HOME,
@@ -154,155 +102,20 @@ def remove(
     as_json: Json = False,
 ) -> None:
     """Take a source or a document out of the index; its file stays where it is."""
-    with _open(folder) as kumi, terminal.progress() as progress:
+    with opened(folder) as kumi, terminal.progress() as progress:
         built = kumi.remove(target, forget=forget, wait=wait, progress=progress)
-    _print(asdict(built)) if as_json else terminal.show_removed(built)
+    lines.show(asdict(built)) if as_json else terminal.show_removed(built)
     raise typer.Exit(1 if built.failed else 0)
 
 
-@app.command()
-def ask(
-    question: Annotated[str, typer.Argument(help="What you want to know.")],
-    method: Method = "",
-    where: Where = "",
-    folder: Index = HOME,
-    options: Set = None,
-    max_calls: MaxCalls = None,
-    max_tokens: MaxTokens = None,
-    max_cost: MaxCost = None,
-    memo: Memo = None,
-    verbose: Verbose = False,
-    show_prompts: ShowPrompts = False,
-    as_json: Json = False,
-) -> None:
-    """Answer a question, and show where the answer stands."""
-    listen(verbose, show_prompts)
-    caps = Caps(max_calls, max_tokens, max_cost)
-    with _open(folder, options, memo) as kumi, kumi.reading() as reading:
-        if as_json:
-            _print(_answered(reading.ask(question, method, where=where, caps=caps)))
-        else:
-            with terminal.speech() as hear:
-                answer = reading.ask(question, method, where=where, caps=caps, hear=hear)
-            terminal.show_sources(answer)
-
-
-def _answered(answer: Answer) -> dict[str, object]:
-    return {
-        "question": answer.question,
-        "method": answer.method,
-        "model": answer.model,
-        "text": answer.text,
-        "citations": [
-            {"n": c.n, "chunk": c.span.chunk, **_place(c.span), "quote": c.span.text} for c in answer.citations
-        ],
-        "dangling": answer.dangling,
-        "usage": asdict(answer.usage),
-    }
-
-
-@app.command()
-def retrieve(
-    question: Annotated[str | None, typer.Argument(help="What you want to know.")] = None,
-    questions: Annotated[
-        Path | None, typer.Option(help="A JSONL file of questions instead: `id` and `question` on each line.")
-    ] = None,
-    method: Method = "",
-    where: Where = "",
-    k: Annotated[int | None, typer.Option("--k", help="How much evidence.", min=1)] = None,
-    folder: Index = HOME,
-    options: Set = None,
-    out: Annotated[Path | None, typer.Option(help="Write a JSON line per question here.")] = None,
-    memo: Memo = None,
-    verbose: Verbose = False,
-    show_prompts: ShowPrompts = False,
-    as_json: Json = False,
-) -> None:
-    """Show the evidence for a question, best first, without answering it."""
-    listen(verbose, show_prompts)
-    if (question is None) == (questions is None):
-        raise SettingsError("say either a question or --questions FILE.jsonl")
-    settings: dict[str, Any] = {"where": where} if k is None else {"where": where, "k": k}
-    asked = [{"id": "", "question": question}] if questions is None else lines.questions(questions)
-    with _open(folder, options, memo) as kumi:
-        if questions is None and out is None and not as_json:
-            with kumi.reading() as reading:
-                terminal.show_evidence(reading.retrieve(str(question), method, **settings), reading.trace)
-            return
-        failed: list[str] = []
-        found = (_found(kumi, row, method, settings, failed) for row in asked)
-        if as_json and questions is None and out is None:
-            _print(next(found))
-        elif out is None:
-            for line in found:
-                print(_json(line))
-        else:
-            lines.write(out, [json.dumps(line, ensure_ascii=False) for line in found])
-            if as_json:
-                _print({"written": str(out), "questions": len(asked)})
-    if failed:
-        raise ItemFailed(f"{len(failed):,} of {len(asked):,} questions failed; of the first: {failed[0]}")
-
-
-def _found(
-    kumi: Kumihimo, row: dict[str, Any], method: str, settings: dict[str, Any], failed: list[str]
-) -> dict[str, object]:
-    """The evidence for one question, in one read transaction; one that fails takes no others with it."""
-    told = {"id": row["id"], "question": row["question"]}
-    try:
-        with kumi.reading() as reading:
-            context = reading.retrieve(str(row["question"]), method, **settings)
-            return {**told, "evidence": _evidence(reading, context)}
-    except ItemFailed as failure:
-        failed.append(str(failure))
-        return {**told, "evidence": [], "failed": str(failure)}
-
-
-def _evidence(reading: Reading, context: Context) -> list[dict[str, object]]:
-    return [
-        {
-            "rank": rank,
-            "score": item.score,
-            "table": item.table,
-            "id": item.record.id,
-            "text": item.text,
-            "chunks": [_place(span) for span in reading.trace(item.reference)],
-        }
-        for rank, item in enumerate(context, 1)
-    ]
-
-
-def _place(span: Span) -> dict[str, object]:
-    return {"uri": span.uri, "place": span.place, "start": span.start, "end": span.end}
-
-
-@app.command()
 def status(folder: Index = HOME, as_json: Json = False) -> None:
     """Show what the index holds: sources, tables, models, what failed."""
-    with _open(folder) as kumi:
+    with opened(folder) as kumi:
         found = kumi.status()
-    _print(asdict(found)) if as_json else terminal.show_status(found)
+    lines.show(asdict(found)) if as_json else terminal.show_status(found)
     raise typer.Exit(1 if found.failed else 0)
 
 
-@app.command()
-def trace(
-    id: Annotated[str, typer.Argument(help="The id of a row, as `retrieve` shows it, or the uri of a document.")],
-    folder: Index = HOME,
-    as_json: Json = False,
-) -> None:
-    """Show what a row says and where that stands in the documents."""
-    with _open(folder) as kumi, kumi.reading() as reading:
-        found = reading.find(id)
-        spans = list(reading.trace(found.reference))
-        if as_json:
-            chunks = [{"chunk": s.chunk, **_place(s), "text": s.text} for s in spans]
-            _print({"table": found.table, "id": found.record.id, "text": found.text, "chunks": chunks})
-        else:
-            terminal.show_trace(found, spans)
-
-
-@app.command()
 def methods(as_json: Json = False) -> None:
     """List the methods and their settings."""
     if as_json:
@@ -315,12 +128,11 @@ def methods(as_json: Json = False) -> None:
             }
             for name, m in METHODS.items()
         }
-        _print(described)
+        lines.show(described)
     else:
         terminal.show_methods(METHODS, DEFAULT)
 
 
-@app.command()
 def init(
     path: Annotated[Path | None, typer.Argument(help="The file to write: kumi.toml beside the index.")] = None,
     folder: Index = HOME,
@@ -331,10 +143,10 @@ def init(
     if path.exists():
         raise SettingsError(f"{path} is there already: edit it, or name another file")
     lines.write(path, config.written(SETTINGS, SUMMARIES).splitlines())
-    _print({"written": str(path)}) if as_json else print(f"Wrote {path}: take the # away from a line and change it.")
+    told = f"Wrote {path}: take the # away from a line and change it."
+    lines.show({"written": str(path)}) if as_json else print(told)
 
 
-@app.command()
 def memo(
     action: Annotated[str, typer.Argument(help="prune: erase what building the index anew would not use.")] = "show",
     folder: Index = HOME,
@@ -343,9 +155,85 @@ def memo(
     """Show what models have said to this index, replies, size, hits; or prune it."""
     if action not in ("show", "prune"):
         raise SettingsError(unknown("memo command", action, ("show", "prune")))
-    with _open(folder) as kumi:
+    with opened(folder) as kumi:
         found = {"erased": kumi.prune()} if action == "prune" else kumi.memo()
-    _print(found) if as_json else terminal.show_memo(found)
+    lines.show(found) if as_json else terminal.show_memo(found)
+
+
+def about(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and leave.", is_eager=True)] = False,
+) -> None:
+    if version:
+        from importlib import metadata
+
+        print(f"kumihimo {metadata.version('kumihimo')}")
+    elif context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+HELP = "One index of your documents, and answers that say where they stand."
+COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # under their headings, each with examples
+    "Build an index": {
+        index: (
+            "kumi index notes reports/2024.pdf",
+            "kumi index                             refresh all that the index remembers",
+            "kumi index --methods naive,hyde --max-cost 5",
+            "kumi index --set chunks.size=300 --yes",
+        ),
+        plan: ("kumi plan notes", "kumi plan --methods hyde --sample 20"),
+        remove: ("kumi remove notes/old.md", "kumi remove reports --forget"),
+    },
+    "Ask it": {
+        questions.ask: (
+            "kumi ask 'Who mended the breakwater?'",
+            "kumi ask '組紐を送ったのは誰ですか' --method bm25",
+            "kumi ask 'What did it cost?' --where 'author = \"Hild Garrow\" and date >= 2023'",
+            "kumi ask                               a conversation",
+        ),
+        questions.retrieve: (
+            "kumi retrieve 'oat seed' --k 5",
+            "kumi retrieve --questions asked.jsonl --out found.jsonl",
+        ),
+        questions.trace: ("kumi trace chunks:4f376d639742497b27fa.00000", "kumi trace notes/harbour.md"),
+    },
+    "Look after it": {
+        status: ("kumi status", "kumi status --json"),
+        methods: ("kumi methods",),
+        init: ("kumi init",),
+        memo: ("kumi memo", "kumi memo prune"),
+    },
+}
+FIRST = ("kumi index FOLDER", "kumi ask 'What do they say about ...?'")
+
+
+def _app(*, coloured: bool) -> typer.Typer:
+    """The command line. coloured: its help is for a person."""
+    made = typer.Typer(
+        help=HELP,
+        epilog=_examples(FIRST, coloured),
+        invoke_without_command=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich" if coloured else None,
+    )
+    made.callback()(about)
+    for panel, commands in COMMANDS.items():
+        for command, shown in commands.items():
+            made.command(epilog=_examples(shown, coloured), rich_help_panel=panel)(command)
+    return made
+
+
+def _examples(shown: Sequence[str], coloured: bool) -> str:
+    """Each on a line of its own: of what is not coloured, after a mark that keeps lines from being joined."""
+    if not coloured:
+        return "\n".join(["\b", "For example:", *(f"  {line}" for line in shown)])
+    from rich.markup import escape
+
+    return "\n\n".join(["[bold]For example[/bold]", *(f"  [cyan]{escape(line)}[/cyan]" for line in shown)])
+
+
+app = _app(coloured=bool(sys.stdout) and sys.stdout.isatty())
+_Wrong: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 
 def main() -> None:
@@ -354,16 +242,17 @@ def main() -> None:
         stream.reconfigure(errors="replace")
     out = sys.stdout
     try:
-        app()
+        sys.exit(app(standalone_mode=False))
+    except _Wrong as error:
+        command = error.ctx.command_path if error.ctx else "kumi"
+        sys.exit(_say(f"{error.format_message()} See `{command} --help`", 2))
     except SystemExit as stop:
         if sys.stdout is out:
             raise
         sys.exit(0 if stop.code == 1 else stop.code)  # typer has replaced a stream that nobody reads any more
-    except ItemFailed as error:
-        sys.exit(_say(str(error), 1))
     except KumiError as error:
-        sys.exit(_say(str(error), 2))
-    except _Stopped:
+        sys.exit(_say(str(error), 1 if isinstance(error, ItemFailed) else 2))
+    except Stopped:
         _leave(_say("stopped; the index is as it was before. Run the same command again to go on.", 130))
     except (OSError, sqlite3.Error) as error:
         sys.exit(_say(f"{error}: check that the disk has room and that the index folder can be written", 2))
@@ -377,7 +266,7 @@ def _leave(code: int) -> None:
 
 
 def _say(message: str, code: int) -> int:
-    print(terminal.harmless(f"kumi: {message}"), file=sys.stderr)
+    terminal.complain(message)
     return code
 
 

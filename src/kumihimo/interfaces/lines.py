@@ -1,8 +1,9 @@
-"""a JSONL file -> questions; answers -> a file of lines."""
+"""a JSONL file -> questions; answers -> JSON on standard output, or a file of lines."""
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -34,3 +35,14 @@ def write(path: Path, lines: list[str]) -> None:
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     except OSError as error:
         raise SettingsError(f"{path} cannot be written ({error.strerror}): choose another --out") from error
+
+
+def show(document: object) -> None:
+    """One JSON document on standard output."""
+    print(line(document, indent=2))
+
+
+def line(document: object, indent: int | None = None) -> str:
+    """In escapes where standard output cannot hold every character."""
+    narrow = bool(sys.stdout) and "utf" not in (sys.stdout.encoding or "").lower()
+    return json.dumps(document, ensure_ascii=narrow, indent=indent)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from kumihimo.methods import METHODS
+from kumihimo.session import KNOWN
 
 Index = Annotated[Path, typer.Option("--index", envvar="KUMI_INDEX", help="The index folder.", metavar="DIR")]
 Memo = Annotated[
@@ -15,9 +16,33 @@ Memo = Annotated[
     typer.Option(envvar="KUMI_MEMO", help="The file of what models have said, if not the index's own.", metavar="FILE"),
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, and nothing else.")]
-Set = Annotated[list[str] | None, typer.Option("--set", help="A setting: chunks.size=600.", metavar="NAME=VALUE")]
-Method = Annotated[str, typer.Option("--method", "-m", help="How to search, such as bm25: see `kumi methods`.")]
-Methods = Annotated[str, typer.Option(help="Build for these methods, and remember them: bm25,naive.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="A setting for this command: chunks.size=600.",
+        metavar="NAME=VALUE",
+        autocompletion=lambda: [f"{scope}.{name}=" for scope, known in KNOWN.items() for name in known],
+    ),
+]
+Method = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        "-m",
+        help="How to search, such as bm25: see `kumi methods`.",
+        metavar="NAME",
+        autocompletion=lambda: list(METHODS),
+    ),
+]
+Methods = Annotated[
+    str,
+    typer.Option(
+        help="Build for these methods, and remember them: bm25,naive.",
+        metavar="NAMES",
+        autocompletion=lambda: list(METHODS),
+    ),
+]
 Where = Annotated[
     str, typer.Option(help="Only documents of which this holds: 'author = \"Hild Garrow\" and year >= 2020'.")
 ]
@@ -28,14 +53,3 @@ MaxCost = Annotated[float | None, typer.Option(help="Spend no more than this, by
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Tell of each request, and what went wrong with it.")]
 ShowPrompts = Annotated[bool, typer.Option("--show-prompts", help="Show each prompt and each reply.")]
 HOME = Path(".kumi")
-
-
-def listen(verbose: bool, show_prompts: bool) -> None:
-    """Have what goes on told on standard error."""
-    if verbose or show_prompts:
-        told = logging.StreamHandler(sys.stderr)
-        told.setFormatter(logging.Formatter("%(message)s"))
-        log = logging.getLogger("kumihimo")
-        log.addHandler(told)
-        log.setLevel(logging.INFO if verbose else logging.WARNING)
-        logging.getLogger("kumihimo.prompts").setLevel(logging.DEBUG if show_prompts else logging.WARNING)

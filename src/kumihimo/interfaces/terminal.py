@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ NO_MODEL = (
     "(No chat model is set, so the documents are quoted word for word."
     ' To connect one: `model = "..."` under [chat] in kumi.toml; see docs/models.md.)'
 )
+_WIDEST = 10_000  # columns for a program, which wraps nothing
 _SHOWN = 300  # characters of a piece of evidence
 
 
@@ -33,17 +34,28 @@ def harmless(text: str) -> str:
     return text.translate(_CONTROLS)
 
 
-def _console() -> Console:
-    """Lines are wrapped between words for a person, and left whole for a program."""
+def _console(*, errors: bool = False) -> Console:
+    """Lines are wrapped between words for a person, and left whole for a program. errors: standard error."""
     from rich.console import Console
 
     class Patient(Console):
         def on_broken_pipe(self) -> None:
             raise  # to the outer door, for whom it is no error
 
-    console = Patient(highlight=False)
-    console.soft_wrap = not console.is_terminal
+    console = Patient(highlight=False, stderr=errors)
+    if not console.is_terminal:
+        console.soft_wrap, console.width = True, _WIDEST
     return console
+
+
+def complain(message: str) -> None:
+    """What went wrong, in one line on standard error."""
+    if not sys.stderr or not sys.stderr.isatty():
+        print(harmless(f"kumi: {message}"), file=sys.stderr)
+        return
+    from rich.text import Text
+
+    _console(errors=True).print(Text.assemble(("kumi: ", "bold red"), harmless(message)), soft_wrap=True)
 
 
 def is_person() -> bool:
@@ -82,6 +94,23 @@ def progress(shown: bool = True) -> Iterator[Progress | None]:
         yield show
     finally:
         bar.stop()
+
+
+def show_rows(rows: Iterable[Sequence[str]], head: Sequence[str] = (), figures: Container[int] = ()) -> None:
+    """A table: coloured and wrapped for a person, in plain columns for a program. figures: columns set to the right."""
+    from rich.table import Table
+    from rich.text import Text
+
+    console, listed = _console(), [[Text(harmless(said)) for said in row] for row in rows]
+    table = Table(box=None, show_header=bool(head), pad_edge=False, header_style="bold")
+    for i in range(max(map(len, [head, *listed]))):
+        style, name = "" if i else "cyan", head[i] if head else ""
+        table.add_column(name, justify="right" if i in figures else "left", style=style, overflow="fold")
+    for row in listed:
+        table.add_row(*row)
+    with console.capture() as captured:
+        console.print(table, soft_wrap=False)
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def show_built(built: Built) -> None:
@@ -154,8 +183,8 @@ def speech() -> Iterator[Hear]:
             print()
 
 
-def show_sources(answer: Answer) -> None:
-    """What stands below an answer: its citations, and what it cost."""
+def show_sources(answer: Answer, *, remark: bool = True) -> None:
+    """What stands below an answer: its citations, and what it cost. remark: that no model is set, if so."""
     console = _console()
     if answer.citations:
         console.print()
@@ -163,7 +192,8 @@ def show_sources(answer: Answer) -> None:
         console.print(f"[{citation.n}] {where(citation.span)}", markup=False, style="cyan")
     if answer.dangling:
         print(f"(Citations taken out, since they pointed to no source: {answer.dangling}.)", file=sys.stderr)
-    print(f"({answer.model}: {_used(answer.usage)})" if answer.model else NO_MODEL, file=sys.stderr)
+    if answer.model or remark:
+        print(f"({answer.model}: {_used(answer.usage)})" if answer.model else NO_MODEL, file=sys.stderr)
 
 
 def agree(plan: Plan, changes: Sequence[str]) -> bool:
@@ -186,9 +216,7 @@ def show_plan(plan: Plan) -> None:
         cost = _range(e.cost, "{:,.4f}") if e.cost else "?"
         rows.append((e.step, e.model, _range(e.calls), *tokens, cost, time))
     rows += [(step, "", "?", "?", "?", "?", "?") for step in plan.unknown]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    for row in rows:
-        print("  ".join(f"{said:{'<' if i < 2 else '>'}{widths[i]}}" for i, said in enumerate(row)).rstrip())
+    show_rows(rows[1:], head=rows[0], figures=range(2, 7))
     if plan.unknown:
         print("A ? is not known before some of it was asked: `kumi plan --sample 20` asks about 20 chunks.")
     if not all(e.cost for e in plan.estimates):
@@ -207,6 +235,9 @@ def where(span: Span) -> str:
 
 
 def show_evidence(context: Context, trace: Callable[[Reference], Iterable[Span]]) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
     console = _console()
     if not context:
         print("Nothing was found.")
@@ -214,7 +245,7 @@ def show_evidence(context: Context, trace: Callable[[Reference], Iterable[Span]]
         places = "; ".join(where(span) for span in trace(item.reference))
         console.print(f"{rank}. {places}", markup=False, style="cyan")
         console.print(f"   {item.table}:{item.record.id}  score {item.score:.3f}", markup=False, style="dim")
-        console.print(f"   {_short(item.text)}\n", markup=False)
+        console.print(Padding(Text(_short(item.text)), (0, 0, 1, 3), expand=False))
 
 
 def _short(text: str) -> str:
@@ -242,9 +273,7 @@ def show_status(status: Status) -> None:
         ("memo", f"{status.memo['replies']:,} replies", f"{status.memo['bytes'] / 1e6:.1f} MB"),
         *((s.kind, s.scope, f"{s.model}: {_used(s.usage)}") for s in status.spent),
     ]
-    widths = [max(len(row[i]) for row in rows if row[2] or i == 0) for i in (0, 1)]
-    for what, name, said in rows:
-        print(f"{what:{widths[0]}}  {name:{widths[1]}}  {said}".rstrip())
+    show_rows(rows)
     _show_failed(status.failed)
 
 

@@ -1,0 +1,116 @@
+"""lines somebody types -> a conversation: questions and their answers, and a few commands."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from unicodedata import normalize
+
+from kumihimo.core.context import Answer
+from kumihimo.core.errors import KumiError, SettingsError, unknown
+from kumihimo.interfaces import terminal
+from kumihimo.methods import METHODS
+from kumihimo.ports.purse import Caps
+from kumihimo.reading import method
+from kumihimo.session import Kumihimo
+
+HELLO = "Ask what you want to know. /help tells what else there is, Ctrl-D leaves."
+
+
+@dataclass(slots=True)
+class Talk:
+    """A conversation with one index. Later questions may point back to earlier ones, where a chat model is set."""
+
+    kumi: Kumihimo
+    method: str
+    where: str
+    caps: Caps
+    answers: list[Answer] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Until the lines end. What goes wrong is told, and the conversation goes on."""
+        with self.kumi.reading():
+            pass  # where there is no index, it is said at once
+        if _somebody():
+            print(HELLO)
+        for line in filter(None, map(str.strip, _lines())):
+            try:
+                if normalize("NFKC", line[0]) != "/":
+                    self._ask(line)
+                elif self._command(normalize("NFKC", line)):
+                    return
+            except KumiError as error:
+                terminal.complain(str(error))
+            except KeyboardInterrupt:
+                print("\n(Stopped.)")
+
+    def _ask(self, question: str) -> None:
+        with self.kumi.reading() as reading, terminal.speech() as hear:
+            answer = reading.ask(question, self.method, where=self.where, after=self.answers, caps=self.caps, hear=hear)
+        terminal.show_sources(answer, remark=not self.answers)
+        self.answers.append(answer)
+
+    def _command(self, line: str) -> bool:
+        """Whether it ends the conversation."""
+        name, _, said = line.partition(" ")
+        if name not in COMMANDS:
+            raise SettingsError(f"{unknown('command', name, COMMANDS)}; `/help` tells what each does")
+        if name != "/quit":
+            COMMANDS[name][1](self, said.strip())
+        return name == "/quit"
+
+    def use(self, said: str) -> None:
+        if said:
+            method(said)
+            self.method = said
+        print(f"Searching by {self.method or 'the usual method'}. There are {', '.join(METHODS)}.")
+
+    def narrow(self, said: str) -> None:
+        if said:
+            with self.kumi.reading() as reading:
+                reading.passing(said)
+        self.where = said
+        print(f"Asking the documents of which this holds: {said}" if said else "Asking all documents.")
+
+    def sources(self, _: str) -> None:
+        if not self.answers:
+            raise SettingsError("nothing has been asked yet: ask something first")
+        with self.kumi.reading() as reading:
+            terminal.show_evidence(self.answers[-1].context, reading.trace)
+
+    def forget(self, _: str) -> None:
+        self.answers.clear()
+        print("The next question stands alone.")
+
+    def help(self, _: str) -> None:
+        terminal.show_rows((name, told) for name, (told, _) in COMMANDS.items())
+
+
+COMMANDS: dict[str, tuple[str, Callable[[Talk, str], None]]] = {
+    "/method": ("how to search from now on: /method bm25; alone: how it is done now", Talk.use),
+    "/where": ("which documents to ask from now on: /where year >= 2020; alone: all", Talk.narrow),
+    "/sources": ("the evidence that the last answer was made from", Talk.sources),
+    "/new": ("forget what was asked, so that nothing points back to it", Talk.forget),
+    "/help": ("this list", Talk.help),
+    "/quit": ("leave, as Ctrl-D does", Talk.help),
+}
+
+
+def _somebody() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _lines() -> Iterator[str]:
+    with suppress(ImportError):
+        import readline  # noqa: F401 (arrow keys and earlier lines)
+    while True:
+        try:
+            yield input("> " if _somebody() else "")
+        except EOFError:
+            if _somebody():
+                print()
+            return
+        except KeyboardInterrupt:
+            print("\n(Ctrl-D leaves.)")
