@@ -37,8 +37,10 @@ from reportlab.platypus import Flowable, PageBreak, Paragraph, SimpleDocTemplate
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "examples"
+WIDTH = A4[0] - 2 * 64 - 12  # of what is on a page
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the first moment that a zip can tell
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+A = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
 
 Rows = list[list[str]]
 
@@ -167,7 +169,13 @@ class Dress:
 
     def table(self, rows: Rows) -> Table:
         look = style(self.body, self.size - 1.5, space=0)
-        grid = Table([[Paragraph(marked(cell), look) for cell in row] for row in rows], repeatRows=1, hAlign="LEFT")
+        cells = [[Paragraph(marked(cell), look) for cell in row] for row in rows]
+        widths = [
+            max(pdfmetrics.stringWidth(bare(row[c]), self.body, look.fontSize) for row in rows) + 24
+            for c in range(len(rows[0]))
+        ]
+        room = min(1, WIDTH / sum(widths))
+        grid = Table(cells, [width * room for width in widths], repeatRows=1, hAlign="LEFT")
         grid.setStyle(
             TableStyle(
                 [
@@ -385,7 +393,9 @@ def put(slide: Any, one: Block) -> None:
 def written(frame: Any, one: Block) -> None:
     for n, line in enumerate(one.lines):
         words = frame.paragraphs[0] if n == 0 else frame.add_paragraph()
-        words.text = f"{n + 1}. {bare(line)}" if one.kind == "numbers" else bare(line)
+        words.text = bare(line)
+        if one.kind == "numbers":
+            words._p.get_or_add_pPr().append(parse_xml(f'<a:buAutoNum {A} type="arabicPeriod"/>'))
         words.font.size = Pt(24)
 
 
