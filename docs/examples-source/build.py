@@ -229,7 +229,7 @@ def survey() -> bytes:
 class Columns(Flowable):  # type: ignore[misc]
     """Lines from top to bottom, the first at the right, each character set on its own as typesetters do."""
 
-    FONT, SIZE, LEADING = "HeiseiMin-W3-V", 12.0, 21.5
+    FONT, SIZE, LEADING = "HeiseiMin-W3-V", 11.0, 19.0
 
     def __init__(self, blocks: list[Block]) -> None:
         super().__init__()
@@ -251,6 +251,8 @@ class Columns(Flowable):  # type: ignore[misc]
                 for character in line:
                     text.textOut(character)
                 right -= self.LEADING * (1.6 if one.kind == "heading" else 1)
+        if right + self.LEADING < 0:
+            raise ValueError("the columns run off the page; shorten the text")
         self.canv.drawText(text)
 
 
