@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
@@ -113,7 +113,7 @@ def _links(layers: Layers, edges: Sequence[tuple[str, str]]) -> dict[Node, list[
     links: dict[Node, list[Node]] = {node: [] for layer in layers for node in layer}
     for edge in edges:
         way = _way(edge, layers)
-        for one, other in zip(way, way[1:], strict=False):
+        for one, other in itertools.pairwise(way):
             links[one].append(other)
             links[other].append(one)
     return links
@@ -125,7 +125,7 @@ def _way(edge: tuple[str, str], layers: Layers) -> list[Node]:
 
 def _sort(layers: Layers, links: Mapping[Node, list[Node]]) -> None:
     """Each layer in the order of what it is tied to in the layer before it."""
-    for before, layer in zip(layers, layers[1:], strict=False):
+    for before, layer in itertools.pairwise(layers):
         at = {node: i for i, node in enumerate(before)}
         now = {node: i for i, node in enumerate(layer)}
         mean = {n: _mean([at[other] for other in links[n] if other in at], now[n]) for n in layer}
@@ -134,7 +134,7 @@ def _sort(layers: Layers, links: Mapping[Node, list[Node]]) -> None:
 
 def _crossings(layers: Layers, links: Mapping[Node, list[Node]]) -> int:
     count = 0
-    for above, below in zip(layers, layers[1:], strict=False):
+    for above, below in itertools.pairwise(layers):
         at = {node: i for i, node in enumerate(below)}
         ends = [(i, at[other]) for i, node in enumerate(above) for other in links[node] if other in at]
         count += sum((a - c) * (b - d) < 0 for i, (a, b) in enumerate(ends) for c, d in ends[:i])
@@ -156,7 +156,7 @@ def _spread(layers: Layers, edges: Sequence[tuple[str, str]]) -> dict[Node, floa
 def _apart(layer: Sequence[Node], wanted: Sequence[float]) -> list[float]:
     """As near to the wanted places as the nodes' widths allow, in their order (pooled adjacent violators)."""
     begins, at = [0.0], 0.0
-    for one, other in zip(layer, layer[1:], strict=False):
+    for one, other in itertools.pairwise(layer):
         begins.append(at := at + (_wide(one) + _wide(other)) / 2)
     pools: list[list[float]] = []
     for want, begin in zip(wanted, begins, strict=True):
@@ -180,7 +180,7 @@ def _edge(
 ) -> str:
     way = _way(edge, layers)
     drawn = f"M{x[way[0]]:g},{y[way[0]] + HEIGHT:g}"
-    for one, other in zip(way, way[1:], strict=False):
+    for one, other in itertools.pairwise(way):
         top, end, half = y[one] + HEIGHT, y[other] - (0 if len(other) > 1 else 5), ROOM / 2
         drawn += f" C{x[one]:g},{top + half:g} {x[other]:g},{end - half:g} {x[other]:g},{end:g}"
         drawn += f" V{y[other] + HEIGHT:g}" if len(other) > 1 else ""
