@@ -1,9 +1,10 @@
 VENV   = .venv
 PYTHON = $(VENV)/bin/python
 DATA   = ../shared/data
+SITE   = $(PYTHON) -m sphinx -W --keep-going -n -E -q docs build/site
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test bench clean
+.PHONY: demo test site bench clean
 
 demo: $(VENV)/kumi  ## from nothing to cited answers
 	$(VENV)/bin/kumi index examples
@@ -16,6 +17,10 @@ test: $(VENV)/dev  ## everything CI runs
 	$(PYTHON) -m mypy
 	$(VENV)/bin/lint-imports
 	$(PYTHON) -m pytest
+	$(SITE)
+
+site: $(VENV)/dev  ## the documentation, in build/site
+	$(SITE)
 
 bench: $(VENV)/dev  ## the published figures; DATA=folder of the data sets
 	$(PYTHON) -m benchmarks --data $(DATA)
@@ -28,8 +33,8 @@ $(VENV)/kumi: $(VENV)/bin/python pyproject.toml
 	touch $@
 
 $(VENV)/dev: $(VENV)/bin/python pyproject.toml
-	$(PYTHON) -m pip install -q -e '.[dev]'
+	$(PYTHON) -m pip install -q -e '.[dev,site]'
 	touch $@ $(VENV)/kumi
 
 clean:
-	rm -rf $(VENV) .kumi .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .kumi build/site .mypy_cache .ruff_cache .pytest_cache .hypothesis

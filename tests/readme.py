@@ -1,4 +1,4 @@
-"""a page with commands -> the same page with what they print. As a program: writes README.md anew."""
+"""a page with commands -> the same page with what they print. As a program: writes README.md and the docs anew."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 HERE = Path(__file__).parents[1]
-README = HERE / "README.md"
-BLOCK = re.compile(r"```console\n(.*?)```", re.S)
+DOCS = HERE / "docs"
+WRITTEN = [page for page in DOCS.rglob("*.md") if "examples-source" not in page.parts]
+PAGES = sorted([HERE / "README.md", HERE / "CONTRIBUTING.md", *WRITTEN])
+BLOCK = re.compile(r"^```console\n(.*?)^```", re.S | re.M)
 SECONDS = re.compile(r"\d+\.\d s\b")
 
 
@@ -43,5 +45,12 @@ def steady(page: str) -> str:
     return SECONDS.sub("_ s", page)
 
 
+def main() -> None:
+    for path in PAGES:
+        told = path.read_text(encoding="utf-8")
+        if steady(now := rendered(told)) != steady(told):
+            path.write_text(now, encoding="utf-8")
+
+
 if __name__ == "__main__":
-    README.write_text(rendered(README.read_text(encoding="utf-8")), encoding="utf-8")
+    main()

@@ -1,32 +1,64 @@
-"""the documentation -> what is said of commands, settings, methods and tables is all there, and is so."""
+"""the documentation -> what it says of commands, settings, methods and tables is all there, is so, and runs."""
 
 from __future__ import annotations
 
+import ast
 import re
+import shlex
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
+from xml.etree import ElementTree
 
 import pytest
 import typer.main
+from docs import draw
 
+import kumihimo
+from kumihimo.core.signature import catalogue
 from kumihimo.core.table import codec
+from kumihimo.core.wiring import plan
+from kumihimo.index import STEPS
 from kumihimo.interfaces.cli import app
 from kumihimo.methods import METHODS
+from kumihimo.ports.fake_server import Server
+from kumihimo.ports.readers import READERS
 from kumihimo.reading import KINDS
-from kumihimo.session import SETTINGS
-from tests.readme import HERE, README, rendered, steady
-
-DOCS = HERE / "docs"
-PAGES = sorted([README, HERE / "CONTRIBUTING.md", *DOCS.rglob("*.md")])
+from kumihimo.session import SETTINGS, Kumihimo
+from tests.paid import gists, themes, told
+from tests.readme import DOCS, HERE, PAGES, rendered, steady
 
 
 def page(name: str) -> str:
     return (DOCS / name).read_text(encoding="utf-8")
 
 
+def blocks(path: Path, kind: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```", path.read_text(encoding="utf-8"), re.S | re.M)
+
+
+def with_blocks(kind: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("path", [path for path in PAGES if blocks(path, kind)], ids=named)
+
+
+def named(path: Path) -> str:
+    return path.relative_to(HERE).as_posix()
+
+
 def commands() -> dict[str, Any]:
     group: Any = typer.main.get_command(app)
     return dict(group.commands)
+
+
+def options(command: str) -> list[str]:
+    return [o for parameter in commands()[command].params for o in parameter.opts if o.startswith("-")]
+
+
+# -- everything is described
 
 
 @pytest.mark.parametrize("name", commands())
@@ -35,8 +67,7 @@ def test_every_command_and_option_is_described(name: str) -> None:
     assert section, f"docs/commands.md has no section on kumi {name}"
     everywhere, _, _ = page("commands.md").partition("\n## ")
     section = everywhere + section.partition("\n## ")[0]
-    options = [option for parameter in commands()[name].params for option in parameter.opts if option.startswith("-")]
-    assert [option for option in options if f"`{option}" not in section] == []
+    assert [option for option in options(name) if f"`{option}" not in section] == []
 
 
 def test_every_setting_is_described_with_its_default() -> None:
@@ -60,23 +91,124 @@ def test_every_table_is_described(name: str) -> None:
     assert [column for column in columns if f"`{column}`" not in section.partition("\n## ")[0]] == []
 
 
-def test_the_readme_prints_what_it_says() -> None:
-    told = README.read_text(encoding="utf-8")
-    assert steady(rendered(told)) == steady(told), "run `python -m tests.readme` and look at what changed"
+def test_every_public_name_is_described() -> None:
+    described = re.findall(r"^\.\. auto(?:class|exception):: (\w+)$", page("api.md"), re.M)
+    assert sorted(described) == kumihimo.__all__
 
 
-def test_the_readme_python_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+# -- what is described is so
+
+
+@with_blocks("console")
+def test_commands_print_what_a_page_says(path: Path) -> None:
+    said = path.read_text(encoding="utf-8")
+    assert steady(rendered(said)) == steady(said), "run `python -m tests.readme` and look at what changed"
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder that holds examples/, and catalogues that may be added to."""
     (tmp_path / "examples").symlink_to(HERE / "examples")
     monkeypatch.chdir(tmp_path)
-    for block in re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.S):
-        exec(compile(block, "README.md", "exec"), {})
-    assert "61 sailings" in capsys.readouterr().out
+    with patch.dict(METHODS), patch.dict(READERS):
+        yield tmp_path
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(HERE).as_posix())
+@with_blocks("python")
+@pytest.mark.usefixtures("sandbox")
+def test_python_runs(path: Path, server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    shared: dict[str, Any] = {"__name__": "page"}
+    for block in blocks(path, "python"):
+        if block.startswith("# needs a model"):
+            block = re.sub(r"http://localhost:\d+/v1", server.url, block)
+        exec(compile(block, named(path), "exec", dont_inherit=True), shared)
+    printed = capsys.readouterr().out
+    assert "How many sailings" not in path.read_text(encoding="utf-8") or "61 sailings" in printed
+
+
+@with_blocks("toml")
+def test_settings_exist(path: Path, tmp_path: Path) -> None:
+    for block in blocks(path, "toml"):
+        with Kumihimo(tmp_path / ".kumi", tomllib.loads(block)) as kumi:
+            assert kumi.models.chat("answer") or kumi.models.paid_embedder or "model" not in block
+
+
+@with_blocks("sh")
+def test_shell_lines_can_be_given(path: Path) -> None:
+    for line in "".join(blocks(path, "sh")).splitlines():
+        name, *arguments = shlex.split(line, comments=True) or [""]
+        if name == "kumi":
+            commands()[arguments[0]].make_context(arguments[0], arguments[1:])
+
+
+@pytest.mark.parametrize("path", PAGES, ids=named)
+def test_commands_that_are_mentioned_exist(path: Path) -> None:
+    for line in re.findall(r"`kumi ([a-z][^`]*)`", path.read_text(encoding="utf-8")):
+        command, *arguments = line.split()
+        assert command in commands(), line
+        given = [argument.partition("=")[0] for argument in arguments if argument.startswith("-")]
+        assert set(given) <= {*options(command), "--help"}, line
+
+
+@cache
+def messages() -> tuple[re.Pattern[str], ...]:
+    """Every text of the source that may be a message, with anything where a value stands."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in Path(kumihimo.__file__).parent.rglob("*.py")]
+    texts = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.JoinedStr | ast.Constant)]
+    parts = [text.values if isinstance(text, ast.JoinedStr) else [text] for text in texts]
+    known = [[p.value if isinstance(p, ast.Constant) else None for p in listed] for listed in parts]
+    wordy = [listed for listed in known if sum(len(str(part)) for part in listed if part) > 15]
+    return tuple(re.compile(".*".join(re.escape(str(p)) if p else "" for p in listed), re.S) for listed in wordy)
+
+
+def test_messages_are_those_of_the_source() -> None:
+    _, _, section = page("operations.md").partition("## What to do when")
+    rows = re.findall(r"^\| (`+)(.+?)\1 \|", section, re.M)
+    assert [said for fence, said in rows if re.search(f"(?<!`){fence}(?!`)", said)] == []
+    shown = [said.strip() for _, said in rows]
+    assert len(shown) > 10
+    assert [said for said in shown if not any(pattern.fullmatch(said) for pattern in messages())] == []
+
+
+# -- links and pictures
+
+
+def anchors(path: Path) -> set[str]:
+    """The headings of a page, as links name them."""
+    headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=named)
 def test_links_lead_somewhere(path: Path) -> None:
-    targets = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", path.read_text(encoding="utf-8"))
-    broken = [t for t in targets if not t.startswith("http") and not (path.parent / t).exists()]
-    assert broken == []
+    for target in re.findall(r"\]\(([^)]+)\)", path.read_text(encoding="utf-8")):
+        file, _, anchor = target.partition("#")
+        there = path.parent / file if file else path
+        assert target.startswith("http") or there.exists(), target
+        assert target.startswith("http") or not anchor or anchor in anchors(there), target
+
+
+@pytest.mark.parametrize("name", draw.pictures())
+def test_pictures_are_of_the_catalogues(name: str) -> None:
+    drawn = (draw.FOLDER / name).read_text(encoding="utf-8")
+    assert drawn == draw.pictures()[name], "run `python -m docs.draw` and look at what changed"
+
+
+def test_pictures_tell_what_is_paid() -> None:
+    steps = {**STEPS, **catalogue(gists, themes)}
+    drawn = [draw.tables(steps), draw.methods({**METHODS, **catalogue(told)}, steps)]
+    assert all(ElementTree.fromstring(picture).tag.endswith("svg") for picture in drawn)
+    assert drawn[0].count('<rect class="asks" x') == 2
+    assert drawn[1].count("<circle") == sum(len(m.tables) + len(m.ports) for m in METHODS.values()) + 3 + 1
+
+
+def test_tables_stand_apart() -> None:
+    order = plan({**STEPS, **catalogue(gists, themes)})
+    edges = [(source, step.name) for step in order for source in step.inputs] + [("documents", "themes")]
+    layers = draw._layered(order, edges)
+    x = draw._spread(layers, edges)
+    assert [len(layer) for layer in layers] == [1, 2, 2, 1]
+    for layer in layers:
+        at = [x[node] for node in layer]
+        assert at == sorted(at)
+        assert all(b - a >= 60 for a, b in pairwise(at))

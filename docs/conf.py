@@ -1,0 +1,27 @@
+"""the pages of this folder -> how Sphinx makes a site of them, without a network: `make site`."""
+
+from __future__ import annotations
+
+from importlib.metadata import version as installed
+
+project = "Kumihimo"
+version = release = installed("kumihimo")
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+source_suffix = {".md": "markdown"}
+exclude_patterns = ["examples-source"]
+default_role = "code"
+myst_heading_anchors = 3
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+maximum_signature_line_length = 88
+nitpick_ignore_regex = [  # types that are on no page of ours
+    ("py:class", r"collections\.abc\..*|pathlib\..*|kumihimo\.(core|ports)\..*"),
+]
+
+html_theme = "furo"
+html_title = "Kumihimo 組紐"
+html_copy_source = False
+html_show_copyright = False
+html_show_sphinx = False
