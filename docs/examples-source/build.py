@@ -31,7 +31,7 @@ from reportlab.lib.enums import TA_LEFT
 from reportlab.lib.pagesizes import A4
 from reportlab.lib.styles import ParagraphStyle
 from reportlab.pdfbase import pdfmetrics
-from reportlab.pdfbase.cidfonts import UnicodeCIDFont
+from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import Flowable, PageBreak, Paragraph, SimpleDocTemplate, Spacer, Table, TableStyle
 
@@ -141,7 +141,7 @@ def value(cell: str) -> str | int | float | date | None:
 
 
 def style(font: str, size: float, space: float = 8, **more: Any) -> ParagraphStyle:
-    wrap = "CJK" if font.startswith("Heisei") else None
+    wrap = "CJK" if font in ("Mincho", "Gothic") else None
     return ParagraphStyle(
         f"{font}{size}{more}", fontName=font, fontSize=size, leading=size * 1.5, spaceAfter=space, wordWrap=wrap, **more
     )
@@ -229,7 +229,8 @@ def survey() -> bytes:
 class Columns(Flowable):  # type: ignore[misc]
     """Lines from top to bottom, the first at the right, each character set on its own as typesetters do."""
 
-    FONT, SIZE, LEADING = "HeiseiMin-W3-V", 11.0, 19.0
+    FONT, SIZE, LEADING = "Mincho", 11.0, 19.0
+    LYING, CORNER = "ー「」『』（）…—", "、。"  # turned in vertical lines, and moved to the corner above
 
     def __init__(self, blocks: list[Block]) -> None:
         super().__init__()
@@ -247,13 +248,20 @@ class Columns(Flowable):  # type: ignore[misc]
             text.setFont(self.FONT, size)
             lines = folded("　" * (one.kind != "heading") + one.lines[0], int(self.height / size) - 1)
             for line in lines:
-                text.setTextOrigin(right, self.height)
-                for character in line:
-                    text.textOut(character)
+                for place, character in enumerate(line):
+                    self.put(text, character, size, right, self.height - place * size)
                 right -= self.LEADING * (1.6 if one.kind == "heading" else 1)
         if right + self.LEADING < 0:
             raise ValueError("the columns run off the page; shorten the text")
         self.canv.drawText(text)
+
+    def put(self, text: Any, character: str, size: float, left: float, top: float) -> None:
+        if character in self.LYING:
+            text.setTextTransform(0, -1, 1, 0, left + 0.12 * size, top)
+        else:
+            aside = 0.6 * size * (character in self.CORNER)
+            text.setTextTransform(1, 0, 0, 1, left + aside, top - 0.88 * size + aside)
+        text.textOut(character)
 
 
 def folded(words: str, length: int) -> Iterator[str]:
@@ -269,16 +277,14 @@ def folded(words: str, length: int) -> Iterator[str]:
 
 
 def fonts() -> None:
-    pdfmetrics.registerFont(UnicodeCIDFont("HeiseiMin-W3"))
-    pdfmetrics.registerFont(UnicodeCIDFont("HeiseiKakuGo-W5"))
-    upright = UnicodeCIDFont("HeiseiMin-W3", isVertical=True)
-    upright.name = upright.fontName = Columns.FONT  # else it would take the place of the other
-    pdfmetrics.registerFont(upright)
+    """Those of Debian's fonts-ipaexfont, of which the letters that are used go into the file."""
+    for name, file in (("Mincho", "ipaexfont-mincho/ipaexm.ttf"), ("Gothic", "ipaexfont-gothic/ipaexg.ttf")):
+        pdfmetrics.registerFont(TTFont(name, f"/usr/share/fonts/opentype/{file}"))
 
 
 def koho() -> bytes:
     fonts()
-    text, dress = load("koho-shioyori.md"), Dress("HeiseiMin-W3", "HeiseiKakuGo-W5", 10.5)
+    text, dress = load("koho-shioyori.md"), Dress("Mincho", "Gothic", 10.5)
     story: list[Flowable] = []
     for part in parts(text.blocks, lambda one: one.kind in ("page", "vertical")):
         if part[0].kind == "vertical":

@@ -10,6 +10,7 @@ from math import log
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.records import Citation, Span, Usage
 from kumihimo.ports.models import Embedder
+from kumihimo.ports.readers.layout import folded
 from kumihimo.ports.sentences import blocks, sentences
 from kumihimo.views.words import subjects
 
@@ -134,5 +135,5 @@ def _chosen(found: Sequence[_Weighed]) -> list[_Weighed]:
 
 def _marks(text: str) -> str:
     """The sentence on one line, in the quotation marks of its script."""
-    line = " ".join(text.split())
+    line = folded(text)
     return f"「{line}」" if any("\u3040" <= c <= "\u9fff" for c in line) else f"“{line}”"

@@ -245,7 +245,8 @@ def show_evidence(context: Context, trace: Callable[[Reference], Iterable[Span]]
         places = "; ".join(where(span) for span in trace(item.reference))
         console.print(f"{rank}. {places}", markup=False, style="cyan")
         console.print(f"   {item.table}:{item.record.id}  score {item.score:.3f}", markup=False, style="dim")
-        console.print(Padding(Text(_short(item.text)), (0, 0, 1, 3), expand=False))
+        console.print(Padding(Text(_short(item.text)), (0, 0, 0, 3), expand=False))
+        console.print()
 
 
 def _short(text: str) -> str:

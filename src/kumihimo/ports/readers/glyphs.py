@@ -13,7 +13,7 @@ from kumihimo.ports.readers.paragraphs import Line, wide
 
 GAP = 1.7  # times the size of the letters: wider than any space between words, so it parts the cells of a row
 SMALL = 0.62  # times the usual size: kana that are smaller are the reading of what they stand beside
-ASIDE = 0.6  # times the size, from the middle of a column
+ASIDE = 0.7  # times the size, from the middle of a column
 BESIDE = 1.3  # times the size, from the middle of the line
 TIER = 3  # times the size
 KANA = re.compile("[\u3041-\u3096\u30a1-\u30fa\u30fc]+")
@@ -56,7 +56,9 @@ def columns(glyphs: Sequence[Glyph]) -> Iterator[list[Glyph]]:
     usual = _usual(real)
     columns: list[list[Glyph]] = []
     middles: list[float] = []
-    for glyph in sorted(real, key=lambda glyph: (glyph.size < SMALL * usual, -glyph.across)):
+    for glyph in sorted(
+        real, key=lambda glyph: (glyph.size < SMALL * usual, not glyph.letter.isalnum(), -glyph.across)
+    ):
         near = min(range(len(middles)), key=lambda i: abs(middles[i] - glyph.across), default=-1)
         if near < 0 or abs(middles[near] - glyph.across) > ASIDE * usual:
             middles.append(glyph.across)
@@ -81,9 +83,8 @@ def with_readings(found: Iterable[list[Glyph]]) -> list[list[Glyph]]:
     """The lines, each small one of kana put behind what it is the reading of: `東京（とうきょう）`."""
     every = list(found)
     usual = _usual([glyph for line in every for glyph in line if not glyph.made_up])
-    small = [line for line in every if _is_reading(line, usual)]
-    lines = [line for line in every if line not in small]
-    for line in small:
+    lines = [line for line in every if not _is_reading(line, usual)]
+    for line in (line for line in every if _is_reading(line, usual)):
         reading = [glyph for glyph in line if not glyph.made_up]
         hosts = [other for other in lines if _beside(reading, other)]
         if hosts:

@@ -6,12 +6,17 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from kumihimo.core.errors import SourceError
 from kumihimo.ports.readers.page import Page
 from kumihimo.ports.readers.paragraphs import Line, paragraphs
-from kumihimo.ports.readers.pdf_lines import lines
+from kumihimo.ports.readers.pdf_lines import borrows_fonts, lines
 
+if TYPE_CHECKING:
+    from pypdf import PageObject, PdfReader
+
+WHOLE = 0.95  # of a page's letters
 HEADS = 3  # pages on which a line has to recur, at their top or bottom, to be a running head
 DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?")
 BY_MACHINE = re.compile(r"^untitled$|^Microsoft \w+ - |\.\w{2,5}$", re.I)
@@ -31,10 +36,14 @@ def pdf(data: bytes, name: str) -> Iterator[Page]:
     except pypdfium2.PdfiumError as error:
         if "password" in str(error).lower():
             raise SourceError(f"{name}: locked with a password; save it without one") from error
-        yield from _plainly(data, name)
+        yield _page([_plain(page) for page in _other(data, name).pages], {}, name)
         return
     with document:
         pages = [list(lines(page)) for page in document]
+        for number in [i for i, page in enumerate(document) if borrows_fonts(page)]:
+            plain = _plain(_other(data, name).pages[number])
+            if _letters(pages[number]) < WHOLE * _letters(plain):
+                pages[number] = plain
         properties = document.get_metadata_dict(skip_empty=True)
     yield _page(without_heads(pages), properties, name)
 
@@ -85,15 +94,20 @@ def _head(line: Line) -> tuple[str, int]:
     return re.sub(r"\d+", "#", line.text), round(line.across / 10)
 
 
-def _plainly(data: bytes, name: str) -> Iterator[Page]:
-    """By the other library, which knows nothing of layout but opens what the first one does not."""
+def _other(data: bytes, name: str) -> PdfReader:
+    """By the other library, which knows nothing of layout, but needs no fonts and opens what the first one does not."""
     from pypdf import PdfReader
     from pypdf.errors import PyPdfError
 
     try:
-        reader = PdfReader(io.BytesIO(data))
-        texts = [page.extract_text() for page in reader.pages]
+        return PdfReader(io.BytesIO(data))
     except (PyPdfError, ValueError, KeyError, TypeError) as error:
         raise SourceError(f"{name}: not a whole PDF ({error}); get it again, or print it to a new PDF") from error
-    pages = [[Line(text) for text in told.splitlines() if text.strip()] for told in texts]
-    yield _page(pages, {}, name)
+
+
+def _plain(page: PageObject) -> list[Line]:
+    return [Line(text) for text in page.extract_text().splitlines() if text.strip()]
+
+
+def _letters(page: Sequence[Line]) -> int:
+    return sum(map(str.isalnum, "".join(line.text for line in page)))

@@ -16,17 +16,67 @@ if TYPE_CHECKING:
 
 
 def lines(page: PdfPage) -> Iterator[Line]:
-    """Horizontal or vertical, whichever most of the letters go."""
+    """Horizontal or vertical, whichever most of the letters go; what is level on a vertical page comes first."""
     boxes = _boxes(page)
     way = _way([box for box in boxes if not box[1] and box[0].strip()])
+    if way is not _down:
+        yield from _made(boxes, way, rows, cells=way is _rightward)
+        return
+    level, upright = _parted(boxes)
+    yield from _made(level, _rightward, rows, cells=True)
+    yield from in_order(list(_made(upright, _down, columns, cells=False)))
+
+
+def _made(
+    boxes: Sequence[Box],
+    way: Callable[[Box], Place],
+    cut: Callable[[Sequence[Glyph]], Iterator[list[Glyph]]],
+    *,
+    cells: bool,
+) -> Iterator[Line]:
     glyphs = [Glyph(box[0], *way(box), box[1]) for box in boxes]
-    cut = columns if way is _down else rows
-    made = [line(each, cells=way is _rightward) for each in with_readings(cut(glyphs))]
-    yield from (each for each in (in_order(made) if way is _down else made) if each.text)
+    made = (line(each, cells=cells) for each in with_readings(cut(glyphs)))
+    return (each for each in made if each.text)
+
+
+def _parted(boxes: Sequence[Box]) -> tuple[list[Box], list[Box]]:
+    """What goes on to the right for long, headers and page numbers; and all else: two figures may stand abreast."""
+    level: list[Box] = []
+    upright: list[Box] = []
+    run: list[Box] = []
+    for box in [*boxes, END]:
+        if run and not _beside(run[-1], box):
+            (level if len(run) > ABREAST else upright).extend([*run, END] if len(run) > ABREAST else run)
+            run = []
+        run.append(box)
+    return level, upright
+
+
+def _beside(box: Box, after: Box) -> bool:
+    """Whether it is to the right, and no lower or higher."""
+    height = max(box[5] - box[4], after[5] - after[4], 1.0)
+    return after[0] != "\n" and after[2] > box[2] and abs((box[4] + box[5]) - (after[4] + after[5])) < height / 2
+
+
+def borrows_fonts(page: PdfPage) -> bool:
+    """Whether it is written in fonts that it does not bring: PDFium passes over letters that no font here draws."""
+    import pypdfium2.raw as pdfium
+
+    name = ctypes.create_string_buffer(64)
+    for text in page.get_objects(filter=[pdfium.FPDF_PAGEOBJ_TEXT]):
+        font = pdfium.FPDFTextObj_GetFont(text.raw)
+        if not pdfium.FPDFFont_GetIsEmbedded(font):
+            pdfium.FPDFFont_GetBaseFontName(font, name, len(name))
+            if not name.value.startswith(STANDARD):
+                return True
+    return False
 
 
 Box = tuple[str, bool, float, float, float, float]  # letter, made up, left, right, bottom, top
 Place = tuple[float, float, float, float]  # begin, end, across, size of a glyph
+STANDARD = (b"Helvetica", b"Times", b"Courier", b"Arial", b"Symbol", b"ZapfDingbats")  # PDFium brings these
+ABREAST = 3  # letters
+END: Box = ("\n", True, 0.0, 0.0, 0.0, 0.0)
 
 
 def _boxes(page: PdfPage) -> list[Box]:

@@ -73,8 +73,28 @@ def _paragraph(node: Node) -> tuple[Step, Step]:
     own = node.find(f"{A}pPr")
     if own is not None and own.find(f"{A}buNone") is not None:
         return line, line
-    depth = int(own.get("lvl") or 0) if own is not None else 0
-    return partial(_item, mark="  " * depth + "- "), line
+    depth = _depth(node)
+    number = f"{_number(node)}." if _counted(node) else "-"
+    return partial(_item, mark="  " * depth + f"{number} "), line
+
+
+def _depth(paragraph: Node) -> int:
+    own = paragraph.find(f"{A}pPr")
+    return int(own.get("lvl") or 0) if own is not None else 0
+
+
+def _counted(paragraph: Node) -> bool:
+    return paragraph.find(f"{A}pPr/{A}buAutoNum") is not None
+
+
+def _number(paragraph: Node) -> int:
+    """Its place among the counted paragraphs of its depth, since the last one that is less deep."""
+    number, depth = 1, _depth(paragraph)
+    for before in paragraph.itersiblings(f"{A}p", preceding=True):
+        if _depth(before) < depth or (_depth(before) == depth and not _counted(before)):
+            break
+        number += _depth(before) == depth
+    return number
 
 
 def _item(writer: Writer, mark: str) -> None:

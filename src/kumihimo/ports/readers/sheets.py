@@ -53,9 +53,9 @@ def sheets(data: bytes, name: str) -> Iterator[Page]:
 
 def _said(sheet: CalamineSheet) -> Iterator[str]:
     """What each table says. Tables are parted by empty rows."""
-    for filled, rows in groupby(_rows(sheet), key=any):
-        if filled:
-            yield from _table(list(rows))
+    tables = [list(rows) for filled, rows in groupby(_rows(sheet), key=any) if filled]
+    for number, rows in enumerate(tables, 1):
+        yield from _table(rows, last=number == len(tables))
 
 
 def _rows(sheet: CalamineSheet) -> Iterator[list[str]]:
@@ -73,19 +73,17 @@ def _rows(sheet: CalamineSheet) -> Iterator[list[str]]:
         yield cells
 
 
-def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def _table(rows: Sequence[Sequence[str]], *, last: bool) -> Iterator[str]:
     """Rows that fill one cell only, above and below a table, are its title and its notes."""
     widths = [sum(map(bool, row)) for row in rows]
-    if max(widths) == 1 and len(rows) > 1:  # a column of words
-        yield from ("".join(row) for row in rows)
-        return
     first = next((i for i, width in enumerate(widths) if width > 1), len(rows))
-    last = next((i for i in range(len(rows), 0, -1) if widths[i - 1] > 1), len(rows))
-    for row in rows[:first]:
-        title = "".join(row)
-        yield f"## {title}" if len(title) <= TITLE else title
-    yield from told(rows[first:last]) if first < last else ()
-    yield from ("".join(row) for row in rows[last:])
+    end = next((i for i in range(len(rows), 0, -1) if widths[i - 1] > 1), len(rows))
+    above, below = (["".join(row) for row in part] for part in (rows[:first], rows[end:]))
+    if above and len(above[0]) <= TITLE and not (last and first == len(rows)):
+        above[0] = f"## {above[0]}"
+    yield from above
+    yield from told(rows[first:end]) if first < end else ()
+    yield from below
 
 
 def _cell(value: Cell) -> str:
