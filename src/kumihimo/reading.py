@@ -91,8 +91,8 @@ class Reading:
         tables = {name: self.table(name) for name in names}
         if not where.strip():
             return tables
-        documents = passing(where, self.table(ROOT))
-        return {name: table.only(passes(STEPS, self.table, name, documents)) for name, table in tables.items()}
+        of = passes(STEPS, self.table, passing(where, self.table(ROOT)))
+        return {name: table.only(of(name)) for name, table in tables.items()}
 
     def _check(self, name: str, asked: Signature) -> None:
         """Raises Unusable where a table is not indexed as the method needs it, with the command that does it."""

@@ -164,7 +164,7 @@ def test_a_row_passes_if_all_its_documents_do(
     tmp_path: Path, table: str, id: str, documents: set[str], expected: bool
 ) -> None:
     with index(tmp_path) as tables:
-        assert passes(catalogue(*STEPS), tables, table, documents)(id) is expected
+        assert passes(catalogue(*STEPS), tables, documents)(table)(id) is expected
 
 
 def test_whether_a_row_passes_is_told_without_reading_or_read_once(tmp_path: Path) -> None:
@@ -175,10 +175,20 @@ def test_whether_a_row_passes_is_told_without_reading_or_read_once(tmp_path: Pat
             read.append(name)
             return tables(name)
 
-        assert passes(catalogue(*STEPS), reading, "words", {A})(f"{A}.00000.00000")
+        told = passes(catalogue(*STEPS), reading, {A, B})
+        assert told("words")(f"{A}.00000.00000")
         assert read == []
-        told = passes(catalogue(*STEPS), reading, "entries", {A})
-        assert told(digest("sky"))
-        once = list(read)
-        assert told(digest("sky"))
-        assert read == once != []
+        assert told("shelves")("all")
+        assert sorted(read) == ["shelves", "words", "words"]  # the words of each entry of the shelf
+        assert told("shelves")("all")
+        assert told("entries")(digest("sky"))
+        assert told("glosses")(digest("sky"))
+        assert len(read) == 3
+
+
+def test_a_row_that_is_not_there_cannot_pass(tmp_path: Path) -> None:
+    with index(tmp_path) as tables:
+        told = passes(catalogue(*STEPS), tables, {A, B})
+        assert not told("entries")(digest("sun"))
+        with pytest.raises(KumiError, match="table shelves has no row 'none'"):
+            told("shelves")("none")
