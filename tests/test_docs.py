@@ -12,7 +12,6 @@ import typer.main
 from kumihimo.core.table import codec
 from kumihimo.interfaces.cli import app
 from kumihimo.methods import METHODS
-from kumihimo.ports.where import parsed
 from kumihimo.reading import KINDS
 from kumihimo.session import SETTINGS
 from tests.readme import HERE, README, rendered, steady
@@ -59,14 +58,6 @@ def test_every_table_is_described(name: str) -> None:
     _, _, section = page("tables.md").partition(f"## {name}\n")
     columns = codec(KINDS[name]).columns
     assert [column for column in columns if f"`{column}`" not in section.partition("\n## ")[0]] == []
-
-
-def test_the_filters_that_are_shown_are_understood() -> None:
-    _, _, table = page("filters.md").partition("| expression |")
-    shown = re.findall(r"^\| (?:``` (.+?) ```|`(.+?)`) \|", table, re.M)
-    assert len(shown) > 5
-    for expression in shown:
-        parsed("".join(expression))
 
 
 def test_the_readme_prints_what_it_says() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,13 @@ from kumihimo.core.table import Table
 from kumihimo.methods import METHODS
 from kumihimo.ports.fake_server import Server
 from kumihimo.ports.local import LocalEmbedder
+from kumihimo.ports.where import parsed
 from kumihimo.reading import Reading
 from kumihimo.views.vectors import VectorSearch
 from kumihimo.views.words import WordSearch
 from tests.paid import notes, opened
 from tests.paid import paid as paid
+from tests.readme import HERE
 from tests.shelf import FREE, connected, fill
 
 WORDS = "ferry gate lamp oats harbour storm rope mason".split()  # noqa: SIM905
@@ -136,6 +139,14 @@ def test_a_filter_that_is_not_right_is_refused_before_anything_is_asked(reading:
             reading.ask("ferry", name, where="auhtor = 'Bo'")
         known = "author, file, media_type, modified, title, uri, year, 著者"
         assert str(refused.value) == f"the filter: no field 'auhtor'; did you mean 'author'? Known: {known}"
+
+
+def test_the_filters_that_the_documentation_shows_are_understood() -> None:
+    _, _, table = (HERE / "docs" / "filters.md").read_text(encoding="utf-8").partition("| expression |")
+    shown = re.findall(r"^\| (?:``` (.+?) ```|`(.+?)`) \|", table, re.M)
+    assert len(shown) > 5
+    for expression in shown:
+        parsed("".join(expression))
 
 
 def test_a_row_of_several_documents_passes_if_all_of_them_do(paid: None, tmp_path: Path, server: Server) -> None:
