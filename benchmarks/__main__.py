@@ -12,6 +12,7 @@ for name, options in (
     ("shapes", []),
     ("shapes", ["--chunks", "10000", "--model"]),
     ("served", sys.argv[1:]),
+    ("filters", []),
 ):
     print(f"\n== {name} {' '.join(options)}", flush=True)
     subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *options], check=True)

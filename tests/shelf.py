@@ -52,7 +52,7 @@ def failed(kumi: Kumihimo) -> list[str]:
     return [maker for _, maker, _ in kumi.status().failed]
 
 
-def found(kumi: Kumihimo, method: str, question: str, **settings: object) -> list[list[Any]]:
+def found(kumi: Kumihimo, method: str, question: str, **settings: Any) -> list[list[Any]]:
     return [[e.table, e.record.id, e.score] for e in kumi.retrieve(question, method, **settings)]
 
 

@@ -92,8 +92,8 @@ class Reading:
         tables = {name: self.table(name) for name in names}
         if not where.strip():
             return tables
-        documents = self.passing(where)
-        return {name: table.only(passes(STEPS, self.table, name, documents)) for name, table in tables.items()}
+        of = passes(STEPS, self.table, self.passing(where))
+        return {name: table.only(of(name)) for name, table in tables.items()}
 
     def passing(self, where: str) -> frozenset[str]:
         """The ids of the documents of which the expression holds. Raises SettingsError."""

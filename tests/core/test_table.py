@@ -188,6 +188,45 @@ def test_raw_columns() -> None:
         next(table(A).columns("nam"))
 
 
+def test_a_table_of_fewer_rows() -> None:
+    fewer = table(A, B, C).only(lambda id: id != "b")
+    assert list(fewer) == [A, C]
+    assert len(fewer) == 2
+    assert fewer.get("a") == A
+    assert fewer.get("b") is None
+    assert "b" not in fewer
+    with pytest.raises(KumiError, match="table everything has no row 'b'"):
+        fewer["b"]
+    assert fewer.where(size=1) == [A]
+    assert fewer.where(id="b") == []
+    assert list(fewer.columns("name", "size")) == [("x", 1), ("x", 2)]
+    assert list(fewer.columns("id")) == [("a",), ("c",)]
+    assert [fewer.passes(id) for id in "abc"] == [True, False, True]
+    assert not table(A).only(lambda _: False)
+
+
+def test_fewer_rows_may_be_made_fewer_still() -> None:
+    one = table(A, B, C).only(lambda id: id != "b").only(lambda id: id != "c")
+    assert list(one) == [A]
+    assert [one.passes(id) for id in "abc"] == [True, False, False]
+
+
+def test_whether_a_row_passes_is_asked_of_rows_that_are_there() -> None:
+    fewer = table(A).only({"a": True}.__getitem__)
+    assert fewer.get("z") is None
+    assert fewer.where(id="z") == []
+
+
+def test_look_ups_in_a_table_of_fewer_rows_are_noted_as_what_they_found() -> None:
+    noted: Noted = []
+    fewer = table(A, B, noted=noted).only(lambda id: id != "b")
+    fewer.get("b")
+    fewer.where(size=1)
+    assert noted == [("everything", ("id",), ("b",), False), ("everything", ("size",), (1,), True)]
+    with pytest.raises(StepError, match="just table steps iterate"):
+        len(fewer)
+
+
 def test_each_look_up_is_noted_the_misses_too() -> None:
     noted: Noted = []
     looked = table(A, B, noted=noted)

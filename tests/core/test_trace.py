@@ -14,7 +14,7 @@ from kumihimo.core.errors import KumiError
 from kumihimo.core.records import Chunk, Document, Record, Reference, digest
 from kumihimo.core.signature import catalogue
 from kumihimo.core.table import Group, Table, codec
-from kumihimo.core.trace import sources
+from kumihimo.core.trace import passes, sources
 from kumihimo.ports.store import SqlRows, Store
 from tests.core.small import Small, Step, id
 
@@ -138,3 +138,57 @@ def test_a_row_that_is_not_there_is_named(tmp_path: Path, reference: Reference) 
 
     with index(tmp_path) as tables, pytest.raises(KumiError, match=f"^table {reference[0]} has no row "):
         list(sources(catalogue(*STEPS), tables, reference))
+
+
+@pytest.mark.parametrize(
+    ("table", "id", "documents", "expected"),
+    [
+        ("documents", A, {A}, True),
+        ("documents", B, {A}, False),
+        ("chunks", f"{A}.00001", {A}, True),
+        ("chunks", f"{A}.00001", {B}, False),
+        ("words", f"{B}.00000.00000", {A}, False),
+        ("words", f"{B}.00000.00000", {B}, True),
+        ("entries", digest("sky"), {A}, True),
+        ("entries", digest("sky"), {B}, False),
+        ("entries", digest("sea"), {A}, False),
+        ("entries", digest("sea"), {A, B}, True),
+        ("glosses", digest("sea"), {A}, False),
+        ("glosses", digest("sky"), {A}, True),
+        ("shelves", "all", {A}, False),
+        ("shelves", "all", {A, B}, True),
+        ("loose", "one", {A, B}, False),  # nobody knows what it was made of
+    ],
+)
+def test_a_row_passes_if_all_its_documents_do(
+    tmp_path: Path, table: str, id: str, documents: set[str], expected: bool
+) -> None:
+    with index(tmp_path) as tables:
+        assert passes(catalogue(*STEPS), tables, documents)(table)(id) is expected
+
+
+def test_whether_a_row_passes_is_told_without_reading_or_read_once(tmp_path: Path) -> None:
+    read: list[str] = []
+    with index(tmp_path) as tables:
+
+        def reading(name: str) -> Table[Record]:
+            read.append(name)
+            return tables(name)
+
+        told = passes(catalogue(*STEPS), reading, {A, B})
+        assert told("words")(f"{A}.00000.00000")
+        assert read == []
+        assert told("shelves")("all")
+        assert sorted(read) == ["shelves", "words", "words"]  # the words of each entry of the shelf
+        assert told("shelves")("all")
+        assert told("entries")(digest("sky"))
+        assert told("glosses")(digest("sky"))
+        assert len(read) == 3
+
+
+def test_a_row_that_is_not_there_cannot_pass(tmp_path: Path) -> None:
+    with index(tmp_path) as tables:
+        told = passes(catalogue(*STEPS), tables, {A, B})
+        assert not told("entries")(digest("sun"))
+        with pytest.raises(KumiError, match="table shelves has no row 'none'"):
+            told("shelves")("none")

@@ -110,6 +110,29 @@ def test_retrieving_and_tracing_fit_together(built: Run) -> None:
         assert NOTES["ferry.txt"] in told
 
 
+def test_a_filter_says_which_documents_may_speak(built: Run) -> None:
+    where = ("--where", "title = 'Gate' or uri contains '#bo'")
+    code, out, _ = built("ask", "Who mends the gate and sold the lamp?", *where)
+    assert code == 0
+    assert "notes/talks.jsonl#bo" in out
+    assert "Ada" not in out
+    one = document(built("retrieve", "the gate lamp ferry", *where, "-m", "bm25", "--json"))
+    fill(Path(), {"asked.jsonl": '{"question": "the gate lamp ferry"}'})
+    many = document(built("retrieve", "--questions", "asked.jsonl", *where, "-m", "bm25"))
+    for line in (one, many):
+        uris = {chunk["uri"] for item in line["evidence"] for chunk in item["chunks"]}
+        assert uris == {"notes/talks.jsonl#bo", "notes/gate.md"}
+    assert built("retrieve", "lamp", "--where", "uri = 'x'", "-m", "bm25")[:2] == (0, "Nothing was found.\n")
+    assert document(built("ask", "lamp", "--where", "uri = 'x'", "--json"))["citations"] == []
+
+
+def test_a_filter_that_is_not_right_is_one_line(built: Run) -> None:
+    assert "no field 'titel'; did you mean 'title'? Known: file, " in refused(built("ask", "gate", "--where", "titel"))
+    assert "is not understood from 'Gate' (character 9) on" in refused(
+        built("retrieve", "gate", "--where", "title = Gate", "-m", "bm25")
+    )
+
+
 def test_nothing_found_is_said(built: Run) -> None:
     assert built("retrieve", "xylophone", "-m", "bm25")[:2] == (0, "Nothing was found.\n")
     assert "do not seem to say" in built("ask", "xylophone", "-m", "bm25")[1]

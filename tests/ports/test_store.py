@@ -12,6 +12,7 @@ from time import perf_counter
 import pytest
 
 from kumihimo.core.errors import Busy, NewerFormat, Unusable
+from kumihimo.core.table import Row
 from kumihimo.ports import store as module
 from kumihimo.ports.store import SqlRows, Store
 
@@ -48,6 +49,24 @@ def test_where_there_is_no_index_it_says_how_to_make_one(tmp_path: Path) -> None
         pass
     assert str(refused.value) == f"there is no index in {tmp_path}: make one with `kumi index PATH`"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_statement_is_read_as_far_as_it_is_wanted(tmp_path: Path) -> None:
+    store, seen = Store(tmp_path), []
+    fill(store, "a", "b", "c")
+    with store.reading() as db:
+
+        def more(row: Row) -> bool:
+            seen.append((row, db.one("SELECT count(*) FROM t")))  # others may be read meanwhile
+            return row != ("b",)
+
+        db.read(more, "SELECT text FROM t WHERE id >= ? ORDER BY id", "")
+        assert seen == [(("a",), (3,)), (("b",), (3,))]
+        db.read(more, "SELECT text FROM t WHERE id > ? ORDER BY id", "00001")
+        assert seen[2:] == [(("c",), (3,))]
+    fill(store, "d")  # nothing is held
+    assert texts(store) == ["d"]
+    store.close()
 
 
 def test_a_reader_sees_one_build_whatever_goes_on(tmp_path: Path) -> None:

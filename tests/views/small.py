@@ -11,7 +11,7 @@ from typing import Any
 from kumihimo.core.context import Context
 from kumihimo.core.flow import differ
 from kumihimo.core.records import Record
-from kumihimo.core.table import Row, Table, codec
+from kumihimo.core.table import Passes, Row, Table, codec
 from kumihimo.ports.ledger import SqlLedger
 from kumihimo.ports.models import Match
 from kumihimo.ports.store import Db, SqlRows, Store
@@ -63,10 +63,10 @@ class Notes:
             pass
 
     @contextmanager
-    def searching(self) -> Iterator[Search]:
+    def searching(self, passes: Passes = lambda _: True) -> Iterator[Search]:
         """Searches of one snapshot."""
         with self.store.reading() as db:
-            search, table = self.search(db), Table("notes", codec(Note), SqlRows(db, "notes"))
+            search, table = self.search(db), Table("notes", codec(Note), SqlRows(db, "notes")).only(passes)
 
             def found(question: str, k: int) -> list[tuple[str, float]]:
                 context: Context = search(table, question, k=k)
@@ -81,3 +81,10 @@ class Notes:
 
     def ids(self, question: str, k: int = 10) -> list[str]:
         return [id for id, _ in self.found(question, k)]
+
+    def filtered(self, question: str, k: int, kept: set[str]) -> tuple[list[tuple[str, float]], int]:
+        """What is found of the rows that are kept, and how often was asked whether one is."""
+        asked: list[str] = []
+        with self.searching(lambda id: bool(asked.append(id)) or id in kept) as search:  # type: ignore[func-returns-value]
+            found = search(question, k)
+        return found, len(asked)

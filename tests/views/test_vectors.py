@@ -98,6 +98,28 @@ def test_equals_come_in_the_order_of_ids_beyond_any_limit(tmp_path: Path) -> Non
     made.store.close()
 
 
+def test_a_filter_takes_rows_out_before_they_are_counted(tmp_path: Path) -> None:
+    random, texts = Random(7), mixed(400)
+    made = notes(tmp_path, texts)
+    everything = made.found("sea fog", k=400)
+    for _ in range(60):
+        kept = set(random.sample(sorted(texts), random.choice([0, 1, 5, 60, 399, 400])))
+        k = random.choice([1, 2, 10, 100, 500])
+        found, _ = made.filtered("sea fog", k, kept)
+        assert found == [(id, score) for id, score in everything if id in kept][:k]
+    made.store.close()
+
+
+def test_no_more_rows_are_looked_at_than_it_takes(tmp_path: Path) -> None:
+    texts = mixed(2000)
+    made = notes(tmp_path, texts)
+    assert made.filtered("sea fog", 5, set(texts))[1] < 400
+    found, asked = made.filtered("sea fog", 5, set())
+    assert found == []
+    assert asked < 4 * 2000  # all rows once, and some of them in the rounds before
+    made.store.close()
+
+
 def test_a_place_in_the_file_makes_no_difference(tmp_path: Path) -> None:
     texts = mixed(300)
     turned = dict(reversed(texts.items()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import log
 from pathlib import Path
+from random import Random
 from time import perf_counter
 
 import pytest
@@ -116,6 +117,27 @@ def test_only_so_many_are_found(tmp_path: Path) -> None:
     assert made.ids("sea", k=1) == ["a"]
     assert made.ids("sea", k=99) == ["a", "b"]
     assert made.ids("sea", k=0) == made.ids("sea", k=-1) == []
+    made.store.close()
+
+
+def test_a_filter_takes_rows_out_before_they_are_counted(tmp_path: Path) -> None:
+    random = Random(7)
+    words = "sea sky sun fog dew ice rain".split()  # noqa: SIM905
+    texts = {f"n{i:03d}": " ".join(random.choices(words, k=random.randint(1, 5))) for i in range(400)}
+    made = notes(tmp_path, texts)
+    everything = made.found("sea fog", k=400)
+    for _ in range(60):
+        kept = set(random.sample(sorted(texts), random.choice([0, 1, 5, 60, 399, 400])))
+        k = random.choice([1, 2, 10, 100, 500])
+        found, _ = made.filtered("sea fog", k, kept)
+        assert found == [(id, score) for id, score in everything if id in kept][:k]
+    made.store.close()
+
+
+def test_no_more_rows_are_looked_at_than_it_takes(tmp_path: Path) -> None:
+    made = notes(tmp_path, {f"n{i:04d}": "sea " * (1 + i % 50) + f"x{i}" for i in range(2000)})
+    assert made.filtered("sea", 5, {f"n{i:04d}" for i in range(2000)})[1] < 300  # the best and their equals
+    assert made.filtered("sea", 5, set()) == ([], 2000)
     made.store.close()
 
 

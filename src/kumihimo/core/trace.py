@@ -39,24 +39,30 @@ def sources(steps: Mapping[str, Signature], tables: Tables, reference: Reference
                 waiting.append(maker)
 
 
-def passes(steps: Mapping[str, Signature], tables: Tables, table: str, documents: Container[str]) -> Passes:
-    """Whether a row of that table was made of these documents alone; told once, then remembered.
+def passes(steps: Mapping[str, Signature], tables: Tables, documents: Container[str]) -> Callable[[str], Passes]:
+    """For each table, whether a row of it was made of these documents alone; what was read to tell is remembered.
 
-    Raises KumiError where the row is not there, unless its document can be told from its id.
+    Raises KumiError where a row of a table step is not there.
     """
-    if _begins_with_its_document(steps, table):
-        return lambda id: id.partition(".")[0] in documents
+    made_by = {step.name: step for step in plan(steps)}
 
     @cache
-    def made_of_these(id: str) -> bool:
-        made_of = [maker.partition(".")[0] for _, maker in sources(steps, tables, (table, id))]
-        return bool(made_of) and all(document in documents for document in made_of)
+    def of(table: str) -> Passes:
+        if _begins_with_its_document(made_by, table):
+            return lambda id: id.partition(".")[0] in documents
 
-    return made_of_these
+        @cache
+        def made_of_these(id: str) -> bool:
+            makers = _makers(made_by[table], tables, id)
+            return bool(makers) and all(of(source)(maker) for source, maker in makers)
+
+        return made_of_these
+
+    return of
 
 
-def _begins_with_its_document(steps: Mapping[str, Signature], table: str) -> bool:
-    made_by = {step.name: step for step in plan(steps)}
+def _begins_with_its_document(made_by: Mapping[str, Step], table: str) -> bool:
+    """Whether row steps alone lead from the documents to this table."""
     while table != ROOT and made_by[table].signature.shape == "row":
         table = made_by[table].source
     return table == ROOT

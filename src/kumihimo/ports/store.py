@@ -7,7 +7,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock, RLock
@@ -30,7 +30,7 @@ CREATE TABLE files  (uri TEXT PRIMARY KEY, source TEXT NOT NULL, stamp TEXT NOT 
 
 @dataclass(slots=True)
 class Db:
-    """One connection, for any thread: each statement runs and is read to its end under a lock."""
+    """One connection, for any thread: each statement runs and is read, as far as it is, under a lock."""
 
     connection: sqlite3.Connection
     lock: RLock = field(default_factory=RLock)
@@ -43,6 +43,12 @@ class Db:
         with self.lock:
             rows = self.connection.execute(sql, values).fetchall()
         return rows[0] if rows else None
+
+    def read(self, more: Callable[[Row], bool], sql: str, *values: object) -> None:
+        """Hand over one row after another, as long as there are any and `more` says to go on."""
+        with self.lock, closing(self.connection.execute(sql, values)) as rows:
+            while (row := rows.fetchone()) and more(row):
+                pass
 
     def run(self, sql: str, *values: object) -> None:
         with self.lock:

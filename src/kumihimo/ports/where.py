@@ -25,9 +25,8 @@ OWN = ("uri", "file", "title", "media_type", "modified")  # columns of every doc
 EXAMPLE = 'author = "Hild Garrow" and year >= 2020'
 
 # A bare word is of any script: all but spaces, punctuation other than `_-.`, and full-width operators and brackets.
-_PART = r"[^\s!-,\/:-@\[-^`{-~“”＂「」（），、＝！＜＞≠≤≥]"
+_PART = r"[^\s!-,\/:-@\[-^`{-~“”＂「」（），、＝！＜＞≠≤≥≦≧]"
 _END = f"(?!{_PART})"  # of a keyword
-_DATE = r"\d{4}[-－](?:0[1-9]|1[0-2])(?:[-－](?:0[1-9]|[12]\d|3[01])(?:T\d\d:\d\d(?::\d\d)?Z?)?)?"
 _GRAMMAR = rf"""
 ?start: any_of
 ?any_of: all_of (_OR all_of)*
@@ -48,9 +47,9 @@ TRUTH: /(true|false){_END}/i
 WORD: /(?![\d.-]){_PART}+/
 NAME: /`[^`]+`/
 TEXT: /"(\\.|[^"\\])*"|'(\\.|[^'\\])*'|「(\\.|[^」\\])*」|[“”＂][^“”＂]*[“”＂]/s
-DATE.2: /{_DATE}/
+DATE.2: /\d{{4}}[-－]\d\d([-－]\d\d(T\d\d:\d\d(:\d\d)?Z?)?)?/
 NUMBER: /[-+－＋]?\d+([.．]\d+)?/
-ORDER: /[=＝]{{1,2}}|[!！][=＝]|≠|[<＜][=＝]?|[>＞][=＝]?|≤|≥/
+ORDER: /[=＝]{{1,2}}|[!！][=＝]|≠|[<＜][=＝]?|[>＞][=＝]?|[≤≦≥≧]/
 _LEFT: "(" | "（"
 _RIGHT: ")" | "）"
 _COMMA: "," | "，" | "、"
@@ -59,7 +58,16 @@ _COMMA: "," | "，" | "、"
 _DEEPEST = 100  # so that no expression can exhaust the stack
 _DATED = re.compile(r"\d{4}(?:-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01])(?:[t ].*)?)?)?", re.ASCII | re.DOTALL)
 _NUMBER = re.compile(r"[-+]?(?:\d+|\d{1,3}(?:,\d{3})+)(?:\.\d+)?")
-_ORDERS: dict[str, Callable[[Any, Any], bool]] = {"<": lt, "<=": le, "≤": le, ">": gt, ">=": ge, "≥": ge}
+_ORDERS: dict[str, Callable[[Any, Any], bool]] = {
+    "<": lt,
+    "<=": le,
+    "≤": le,
+    "≦": le,
+    ">": gt,
+    ">=": ge,
+    "≥": ge,
+    "≧": ge,
+}
 
 
 def passing(expression: str, documents: Table[Document]) -> frozenset[str]:
@@ -68,9 +76,10 @@ def passing(expression: str, documents: Table[Document]) -> frozenset[str]:
     Raises SettingsError where the expression is not understood, or asks for a field that no document has.
     """
     asked = parsed(expression)
-    missing = set(asked.fields).difference(OWN)
+    own = [name for name in OWN if name in asked.fields]
+    missing = set(asked.fields).difference(own)
     found = set()
-    for id, fields in _fields(documents):
+    for id, fields in _fields(documents, own):
         if missing:
             missing -= {field for field in missing if any(True for _ in values(fields, field))}
         if asked.passes(fields):
@@ -81,12 +90,14 @@ def passing(expression: str, documents: Table[Document]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _fields(documents: Table[Document]) -> Iterator[tuple[str, Fields]]:
-    """Its metadata, and over them what every document has; all the metadata once more as `metadata`."""
+def _fields(documents: Table[Document], own: Sequence[str]) -> Iterator[tuple[str, Fields]]:
+    """A document's metadata, and over them those of its own columns; all metadata once more as `metadata`."""
     read = json.JSONDecoder().raw_decode  # half the time of `json.loads`
-    for id, metadata, *own in documents.columns("id", "metadata", *OWN):
+    for id, metadata, *columns in documents.columns("id", "metadata", *own):
         told: dict[str, object] = read(metadata)[0]
-        yield id, {"metadata": told, **told, **dict(compress(zip(OWN, own, strict=True), own))}
+        fields = {"metadata": told, **told}
+        fields |= compress(zip(own, columns, strict=True), columns)
+        yield id, fields
 
 
 def _known(documents: Table[Document]) -> set[str]:
@@ -168,8 +179,9 @@ class _Rules:
         return equal if order in ("=", "==") else self.negated([equal])
 
     def among(self, parts: tuple[str, list[Value]]) -> Filter:
-        equals = [value.compare(eq) for value in parts[1]]
-        return _any_value(parts[0], lambda said: any(equal(said) for equal in equals))
+        words = {value.text for value in parts[1] if value.is_word}  # a list may be long
+        equals = [value.compare(eq) for value in parts[1] if not value.is_word]
+        return _any_value(parts[0], lambda said: _text(said) in words or any(equal(said) for equal in equals))
 
     def not_among(self, parts: tuple[str, list[Value]]) -> Filter:
         return self.negated([self.among(parts)])
@@ -189,22 +201,23 @@ class _Rules:
     def text(self, parts: Sequence[str]) -> Value:
         said = parts[0] if parts[0][0].isalpha() else re.sub(r"""\\([\\"'「」])""", r"\1", parts[0][1:-1])
         text = _text(said)
-        return Value(text, _number(text), text if _DATED.fullmatch(text) else "", quoted=True)
+        return Value(text, _number(text), _date(text), quoted=True)
 
     def date(self, parts: Sequence[str]) -> Value:
-        return Value(_text(parts[0]), None, _text(parts[0]).removesuffix("z"))
+        text = _text(parts[0])
+        if not _date(text):
+            raise SettingsError(f"the filter: {parts[0]} is no date: write it like 2024-05-01, 2024-05 or 2024")
+        return Value(text, None, _date(text))
 
     def number(self, parts: Sequence[str]) -> Value:
         text = _text(parts[0])
-        return Value(text, _number(text), text if _DATED.fullmatch(text) else "")
+        return Value(text, _number(text), _date(text))
 
 
 def _joined(parts: Sequence[Filter], passes: Callable[[Fields], bool]) -> Filter:
     depth = 1 + max(part.depth for part in parts)
     if depth > _DEEPEST:
-        raise SettingsError(
-            f"the filter is nested more than {_DEEPEST} deep: write it flatter, or ask in several steps"
-        )
+        raise SettingsError(f"the filter is nested more than {_DEEPEST} deep: write it flatter")
     return Filter(passes, tuple(field for part in parts for field in part.fields), depth)
 
 
@@ -244,6 +257,11 @@ class Value:
     date: str
     quoted: bool = False
 
+    @property
+    def is_word(self) -> bool:
+        """Whether it is compared as text with whatever a document says."""
+        return self.number is None and not self.date
+
     def compare(self, holds: Callable[[Any, Any], bool]) -> Callable[[object], bool]:
         """A test of one value: whether it and this one can be compared, and the comparison holds."""
 
@@ -258,8 +276,8 @@ class Value:
         if self.number is not None and isinstance(said, int | float) and not isinstance(said, bool):
             return said, self.number
         text = _text(said)
-        if self.date and _DATED.fullmatch(text):
-            return text.replace(" ", "t")[: len(self.date)], self.date
+        if self.date and (date := _date(text)):
+            return date[: len(self.date)], self.date
         if self.quoted:
             return text, self.text
         number = None if self.number is None else _number(text)
@@ -279,3 +297,8 @@ def _number(text: str) -> float | None:
         return int(text.replace(",", ""))  # exact, as ids may be long
     except ValueError:
         return float(text.replace(",", ""))
+
+
+def _date(text: str) -> str:
+    """ISO 8601 as far as it goes; empty where it is no date."""
+    return text.replace(" ", "t").removesuffix("z") if _DATED.fullmatch(text) else ""

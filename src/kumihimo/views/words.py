@@ -169,25 +169,26 @@ class WordSearch:
         asked = content(text)
         if not asked or k < 1:
             return Context()
-        k = min(k, 2**40)  # beyond what SQLite can count
         query = " OR ".join(f'"{token}"' for token in asked)
         found = sorted((-score, id) for score, id in self._ranked(table, query, k))
         return Context(tuple(Evidence(table.name, table[id], -score) for score, id in found[:k]))
 
     def _ranked(self, table: Table[Any], query: str, k: int) -> list[tuple[float, str]]:
-        """At least the best k that pass, and all that score as much as the last of them."""
+        """The best k that pass, and all that score as much as the last of them."""
+        found: list[tuple[float, str]] = []
+
+        def more(row: Row) -> bool:
+            score, id = row
+            if len(found) >= k and score < found[k - 1][0]:
+                return False
+            if table.passes(id):
+                found.append((score, id))
+            return True
+
         name = _name(table.name)
-        limit = k + 16
-        while True:
-            rows = self.db.all(
-                f'SELECT score, id FROM (SELECT -rank AS score, rowid AS at FROM "{name}" WHERE "{name}" MATCH ? '
-                f'ORDER BY rank LIMIT {limit}) JOIN "{name}_ids" ON slot = at ORDER BY score DESC',
-                query,
-            )
-            found = [(score, id) for score, id in rows if table.passes(id)]
-            if len(rows) < limit or (len(found) >= k and rows[-1][0] < found[k - 1][0]):
-                return found
-            limit *= 4
+        said = f'"{name}" CROSS JOIN "{name}_ids" ON slot = "{name}".rowid WHERE "{name}" MATCH ?'
+        self.db.read(more, f"SELECT -rank, id FROM {said} ORDER BY rank", query)
+        return found
 
 
 def _name(table: str) -> str:
