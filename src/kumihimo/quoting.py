@@ -10,8 +10,7 @@ from math import log
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.records import Citation, Span, Usage
 from kumihimo.ports.models import Embedder
-from kumihimo.ports.readers.layout import folded
-from kumihimo.ports.sentences import blocks, sentences
+from kumihimo.ports.sentences import blocks, folded, sentences
 from kumihimo.views.words import subjects
 
 Spans = Callable[[Evidence], Iterable[Span]]

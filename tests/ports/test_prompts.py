@@ -24,7 +24,13 @@ The ferry leaves at nine.
 
 [2] (工房/組紐.md, notes/b.md)
 組紐は十月に届きます。"""
-VALUES = {"answer": {"sources": SOURCES, "question": "When does it leave?"}, "hyde": {"question": "組紐はいつ?"}}
+BEFORE = """Asked: Who wound the cord?
+Answered: Ruta Haverlock did. [1]"""
+VALUES = {
+    "answer": {"sources": SOURCES, "question": "When does it leave?"},
+    "conversation": {"before": BEFORE, "question": "それはいつのことですか。"},
+    "hyde": {"question": "組紐はいつ?"},
+}
 
 
 def named(path: Path) -> str:

@@ -17,6 +17,11 @@ _STOPS, _OPEN, _CLOSE = "。！？!?", "「『（(【〈《“", "」』）)】�
 _SPACED = re.compile(r"[.?!…][\"'”’)\]»]*\s")
 _WIDE = re.compile(r"[。！？」』]")
 
+_SPACES = re.compile(r"[ \t\n\r\f\xa0]+")  # not the ideographic space: it is written on purpose
+_IDEOGRAPHIC = r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]"
+_WRAPPED = re.compile(rf"(?<={_IDEOGRAPHIC})[ \t]*\r?\n\s*(?={_IDEOGRAPHIC})")
+_UNSEEN = re.compile("[\xad\u200b\ufeff]")
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -121,3 +126,12 @@ def _ends(text: str, i: int, char: str) -> bool:
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     piece = text[start:end]
     return start + len(piece) - len(piece.lstrip()), end - (len(piece) - len(piece.rstrip()))
+
+
+def folded(text: str) -> str:
+    """Spaces as a browser shows them; but a line wrapped between two ideographs is no space.
+
+    >>> folded("名前は\\n    まだ  無い")
+    '名前はまだ 無い'
+    """
+    return _SPACES.sub(" ", _WRAPPED.sub("", _UNSEEN.sub("", text))).strip(" ")

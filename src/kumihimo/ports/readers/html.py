@@ -9,9 +9,10 @@ from functools import partial
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from kumihimo.ports.readers.decode import decode
-from kumihimo.ports.readers.layout import Layout, Step, Visit, Writer, folded, layout, line, nothing, paragraph
+from kumihimo.ports.readers.layout import Layout, Step, Visit, Writer, layout, line, nothing, paragraph
 from kumihimo.ports.readers.menus import without_menus
 from kumihimo.ports.readers.page import Page
+from kumihimo.ports.sentences import folded
 
 CHARSET = re.compile(rb"""<(?:meta\b[^>]*?\bcharset|\?xml\b[^>]*?\bencoding)\s*=\s*["']?\s*([\w.:-]+)""", re.I)
 HEAD = 4096  # bytes in which an encoding is declared

@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-SPACES = re.compile(r"[ \t\n\r\f\xa0]+")  # not the ideographic space: it is written on purpose
-WIDE = r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]"
-WRAPPED = re.compile(rf"(?<={WIDE})[ \t]*\r?\n\s*(?={WIDE})")
-UNSEEN = re.compile("[\xad\u200b\ufeff]")
+from kumihimo.ports.sentences import folded
+
 EMPTY = re.compile(r"[ |]*")
 DEEPEST = 8  # list in list that is indented: markup without end tags would indent for ever
 LABEL = 80  # characters of a section's name in a citation
@@ -81,15 +79,6 @@ def layout(root: N, look: Callable[[N], str | Visit[N]]) -> Layout:
             waiting += [(leave, node), *((None, inner) for inner in reversed(list(inside)))]
     writer.end(0)
     return Layout(tuple(writer.lines))
-
-
-def folded(text: str) -> str:
-    """Spaces as a browser shows them; but a line wrapped between two ideographs is no space.
-
-    >>> folded("名前は\\n    まだ  無い")
-    '名前はまだ 無い'
-    """
-    return SPACES.sub(" ", WRAPPED.sub("", UNSEEN.sub("", text))).strip(" ")
 
 
 class Writer:
