@@ -6,10 +6,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: demo test site bench clean
 
-demo: $(VENV)/kumi  ## from nothing to cited answers
+demo: $(VENV)/kumi  ## from nothing to cited answers: a detail, a detail in Japanese, across documents, a theme
 	$(VENV)/bin/kumi index examples
-	$(VENV)/bin/kumi ask "What was the name of the dog rescued from the Constant Ebb?"
-	$(VENV)/bin/kumi ask "「潮返し」という組み方は、どのようにして生まれましたか。"
+	$(VENV)/bin/kumi ask "In which quarter did the sand pole at Kettle Narrows read highest, and how much?"
+	$(VENV)/bin/kumi ask "資料館にある最初の「潮返し」の紐は、長さが何センチで、端から何センチのところで模様が返りますか。"
+	$(VENV)/bin/kumi ask "Did Joss Kerrow keep the promise about the first stone?"
+	$(VENV)/bin/kumi ask "Why do people on Brannet prefer what can be mended to what seldom breaks?"
 
 test: $(VENV)/dev  ## everything CI runs
 	$(VENV)/bin/ruff check
@@ -29,7 +31,7 @@ $(VENV)/bin/python:
 	python3 -m venv $(VENV)
 
 $(VENV)/kumi: $(VENV)/bin/python pyproject.toml
-	$(PYTHON) -m pip install -q -e .
+	$(PYTHON) -m pip install -q -e '.[docs]'
 	touch $@
 
 $(VENV)/dev: $(VENV)/bin/python pyproject.toml

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import io
 import os
 import pty
 import re
@@ -16,19 +15,35 @@ import termios
 import time
 from collections.abc import Sequence
 from html import unescape
+from io import StringIO
 from pathlib import Path
+from shlex import split
 from tempfile import TemporaryDirectory
 
 from rich.console import Console
 from rich.text import Text
 
-HERE = Path(__file__).parents[1]
+from kumihimo import Kumihimo
+from tests.readme import HERE, steady
+
 SCREENS = HERE / "docs" / "screens"
-COLUMNS, ROWS = 96, 60
+COLUMNS, ROWS = 92, 50
+PATIENCE = 60  # seconds
+PROMPT = b"> "
+# What is typed at the shell; lines after a conversation has begun are typed into that.
 DRAWN = {
-    "help": ["kumi --help"],
-    "ask": ["kumi index examples", 'kumi ask "What was the name of the dog rescued from the Constant Ebb?"'],
+    "help": ("kumi --help",),
+    "status": ("kumi status", "kumi methods"),
+    "conversation": (
+        "kumi ask",
+        "Did Joss Kerrow keep the promise about the first stone?",
+        "/where author = 'Sabine Orrell'",
+        "/method bm26",
+        "/quit",
+    ),
+    "narrow": ("kumi retrieve 'How long is the breakwater?' --k 2",),
 }
+WIDTHS = {"narrow": 56}
 
 
 def seen(command: Sequence[str], folder: Path, typed: Sequence[str] = (), columns: int = COLUMNS) -> str:
@@ -36,24 +51,64 @@ def seen(command: Sequence[str], folder: Path, typed: Sequence[str] = (), column
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
     environment = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS", "CI", "FORCE_COLOR")}
-    environment |= {"TERM": "xterm-256color", "KUMI_OFFLINE": "1", "LANG": "C.UTF-8", "PYTHONIOENCODING": "utf-8"}
-    running = subprocess.Popen(
-        command, cwd=folder, env=environment, stdin=slave, stdout=slave, stderr=slave, close_fds=True
-    )
+    environment |= {"TERM": "xterm-256color", "LANG": "C.UTF-8", "PYTHONIOENCODING": "utf-8", "INPUTRC": os.devnull}
+    kumi = [str(Path(sys.executable).with_name(command[0])), *command[1:]]
+    running = subprocess.Popen(kumi, cwd=folder, env=environment, stdin=slave, stdout=slave, stderr=slave)
     os.close(slave)
-    waiting, data = list(typed), b""
-    until = time.monotonic() + 60
+    try:
+        return _read(master, running, list(typed))
+    finally:
+        running.kill()
+        running.wait()
+        os.close(master)
+
+
+def _read(terminal: int, running: subprocess.Popen[bytes], typed: list[str]) -> str:
+    """All that comes until it ends; a line is typed whenever it waits for one."""
+    data, until = b"", time.monotonic() + PATIENCE
     while time.monotonic() < until:
-        ready, _, _ = select.select([master], [], [], 0.1)
+        ready, _, _ = select.select([terminal], [], [], 0.05)
         try:
-            piece = os.read(master, 65536) if ready else b""
+            piece = os.read(terminal, 65536) if ready else b""
         except OSError:  # it has ended
             break
         data += piece
         if not piece and running.poll() is not None:
             break
-        if waiting and data.endswith(b"> "):
-            os.write(master, f"{waiting.pop(0)}\n".encode())
-    running.wait(10)
-    os.close(master)
-    return data.decode("utf-8", "replace").replace("\r\n", "\n")
+        if typed and not piece and data.endswith(PROMPT):
+            os.write(terminal, f"{typed.pop(0)}\n".encode())
+    return re.sub(r"\x1b\[\?2004[hl]\r?", "", data.decode("utf-8", "replace").replace("\r\n", "\n"))
+
+
+def drawn(name: str, folder: Path) -> str:
+    """The picture, as SVG, of these lines typed in a folder that holds an index of the examples."""
+    columns = WIDTHS.get(name, COLUMNS)
+    console = Console(record=True, width=columns, file=StringIO(), force_terminal=True, color_system="truecolor")
+    commands = [line for line in DRAWN[name] if line.startswith("kumi")]
+    for command in commands:
+        typed = DRAWN[name][len(commands) :]
+        console.print(Text.assemble(("$ ", "dim"), (command, "bold")))
+        console.print(Text.from_ansi(steady(seen(split(command), folder, typed, columns)).replace(str(folder), "~")))
+    svg = console.export_svg(title="kumi", unique_id=name)
+    return "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
+
+
+def words(svg: str) -> list[str]:
+    """What stands in the picture, however it is drawn."""
+    return [unescape(line).replace("\xa0", " ").rstrip() for line in re.findall(r"<text[^>]*>(.*?)</text>", svg, re.S)]
+
+
+def all_drawn() -> dict[str, str]:
+    with TemporaryDirectory() as folder:
+        shutil.copytree(HERE / "examples", Path(folder, "examples"))
+        with Kumihimo.open(Path(folder, ".kumi")) as kumi:
+            kumi.index(Path(folder, "examples"))
+        return {name: drawn(name, Path(folder)) for name in DRAWN}
+
+
+if __name__ == "__main__":
+    SCREENS.mkdir(exist_ok=True)
+    for name, svg in all_drawn().items():
+        path = SCREENS / f"{name}.svg"
+        if not path.exists() or words(path.read_text(encoding="utf-8")) != words(svg):
+            path.write_text(svg, encoding="utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import shlex
+import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -29,6 +30,7 @@ from kumihimo.ports.fake_server import Server
 from kumihimo.ports.readers import READERS
 from kumihimo.reading import KINDS
 from kumihimo.session import SETTINGS, Kumihimo
+from tests import screens
 from tests.paid import gists, themes, told
 from tests.readme import DOCS, HERE, PAGES, rendered, steady
 
@@ -192,6 +194,18 @@ def test_links_lead_somewhere(path: Path) -> None:
 def test_pictures_are_of_the_catalogues(name: str) -> None:
     drawn = (draw.FOLDER / name).read_text(encoding="utf-8")
     assert drawn == draw.pictures()[name], "run `python -m docs.draw` and look at what changed"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no terminals of this kind")
+def test_screens_are_what_a_person_sees() -> None:
+    held = {path.stem: path.read_text(encoding="utf-8") for path in screens.SCREENS.glob("*.svg")}
+    told = {name: screens.words(svg) for name, svg in screens.all_drawn().items()}
+    assert {name: screens.words(svg) for name, svg in held.items()} == told, "run `python -m tests.screens` and look"
+
+
+def test_every_format_is_described() -> None:
+    said = re.findall(r"`((?:\.\w+ ?)+)`", page("formats.md").partition("## What is refused")[0])
+    assert {suffix for suffixes in said for suffix in suffixes.split()} == READERS.keys()
 
 
 def test_pictures_tell_what_is_paid() -> None:

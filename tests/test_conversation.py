@@ -1,0 +1,80 @@
+"""Earlier answers + a question -> the question alone: one call where there is something to point back to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kumihimo.conversation import PROMPT, alone
+from kumihimo.core.context import Answer, Context
+from kumihimo.core.records import Usage
+from kumihimo.ports.asking import Asking
+from kumihimo.ports.fake import FakeChat
+from kumihimo.ports.fake_server import Server
+from kumihimo.ports.memo import Memo
+from kumihimo.ports.prompts import prompt
+from kumihimo.ports.purse import Purse
+from tests.paid import notes, opened
+
+
+def answer(question: str, text: str) -> Answer:
+    return Answer(question, "naive", text, (), Context(), Usage())
+
+
+def asked(tmp_path: Path, reply: str, question: str, *before: Answer) -> tuple[str, list[str]]:
+    """What the question becomes, and what the model was told."""
+    told: list[str] = []
+
+    def said(text: str) -> str:
+        told.append(text)
+        return reply
+
+    memo = Memo(tmp_path / "memo.db")
+    found = alone(question, before, Asking(FakeChat(said), memo, Purse(), "answer"))
+    memo.close()
+    return found, told
+
+
+def test_a_first_question_is_as_it_is(tmp_path: Path) -> None:
+    assert asked(tmp_path, "other", "And then?") == ("And then?", [])
+
+
+def test_what_it_points_back_to_is_told(tmp_path: Path) -> None:
+    before = answer("Who wound the cord?", "Ruta did. [1]")
+    found, told = asked(tmp_path, " When did Ruta\nwind the cord? ", "When was that?", before)
+    assert found == "When did Ruta wind the cord?"
+    ((only,),) = [told]
+    assert "Asked: Who wound the cord?\nAnswered: Ruta did. [1]" in only
+    assert only.endswith("The last question: When was that?")
+
+
+def test_only_so_much_is_told(tmp_path: Path) -> None:
+    before = [answer(f"question {n}?", f"{n} " + "long " * 1000) for n in range(9)]
+    _, (told,) = asked(tmp_path, "So?", "And?", *before)
+    assert [f"question {n}?" in told for n in range(9)] == [False] * 3 + [True] * 6
+    assert len(told) < 6000
+
+
+def test_the_prompt_depends_on_what_was_said_alone() -> None:
+    assert prompt(PROMPT, before="b", question="q") == prompt(PROMPT, question="q", before="b")
+
+
+def test_a_model_is_asked_once_more_for_a_later_question(tmp_path: Path, server: Server) -> None:
+    with opened(tmp_path, server) as kumi:
+        kumi.index(notes(tmp_path / "notes", 3), methods=["bm25"])
+        server.set(replies=[("The last question:", "Tell of harbour 2."), ("Question:", "It leaves. [1]")])
+        first = kumi.ask("What does note 1 tell of?", "bm25")
+        second = kumi.ask("And the last one?", "bm25", after=[first])
+    assert (first.usage.calls, second.usage.calls) == (1, 2)
+    assert (first.question, second.question) == ("What does note 1 tell of?", "Tell of harbour 2.")
+
+
+@pytest.mark.parametrize("question", ["And the ferry?", "それは?"])
+def test_without_a_model_each_question_stands_alone(tmp_path: Path, question: str) -> None:
+    from kumihimo import Kumihimo
+
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        kumi.index(notes(tmp_path / "notes", 3))
+        first = kumi.ask("What does note 1 tell of?")
+        assert kumi.ask(question, after=[first]).question == question
