@@ -98,8 +98,8 @@ def test_without_evidence_nobody_is_asked() -> None:
     heard: list[str] = []
     chat = FakeChat(str)
     found = answered(chat, hear=heard.append)
-    assert (found.text, found.citations, found.model, chat.asked) == (nothing(""), (), "fake", {})
-    assert heard == [nothing("")]
+    assert (found.text, found.citations, found.model, chat.asked) == (nothing("", Context()), (), "fake", {})
+    assert heard == [nothing("", Context())]
 
 
 def test_a_model_that_says_nothing_has_failed() -> None:

@@ -63,12 +63,12 @@ def test_a_quote_stands_where_its_chunk_stands() -> None:
 def test_what_nobody_speaks_of_is_not_made_up() -> None:
     for question in ("What does parliament levy?", "???"):
         answer = asked(question, ARM, OATS)
-        assert (answer.text, answer.citations) == (nothing(""), ())
+        assert (answer.text, answer.citations) == (nothing("", Context()), ())
 
 
 def test_no_evidence_no_answer() -> None:
-    assert asked("Who mended the breakwater?").text == nothing("")
-    assert asked("Who mended the breakwater?", "", "\n \n", "# Only a heading").text == nothing("")
+    assert asked("Who mended the breakwater?").text == nothing("", Context())
+    assert asked("Who mended the breakwater?", "", "\n \n", "# Only a heading").text == nothing("", Context())
 
 
 def test_headings_are_not_quoted() -> None:
@@ -88,7 +88,7 @@ def test_few_sentences_are_enough() -> None:
 
 def test_only_the_best_evidence_is_weighed() -> None:
     away = [f"Gulls cry on roof {n}." for n in range(8)]
-    assert asked("Who mended the breakwater?", *away, ARM).text == nothing("")
+    assert asked("Who mended the breakwater?", *away, ARM).text == nothing("", Context())
     assert asked("Who mended the breakwater?", *away[:7], ARM).citations
 
 
@@ -106,3 +106,16 @@ def test_japanese_is_quoted_in_its_own_marks() -> None:
 def test_quoting_is_the_same_every_time() -> None:
     texts = [f"Boat {n} and boat {n + 1} left the quay at noon." for n in range(8)]
     assert len({asked("Which boat left the quay?", *texts).text for _ in range(5)}) == 1
+
+
+def test_nothing_is_said_in_the_language_of_question_and_evidence() -> None:
+    def said(question: str, *near: str) -> str:
+        chunks = [Chunk(id=f"d{n}.00000", text=text, title="", start=0, end=0, tokens=9) for n, text in enumerate(near)]
+        return nothing(question, Context(tuple(Evidence("chunks", chunk, 1.0) for chunk in chunks)))
+
+    japanese = "文書には、これについての記述が見当たりません。"
+    assert said("Who?", "組紐です。").startswith("The documents")
+    assert said("誰ですか") == said("防波堤修理費用", "堤の修理にはお金がかかります。") == japanese
+    assert said("防波堤修理費用", "東京 (Tokyo)") == said("防波堤修理費用") == "文件中似乎沒有提到這一點。"
+    assert said("誰繪製了潮汐閘門", "這座閘門由她設計。") == "文件中似乎沒有提到這一點。"
+    assert said("谁绘制了潮汐闸门") == "文件中似乎没有提到这一点。"

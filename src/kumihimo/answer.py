@@ -38,8 +38,8 @@ def answer(
     """
     if not context:
         if hear:
-            hear(nothing(question))
-        return Answer(question, method, nothing(question), (), context, Usage(), model=ask.mark)
+            hear(nothing(question, context))
+        return Answer(question, method, nothing(question, context), (), context, Usage(), model=ask.mark)
     sources = context.fit(budget, ruler).evidence
     if not sources:
         raise SettingsError(f"no evidence fits into answer.budget = {budget} tokens: raise it")

@@ -77,9 +77,9 @@ class Build:
         db.set_meta("methods", list(self.wanted))
         db.set_meta("models", self._models())
         db.set_meta("settings", {name: self.settings.get(name, {}) for name in STEPS})
-        files = (found.read, found.same, found.gone, tuple(found.skipped))
+        files, partly = (found.read, found.same, found.gone, tuple(found.skipped)), tuple(found.partly)
         spent, saved, seconds = dict(self.purse.spent), dict(self.purse.saved), perf_counter() - began
-        return Built(*files, before, counts(db), ledger.written, failures(db), seconds, spent, saved)
+        return Built(*files, before, counts(db), ledger.written, failures(db), seconds, spent, saved, (), partly)
 
     @property
     def steps(self) -> dict[str, Signature]:

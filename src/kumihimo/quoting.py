@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ Spans = Callable[[Evidence], Iterable[Span]]
 _NOTHING = "The documents do not seem to say anything about this."
 _NOTHING_IN_JAPANESE = "文書には、これについての記述が見当たりません。"
 _NOTHING_IN_CHINESE = "文件中似乎沒有提到這一點。"
+_NOTHING_SIMPLIFIED = "文件中似乎没有提到这一点。"
+_KANA, _KANJI = re.compile("[\u3041-\u3096\u30a1-\u30fa\uff66-\uff9d]"), re.compile("[\u3400-\u9fff]")
 _READ = 8  # pieces of evidence whose sentences are weighed
 _QUOTED = 3  # sentences at most
 _COVERED = 0.3  # share of what is asked for, by rarity, that a quoted sentence, or it and its neighbours, speaks of ...
@@ -45,19 +48,30 @@ def quoted(question: str, method: str, context: Context, spans: Spans, embed: Em
     """The sentences of the evidence that say most of what is asked, word for word, best first; or that none does."""
     chosen = _chosen(_weighed(question, list(_sentences(context, spans)), embed))
     citations = tuple(Citation(n, sentence.span) for n, sentence in enumerate(chosen, 1))
-    text = "\n".join(f"{_marks(c.span.text)} [{c.n}]" for c in citations) or nothing(question)
+    text = "\n".join(f"{_marks(c.span.text)} [{c.n}]" for c in citations) or nothing(question, context)
     return Answer(question, method, text, citations, context, Usage())
 
 
-def nothing(question: str) -> str:
+def nothing(question: str, context: Context) -> str:
     """That the documents do not say, in the language of the question as far as its script tells.
 
-    >>> nothing("誰が門を描きましたか。")
-    '文書には、これについての記述が見当たりません。'
+    In kanji alone it may be Japanese or Chinese: the evidence that was near, if any, decides.
+
+    >>> nothing("誰が門を描きましたか。", Context()), nothing("东门钥匙", Context())
+    ('文書には、これについての記述が見当たりません。', '文件中似乎没有提到这一点。')
     """
-    if any("\u3040" <= c <= "\u30ff" for c in question):
+    if not _KANJI.search(question) and not _KANA.search(question):
+        return _NOTHING
+    near = "".join(item.text for item in context.top(_READ))
+    if _KANA.search(question) or len(_KANA.findall(near)) > len(_KANJI.findall(near)) / 10:
         return _NOTHING_IN_JAPANESE
-    return _NOTHING_IN_CHINESE if any("\u4e00" <= c <= "\u9fff" for c in question) else _NOTHING
+    # GB 2312 has the simplified characters, Big5 the traditional ones.
+    return _NOTHING_SIMPLIFIED if _held(question, "gb2312") >= _held(question, "big5") else _NOTHING_IN_CHINESE
+
+
+def _held(text: str, encoding: str) -> int:
+    """How many of its characters that encoding has."""
+    return sum(len(letter.encode(encoding, "ignore")) > 0 for letter in text)
 
 
 def quoter(wholes: Sequence[Span]) -> Callable[[str], Sequence[Span]]:
@@ -135,4 +149,6 @@ def _chosen(found: Sequence[_Weighed]) -> list[_Weighed]:
 def _marks(text: str) -> str:
     """The sentence on one line, in the quotation marks of its script."""
     line = folded(text)
-    return f"「{line}」" if any("\u3040" <= c <= "\u9fff" for c in line) else f"“{line}”"
+    if not any("\u3040" <= c <= "\u9fff" for c in line):
+        return f"“{line}”"
+    return f"『{line}』" if "「" in line else f"「{line}」"

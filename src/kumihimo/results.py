@@ -15,6 +15,8 @@ Range = tuple[float, float]  # at least, at most
 class Built:
     """What a build did. Files: read, unchanged, gone, of no kind we read. failed: (step, item, why).
 
+    partly: of the files read, what could not be: pages without text, attachments.
+
     before, rows: how many rows each table had and has; written: how many were put into it, new or changed.
     spent, saved: what was paid for each step, and what the memo spared. left: methods not built for, since that is
     paid for and nobody has asked for them.
@@ -32,6 +34,7 @@ class Built:
     spent: Mapping[str, Usage]
     saved: Mapping[str, Usage]
     left: tuple[str, ...] = ()
+    partly: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from kumihimo.core.records import Document, digest, storable
 from kumihimo.core.table import Row, codec
 from kumihimo.core.wiring import ROOT
 from kumihimo.ports.ledger import SqlLedger
-from kumihimo.ports.readers import READERS, read, supported, walk
+from kumihimo.ports.readers import READERS, read, supported, unread, walk
 from kumihimo.ports.store import Db
 
 
@@ -141,12 +141,16 @@ def take_out(db: Db, known: dict[str, Source], target: str) -> set[str]:
 
 @dataclass(slots=True)
 class Refreshed:
-    """What a look at the sources found: files read, the same as before, gone, of no kind we read, unreadable."""
+    """What a look at the sources found: files read, the same as before, gone, of no kind we read, unreadable.
+
+    partly: of what was read, which document holds more than could be.
+    """
 
     read: int = 0
     same: int = 0
     gone: int = 0
     skipped: list[str] = field(default_factory=list)
+    partly: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)  # uri -> why
 
 
@@ -243,6 +247,7 @@ class _Look:
             self.found.failed[uri] = f"{path}: {error.strerror or error}"
         else:
             self.found.read += 1
+            self.found.partly += [f"{d.uri}: {said}" for d in documents if (said := unread(d))]
             self.put(uri, documents, new=uri not in self.held[source.name])
             self.ledger.db.run("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", uri, source.name, stamp)
 

@@ -23,6 +23,7 @@ NO_MODEL = (
     ' To connect one: `model = "..."` under [chat] in kumi.toml; see docs/models.md.)'
 )
 _WIDEST = 10_000  # columns for a program, which wraps nothing
+_LISTED = 20
 _SHOWN = 300  # characters of a piece of evidence
 
 
@@ -120,6 +121,10 @@ def show_built(built: Built) -> None:
     if built.skipped:
         some = ", ".join(built.skipped[:3]) + (" ..." if len(built.skipped) > 3 else "")
         print(f"Skipped {len(built.skipped):,} of a kind that is not read: {some}")
+    for said in built.partly[:_LISTED]:
+        print(f"Read in part: {said}", file=sys.stderr)
+    if len(built.partly) > _LISTED:
+        print(f"Read in part: {len(built.partly) - _LISTED:,} more; `kumi index --json` lists them", file=sys.stderr)
     for what, usage in built.spent.items():
         print(f"Asked for {what}: {_used(usage)}.")
     _show_failed(built.failed)

@@ -13,9 +13,10 @@ _HEADING = re.compile(r" {0,3}#{1,6}\s")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)\s*$")
 _ITEM = re.compile(r"\s*(?:[-*+•‣◦]\s|・|[（(]\d{1,3}[)）]|\d{1,3}[.)、．）]\s?(?!\d)|[①-⑳])")
 _ROW = re.compile(r"\s*\||.*\S \| \S")
-_STOPS, _OPEN, _CLOSE = "。！？!?", "「『（(【〈《“", "」』）)】〉》”"
+_STOPS, _OPEN, _CLOSE = "。！？!?｡．", "「『（(【〈《“", "」』）)】〉》”"
 _SPACED = re.compile(r"[.?!…][\"'”’)\]»]*\s")
-_WIDE = re.compile(r"[。！？」』]")
+_WIDE = re.compile(r"[。！？｡．」』]|[\u3040-\u9fff][!?]")
+_LETTER = re.compile(r"[\u3040-\u30ff\u3400-\u9fff々〆ー」』）]")
 
 _SPACES = re.compile(r"[ \t\n\r\f\xa0]+")  # not the ideographic space: it is written on purpose
 _IDEOGRAPHIC = r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]"
@@ -117,8 +118,12 @@ def _wide(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _ends(text: str, i: int, char: str) -> bool:
     """Whether a sentence ends at `i`, after `char`."""
-    if char in "。！？":
+    if char in "。！？｡":
         return True
+    if char in "．!?":  # `である．次に`, `本当?そう`; but not in `図３．２` or `A!B`
+        return bool(_LETTER.match(text, i - 2)) and (
+            char == "．" or bool(_LETTER.match(text, i)) or text[i : i + 1] in "!?"
+        )
     # a quotation that is a sentence of its own, 「行く。」, before a line end or another quotation
     return char in "」』" and text[i - 2 : i - 1] in tuple("。！？") and text[i : i + 1] in ("", *"\n\r「『")
 

@@ -16,13 +16,13 @@ from kumihimo.ports.readers.html import html
 from kumihimo.ports.readers.json_ import json, lines
 from kumihimo.ports.readers.mail import mail
 from kumihimo.ports.readers.page import Page, iso
-from kumihimo.ports.readers.pdf import pdf
+from kumihimo.ports.readers.pdf import WITHOUT_TEXT, pdf
 from kumihimo.ports.readers.pptx import pptx
 from kumihimo.ports.readers.sheets import sheets
 from kumihimo.ports.readers.tables import table
 from kumihimo.ports.readers.text import markdown, plain
 
-__all__ = ["READERS", "Page", "Reader", "read", "supported", "walk"]
+__all__ = ["READERS", "Page", "Reader", "read", "supported", "unread", "walk"]
 
 Reader = Callable[[bytes, str], Iterator[Page]]  # (what the file holds, what to call it in an error)
 
@@ -58,6 +58,7 @@ READERS: dict[str, tuple[str, Reader]] = {
 
 TITLE = 200  # characters: a title goes with every chunk, so one of a million would be paid for a thousand times
 LARGEST = 1 << 29  # bytes of a file: it is held in memory while it is read
+NOT_READ = "attachments_not_read"  # in the metadata of a letter
 DEEPEST = 5  # letters in letters that are opened
 
 
@@ -89,15 +90,15 @@ class _Held:
 def _documents(held: _Held, data: bytes, suffix: str) -> Iterator[Document]:
     media_type, reader = READERS[suffix.lower()]
     for page in _pages(reader, data, str(held)):
-        attached, unread = list[Document](), dict[str, str]()
+        attached, closed = list[Document](), dict[str, str]()
         for name, content in page.attached if len(held.at) < DEEPEST else ():
             if supported(PurePosixPath(name)):
                 try:
                     inner = replace(held, at=(*held.at, name.replace("#", "%23")))
                     attached += _documents(inner, content, PurePosixPath(name).suffix)
                 except SourceError as error:  # the letter itself can be read
-                    unread[name] = str(error)
-        metadata = {**page.metadata, "attachments_not_read": unread} if unread else page.metadata
+                    closed[name] = str(error)
+        metadata = {**page.metadata, NOT_READ: closed} if closed else page.metadata
         if page.text.strip():
             yield _document(replace(page, metadata=metadata), held, media_type)
         yield from attached
@@ -125,6 +126,13 @@ def _load(path: Path, uri: str) -> tuple[bytes, str]:
         return path.read_bytes(), iso(datetime.fromtimestamp(int(path.stat().st_mtime), UTC))
     except OSError as error:
         raise SourceError(f"{uri}: {error.strerror}; check that it is there and that you may read it") from error
+
+
+def unread(document: Document) -> str:
+    """What of it could not be read; empty: nothing."""
+    pages, attached = (document.metadata.get(key) for key in (WITHOUT_TEXT, NOT_READ))
+    told = [f"no text on page {', '.join(map(str, pages))}"] if isinstance(pages, list) else []
+    return "; ".join([*told, *(attached.values() if isinstance(attached, dict) else ())])
 
 
 def _document(page: Page, held: _Held, media_type: str) -> Document:

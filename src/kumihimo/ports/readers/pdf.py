@@ -16,6 +16,7 @@ from kumihimo.ports.readers.pdf_lines import borrows_fonts, lines
 if TYPE_CHECKING:
     from pypdf import PageObject, PdfReader
 
+WITHOUT_TEXT = "pages_without_text"  # in the metadata
 WHOLE = 0.95  # of a page's letters
 HEADS = 3  # pages on which a line has to recur, at their top or bottom, to be a running head
 DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?")
@@ -56,7 +57,7 @@ def _page(pages: Sequence[Sequence[Line]], properties: dict[str, str], name: str
             f"{name}: {len(pages)} pages without any text, so it is scanned; put text under it first, "
             f"as `ocrmypdf {name.rpartition('/')[2]} ...` does"
         )
-    about = _about(properties) | ({"pages_without_text": blank} if blank else {})
+    about = _about(properties) | ({WITHOUT_TEXT: blank} if blank else {})
     places = tuple((at, f"p. {number}") for number, at in enumerate(written.begins, 1))
     return Page(title=_title(properties, written.text), text=written.text, metadata=about, places=places)
 

@@ -1,0 +1,68 @@
+"""A folder of mixed files: CPU and peak memory of indexing it; what is opened when nothing has changed.
+
+The files are those of examples/ and of the data sets' messy/, each under many names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import cycle, islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks.meter import bound, measured
+from kumihimo import Kumihimo
+from kumihimo.ports.readers import supported, walk
+
+HOME = Path(__file__).parents[1]
+MOST = 400.0  # MB
+
+
+def fill(folder: Path, count: int, data: Path) -> Path:
+    """So many files of all kinds, in folders of a hundred."""
+    kinds = [path for root in (HOME / "examples", data / "messy") if root.is_dir() for path, _ in walk(root)]
+    for number, path in enumerate(islice(cycle(filter(supported, kinds)), count)):
+        home = folder / f"{number // 100:02}"
+        home.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, home / f"{number:04}-{path.name}")
+    return folder
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[set[str]]:
+    """The files below the folder that this process opens meanwhile."""
+    found: set[str] = set()
+    watching = [True]
+
+    def watch(event: str, arguments: tuple[object, ...]) -> None:
+        if watching and event == "open" and str(arguments[0]).startswith(str(folder)):
+            found.add(str(arguments[0]))
+
+    sys.addaudithook(watch)
+    yield found
+    watching.clear()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=HOME.parent / "shared" / "data")
+    parser.add_argument("--count", type=int, default=1000)
+    options = parser.parse_args()
+    with TemporaryDirectory() as home, Kumihimo.open(Path(home, ".kumi")) as kumi:
+        folder = fill(Path(home, "files"), options.count, options.data)
+        for said, check in (("the first time", False), ("again", False), ("again, with --check", True)):
+            with measured() as cost, opened(folder) as files:
+                built = kumi.index(folder, check=check)
+            rows = ", ".join(f"{count:,} {table}" for table, count in built.rows.items())
+            print(f"  {said:20} {cost}  {len(files):,} files opened; {rows}; {len(built.failed)} failed")
+            if said == "again":
+                bound("files opened though nothing has changed", len(files), 0)
+        bound("peak memory", cost.peak, MOST, " MB")
+
+
+if __name__ == "__main__":
+    main()
