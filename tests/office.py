@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from email.message import EmailMessage
 from pathlib import Path
@@ -215,3 +216,7 @@ def letter(text: str = "The ferry leaves at nine.", subject: str = "Ferry", **at
         file = ".".join(name.rsplit("_", 1))
         made.add_attachment(data, "application", "octet-stream", filename=file)
     return made.as_bytes()
+
+
+def base64(data: bytes) -> str:
+    return b64encode(data).decode("ascii")
