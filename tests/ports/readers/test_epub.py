@@ -1,0 +1,101 @@
+"""A book becomes its chapters, in reading order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kumihimo.core.errors import SourceError
+from kumihimo.ports.readers.epub import epub
+from kumihimo.ports.readers.page import Page
+from tests import office
+from tests.office import chapter
+
+MESSY = Path(__file__).parents[4] / "shared" / "data" / "messy" / "epub"
+messy = pytest.mark.skipif(not MESSY.is_dir(), reason="the shared data is not here")
+TWO = {"b.xhtml": chapter("<h1>Sea</h1><p>It rises."), "a.xhtml": chapter("<h1>Moon</h1><p>It pulls.")}
+
+
+def read(data: bytes) -> Page:
+    (page,) = epub(data, "a.epub")
+    return page
+
+
+def test_chapters_come_in_the_order_of_the_spine() -> None:
+    page = read(office.epub(TWO, spine='<itemref idref="c1"/><itemref idref="c0"/><itemref idref="gone"/>'))
+    assert page.text == "# Moon\n\nIt pulls.\n\n# Sea\n\nIt rises."
+    assert page.places == ((0, "§ Moon"), (19, "§ Sea"))
+
+
+def test_a_chapter_without_a_heading_is_named_by_its_title() -> None:
+    page = read(office.epub({"a.xhtml": chapter("<p>One."), "b.xhtml": chapter("<p>Two.", "Second")}))
+    assert page.places == ((0, ""), (6, "§ Second"))
+
+
+def test_what_the_book_says_of_itself() -> None:
+    about = (
+        "<dc:title>The\n Tides</dc:title><dc:creator>Ayu</dc:creator><dc:creator> Ren </dc:creator>"
+        "<dc:language>ja</dc:language><dc:date>2024-05-01</dc:date><dc:publisher/><dc:subject>sea</dc:subject>"
+    )
+    page = read(office.epub(TWO, about))
+    assert " ".join(page.title.split()) == "The Tides"
+    assert page.metadata == {"author": ["Ayu", "Ren"], "lang": "ja", "date": "2024-05-01", "subject": "sea"}
+
+
+def test_readings_stand_behind_their_word() -> None:
+    body = "<p><ruby>汐縒<rt>しおより</rt></ruby>の町"
+    assert read(office.epub({"a.xhtml": chapter(body)})).text == "汐縒（しおより）の町"
+
+
+def test_a_cover_without_text_and_links_stay_out_of_the_way() -> None:
+    links = "<ol><li><a href='b.xhtml'>A list of links is a text here</a></li></ol>"
+    parts = {"c.svg": "<svg/>", "cover.xhtml": chapter("<img src='x.png'/>"), "b.xhtml": chapter(links)}
+    page = read(office.epub(parts))
+    assert page.text == "- A list of links is a text here"
+    assert page.places == ((0, ""),)
+
+
+def test_names_of_parts_may_be_escaped_and_lie_in_folders() -> None:
+    data = office.unzipped(office.epub({"text/%C3%A9%20a.xhtml": chapter("<p>One.")}, home="a/b"))
+    data["a/b/text/é a.xhtml"] = data.pop("a/b/text/%C3%A9%20a.xhtml")
+    assert read(office.zipped(data)).text == "One."
+
+
+@pytest.mark.parametrize(
+    ("path", "part"),
+    [
+        ("META-INF/container.xml", "<container"),
+        ("META-INF/container.xml", "<container/>"),
+        ("OEBPS/book.opf", "<package><metadata>"),
+        ("OEBPS/book.opf", "no xml"),
+    ],
+)
+def test_a_broken_part_is_named(path: str, part: str) -> None:
+    with pytest.raises(SourceError, match=r"^a\.epub: its part .* again$"):
+        read(office.changed(office.epub(TWO), {path: part}))
+
+
+@pytest.mark.parametrize("path", ["META-INF/container.xml", "OEBPS/book.opf", "OEBPS/a.xhtml"])
+def test_a_missing_part_is_named(path: str) -> None:
+    parts = office.unzipped(office.epub(TWO))
+    del parts[path]
+    with pytest.raises(SourceError, match=rf"^a\.epub: its part {path} cannot be read"):
+        read(office.zipped(parts))
+
+
+def test_a_book_of_pictures() -> None:
+    with pytest.raises(SourceError, match=r"^a\.epub: no text in it"):
+        read(office.epub({"a.xhtml": chapter("<img/>")}))
+    with pytest.raises(SourceError, match=r"^a\.epub: damaged, or not what its name says"):
+        read(b"<html>")
+
+
+@messy
+@pytest.mark.parametrize("name", ["markitdown__test.epub", "tika__testEPUB.epub"])
+def test_shared_books(name: str) -> None:
+    page = read((MESSY / name).read_bytes())
+    assert page.title
+    assert len(page.text) > 200
+    begins = [at for at, _ in page.places]
+    assert begins == sorted(set(begins))

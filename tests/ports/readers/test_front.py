@@ -1,0 +1,92 @@
+"""What stands above a Markdown text is said of it, not in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kumihimo import Kumihimo
+from kumihimo.ports.readers.front import front_matter
+from kumihimo.ports.readers.text import markdown
+from tests import office
+
+BOMB = "---\na: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n---\nText."
+
+
+@pytest.mark.parametrize(
+    ("head", "values"),
+    [
+        ("---\ntitle: Tides\ntags: [sea, moon]\n---\n", {"title": "Tides", "tags": ["sea", "moon"]}),
+        ("--- \r\ntitle: Tides\r\n...\r\n", {"title": "Tides"}),
+        ("---\ndate: 2024-05-01\nat: 2024-05-01 08:30:00\n---\n", {"date": "2024-05-01", "at": "2024-05-01T08:30:00"}),
+        ("---\n1: one\nn: 2.5\nyes: no\nnone: null\n---\n", {"1": "one", "n": 2.5, "True": False, "none": None}),
+        ("---\na: {b: {c: 2024-05-01}}\n---\n", {"a": {"b": {"c": "2024-05-01"}}}),
+        ('+++\ntitle = "Tides"\ndate = 2024-05-01\n[more]\nx = [1, 2]\n+++\n',
+         {"title": "Tides", "date": "2024-05-01", "more": {"x": [1, 2]}}),
+    ],
+)  # fmt: skip
+def test_what_a_head_says(head: str, values: dict[str, object]) -> None:
+    assert front_matter(f"{head}The sea.") == (values, len(head))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The sea.",
+        "",
+        "---\n",
+        "---\n---\n",
+        "---\nA rule above, another below.\n---\n",
+        "---\nkey: [unclosed\n---\nText.",
+        "---\n- a\n- list\n---\nText.",
+        "---\ntitle: never closed\n",
+        "\n---\ntitle: not at the top\n---\n",
+        "---\nday: 2024-13-45\n---\nText.",
+        "---\na: !!python/object/apply:os.system [ls]\n---\n",
+        "+++\ntitle = unquoted\n+++\n",
+        "---\n" + "[" * 300 + "\n---\n",
+        BOMB,
+    ],
+)
+def test_what_is_no_head_stays_in_the_text(text: str) -> None:
+    assert front_matter(text) == ({}, 0)
+    (page,) = markdown(text.encode(), "a.md")
+    assert (page.text, page.body) == (text, 0)
+
+
+def test_a_title_and_the_heading_below() -> None:
+    def title(text: str) -> str:
+        (page,) = markdown(text.encode(), "a.md")
+        assert "title" not in page.metadata
+        return page.title
+
+    assert title("---\ntitle: Tides\n---\n# The sea") == "Tides"
+    assert title("---\ntitle: 2024\n---\n# The sea") == "2024"
+    assert title("---\n# no title, a comment\nx: y\n---\n# The sea") == "The sea"
+    assert title("---\ntitle:\n---\n# The sea") == "The sea"
+
+
+def test_chunks_never_begin_in_the_head_and_lines_are_those_of_the_file(tmp_path: Path) -> None:
+    head = "---\ntitle: Tides\nauthor: Ayu\ntags:\n" + "- sea\n" * 200 + "---\n"
+    text = f"{head}\n# The sea\n\nThe sea rises at nine.\n"
+    document = office.one(tmp_path, "tides.md", text.encode())
+    assert document.text == text
+    assert (document.title, document.body, document.metadata["author"]) == ("Tides", len(head), "Ayu")
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        kumi.index(tmp_path / "tides.md")
+        with kumi.reading() as reading:
+            chunks = list(reading.table("chunks"))
+            assert [(c.start, c.text) for c in chunks] == [(len(head) + 1, "# The sea\n\nThe sea rises at nine.")]
+        (citation,) = kumi.ask("When does the sea rise?").citations
+        assert citation.span.place == "line 209"
+        assert text.splitlines()[int(citation.span.place.split()[1]) - 1] in citation.span.text
+
+
+def test_a_file_that_is_all_head(tmp_path: Path) -> None:
+    document = office.one(tmp_path, "a.md", b"---\ntitle: Tides\n---\n")
+    assert (document.title, document.body) == ("Tides", len(document.text))
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        kumi.index(tmp_path / "a.md")
+        with kumi.reading() as reading:
+            assert len(reading.table("chunks")) == 0

@@ -1,0 +1,70 @@
+"""A page keeps its article; what stands around it and is made of links goes, if something tells where that is."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from kumihimo.ports.readers import menus
+from kumihimo.ports.readers.html import chapter, html
+from kumihimo.ports.readers.page import Page
+
+SENTENCES = " ".join(
+    f"In the year {1900 + n} the harbour was mended by the people of the town, who carried stones for {n + 2} weeks."
+    for n in range(12)
+)
+MENU = "".join(f"<li><a href=/{name}>{name} of the site</a></li>" for name in ("News", "Shop", "Login"))
+PAGE = f"""<html><head><title>Harbour</title></head><body>
+<ul>{MENU}</ul>
+<div id=main><h1>The harbour</h1><p>{SENTENCES}</p>
+<h2>Read on</h2><ul><li><a href=a>The survey of the old breakwater</a></li><li><a href=b>The ledger of stones</a></li></ul>
+<p>{SENTENCES.replace("mended", "painted")}</p></div>
+<ul>{MENU.replace("site", "end")}</ul></body></html>"""
+
+
+def read(source: str) -> Page:
+    (page,) = html(source.encode(), "a.html")
+    return page
+
+
+def test_lists_of_links_around_the_article_go() -> None:
+    pytest.importorskip("trafilatura")
+    text = read(PAGE).text
+    assert text.startswith("# The harbour\n\nIn the year 1900")
+    assert "of the site" not in text
+    assert "of the end" not in text
+
+
+def test_a_list_of_links_in_the_article_stays() -> None:
+    pytest.importorskip("trafilatura")
+    assert "- The survey of the old breakwater\n- The ledger of stones" in read(PAGE).text
+
+
+def test_without_trafilatura_everything_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = importlib.util.find_spec
+    monkeypatch.setattr(menus, "find_spec", lambda name: None if name == "trafilatura" else known(name))
+    text = read(PAGE).text
+    assert text.startswith("- News of the site")
+    assert text.endswith("Login of the end")
+
+
+def test_a_chapter_of_a_book_has_no_menu() -> None:
+    (page,) = chapter(PAGE.encode(), "a.xhtml")
+    assert page.text.startswith("- News of the site")
+
+
+def test_a_page_of_links_only_stays() -> None:
+    assert read(f"<ul>{MENU}</ul>").text == "- News of the site\n- Shop of the site\n- Login of the site"
+
+
+def test_sections_are_places() -> None:
+    page = read(PAGE)
+    assert [label for _, label in page.places] == ["§ The harbour", "§ Read on"]
+    assert page.text[page.places[1][0] :].startswith("## Read on\n")
+
+
+def test_a_section_is_named_shortly() -> None:
+    page = read(f"<p>Before.<h2>{'long ' * 50}</h2><p>x")
+    assert page.places[0] == (0, "")
+    assert page.places[1][1] == "§ " + ("long " * 50)[:80]
