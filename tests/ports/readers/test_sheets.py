@@ -107,8 +107,8 @@ def test_a_column_of_words_is_a_line_each() -> None:
     assert text(("rope",), ("tar",), ("nails",)) == "rope\n\ntar\n\nnails"
 
 
-def test_one_cell_is_a_title() -> None:
-    assert text(("rope",)) == "## rope"
+def test_one_cell_alone_is_no_title() -> None:
+    assert text(("rope",)) == "rope"
 
 
 def test_an_empty_workbook_holds_no_document(tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Hashable
 from datetime import date, datetime
+from typing import Any
 
 YAML = re.compile(r"\A---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 TOML = re.compile(r"\A\+\+\+[ \t]*\r?\n(.*?)^\+\+\+[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
@@ -30,10 +32,15 @@ def _yaml(text: str) -> object:
     """None where it is not YAML, or where names in it stand for more, which a short text may make without end."""
     import yaml
 
+    class Loader(yaml.SafeLoader):
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = True) -> dict[Hashable, Any]:
+            """With keys as they are written: `yes` would be True, and so the same as `1`."""
+            return {str(key.value): self.construct_object(value, deep=deep) for key, value in node.value}
+
     try:
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
             return None
-        return yaml.safe_load(text)
+        return yaml.load(text, Loader)
     except (yaml.YAMLError, ValueError, RecursionError):  # 2024-13-45 is no date
         return None
 
