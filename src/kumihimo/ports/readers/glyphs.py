@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from statistics import median
+from typing import NamedTuple
 from unicodedata import category, normalize
 
 from kumihimo.ports.readers.paragraphs import Line, wide
@@ -22,8 +22,7 @@ BULLET = re.compile(r"^[^\w\s]? ?[\ufffd\x80-\x9f\ue000-\uf8ff]+(?=\s)")
 MENDED = re.compile("[\ufb00-\ufb06\u2e80-\u2fdf]+")  # ligatures; radicals that some fonts give for the characters
 
 
-@dataclass(frozen=True, slots=True)
-class Glyph:
+class Glyph(NamedTuple):  # of which a page has thousands
     """A letter; along: from where to where it stands in its line; across: the height of its line's middle."""
 
     letter: str
@@ -82,9 +81,11 @@ def _tiers(column: Sequence[Glyph], usual: float) -> Iterator[list[Glyph]]:
 def with_readings(found: Iterable[list[Glyph]]) -> list[list[Glyph]]:
     """The lines, each small one of kana put behind what it is the reading of: `東京（とうきょう）`."""
     every = list(found)
-    usual = _usual([glyph for line in every for glyph in line if not glyph.made_up])
-    lines = [line for line in every if not _is_reading(line, usual)]
-    for line in (line for line in every if _is_reading(line, usual)):
+    kana = [line for line in every if _is_kana(line)]
+    usual = _usual([glyph for line in every for glyph in line if not glyph.made_up]) if kana else 0.0
+    readings = {id(line): line for line in kana if max(glyph.size for glyph in line) < SMALL * usual}
+    lines = [line for line in every if id(line) not in readings]
+    for line in readings.values():
         reading = [glyph for glyph in line if not glyph.made_up]
         hosts = [other for other in lines if _beside(reading, other)]
         if hosts:
@@ -107,9 +108,9 @@ def _across(line: Sequence[Glyph]) -> float:
     return median(glyph.across for glyph in line if not glyph.made_up)
 
 
-def _is_reading(line: Sequence[Glyph], usual: float) -> bool:
-    real = [glyph for glyph in line if not glyph.made_up and glyph.letter.strip()]
-    return bool(real) and all(KANA.fullmatch(glyph.letter) and glyph.size < SMALL * usual for glyph in real)
+def _is_kana(line: Sequence[Glyph]) -> bool:
+    letters = [glyph.letter for glyph in line if not glyph.made_up and glyph.letter.strip()]
+    return bool(letters) and all(map(KANA.fullmatch, letters))
 
 
 def _beside(reading: Sequence[Glyph], line: Sequence[Glyph]) -> bool:

@@ -75,6 +75,7 @@ def borrows_fonts(page: PdfPage) -> bool:
 Box = tuple[str, bool, float, float, float, float]  # letter, made up, left, right, bottom, top
 Place = tuple[float, float, float, float]  # begin, end, across, size of a glyph
 STANDARD = (b"Helvetica", b"Times", b"Courier", b"Arial", b"Symbol", b"ZapfDingbats")  # PDFium brings these
+MADE_UP = " \r\n"  # what PDFium puts in; to ask of each letter takes as long as the letter
 ABREAST = 3  # letters
 END: Box = ("\n", True, 0.0, 0.0, 0.0, 0.0)
 
@@ -82,13 +83,13 @@ END: Box = ("\n", True, 0.0, 0.0, 0.0, 0.0)
 def _boxes(page: PdfPage) -> list[Box]:
     import pypdfium2.raw as pdfium
 
-    text = page.get_textpage()
-    area = pdfium.FS_RECTF()
+    text, area = page.get_textpage(), pdfium.FS_RECTF()
+    handle, here = text.raw, ctypes.byref(area)
     found: list[Box] = []
     for i in range(text.count_chars()):
-        pdfium.FPDFText_GetLooseCharBox(text, i, ctypes.byref(area))
-        made_up = pdfium.FPDFText_IsGenerated(text, i) == 1
-        letter = chr(pdfium.FPDFText_GetUnicode(text, i))
+        pdfium.FPDFText_GetLooseCharBox(handle, i, here)
+        letter = chr(pdfium.FPDFText_GetUnicode(handle, i))
+        made_up = letter in MADE_UP and pdfium.FPDFText_IsGenerated(handle, i) == 1
         found.append((letter, made_up, area.left, area.right, area.bottom, area.top))
     return found
 
