@@ -95,7 +95,7 @@ def _documents(held: _Held, data: bytes, suffix: str) -> Iterator[Document]:
             if supported(PurePosixPath(name)):
                 try:
                     inner = replace(held, at=(*held.at, name.replace("#", "%23")))
-                    attached += _documents(inner, content, PurePosixPath(name).suffix)
+                    attached += list(_documents(inner, content, PurePosixPath(name).suffix))
                 except SourceError as error:  # the letter itself can be read
                     closed[name] = str(error)
         metadata = {**page.metadata, NOT_READ: closed} if closed else page.metadata

@@ -29,7 +29,10 @@ def _article(source: str) -> str:
         return ""
     from trafilatura import extract
 
-    return extract(source, favor_recall=True) or ""
+    try:
+        return extract(source, favor_recall=True) or ""
+    except Exception:  # noqa: BLE001 (nothing is lost: the page then stays as it is)
+        return ""
 
 
 def _letters(text: str) -> str:
