@@ -11,12 +11,12 @@ from pathlib import Path
 from time import perf_counter
 
 import pytest
+from tests import office
+from tests.office import changed, letter, lines, p, unzipped
 
 from kumihimo.core.errors import SourceError
 from kumihimo.core.records import Document
 from kumihimo.ports.readers import archive
-from tests import office
-from tests.office import changed, letter, lines, p, unzipped
 
 SECRET = "file:///etc/passwd"
 PARTS = {
@@ -158,7 +158,8 @@ def test_what_is_nested_deeper_than_the_stack(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [*PARTS, "a.pdf", "a.eml", "a.xls", "a.xlsb", "a.xlsm"])
 @pytest.mark.parametrize(
-    "data", [b"", bytes(5000), b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(3000), b"PK\3\4"]
+    "data",
+    [b"", bytes(5000), b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(3000), b"PK\3\4"],
 )
 def test_what_is_something_else(tmp_path: Path, name: str, data: bytes) -> None:
     assert isinstance(outcome(tmp_path, name, data), str)

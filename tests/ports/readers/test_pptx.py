@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests import office
 
 from kumihimo.core.errors import SourceError
 from kumihimo.ports.readers.page import Page
 from kumihimo.ports.readers.pptx import pptx
-from tests import office
 
 TITLE, BULLETS, ONLY_TITLE, BLANK = 0, 1, 5, 6
 
