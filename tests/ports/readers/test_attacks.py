@@ -9,6 +9,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import pytest
 from tests import office
@@ -40,11 +41,11 @@ DOCTYPES = {
 def whole() -> dict[str, bytes]:
     """One small file of each format."""
 
-    def slide(show: office.Any) -> None:
+    def slide(show: Any) -> None:
         show.slides.add_slide(show.slide_layouts[0]).shapes.title.text = "Tides"
         show.core_properties.title = "Tides"
 
-    def workbook(book: office.Any) -> None:
+    def workbook(book: Any) -> None:
         office.sheet(book, "S", ("boat", "built"), ("Tides", 1922))
         book.properties.title = "Tides"
 
@@ -75,8 +76,9 @@ def outcome(folder: Path, name: str, data: bytes) -> list[Document] | str:
     try:
         return office.every(folder, name, data)
     except SourceError as error:
-        assert str(error).startswith(f"{name}: ")
-        return str(error)
+        said = str(error)
+    assert said.startswith(f"{name}: ")
+    return said
 
 
 def bomb(data: bytes, path: str, size: int) -> bytes:
