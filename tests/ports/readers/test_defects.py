@@ -8,7 +8,7 @@ import sys
 import tracemalloc
 from email.message import EmailMessage
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import pytest
@@ -87,9 +87,9 @@ def test_a_part_that_lies_about_its_size_is_not_unfolded(tmp_path: Path, name: s
 
 
 def test_brackets_in_a_head_take_no_minutes() -> None:
-    began = perf_counter()
+    began = process_time()
     assert front_matter("---\n" + "[" * 3000 + "\n---\n") == ({}, 0)
-    assert perf_counter() - began < 1
+    assert process_time() - began < 1
 
 
 def test_a_subject_of_many_words_takes_no_gigabytes(tmp_path: Path) -> None:
@@ -105,9 +105,9 @@ def test_a_subject_of_many_words_takes_no_gigabytes(tmp_path: Path) -> None:
 
 def test_readings_of_readings_take_time_in_proportion() -> None:
     def seconds(times: int) -> float:
-        began = perf_counter()
+        began = process_time()
         list(html(b"<ruby><rt>" * times + b"deep", "a.html"))
-        return perf_counter() - began
+        return process_time() - began
 
     assert seconds(8000) < 6 * seconds(2000) + 0.5
 
