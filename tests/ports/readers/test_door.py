@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests import office
 
 from kumihimo.core.errors import SourceError
 from kumihimo.ports import readers
 from kumihimo.ports.readers.page import Page
-from tests import office
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,9 @@ def _written(path: Path, data: bytes) -> Path:
     return path
 
 
-@pytest.mark.parametrize("raised", [ValueError("odd " * 99), KeyError("x"), RecursionError(), MemoryError(), OSError(5, "?")])
+@pytest.mark.parametrize(
+    "raised", [ValueError("odd " * 99), KeyError("x"), RecursionError(), MemoryError(), OSError(5, "?")]
+)
 def test_whatever_a_reader_raises_is_an_error_of_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: Exception
 ) -> None:

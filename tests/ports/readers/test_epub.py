@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests import office
+from tests.office import chapter
 
 from kumihimo.core.errors import SourceError
 from kumihimo.ports.readers.epub import epub
 from kumihimo.ports.readers.page import Page
-from tests import office
-from tests.office import chapter
 
 MESSY = Path(__file__).parents[4] / "shared" / "data" / "messy" / "epub"
 messy = pytest.mark.skipif(not MESSY.is_dir(), reason="the shared data is not here")

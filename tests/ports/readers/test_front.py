@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests import office
 
 from kumihimo import Kumihimo
 from kumihimo.ports.readers.front import front_matter
 from kumihimo.ports.readers.text import markdown
-from tests import office
 
 BOMB = "---\na: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n---\nText."
 

@@ -6,14 +6,14 @@ from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
+from tests import office
+from tests.office import letter, lines
 
 from kumihimo.core.errors import SourceError
 from kumihimo.core.records import digest
 from kumihimo.ports.readers import DEEPEST
 from kumihimo.ports.readers.mail import mail
 from kumihimo.ports.readers.page import Page
-from tests import office
-from tests.office import letter, lines
 
 
 def read(data: bytes | str) -> Page:
@@ -43,7 +43,9 @@ def test_of_two_bodies_the_plain_one_and_else_the_html() -> None:
     made.set_content("plain")
     made.add_alternative("<p>not plain</p>", "html")
     assert read(made.as_bytes()).text.endswith("\n\nplain")
-    html = raw("Content-Type: text/html", body=b"<h2>Tides</h2><ul><li><a href=x>high</a><li>low</ul><script>x</script>")
+    html = raw(
+        "Content-Type: text/html", body=b"<h2>Tides</h2><ul><li><a href=x>high</a><li>low</ul><script>x</script>"
+    )
     assert read(html).text.endswith("\n\n## Tides\n\n- high\n- low")
 
 
@@ -89,7 +91,9 @@ def test_without_headers_it_is_no_letter() -> None:
 
 
 def test_attachments_are_documents_of_their_own(tmp_path: Path) -> None:
-    data = letter(boats_csv=b"boat,built\nMaru,1922\n", tide_pdf=office.pdf(lines("The sea rises.")), photo_png=b"\x89PNG")
+    data = letter(
+        boats_csv=b"boat,built\nMaru,1922\n", tide_pdf=office.pdf(lines("The sea rises.")), photo_png=b"\x89PNG"
+    )
     found = office.every(tmp_path, "mail.eml", data)
     assert [d.uri for d in found] == ["mail.eml", "mail.eml#boats.csv", "mail.eml#tide.pdf"]
     assert [d.title for d in found] == ["Ferry", "boats", "tide"]

@@ -18,7 +18,8 @@ MENU = "".join(f"<li><a href=/{name}>{name} of the site</a></li>" for name in ("
 PAGE = f"""<html><head><title>Harbour</title></head><body>
 <ul>{MENU}</ul>
 <div id=main><h1>The harbour</h1><p>{SENTENCES}</p>
-<h2>Read on</h2><ul><li><a href=a>The survey of the old breakwater</a></li><li><a href=b>The ledger of stones</a></li></ul>
+<h2>Read on</h2><ul><li><a href=a>The survey of the old breakwater</a></li>
+<li><a href=b>The ledger of stones</a></li></ul>
 <p>{SENTENCES.replace("mended", "painted")}</p></div>
 <ul>{MENU.replace("site", "end")}</ul></body></html>"""
 

@@ -11,13 +11,13 @@ from kumihimo.ports.readers.paragraphs import Line, paragraphs
 WIDTH = 400.0
 
 
-def page(*texts: str, top: float = 700, size: float = 10, end: float = WIDTH, **own: float) -> list[Line]:
+def page(*texts: str, top: float = 700, size: float = 10, end: float = WIDTH) -> list[Line]:
     """Lines of full width, 14 apart; an empty one is a gap; after `<` the line is short, after `>` it is indented."""
     made: list[Line] = []
     for number, text in enumerate(texts):
         begin, width = (20.0, end) if text.startswith(">") else (0.0, 150.0) if text.startswith("<") else (0.0, end)
         if text := text.lstrip("<>"):
-            made.append(Line(text, begin, width, top - 14 * number, size, word=30, **own))
+            made.append(Line(text, begin, width, top - 14 * number, size, word=30))
     return made
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import office
+from tests.office import Fill, justified, lines
 
 from kumihimo.core.errors import SourceError
 from kumihimo.ports.readers.page import Page
 from kumihimo.ports.readers.paragraphs import Line
 from kumihimo.ports.readers.pdf import pdf, without_heads
 from kumihimo.ports.readers.pdf_lines import _down, _leftward, _rightward, _way
-from tests import office
-from tests.office import Fill, justified, lines
 
 MESSY = Path(__file__).parents[4] / "shared" / "data" / "messy" / "pdf"
 messy = pytest.mark.skipif(not MESSY.is_dir(), reason="the shared data is not here")
@@ -117,14 +118,11 @@ def picture(canvas: Any) -> None:
     from reportlab.lib.utils import ImageReader
 
     gif = b"GIF89a\1\0\1\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\1\0\1\0\0\2\2D\1\0;"
-    import io
-
     canvas.drawImage(ImageReader(io.BytesIO(gif)), 72, 72, 400, 400)
 
 
 @pytest.mark.parametrize("drawn", [lines(), picture], ids=["nothing", "picture"])
 def test_pages_of_pictures_are_scanned(drawn: Fill) -> None:
-    pytest.importorskip("PIL")
     with pytest.raises(SourceError, match=r"^x/a\.pdf: 2 pages without any text, so it is scanned; .*`ocrmypdf a\.pdf"):
         read(office.pdf(drawn, drawn), "x/a.pdf")
 

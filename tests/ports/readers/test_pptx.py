@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests import office
 
 from kumihimo.core.errors import SourceError
 from kumihimo.ports.readers.page import Page
 from kumihimo.ports.readers.pptx import pptx
-from tests import office
 
 TITLE, BULLETS, ONLY_TITLE, BLANK = 0, 1, 5, 6
 
@@ -57,12 +57,11 @@ def test_the_title_comes_first_wherever_it_stands() -> None:
 
 def test_paragraphs_of_a_body_that_are_no_bullets() -> None:
     def fill(show: Any) -> None:
-        from lxml.etree import SubElement
-        from pptx.oxml.ns import qn
+        from pptx.oxml import parse_xml
 
         frame = slide(show, BULLETS, "Tides").placeholders[1].text_frame
         frame.text = "Running text."
-        SubElement(frame.paragraphs[0]._p.get_or_add_pPr(), qn("a:buNone"))
+        frame.paragraphs[0]._p.get_or_add_pPr().append(parse_xml(f"<a:buNone {office.NAMES}/>"))
 
     assert text(fill) == "## Tides\n\nRunning text."
 
@@ -110,7 +109,7 @@ def test_a_chart_says_its_numbers() -> None:
         from pptx.chart.data import CategoryChartData
         from pptx.enum.chart import XL_CHART_TYPE
 
-        data = CategoryChartData()
+        data: Any = CategoryChartData()  # type: ignore[no-untyped-call]
         data.categories = ["Root", "Elbow"]
         data.add_series("stones", (120, 150.5))
         data.add_series("lost", (2, None))

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import office
+from tests.office import sheet
 
 from kumihimo.core.errors import SourceError
 from kumihimo.ports.readers.page import Page
 from kumihimo.ports.readers.sheets import sheets
-from tests import office
-from tests.office import sheet
 
 MESSY = Path(__file__).parents[4] / "shared" / "data" / "messy" / "xlsx"
 messy = pytest.mark.skipif(not MESSY.is_dir(), reason="the shared data is not here")
@@ -57,7 +57,9 @@ def test_several_tables_of_a_sheet_and_margins() -> None:
 
 def test_a_cell_merged_over_rows_stands_in_each() -> None:
     def fill(book: Any) -> None:
-        made = sheet(book, "S", (), (None, "year", "boat", "crew"), (None, 1922, "Maru", "five"), (None, None, "Hoshi", "six"))
+        made = sheet(
+            book, "S", (), (None, "year", "boat", "crew"), (None, 1922, "Maru", "five"), (None, None, "Hoshi", "six")
+        )
         made.merge_cells("B3:B4")
 
     assert read(office.xlsx(fill)).text == "year: 1922; boat: Maru; crew: five\n\nyear: 1922; boat: Hoshi; crew: six"
@@ -117,7 +119,11 @@ def test_an_empty_workbook_holds_no_document(tmp_path: Path) -> None:
 
 def test_formulas_say_what_they_last_gave() -> None:
     data = office.xlsx(lambda book: sheet(book, "S", ("a", "b"), ("x", "=1+1")))
-    part = office.unzipped(data)["xl/worksheets/sheet1.xml"].replace(b"<v></v>", b"<v>2</v>").replace(b"<v />", b"<v>2</v>")
+    part = (
+        office.unzipped(data)["xl/worksheets/sheet1.xml"]
+        .replace(b"<v></v>", b"<v>2</v>")
+        .replace(b"<v />", b"<v>2</v>")
+    )
     assert read(office.changed(data, {"xl/worksheets/sheet1.xml": part})).text == "a: x; b: 2"
 
 
