@@ -126,24 +126,6 @@ def sheet(book: Any, title: str, *rows: tuple[object, ...]) -> Any:
     return made
 
 
-def ods(table: str) -> bytes:
-    """A workbook of OpenOffice: what stands in its `office:spreadsheet`."""
-    names = " ".join(
-        f'xmlns:{short}="urn:oasis:names:tc:opendocument:xmlns:{short}:1.0"' for short in ("office", "table", "text")
-    )
-    kind = "application/vnd.oasis.opendocument.spreadsheet"
-    entry = f'<manifest:file-entry manifest:full-path="/" manifest:media-type="{kind}"/>'
-    manifest = f'<manifest:manifest xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0">{entry}'
-    inner = f"<office:body><office:spreadsheet>{table}</office:spreadsheet></office:body>"
-    return zipped(
-        {
-            "mimetype": kind,
-            "META-INF/manifest.xml": f"{XML}{manifest}</manifest:manifest>",
-            "content.xml": f"{XML}<office:document-content {names}>{inner}</office:document-content>",
-        }
-    )
-
-
 def pdf(*pages: Fill, title: str = "", encrypt: object = None) -> bytes:
     """A PDF: what is drawn on each of its pages."""
     from reportlab.pdfgen.canvas import Canvas

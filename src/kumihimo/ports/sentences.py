@@ -11,7 +11,9 @@ Kind = Literal["heading", "item", "row", "prose"]
 
 _HEADING = re.compile(r" {0,3}#{1,6}\s")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)\s*$")
-_ITEM = re.compile(r"\s*(?:[-*+•‣◦]\s|・|[（(]\d{1,3}[)）]|\d{1,3}[.)、．）]\s?(?!\d)|[①-⑳])")
+ITEM = re.compile(
+    r"\s*(?:[-*+•‣◦]\s|[・■□●○▪➢✓]|[（(]\d{1,3}[)）]|\d{1,3}[.)、．）]\s?(?!\d)|[①-⑳])"
+)  # how one of a list begins
 _ROW = re.compile(r"\s*\||.*\S \| \S")
 _STOPS, _OPEN, _CLOSE = "。！？!?｡．", "「『（(【〈《“", "」』）)】〉》”"
 _SPACED = re.compile(r"[.?!…][\"'”’)\]»]*\s")
@@ -61,7 +63,7 @@ def _kind(line: str) -> Kind:
         return "heading"
     if _ROW.match(line):
         return "row"
-    return "item" if _ITEM.match(line) else "prose"
+    return "item" if ITEM.match(line) else "prose"
 
 
 def _block(text: str, start: int, end: int, kind: Kind | None) -> Iterator[Block]:

@@ -136,4 +136,4 @@ def enclosed(depth: int) -> EmailMessage:
 def test_letters_in_letters_are_opened_so_deep(tmp_path: Path) -> None:
     found = office.every(tmp_path, "a.eml", enclosed(9).as_bytes())
     assert [d.title for d in found] == [f"depth {9 - n}" for n in range(DEEPEST + 1)]
-    assert found[2].uri == "a.eml#message 1.eml/message 1.eml"
+    assert found[2].uri == "a.eml#message.eml/message.eml"

@@ -88,7 +88,7 @@ def gazette(number: int, said: str) -> Fill:
 
 def test_running_heads_and_page_numbers_go_from_three_pages_on() -> None:
     told = [HARBOUR, PAINT, "The ferry leaves at nine, and the office opens at eight, so do not be late for either."]
-    assert text(*map(gazette, (1, 2, 3), told)) == "\n\n".join(told)
+    assert text(*map(gazette, (1, 2, 3), told)) == "\n\n".join(["Harbour Gazette", *told])
     two = text(*map(gazette, (1, 2), told))
     assert two.count("Harbour Gazette") == 2
     assert "- 2 -" in two

@@ -11,7 +11,7 @@ from kumihimo.core.errors import SourceError
 from kumihimo.core.records import Document, digest
 from kumihimo.ports.readers import READERS, TITLE, read, supported, walk
 
-OFFICE = {".pdf", ".docx", ".pptx", ".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".epub", ".eml"}
+OFFICE = {".pdf", ".docx", ".pptx", ".xlsx", ".xlsm", ".xls", ".epub", ".eml"}
 PLAIN = sorted(READERS.keys() - OFFICE)
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 

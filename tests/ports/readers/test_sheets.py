@@ -127,20 +127,6 @@ def test_formulas_say_what_they_last_gave() -> None:
     assert read(office.changed(data, {"xl/worksheets/sheet1.xml": part})).text == "a: x; b: 2"
 
 
-def test_a_workbook_of_openoffice() -> None:
-    def row(*cells: str) -> str:
-        return f"<table:table-row>{''.join(cells)}</table:table-row>"
-
-    def cell(said: str, about: str = "") -> str:
-        return f'<table:table-cell office:value-type="string" {about}><text:p>{said}</text:p></table:table-cell>'
-
-    day = '<table:table-cell office:value-type="date" office:date-value="2024-05-01"/>'
-    table = row(cell("boat"), cell("day")) + row(cell("Maru"), day)
-    page = read(office.ods(f'<table:table table:name="Boats">{table}</table:table>'), "a.ods")
-    assert page.text == "boat: Maru; day: 2024-05-01"
-    assert page.places == ((0, "sheet Boats"),)
-
-
 @messy
 def test_a_workbook_of_office_97() -> None:
     page = read((MESSY / "markitdown__test.xls").read_bytes(), "a.xls")

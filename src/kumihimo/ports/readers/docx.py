@@ -9,9 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kumihimo.ports.readers.archive import opened
-from kumihimo.ports.readers.layout import DEEPEST, Step, Visit, Writer, layout, line, nothing
+from kumihimo.ports.readers.layout import DEEPEST, Step, Visit, Writer, layout, nothing
 from kumihimo.ports.readers.numbering import BULLET, Level, Numbering
-from kumihimo.ports.readers.ooxml import DROPPED, TEXTS, VISITS, W, about
+from kumihimo.ports.readers.ooxml import CORE, DROPPED, TEXTS, VISITS, W, about
 from kumihimo.ports.readers.page import Page, refuse_empty
 
 if TYPE_CHECKING:
@@ -28,13 +28,14 @@ def docx(data: bytes, name: str) -> Iterator[Page]:
     """
     from docx import Document
 
-    opened(data, name).close()
+    with opened(data, name) as archive:
+        described = CORE in archive.namelist()
     document = Document(io.BytesIO(data))
     word = Word(_styles(document), Numbering(_lists(document)))
     written = layout(document.element.body, word.look)
     text = "\n\n".join(filter(None, [written.text, *_notes(document, word)]))
     refuse_empty(text, name)
-    title, metadata = about(document.core_properties)
+    title, metadata = about(document.core_properties) if described else ("", {})
     yield Page(title=title or written.title, text=text, metadata=metadata, places=written.places)
 
 
@@ -78,13 +79,8 @@ class Word:
             number = "" if mark in ("", BULLET) else f"{mark} "
             return partial(Writer.heading, mark="#" * min(heading, 6) + f" {number}"), Writer.end_heading
         if mark:
-            return partial(_item, mark="  " * min(depth, DEEPEST) + f"{mark} "), line
+            return partial(Writer.item_of, mark="  " * min(depth, DEEPEST) + f"{mark} "), Writer.end_item
         return _apart, _apart
-
-
-def _item(writer: Writer, mark: str) -> None:
-    writer.part(1)
-    writer.prefix = writer.prefix if writer.flat else mark
 
 
 def _apart(writer: Writer) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Hashable
 from datetime import date, datetime
 from typing import Any
 
+LONGEST = 64_000  # characters; what is longer is no front matter
+BRACKETS = 500  # nested brackets take the square of their number to read
 YAML = re.compile(r"\A---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 TOML = re.compile(r"\A\+\+\+[ \t]*\r?\n(.*?)^\+\+\+[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 
@@ -21,7 +23,8 @@ def front_matter(text: str) -> tuple[dict[str, object], int]:
     ({}, 0)
     """
     for pattern, parsed in ((YAML, _yaml), (TOML, _toml)):
-        if found := pattern.match(text):
+        found = pattern.match(text)
+        if found and len(found[1]) < LONGEST and sum(map(found[1].count, "[{")) < BRACKETS:
             values = parsed(found[1])
             if isinstance(values, dict):
                 return {str(key): _plain(value) for key, value in values.items()}, found.end()

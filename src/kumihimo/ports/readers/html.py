@@ -8,6 +8,7 @@ from functools import partial
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from kumihimo.core.errors import SourceError
 from kumihimo.ports.readers.decode import decode
 from kumihimo.ports.readers.layout import Layout, Step, Visit, Writer, layout, line, nothing, paragraph
 from kumihimo.ports.readers.menus import without_menus
@@ -15,6 +16,7 @@ from kumihimo.ports.readers.page import Page
 from kumihimo.ports.sentences import folded
 
 CHARSET = re.compile(rb"""<(?:meta\b[^>]*?\bcharset|\?xml\b[^>]*?\bencoding)\s*=\s*["']?\s*([\w.:-]+)""", re.I)
+LARGEST = 32 << 20  # characters: a tree of them takes thirty times as much memory
 HEAD = 4096  # bytes in which an encoding is declared
 
 DROPPED = "script, style, noscript, template, nav, svg, iframe, select, rp, [hidden], [role=navigation], [role=search]"
@@ -45,6 +47,8 @@ def chapter(data: bytes, name: str) -> Iterator[Page]:
 def _page(data: bytes, name: str, tidied: Callable[[Layout, str], Layout]) -> Iterator[Page]:
     declared = CHARSET.search(data[:HEAD])
     source = decode(data, name, declared[1].decode("ascii", "ignore") if declared else "")
+    if len(source) > LARGEST:
+        raise SourceError(f"{name}: a page of more than {LARGEST >> 20} MB; cut it into several")
     tree = LexborHTMLParser(source)
     if tree.body is not None:
         written = tidied(layout(tree.body, partial(_look, dropped=_dropped(tree))), source)

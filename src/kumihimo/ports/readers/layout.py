@@ -94,7 +94,8 @@ class Writer:
         self.cells = 0  # of the row, so far
         self.verbatim = 0  # `pre`s around it
         self.readings: list[list[str]] = []  # of each open `ruby`
-        self.held: list[list[str]] = []  # the line each open `rt` stands in
+        self.inner = 0  # open `rt`s
+        self.held: list[str] = []  # the line they stand in
         self.links = 0  # around it
         self.linked = 0  # characters of the line that are in one
 
@@ -139,6 +140,7 @@ class Writer:
     def end_heading(self) -> None:
         self.flat -= 1
         self.part(2)
+        self.prefix = self.prefix if self.flat else ""  # of one without words
 
     def pre(self) -> None:
         self.part(2)
@@ -160,8 +162,11 @@ class Writer:
         self.part(2)
 
     def item(self) -> None:
+        self.item_of("  " * min(self.lists - 1, DEEPEST) + "- ")
+
+    def item_of(self, mark: str) -> None:
         self.part(1)
-        self.prefix = self.prefix if self.flat else "  " * min(self.lists - 1, DEEPEST) + "- "
+        self.prefix = self.prefix if self.flat else mark
 
     def end_item(self) -> None:
         self.part(1)
@@ -198,13 +203,16 @@ class Writer:
 
     def rt(self) -> None:
         self.flat += 1
-        self.held.append(self.line)
-        self.line = []
+        self.inner += 1
+        if self.inner == 1:  # a reading of a reading is a part of it
+            self.held, self.line = self.line, []
 
     def end_rt(self) -> None:
         self.flat -= 1
-        reading, self.line = folded("".join(self.line)), self.held.pop()
-        (self.readings[-1] if self.readings else self.line).append(reading)
+        self.inner -= 1
+        if not self.inner:
+            reading, self.line = folded("".join(self.line)), self.held
+            (self.readings[-1] if self.readings else self.line).append(reading)
 
 
 def nothing(writer: Writer) -> None:

@@ -1,13 +1,18 @@
-"""an e-mail (.eml) -> a page of its text, and a page for each attachment that can be read."""
+"""an e-mail (.eml) -> a page of its text, with the files attached to it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC
 from email import policy
-from email.message import EmailMessage
+from email.errors import HeaderParseError
+from email.header import decode_header
+from email.message import EmailMessage, MIMEPart
 from email.parser import BytesParser
 from email.utils import parsedate_to_datetime
+from mimetypes import guess_extension
+from pathlib import PurePosixPath
 
 from kumihimo.core.errors import SourceError
 from kumihimo.ports.readers.decode import decode
@@ -15,30 +20,52 @@ from kumihimo.ports.readers.html import chapter
 from kumihimo.ports.readers.page import Page, iso, unique
 
 HEADERS = {"From": "author", "To": "to", "Cc": "cc"}
+LONGEST = 20_000  # characters of a header that are read: to unfold one takes longer than its length
+ENDLESS = re.compile(rb"^content-[a-z-]+:[^\n]*(?:\n[ \t][^\n]*)*", re.I | re.M)  # which the parser unfolds whole
+BLANK = b"\xef\xbb\xbf \t\r\n"
+UNSEEN = re.compile(r"[\x00-\x1f\x7f]+")
 
 
 def mail(data: bytes, name: str) -> Iterator[Page]:
     """Who wrote to whom, when, and what: the plain text, or what the HTML shows where there is none."""
-    message = BytesParser(EmailMessage, policy=policy.default).parsebytes(data)
+    if any(len(header[0]) > LONGEST for header in ENDLESS.finditer(data)):
+        raise SourceError(f"{name}: a header of it is longer than any mail program writes; it is left alone")
+    message = BytesParser(EmailMessage, policy=policy.default).parsebytes(data.lstrip(BLANK))
     if not any(header in message for header in ("From", "Date", "Subject", "Received")):
         raise SourceError(f"{name}: no e-mail, since it has no headers; name it .txt to read it as text")
-    subject = _header(message, "Subject")
     headers = {ours: said for theirs, ours in HEADERS.items() if (said := _header(message, theirs))}
-    told = [f"{theirs}: {headers[ours]}" for theirs, ours in HEADERS.items() if ours in headers]
-    date = _date(message)
-    told += [f"Date: {date}"] if date else []
-    attached = tuple(_attached(message))
-    names = {"attachments": [file for file, _ in attached]} if attached else {}
+    if date := _date(message):
+        headers["date"] = date
+    subject, attached = _header(message, "Subject"), tuple(_attached(message))
+    told = [f"{theirs}: {headers[ours]}" for theirs, ours in (*HEADERS.items(), ("Date", "date")) if ours in headers]
+    files = {"attachments": [file for file, _ in attached]} if attached else {}
     yield Page(
         title=subject,
         text="\n".join([*told, f"Subject: {subject}", "", _body(message, name)]),
-        metadata={**headers, **({"date": date} if date else {}), **names},
+        metadata={**headers, **files},
         attached=attached,
     )
 
 
 def _header(message: EmailMessage, name: str) -> str:
-    return " ".join(str(message.get(name, "")).split())
+    """As it is meant, whatever is wrong with it: the parser's own reading of an odd address gives up."""
+    raw = next((value for key, value in message.raw_items() if key.lower() == name.lower()), "")
+    try:
+        parts = decode_header(str(raw)[:LONGEST])
+    except (HeaderParseError, ValueError):
+        parts = [(str(raw)[:LONGEST], None)]
+    said = "".join(_said(part, charset) for part, charset in parts)
+    return " ".join(UNSEEN.sub(" ", said).split())
+
+
+def _said(part: str | bytes, charset: str | None) -> str:
+    data = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
+    return decode(data, "a header", _meant(charset)) if not data.isascii() or b"\x1b" in data else data.decode()
+
+
+def _meant(charset: str | None) -> str:
+    """What a label says; ASCII says nothing of what is not."""
+    return "" if charset is None or charset.lower() in ("us-ascii", "ascii", "unknown-8bit") else charset
 
 
 def _date(message: EmailMessage) -> str:
@@ -50,21 +77,53 @@ def _date(message: EmailMessage) -> str:
 
 
 def _body(message: EmailMessage, name: str) -> str:
+    """The text; of versions of the same, the plain one."""
     body = message.get_body(("plain", "html"))
-    if body is None:
-        return ""
-    data = body.get_payload(decode=True)
-    text = data if isinstance(data, bytes) else b""
-    if body.get_content_subtype() == "html":
-        return "\n\n".join(page.text for page in chapter(text, name))
-    return decode(text, name, body.get_content_charset() or "").strip()
+    others = [leaf for leaf, version in _leaves(message) if leaf is not body and not version and _is_text(leaf)]
+    return "\n\n".join(filter(None, (_text(leaf, name) for leaf in [body, *others] if leaf and _is_text(leaf))))
+
+
+def _leaves(part: MIMEPart, version: bool = False) -> Iterator[tuple[MIMEPart, bool]]:
+    """What a message holds, however wrapped; version: whether it says again what another part says."""
+    if part.get_content_maintype() != "multipart":
+        yield part, version
+        return
+    for inner in part.iter_parts():
+        if isinstance(inner, MIMEPart):
+            yield from _leaves(inner, version or part.get_content_subtype() == "alternative")
+
+
+def _is_text(leaf: MIMEPart) -> bool:
+    """Whether it is to be read as part of the letter."""
+    named = leaf.get_filename() or leaf.get_content_disposition() == "attachment"
+    return not named and leaf.get_content_type() in ("text/plain", "text/html")
+
+
+def _text(leaf: MIMEPart, name: str) -> str:
+    payload = leaf.get_payload(decode=True)
+    data = payload if isinstance(payload, bytes) else b""
+    if leaf.get_content_subtype() == "html":
+        return "\n\n".join(page.text for page in chapter(data, name))
+    return decode(data, name, _meant(leaf.get_content_charset())).strip()
 
 
 def _attached(message: EmailMessage) -> Iterator[tuple[str, bytes]]:
     taken: dict[str, int] = {}
-    for place, attachment in enumerate(message.iter_attachments(), 1):
-        inner = attachment.get_content_type() == "message/rfc822"
-        data = attachment.get_content().as_bytes() if inner else attachment.get_payload(decode=True)
-        file = attachment.get_filename() or (f"message {place}.eml" if inner else "")
-        if file and isinstance(data, bytes):
-            yield unique(" ".join(file.split()), taken), data
+    body = message.get_body(("plain", "html"))
+    for leaf, _ in _leaves(message):
+        if (leaf is not body and not leaf.get_content_type().startswith("text/")) or leaf.get_filename():
+            name = PurePosixPath(" ".join((leaf.get_filename() or _name(leaf)).split()))
+            number = unique(str(name), taken)[len(str(name)) :]
+            yield f"{name.stem}{number}{name.suffix}", _content(leaf)
+
+
+def _name(leaf: MIMEPart) -> str:
+    kind = leaf.get_content_type()
+    return "message.eml" if kind == "message/rfc822" else f"attachment{guess_extension(kind) or ''}"
+
+
+def _content(leaf: MIMEPart) -> bytes:
+    if leaf.get_content_type() == "message/rfc822" and leaf.is_multipart():
+        return next(inner.as_bytes() for inner in leaf.iter_parts())
+    payload = leaf.get_payload(decode=True)
+    return payload if isinstance(payload, bytes) else b""

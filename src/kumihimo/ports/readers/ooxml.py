@@ -40,6 +40,7 @@ VISITS: dict[str, Steps] = {
     f"{W}rt": (Writer.rt, Writer.end_rt),
 }
 
+CORE = "docProps/core.xml"  # without it the libraries tell properties of their own
 PROPERTIES = ("author", "subject", "keywords", "category", "language")
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from statistics import median
 
-ITEM = re.compile(r"\s*(?:[-*•‣◦■□●○▪➢✓・]\s?|[（(]\d{1,3}[)）]|\d{1,3}[.)、．）]\s|[①-⑳])")
+from kumihimo.ports.sentences import ITEM
+
 NEAR = 15  # lines before and after that tell how wide a column is
 HEADING = 1.18  # times the usual size
 LONGEST = 120  # characters of a heading
 LEADING = 1.35  # times as far apart as the lines of a paragraph are
+SOLID = 1.2  # times the size: how far apart lines are at least, so those of a large heading, too
 ALIKE = 0.15  # of the larger: letters that differ by less are of one size
+LEVEL = 0.3  # times the size
 INDENT = 0.8  # times the size
 APART = "\n\n"
 STOPS = "。．.!?！？:：;；"
@@ -47,6 +49,20 @@ class Written:
 
     text: str = ""
     begins: list[int] = field(default_factory=list)
+
+
+def side_by_side(lines: Iterable[Line]) -> Iterator[Line]:
+    """The lines, those that are level and follow one another as cells of a row."""
+    held: Line | None = None
+    for line in lines:
+        if held and abs(held.across - line.across) < LEVEL * held.size and line.begin > held.end:
+            held = replace(held, text=f"{held.text} | {line.text}", end=line.end, hyphen=line.hyphen)
+        else:
+            if held:
+                yield held
+            held = line
+    if held:
+        yield held
 
 
 def wide(letter: str) -> bool:
@@ -100,8 +116,8 @@ def _between(above: Line, below: Line, pitch: float, edge: float, usual: float, 
 
 def _apart(above: Line, below: Line, pitch: float) -> bool:
     """Whether there is more room between them than between lines of a paragraph, or another size of letters."""
-    drop = above.across - below.across
-    return drop > LEADING * pitch or abs(above.size - below.size) > ALIKE * max(above.size, below.size)
+    drop, larger = above.across - below.across, max(above.size, below.size)
+    return drop > LEADING * max(pitch, SOLID * above.size) or abs(above.size - below.size) > ALIKE * larger
 
 
 def _broken(above: Line, below: Line, edge: float) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -79,20 +80,37 @@ def _about(properties: dict[str, str]) -> dict[str, object]:
 
 
 def without_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
-    """The pages without the lines that stand at the top or bottom of most of them, page numbers not counted."""
-    ends = [{_head(line) for line in (*page[:2], *page[-2:])} for page in pages]
-    count = Counter(head for heads in ends for head in heads)
+    """The pages without the lines at their top and bottom that recur on most of them.
+
+    One with the page's number goes everywhere; one that is the same each time stays where it first stands.
+    """
+    ends = [{key for line in _ends(page) for key in _keys(line, number)} for number, page in enumerate(pages)]
     least = max(HEADS, len(pages) / 2)
-    running = {head for head, times in count.items() if times >= least}
-    return [
-        [line for i, line in enumerate(page) if not (min(i, len(page) - 1 - i) < 2 and _head(line) in running)]
-        for page in pages
-    ]
+    running = {key for key, times in Counter(key for keys in ends for key in keys).items() if times >= least}
+    kept, seen = list[list[Line]](), set[_Key]()
+    for number, page in enumerate(pages):
+        recurring = {id(line): running.intersection(_keys(line, number)) for line in _ends(page)}
+        gone = {line for line, keys in recurring.items() if any(key[1] is not None or key in seen for key in keys)}
+        seen.update(key for keys in recurring.values() for key in keys)
+        kept.append([line for line in page if id(line) not in gone])
+    return kept
 
 
-def _head(line: Line) -> tuple[str, int]:
-    """What a running head keeps from page to page: its words, and its height on the page, roughly."""
-    return re.sub(r"\d+", "#", line.text), round(line.across / 10)
+_Key = tuple[str, int | None, int]  # words, by how much a number among them is more than the page's, height
+
+
+def _ends(page: Sequence[Line]) -> list[Line]:
+    return [*page[:2], *page[-2:]] if len(page) > 3 else list(page)
+
+
+def _keys(line: Line, page: int) -> Iterator[_Key]:
+    """By what a running head is known on another page: as it is, or with a number that goes up page by page."""
+    height = round(line.across / 10)
+    yield line.text, None, height
+    numbers = list(re.finditer(r"\d+", line.text))
+    for found in {numbers[0], numbers[-1]} if numbers else ():
+        if len(found[0]) < 6:
+            yield f"{line.text[: found.start()]}#{line.text[found.end() :]}", int(found[0]) - page, height
 
 
 def _other(data: bytes, name: str) -> PdfReader:
@@ -100,6 +118,7 @@ def _other(data: bytes, name: str) -> PdfReader:
     from pypdf import PdfReader
     from pypdf.errors import PyPdfError
 
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # what it mends is nothing to tell whoever indexes a folder
     try:
         return PdfReader(io.BytesIO(data))
     except (PyPdfError, ValueError, KeyError, TypeError) as error:

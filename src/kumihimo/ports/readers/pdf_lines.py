@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from unicodedata import bidirectional
 
 from kumihimo.ports.readers.glyphs import Glyph, columns, in_order, line, rows, with_readings
-from kumihimo.ports.readers.paragraphs import Line, wide
+from kumihimo.ports.readers.paragraphs import Line, side_by_side, wide
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfPage
@@ -35,8 +35,8 @@ def _made(
     cells: bool,
 ) -> Iterator[Line]:
     glyphs = [Glyph(box[0], *way(box), box[1]) for box in boxes]
-    made = (line(each, cells=cells) for each in with_readings(cut(glyphs)))
-    return (each for each in made if each.text)
+    made = [line(each, cells=cells) for each in with_readings(cut(glyphs))]
+    return side_by_side([each for each in made if each.text]) if cells else iter(made)
 
 
 def _parted(boxes: Sequence[Box]) -> tuple[list[Box], list[Box]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kumihimo.ports.readers.archive import opened
 from kumihimo.ports.readers.layout import Step, Visit, Writer, layout, line, nothing
-from kumihimo.ports.readers.ooxml import DROPPED, TEXTS, VISITS, A, about
+from kumihimo.ports.readers.ooxml import CORE, DROPPED, TEXTS, VISITS, A, about
 from kumihimo.ports.readers.page import Page, refuse_empty
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ def pptx(data: bytes, name: str) -> Iterator[Page]:
     """Each slide: its title, the text of its shapes, tables, diagrams and charts, its notes."""
     from pptx import Presentation
 
-    opened(data, name).close()
+    with opened(data, name) as archive:
+        described = CORE in archive.namelist()
     show = Presentation(io.BytesIO(data))
     text, places = "", list[tuple[int, str]]()
     for number, slide in enumerate(show.slides, 1):
@@ -35,7 +36,7 @@ def pptx(data: bytes, name: str) -> Iterator[Page]:
         places.append((len(text), f"slide {number}"))
         text += "\n\n".join(filter(None, _said(slide)))
     refuse_empty(text, name)
-    title, metadata = about(show.core_properties)
+    title, metadata = about(show.core_properties) if described else ("", {})
     first = layout(show.slides[0].shapes._spTree, _look)
     yield Page(title=title or first.title, text=text, metadata=metadata, places=tuple(places))
 
@@ -75,7 +76,7 @@ def _paragraph(node: Node) -> tuple[Step, Step]:
         return line, line
     depth = _depth(node)
     number = f"{_number(node)}." if _counted(node) else "-"
-    return partial(_item, mark="  " * depth + f"{number} "), line
+    return partial(Writer.item_of, mark="  " * depth + f"{number} "), Writer.end_item
 
 
 def _depth(paragraph: Node) -> int:
@@ -95,11 +96,6 @@ def _number(paragraph: Node) -> int:
             break
         number += _depth(before) == depth
     return number
-
-
-def _item(writer: Writer, mark: str) -> None:
-    writer.part(1)
-    writer.prefix = writer.prefix if writer.flat else mark
 
 
 def _kind(shape: Node) -> str:

@@ -1,8 +1,9 @@
-"""a workbook (.xlsx .xlsb .xls .ods) -> one page of text, with the places where its sheets begin."""
+"""a workbook (.xlsx .xls) -> one page of text, with the places where its sheets begin."""
 
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from itertools import groupby
@@ -11,6 +12,7 @@ from xml.etree import ElementTree
 
 from kumihimo.core.errors import SourceError
 from kumihimo.ports.readers.archive import opened, part
+from kumihimo.ports.readers.ooxml import CORE
 from kumihimo.ports.readers.page import Page
 from kumihimo.ports.readers.tables import told
 
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
 
 Cell = int | float | str | bool | time | date | datetime | timedelta
 TITLE = 120  # characters: what is longer is no title
-CORE = "docProps/core.xml"
+LARGEST = 8_000_000  # cells of a sheet
+CELL = re.compile(rb'<(?:\w+:)?c\b[^>]*?\br="([A-Z]{1,3})(\d{1,7})"')
 PROPERTIES = {
     "title": "title", "creator": "author", "subject": "subject", "keywords": "keywords",
     "description": "description", "created": "date",
@@ -60,16 +63,18 @@ def _said(sheet: CalamineSheet) -> Iterator[str]:
 
 def _rows(sheet: CalamineSheet) -> Iterator[list[str]]:
     """The cells as text; one that is merged over several rows stands in each of them."""
-    spans = [span for span in sheet.merged_cell_ranges or [] if span[0][0] < span[1][0]]
-    tops = {(row, left): top for (top, left), (bottom, _) in spans for row in range(top, bottom + 1)}
+    spans = sorted(span for span in sheet.merged_cell_ranges or [] if span[0][0] < span[1][0])
     margin = (sheet.start or (0, 0))[1]  # columns without anything, which are left out of the rows
-    held: dict[tuple[int, int], str] = {}
+    held: dict[int, tuple[int, str]] = {}  # column -> the last row of what is merged there, and what it says
     for number, row in enumerate(sheet.iter_rows()):
         cells = [_cell(value) for value in row]
-        for place, cell in enumerate(cells, margin):
-            top = tops.get((number, place))
-            if top is not None:
-                cells[place - margin] = held.setdefault((top, place), cell)
+        held = {place: (bottom, said) for place, (bottom, said) in held.items() if bottom >= number}
+        while spans and spans[0][0][0] <= number:
+            (top, left), (bottom, _) = spans.pop(0)
+            if top == number and margin <= left < margin + len(cells):
+                held[left - margin] = (bottom, cells[left - margin])
+        for place, (_, said) in held.items():
+            cells[place] = said
         yield cells
 
 
@@ -98,13 +103,32 @@ def _cell(value: Cell) -> str:
     return " ".join(str(value).split())
 
 
+def _extent(sheet: bytes) -> int:
+    """How many cells lie between the first row and column and the last: a reader makes room for all of them."""
+    names = CELL.findall(sheet)
+    rows = max((int(row) for _, row in names), default=0)
+    return rows * max((_column(letters) for letters, _ in set(names)), default=0) if rows else 0
+
+
+def _column(letters: bytes) -> int:
+    """
+    >>> _column(b"A"), _column(b"AA")
+    (1, 27)
+    """
+    number = 0
+    for letter in letters:
+        number = number * 26 + letter - ord("A") + 1
+    return number
+
+
 def _about(data: bytes, name: str) -> dict[str, object]:
     """The properties of an .xlsx; those of older workbooks are not told."""
     if not data.startswith(b"PK"):
         return {}
     with opened(data, name) as archive:
-        if broken := archive.testzip():  # a size that is not true would be believed by what reads it next
-            raise SourceError(f"{name}: its part {broken} is damaged; save it again")
+        for path in archive.namelist():
+            if path.startswith("xl/worksheets/") and _extent(archive.read(path)) > LARGEST:
+                raise SourceError(f"{name}: {path} names cells too far apart to be a table; delete those at its edges")
         if CORE not in archive.namelist():
             return {}
         found: dict[str, object] = {}
