@@ -48,6 +48,7 @@ def whole() -> dict[str, bytes]:
         office.sheet(book, "S", ("boat", "built"), ("Tides", 1922))
         book.properties.title = "Tides"
 
+    return {
         "a.docx": office.docx(p("Tides")),
         "a.pptx": office.pptx(slide),
         "a.xlsx": office.xlsx(workbook),
