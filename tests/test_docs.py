@@ -24,7 +24,7 @@ from kumihimo.core.signature import catalogue
 from kumihimo.core.table import codec
 from kumihimo.core.wiring import plan
 from kumihimo.index import STEPS
-from kumihimo.interfaces.cli import app
+from kumihimo.interfaces.cli import COMMANDS, app
 from kumihimo.methods import METHODS
 from kumihimo.ports.fake_server import Server
 from kumihimo.ports.readers import READERS
@@ -201,6 +201,17 @@ def test_screens_are_what_a_person_sees() -> None:
     held = {path.stem: path.read_text(encoding="utf-8") for path in screens.SCREENS.glob("*.svg")}
     told = {name: screens.words(svg) for name, svg in screens.all_drawn().items()}
     assert {name: screens.words(svg) for name, svg in held.items()} == told, "run `python -m tests.screens` and look"
+
+
+def test_filters_that_are_shown_find_something(tmp_path: Path) -> None:
+    shown = {path.name: path.read_text(encoding="utf-8") for path in PAGES}
+    shown["help"] = "\n".join(line for panel in COMMANDS.values() for lines in panel.values() for line in lines)
+    asked = {said for text in shown.values() for said in re.findall(r"--where '([^'\n]+)'", text)}
+    assert len(asked) >= 3
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        kumi.index(HERE / "examples", methods=["bm25"])
+        with kumi.reading() as reading:
+            assert [said for said in asked if not reading.passing(said)] == []
 
 
 def test_every_format_is_described() -> None:

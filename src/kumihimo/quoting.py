@@ -16,10 +16,10 @@ from kumihimo.views.words import subjects
 
 Spans = Callable[[Evidence], Iterable[Span]]
 
-_NOTHING = "The documents do not seem to say anything about this."
-_NOTHING_IN_JAPANESE = "文書には、これについての記述が見当たりません。"
-_NOTHING_IN_CHINESE = "文件中似乎沒有提到這一點。"
-_NOTHING_SIMPLIFIED = "文件中似乎没有提到这一点。"
+_NOTHING = "No passage that answers this was found."
+_NOTHING_IN_JAPANESE = "これに答える記述は見つかりませんでした。"
+_NOTHING_IN_CHINESE = "未找到能回答這個問題的段落。"
+_NOTHING_SIMPLIFIED = "未找到能回答这个问题的段落。"
 _KANA, _KANJI = re.compile("[\u3041-\u3096\u30a1-\u30fa\uff66-\uff9d]"), re.compile("[\u3400-\u9fff]")
 _READ = 8  # pieces of evidence whose sentences are weighed
 _QUOTED = 3  # sentences at most
@@ -58,7 +58,7 @@ def nothing(question: str, context: Context) -> str:
     In kanji alone it may be Japanese or Chinese: the evidence that was near, if any, decides.
 
     >>> nothing("誰が門を描きましたか。", Context()), nothing("东门钥匙", Context())
-    ('文書には、これについての記述が見当たりません。', '文件中似乎没有提到这一点。')
+    ('これに答える記述は見つかりませんでした。', '未找到能回答这个问题的段落。')
     """
     if not _KANJI.search(question) and not _KANA.search(question):
         return _NOTHING
@@ -107,7 +107,8 @@ def _sentences(context: Context, spans: Spans) -> Iterator[_Sentence]:
 def _cut(whole: Span) -> Iterator[Span]:
     for block in blocks(whole.text):
         if block.kind != "heading":
-            for start, end in sentences(whole.text, block.start, block.end):
+            row = block.kind == "row"  # which makes sense as a whole
+            for start, end in [(block.start, block.end)] if row else sentences(whole.text, block.start, block.end):
                 yield Span(whole.chunk, whole.uri, whole.start + start, whole.start + end, whole.text[start:end])
 
 

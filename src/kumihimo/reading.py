@@ -24,6 +24,7 @@ from kumihimo.ports.connect import Connections
 from kumihimo.ports.local import LocalEmbedder
 from kumihimo.ports.models import Embedder, Hear
 from kumihimo.ports.purse import Caps, Purse
+from kumihimo.ports.readers.page import NOT_READ
 from kumihimo.ports.store import Db, SqlRows
 from kumihimo.ports.where import passing
 from kumihimo.quoting import quoted
@@ -77,6 +78,8 @@ class Reading:
         known: dict[str, Mapping[str, Setting]] = {name: asked.settings}
         values = resolve(known, {name: self.settings.get(name, {})}, {name: settings})[name]
         self._check(name, asked)
+        if self.db.one(f"SELECT 1 FROM {ROOT} LIMIT 1") is None:
+            raise Unusable("the index holds no documents: `kumi index PATH` adds some")
         ports: dict[str, Callable[[], object]] = {
             "ask": lambda: self.models.asking(name, purse),
             "match": lambda: WordSearch(self.db),
@@ -191,3 +194,12 @@ def counts(db: Db) -> dict[str, int]:
 def failures(db: Db) -> tuple[tuple[str, str, str], ...]:
     """What failed: (step, item, why)."""
     return tuple(db.all("SELECT step, maker, error FROM failed ORDER BY step, maker"))
+
+
+def partly(db: Db) -> tuple[str, ...]:
+    """The documents of which something could not be read, and what."""
+    if not db.has(ROOT):
+        return ()
+    rows = db.all(f"""SELECT uri, metadata FROM {ROOT} WHERE metadata LIKE '%"{NOT_READ}"%' ORDER BY uri""")
+    found = ((uri, json.loads(metadata).get(NOT_READ)) for uri, metadata in rows)
+    return tuple(f"{uri}: {'; '.join(map(str, said))}" for uri, said in found if isinstance(said, list))

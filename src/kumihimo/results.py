@@ -91,6 +91,7 @@ class Status:
     failed: tuple[tuple[str, str, str], ...]
     bytes: int
     memo: Mapping[str, int] = field(default_factory=dict)
+    partly: tuple[str, ...] = ()  # documents of which something could not be read, and what
     spent: tuple[Spent, ...] = ()  # and saved by the memo: of each step, method and role
 
 

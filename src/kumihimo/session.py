@@ -28,7 +28,7 @@ from kumihimo.ports.memo import Memo, Spent
 from kumihimo.ports.models import Hear, heard, threads
 from kumihimo.ports.purse import Caps, Purse
 from kumihimo.ports.store import Db, Store
-from kumihimo.reading import Reading, counts, failures, method
+from kumihimo.reading import Reading, counts, failures, method, partly
 from kumihimo.results import Built, Plan, Status
 from kumihimo.views.vectors import Mapped, matrices
 
@@ -270,7 +270,7 @@ class Kumihimo:
     def retrieve(self, question: str, method: str = "", *, where: str = "", **settings: Any) -> Context:
         """What the method finds, best first; settings are the method's own, such as k=5.
 
-        where: in which documents, by their metadata, such as `author = "Hild Garrow" and year >= 2020`.
+        where: in which documents, by their metadata, such as `author = "Sabine Orrell" and date >= 2024`.
         """
         with self.reading() as reading:
             return reading.retrieve(question, method, where=where, **settings)
@@ -319,6 +319,7 @@ class Kumihimo:
                 models=db.meta("models", {}),
                 settings=_changed(db.meta("settings", {})),
                 failed=failures(db),
+                partly=partly(db),
                 bytes=size,
                 memo=self.memo(),
                 spent=tuple(self.spent()),

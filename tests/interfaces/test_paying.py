@@ -106,7 +106,7 @@ def test_a_terminal_asks(folder: Path, server: Server, typed: str, code: int) ->
 def test_caps_and_what_they_leave(folder: Path, server: Server) -> None:
     out, said = kumi(folder, "index", "notes", "--methods", "naive", "--max-calls", "2", code=1)
     assert "Asked for embedding: 2 calls" in out
-    assert re.search(r"^[12] failed; they are tried again by `kumi index`:$", said, re.M)
+    assert re.search(r"^[12] failed; `kumi index` tries again:$", said, re.M)
     assert "capped: not asked, since --max-calls 2 was reached" in said
     kumi(folder, "index")
     assert (server.counts()["texts"], server.counts()["repeats"]) == (5, 0)

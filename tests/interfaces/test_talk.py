@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -36,9 +37,11 @@ def typed(folder: Path, *lines: str) -> str:
     return COLOURS.sub("", seen(["kumi", "ask"], folder, lines))
 
 
-def piped(folder: Path, text: str) -> tuple[int, str, str]:
+def piped(folder: Path, text: str, *options: str) -> tuple[int, str, str]:
     kumi = Path(sys.executable).with_name("kumi")
-    ran = subprocess.run([kumi, "ask"], cwd=folder, input=text, capture_output=True, text=True, check=False, timeout=60)
+    ran = subprocess.run(
+        [kumi, "ask", *options], cwd=folder, input=text, capture_output=True, text=True, check=False, timeout=60
+    )
     return ran.returncode, ran.stdout, ran.stderr
 
 
@@ -49,8 +52,8 @@ def test_questions_and_commands(folder: Path) -> None:
     assert "“The ferry leaves at nine.” [1]" in told
     assert "[1] notes/ferry.md, line 4, characters 20–45" in told
     assert told.count("No chat model is set") == 1
-    assert "holds: author = 'Bo'" in told
-    after = told.partition("holds: author = 'Bo'")[2]
+    assert "holds, 1: author = 'Bo'" in told
+    after = told.partition("holds, 1: author = 'Bo'")[2]
     assert "“The ferry gate leaks.” [1]" in after
     assert "1. notes/gate.md" in after
     assert "ferry.md" not in after
@@ -78,13 +81,39 @@ def test_help_tells_every_command(folder: Path) -> None:
     assert all(name in told for name in COMMANDS)
 
 
-def test_lines_that_are_piped_in_are_answered_without_prompts(folder: Path) -> None:
-    code, out, err = piped(folder, "When does the ferry leave?\n\n/quit\nferry\n")
+def test_lines_that_are_piped_in_are_answered_one_after_the_other(folder: Path) -> None:
+    code, out, err = piped(folder, "When does the ferry leave?\n\ngate?\n/quit\nferry\n")
     assert code == 0
-    assert out.startswith("“The ferry leaves at nine.” [1]\n")
+    assert out.startswith("> When does the ferry leave?\n“The ferry leaves at nine.” [1]\n")
+    assert "\n\n> gate?\n" in out
     assert out.count("ferry.md") == 1
-    assert "> " not in out
     assert "No chat model" in err
+
+
+def test_piped_lines_give_a_json_line_each(folder: Path) -> None:
+    code, out, _ = piped(folder, "When does the ferry leave?\ngate?\n", "--json")
+    assert code == 0
+    assert [json.loads(line)["question"] for line in out.splitlines()] == ["When does the ferry leave?", "gate?"]
+
+
+def test_lines_that_fail_are_told_and_counted(folder: Path) -> None:
+    code, out, err = piped(folder, "/bogus\nferry?\n", "--method", "hyde")
+    assert (code, out) == (1, "> ferry?\n")
+    assert err.startswith("kumi: /bogus: no command '/bogus'")
+    assert "\nkumi: ferry?: " in err
+
+
+def test_no_input_at_all_is_said(folder: Path) -> None:
+    kumi = Path(sys.executable).with_name("kumi")
+    ran = subprocess.run(f"{kumi} ask <&-", shell=True, cwd=folder, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == "kumi: there is no question, and nothing to read one from: say one\n"
+
+
+def test_bytes_that_are_no_text_are_no_traceback(folder: Path) -> None:
+    kumi = Path(sys.executable).with_name("kumi")
+    ran = subprocess.run([kumi, "ask"], cwd=folder, input=b"\xff who\n", capture_output=True, check=False)
+    assert (ran.returncode, ran.stderr.count(b"Traceback")) == (0, 0)
 
 
 def test_without_an_index_it_does_not_begin(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_what_failed_is_told_apart_from_the_rest(capsys: Capture) -> None:
     out, err = capsys.readouterr()
     assert "failed" not in out
     assert err.splitlines() == [
-        "2 failed; they are tried again by `kumi index`:",
+        "2 failed; `kumi index` tries again:",
         "  documents: a.json is not JSON; mend it",
         "  chunks 7f3a: too long",
     ]
@@ -102,7 +102,7 @@ def test_failures_of_one_kind_are_one_line(capsys: Capture) -> None:
         built(*(("documents", f"{n}.json", "broken") for n in range(1500)), ("gists", "7f3a", "broken"))
     )
     assert capsys.readouterr().err.splitlines() == [
-        "1,501 failed; they are tried again by `kumi index`:",
+        "1,501 failed; `kumi index` tries again:",
         "  documents 1,500 items, such as 0.json: broken",
         "  gists 7f3a: broken",
         "  `kumi status --json` lists them all",
@@ -114,10 +114,10 @@ def test_only_some_of_many_failures_are_listed(capsys: Capture) -> None:
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 22
     assert (lines[0], lines[20]) == (
-        "1,500 failed; they are tried again by `kumi index`:",
+        "1,500 failed; `kumi index` tries again:",
         "  documents 19.json: broken at 361",
     )
-    assert lines[21] == "  `kumi status --json` lists them all"
+    assert lines[21] == "  1,480 more kinds of failure; `kumi status --json` lists them all"
 
 
 def test_what_was_spent_and_what_was_left_is_told(capsys: Capture) -> None:
@@ -144,7 +144,7 @@ def test_below_an_answer_stands_where_it_stands(capsys: Capture) -> None:
         Citation(2, Span("c", "notes/b.md", 5, 9, "")),
     )
     answer = Answer("?", "naive", "“Hild mended it.” [1]\n“So.” [2]", cited, Context(), Usage())
-    terminal.show_sources(answer)
+    terminal.show_sources(answer, here)
     out, err = capsys.readouterr()
     assert out.splitlines() == [
         "",
@@ -155,13 +155,13 @@ def test_below_an_answer_stands_where_it_stands(capsys: Capture) -> None:
 
 
 def test_below_an_answer_without_citations_stands_nothing(capsys: Capture) -> None:
-    terminal.show_sources(Answer("?", "naive", "Nothing.", (), Context(), Usage()))
+    terminal.show_sources(Answer("?", "naive", "Nothing.", (), Context(), Usage()), here)
     assert capsys.readouterr().out == ""
 
 
 def test_a_model_says_who_it_is_and_what_it_cost(capsys: Capture) -> None:
     usage = Usage(2, 1500, 0, 30, 0.25, 1.5)
-    terminal.show_sources(Answer("?", "naive", "So.", (), Context(), usage, model="m t=0", dangling=3))
+    terminal.show_sources(Answer("?", "naive", "So.", (), Context(), usage, model="m t=0", dangling=3), here)
     assert capsys.readouterr() == (
         "",
         "(Citations taken out, since they pointed to no source: 3.)\n"

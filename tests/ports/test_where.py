@@ -181,7 +181,7 @@ def test_what_an_expression_says_of_a_document(expression: str, passes: bool) ->
 def test_what_is_not_understood_is_shown_with_an_example(expression: str, where: str) -> None:
     with pytest.raises(SettingsError) as refused:
         parsed(expression)
-    assert str(refused.value) == f'the filter {where}: write it like author = "Hild Garrow" and year >= 2020'
+    assert str(refused.value) == f'the filter {where}: write it like author = "Sabine Orrell" and date >= 2024'
 
 
 def test_what_is_no_date_is_said() -> None:

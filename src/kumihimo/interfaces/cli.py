@@ -188,7 +188,7 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # under the
         questions.ask: (
             "kumi ask 'Who mended the breakwater?'",
             "kumi ask '組紐を送ったのは誰ですか' --method bm25",
-            "kumi ask 'What did it cost?' --where 'author = \"Hild Garrow\" and date >= 2023'",
+            "kumi ask 'What did it cost?' --where 'author = \"Sabine Orrell\" and date >= 2024'",
             "kumi ask                               a conversation",
         ),
         questions.retrieve: (

@@ -44,7 +44,7 @@ Methods = Annotated[
     ),
 ]
 Where = Annotated[
-    str, typer.Option(help="Only documents of which this holds: 'author = \"Hild Garrow\" and year >= 2020'.")
+    str, typer.Option(help="Only documents of which this holds: 'author = \"Sabine Orrell\" and date >= 2024'.")
 ]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for another build to end.")]
 MaxCalls = Annotated[int | None, typer.Option(help="Ask models no more often than this.", min=0)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -52,18 +53,27 @@ def ask(
     listen(verbose, show_prompts)
     caps = Caps(max_calls, max_tokens, max_cost)
     if question is None:
-        if as_json:
-            raise SettingsError("--json answers one question: say which")
         with opened(folder, options, memo) as kumi:
-            Talk(kumi, method, where, caps).run()
-        return
+            failed = Talk(kumi, method, where, caps, _show_answered if as_json else None).run()
+        raise typer.Exit(1 if failed else 0)
     with opened(folder, options, memo) as kumi, kumi.reading() as reading:
         if as_json:
             lines.show(_answered(reading.ask(question, method, where=where, caps=caps)))
         else:
             with terminal.speech() as hear:
                 answer = reading.ask(question, method, where=where, caps=caps, hear=hear)
-            terminal.show_sources(answer)
+            terminal.show_sources(answer, reading.trace)
+            _explain(reading, where, answer.context)
+
+
+def _explain(reading: Reading, where: str, context: Context) -> None:
+    """Why nothing was found, where the filter is the reason."""
+    if where and not context and not reading.passing(where):
+        print("(No document passes the filter.)", file=sys.stderr)
+
+
+def _show_answered(answer: Answer) -> None:
+    print(lines.line(_answered(answer)))
 
 
 def _answered(answer: Answer) -> dict[str, object]:
@@ -105,17 +115,19 @@ def retrieve(
     with opened(folder, options, memo) as kumi:
         if questions is None and out is None and not as_json:
             with kumi.reading() as reading:
-                terminal.show_evidence(reading.retrieve(str(question), method, **settings), reading.trace)
+                found = reading.retrieve(str(question), method, **settings)
+                terminal.show_evidence(found, reading.trace)
+                _explain(reading, where, found)
             return
         failed: list[str] = []
-        found = (_found(kumi, row, method, settings, failed) for row in asked)
+        each = (_found(kumi, row, method, settings, failed) for row in asked)
         if as_json and questions is None and out is None:
-            lines.show(next(found))
+            lines.show(next(each))
         elif out is None:
-            for line in found:
+            for line in each:
                 print(lines.line(line))
         else:
-            lines.write(out, [json.dumps(line, ensure_ascii=False) for line in found])
+            lines.write(out, [json.dumps(line, ensure_ascii=False) for line in each])
             if as_json:
                 lines.show({"written": str(out), "questions": len(asked)})
     if failed:

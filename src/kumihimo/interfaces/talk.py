@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
+from io import TextIOWrapper
 from unicodedata import normalize
 
 from kumihimo.core.context import Answer
@@ -27,29 +29,45 @@ class Talk:
     method: str
     where: str
     caps: Caps
+    show: Callable[[Answer], None] | None = None  # instead of showing them to a person
     answers: list[Answer] = field(default_factory=list)
 
-    def run(self) -> None:
-        """Until the lines end. What goes wrong is told, and the conversation goes on."""
+    def run(self) -> int:
+        """Until the lines end; gives how many questions failed. What goes wrong is told, and it goes on."""
+        if sys.stdin is None:
+            raise SettingsError("there is no question, and nothing to read one from: say one")
         with self.kumi.reading():
             pass  # where there is no index, it is said at once
         if _somebody():
             print(HELLO)
+        failed = 0
         for line in filter(None, map(str.strip, _lines())):
             try:
                 if normalize("NFKC", line[0]) != "/":
                     self._ask(line)
                 elif self._command(normalize("NFKC", line)):
-                    return
+                    break
             except KumiError as error:
-                terminal.complain(str(error))
+                failed += 1
+                terminal.complain(str(error) if _somebody() else f"{line}: {error}")
             except KeyboardInterrupt:
                 print("\n(Stopped.)")
+        return 0 if _somebody() else failed
 
     def _ask(self, question: str) -> None:
-        with self.kumi.reading() as reading, terminal.speech() as hear:
-            answer = reading.ask(question, self.method, where=self.where, after=self.answers, caps=self.caps, hear=hear)
-        terminal.show_sources(answer, remark=not self.answers)
+        with self.kumi.reading() as reading:
+            asked = partial(reading.ask, question, self.method, where=self.where, after=self.answers, caps=self.caps)
+            if self.show:
+                answer = asked()
+                self.show(answer)
+            else:
+                if not _somebody():  # so that one sees what was asked
+                    print(f"> {question}")
+                with terminal.speech() as hear:
+                    answer = asked(hear=hear)
+                terminal.show_sources(answer, reading.trace, remark=not self.answers)
+                if not _somebody():
+                    print()
         self.answers.append(answer)
 
     def _command(self, line: str) -> bool:
@@ -65,14 +83,15 @@ class Talk:
         if said:
             method(said)
             self.method = said
-        print(f"Searching by {self.method or 'the usual method'}. There are {', '.join(METHODS)}.")
+        with self.kumi.reading() as reading:
+            print(f"Searching by {self.method or reading.usual()}. There are {', '.join(METHODS)}.")
 
     def narrow(self, said: str) -> None:
         if said:
             with self.kumi.reading() as reading:
-                reading.passing(said)
+                count = len(reading.passing(said))
         self.where = said
-        print(f"Asking the documents of which this holds: {said}" if said else "Asking all documents.")
+        print(f"Asking the documents of which this holds, {count:,}: {said}" if said else "Asking all documents.")
 
     def sources(self, _: str) -> None:
         if not self.answers:
@@ -99,12 +118,15 @@ COMMANDS: dict[str, tuple[str, Callable[[Talk, str], None]]] = {
 
 
 def _somebody() -> bool:
+    """Whether a person types, and sees what comes."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _lines() -> Iterator[str]:
     with suppress(ImportError):
         import readline  # noqa: F401 (arrow keys and earlier lines)
+    if isinstance(sys.stdin, TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")
     while True:
         try:
             yield input("> " if _somebody() else "")

@@ -18,12 +18,18 @@ from kumihimo.results import Built, Plan, Range, Status
 if TYPE_CHECKING:
     from rich.console import Console
 
+Trace = Callable[[Reference], Iterable[Span]]
+
 NO_MODEL = (
     "(No chat model is set, so the documents are quoted word for word."
     ' To connect one: `model = "..."` under [chat] in kumi.toml; see docs/models.md.)'
 )
 _WIDEST = 10_000  # columns for a program, which wraps nothing
 _LISTED = 20
+_NEAR = 3  # passages that are named where none answers
+_UNSPACED = r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uff60]"
+_STAYS = "、。，．！？」』）】〉》〕ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ"  # at the beginning of no line
+_WORDS = re.compile(rf"\s|{_UNSPACED}[{_STAYS}]*|(?:(?!{_UNSPACED})\S)+")
 _SHOWN = 300  # characters of a piece of evidence
 
 
@@ -117,14 +123,13 @@ def show_rows(rows: Iterable[Sequence[str]], head: Sequence[str] = (), figures: 
 def show_built(built: Built) -> None:
     print(f"Files: {built.read:,} read, {built.same:,} unchanged, {built.gone:,} gone.")
     for table, count in built.rows.items():
-        print(f"The index holds {count:,} {table}, {built.written.get(table, 0):,} of them new or changed.")
+        print(f"The index holds {_counted(count, table)}, {built.written.get(table, 0):,} of them new or changed.")
+    if not built.rows.get("documents"):
+        print("There is nothing to ask: no file of a kind that is read was found, or none with words in it.")
     if built.skipped:
         some = ", ".join(built.skipped[:3]) + (" ..." if len(built.skipped) > 3 else "")
         print(f"Skipped {len(built.skipped):,} of a kind that is not read: {some}")
-    for said in built.partly[:_LISTED]:
-        print(f"Read in part: {said}", file=sys.stderr)
-    if len(built.partly) > _LISTED:
-        print(f"Read in part: {len(built.partly) - _LISTED:,} more; `kumi index --json` lists them", file=sys.stderr)
+    _show_partly(built.partly)
     for what, usage in built.spent.items():
         print(f"Asked for {what}: {_used(usage)}.")
     _show_failed(built.failed)
@@ -132,6 +137,21 @@ def show_built(built: Built) -> None:
         names = ",".join(built.left)
         print(f"Not built, since it is paid for: {names}. `kumi plan --methods {names}` says what it costs.")
     print(f"Took {built.seconds:.1f} s.")
+
+
+def _counted(count: int, things: str) -> str:
+    """
+    >>> _counted(1, "documents"), _counted(1200, "chunks")
+    ('1 document', '1,200 chunks')
+    """
+    return f"{count:,} {things.removesuffix('s') if count == 1 else things}"
+
+
+def _show_partly(partly: Sequence[str]) -> None:
+    for said in partly[:_LISTED]:
+        print(harmless(f"Read in part: {said}"), file=sys.stderr)
+    if len(partly) > _LISTED:
+        print(f"Read in part: {len(partly) - _LISTED:,} more; `kumi status --json` lists them", file=sys.stderr)
 
 
 def _used(usage: Usage) -> str:
@@ -154,17 +174,18 @@ def _show_failed(failed: Iterable[tuple[str, str, str]]) -> None:
         groups.setdefault((step, error), []).append(maker)
     if groups:
         count = sum(map(len, groups.values()))
-        print(f"{count:,} failed; they are tried again by `kumi index`:", file=sys.stderr)
+        print(f"{count:,} failed; `kumi index` tries again:", file=sys.stderr)
         for (step, error), makers in list(groups.items())[:20]:
             which = makers[0] if len(makers) == 1 else f"{len(makers):,} items, such as {makers[0]}"
             print(f"  {step}: {error}" if makers[0] in error else f"  {step} {which}: {error}", file=sys.stderr)
-        if len(groups) > 20 or count > len(groups):
-            print("  `kumi status --json` lists them all", file=sys.stderr)
+        more = f"{len(groups) - 20:,} more kinds of failure; " if len(groups) > 20 else ""
+        if more or count > len(groups):
+            print(f"  {more}`kumi status --json` lists them all", file=sys.stderr)
 
 
 @contextmanager
 def speech() -> Iterator[Hear]:
-    """Prints a text as it comes, on terminals with lines broken between words."""
+    """Prints a text as it comes, on terminals with lines broken between words, or letters of scripts without spaces."""
     from rich.cells import cell_len
 
     console = _console()
@@ -173,13 +194,17 @@ def speech() -> Iterator[Hear]:
     def hear(piece: str) -> None:
         nonlocal column, begun
         begun = True
-        for word in re.findall(r"\s|\S+", harmless(piece)):
+        for word in _WORDS.findall(harmless(piece)):
             size = cell_len(word)
-            if width and word != "\n" and column + size > width:
+            if word == "\n":
+                column = 0
+            elif width and column and column + size > width:
                 print()
-                column, word = 0, word.lstrip(" ")
+                word = word.lstrip(" ")
+                column = cell_len(word)
+            else:
+                column += size
             print(word, end="", flush=True)
-            column = 0 if word == "\n" else (column + size) % width if width else 0
 
     try:
         yield hear
@@ -188,9 +213,12 @@ def speech() -> Iterator[Hear]:
             print()
 
 
-def show_sources(answer: Answer, *, remark: bool = True) -> None:
-    """What stands below an answer: its citations, and what it cost. remark: that no model is set, if so."""
+def show_sources(answer: Answer, trace: Trace, *, remark: bool = True) -> None:
+    """What stands below an answer: its citations, or what was near, and what it cost. remark: that no model is set."""
     console = _console()
+    if not answer.citations and answer.context:
+        near = dict.fromkeys(where(span) for item in answer.context.top(_NEAR) for span in trace(item.reference))
+        console.print("\nThe nearest passages:", *near, sep="\n  ", markup=False, style="dim")
     if answer.citations:
         console.print()
     for citation in answer.citations:
@@ -239,7 +267,7 @@ def where(span: Span) -> str:
     return harmless(f"{span.uri}, {place}characters {span.start:,}–{span.end:,}")
 
 
-def show_evidence(context: Context, trace: Callable[[Reference], Iterable[Span]]) -> None:
+def show_evidence(context: Context, trace: Trace) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
@@ -280,6 +308,7 @@ def show_status(status: Status) -> None:
         *((s.kind, s.scope, f"{s.model}: {_used(s.usage)}") for s in status.spent),
     ]
     show_rows(rows)
+    _show_partly(status.partly)
     _show_failed(status.failed)
 
 

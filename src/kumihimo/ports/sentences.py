@@ -14,7 +14,7 @@ _UNDERLINE = re.compile(r" {0,3}(=+|-+)\s*$")
 ITEM = re.compile(
     r"\s*(?:[-*+•‣◦]\s|[・■□●○▪➢✓]|[（(]\d{1,3}[)）]|\d{1,3}[.)、．）]\s?(?!\d)|[①-⑳])"
 )  # how one of a list begins
-_ROW = re.compile(r"\s*\||.*\S \| \S")
+_ROW = re.compile(r"\s*\||.*\S \| \S|[^\s:;][^:;\n]{0,40}: [^;\n]*; [^:;\n]{1,40}: ")  # `city: Otaru; founded: 1922`
 _STOPS, _OPEN, _CLOSE = "。！？!?｡．", "「『（(【〈《“", "」』）)】〉》”"
 _SPACED = re.compile(r"[.?!…][\"'”’)\]»]*\s")
 _WIDE = re.compile(r"[。！？｡．」』]|[\u3040-\u9fff][!?]")

@@ -213,8 +213,8 @@ class Store:
 
     def _check_for_reading(self, version: int) -> None:
         self._check_for_building(version)
-        if version == 0:  # a first build that was stopped
-            raise Unusable(f"there is no index in {self.folder}: make one with `kumi index PATH`")
+        if version == 0:
+            raise Unusable(f"the first build of {self.folder} is not done: wait, or begin anew, `kumi index PATH`")
         if version < _format():
             raise Unusable(f"the index in {self.folder} has an older format: `kumi index` brings it up to date")
 

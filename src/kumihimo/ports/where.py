@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Fields = Mapping[str, object]  # what a document says of itself: field -> value
 
 OWN = ("uri", "file", "title", "media_type", "modified")  # columns of every document
-EXAMPLE = 'author = "Hild Garrow" and year >= 2020'
+EXAMPLE = 'author = "Sabine Orrell" and date >= 2024'
 
 # A bare word is of any script: all but spaces, punctuation other than `_-.`, and full-width operators and brackets.
 _PART = r"[^\s!-,\/:-@\[-^`{-~“”＂「」（），、＝！＜＞≠≤≥≦≧]"
@@ -57,6 +57,7 @@ _COMMA: "," | "，" | "、"
 """
 _DEEPEST = 100  # so that no expression can exhaust the stack
 _DATED = re.compile(r"\d{4}(?:-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01])(?:[t ].*)?)?)?", re.ASCII | re.DOTALL)
+_SLASHED = re.compile(r"(\d{4})[/.年](\d{1,2})(?:[/.月](\d{1,2})日?|月)?", re.ASCII)
 _NUMBER = re.compile(r"[-+]?(?:\d+|\d{1,3}(?:,\d{3})+)(?:\.\d+)?")
 _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
     "<": lt,
@@ -300,5 +301,11 @@ def _number(text: str) -> float | None:
 
 
 def _date(text: str) -> str:
-    """ISO 8601 as far as it goes; empty where it is no date."""
+    """ISO 8601 as far as it goes; empty where it is no date.
+
+    >>> [_date(text) for text in ("2023/4/5", "2023年04月", "2023.04.05", "2023-04-05", "1.5")]
+    ['2023-04-05', '2023-04', '2023-04-05', '2023-04-05', '']
+    """
+    if found := _SLASHED.fullmatch(text):
+        text = "-".join(part.zfill(2) for part in found.groups() if part)
     return text.replace(" ", "t").removesuffix("z") if _DATED.fullmatch(text) else ""

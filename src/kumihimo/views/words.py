@@ -40,6 +40,8 @@ _COMMON = frozenset(
     which who whom whose why will with you your 何 誰 什么 甚麼 哪里 哪裡 谁 誰是 怎么 怎麼 的 是 在 了 吗 嗎""".split()  # noqa: SIM905
 )
 
+_ASKING = frozenset("about describ explain giv know show tell".split())  # noqa: SIM905 (roots of how one asks)
+
 
 def tokens(text: str) -> list[str]:
     """The words of a text as they are indexed: folded, lightly stemmed; unspaced scripts in pairs.
@@ -84,7 +86,7 @@ def subjects(text: str) -> list[str]:
             found += [kanji[i : i + 2] for i in range(max(1, len(kanji) - 1))]
         else:
             found.append(run[1] or run[3] or _root(run[4]))
-    return [word for word in dict.fromkeys(found) if word not in _COMMON]
+    return [word for word in dict.fromkeys(found) if word not in _COMMON and word not in _ASKING]
 
 
 def _root(word: str) -> str:

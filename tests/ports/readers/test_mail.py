@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from email.message import EmailMessage
 from pathlib import Path
+from typing import cast
 
 import pytest
 from tests import office
@@ -33,7 +34,7 @@ def test_a_plain_letter() -> None:
     )
     assert page.title == "Ferry"
     assert page.metadata == {
-        "author": "Ayu <ayu@example.org>", "to": "Ren <ren@example.org>", "date": "2026-05-01T00:30:00Z"
+        "author": "Ayu", "from": "Ayu <ayu@example.org>", "to": "Ren <ren@example.org>", "date": "2026-05-01T00:30:00Z"
     }  # fmt: skip
 
 
@@ -99,7 +100,7 @@ def test_attachments_are_documents_of_their_own(tmp_path: Path) -> None:
     assert [d.title for d in found] == ["Ferry", "boats", "tide"]
     assert [d.text for d in found[1:]] == ["boat: Maru; built: 1922", "The sea rises."]
     assert found[0].metadata["attachments"] == ["boats.csv", "tide.pdf", "photo.png"]
-    assert "attachments_not_read" not in found[0].metadata
+    assert found[0].metadata["not_read"] == ["mail.eml#photo.png: of a kind that is not read"]
     assert {d.file for d in found} == {"mail.eml"}
     assert [d.id for d in found] == [digest(d.uri) for d in found]
     assert found[1].media_type == "text/csv"
@@ -118,10 +119,8 @@ def test_rows_of_an_attachment(tmp_path: Path) -> None:
 def test_what_cannot_be_read_is_said_and_the_letter_is_read(tmp_path: Path) -> None:
     (found,) = office.every(tmp_path, "mail.eml", letter(broken_pdf=b"%PDF-1.4 and no more", ok_txt=b""))
     assert found.text.endswith("The ferry leaves at nine.")
-    unread = found.metadata["attachments_not_read"]
-    assert isinstance(unread, dict)
-    assert list(unread) == ["broken.pdf"]
-    assert unread["broken.pdf"].startswith("mail.eml#broken.pdf: not a whole PDF")
+    (said,) = cast(list[str], found.metadata["not_read"])
+    assert said.startswith("mail.eml#broken.pdf: not a whole PDF")
 
 
 def enclosed(depth: int) -> EmailMessage:

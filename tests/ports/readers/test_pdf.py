@@ -105,7 +105,7 @@ def test_pages_are_places() -> None:
     page = read(office.pdf(lines("First page has words."), lines(), lines("Third page has words.")))
     assert page.text == "First page has words.\n\nThird page has words."
     assert page.places == ((0, "p. 1"), (21, "p. 2"), (23, "p. 3"))
-    assert page.metadata["pages_without_text"] == [2]
+    assert page.metadata["not_read"] == ["no text on p. 2"]
 
 
 def test_a_sentence_over_the_end_of_a_page_stays_whole() -> None:

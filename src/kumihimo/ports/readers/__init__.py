@@ -15,8 +15,8 @@ from kumihimo.ports.readers.folder import walk
 from kumihimo.ports.readers.html import html
 from kumihimo.ports.readers.json_ import json, lines
 from kumihimo.ports.readers.mail import mail
-from kumihimo.ports.readers.page import Page, iso
-from kumihimo.ports.readers.pdf import WITHOUT_TEXT, pdf
+from kumihimo.ports.readers.page import NOT_READ, Page, iso
+from kumihimo.ports.readers.pdf import pdf
 from kumihimo.ports.readers.pptx import pptx
 from kumihimo.ports.readers.sheets import sheets
 from kumihimo.ports.readers.tables import table
@@ -56,7 +56,6 @@ READERS: dict[str, tuple[str, Reader]] = {
 
 TITLE = 200  # characters: a title goes with every chunk, so one of a million would be paid for a thousand times
 LARGEST = 1 << 29  # bytes of a file: it is held in memory while it is read
-NOT_READ = "attachments_not_read"  # in the metadata of a letter
 DEEPEST = 5  # letters in letters that are opened
 
 
@@ -88,14 +87,16 @@ class _Held:
 def _documents(held: _Held, data: bytes, suffix: str) -> Iterator[Document]:
     media_type, reader = READERS[suffix.lower()]
     for page in _pages(reader, data, str(held)):
-        attached, closed = list[Document](), dict[str, str]()
-        for name, content in page.attached if len(held.at) < DEEPEST else ():
-            if supported(PurePosixPath(name)):
+        attached, closed = list[Document](), list[str]()
+        for name, content in page.attached:
+            inner = replace(held, at=(*held.at, name.replace("#", "%23")))
+            if not supported(PurePosixPath(name)) or len(inner.at) > DEEPEST:
+                closed.append(f"{inner}: of a kind that is not read")
+            else:
                 try:
-                    inner = replace(held, at=(*held.at, name.replace("#", "%23")))
                     attached += list(_documents(inner, content, PurePosixPath(name).suffix))
                 except SourceError as error:  # the letter itself can be read
-                    closed[name] = str(error)
+                    closed.append(str(error))
         metadata = {**page.metadata, NOT_READ: closed} if closed else page.metadata
         if page.text.strip():
             yield _document(replace(page, metadata=metadata), held, media_type)
@@ -128,9 +129,8 @@ def _load(path: Path, uri: str) -> tuple[bytes, str]:
 
 def unread(document: Document) -> str:
     """What of it could not be read; empty: nothing."""
-    pages, attached = (document.metadata.get(key) for key in (WITHOUT_TEXT, NOT_READ))
-    told = [f"no text on page {', '.join(map(str, pages))}"] if isinstance(pages, list) else []
-    return "; ".join([*told, *(attached.values() if isinstance(attached, dict) else ())])
+    said = document.metadata.get(NOT_READ, [])
+    return "; ".join(map(str, said)) if isinstance(said, list) else ""
 
 
 def _document(page: Page, held: _Held, media_type: str) -> Document:

@@ -8,14 +8,19 @@ from collections.abc import Hashable
 from datetime import date, datetime
 from typing import Any
 
+from kumihimo.ports.readers.page import NOT_READ
+
 LONGEST = 64_000  # characters; what is longer is no front matter
 BRACKETS = 500  # nested brackets take the square of their number to read
+FIELD = re.compile(r"\s*[\w-]{1,40}\s*[:=]")
 YAML = re.compile(r"\A---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 TOML = re.compile(r"\A\+\+\+[ \t]*\r?\n(.*?)^\+\+\+[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 
 
 def front_matter(text: str) -> tuple[dict[str, object], int]:
-    """Its values by name, dates as ISO 8601, and its length: nothing and 0 where there is none that can be read.
+    """Its values by name, dates as ISO 8601, and its length: nothing and 0 where there is none.
+
+    One that begins like it but cannot be read stays in the text, and is named as not read.
 
     >>> front_matter("---\\ntitle: Tides\\ndate: 2024-05-01\\n---\\nThe sea.")
     ({'title': 'Tides', 'date': '2024-05-01'}, 38)
@@ -28,6 +33,8 @@ def front_matter(text: str) -> tuple[dict[str, object], int]:
             values = parsed(found[1])
             if isinstance(values, dict):
                 return {str(key): _plain(value) for key, value in values.items()}, found.end()
+        if found and FIELD.match(found[1]):
+            return {NOT_READ: ["its front matter, which is neither YAML nor TOML"]}, 0
     return {}, 0
 
 

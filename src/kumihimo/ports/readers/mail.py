@@ -10,7 +10,7 @@ from email.errors import HeaderParseError
 from email.header import decode_header
 from email.message import EmailMessage, MIMEPart
 from email.parser import BytesParser
-from email.utils import parsedate_to_datetime
+from email.utils import parseaddr, parsedate_to_datetime
 from mimetypes import guess_extension
 from pathlib import PurePosixPath
 
@@ -19,7 +19,7 @@ from kumihimo.ports.readers.decode import decode
 from kumihimo.ports.readers.html import chapter
 from kumihimo.ports.readers.page import Page, iso, unique
 
-HEADERS = {"From": "author", "To": "to", "Cc": "cc"}
+HEADERS = {"From": "from", "To": "to", "Cc": "cc"}
 LONGEST = 20_000  # characters of a header that are read: to unfold one takes longer than its length
 ENDLESS = re.compile(rb"^content-[a-z-]+:[^\n]*(?:\n[ \t][^\n]*)*", re.I | re.M)  # which the parser unfolds whole
 BLANK = b"\xef\xbb\xbf \t\r\n"
@@ -36,6 +36,8 @@ def mail(data: bytes, name: str) -> Iterator[Page]:
     headers = {ours: said for theirs, ours in HEADERS.items() if (said := _header(message, theirs))}
     if date := _date(message):
         headers["date"] = date
+    if author := parseaddr(headers.get("from", ""))[0]:
+        headers["author"] = author
     subject, attached = _header(message, "Subject"), tuple(_attached(message))
     told = [f"{theirs}: {headers[ours]}" for theirs, ours in (*HEADERS.items(), ("Date", "date")) if ours in headers]
     files = {"attachments": [file for file, _ in attached]} if attached else {}

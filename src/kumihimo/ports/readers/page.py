@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime
 from kumihimo.core.errors import SourceError
 
 Row = Mapping[str, object]
+NOT_READ = "not_read"  # in the metadata: what of the file could not be read, a sentence each
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kumihimo.core.errors import SourceError
-from kumihimo.ports.readers.page import Page
+from kumihimo.ports.readers.page import NOT_READ, Page
 from kumihimo.ports.readers.paragraphs import Line, paragraphs
 from kumihimo.ports.readers.pdf_lines import borrows_fonts, lines
 
 if TYPE_CHECKING:
     from pypdf import PageObject, PdfReader
 
-WITHOUT_TEXT = "pages_without_text"  # in the metadata
 WHOLE = 0.95  # of a page's letters
 HEADS = 3  # pages on which a line has to recur, at their top or bottom, to be a running head
 DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?")
@@ -58,7 +57,8 @@ def _page(pages: Sequence[Sequence[Line]], properties: dict[str, str], name: str
             f"{name}: {len(pages)} pages without any text, so it is scanned; put text under it first, "
             f"as `ocrmypdf {name.rpartition('/')[2]} ...` does"
         )
-    about = _about(properties) | ({WITHOUT_TEXT: blank} if blank else {})
+    said = f"no text on p. {', '.join(map(str, blank))}"
+    about = _about(properties) | ({NOT_READ: [said]} if blank else {})
     places = tuple((at, f"p. {number}") for number, at in enumerate(written.begins, 1))
     return Page(title=_title(properties, written.text), text=written.text, metadata=about, places=places)
 
