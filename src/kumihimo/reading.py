@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, cast
 
@@ -51,6 +53,7 @@ class Reading:
     models: Connections
     ruler: Ruler
     matrices: Matrices
+    lines: dict[str, list[int] | None] = field(default_factory=dict)  # by uri, where the lines end that were asked for
 
     def table(self, name: str) -> Table[Any]:
         """A table of the index. Raises Unusable where it has not been built."""
@@ -69,12 +72,11 @@ class Reading:
         self, question: str, name: str = "", *, where: str = "", caps: Caps | None = None, **settings: Any
     ) -> Context:
         """What the method finds for the question, best first, in the documents that pass `where`."""
-        return self._found(question, name or self.usual(), where, settings, self.models.purse(caps))
+        return self._search(name or self.usual(), where, settings, self.models.purse(caps))(storable(question))
 
-    def _found(self, question: str, name: str, where: str, settings: Mapping[str, object], purse: Purse) -> Context:
-        asked, question = method(name), storable(question)
-        if not question.strip():
-            raise SettingsError("the question is empty: write what you want to know")
+    def _search(self, name: str, where: str, settings: Mapping[str, object], purse: Purse) -> Callable[[str], Context]:
+        """The method, ready to be asked: what is wrong is said before anything is paid."""
+        asked = method(name)
         known: dict[str, Mapping[str, Setting]] = {name: asked.settings}
         values = resolve(known, {name: self.settings.get(name, {})}, {name: settings})[name]
         self._check(name, asked)
@@ -86,9 +88,15 @@ class Reading:
             "near": lambda: VectorSearch(self.db, self._embedder(purse), self.matrices),
             "ruler": lambda: self.ruler,
         }
-        tables = self._tables(asked.tables, where)
-        found: Context = asked.function(question, **tables, **{port: ports[port]() for port in asked.ports}, **values)
-        return found
+        given = {**self._tables(asked.tables, where), **{port: ports[port]() for port in asked.ports}, **values}
+
+        def search(question: str) -> Context:
+            if not question.strip():
+                raise SettingsError("the question is empty: write what you want to know")
+            found: Context = asked.function(question, **given)
+            return found
+
+        return search
 
     def _tables(self, names: Iterable[str], where: str) -> dict[str, Table[Any]]:
         """As a method reads them: of rows made of several documents, only those of which all pass."""
@@ -138,9 +146,10 @@ class Reading:
         """
         name = name or self.usual()
         began, question, purse = perf_counter(), storable(question), self.models.purse(caps)
-        if after and self.models.chat("answer"):
+        search = self._search(name, where, settings, purse)
+        if after and question.strip() and self.models.chat("answer"):
             question = alone(question, after, self.models.asking("answer", purse))
-        context = self._found(question, name, where, settings, purse)
+        context = search(question)
         if self.models.chat("answer"):
             ask, own = self.models.asking("answer", purse), cast(dict[str, Any], self.settings["answer"])
             made = answer(question, name, context, self._spans, ask, self.ruler, ANSWERS.get(name, PROMPT), hear, **own)
@@ -169,9 +178,17 @@ class Reading:
         ((places,),) = self.db.all("SELECT places FROM documents WHERE id = ?", digest(span.uri))
         if named := json.loads(places):
             return replace(span, place=place(named, span.start, span.end))
-        verbatim = "file = uri AND media_type IN ('text/plain', 'text/markdown')"
-        found = self.db.all(f"SELECT text FROM documents WHERE id = ? AND {verbatim}", digest(span.uri))
-        return replace(span, place=f"line {found[0][0].count(chr(10), 0, span.start) + 1}") if found else span
+        if (ends := self._line_ends(span.uri)) is None:
+            return span
+        return replace(span, place=f"line {bisect_left(ends, span.start) + 1}")
+
+    def _line_ends(self, uri: str) -> list[int] | None:
+        """Where the lines of a document end whose text is its file, line by line; read once."""
+        if uri not in self.lines:
+            verbatim = "file = uri AND media_type IN ('text/plain', 'text/markdown')"
+            found = self.db.one(f"SELECT text FROM documents WHERE id = ? AND {verbatim}", digest(uri))
+            self.lines[uri] = [match.start() for match in re.finditer("\n", found[0])] if found else None
+        return self.lines[uri]
 
     def find(self, id: str) -> Evidence:
         """The row of that id (`chunks:0f8c….00003`, or without its table), or the document of that uri."""

@@ -164,8 +164,8 @@ def place(places: Sequence[tuple[int, str]], start: int, end: int) -> str:
     begins = [begin for begin, _ in places]
     first, last = (places[max(bisect_right(begins, at) - 1, 0)][1] for at in (start, max(end - 1, start)))
     kind, _, number = last.rpartition(" ")
-    if first == last or not first:
-        return last
+    if first == last or not (first and last):
+        return first or last
     return f"{first}–{number}" if number.isdecimal() and first.startswith(f"{kind} ") else f"{first} – {last}"
 
 

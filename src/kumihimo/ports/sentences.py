@@ -12,7 +12,7 @@ Kind = Literal["heading", "item", "row", "prose"]
 _HEADING = re.compile(r" {0,3}#{1,6}\s")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)\s*$")
 ITEM = re.compile(
-    r"\s*(?:[-*+•‣◦]\s|[・■□●○▪➢✓]|[（(]\d{1,3}[)）]|\d{1,3}[.)、．）]\s?(?!\d)|[①-⑳])"
+    r"\s*(?:[-*+•‣◦]\s|[・■□●○▪➢✓]|[（(\[]\d{1,3}[)）\]]|\d{1,3}[.)、．）]\s?(?!\d)|[①-⑳])"
 )  # how one of a list begins
 _ROW = re.compile(r"\s*\||.*\S \| \S|[^\s:;][^:;\n]{0,40}: [^;\n]*; [^:;\n]{1,40}: ")  # `city: Otaru; founded: 1922`
 _STOPS, _OPEN, _CLOSE = "。！？!?｡．", "「『（(【〈《“", "」』）)】〉》”"

@@ -20,7 +20,7 @@ BOMB = "---\na: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n---\nText."
         ("---\ntitle: Tides\ntags: [sea, moon]\n---\n", {"title": "Tides", "tags": ["sea", "moon"]}),
         ("--- \r\ntitle: Tides\r\n...\r\n", {"title": "Tides"}),
         ("---\ndate: 2024-05-01\nat: 2024-05-01 08:30:00\n---\n", {"date": "2024-05-01", "at": "2024-05-01T08:30:00"}),
-        ("---\n1: one\nn: 2.5\nyes: no\nnone: null\n---\n", {"1": "one", "n": 2.5, "yes": False, "none": None}),
+        ("---\n1: one\nn: 2.5\nyes: no\nnone: null\n---\n", {"1": "one", "n": 2.5, "yes": "no", "none": None}),
         ("---\na: {b: {c: 2024-05-01}}\n---\n", {"a": {"b": {"c": "2024-05-01"}}}),
         ('+++\ntitle = "Tides"\ndate = 2024-05-01\n[more]\nx = [1, 2]\n+++\n',
          {"title": "Tides", "date": "2024-05-01", "more": {"x": [1, 2]}}),

@@ -123,7 +123,9 @@ def picture(canvas: Any) -> None:
 
 @pytest.mark.parametrize("drawn", [lines(), picture], ids=["nothing", "picture"])
 def test_pages_of_pictures_are_scanned(drawn: Fill) -> None:
-    with pytest.raises(SourceError, match=r"^x/a\.pdf: 2 pages without any text, so it is scanned; .*`ocrmypdf a\.pdf"):
+    with pytest.raises(
+        SourceError, match=r"^x/a\.pdf: no text on any of its pages \(2\), so it is scanned; .*`ocrmypdf a\.pdf"
+    ):
         read(office.pdf(drawn, drawn), "x/a.pdf")
 
 

@@ -9,7 +9,7 @@ from kumihimo.core.errors import SourceError
 
 OLD = b"\xd0\xcf\x11\xe0"  # how files of Office 97 begin, and what it locks
 LARGEST = 1 << 29  # bytes of all parts, unfolded: 512 MB
-LONGEST = 100 << 20  # bytes of all text among them: a tree of it takes ten times as much
+LONGEST = 200 << 20  # bytes of all text among them: a tree of it takes ten times as much
 DENSEST = 100  # times as large unfolded as folded: text gets to about 20, a bomb begins at 1,000
 SMALL = 4 << 20  # bytes below which a part may be as dense as it likes
 TEXTS = (".xml", ".rels", ".html", ".xhtml", ".htm", ".opf", ".ncx")
@@ -25,7 +25,9 @@ def opened(data: bytes, name: str) -> ZipFile:
         raise SourceError(f"{name}: damaged, or not what its name says ({error}); save it again") from error
     parts = archive.infolist()
     text = sum(part.file_size for part in parts if part.filename.lower().endswith(TEXTS))
-    if text > LONGEST or sum(part.file_size for part in parts) > LARGEST or any(map(_dense, parts)):
+    if text > LONGEST:
+        raise SourceError(f"{name}: more than {LONGEST >> 20} MB of text; cut it into several, or save a table as CSV")
+    if sum(part.file_size for part in parts) > LARGEST or any(map(_dense, parts)):
         raise SourceError(f"{name}: unfolds to far more than it holds, as no honest document does; it is left alone")
     if broken := archive.testzip():  # a size that is not true would be believed by what reads it next
         raise SourceError(f"{name}: its part {broken} is damaged; save it again")

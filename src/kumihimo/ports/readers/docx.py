@@ -74,13 +74,23 @@ class Word:
         depth = int(_value(own, "numPr", "ilvl") or style.depth)
         level = int(_value(own, "outlineLvl") or 9) + 1
         heading = level if level < 10 else style.heading
-        mark = self.numbering.mark(list_id, depth) if list_id.strip("0") else ""
+        mark = self.numbering.mark(list_id, depth) if list_id.strip("0") and not _deleted(node) else ""
         if heading:
             number = "" if mark in ("", BULLET) else f"{mark} "
             return partial(Writer.heading, mark="#" * min(heading, 6) + f" {number}"), Writer.end_heading
         if mark:
             return partial(Writer.item_of, mark="  " * min(depth, DEEPEST) + f"{mark} "), Writer.end_item
         return _apart, _apart
+
+
+def _deleted(paragraph: Node) -> bool:
+    """Whether a tracked change has taken it out, so that it does not count."""
+    ended = paragraph.find(f"{W}pPr/{W}rPr/{W}del") is not None
+    return ended and all(_within(text, f"{W}del") for text in paragraph.iter(f"{W}t"))
+
+
+def _within(node: Node, tag: str) -> bool:
+    return next(node.iterancestors(tag), None) is not None
 
 
 def _apart(writer: Writer) -> None:
@@ -123,7 +133,7 @@ def _paragraphs(style: Node) -> bool:
     return bool(style.get(f"{W}type") == "paragraph")
 
 
-def _lists(document: Document) -> dict[str, dict[int, Level]]:
+def _lists(document: Document) -> dict[str, tuple[str, dict[int, Level]]]:
     from docx.opc.constants import RELATIONSHIP_TYPE as RT
 
     try:
@@ -131,10 +141,12 @@ def _lists(document: Document) -> dict[str, dict[int, Level]]:
     except (KeyError, AttributeError):  # it numbers nothing
         return {}
     kinds = {kind.get(f"{W}abstractNumId"): _levels(kind) for kind in root.findall(f"{W}abstractNum")}
-    found: dict[str, dict[int, Level]] = {}
+    found: dict[str, tuple[str, dict[int, Level]]] = {}
     for each in root.findall(f"{W}num"):
-        levels = kinds.get(_value(each, "abstractNumId"), {})
-        found[each.get(f"{W}numId")] = levels | _overridden(each, levels)
+        kind, id = _value(each, "abstractNumId"), each.get(f"{W}numId")
+        levels = kinds.get(kind, {})
+        own = _overridden(each, levels)
+        found[id] = (id if own else f"kind {kind}", levels | own)  # one that begins anew counts by itself
     return found
 
 
@@ -170,5 +182,8 @@ def _part(document: Document, kind: str) -> dict[str, Node]:
     from docx.opc.constants import RELATIONSHIP_TYPE as RT
     from docx.oxml.parser import parse_xml
 
-    part = document.part.part_related_by(RT.FOOTNOTES if kind == "footnote" else RT.ENDNOTES)
+    try:
+        part = document.part.part_related_by(RT.FOOTNOTES if kind == "footnote" else RT.ENDNOTES)
+    except KeyError:  # they are referred to, and not there
+        return {}
     return {note.get(f"{W}id"): note for note in parse_xml(part.blob)}

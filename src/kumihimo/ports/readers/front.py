@@ -10,6 +10,13 @@ from typing import Any
 
 from kumihimo.ports.readers.page import NOT_READ
 
+PLAIN = (  # what a plain value may be besides text: the rules of YAML 1.1 make numbers of times and of postal codes
+    ("bool", r"^(?:true|false|True|False)$", "tfTF"),
+    ("null", r"^(?:~|null|Null|)$", "~nN\0"),
+    ("int", r"^[-+]?(?:0|[1-9]\d*)$", "-+0123456789"),
+    ("float", r"^[-+]?(?:0|[1-9]\d*)\.\d*[1-9]$", "-+0123456789"),
+    ("timestamp", r"^\d{4}-\d\d-\d\d(?:[Tt ]\d\d?:\d\d:\d\d(?:\.\d+)?(?:Z|[-+]\d\d?(?::\d\d)?)?)?$", "0123456789"),
+)
 LONGEST = 64_000  # characters; what is longer is no front matter
 BRACKETS = 500  # nested brackets take the square of their number to read
 FIELD = re.compile(r"\s*[\w-]{1,40}\s*[:=]")
@@ -47,6 +54,9 @@ def _yaml(text: str) -> object:
             """With keys as they are written: `yes` would be True, and so the same as `1`."""
             return {str(key.value): self.construct_object(value, deep=deep) for key, value in node.value}
 
+    Loader.yaml_implicit_resolvers = {}  # so that `no`, `12:30` and `01234` are what they are
+    for tag, pattern, first in PLAIN:
+        Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(pattern), list(first))
     try:
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
             return None

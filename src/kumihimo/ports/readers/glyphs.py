@@ -81,18 +81,17 @@ def _tiers(column: Sequence[Glyph], usual: float) -> Iterator[list[Glyph]]:
 def with_readings(found: Iterable[list[Glyph]]) -> list[list[Glyph]]:
     """The lines, each small one of kana put behind what it is the reading of: `東京（とうきょう）`."""
     every = list(found)
-    kana = [line for line in every if _is_kana(line)]
-    usual = _usual([glyph for line in every for glyph in line if not glyph.made_up]) if kana else 0.0
-    readings = {id(line): line for line in kana if max(glyph.size for glyph in line) < SMALL * usual}
-    lines = [line for line in every if id(line) not in readings]
-    for line in readings.values():
-        reading = [glyph for glyph in line if not glyph.made_up]
-        hosts = [other for other in lines if _beside(reading, other)]
-        if hosts:
-            _put_behind(reading, min(hosts, key=lambda host: abs(_across(host) - reading[0].across)))
-        else:
-            lines.append(line)
-    return lines
+    gone: set[int] = set()
+    for line in every:
+        if _is_kana(line):
+            reading = [glyph for glyph in line if not glyph.made_up]
+            hosts = [
+                other for other in every if other is not line and id(other) not in gone and _beside(reading, other)
+            ]
+            if hosts:
+                _put_behind(reading, min(hosts, key=lambda host: abs(_across(host) - reading[0].across)))
+                gone.add(id(line))
+    return [line for line in every if id(line) not in gone]
 
 
 def _put_behind(reading: Sequence[Glyph], host: list[Glyph]) -> None:
@@ -119,7 +118,8 @@ def _beside(reading: Sequence[Glyph], line: Sequence[Glyph]) -> bool:
         return False
     aside = reading[0].across - _across(real)
     within = real[0].begin - reading[0].size < reading[0].begin and reading[-1].end < real[-1].end + reading[0].size
-    return within and 0 < aside < BESIDE * _usual(real)
+    usual = _usual(real)
+    return within and 0 < aside < BESIDE * usual and max(glyph.size for glyph in reading) < SMALL * usual
 
 
 def _runs(reading: Sequence[Glyph]) -> Iterator[list[Glyph]]:
@@ -186,4 +186,5 @@ def _mended(text: str) -> str:
     """Without what fonts and PDFium leave behind: private letters for bullets, ligatures, control characters."""
     text = MENDED.sub(lambda found: normalize("NFKC", found[0]), text)
     text = re.sub(r" *\| [ |]*", " | ", BULLET.sub("•", text))
-    return "".join(c for c in text if c == "\t" or category(c) not in ("Cc", "Co", "Cn")).strip()
+    kept = (c if category(c) != "Co" else "\ufffd" for c in text if c == "\t" or category(c) not in ("Cc", "Cn"))
+    return "".join(kept).strip()

@@ -19,7 +19,8 @@ CHARSET = re.compile(rb"""<(?:meta\b[^>]*?\bcharset|\?xml\b[^>]*?\bencoding)\s*=
 LARGEST = 32 << 20  # characters: a tree of them takes thirty times as much memory
 HEAD = 4096  # bytes in which an encoding is declared
 
-DROPPED = "script, style, noscript, template, nav, svg, iframe, select, rp, [hidden], [role=navigation], [role=search]"
+DROPPED = "script, style, noscript, template, svg, iframe, select, rp, [hidden]"
+NAVIGATION = "nav, [role=navigation], [role=search]"
 BLOCKS = "table, h1, h2, h3, h4, h5, h6, ul, ol, dl, pre, blockquote"
 OWN = {"article", "main", "section", "blockquote"}
 META = {
@@ -36,22 +37,29 @@ META = {
 
 def html(data: bytes, name: str) -> Iterator[Page]:
     """What a reader of the page reads; its language, description, author, keywords and date as metadata."""
-    return _page(data, name, without_menus)
+    return _page(data, name, "", _of_a_site, without_menus)
 
 
-def chapter(data: bytes, name: str) -> Iterator[Page]:
-    """The same of a page that stands on no site, so that all of it is meant."""
-    return _page(data, name, lambda written, _: written)
+def chapter(data: bytes, name: str, encoding: str = "") -> Iterator[Page]:
+    """The same of a page that stands on no site, so that all of it is meant. encoding: as whoever sends it says."""
+    return _page(data, name, encoding, lambda _: [], lambda written, _: written)
 
 
-def _page(data: bytes, name: str, tidied: Callable[[Layout, str], Layout]) -> Iterator[Page]:
+def _page(
+    data: bytes,
+    name: str,
+    encoding: str,
+    chrome: Callable[[LexborHTMLParser], list[LexborNode]],
+    tidied: Callable[[Layout, str], Layout],
+) -> Iterator[Page]:
     declared = CHARSET.search(data[:HEAD])
-    source = decode(data, name, declared[1].decode("ascii", "ignore") if declared else "")
+    source = decode(data, name, encoding or (declared[1].decode("ascii", "ignore") if declared else ""))
     if len(source) > LARGEST:
         raise SourceError(f"{name}: a page of more than {LARGEST >> 20} MB; cut it into several")
     tree = LexborHTMLParser(source)
     if tree.body is not None:
-        written = tidied(layout(tree.body, partial(_look, dropped=_dropped(tree))), source)
+        dropped = {node.mem_id for node in [*tree.css(DROPPED), *chrome(tree)]}
+        written = tidied(layout(tree.body, partial(_look, dropped=dropped)), source)
         yield Page(title=_title(tree), text=written.text, metadata=_metadata(tree), places=written.places)
 
 
@@ -69,9 +77,8 @@ def _metadata(tree: LexborHTMLParser) -> dict[str, object]:
     return {key: value for key, value in found.items() if key and value}
 
 
-def _dropped(tree: LexborHTMLParser) -> set[int]:
-    chrome = (node for node in tree.css("header, footer") if _of_the_site(node))
-    return {node.mem_id for node in [*tree.css(DROPPED), *chrome]}
+def _of_a_site(tree: LexborHTMLParser) -> list[LexborNode]:
+    return [*tree.css(NAVIGATION), *(node for node in tree.css("header, footer") if _of_the_site(node))]
 
 
 def _of_the_site(node: LexborNode) -> bool:

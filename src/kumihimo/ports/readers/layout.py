@@ -134,7 +134,7 @@ class Writer:
 
     def heading(self, mark: str) -> None:
         self.part(2)
-        self.prefix = self.prefix if self.flat else mark
+        self._mark(mark, mark.lstrip("# "))
         self.flat += 1
 
     def end_heading(self) -> None:
@@ -166,7 +166,14 @@ class Writer:
 
     def item_of(self, mark: str) -> None:
         self.part(1)
-        self.prefix = self.prefix if self.flat else mark
+        self._mark(mark, mark.lstrip("- "))
+
+    def _mark(self, mark: str, number: str) -> None:
+        """What the line begins with; within a row, its number."""
+        if self.flat:
+            self.line.append(number)
+        else:
+            self.prefix = mark
 
     def end_item(self) -> None:
         self.part(1)

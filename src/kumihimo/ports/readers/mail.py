@@ -79,10 +79,11 @@ def _date(message: EmailMessage) -> str:
 
 
 def _body(message: EmailMessage, name: str) -> str:
-    """The text; of versions of the same, the plain one."""
-    body = message.get_body(("plain", "html"))
-    others = [leaf for leaf, version in _leaves(message) if leaf is not body and not version and _is_text(leaf)]
-    return "\n\n".join(filter(None, (_text(leaf, name) for leaf in [body, *others] if leaf and _is_text(leaf))))
+    """The text; of versions of the same, the plain one, if it says anything."""
+    texts = [(leaf, version, _text(leaf, name)) for leaf, version in _leaves(message) if _is_text(leaf)]
+    versions = [(leaf.get_content_subtype() == "html", text) for leaf, version, text in texts if version and text]
+    chosen = min(versions, key=lambda each: each[0])[1] if versions else ""
+    return "\n\n".join(filter(None, [chosen, *(text for _, version, text in texts if not version)]))
 
 
 def _leaves(part: MIMEPart, version: bool = False) -> Iterator[tuple[MIMEPart, bool]]:
@@ -105,7 +106,7 @@ def _text(leaf: MIMEPart, name: str) -> str:
     payload = leaf.get_payload(decode=True)
     data = payload if isinstance(payload, bytes) else b""
     if leaf.get_content_subtype() == "html":
-        return "\n\n".join(page.text for page in chapter(data, name))
+        return "\n\n".join(page.text for page in chapter(data, name, _meant(leaf.get_content_charset())))
     return decode(data, name, _meant(leaf.get_content_charset())).strip()
 
 

@@ -27,22 +27,22 @@ class Level:
 class Numbering:
     """Counts as Word does: a paragraph of one level begins the deeper ones anew."""
 
-    lists: Mapping[str, Mapping[int, Level]]  # by the id of a list, its levels
+    lists: Mapping[str, tuple[str, Mapping[int, Level]]]  # by the id of a list, with whom it counts, and its levels
     counts: dict[str, dict[int, int]] = field(default_factory=dict)
 
     def mark(self, list_id: str, depth: int) -> str:
         """What stands before the next paragraph of that list and depth; empty: nothing.
 
         >>> legal = {0: Level("japaneseCounting", "第%1条"), 1: Level("lowerRoman", "%1-%2)")}
-        >>> marks = Numbering({"7": legal})
+        >>> marks = Numbering({"7": ("7", legal)})
         >>> [marks.mark("7", depth) for depth in (0, 1, 1, 0, 1)]
         ['第一条', '一-i)', '一-ii)', '第二条', '二-i)']
         """
-        levels = self.lists.get(list_id, {})
+        together, levels = self.lists.get(list_id, ("", {}))
         level = levels.get(depth, Level())
         if level.form == "bullet":
             return BULLET
-        counts = self.counts.setdefault(list_id, {})
+        counts = self.counts.setdefault(together, {})
         counts[depth] = counts.get(depth, level.start - 1) + 1
         for deeper in [other for other in counts if other > depth]:
             del counts[deeper]

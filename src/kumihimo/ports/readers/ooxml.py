@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kumihimo.ports.readers.layout import Step, Writer, line, nothing, paragraph
-from kumihimo.ports.readers.page import Row
+from kumihimo.ports.readers.page import Row, meant
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
@@ -34,7 +34,7 @@ VISITS: dict[str, Steps] = {
     **dict.fromkeys((f"{W}tc", f"{A}tc"), (Writer.cell, line)),
     **dict.fromkeys((f"{W}br", f"{W}cr", f"{A}br"), (Writer.br, nothing)),
     f"{W}txbxContent": (line, line),
-    f"{W}tab": (_tab, nothing),
+    **dict.fromkeys((f"{W}tab", f"{W}ptab"), (_tab, nothing)),
     f"{W}noBreakHyphen": (_hyphen, nothing),
     f"{W}ruby": (Writer.ruby, Writer.end_ruby),
     f"{W}rt": (Writer.rt, Writer.end_rt),
@@ -52,4 +52,4 @@ def about(properties: Any) -> tuple[str, Row]:
         found["description"] = comments
     if properties.created:
         found["date"] = properties.created.date().isoformat()
-    return (properties.title or "").strip(), found
+    return meant(properties.title or ""), found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -9,6 +10,11 @@ from datetime import UTC, date, datetime
 from kumihimo.core.errors import SourceError
 
 Row = Mapping[str, object]
+BY_MACHINE = re.compile(
+    r"^(untitled|(powerpoint|word|excel) (presentation|document|workbook)|microsoft \w+ - .*|presentation\d*)$"
+    r"|\.(docx?|pptx?|xlsx?|pdf|tex|dvi|indd|qxd|odt|rtf|txt|html?|e?ps)$",
+    re.I,
+)
 NOT_READ = "not_read"  # in the metadata: what of the file could not be read, a sentence each
 
 
@@ -79,6 +85,15 @@ def iso(moment: datetime) -> str:
     '2026-11-21T02:31:00Z'
     """
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def meant(title: str) -> str:
+    """The title of a document's properties, if a person has written it.
+
+    >>> [meant(title) for title in ("On Node.js", "Microsoft Word - a.docx", "PowerPoint Presentation")]
+    ['On Node.js', '', '']
+    """
+    return "" if BY_MACHINE.search(title.strip()) else title.strip()
 
 
 def refuse_empty(text: str, name: str) -> None:

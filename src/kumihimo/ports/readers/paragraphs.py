@@ -103,7 +103,7 @@ def _between(above: Line, below: Line, pitch: float, edge: float, usual: float, 
     """What parts two lines that are read one after the other: nothing or a space within a paragraph."""
     if above.hyphen:
         whole = f"{above.text.split()[-1]}-{below.text.split()[0]}".strip(STOPS)
-        return "-" if whole in known else ""
+        return "-" if whole in known or not below.text[0].islower() else ""
     if not above.size or (above.row and below.row) or (ITEM.match(below.text) and not _apart(above, below, pitch)):
         return "\n"
     if above.row or below.row or _heading(above, usual) != _heading(below, usual) or _apart(above, below, pitch):

@@ -7,20 +7,24 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from statistics import median
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from kumihimo.core.errors import SourceError
-from kumihimo.ports.readers.page import NOT_READ, Page
+from kumihimo.ports.readers.page import NOT_READ, Page, meant
 from kumihimo.ports.readers.paragraphs import Line, paragraphs
 from kumihimo.ports.readers.pdf_lines import borrows_fonts, lines
 
 if TYPE_CHECKING:
     from pypdf import PageObject, PdfReader
 
+_ONE_AT_A_TIME = Lock()  # PDFium knows no threads
 WHOLE = 0.95  # of a page's letters
 HEADS = 3  # pages on which a line has to recur, at their top or bottom, to be a running head
 DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?")
-BY_MACHINE = re.compile(r"^untitled$|^Microsoft \w+ - |\.\w{2,5}$", re.I)
+HEADING_SIZE = 1.18  # times the usual size
+PAGE_NUMBER = re.compile(r"(?:p\.?|page|第|[-–—(\[| ])*\s*(\d{1,3})\s*(?:[-–—)\]| ]|頁|ページ|/ ?\d+|of \d+)*", re.I)
 HEADING = re.compile("^## (.+)$", re.M)
 PROPERTIES = {"Author": "author", "Subject": "subject", "Keywords": "keywords", "CreationDate": "date"}
 
@@ -33,32 +37,40 @@ def pdf(data: bytes, name: str) -> Iterator[Page]:
     import pypdfium2
 
     try:
-        document = pypdfium2.PdfDocument(data)
+        with _ONE_AT_A_TIME, pypdfium2.PdfDocument(data) as document:
+            pages = [list(lines(page)) for page in document]
+            borrowed = [number for number, page in enumerate(document) if borrows_fonts(page)]
+            properties = document.get_metadata_dict(skip_empty=True)
     except pypdfium2.PdfiumError as error:
         if "password" in str(error).lower():
             raise SourceError(f"{name}: locked with a password; save it without one") from error
-        yield _page([_plain(page) for page in _other(data, name).pages], {}, name)
-        return
-    with document:
-        pages = [list(lines(page)) for page in document]
-        for number in [i for i, page in enumerate(document) if borrows_fonts(page)]:
-            plain = _plain(_other(data, name).pages[number])
+        pages, borrowed, properties = [_plain(page) for page in _other(data, name).pages], [], {}
+    yield _page(pages, properties, name, _completed(pages, borrowed, data, name) if borrowed else [])
+
+
+def _completed(pages: list[list[Line]], borrowed: Sequence[int], data: bytes, name: str) -> list[str]:
+    """Put the other library's text in place of pages of which PDFium has passed over letters; what still lacks some."""
+    try:
+        others = _other(data, name).pages
+        for number in borrowed:
+            plain = _plain(others[number])
             if _letters(pages[number]) < WHOLE * _letters(plain):
                 pages[number] = plain
-        properties = document.get_metadata_dict(skip_empty=True)
-    yield _page(without_heads(pages), properties, name)
+    except Exception as error:  # noqa: BLE001 (PDFium has read them, as far as it can: that is told)
+        return [f"perhaps some letters of fonts that the file does not bring ({error})"]
+    return []
 
 
-def _page(pages: Sequence[Sequence[Line]], properties: dict[str, str], name: str) -> Page:
-    written = paragraphs(pages)
+def _page(pages: Sequence[Sequence[Line]], properties: dict[str, str], name: str, unread: list[str]) -> Page:
+    written = paragraphs(without_heads(pages))
     blank = [number for number, page in enumerate(pages, 1) if not page]
     if not written.text.strip():
         raise SourceError(
-            f"{name}: {len(pages)} pages without any text, so it is scanned; put text under it first, "
+            f"{name}: no text on any of its pages ({len(pages):,}), so it is scanned; put text under it first, "
             f"as `ocrmypdf {name.rpartition('/')[2]} ...` does"
         )
-    said = f"no text on p. {', '.join(map(str, blank))}"
-    about = _about(properties) | ({NOT_READ: [said]} if blank else {})
+    unread = [*unread, f"no text on p. {', '.join(map(str, blank))}"] if blank else unread
+    about = _about(properties) | ({NOT_READ: unread} if unread else {})
     places = tuple((at, f"p. {number}") for number, at in enumerate(written.begins, 1))
     return Page(title=_title(properties, written.text), text=written.text, metadata=about, places=places)
 
@@ -67,7 +79,7 @@ def _title(properties: dict[str, str], text: str) -> str:
     """What the properties say, if a person has written it; else the first heading."""
     said = properties.get("Title", "").strip()
     heading = HEADING.search(text)
-    return said if said and not BY_MACHINE.search(said) else heading[1] if heading else ""
+    return meant(said) or (heading[1] if heading else "")
 
 
 def _about(properties: dict[str, str]) -> dict[str, object]:
@@ -80,37 +92,41 @@ def _about(properties: dict[str, str]) -> dict[str, object]:
 
 
 def without_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
-    """The pages without the lines at their top and bottom that recur on most of them.
+    """The pages without page numbers, and without the lines at top and bottom that are the same on most of them.
 
-    One with the page's number goes everywhere; one that is the same each time stays where it first stands.
+    Such a line stays where it first stands, and a page of nothing else stays whole: nothing is lost.
     """
-    ends = [{key for line in _ends(page) for key in _keys(line, number)} for number, page in enumerate(pages)]
+    sizes = [line.size for page in pages for line in page for _ in line.text]
+    largest = HEADING_SIZE * median(sizes) if sizes else 0.0
+    ends = [{_key(line, n, largest) for line in (*page[:2], *page[-2:])} - {None} for n, page in enumerate(pages)]
     least = max(HEADS, len(pages) / 2)
     running = {key for key, times in Counter(key for keys in ends for key in keys).items() if times >= least}
     kept, seen = list[list[Line]](), set[_Key]()
     for number, page in enumerate(pages):
-        recurring = {id(line): running.intersection(_keys(line, number)) for line in _ends(page)}
-        gone = {line for line, keys in recurring.items() if any(key[1] is not None or key in seen for key in keys)}
-        seen.update(key for keys in recurring.values() for key in keys)
-        kept.append([line for line in page if id(line) not in gone])
+        keys = [_key(line, number, largest) for line in page]
+        going = [key is not None and key in running and (key[1] is not None or key in seen) for key in keys]
+        top = _outermost(going)
+        bottom = _outermost(going[::-1])
+        kept.append(list(page) if top + bottom >= len(page) else list(page[top : len(page) - bottom]))
+        seen.update(key for key in keys if key in running and key is not None)
     return kept
 
 
-_Key = tuple[str, int | None, int]  # words, by how much a number among them is more than the page's, height
+_Key = tuple[str, int | None, int]  # words, by how much a page number is more than the page's place, height
 
 
-def _ends(page: Sequence[Line]) -> list[Line]:
-    return [*page[:2], *page[-2:]] if len(page) > 3 else list(page)
-
-
-def _keys(line: Line, page: int) -> Iterator[_Key]:
-    """By what a running head is known on another page: as it is, or with a number that goes up page by page."""
+def _key(line: Line, page: int, largest: float) -> _Key | None:
+    """By what a running head is known on another page: as it is, or as a number that goes up page by page."""
+    if largest and line.size >= largest:  # the heading of a chapter
+        return None
     height = round(line.across / 10)
-    yield line.text, None, height
-    numbers = list(re.finditer(r"\d+", line.text))
-    for found in {numbers[0], numbers[-1]} if numbers else ():
-        if len(found[0]) < 6:
-            yield f"{line.text[: found.start()]}#{line.text[found.end() :]}", int(found[0]) - page, height
+    number = PAGE_NUMBER.fullmatch(line.text)
+    return ("#", int(number[1]) - page, height) if number else (line.text, None, height)
+
+
+def _outermost(going: Sequence[bool]) -> int:
+    """How many of the first two go: the second only after the first."""
+    return 0 if not going[:1] or not going[0] else 1 + (going[1:2] == [True])
 
 
 def _other(data: bytes, name: str) -> PdfReader:

@@ -81,17 +81,30 @@ END: Box = ("\n", True, 0.0, 0.0, 0.0, 0.0)
 
 
 def _boxes(page: PdfPage) -> list[Box]:
+    """Where each letter stands on the page as it is turned to be read."""
     import pypdfium2.raw as pdfium
 
-    text, area = page.get_textpage(), pdfium.FS_RECTF()
+    text, area, turned = page.get_textpage(), pdfium.FS_RECTF(), TURNED[page.get_rotation()]
     handle, here = text.raw, ctypes.byref(area)
     found: list[Box] = []
     for i in range(text.count_chars()):
         pdfium.FPDFText_GetLooseCharBox(handle, i, here)
         letter = chr(pdfium.FPDFText_GetUnicode(handle, i))
+        if "\udc00" <= letter <= "\udfff" and found:  # PDFium gives letters like 𠮷 in two halves
+            whole = (found[-1][0] + letter).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            found[-1] = (whole, *found[-1][1:])
+            continue
         made_up = letter in MADE_UP and pdfium.FPDFText_IsGenerated(handle, i) == 1
-        found.append((letter, made_up, area.left, area.right, area.bottom, area.top))
+        found.append((letter, made_up, *turned(area.left, area.right, area.bottom, area.top)))
     return found
+
+
+TURNED: dict[int, Callable[[float, float, float, float], tuple[float, float, float, float]]] = {
+    0: lambda left, right, bottom, top: (left, right, bottom, top),
+    90: lambda left, right, bottom, top: (bottom, top, -right, -left),
+    180: lambda left, right, bottom, top: (-right, -left, -top, -bottom),
+    270: lambda left, right, bottom, top: (-top, -bottom, left, right),
+}
 
 
 def _way(boxes: Sequence[Box]) -> Callable[[Box], Place]:

@@ -125,7 +125,14 @@ def _rows(chart: Chart) -> Iterator[str]:
     if chart.has_title and chart.chart_title.has_text_frame:
         yield chart.chart_title.text_frame.text
     for plot in chart.plots:
-        for place, category in enumerate(plot.categories):
-            values = ((series.name, series.values) for series in plot.series)
-            said = (f"{name}: {row[place]:g}" for name, row in values if place < len(row) and row[place] is not None)
-            yield "; ".join([str(category), *said])
+        series = [(each.name, each.values) for each in plot.series]
+        categories = [str(category) for category in plot.categories]
+        for place, category in enumerate(categories):
+            said = ((name, row[place]) for name, row in series if place < len(row) and row[place] is not None)
+            yield "; ".join([category, *(f"{name}: {_figure(value)}" for name, value in said)])
+        for name, row in series if not categories else ():  # points of a plane
+            yield f"{name}: {', '.join(map(_figure, row))}"
+
+
+def _figure(value: float | None) -> str:
+    return "" if value is None else f"{value:.15g}"

@@ -51,6 +51,8 @@ def sheets(data: bytes, name: str) -> Iterator[Page]:
             text += "\n\n" if text else ""
             places.append((len(text), f"sheet {title}"))
             text += said
+    if not text and len(shown) < len(book.sheets_metadata):
+        raise SourceError(f"{name}: nothing stands in the sheets that are not hidden; show the others")
     yield Page(title=str(metadata.pop("title", "")), text=text, metadata=metadata, places=tuple(places))
 
 
@@ -99,7 +101,7 @@ def _cell(value: Cell) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
-        return f"{value:.15g}"
+        return str(int(value)) if value.is_integer() and abs(value) < 2**53 else f"{value:.15g}"
     return " ".join(str(value).split())
 
 
@@ -128,7 +130,7 @@ def _about(data: bytes, name: str) -> dict[str, object]:
     with opened(data, name) as archive:
         for path in archive.namelist():
             if path.startswith("xl/worksheets/") and _extent(archive.read(path)) > LARGEST:
-                raise SourceError(f"{name}: {path} names cells too far apart to be a table; delete those at its edges")
+                raise SourceError(f"{name}: {path} room for over {LARGEST:,} cells; cut it, or empty its far edges")
         if CORE not in archive.namelist():
             return {}
         found: dict[str, object] = {}
