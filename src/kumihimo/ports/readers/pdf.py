@@ -101,14 +101,14 @@ def without_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     ends = [{_key(line, n, largest) for line in (*page[:2], *page[-2:])} - {None} for n, page in enumerate(pages)]
     least = max(HEADS, len(pages) / 2)
     running = {key for key, times in Counter(key for keys in ends for key in keys).items() if times >= least}
-    kept, seen = list[list[Line]](), set[_Key]()
+    kept, seen = list[list[Line]](), set[_Key | None]()
     for number, page in enumerate(pages):
         keys = [_key(line, number, largest) for line in page]
-        going = [key is not None and key in running and (key[1] is not None or key in seen) for key in keys]
-        top = _outermost(going)
-        bottom = _outermost(going[::-1])
-        kept.append(list(page) if top + bottom >= len(page) else list(page[top : len(page) - bottom]))
-        seen.update(key for key in keys if key in running and key is not None)
+        ends_here = _outermost([key in running for key in keys])
+        gone = {place for place in ends_here if (key := keys[place]) and (key[1] is not None or key in seen)}
+        whole = len(ends_here) == len(page)
+        kept.append([line for place, line in enumerate(page) if whole or place not in gone])
+        seen.update(keys[place] for place in ends_here)
     return kept
 
 
@@ -124,9 +124,11 @@ def _key(line: Line, page: int, largest: float) -> _Key | None:
     return ("#", int(number[1]) - page, height) if number else (line.text, None, height)
 
 
-def _outermost(going: Sequence[bool]) -> int:
-    """How many of the first two go: the second only after the first."""
-    return 0 if not going[:1] or not going[0] else 1 + (going[1:2] == [True])
+def _outermost(running: Sequence[bool]) -> set[int]:
+    """Which of the first two and the last two lines: the second only where the first is one, too."""
+    last = len(running) - 1
+    places = ((0, 0), (1, 0), (last, last), (last - 1, last))
+    return {place for place, outer in places if 0 <= place <= last and running[place] and running[outer]}
 
 
 def _other(data: bytes, name: str) -> PdfReader:
