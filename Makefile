@@ -18,7 +18,7 @@ test: $(VENV)/dev  ## everything CI runs
 	$(VENV)/bin/ruff format --check
 	$(PYTHON) -m mypy
 	$(VENV)/bin/lint-imports
-	$(PYTHON) -m pytest
+	$(PYTHON) -m pytest -n auto --dist worksteal
 	$(SITE)
 
 site: $(VENV)/dev  ## the documentation, in build/site

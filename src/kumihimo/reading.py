@@ -14,7 +14,7 @@ from kumihimo.answer import PROMPT, answer
 from kumihimo.conversation import alone
 from kumihimo.core.context import Answer, Context, Evidence, Ruler
 from kumihimo.core.errors import SettingsError, Unusable, unknown
-from kumihimo.core.records import Chunk, Document, Record, Reference, Span, digest, place, storable
+from kumihimo.core.records import NOT_READ, Chunk, Document, Record, Reference, Span, digest, place, storable
 from kumihimo.core.settings import Setting, Values, resolve
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import Table, codec
@@ -26,7 +26,6 @@ from kumihimo.ports.connect import Connections
 from kumihimo.ports.local import LocalEmbedder
 from kumihimo.ports.models import Embedder, Hear
 from kumihimo.ports.purse import Caps, Purse
-from kumihimo.ports.readers.page import NOT_READ
 from kumihimo.ports.store import Db, SqlRows
 from kumihimo.ports.where import passing
 from kumihimo.quoting import quoted
@@ -80,8 +79,6 @@ class Reading:
         known: dict[str, Mapping[str, Setting]] = {name: asked.settings}
         values = resolve(known, {name: self.settings.get(name, {})}, {name: settings})[name]
         self._check(name, asked)
-        if self.db.one(f"SELECT 1 FROM {ROOT} LIMIT 1") is None:
-            raise Unusable("the index holds no documents: `kumi index PATH` adds some")
         ports: dict[str, Callable[[], object]] = {
             "ask": lambda: self.models.asking(name, purse),
             "match": lambda: WordSearch(self.db),

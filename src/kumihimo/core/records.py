@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import ClassVar
 
+NOT_READ = "not_read"  # in a document's metadata: what of it could not be read, a sentence each
 Reference = tuple[str, str]  # (table, id): ids are unique within a table, not over tables
 
 

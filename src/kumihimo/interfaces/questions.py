@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -63,13 +62,7 @@ def ask(
             with terminal.speech() as hear:
                 answer = reading.ask(question, method, where=where, caps=caps, hear=hear)
             terminal.show_sources(answer, reading.trace)
-            _explain(reading, where, answer.context)
-
-
-def _explain(reading: Reading, where: str, context: Context) -> None:
-    """Why nothing was found, where the filter is the reason."""
-    if where and not context and not reading.passing(where):
-        print("(No document passes the filter.)", file=sys.stderr)
+            terminal.explain(reading, answer.context, where)
 
 
 def _show_answered(answer: Answer) -> None:
@@ -117,7 +110,7 @@ def retrieve(
             with kumi.reading() as reading:
                 found = reading.retrieve(str(question), method, **settings)
                 terminal.show_evidence(found, reading.trace)
-                _explain(reading, where, found)
+                terminal.explain(reading, found, where)
             return
         failed: list[str] = []
         each = (_found(kumi, row, method, settings, failed) for row in asked)

@@ -66,6 +66,7 @@ class Talk:
                 with terminal.speech() as hear:
                     answer = asked(hear=hear)
                 terminal.show_sources(answer, reading.trace, remark=not self.answers)
+                terminal.explain(reading, answer.context, self.where)
                 if not _somebody():
                     print()
         self.answers.append(answer)

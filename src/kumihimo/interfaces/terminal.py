@@ -12,7 +12,9 @@ from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.flow import Progress
 from kumihimo.core.records import Reference, Span, Usage
 from kumihimo.core.signature import Signature
+from kumihimo.core.wiring import ROOT
 from kumihimo.ports.models import Hear
+from kumihimo.reading import Reading
 from kumihimo.results import Built, Plan, Range, Status
 
 if TYPE_CHECKING:
@@ -285,6 +287,16 @@ def show_evidence(context: Context, trace: Trace) -> None:
 def _short(text: str) -> str:
     line = harmless(" ".join(text.split()))
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"
+
+
+def explain(reading: Reading, found: Context, where: str) -> None:
+    """Why nothing was found, where the index or the filter is the reason."""
+    if found:
+        return
+    if not reading.table(ROOT):
+        print("(The index holds no documents: `kumi index PATH` adds some.)", file=sys.stderr)
+    elif where and not reading.passing(where):
+        print("(No document passes the filter.)", file=sys.stderr)
 
 
 def show_trace(found: Evidence, spans: Iterable[Span]) -> None:

@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
 from kumihimo.core.errors import SourceError, unknown
-from kumihimo.core.records import Document, digest
+from kumihimo.core.records import NOT_READ, Document, digest
 from kumihimo.ports.readers.docx import docx
 from kumihimo.ports.readers.epub import epub
 from kumihimo.ports.readers.folder import walk
 from kumihimo.ports.readers.html import html
 from kumihimo.ports.readers.json_ import json, lines
 from kumihimo.ports.readers.mail import mail
-from kumihimo.ports.readers.page import NOT_READ, Page, iso
+from kumihimo.ports.readers.page import Page, iso
 from kumihimo.ports.readers.pdf import pdf
 from kumihimo.ports.readers.pptx import pptx
 from kumihimo.ports.readers.sheets import sheets

@@ -8,7 +8,7 @@ from collections.abc import Hashable
 from datetime import date, datetime
 from typing import Any
 
-from kumihimo.ports.readers.page import NOT_READ
+from kumihimo.core.records import NOT_READ
 
 PLAIN = (  # what a plain value may be besides text: the rules of YAML 1.1 make numbers of times and of postal codes
     ("bool", r"^(?:true|false|True|False)$", "tfTF"),

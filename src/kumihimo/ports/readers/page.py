@@ -15,7 +15,6 @@ BY_MACHINE = re.compile(
     r"|\.(docx?|pptx?|xlsx?|pdf|tex|dvi|indd|qxd|odt|rtf|txt|html?|e?ps)$",
     re.I,
 )
-NOT_READ = "not_read"  # in the metadata: what of the file could not be read, a sentence each
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from kumihimo.core.errors import SourceError
-from kumihimo.ports.readers.page import NOT_READ, Page, meant
+from kumihimo.core.records import NOT_READ
+from kumihimo.ports.readers.page import Page, meant
 from kumihimo.ports.readers.paragraphs import Line, paragraphs
 from kumihimo.ports.readers.pdf_lines import borrows_fonts, lines
 
