@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kumihimo.ports.readers.archive import opened
 from kumihimo.ports.readers.layout import DEEPEST, Step, Visit, Writer, layout, nothing
 from kumihimo.ports.readers.numbering import BULLET, Level, Numbering
-from kumihimo.ports.readers.ooxml import CORE, DROPPED, TEXTS, VISITS, W, about
+from kumihimo.ports.readers.ooxml import DROPPED, TEXTS, VISITS, W, about
 from kumihimo.ports.readers.page import Page, refuse_empty
 
 if TYPE_CHECKING:
@@ -29,13 +29,12 @@ def docx(data: bytes, name: str) -> Iterator[Page]:
     from docx import Document
 
     with opened(data, name) as archive:
-        described = CORE in archive.namelist()
+        title, metadata = about(archive, name)
     document = Document(io.BytesIO(data))
     word = Word(_styles(document), Numbering(_lists(document)))
     written = layout(document.element.body, word.look)
     text = "\n\n".join(filter(None, [written.text, *_notes(document, word)]))
     refuse_empty(text, name)
-    title, metadata = about(document.core_properties) if described else ("", {})
     yield Page(title=title or written.title, text=text, metadata=metadata, places=written.places)
 
 

@@ -11,7 +11,7 @@ from zipfile import ZipFile
 from kumihimo.core.errors import SourceError
 from kumihimo.ports.readers.archive import opened, part
 from kumihimo.ports.readers.html import chapter
-from kumihimo.ports.readers.page import Page, refuse_empty
+from kumihimo.ports.readers.page import Page, joined, refuse_empty
 
 CONTAINER = "META-INF/container.xml"
 DC = "{http://purl.org/dc/elements/1.1/}"
@@ -25,21 +25,15 @@ def epub(data: bytes, name: str) -> Iterator[Page]:
     """The chapters in reading order, each as the page it is."""
     with opened(data, name) as archive:
         home, package = _package(archive, name)
-        text, places = "", list[tuple[int, str]]()
-        for path in _spine(package, home):
-            for page in filter(_said, chapter(part(archive, path, name), f"{name}: {path}")):
-                text += "\n\n" if text else ""
-                own = page.places or ((0, page.title and f"§ {page.title}"),)
-                places += [(len(text) + at, said) for at, said in own]
-                text += page.text
+        read = (
+            page for path in _spine(package, home) for page in chapter(part(archive, path, name), f"{name}: {path}")
+        )
+        chapters = [page for page in read if page.text]  # a cover may be a picture
+    named = ((page.text, page.places or ((0, page.title and f"§ {page.title}"),)) for page in chapters)
+    text, places = joined(named)
     refuse_empty(text, name)
     title, metadata = _about(package)
-    yield Page(title=title, text=text, metadata=metadata, places=tuple(places))
-
-
-def _said(page: Page) -> bool:
-    """A cover may be a picture."""
-    return bool(page.text)
+    yield Page(title=title, text=text, metadata=metadata, places=places)
 
 
 def _package(archive: ZipFile, name: str) -> tuple[str, ElementTree.Element]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from xml.etree import ElementTree
+from zipfile import ZipFile
 
+from kumihimo.core.errors import SourceError
+from kumihimo.ports.readers.archive import part
 from kumihimo.ports.readers.layout import Step, Writer, line, nothing, paragraph
 from kumihimo.ports.readers.page import Row, meant
 
@@ -40,16 +43,23 @@ VISITS: dict[str, Steps] = {
     f"{W}rt": (Writer.rt, Writer.end_rt),
 }
 
-CORE = "docProps/core.xml"  # without it the libraries tell properties of their own
-PROPERTIES = ("author", "subject", "keywords", "category", "language")
+CORE = "docProps/core.xml"
+PROPERTIES = {
+    "creator": "author", "subject": "subject", "keywords": "keywords", "category": "category",
+    "language": "language", "description": "description", "created": "date",
+}  # fmt: skip
 
 
-def about(properties: Any) -> tuple[str, Row]:
-    """The title, and the metadata, of what python-docx and python-pptx call core properties."""
-    told = ((name, (getattr(properties, name) or "").strip()) for name in PROPERTIES)
-    found: dict[str, object] = {name: said for name, said in told if said}
-    if comments := (properties.comments or "").strip():
-        found["description"] = comments
-    if properties.created:
-        found["date"] = properties.created.date().isoformat()
-    return meant(properties.title or ""), found
+def about(archive: ZipFile, name: str) -> tuple[str, Row]:
+    """The title, and the metadata, that the properties of an Office file say."""
+    if CORE not in archive.namelist():
+        return "", {}
+    try:
+        root = ElementTree.fromstring(part(archive, CORE, name))
+    except ElementTree.ParseError as error:
+        raise SourceError(f"{name}: its part {CORE} is broken ({error}); save it again") from error
+    said = {element.tag.rpartition("}")[2]: (element.text or "").strip() for element in root}
+    found: dict[str, object] = {ours: said[theirs] for theirs, ours in PROPERTIES.items() if said.get(theirs)}
+    if date := said.get("created", "")[:10]:
+        found["date"] = date
+    return meant(said.get("title", "")), found

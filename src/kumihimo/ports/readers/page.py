@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime
 from kumihimo.core.errors import SourceError
 
 Row = Mapping[str, object]
+Places = tuple[tuple[int, str], ...]  # where each begins, and what it is called
 BY_MACHINE = re.compile(
     r"^(untitled|(powerpoint|word|excel) (presentation|document|workbook)|microsoft \w+ - .*|presentation\d*)$"
     r"|\.(docx?|pptx?|xlsx?|pdf|tex|dvi|indd|qxd|odt|rtf|txt|html?|e?ps)$",
@@ -32,7 +33,7 @@ class Page:
     text: str = ""
     metadata: Row = field(default_factory=dict)
     modified: str = ""
-    places: tuple[tuple[int, str], ...] = ()
+    places: Places = ()
     body: int = 0
     attached: tuple[tuple[str, bytes], ...] = ()
 
@@ -84,6 +85,21 @@ def iso(moment: datetime) -> str:
     '2026-11-21T02:31:00Z'
     """
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def joined(parts: Iterable[tuple[str, Places]]) -> tuple[str, Places]:
+    """Texts with their places, as one.
+
+    >>> joined([("One.", ((0, "slide 1"),)), ("Two.", ((0, "slide 2"),))])
+    ('One.\\n\\nTwo.', ((0, 'slide 1'), (6, 'slide 2')))
+    """
+    texts, places, length = list[str](), list[tuple[int, str]](), 0
+    for text, own in parts:
+        length += 2 * bool(texts)
+        places += [(length + at, said) for at, said in own]
+        texts.append(text)
+        length += len(text)
+    return "\n\n".join(texts), tuple(places)
 
 
 def meant(title: str) -> str:

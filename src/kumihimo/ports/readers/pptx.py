@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from kumihimo.ports.readers.archive import opened
 from kumihimo.ports.readers.layout import Step, Visit, Writer, layout, line, nothing
-from kumihimo.ports.readers.ooxml import CORE, DROPPED, TEXTS, VISITS, A, about
-from kumihimo.ports.readers.page import Page, refuse_empty
+from kumihimo.ports.readers.ooxml import DROPPED, TEXTS, VISITS, A, about
+from kumihimo.ports.readers.page import Page, joined, refuse_empty
 
 if TYPE_CHECKING:
     from pptx.chart.chart import Chart
@@ -28,17 +28,13 @@ def pptx(data: bytes, name: str) -> Iterator[Page]:
     from pptx import Presentation
 
     with opened(data, name) as archive:
-        described = CORE in archive.namelist()
+        title, metadata = about(archive, name)
     show = Presentation(io.BytesIO(data))
-    text, places = "", list[tuple[int, str]]()
-    for number, slide in enumerate(show.slides, 1):
-        text += "\n\n" if text else ""
-        places.append((len(text), f"slide {number}"))
-        text += "\n\n".join(filter(None, _said(slide)))
+    said = ("\n\n".join(filter(None, _said(slide))) for slide in show.slides)
+    text, places = joined((each, ((0, f"slide {number}"),)) for number, each in enumerate(said, 1))
     refuse_empty(text, name)
-    title, metadata = about(show.core_properties) if described else ("", {})
     first = layout(show.slides[0].shapes._spTree, _look)
-    yield Page(title=title or first.title, text=text, metadata=metadata, places=tuple(places))
+    yield Page(title=title or first.title, text=text, metadata=metadata, places=places)
 
 
 def _said(slide: Slide) -> Iterator[str]:

@@ -8,12 +8,11 @@ from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
-from xml.etree import ElementTree
 
 from kumihimo.core.errors import SourceError
-from kumihimo.ports.readers.archive import opened, part
-from kumihimo.ports.readers.ooxml import CORE
-from kumihimo.ports.readers.page import Page
+from kumihimo.ports.readers.archive import opened
+from kumihimo.ports.readers.ooxml import about
+from kumihimo.ports.readers.page import Page, Row, joined
 from kumihimo.ports.readers.tables import told
 
 if TYPE_CHECKING:
@@ -23,10 +22,6 @@ Cell = int | float | str | bool | time | date | datetime | timedelta
 TITLE = 120  # characters: what is longer is no title
 LARGEST = 8_000_000  # cells of a sheet
 CELL = re.compile(rb'<(?:\w+:)?c\b[^>]*?\br="([A-Z]{1,3})(\d{1,7})"')
-PROPERTIES = {
-    "title": "title", "creator": "author", "subject": "subject", "keywords": "keywords",
-    "description": "description", "created": "date",
-}  # fmt: skip
 
 
 def sheets(data: bytes, name: str) -> Iterator[Page]:
@@ -36,24 +31,19 @@ def sheets(data: bytes, name: str) -> Iterator[Page]:
     """
     from python_calamine import CalamineError, CalamineWorkbook, SheetVisibleEnum
 
-    metadata = _about(data, name)
+    title, metadata = _about(data, name) if data.startswith(b"PK") else ("", {})  # of older ones they are not told
     try:
         book = CalamineWorkbook.from_filelike(io.BytesIO(data))
         shown = [sheet.name for sheet in book.sheets_metadata if sheet.visible == SheetVisibleEnum.Visible]
-        written = [(title, "\n\n".join(_said(book.get_sheet_by_name(title)))) for title in shown]
+        said = [(each, "\n\n".join(_said(book.get_sheet_by_name(each)))) for each in shown]
     except CalamineError as error:
         raise SourceError(
             f"{name}: not a whole workbook, or locked ({error}); save it again without a password"
         ) from error
-    text, places = "", list[tuple[int, str]]()
-    for title, said in written:
-        if said:
-            text += "\n\n" if text else ""
-            places.append((len(text), f"sheet {title}"))
-            text += said
+    text, places = joined((words, ((0, f"sheet {each}"),)) for each, words in said if words)
     if not text and len(shown) < len(book.sheets_metadata):
         raise SourceError(f"{name}: nothing stands in the sheets that are not hidden; show the others")
-    yield Page(title=str(metadata.pop("title", "")), text=text, metadata=metadata, places=tuple(places))
+    yield Page(title=title, text=text, metadata=metadata, places=places)
 
 
 def _said(sheet: CalamineSheet) -> Iterator[str]:
@@ -123,19 +113,10 @@ def _column(letters: bytes) -> int:
     return number
 
 
-def _about(data: bytes, name: str) -> dict[str, object]:
-    """The properties of an .xlsx; those of older workbooks are not told."""
-    if not data.startswith(b"PK"):
-        return {}
+def _about(data: bytes, name: str) -> tuple[str, Row]:
+    """The properties, once it is sure that its sheets can be held."""
     with opened(data, name) as archive:
         for path in archive.namelist():
             if path.startswith("xl/worksheets/") and _extent(archive.read(path)) > LARGEST:
-                raise SourceError(f"{name}: {path} room for over {LARGEST:,} cells; cut it, or empty its far edges")
-        if CORE not in archive.namelist():
-            return {}
-        found: dict[str, object] = {}
-        for element in ElementTree.fromstring(part(archive, CORE, name)):
-            key = PROPERTIES.get(element.tag.rpartition("}")[2])
-            if key and element.text and element.text.strip():
-                found[key] = element.text.strip()[:10] if key == "date" else element.text.strip()
-        return found
+                raise SourceError(f"{name}: {path} takes over {LARGEST:,} cells; cut it, or empty its far edges")
+        return about(archive, name)
