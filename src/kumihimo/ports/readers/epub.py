@@ -25,12 +25,9 @@ def epub(data: bytes, name: str) -> Iterator[Page]:
     """The chapters in reading order, each as the page it is."""
     with opened(data, name) as archive:
         home, package = _package(archive, name)
-        read = (
-            page for path in _spine(package, home) for page in chapter(part(archive, path, name), f"{name}: {path}")
-        )
-        chapters = [page for page in read if page.text]  # a cover may be a picture
-    named = ((page.text, page.places or ((0, page.title and f"§ {page.title}"),)) for page in chapters)
-    text, places = joined(named)
+        parts = ((part(archive, path, name), f"{name}: {path}") for path in _spine(package, home))
+        pages = [page for each in parts for page in chapter(*each) if page.text]  # a cover may be a picture
+    text, places = joined((page.text, page.places or ((0, page.title and f"§ {page.title}"),)) for page in pages)
     refuse_empty(text, name)
     title, metadata = _about(package)
     yield Page(title=title, text=text, metadata=metadata, places=places)
