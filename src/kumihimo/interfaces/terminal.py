@@ -225,10 +225,11 @@ def show_sources(answer: Answer, trace: Trace, *, remark: bool = True) -> None:
         console.print()
     for citation in answer.citations:
         console.print(f"[{citation.n}] {where(citation.span)}", markup=False, style="cyan")
+    remarks = _console(errors=True)
     if answer.dangling:
-        print(f"(Citations taken out, since they pointed to no source: {answer.dangling}.)", file=sys.stderr)
+        remarks.print(f"(Citations taken out, since they pointed to no source: {answer.dangling}.)", markup=False)
     if answer.model or remark:
-        print(f"({answer.model}: {_used(answer.usage)})" if answer.model else NO_MODEL, file=sys.stderr)
+        remarks.print(f"({answer.model}: {_used(answer.usage)})" if answer.model else NO_MODEL, markup=False)
 
 
 def agree(plan: Plan, changes: Sequence[str]) -> bool:
