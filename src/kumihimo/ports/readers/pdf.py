@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from kumihimo.core.errors import SourceError
 from kumihimo.core.records import NOT_READ
 from kumihimo.ports.readers.page import Page, meant
-from kumihimo.ports.readers.paragraphs import Line, paragraphs
+from kumihimo.ports.readers.paragraphs import HEADING, Line, paragraphs
 from kumihimo.ports.readers.pdf_lines import borrows_fonts, lines
 
 if TYPE_CHECKING:
@@ -24,9 +24,8 @@ _ONE_AT_A_TIME = Lock()  # PDFium knows no threads
 WHOLE = 0.95  # of a page's letters
 HEADS = 3  # pages on which a line has to recur, at their top or bottom, to be a running head
 DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?")
-HEADING_SIZE = 1.18  # times the usual size
 PAGE_NUMBER = re.compile(r"(?:p\.?|page|第|[-–—(\[| ])*\s*(\d{1,3})\s*(?:[-–—)\]| ]|頁|ページ|/ ?\d+|of \d+)*", re.I)
-HEADING = re.compile("^## (.+)$", re.M)
+FIRST_HEADING = re.compile("^## (.+)$", re.M)
 PROPERTIES = {"Author": "author", "Subject": "subject", "Keywords": "keywords", "CreationDate": "date"}
 
 
@@ -79,7 +78,7 @@ def _page(pages: Sequence[Sequence[Line]], properties: dict[str, str], name: str
 def _title(properties: dict[str, str], text: str) -> str:
     """What the properties say, if a person has written it; else the first heading."""
     said = properties.get("Title", "").strip()
-    heading = HEADING.search(text)
+    heading = FIRST_HEADING.search(text)
     return meant(said) or (heading[1] if heading else "")
 
 
@@ -98,7 +97,7 @@ def without_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     Such a line stays where it first stands, and a page of nothing else stays whole: nothing is lost.
     """
     sizes = [line.size for page in pages for line in page for _ in line.text]
-    largest = HEADING_SIZE * median(sizes) if sizes else 0.0
+    largest = HEADING * median(sizes) if sizes else 0.0
     ends = [{_key(line, n, largest) for line in (*page[:2], *page[-2:])} - {None} for n, page in enumerate(pages)]
     least = max(HEADS, len(pages) / 2)
     running = {key for key, times in Counter(key for keys in ends for key in keys).items() if times >= least}
