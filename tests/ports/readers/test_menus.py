@@ -52,6 +52,12 @@ def test_a_heading_that_is_a_link_stays() -> None:
     assert "# How it was mended\n\nIn the year 1900" in read(f"<body>{head}{ARTICLE}</body>").text
 
 
+def test_a_heading_that_is_a_link_stays_below_a_menu() -> None:
+    pytest.importorskip("trafilatura")
+    text = read(f"<body><ul>{MENU}</ul><h1><a href=/p>How it was mended</a></h1>{ARTICLE}</body>").text
+    assert text.startswith("# How it was mended\n\nIn the year 1900")
+
+
 def test_one_reference_after_the_article_stays() -> None:
     pytest.importorskip("trafilatura")
     after = "<p>All of it: <a href=r>Report of the Wrack Fund, 2023</a></p>"

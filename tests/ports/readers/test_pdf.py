@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -119,6 +120,11 @@ def test_numbered_chapters_keep_their_headings() -> None:
     assert [line for line in found.split("\n") if line.startswith("#")] == [f"## Chapter {n}" for n in range(1, 7)]
 
 
+def test_large_numbers_are_headings() -> None:
+    found = text(*(titled(str(n), *justified(HARBOUR), f"That was part {n}.") for n in range(1, 7)))
+    assert [line for line in found.split("\n") if line.startswith("#")] == [f"## {n}" for n in range(1, 7)]
+
+
 @pytest.mark.parametrize(
     "kept",
     [
@@ -165,9 +171,14 @@ def test_only_pages_that_have_no_text_are_named() -> None:
 
 def test_many_threads_read_at_once() -> None:
     data = office.pdf(*(lines(*(f"Boat {n} of page {p} is mended." for n in range(20))) for p in range(10)))
-    wanted = read(data).text
+    wanted, ready = read(data).text, Barrier(8)
+
+    def several(_: int) -> set[str]:
+        ready.wait()
+        return {read(data).text for _ in range(3)}
+
     with ThreadPoolExecutor(8) as pool:
-        assert set(pool.map(lambda _: read(data).text, range(16))) == {wanted}
+        assert list(pool.map(several, range(8))) == [{wanted}] * 8
 
 
 def test_a_page_that_is_turned_is_read_in_paragraphs() -> None:
