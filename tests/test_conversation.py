@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kumihimo.conversation import PROMPT, alone
 from kumihimo.core.context import Answer, Context
+from kumihimo.core.errors import SettingsError, Unusable
 from kumihimo.core.records import Usage
 from kumihimo.ports.asking import Asking
 from kumihimo.ports.fake import FakeChat
@@ -78,3 +80,41 @@ def test_without_a_model_each_question_stands_alone(tmp_path: Path, question: st
         kumi.index(notes(tmp_path / "notes", 3))
         first = kumi.ask("What does note 1 tell of?")
         assert kumi.ask(question, after=[first]).question == question
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"where": "auther = 1"}, "no field 'auther'"),
+        ({"where": "("}, "the filter ends too early"),
+        ({"kk": 3}, "bm25 has no setting 'kk'; did you mean 'k'"),
+        ({"k": "three"}, r"bm25\.k is a whole number"),
+        ({"name": "bm52"}, "no method 'bm52'; did you mean 'bm25'"),
+    ],
+)
+def test_what_is_wrong_is_told_before_anything_is_paid(
+    tmp_path: Path, server: Server, wrong: dict[str, Any], said: str
+) -> None:
+    with opened(tmp_path, server) as kumi:
+        kumi.index(notes(tmp_path / "notes", 3), methods=["bm25"])
+        asked = {"name": "bm25", **wrong}
+        with kumi.reading() as reading, pytest.raises(SettingsError, match=said):
+            reading.ask("And the last one?", after=[answer("What is it?", "A note.")], **asked)
+    assert server.counts()["requests"] == 0
+
+
+def test_a_method_that_is_not_built_is_told_before_anything_is_paid(tmp_path: Path, server: Server) -> None:
+    with opened(tmp_path, server) as kumi:
+        kumi.index(notes(tmp_path / "notes", 3), methods=["bm25"])
+        with pytest.raises(Unusable, match="not built for naive"):
+            kumi.ask("And the last one?", "naive", after=[answer("What is it?", "A note.")])
+    assert server.counts()["requests"] == 0
+
+
+@pytest.mark.parametrize("question", ["", " \n", "\u3000"])
+def test_an_empty_question_is_not_paid_for(tmp_path: Path, server: Server, question: str) -> None:
+    with opened(tmp_path, server) as kumi:
+        kumi.index(notes(tmp_path / "notes", 3), methods=["bm25"])
+        with pytest.raises(SettingsError, match="write what you want to know"):
+            kumi.ask(question, "bm25", after=[answer("What is it?", "A note.")])
+    assert server.counts()["requests"] == 0

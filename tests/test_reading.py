@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -14,6 +15,7 @@ from kumihimo.core.records import digest
 from kumihimo.methods import METHODS
 from kumihimo.reading import KINDS, Reading, method
 from kumihimo.session import SETTINGS
+from tests import office
 from tests.shelf import connected, fill
 
 GATE = "# Gate\n\nThe gate leaks.\n\nNobody mends it.\n"
@@ -166,6 +168,36 @@ def test_lines_are_told_where_the_text_is_the_file(reading: Reading) -> None:
     assert [line("notes/gate.md", at) for at in (0, 6, 7, 8, len(GATE) - 2)] == [f"line {n}" for n in (1, 1, 2, 3, 5)]
     assert line("notes/ferry.txt", 26) == "line 2"
     assert [line(uri, 5) for uri in ("notes/page.html", "notes/talks.jsonl#ada")] == ["", ""]
+
+
+def test_lines_of_a_long_file_are_counted_once(tmp_path: Path) -> None:
+    line = "The gate leaks, and nobody mends it.\n"
+    fill(tmp_path / "notes", {"a.txt": line * (2_000_000 // len(line))})
+    settings = {"chunks": {"size": 20_000, "overlap": 0}}
+    with Kumihimo.open(tmp_path / ".kumi", settings=settings) as kumi:
+        kumi.index(tmp_path / "notes", methods=["bm25"])
+        with kumi.reading() as reading:
+            began = process_time()
+            spans = [Span("", "notes/a.txt", n * 9999, n * 9999 + 5, "") for n in range(200)]
+            placed = [reading.placed(span).place for span in spans]
+            assert process_time() - began < 1
+    assert placed == [f"line {span.start // len(line) + 1}" for span in spans]
+
+
+def test_what_was_read_in_part_is_told(tmp_path: Path) -> None:
+    notes = fill(tmp_path / "notes", {"a.md": "---\ntitle: [unclosed\n---\nThe lamp.", "b.txt": "The ferry."})
+    (notes / "c.eml").write_bytes(office.letter(photo_png=b"x"))
+    said = (
+        "notes/a.md: its front matter, which is neither YAML nor TOML",
+        "notes/c.eml: notes/c.eml#photo.png: of a kind that is not read",
+    )
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        assert kumi.index(notes).partly == said
+        assert kumi.index().partly == ()  # nothing was read
+        assert kumi.status().partly == said
+        fill(notes, {"a.md": "---\ntitle: Lamp\n---\nThe lamp."})
+        kumi.index()
+        assert kumi.status().partly == said[1:]
 
 
 def test_quotes_are_the_documents_words(reading: Reading) -> None:

@@ -8,7 +8,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kumihimo.core.records import Chunk, Document, Record, Usage, digest
+from kumihimo.core.records import Chunk, Document, Record, Usage, digest, place
+
+PAGES = [(0, "p. 1"), (90, "p. 2"), (200, "p. 3")]
+
+
+@pytest.mark.parametrize(
+    ("places", "start", "end", "said"),
+    [
+        (PAGES, 0, 90, "p. 1"),
+        (PAGES, 0, 91, "p. 1–2"),
+        (PAGES, 90, 90, "p. 2"),
+        (PAGES, 200, 9999, "p. 3"),
+        ([(0, "§ A"), (50, "")], 0, 60, "§ A"),
+        ([(0, ""), (50, "§ A")], 0, 60, "§ A"),
+        ([(0, ""), (50, "§ A")], 0, 50, ""),
+        ([(0, "§ A"), (50, "§ B")], 0, 60, "§ A – § B"),
+        ([(0, "sheet Year 1"), (50, "sheet Month 2")], 0, 60, "sheet Year 1 – sheet Month 2"),
+        ([(9, "p. 1")], 0, 5, "p. 1"),
+    ],
+)
+def test_where_a_stretch_stands(places: list[tuple[int, str]], start: int, end: int, said: str) -> None:
+    assert place(places, start, end) == said
+
 
 PARTS = st.lists(st.text(st.characters(exclude_categories=())))  # halves of surrogate pairs too
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -108,6 +109,40 @@ def test_retrieving_and_tracing_fit_together(built: Run) -> None:
         code, told, _ = built("trace", said)
         assert code == 0
         assert NOTES["ferry.txt"] in told
+
+
+def test_what_is_near_is_named_where_nothing_answers(built: Run) -> None:
+    code, out, _ = built("ask", "Who painted the harbour office red in winter?")
+    assert code == 0
+    first, _, near = out.partition("\n\n")
+    assert first == "No passage that answers this was found."
+    assert near.startswith("The nearest passages:\n  notes/")
+    assert "characters" in near
+    assert len(near.splitlines()) <= 4
+    assert "nearest" not in built("ask", "When does the ferry leave?")[1]
+
+
+def test_a_filter_that_nothing_passes_is_told(built: Run) -> None:
+    for command in ("ask", "retrieve"):
+        code, _, err = built(command, "ferry", "--where", "title = 'Nobody'")
+        assert (code, err.count("(No document passes the filter.)")) == (0, 1)
+        assert "No document passes" not in built(command, "ferry", "--where", "title = 'Gate'")[2]
+
+
+def test_an_index_without_documents_says_so(built: Run) -> None:
+    shutil.rmtree("notes")
+    Path("notes").mkdir()
+    assert built("index")[0] == 0
+    for command in ("ask", "retrieve"):
+        assert "he index holds no documents: `kumi index PATH` adds some" in built(command, "ferry")[2]
+
+
+def test_what_was_read_in_part_is_told(kumi: Run) -> None:
+    fill(Path(), {"notes/odd.md": "---\ntitle: [unclosed\n---\nThe lamp."})
+    said = "Read in part: notes/odd.md: its front matter, which is neither YAML nor TOML\n"
+    assert kumi("index", "notes")[2] == said
+    assert kumi("status")[2] == said
+    assert document(kumi("status", "--json"))["partly"] == [said.strip().removeprefix("Read in part: ")]
 
 
 def test_a_filter_says_which_documents_may_speak(built: Run) -> None:

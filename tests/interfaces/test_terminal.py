@@ -6,9 +6,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
 
 from kumihimo import Kumihimo
 from kumihimo.core.context import Answer, Context, Evidence
@@ -136,6 +142,49 @@ def test_an_answer_is_printed_as_it_comes(capsys: Capture) -> None:
             hear(piece)
             assert capsys.readouterr().out == piece
     assert capsys.readouterr().out == "\n"
+
+
+ENGLISH = "The tide station at Kettle Narrows was built in 1922 [1], by the “power society”, they say."
+JAPANESE = "組紐の工房は、港の近くにある。朝の八時に開き、「夕方の五時に閉まる」と先代は言った。"
+URL = "https://example.org/a/rather/long/way/down/to/the/notes/of/the/reading/room"
+
+
+def spoken(width: int, text: str) -> list[str]:
+    """The lines that a terminal of so many columns shows."""
+    held = StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(held):
+        patch.setattr(terminal, "_console", lambda: Console(width=width, force_terminal=True, file=StringIO()))
+        with terminal.speech() as hear:
+            hear(text)
+    return held.getvalue().removesuffix("\n").split("\n")
+
+
+@pytest.mark.parametrize("width", range(20, 61))
+def test_speech_is_wrapped(width: int) -> None:
+    for text in (ENGLISH, JAPANESE, f"{ENGLISH} {JAPANESE}"):
+        shown = spoken(width, text)
+        assert max(map(cell_len, shown)) <= width
+        assert min(map(cell_len, shown[:-1])) > width - 16  # no more is left free than a word may need
+        assert not [line for line in shown if line[:1] in "、。」"]
+    assert [word for line in spoken(width, ENGLISH) for word in line.split()] == ENGLISH.split()
+    assert "".join(spoken(width, JAPANESE)) == JAPANESE
+
+
+@pytest.mark.parametrize("width", range(20, 61))
+def test_a_word_longer_than_a_line_stands_below_without_a_gap(width: int) -> None:
+    assert [line.strip() for line in spoken(width, f"See {URL} for it.")] == ["See", URL, "for it."]
+    assert spoken(width, f"{URL}\n\n{URL}") == [URL, "", URL]
+
+
+WORDS = st.lists(st.sampled_from([*ENGLISH.split(), "組紐", "港。", "「朝」", "九時、"]), min_size=1, max_size=30)
+
+
+@given(WORDS, st.integers(20, 60))
+def test_words_of_any_text_stay_whole(words: list[str], width: int) -> None:
+    shown = spoken(width, " ".join(words))
+    assert all(shown)
+    assert max(map(cell_len, shown)) <= width
+    assert [word for line in shown for word in line.split() if word.isascii()] == [w for w in words if w.isascii()]
 
 
 def test_below_an_answer_stands_where_it_stands(capsys: Capture) -> None:

@@ -135,6 +135,37 @@ def test_a_table_within_a_table_and_paragraphs_in_a_cell_stay_in_the_row() -> No
     assert text(f"<w:tbl>{row}</w:tbl>").startswith("one two | x")
 
 
+def test_a_list_in_a_cell_keeps_its_numbers() -> None:
+    def fill(made: Any) -> None:
+        cell = made.add_table(1, 2).rows[0].cells[1]
+        cell.paragraphs[0].text = "Do:"
+        for said in ("count", "carry"):
+            cell.add_paragraph(said, style="List Number")
+
+    assert read(office.word(fill)).text == "| Do: 1. count 2. carry"
+
+
+DECIMAL = level(0, "decimal", "%1.")
+
+
+def test_what_was_taken_out_does_not_count() -> None:
+    gone = (
+        '<w:p><w:pPr><w:numPr><w:ilvl w:val="0"/><w:numId w:val="7"/></w:numPr><w:rPr><w:del w:id="1"/></w:rPr></w:pPr>'
+        '<w:del w:id="2"><w:r><w:delText>gone</w:delText></w:r></w:del></w:p>'
+    )
+    assert text(item("one") + gone + item("two"), numbering=numbering(DECIMAL)).split() == ["1.", "one", "2.", "two"]
+
+
+def test_two_lists_of_one_kind_go_on_counting() -> None:
+    def numbers(more: str) -> str:
+        return numbering(DECIMAL) + f'<w:num w:numId="8"><w:abstractNumId w:val="1"/>{more}</w:num>'
+
+    anew = '<w:lvlOverride w:ilvl="0"><w:startOverride w:val="1"/></w:lvlOverride>'
+    body = item("one") + item("two") + item("three", id="8") + item("four", id="8")
+    assert text(body, numbering=numbers("")) == "1. one\n2. two\n3. three\n4. four"
+    assert text(body, numbering=numbers(anew)) == "1. one\n2. two\n1. three\n2. four"
+
+
 def test_changes_are_accepted() -> None:
     body = (
         f"<w:p>{run('It leaves at ')}<w:del w:id='1'><w:r><w:delText>nine</w:delText></w:r></w:del>"
@@ -168,6 +199,12 @@ def test_a_note_that_is_not_there_is_left_out() -> None:
     assert text(body, footnotes="") == "The wall[^1]"
 
 
+@pytest.mark.parametrize("kind", ["footnote", "endnote"])
+def test_notes_that_lie_nowhere(kind: str) -> None:
+    body = f'<w:p>{run("The wall")}<w:r><w:{kind}Reference w:id="2"/></w:r>{run(" moved.")}</w:p>'
+    assert text(body) == "The wall[^1] moved."
+
+
 def test_a_text_box_is_read_once() -> None:
     inner = f"<w:txbxContent>{p('In the box.')}</w:txbxContent>"
     box = (
@@ -197,6 +234,11 @@ def test_links_controls_formulas_tabs_and_breaks() -> None:
     assert text(body + control) == "a link x\nya+b\n\nin a control"
 
 
+def test_a_tab_to_a_margin_parts_words() -> None:
+    tab = '<w:r><w:ptab w:relativeTo="margin" w:alignment="right" w:leader="none"/></w:r>'
+    assert text(f"<w:p>{run('Left')}{tab}{run('Right')}</w:p>").split() == ["Left", "Right"]
+
+
 def test_without_text_there_is_nothing_to_read() -> None:
     with pytest.raises(SourceError, match=r"^a\.docx: no text in it, perhaps pictures of text; .*\(OCR\)$"):
         text("<w:p><w:r><w:drawing/></w:r></w:p>")
@@ -221,6 +263,11 @@ def test_what_word_says_of_the_file() -> None:
     assert page.metadata == {
         "author": "Ayu", "subject": "Sea", "keywords": "tide, sea", "description": "A draft", "date": "2024-05-01"
     }  # fmt: skip
+
+
+def test_a_file_that_says_nothing_of_itself_is_named_by_its_heading() -> None:
+    page = read(office.docx(p("The Tides", '<w:outlineLvl w:val="0"/>') + p("The sea.")))
+    assert (page.title, page.metadata) == ("The Tides", {})
 
 
 def test_parts_beyond_the_text_may_be_strange() -> None:

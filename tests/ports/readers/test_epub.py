@@ -56,6 +56,25 @@ def test_a_cover_without_text_and_links_stay_out_of_the_way() -> None:
     assert page.places == ((0, ""),)
 
 
+def test_all_that_stands_in_a_chapter_is_meant() -> None:
+    body = (
+        "<header><h2>One</h2><p>In which it rains.</p></header><nav><p>Read on in Two.</p></nav>"
+        "<p>It rained.</p><footer><p>A note at the end.</p></footer>"
+    )
+    page = read(office.epub({"a.xhtml": chapter(body)}))
+    assert page.text.split("\n\n") == [
+        "## One", "In which it rains.", "Read on in Two.", "It rained.", "A note at the end."
+    ]  # fmt: skip
+
+
+def test_the_list_of_chapters_is_no_chapter() -> None:
+    links = '<nav><ol><li><a href="b.xhtml">Sea</a></li><li><a href="a.xhtml">Moon</a></li></ol></nav>'
+    data = office.unzipped(office.epub({"n.xhtml": chapter(links, "Contents"), **TWO}))
+    package = data["OEBPS/book.opf"].replace(b' href="n.xhtml"', b' href="n.xhtml" properties="nav"')
+    assert package != data["OEBPS/book.opf"]
+    assert read(office.zipped({**data, "OEBPS/book.opf": package})).text.startswith("# Sea")
+
+
 def test_names_of_parts_may_be_escaped_and_lie_in_folders() -> None:
     data = office.unzipped(office.epub({"text/%C3%A9%20a.xhtml": chapter("<p>One.")}, home="a/b"))
     data["a/b/text/é a.xhtml"] = data.pop("a/b/text/%C3%A9%20a.xhtml")

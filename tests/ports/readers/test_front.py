@@ -31,6 +31,58 @@ def test_what_a_head_says(head: str, values: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("said", "value"),
+    [
+        ("no", "no"),
+        ("on", "on"),
+        ("12:30", "12:30"),
+        ("12:30:45", "12:30:45"),
+        ("01234", "01234"),
+        ("0x1f", "0x1f"),
+        ("1_000", "1_000"),
+        ("1.10", "1.10"),
+        ("1.5", 1.5),
+        ("-3", -3),
+        ("0", 0),
+        ("1e3", "1e3"),
+        (".nan", ".nan"),
+        ("true", True),
+        ("False", False),
+        ("null", None),
+        ("~", None),
+        ("'true'", "true"),
+        ("2024-05-01", "2024-05-01"),
+        ("2024-05-01T08:30:00Z", "2024-05-01T08:30:00+00:00"),
+        ("2024-05", "2024-05"),
+    ],
+)
+def test_a_plain_value_is_what_it_looks_like(said: str, value: object) -> None:
+    metadata, _ = front_matter(f"---\nv: {said}\n---\nText.")
+    assert metadata == {"v": value}
+    assert type(metadata["v"]) is type(value)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "---\ntitle: [unclosed\n---\n",
+        "---\ntitle: a: b\n---\n",
+        "+++\ntitle = unquoted\n+++\n",
+        "---\nday: 2024-13-45\n---\n",
+    ],
+)
+def test_a_head_that_cannot_be_read_is_told(tmp_path: Path, head: str) -> None:
+    document = office.one(tmp_path, "a.md", f"{head}The sea.".encode())
+    assert document.metadata["not_read"] == ["its front matter, which is neither YAML nor TOML"]
+    assert (document.text, document.body) == (f"{head}The sea.", 0)
+
+
+def test_a_rule_above_the_text_is_no_head_that_cannot_be_read() -> None:
+    for text in ("---\nA rule, and words below it, and a rule.\n---\nx", "---\n- a\n- b\n---\nx"):
+        assert front_matter(text) == ({}, 0)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "The sea.",

@@ -81,6 +81,17 @@ def test_a_reading_over_a_row_stands_behind_its_word() -> None:
     assert line(found, cells=True).text == "東京（とうきょう）へ行く"
 
 
+def test_a_reading_wider_than_its_word_stands_behind_it() -> None:
+    reading = row("うけたま", across=110, begin=25, size=5)  # 20 long, over a letter of 10
+    assert down(row("謹んで承る。", 100), reading) == ["謹んで承（うけたま）る。"]
+
+
+def test_readings_that_outnumber_their_words_stand_behind_them() -> None:
+    readings = [row("うけたまわ", 9, -2, 3), row("こころざし", 9, 38, 3), row("おぼしめ", 9, 74, 3)]
+    (found,) = with_readings([*readings, row("承って思志って思召")])
+    assert line(found, cells=True).text == "承（うけたまわ）って思志（こころざし）って思召（おぼしめ）"
+
+
 def test_small_kana_beside_nothing_stay() -> None:
     assert texts(with_readings([row("ちいさい", across=300, size=4), row("東京へ行く")])) == ["ちいさい", "東京へ行く"]
 

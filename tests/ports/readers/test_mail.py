@@ -50,6 +50,69 @@ def test_of_two_bodies_the_plain_one_and_else_the_html() -> None:
     assert read(html).text.endswith("\n\n## Tides\n\n- high\n- low")
 
 
+@pytest.mark.parametrize("blank", ["", "\n", " \u00a0\n\n"])
+def test_a_plain_version_that_says_nothing_is_none(blank: str) -> None:
+    made = EmailMessage()
+    made["Subject"] = "x"
+    made.set_content(blank)
+    made.add_alternative("<p>All that is said.</p>", "html")
+    assert read(made.as_bytes()).text.endswith("\n\nAll that is said.")
+
+
+RUSSIAN = "Привет, это письмо о лодках и приливах."
+
+
+@pytest.mark.parametrize("charset", ["koi8-r", "windows-1251", "KOI8-R", "utf-8"])
+@pytest.mark.parametrize("kind", ["html", "plain"])
+def test_letters_in_their_charset(charset: str, kind: str) -> None:
+    said = f"<p>{RUSSIAN}</p>" if kind == "html" else RUSSIAN
+    found = read(raw(f"Content-Type: text/{kind}; charset={charset}", body=said.encode(charset))).text
+    assert found.endswith(f"\n\n{RUSSIAN}")
+
+
+def parts(*held: bytes, kind: str = "multipart/mixed", boundary: str = "B") -> bytes:
+    """What holds these parts, each with its headers."""
+    mark = boundary.encode()
+    inside = b"".join(b"--" + mark + b"\r\n" + part + b"\r\n" for part in held)
+    return f"Content-Type: {kind}; boundary={boundary}\r\n\r\n".encode() + inside + b"--" + mark + b"--\r\n"
+
+
+PLAIN = b"Content-Type: text/plain\r\n\r\nThe ferry leaves at nine."
+
+
+def test_an_old_word_file_is_named_as_not_read(tmp_path: Path) -> None:
+    (found,) = office.every(tmp_path, "a.eml", letter(report_doc=b"\xd0\xcf\x11\xe0"))
+    assert found.metadata["not_read"] == ["a.eml#report.doc: of a kind that is not read"]
+
+
+@pytest.mark.parametrize(
+    ("said", "author"),
+    [
+        ("Ayu Tanaka <ayu@example.org>", "Ayu Tanaka"),
+        ('"Tanaka, Ayu" <ayu@example.org>', "Tanaka, Ayu"),
+        ("=?utf-8?q?Jos=C3=A9?= Garrow <j@example.org>", "José Garrow"),
+        ("=?utf-8?b?55Sw5LitIOiKmea2mw==?= <ayu@example.org>", "田中 芙涛"),
+        ("ayu@example.org", None),
+    ],
+)
+def test_the_author_is_the_name(said: str, author: str | None) -> None:
+    page = read(f"From: {said}\nSubject: x\n\ny")
+    assert page.metadata.get("author") == author
+    assert str(page.metadata["from"]).endswith("@example.org" + ">" * (author is not None))
+
+
+def test_a_signed_letter_in_a_list(tmp_path: Path) -> None:
+    html = b"Content-Type: text/html\r\n\r\n<p>It leaves at nine, they say.</p>"
+    versions = parts(PLAIN, html, kind="multipart/alternative", boundary="V")
+    seal = b"Content-Type: application/pgp-signature; name=seal.asc\r\n\r\n-----BEGIN PGP SIGNATURE-----"
+    inner = parts(versions, seal, kind="multipart/signed", boundary="S")
+    tail = b"Content-Type: text/plain\r\n\r\nTo leave the list, write to Ren."
+    data = b"From: a@b\r\nSubject: x\r\n" + parts(parts(inner, tail, boundary="L"), kind="multipart/signed")
+    (found,) = office.every(tmp_path, "a.eml", data)
+    assert found.text.endswith("\n\nThe ferry leaves at nine.\n\nTo leave the list, write to Ren.")
+    assert found.metadata["not_read"] == ["a.eml#seal.asc: of a kind that is not read"]
+
+
 def test_japanese_mail() -> None:
     subject = "=?ISO-2022-JP?B?" + office.base64("組紐の会議".encode("iso2022_jp")) + "?="
     kind = "Content-Type: text/plain; charset=ISO-2022-JP"

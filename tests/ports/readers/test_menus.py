@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from time import process_time
 
 import pytest
 
@@ -40,6 +41,45 @@ def test_lists_of_links_around_the_article_go() -> None:
 def test_a_list_of_links_in_the_article_stays() -> None:
     pytest.importorskip("trafilatura")
     assert "- The survey of the old breakwater\n- The ledger of stones" in read(PAGE).text
+
+
+ARTICLE = f"<p>{SENTENCES}</p><p>{SENTENCES.replace('mended', 'painted')}</p>"
+
+
+def test_a_heading_that_is_a_link_stays() -> None:
+    pytest.importorskip("trafilatura")
+    head = "<div><a href=/>Harbours</a></div><h1><a href=/p>How it was mended</a></h1>"
+    assert "# How it was mended\n\nIn the year 1900" in read(f"<body>{head}{ARTICLE}</body>").text
+
+
+def test_a_heading_that_is_a_link_stays_below_a_menu() -> None:
+    pytest.importorskip("trafilatura")
+    text = read(f"<body><ul>{MENU}</ul><h1><a href=/p>How it was mended</a></h1>{ARTICLE}</body>").text
+    assert text.startswith("# How it was mended\n\nIn the year 1900")
+
+
+def test_one_reference_after_the_article_stays() -> None:
+    pytest.importorskip("trafilatura")
+    after = "<p>All of it: <a href=r>Report of the Wrack Fund, 2023</a></p>"
+    assert read(f"<body>{ARTICLE}{after}</body>").text.endswith("All of it: Report of the Wrack Fund, 2023")
+
+
+def test_three_links_one_after_the_other_go_and_two_stay() -> None:
+    pytest.importorskip("trafilatura")
+    links = [f"<p><a href=/{name}>{name}</a></p>" for name in ("News", "Shop", "Login")]
+    three, two = "".join(links), "".join(links[:2])
+    plain = read(f"<body>{ARTICLE}</body>").text
+    assert read(f"<body>{three}{ARTICLE}{three}</body>").text == plain
+    assert read(f"<body>{ARTICLE}{two}</body>").text == f"{plain}\n\nNews\n\nShop"
+
+
+def test_a_long_page_is_read_in_time() -> None:
+    told = "tells how the stones were carried over the bar and laid in the gap"
+    said = "".join(f"<p>Paragraph {n} {told} {n * 7} times.</p>" for n in range(20_000))
+    began = process_time()
+    text = read(f"<html><body><article>{said}</article></body></html>").text
+    assert process_time() - began < 5
+    assert text.count("\n\n") == 19_999
 
 
 def test_without_trafilatura_everything_stays(monkeypatch: pytest.MonkeyPatch) -> None:

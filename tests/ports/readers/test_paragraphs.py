@@ -61,6 +61,20 @@ def test_a_hyphen_that_the_word_has_elsewhere_stays() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("above", "below", "whole"),
+    [
+        ("the mend", "ing of it", "the mending of it"),
+        ("the old Smith", "Jones firm", "the old Smith-Jones firm"),
+        ("on pages 120", "135 of it", "on pages 120-135 of it"),
+        ("a well", "known builder", "a well-known builder"),
+    ],
+)
+def test_a_hyphen_goes_where_it_only_parts(above: str, below: str, whole: str) -> None:
+    parted = Line(above, 0, WIDTH, 700, 10, 30, hyphen=True)
+    assert text([parted, *page(below, "<who was well-known.", top=686)]).startswith(f"{whole} who")
+
+
 def test_a_hyphen_that_pdfium_left_alone_joins() -> None:
     assert text(page("the old well-", "known boat")) == "the old well-known boat"
 
@@ -72,6 +86,11 @@ def test_items_have_lines_of_their_own(mark: str) -> None:
 
 def test_an_item_may_be_wrapped() -> None:
     assert text(page("- rope of the best", ">kind", "- tar")) == "- rope of the best kind\n- tar"
+
+
+def test_references_have_lines_of_their_own() -> None:
+    found = text(page("[1] Oldacre, M. The tide gates", ">of Brannet", "[2] Garrow, T. The Long Arm", "<[12] Ayu"))
+    assert found == "[1] Oldacre, M. The tide gates of Brannet\n[2] Garrow, T. The Long Arm\n[12] Ayu"
 
 
 @pytest.mark.parametrize("said", ["1.5 metres long", "2024 was wet", "a) no"])

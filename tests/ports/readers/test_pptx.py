@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from time import process_time
 from typing import Any
 
 import pytest
@@ -118,6 +120,63 @@ def test_a_chart_says_its_numbers() -> None:
         chart.chart_title.text_frame.text = "Loss"
 
     assert text(fill) == "Loss\nRoot; stones: 120; lost: 2\nElbow; stones: 150.5"
+
+
+def charted(data: Any, kind: str) -> office.Fill:
+    def fill(show: Any) -> None:
+        from pptx.enum.chart import XL_CHART_TYPE
+
+        slide(show).shapes.add_chart(XL_CHART_TYPE[kind], 0, 0, 99, 99, data)
+
+    return fill
+
+
+def by_category(categories: list[str], **series: Sequence[float]) -> office.Fill:
+    from pptx.chart.data import CategoryChartData
+
+    data: Any = CategoryChartData()  # type: ignore[no-untyped-call]
+    data.categories = categories
+    for name, values in series.items():
+        data.add_series(name, values)
+    return charted(data, "COLUMN_CLUSTERED")
+
+
+def test_the_figures_of_a_chart_are_whole() -> None:
+    found = text(by_category(["Root", "Elbow"], stones=(1234567, 7654321.5), lost=(0.1 + 0.2, -3)))
+    assert found == "Root; stones: 1234567; lost: 0.3\nElbow; stones: 7654321.5; lost: -3"
+
+
+def test_a_chart_of_many_categories_is_read_at_once() -> None:
+    data = office.pptx(by_category([f"c{n}" for n in range(200)], one=range(200), two=range(200, 400)))
+    began = process_time()
+    found = read(data).text
+    assert process_time() - began < 3
+    assert found.splitlines() == [f"c{n}; one: {n}; two: {n + 200}" for n in range(200)]
+
+
+def test_the_points_of_a_plane_are_there() -> None:
+    from pptx.chart.data import XyChartData
+
+    data: Any = XyChartData()  # type: ignore[no-untyped-call]
+    series = data.add_series("depth")
+    for x, y in ((1, 250), (3, 4.5)):
+        series.add_data_point(x, y)
+    assert "depth: 250, 4.5" in text(charted(data, "XY_SCATTER"))
+
+
+def test_a_numbered_list() -> None:
+    def fill(show: Any) -> None:
+        from pptx.oxml import parse_xml
+
+        frame = slide(show, BULLETS, "Mending").placeholders[1].text_frame
+        for number, said in enumerate(("count", "carry", "lay", "rest")):
+            paragraph = frame.add_paragraph() if number else frame.paragraphs[0]
+            paragraph.text = said
+            if said != "rest":
+                mark = parse_xml(f'<a:buAutoNum {office.NAMES} type="arabicPeriod"/>')
+                paragraph._p.get_or_add_pPr().append(mark)
+
+    assert text(fill) == "## Mending\n\n1. count\n2. carry\n3. lay\n- rest"
 
 
 def test_a_diagram_says_its_nodes() -> None:

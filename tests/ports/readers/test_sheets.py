@@ -11,6 +11,7 @@ from tests import office
 from tests.office import sheet
 
 from kumihimo.core.errors import SourceError
+from kumihimo.ports.readers import archive
 from kumihimo.ports.readers.page import Page
 from kumihimo.ports.readers.sheets import sheets
 
@@ -87,6 +88,40 @@ def test_values() -> None:
     values = "3 0.3 true 2024-05-01 2024-05-01_08:30:00 08:30:00 a_b 12345678901234".replace(" ", "\n").split()
     said = [line.partition("value: ")[2].replace(" ", "_") for line in text(*rows).split("\n\n")]
     assert said == values
+
+
+def test_long_numbers_are_as_they_are_written() -> None:
+    said = text(("name", "number"), ("a", 1234567890123456), ("b", 1e15), ("c", -(10**15)), ("d", 0.1), ("e", 1e-7))
+    numbers = [line.partition("number: ")[2] for line in said.split("\n\n")]
+    assert numbers == ["1234567890123456", "1000000000000000", "-1000000000000000", "0.1", "1e-07"]
+
+
+def test_a_workbook_of_hidden_sheets_says_so() -> None:
+    def fill(book: Any) -> None:
+        sheet(book, "Shown")
+        sheet(book, "Secret", *BOATS).sheet_state = "hidden"
+
+    with pytest.raises(SourceError, match=r"^a\.xlsx: nothing stands in the sheets that are not hidden; show"):
+        read(office.xlsx(fill))
+
+
+def test_a_cell_far_away_is_refused() -> None:
+    def fill(book: Any) -> None:
+        sheet(book, "S", *BOATS).cell(1_000_000, 9, "far")
+
+    with pytest.raises(
+        SourceError, match=r"^a\.xlsx: .*sheet1\.xml .*8,000,000 cells; cut it, or empty its far edges$"
+    ):
+        read(office.xlsx(fill))
+
+
+def test_more_text_than_a_document_holds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = office.xlsx(lambda book: sheet(book, "S", *BOATS))
+    monkeypatch.setattr(archive, "LONGEST", 1 << 20)
+    assert "Maru" in read(data).text
+    monkeypatch.setattr(archive, "LONGEST", 4000)
+    with pytest.raises(SourceError, match=r"^a\.xlsx: more than .* MB of text; cut it .*, or save a table as CSV$"):
+        read(data)
 
 
 def test_sheets_are_places_and_hidden_ones_are_left_out() -> None:
