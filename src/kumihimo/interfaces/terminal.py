@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -13,6 +12,8 @@ from kumihimo.core.flow import Progress
 from kumihimo.core.records import Reference, Span, Usage
 from kumihimo.core.signature import Signature
 from kumihimo.core.wiring import ROOT
+from kumihimo.interfaces.plain import harmless
+from kumihimo.interfaces.wrapping import Wrapped
 from kumihimo.ports.models import Hear
 from kumihimo.reading import Reading
 from kumihimo.results import Built, Plan, Range, Status
@@ -28,19 +29,8 @@ NO_MODEL = (
 )
 _WIDEST = 10_000  # columns for a program, which wraps nothing
 _LISTED = 20
-_NEAR = 3  # passages that are named where none answers
-_UNSPACED = r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uff60]"
-_STAYS = "、。，．！？」』）】〉》〕ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ"  # at the beginning of no line
-_WORDS = re.compile(rf"\s|{_UNSPACED}[{_STAYS}]*|(?:(?!{_UNSPACED})\S)+")
 _SHOWN = 300  # characters of a piece of evidence
-
-
-_CONTROLS = {c: "\ufffd" for c in (*range(32), *range(127, 160)) if chr(c) not in "\n\t"}
-
-
-def harmless(text: str) -> str:
-    """The text without what would steer a terminal: documents and models may hold anything."""
-    return text.translate(_CONTROLS)
+_NEAR = 3  # passages that are named where none answers
 
 
 def _console(*, errors: bool = False) -> Console:
@@ -188,31 +178,12 @@ def _show_failed(failed: Iterable[tuple[str, str, str]]) -> None:
 @contextmanager
 def speech() -> Iterator[Hear]:
     """Prints a text as it comes, on terminals with lines broken between words, or letters of scripts without spaces."""
-    from rich.cells import cell_len
-
     console = _console()
-    width, column, begun = console.width if console.is_terminal else 0, 0, False
-
-    def hear(piece: str) -> None:
-        nonlocal column, begun
-        begun = True
-        for word in _WORDS.findall(harmless(piece)):
-            size = cell_len(word)
-            if word == "\n":
-                column = 0
-            elif width and column and column + size > width:
-                print()
-                word = word.lstrip(" ")
-                column = cell_len(word)
-            else:
-                column += size
-            print(word, end="", flush=True)
-
+    wrapped = Wrapped(console.width if console.is_terminal else 0)
     try:
-        yield hear
+        yield wrapped
     finally:
-        if begun:
-            print()
+        wrapped.end()
 
 
 def show_sources(answer: Answer, trace: Trace, *, remark: bool = True) -> None:

@@ -80,6 +80,24 @@ def parts(*held: bytes, kind: str = "multipart/mixed", boundary: str = "B") -> b
 PLAIN = b"Content-Type: text/plain\r\n\r\nThe ferry leaves at nine."
 
 
+@pytest.mark.parametrize(
+    ("headers", "uri"),
+    [
+        (b"Content-Type: text/plain\r\nContent-Disposition: attachment", "a.eml#attachment.txt"),
+        (b"Content-Type: text/csv", "a.eml#attachment.csv"),
+        (b"Content-Type: text/csv\r\nContent-Disposition: attachment", "a.eml#attachment.csv"),
+        (b"Content-Type: text/html\r\nContent-Disposition: attachment", "a.eml#attachment.html"),
+    ],
+)
+def test_what_is_attached_without_a_name_is_not_lost(tmp_path: Path, headers: bytes, uri: str) -> None:
+    data = b"From: a@b\r\nSubject: x\r\n" + parts(PLAIN, headers + b"\r\n\r\nboat,built\r\nMaru,1922\r\n")
+    found = office.every(tmp_path, "a.eml", data)
+    assert found[0].text.endswith("The ferry leaves at nine.")
+    assert [d.uri for d in found[1:]] == [uri]
+    assert "1922" in found[1].text
+    assert found[0].metadata["attachments"] == [uri.partition("#")[2]]
+
+
 def test_an_old_word_file_is_named_as_not_read(tmp_path: Path) -> None:
     (found,) = office.every(tmp_path, "a.eml", letter(report_doc=b"\xd0\xcf\x11\xe0"))
     assert found.metadata["not_read"] == ["a.eml#report.doc: of a kind that is not read"]

@@ -161,7 +161,7 @@ def test_the_points_of_a_plane_are_there() -> None:
     series = data.add_series("depth")
     for x, y in ((1, 250), (3, 4.5)):
         series.add_data_point(x, y)
-    assert "depth: 250, 4.5" in text(charted(data, "XY_SCATTER"))
+    assert "depth: (1, 250), (3, 4.5)" in text(charted(data, "XY_SCATTER"))
 
 
 def test_a_numbered_list() -> None:

@@ -51,7 +51,7 @@ def _spine(package: ElementTree.Element, home: str) -> Iterator[str]:
     items = {item.get("id"): item for item in package.iter(f"{OPF}item")}
     for reference in package.iter(f"{OPF}itemref"):
         item = items.get(reference.get("idref"))
-        if item is not None and item.get("media-type") in CHAPTERS and item.get("properties") != "nav":
+        if item is not None and item.get("media-type") in CHAPTERS and "nav" not in item.get("properties", "").split():
             yield normpath(join(home, unquote(item.get("href", ""))))
 
 

@@ -12,7 +12,7 @@ from kumihimo.core.records import NOT_READ
 
 PLAIN = (  # what a plain value may be besides text: the rules of YAML 1.1 make numbers of times and of postal codes
     ("bool", r"^(?:true|false|True|False)$", "tfTF"),
-    ("null", r"^(?:~|null|Null|)$", "~nN\0"),
+    ("null", r"^(?:~|null|Null|)$", ("~", "n", "N", "")),
     ("int", r"^[-+]?(?:0|[1-9]\d*)$", "-+0123456789"),
     ("float", r"^[-+]?(?:0|[1-9]\d*)\.\d*[1-9]$", "-+0123456789"),
     ("timestamp", r"^\d{4}-\d\d-\d\d(?:[Tt ]\d\d?:\d\d:\d\d(?:\.\d+)?(?:Z|[-+]\d\d?(?::\d\d)?)?)?$", "0123456789"),

@@ -111,10 +111,10 @@ def _text(leaf: MIMEPart, name: str) -> str:
 
 
 def _attached(message: EmailMessage) -> Iterator[tuple[str, bytes]]:
+    """All that is not to be read as the letter."""
     taken: dict[str, int] = {}
-    body = message.get_body(("plain", "html"))
     for leaf, _ in _leaves(message):
-        if (leaf is not body and not leaf.get_content_type().startswith("text/")) or leaf.get_filename():
+        if not _is_text(leaf):
             name = PurePosixPath(" ".join((leaf.get_filename() or _name(leaf)).split()))
             number = unique(str(name), taken)[len(str(name)) :]
             yield f"{name.stem}{number}{name.suffix}", _content(leaf)

@@ -19,6 +19,7 @@ LEVEL = 0.3  # times the size
 INDENT = 0.8  # times the size
 APART = "\n\n"
 STOPS = "。．.!?！？:：;；"
+AROUND = f"{STOPS},()[]“”‘’\"'"  # a word
 HYPHENS = "-\u00ad\u2010\u2011"
 
 
@@ -78,7 +79,7 @@ def paragraphs(pages: Sequence[Sequence[Line]]) -> Written:
     """All pages as one text; a sentence that goes over the end of a page stays whole."""
     every = list(chain.from_iterable(pages))
     usual = median([line.size for line in every for _ in line.text]) if every else 0.0
-    known = {word.strip(STOPS) for line in every for word in line.text.split()}
+    known = {word.strip(AROUND) for line in every for word in line.text.split()}
     parts: list[str] = []
     written, length, edge = Written(), 0, 0.0
     above: Line | None = None
@@ -102,7 +103,7 @@ def paragraphs(pages: Sequence[Sequence[Line]]) -> Written:
 def _between(above: Line, below: Line, pitch: float, edge: float, usual: float, known: set[str]) -> str:
     """What parts two lines that are read one after the other: nothing or a space within a paragraph."""
     if above.hyphen:
-        whole = f"{above.text.split()[-1]}-{below.text.split()[0]}".strip(STOPS)
+        whole = f"{above.text.split()[-1]}-{below.text.split()[0]}".strip(AROUND)
         return "-" if whole in known or not below.text[0].islower() else ""
     if not above.size or (above.row and below.row) or (ITEM.match(below.text) and not _apart(above, below, pitch)):
         return "\n"

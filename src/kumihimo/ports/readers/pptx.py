@@ -126,8 +126,10 @@ def _rows(chart: Chart) -> Iterator[str]:
         for place, category in enumerate(categories):
             said = ((name, row[place]) for name, row in series if place < len(row) and row[place] is not None)
             yield "; ".join([category, *(f"{name}: {_figure(value)}" for name, value in said)])
-        for name, row in series if not categories else ():  # points of a plane
-            yield f"{name}: {', '.join(map(_figure, row))}"
+        for each in plot.series if not categories else ():  # points of a plane
+            across = (value.text or "" for value in each._element.xpath(".//c:xVal//c:v"))
+            points = zip(across, map(_figure, each.values), strict=False)
+            yield f"{each.name}: {', '.join(f'({x}, {y})' for x, y in points)}"
 
 
 def _figure(value: float | None) -> str:
