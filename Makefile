@@ -10,7 +10,7 @@ demo: $(VENV)/kumi  ## from nothing to cited answers: a detail, a detail in Japa
 	$(VENV)/bin/kumi index examples
 	$(VENV)/bin/kumi ask "In which quarter did the sand pole at Kettle Narrows read highest, and how much?"
 	$(VENV)/bin/kumi ask "資料館にある最初の「潮返し」の紐は、長さが何センチで、端から何センチのところで模様が返りますか。"
-	$(VENV)/bin/kumi ask "Did Joss Kerrow keep the promise about the first stone?"
+	$(VENV)/bin/kumi ask "What did Mr Kerrow promise about the first stone, and did he keep it?"
 	$(VENV)/bin/kumi ask "Why do people on Brannet prefer what can be mended to what seldom breaks?"
 
 test: $(VENV)/dev  ## everything CI runs

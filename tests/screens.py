@@ -36,7 +36,7 @@ DRAWN = {
     "status": ("kumi status", "kumi methods"),
     "conversation": (
         "kumi ask",
-        "Did Joss Kerrow keep the promise about the first stone?",
+        "What did Mr Kerrow promise about the first stone, and did he keep it?",
         "/where author = 'Sabine Orrell'",
         "/method bm26",
         "/quit",
