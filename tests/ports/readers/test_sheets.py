@@ -178,3 +178,12 @@ def test_what_is_no_workbook() -> None:
     for data in (b"plain text", b"", b"PK\3\4 not a zip"):
         with pytest.raises(SourceError, match=r"^a\.xlsx: .*; save it again"):
             read(data)
+
+
+def test_a_row_after_an_empty_one_keeps_the_names_of_its_columns() -> None:
+    assert (
+        text(("city", "founded"), ("Otaru", 1922), (), ("Yoichi", 1872))
+        == "city: Otaru; founded: 1922\n\ncity: Yoichi; founded: 1872"
+    )
+    apart = text(("city", "ships"), ("Otaru", 12), (), ("port", "2019", "2020"), ("Yoichi", 3, 4))
+    assert apart.endswith("port: Yoichi; 2019: 3; 2020: 4")

@@ -13,7 +13,7 @@ from kumihimo.core.errors import SourceError
 from kumihimo.ports.readers.archive import opened
 from kumihimo.ports.readers.ooxml import about
 from kumihimo.ports.readers.page import Page, Row, joined
-from kumihimo.ports.readers.tables import told
+from kumihimo.ports.readers.tables import NUMBER, YEAR, told
 
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet
@@ -47,10 +47,28 @@ def sheets(data: bytes, name: str) -> Iterator[Page]:
 
 
 def _said(sheet: CalamineSheet) -> Iterator[str]:
-    """What each table says. Tables are parted by empty rows."""
-    tables = [list(rows) for filled, rows in groupby(_rows(sheet), key=any) if filled]
-    for number, rows in enumerate(tables, 1):
-        yield from _table(rows, last=number == len(tables))
+    """What each table says. Tables are parted by empty rows, unless what follows has no header of its own."""
+    tables: list[list[list[str]]] = []
+    for filled, rows in groupby(_rows(sheet), key=any):
+        block = list(rows)
+        if filled and tables and _goes_on(tables[-1][-1], block[0]):
+            tables[-1] += block
+        elif filled:
+            tables.append(block)
+    for number, table in enumerate(tables, 1):
+        yield from _table(table, last=number == len(tables))
+
+
+def _goes_on(last: Sequence[str], first: Sequence[str]) -> bool:
+    """Whether a row after an empty one is of the table above: it has a number where that has one. Years name columns.
+
+    >>> _goes_on(["Otaru", "1922"], ["Yoichi", "1872"]), _goes_on(["Otaru", "12", "9"], ["port", "2019", "2020"])
+    (True, False)
+    """
+    pairs = zip(last, first, strict=False)
+    both = [below for above, below in pairs if NUMBER.fullmatch(above) and NUMBER.fullmatch(below)]
+    years = sum(YEAR.fullmatch(cell) is not None for cell in first)
+    return any(not YEAR.fullmatch(number) for number in both) or (bool(both) and years == 1)
 
 
 def _rows(sheet: CalamineSheet) -> Iterator[list[str]]:
