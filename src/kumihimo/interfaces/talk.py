@@ -110,7 +110,7 @@ class Talk:
 
 COMMANDS: dict[str, tuple[str, Callable[[Talk, str], None]]] = {
     "/method": ("how to search from now on: /method bm25; alone: how it is done now", Talk.use),
-    "/where": ("which documents to ask from now on: /where year >= 2020; alone: all", Talk.narrow),
+    "/where": ("which documents to ask from now on: /where date >= 2024; alone: all", Talk.narrow),
     "/sources": ("the evidence that the last answer was made from", Talk.sources),
     "/new": ("forget what was asked, so that nothing points back to it", Talk.forget),
     "/help": ("this list", Talk.help),
