@@ -157,18 +157,22 @@ class Reading:
         citations = tuple(replace(citation, span=self.placed(citation.span)) for citation in made.citations)
         return replace(made, citations=citations, usage=replace(purse.total, seconds=perf_counter() - began))
 
-    def _spans(self, item: Evidence) -> Iterator[Span]:
-        return self.trace(item.reference)
-
     def trace(self, reference: Reference) -> Iterator[Span]:
         """Where a row stands: the spans of the chunks, or the document, that it was made of."""
+        return map(self.placed, self._stands(reference))
+
+    def _spans(self, item: Evidence) -> Iterator[Span]:
+        """What an answer quotes from; only what it quotes is placed."""
+        return self._stands(item.reference)
+
+    def _stands(self, reference: Reference) -> Iterator[Span]:
         for table, id in sources(STEPS, self.table, reference):
             record = self.table(table)[id]
             if isinstance(record, Chunk):
                 ((uri,),) = self.db.all("SELECT uri FROM documents WHERE id = ?", record.document)
-                yield self.placed(Span(id, uri, record.start, record.end, record.text))
+                yield Span(id, uri, record.start, record.end, record.text)
             else:
-                yield self.placed(Span("", record.uri, 0, len(record.text), record.text))
+                yield Span("", record.uri, 0, len(record.text), record.text)
 
     def placed(self, span: Span) -> Span:
         """With its page, slide or sheet; or its line, where the document's text is its file, line by line."""
