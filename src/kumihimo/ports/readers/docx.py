@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kumihimo.ports.readers.archive import opened
-from kumihimo.ports.readers.layout import DEEPEST, Step, Visit, Writer, layout, nothing
+from kumihimo.ports.readers.layout import DEEPEST, Step, Visit, Writer, layout, nothing, paragraph
 from kumihimo.ports.readers.numbering import BULLET, Level, Numbering
 from kumihimo.ports.readers.ooxml import DROPPED, TEXTS, VISITS, W, about
 from kumihimo.ports.readers.page import Page, refuse_empty
@@ -79,7 +79,7 @@ class Word:
             return partial(Writer.heading, mark="#" * min(heading, 6) + f" {number}"), Writer.end_heading
         if mark:
             return partial(Writer.item_of, mark="  " * min(depth, DEEPEST) + f"{mark} "), Writer.end_item
-        return _apart, _apart
+        return paragraph, paragraph
 
 
 def _deleted(paragraph: Node) -> bool:
@@ -90,10 +90,6 @@ def _deleted(paragraph: Node) -> bool:
 
 def _within(node: Node, tag: str) -> bool:
     return next(node.iterancestors(tag), None) is not None
-
-
-def _apart(writer: Writer) -> None:
-    writer.part(2)
 
 
 def _value(node: Node, *path: str) -> str:

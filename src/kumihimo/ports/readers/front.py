@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Hashable
 from datetime import date, datetime
+from functools import cache
 from typing import Any
 
 from kumihimo.core.records import NOT_READ
@@ -49,20 +50,28 @@ def _yaml(text: str) -> object:
     """None where it is not YAML, or where names in it stand for more, which a short text may make without end."""
     import yaml
 
+    try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
+            return None
+        return yaml.load(text, _loader())
+    except (yaml.YAMLError, ValueError, RecursionError):  # 2024-13-45 is no date
+        return None
+
+
+@cache
+def _loader() -> Any:
+    """YAML's safe loader, but `no`, `12:30` and `01234` are what they are."""
+    import yaml
+
     class Loader(yaml.SafeLoader):
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = True) -> dict[Hashable, Any]:
             """With keys as they are written: `yes` would be True, and so the same as `1`."""
             return {str(key.value): self.construct_object(value, deep=deep) for key, value in node.value}
 
-    Loader.yaml_implicit_resolvers = {}  # so that `no`, `12:30` and `01234` are what they are
+    Loader.yaml_implicit_resolvers = {}
     for tag, pattern, first in PLAIN:
         Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(pattern), list(first))
-    try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
-            return None
-        return yaml.load(text, Loader)
-    except (yaml.YAMLError, ValueError, RecursionError):  # 2024-13-45 is no date
-        return None
+    return Loader
 
 
 def _toml(text: str) -> object:

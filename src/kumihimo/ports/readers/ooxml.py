@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from xml.etree import ElementTree
 from zipfile import ZipFile
 
@@ -23,22 +24,14 @@ DROPPED |= {f"{MC}Fallback", f"{A}pPr", f"{A}rPr"}
 Steps = tuple[Step, Step]
 
 
-def _tab(writer: Writer) -> None:
-    writer.line.append("\t")
-
-
-def _hyphen(writer: Writer) -> None:
-    writer.line.append("-")
-
-
 VISITS: dict[str, Steps] = {
     **dict.fromkeys((f"{W}tbl", f"{A}tbl"), (paragraph, paragraph)),
     **dict.fromkeys((f"{W}tr", f"{A}tr"), (Writer.row, Writer.end_row)),
     **dict.fromkeys((f"{W}tc", f"{A}tc"), (Writer.cell, line)),
     **dict.fromkeys((f"{W}br", f"{W}cr", f"{A}br"), (Writer.br, nothing)),
     f"{W}txbxContent": (line, line),
-    **dict.fromkeys((f"{W}tab", f"{W}ptab"), (_tab, nothing)),
-    f"{W}noBreakHyphen": (_hyphen, nothing),
+    **dict.fromkeys((f"{W}tab", f"{W}ptab"), (partial(Writer.say, text="\t"), nothing)),
+    f"{W}noBreakHyphen": (partial(Writer.say, text="-"), nothing),
     f"{W}ruby": (Writer.ruby, Writer.end_ruby),
     f"{W}rt": (Writer.rt, Writer.end_rt),
 }

@@ -11,6 +11,7 @@ from kumihimo.core.errors import SourceError
 
 Row = Mapping[str, object]
 Places = tuple[tuple[int, str], ...]  # where each begins, and what it is called
+HEADING = re.compile("^## (.+)$", re.M)
 BY_MACHINE = re.compile(
     r"^(untitled|(powerpoint|word|excel) (presentation|document|workbook)|microsoft \w+ - .*|presentation\d*)$"
     r"|\.(docx?|pptx?|xlsx?|pdf|tex|dvi|indd|qxd|odt|rtf|txt|html?|e?ps)$",
@@ -109,6 +110,12 @@ def meant(title: str) -> str:
     ['On Node.js', '', '']
     """
     return "" if BY_MACHINE.search(title.strip()) else title.strip()
+
+
+def first_heading(text: str) -> str:
+    """What a text without a title may be called; empty where it has no heading."""
+    found = HEADING.search(text)
+    return found[1] if found else ""
 
 
 def refuse_empty(text: str, name: str) -> None:

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING
 
 from kumihimo.core.errors import SourceError
 from kumihimo.core.records import NOT_READ
-from kumihimo.ports.readers.page import Page, meant
+from kumihimo.ports.readers.page import Page, first_heading, meant
 from kumihimo.ports.readers.paragraphs import HEADING, Line, paragraphs
 from kumihimo.ports.readers.pdf_lines import borrows_fonts, lines
 
 if TYPE_CHECKING:
     from pypdf import PageObject, PdfReader
+    from pypdfium2 import PdfPage
 
 _ONE_AT_A_TIME = Lock()  # PDFium knows no threads
 WHOLE = 0.95  # of a page's letters
 HEADS = 3  # pages on which a line has to recur, at their top or bottom, to be a running head
 DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?")
 PAGE_NUMBER = re.compile(r"(?:p\.?|page|第|[-–—(\[| ])*\s*(\d{1,3})\s*(?:[-–—)\]| ]|頁|ページ|/ ?\d+|of \d+)*", re.I)
-FIRST_HEADING = re.compile("^## (.+)$", re.M)
 PROPERTIES = {"Author": "author", "Subject": "subject", "Keywords": "keywords", "CreationDate": "date"}
 
 
@@ -38,14 +38,21 @@ def pdf(data: bytes, name: str) -> Iterator[Page]:
 
     try:
         with _ONE_AT_A_TIME, pypdfium2.PdfDocument(data) as document:
-            pages = [list(lines(page)) for page in document]
-            borrowed = [number for number, page in enumerate(document) if borrows_fonts(page)]
+            read = [_read(page) for page in document]
             properties = document.get_metadata_dict(skip_empty=True)
     except pypdfium2.PdfiumError as error:
         if "password" in str(error).lower():
             raise SourceError(f"{name}: locked with a password; save it without one") from error
-        pages, borrowed, properties = [_plain(page) for page in _other(data, name).pages], [], {}
+        read, properties = [(_plain(page), False) for page in _other(data, name).pages], {}
+    pages, borrowed = [page for page, _ in read], [number for number, (_, borrows) in enumerate(read) if borrows]
     yield _page(pages, properties, name, _completed(pages, borrowed, data, name) if borrowed else [])
+
+
+def _read(page: PdfPage) -> tuple[list[Line], bool]:
+    """Its lines, and whether some letters may be missing; a page is parsed when it is opened, so it is once."""
+    found = list(lines(page)), borrows_fonts(page)
+    page.close()
+    return found
 
 
 def _completed(pages: list[list[Line]], borrowed: Sequence[int], data: bytes, name: str) -> list[str]:
@@ -72,14 +79,8 @@ def _page(pages: Sequence[Sequence[Line]], properties: dict[str, str], name: str
     unread = [*unread, f"no text on p. {', '.join(map(str, blank))}"] if blank else unread
     about = _about(properties) | ({NOT_READ: unread} if unread else {})
     places = tuple((at, f"p. {number}") for number, at in enumerate(written.begins, 1))
-    return Page(title=_title(properties, written.text), text=written.text, metadata=about, places=places)
-
-
-def _title(properties: dict[str, str], text: str) -> str:
-    """What the properties say, if a person has written it; else the first heading."""
-    said = properties.get("Title", "").strip()
-    heading = FIRST_HEADING.search(text)
-    return meant(said) or (heading[1] if heading else "")
+    title = meant(properties.get("Title", "")) or first_heading(written.text)
+    return Page(title=title, text=written.text, metadata=about, places=places)
 
 
 def _about(properties: dict[str, str]) -> dict[str, object]:

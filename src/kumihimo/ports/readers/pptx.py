@@ -8,9 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kumihimo.ports.readers.archive import opened
-from kumihimo.ports.readers.layout import Step, Visit, Writer, layout, line, nothing
+from kumihimo.ports.readers.layout import Step, Visit, Writer, layout, line, nothing, paragraph
 from kumihimo.ports.readers.ooxml import DROPPED, TEXTS, VISITS, A, about
-from kumihimo.ports.readers.page import Page, joined, refuse_empty
+from kumihimo.ports.readers.page import Page, first_heading, joined, refuse_empty
 
 if TYPE_CHECKING:
     from pptx.chart.chart import Chart
@@ -33,8 +33,7 @@ def pptx(data: bytes, name: str) -> Iterator[Page]:
     said = ("\n\n".join(filter(None, _said(slide))) for slide in show.slides)
     text, places = joined((each, ((0, f"slide {number}"),)) for number, each in enumerate(said, 1))
     refuse_empty(text, name)
-    first = layout(show.slides[0].shapes._spTree, _look)
-    yield Page(title=title or first.title, text=text, metadata=metadata, places=places)
+    yield Page(title=title or first_heading(text), text=text, metadata=metadata, places=places)
 
 
 def _said(slide: Slide) -> Iterator[str]:
@@ -57,7 +56,7 @@ def _look(node: Node) -> str | Visit[Node]:
         return ""
     enter, leave = _paragraph(node) if node.tag == f"{A}p" else VISITS.get(node.tag, (nothing, nothing))
     if node.tag == f"{P}txBody":
-        enter = leave = partial(Writer.part, gap=2)
+        enter = leave = paragraph
     return enter, leave, sorted(node, key=lambda inner: not (inner.tag == f"{P}sp" and _kind(inner) in TITLES))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections import deque
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from itertools import groupby
@@ -73,14 +74,14 @@ def _goes_on(last: Sequence[str], first: Sequence[str]) -> bool:
 
 def _rows(sheet: CalamineSheet) -> Iterator[list[str]]:
     """The cells as text; one that is merged over several rows stands in each of them."""
-    spans = sorted(span for span in sheet.merged_cell_ranges or [] if span[0][0] < span[1][0])
+    spans = deque(sorted(span for span in sheet.merged_cell_ranges or [] if span[0][0] < span[1][0]))
     margin = (sheet.start or (0, 0))[1]  # columns without anything, which are left out of the rows
     held: dict[int, tuple[int, str]] = {}  # column -> the last row of what is merged there, and what it says
     for number, row in enumerate(sheet.iter_rows()):
         cells = [_cell(value) for value in row]
         held = {place: (bottom, said) for place, (bottom, said) in held.items() if bottom >= number}
         while spans and spans[0][0][0] <= number:
-            (top, left), (bottom, _) = spans.pop(0)
+            (top, left), (bottom, _) = spans.popleft()
             if top == number and margin <= left < margin + len(cells):
                 held[left - margin] = (bottom, cells[left - margin])
         for place, (_, said) in held.items():
