@@ -14,7 +14,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.meter import bound, measured
+from benchmarks.meter import bound, least, measured
 from kumihimo import Kumihimo
 from kumihimo.ports.readers import supported, walk
 
@@ -61,6 +61,8 @@ def main() -> None:
             print(f"  {said:20} {cost}  {len(files):,} files opened; {rows}; {len(built.failed)} failed")
             if said == "again":
                 bound("files opened though nothing has changed", len(files), 0)
+            else:
+                least("files opened, of all", len(files) / options.count, 1)
         bound("peak memory", cost.peak, MOST, " MB")
 
 

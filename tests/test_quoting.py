@@ -8,6 +8,7 @@ from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.records import Chunk, Span
 from kumihimo.ports.fake import FakeEmbedder
 from kumihimo.quoting import nothing, quoted
+from kumihimo.views.words import subjects
 
 ARM = "The Long Arm is a breakwater. Hild Garrow mended the breakwater in 2023. It rained.\n"
 OATS = "# Mended oats\n\nOats grow in salt wind. Nobody sows them."
@@ -119,3 +120,7 @@ def test_nothing_is_said_in_the_language_of_question_and_evidence() -> None:
     assert said("防波堤修理費用", "東京 (Tokyo)") == said("防波堤修理費用") == "未找到能回答這個問題的段落。"
     assert said("誰繪製了潮汐閘門", "這座閘門由她設計。") == "未找到能回答這個問題的段落。"
     assert said("谁绘制了潮汐闸门") == "未找到能回答这个问题的段落。"
+
+
+def test_how_one_asks_is_no_subject() -> None:
+    assert subjects("Describe the ferry, tell me about it and explain it") == subjects("ferry")

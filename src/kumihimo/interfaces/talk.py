@@ -43,10 +43,12 @@ class Talk:
         failed = 0
         for line in filter(None, map(str.strip, _lines())):
             try:
-                if normalize("NFKC", line[0]) != "/":
+                if normalize("NFKC", line[0]) == "/":
+                    self._command(normalize("NFKC", line))
+                else:
                     self._ask(line)
-                elif self._command(normalize("NFKC", line)):
-                    break
+            except EOFError:
+                break
             except KumiError as error:
                 failed += 1
                 terminal.complain(str(error) if _somebody() else f"{line}: {error}")
@@ -71,14 +73,11 @@ class Talk:
                     print()
         self.answers.append(answer)
 
-    def _command(self, line: str) -> bool:
-        """Whether it ends the conversation."""
+    def _command(self, line: str) -> None:
         name, _, said = line.partition(" ")
         if name not in COMMANDS:
             raise SettingsError(f"{unknown('command', name, COMMANDS)}; `/help` tells what each does")
-        if name != "/quit":
-            COMMANDS[name][1](self, said.strip())
-        return name == "/quit"
+        COMMANDS[name][1](self, said.strip())
 
     def use(self, said: str) -> None:
         if said:
@@ -104,6 +103,9 @@ class Talk:
         self.answers.clear()
         print("The next question stands alone.")
 
+    def leave(self, _: str) -> None:
+        raise EOFError
+
     def help(self, _: str) -> None:
         terminal.show_rows((name, told) for name, (told, _) in COMMANDS.items())
 
@@ -114,7 +116,7 @@ COMMANDS: dict[str, tuple[str, Callable[[Talk, str], None]]] = {
     "/sources": ("the evidence that the last answer was made from", Talk.sources),
     "/new": ("forget what was asked, so that nothing points back to it", Talk.forget),
     "/help": ("this list", Talk.help),
-    "/quit": ("leave, as Ctrl-D does", Talk.help),
+    "/quit": ("leave, as Ctrl-D does", Talk.leave),
 }
 
 
