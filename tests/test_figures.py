@@ -7,7 +7,7 @@ from statistics import mean
 from tempfile import TemporaryDirectory
 
 import pytest
-from benchmarks import growth
+from benchmarks import files, growth
 from benchmarks.meter import measured
 from benchmarks.passages import FLOORS, SETS, recall
 
@@ -58,3 +58,14 @@ def test_what_is_written_grows_as_the_documents() -> None:
     small, middle, large = (growth.index(count).written for count in (100, 200, 400))
     assert abs(middle / small - 2) <= 0.3
     assert abs(large / middle - 2) <= 0.3
+
+
+def test_what_has_not_changed_is_not_opened(tmp_path: Path) -> None:
+    folder = files.fill(tmp_path / "files", 30, tmp_path)
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        kumi.index(folder)
+        with files.opened(folder) as again:
+            assert kumi.index().same == 30
+        with files.opened(folder) as checked:
+            assert kumi.index(check=True).read == 30
+    assert (len(again), len(checked)) == (0, 30)
