@@ -214,7 +214,7 @@ def test_something_instead_is_stored_and_listed(tmp_path: Path) -> None:
         try:
             return Entry(text=ask(plain.text), count=plain.count)
         except ItemFailed as error:
-            raise ItemFailed(str(error), instead=plain) from error
+            raise ItemFailed(str(error), instead=[plain]) from error
 
     small = Small(tmp_path, ports={"ask": failing("sea")})
     small.build([words, entries], {"a": "sea sky"})
@@ -229,7 +229,7 @@ def test_something_instead_is_stored_and_listed(tmp_path: Path) -> None:
 def test_something_instead_of_many_is_the_first_of_them(tmp_path: Path) -> None:
     def words(document: Document) -> Iterable[Word]:
         yield Word(text="lost with the rest", name="", number=0)
-        raise ItemFailed("broke off", instead=Word(text="instead", name="", number=0))
+        raise ItemFailed("broke off", instead=[Word(text="instead", name="", number=0)])
 
     small = Small(tmp_path)
     small.build([words], {"a": ""})
@@ -271,7 +271,7 @@ def test_a_report_whose_sub_report_failed_waits_and_asks_nothing(tmp_path: Path)
 def test_a_report_goes_on_with_what_stands_in_for_its_sub_report(tmp_path: Path) -> None:
     def reports(part: Part, parts: Table[Part], reports: Table[Report]) -> Report:
         if part.text == "low":
-            raise ItemFailed("no answer", instead=Report(text="(low)"))
+            raise ItemFailed("no answer", instead=[Report(text="(low)")])
         below = [reports[child.id].text for child in parts.where(parent=part.id)]
         return Report(text=" ".join([part.text, *below]))
 

@@ -123,7 +123,7 @@ def entities(mentions: Group[Mention], ask: Ask, *, limit: int = 1) -> Entity:
     try:
         merged = ask("merge: " + " / ".join(texts))
     except ItemFailed as error:
-        raise ItemFailed(str(error), instead=entity) from error
+        raise ItemFailed(str(error), instead=[entity]) from error
     return Entity(text=merged, name=entity.name, count=entity.count)
 
 

@@ -73,9 +73,9 @@ class ItemFailed(KumiError):
     `instead` is stored in its place until then, where something is better than nothing.
     """
 
-    def __init__(self, message: str, *, instead: Record | None = None) -> None:
+    def __init__(self, message: str, *, instead: Iterable[Record] = ()) -> None:
         super().__init__(message)
-        self.instead = instead
+        self.instead = tuple(instead)
 
 
 class Waits(ItemFailed):

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 from kumihimo.core.errors import ItemFailed, StepError
 from kumihimo.core.records import Record, digest
 from kumihimo.core.settings import Values
 from kumihimo.core.signature import Signature
-from kumihimo.core.table import Codec, Row, Rows, codec
+from kumihimo.core.table import NO_ROWS, Codec, Row, Rows, codec
 from kumihimo.core.task import Job, Looked, Made, Pool, Port, Task, given, inline, tables
 from kumihimo.core.wiring import ROOT, plan
 
@@ -81,11 +81,12 @@ def build(
     code: str,
     pool: Pool = inline,
     progress: Progress | None = None,
+    afresh: Collection[str] = (),
 ) -> None:
     """Bring every table up to date with `documents`, whose changes the ledger (which `watch`ed) already holds.
 
     ports: what each step is given from the world. code: digest of the code and prompts that make the tables. Steps
-    that ask run through `pool`.
+    that ask run through `pool`. afresh: table steps that are to forget what they had made before.
     """
     order = plan(steps)
     ledger.retire([step.name for step in order])
@@ -93,14 +94,14 @@ def build(
     for step in order:
         task = Task(step, settings.get(step.name, {}), ports(step.name), ledger.rows, ledger.failed(step.name))
         ledger.shape(step.name, step.makes, step.source, step.key)
-        _Run(task, ledger, pool, progress or _silent).bring_up_to_date(prints[step.name])
+        _Run(task, ledger, pool, progress or _silent, step.name in afresh).bring_up_to_date(prints[step.name])
 
 
 def fingerprints(steps: Mapping[str, Signature], *, settings: Values, ports: Ports, code: str) -> dict[str, str]:
     """For each step the digest of everything that determines its table, the tables it is made from included."""
     prints = {ROOT: code}
     for step in plan(steps):
-        marks = [port.mark for port in given(step, ports(step.name)).values()]
+        marks = [port.mark if port else "" for port in given(step, ports(step.name)).values()]
         said = json.dumps(settings.get(step.name, {}), sort_keys=True)
         prints[step.name] = digest(code, step.name, said, *marks, *(prints[table] for table in step.inputs))
     return prints
@@ -113,16 +114,16 @@ def _silent(step: str, done: int, total: int) -> None:
 class _Run:
     """One step in one build."""
 
-    def __init__(self, task: Task, ledger: Ledger, pool: Pool, progress: Progress) -> None:
+    def __init__(self, task: Task, ledger: Ledger, pool: Pool, progress: Progress, afresh: bool) -> None:
         self.task, self.step, self.failing = task, task.step, task.failing
-        self.ledger, self.progress = ledger, progress
+        self.ledger, self.progress, self.afresh = ledger, progress, afresh
         self.pool = pool if task.asks else inline
 
     def bring_up_to_date(self, fingerprint: str) -> None:
         remake = self.ledger.fingerprint(self.step.name) != fingerprint
         if self.step.keyed:
             self._keyed(remake)
-        elif remake or self.failing or any(map(self.ledger.changed, self.step.inputs)):
+        elif remake or self.afresh or self.failing or any(map(self.ledger.changed, self.step.inputs)):
             self._whole()
         self.ledger.settle(self.step.name)
         self.ledger.mark(self.step.name, fingerprint)
@@ -202,7 +203,7 @@ class _Run:
         step, ledger = self.step, self.ledger
         self.progress(step.name, 0, 1)
         try:
-            read = tables(step, ledger.rows)
+            read = tables(step, lambda table: NO_ROWS if self.afresh and table == step.name else ledger.rows(table))
             made = self._chosen(self.task.function(**read, **self.task.given))
         except ItemFailed as failure:  # the table stays as it was
             ledger.fail(step.name, [("", str(failure) or type(failure).__name__)])

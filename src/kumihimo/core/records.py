@@ -45,6 +45,7 @@ class Record:
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ()  # what `Table.where` may ask
     WAVE: ClassVar[str] = ""  # an integer column: a step over these rows that reads its own table runs highest first
     BIG: ClassVar[bool] = False  # rows of over about 500 bytes: stored apart from their key
+    FOUND: ClassVar[bool] = True  # whether words and meaning find these rows, where a method searches
 
     id: str = field(default="", kw_only=True)
     text: str = field(default="", kw_only=True)
@@ -56,6 +57,10 @@ class Record:
 
     def made_of(self) -> tuple[Reference, ...]:
         """The rows this one was made of, where its id does not tell: a table step's rows say so here."""
+        return ()
+
+    def cites(self) -> tuple[Reference, ...]:
+        """Of what it was made of, the rows that its text refers to, if it refers to any."""
         return ()
 
 
@@ -106,6 +111,197 @@ class Chunk(Record):
     @property
     def found_by(self) -> str:
         return f"{self.title}\n{self.text}" if self.title else self.text
+
+
+# -- the entity graph: what single chunks say ...
+
+
+@dataclass(frozen=True, slots=True)
+class Mention(Record):
+    """What one chunk says of one entity; the text: a description, or the sentence that names it."""
+
+    GROUP: ClassVar[str] = "entity"
+    FOUND: ClassVar[bool] = False
+
+    entity: str  # digest of the name's key
+    name: str  # as the chunk writes it
+    type: str  # empty where nobody says
+
+
+@dataclass(frozen=True, slots=True)
+class Tie(Record):
+    """What one chunk says of a pair of entities; the text: a description, or the sentence that names both.
+
+    source, target: entities, the smaller id first. names: of both, in that order. keywords: themes of the relation.
+    strength: 1 to 10, as a model judged it; None: nobody judged, they were named together.
+    """
+
+    GROUP: ClassVar[str] = "relation"
+    FOUND: ClassVar[bool] = False
+
+    relation: str
+    source: str
+    target: str
+    names: tuple[str, ...]
+    keywords: tuple[str, ...] = ()
+    strength: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Assertion(Record):
+    """A claim of one chunk about an entity; the text: a description of it.
+
+    object: an entity, or empty. names: of both. status: TRUE, FALSE, SUSPECTED. start, end: ISO 8601, or empty.
+    quote: the words of the chunk that say so.
+    """
+
+    GROUP: ClassVar[str] = "claim"
+    FOUND: ClassVar[bool] = False
+
+    claim: str  # digest of subject, object and type
+    subject: str
+    object: str
+    names: tuple[str, ...]
+    type: str
+    status: str
+    start: str
+    end: str
+    quote: str
+
+
+# ... and what all chunks together say
+
+
+@dataclass(frozen=True, slots=True)
+class Entity(Record):
+    """All that is said of one thing; the text: its description.
+
+    name: the form used most. forms, types: all that are used, those used most first. mentions: how many there are.
+    tokens: of the text.
+    """
+
+    name: str
+    type: str
+    forms: tuple[str, ...]
+    types: tuple[str, ...]
+    mentions: int
+    tokens: int
+
+    @property
+    def found_by(self) -> str:
+        return f"{self.name}\n{self.text}" if self.text else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Relation(Record):
+    """All that is said of one pair of entities; the text: its description.
+
+    Its id is the digest of both ends, the smaller first. weight: how many ties it is made of. strength: their mean;
+    None: they are named together, nobody has judged.
+    """
+
+    INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("source", "target")
+
+    source: str
+    target: str
+    names: tuple[str, ...]
+    keywords: tuple[str, ...]
+    weight: int
+    strength: float | None
+    tokens: int
+
+    @property
+    def found_by(self) -> str:
+        """Its themes and its ends, then what is said of it (LightRAG, arXiv:2410.05779)."""
+        return "\n".join(filter(None, [", ".join(self.keywords), " – ".join(self.names), self.text]))
+
+
+@dataclass(frozen=True, slots=True)
+class Claim(Record):
+    """All that is claimed of one subject, object and type; the text: descriptions of it."""
+
+    INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("subject", "object")
+
+    subject: str
+    object: str
+    names: tuple[str, ...]
+    type: str
+    statuses: tuple[str, ...]
+    start: str
+    end: str
+    quotes: tuple[str, ...]
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Community(Record):
+    """Entities that hang together. Level 0 holds the largest; one that is split has children, else it has members."""
+
+    WAVE: ClassVar[str] = "level"
+    INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("level",)
+    BIG: ClassVar[bool] = True
+    FOUND: ClassVar[bool] = False
+
+    level: int
+    parent: str  # empty on level 0
+    children: tuple[str, ...]
+    members: tuple[str, ...]  # entities; of a leaf only
+
+    def made_of(self) -> tuple[Reference, ...]:
+        table, ids = ("communities", self.children) if self.children else ("entities", self.members)
+        return tuple((table, id) for id in ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Member(Record):
+    """That an entity belongs to a leaf of the communities."""
+
+    INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("entity",)
+    FOUND: ClassVar[bool] = False
+
+    entity: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report(Record):
+    """What there is to say of a community; the text: all of it, in Markdown.
+
+    rating: 0 to 10, how much it matters, with the reason. findings: (summary, explanation) each. data: what the text
+    refers to, as in `[Data: Entities (5, 7)]`: (table, number in the text, id). dropped: references that pointed
+    nowhere. elements: tokens of all element summaries of the community. extractive: of sentences, not by a model.
+    """
+
+    BIG: ClassVar[bool] = True
+
+    title: str
+    summary: str
+    rating: float
+    reason: str
+    findings: tuple[tuple[str, str], ...]
+    data: tuple[tuple[str, int, str], ...]
+    dropped: int
+    level: int
+    elements: int
+    tokens: int
+    extractive: bool
+
+    def cites(self) -> tuple[Reference, ...]:
+        return tuple(dict.fromkeys((table, id) for table, _, id in self.data))
+
+
+@dataclass(frozen=True, slots=True)
+class Point(Record):
+    """A statement that a method read out of rows of the index while it searched; it stands in no table.
+
+    verbatim: whether it is a sentence of a document, not a model's words.
+    """
+
+    sources: tuple[Reference, ...]
+    tokens: int
+    verbatim: bool = False
+
+    def made_of(self) -> tuple[Reference, ...]:
+        return self.sources
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ class Signature:
     first: type[Record] | None  # the class of the rows a step is keyed by
     tables: Mapping[str, type[Record]]  # further parameters that are tables
     ports: tuple[str, ...]  # further parameters that are not: what the world provides
+    optional: frozenset[str]  # those of the ports that it can do without: it is given None
     settings: Mapping[str, Setting]
     makes: type[Record] | None
     many: bool  # whether one call makes any number of rows
@@ -60,6 +61,7 @@ def _signature(function: Callable[..., Any]) -> Signature:
     if shape == "table" and first is not None:
         tables[parameters[0].name] = first
     ports: list[str] = []
+    optional: set[str] = set()
     settings = settings_of(function)
     for parameter in parameters[1:]:
         hint = hints.get(parameter.name)
@@ -73,7 +75,9 @@ def _signature(function: Callable[..., Any]) -> Signature:
             tables[parameter.name] = get_args(hint)[0]
         else:
             ports.append(parameter.name)
-    return Signature(name, function, shape, first, tables, tuple(ports), settings, makes, many)
+            if type(None) in get_args(hint):
+                optional.add(parameter.name)
+    return Signature(name, function, shape, first, tables, tuple(ports), frozenset(optional), settings, makes, many)
 
 
 def settings_of(function: Callable[..., Any]) -> dict[str, Setting]:

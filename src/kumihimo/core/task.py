@@ -47,12 +47,12 @@ class Port(Protocol):
     def mark(self) -> str: ...
 
 
-def given(step: Step, ports: Mapping[str, Port]) -> dict[str, Port]:
-    """Those of the ports that the step is given. Raises StepError where one is not there."""
+def given(step: Step, ports: Mapping[str, Port]) -> dict[str, Port | None]:
+    """Those of the ports that the step is given. Raises StepError where one is not there that it needs."""
     for port in step.signature.ports:
-        if port not in ports:
+        if port not in ports and port not in step.signature.optional:
             raise StepError(f"{step.name}: {unknown('table or port', port, [*ports, *step.tables.values()])}")
-    return {name: ports[name] for name in step.signature.ports}
+    return {name: ports.get(name) for name in step.signature.ports}
 
 
 class Task:
@@ -77,7 +77,7 @@ class Task:
     @property
     def asks(self) -> bool:
         """Whether it waits for a model, so that calls are worth making side by side."""
-        return "ask" in self.ports
+        return self.ports.get("ask") is not None
 
     def __call__(self, job: Job) -> list[Made]:
         return [self._make(key, rows) for key, rows in job]
@@ -93,7 +93,7 @@ class Task:
             made = self._call(rows, looked)
         except ItemFailed as failure:
             error = str(failure) or type(failure).__name__
-            made = [failure.instead] if failure.instead else []
+            made = list(failure.instead)
         encode = self.encode
         if self.many:
             named = [encode(f"{key}.{i:05d}", record) for i, record in enumerate(made)]

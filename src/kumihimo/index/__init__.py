@@ -3,10 +3,26 @@
 from kumihimo.core.signature import catalogue
 from kumihimo.core.wiring import plan
 from kumihimo.index.chunks import chunks
+from kumihimo.index.communities import communities, members
+from kumihimo.index.graph import claims, entities, relations
+from kumihimo.index.mentions import assertions, mentions, ties
+from kumihimo.index.reports import reports
 
 STEPS = catalogue(
     chunks,
+    mentions,
+    ties,
+    assertions,
+    entities,
+    relations,
+    claims,
+    communities,
+    members,
+    reports,
 )
+
+# Steps that go on with one conversation, whose settings and model are those of the first.
+CONVERSATIONS = {"ties": "mentions", "assertions": "mentions"}
 
 
 def paid_steps() -> set[str]:

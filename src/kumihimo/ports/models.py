@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -136,9 +136,14 @@ class Match(Protocol):
 
 
 class Near(Protocol):
-    """Search a table by meaning: the nearest `k`, nearest first; scores are cosines. Of several texts: their mean."""
+    """Search a table by meaning: the nearest `k`, nearest first; scores are cosines. Of several texts: their mean.
 
-    def __call__(self, table: Table[Any], text: str | Sequence[str], *, k: int) -> Context: ...
+    among: the ids of the rows to choose from, where they are few.
+    """
+
+    def __call__(
+        self, table: Table[Any], text: str | Sequence[str], *, k: int, among: Collection[str] | None = None
+    ) -> Context: ...
 
 
 def side_by_side(call: Callable[[A], B], jobs: Iterable[A], workers: int) -> Iterator[B]:

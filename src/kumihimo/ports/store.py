@@ -90,6 +90,10 @@ class SqlRows:
         asked = " AND ".join(f'"{column}" IS ?' for column in columns)
         return self.db.all(f'SELECT * FROM "{self.table}" WHERE {asked} ORDER BY id', *values)
 
+    def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
+        asked = " AND ".join(f'"{column}" IS ?' for column in columns)
+        return [id for (id,) in self.db.all(f'SELECT id FROM "{self.table}" WHERE {asked} ORDER BY id', *values)]
+
     def pages(self, *columns: str) -> Iterator[list[Row]]:
         names = "*" if not columns else ", ".join(f'"{c}"' for c in ("id", *columns))
         after = ""

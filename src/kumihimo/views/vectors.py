@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -179,7 +179,9 @@ class VectorSearch:
     embedder: Embedder
     matrices: Matrices
 
-    def __call__(self, table: Table[Any], text: str | Sequence[str], *, k: int) -> Context:
+    def __call__(
+        self, table: Table[Any], text: str | Sequence[str], *, k: int, among: Collection[str] | None = None
+    ) -> Context:
         state = self.db.meta(_name(table.name))
         if state is None:
             raise Unusable(f"{table.name} is not indexed by meaning: `kumi index --methods naive` does that")
@@ -191,7 +193,8 @@ class VectorSearch:
                 f"[embedding] in kumi.toml, or `kumi index --yes` embeds them by {self.embedder.mark}"
             )
         question = self._mean(state, [text] if isinstance(text, str) else list(text))
-        found = sorted((-score, id) for score, id in self._nearest(table, question, k))
+        near = self._nearest(table, question, k) if among is None else self._of(table, question, among)
+        found = sorted((-score, id) for score, id in near)
         return Context(tuple(Evidence(table.name, table[id], -score) for score, id in found[:k]))
 
     def _mean(self, state: dict[str, Any], texts: list[str]) -> NDArray[np.float32]:
@@ -221,6 +224,20 @@ class VectorSearch:
             wanted = min(len(scores), wanted * 4)
         for slot, id in ids.items():
             yield float((matrix[slot].astype(np.float64) * question).sum()), id
+
+    def _of(
+        self, table: Table[Any], question: NDArray[np.float32], among: Collection[str]
+    ) -> Iterator[tuple[float, str]]:
+        """Of these rows each, scored."""
+        import numpy as np
+
+        listed = list(among)
+        for i in range(0, len(listed), 1000):
+            marks = ",".join("?" * len(listed[i : i + 1000]))
+            said = f'SELECT slot, id FROM "{_name(table.name)}" WHERE id IN ({marks})'
+            rows = [(slot, id) for slot, id in self.db.all(said, *listed[i : i + 1000]) if table.passes(id)]
+            held = self.matrices[table.name][[slot for slot, _ in rows]].astype(np.float64)
+            yield from zip((held * question).sum(axis=1).tolist(), (id for _, id in rows), strict=True)
 
     def _ids(self, table: Table[Any], slots: list[int]) -> dict[int, str]:
         """Those of the rows that are in use, and pass."""

@@ -1,0 +1,114 @@
+"""a name -> the key by which it is the same thing however it is written, and the ids made of keys."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from unicodedata import normalize
+
+from kumihimo.core.errors import SettingsError
+from kumihimo.core.records import digest
+
+_LEGAL = frozenset(
+    [
+        "inc",
+        "incorporated",
+        "corp",
+        "corporation",
+        "ltd",
+        "limited",
+        "llc",
+        "llp",
+        "plc",
+        "gmbh",
+        "ag",
+        "sa",
+        "nv",
+        "bv",
+        "kk",
+        "spa",
+        "srl",
+        "oy",
+        "ab",
+    ]
+)
+_LEGAL_WIDE = re.compile(
+    r"^(?:株式会社|有限会社|合同会社|一般社団法人|\((?:株|有|合)\))\s*(?=.)|(?<=.)\s*(?:株式会社|有限会社|合同会社|\((?:株|有|合)\)|(?:股份)?有限公司)$"
+)
+_POSSESSIVE = re.compile(r"['’]s?(?=$)")
+_INSIDE = re.compile(r"(?<=\d)[.,](?=\d)|['’]")  # of numbers, kept; of words, dropped
+_WORDS = re.compile(r"[^\W_]+(?:(?<=\d)[.,]\d+)*[+#]*")
+_WIDE = "々〆ー\u3040-\u30ff\u3400-\u9fff"
+_BETWEEN = re.compile(rf"(?<=[{_WIDE}]) (?=[{_WIDE}])")
+_INITIALS = re.compile(r"\b[a-z](?: [a-z]\b)+")
+
+
+@lru_cache(maxsize=65536)
+def key(name: str) -> str:
+    """What names of one thing have in common: width, case, spaces, hyphens, legal forms and plurals do not count.
+
+    A plural is taken for its singular where it ends a name of several words, or is written small: `Williams` stays.
+
+    >>> [key(name) for name in ("Apple, Inc.", "APPLE", "Ａｐｐｌｅ", "the neural networks", "Neural-Network")]
+    ['apple', 'apple', 'apple', 'neural network', 'neural network']
+    >>> [key(name) for name in ("株式会社 東芝", "スティーブ・ジョブズ", "J. B. Lippincott", "U.S.", "C++", "3.14")]
+    ['東芝', 'スティーブジョブズ', 'jb lippincott', 'us', 'c++', '3.14']
+    """
+    plain = _LEGAL_WIDE.sub("", normalize("NFKC", name).strip())
+    small = _POSSESSIVE.sub("", plain.casefold()).replace("'", "").replace("’", "")
+    words = _BETWEEN.sub("", " ".join(_WORDS.findall(small)))
+    words = _INITIALS.sub(lambda run: run[0].replace(" ", ""), words)
+    parts = words.split(" ")
+    while len(parts) > 1 and parts[-1] in _LEGAL:
+        parts.pop()
+    if len(parts) > 1 and parts[0] == "the":
+        parts.pop(0)
+    if len(parts) > 1 or plain.islower():
+        parts[-1] = _singular(parts[-1])
+    return " ".join(parts) or small or name
+
+
+def _singular(word: str) -> str:
+    """
+    >>> [_singular(word) for word in ("cities", "boats", "glass", "status", "gas", "analysis", "boxes")]
+    ['city', 'boat', 'glass', 'status', 'gas', 'analysis', 'box']
+    """
+    if len(word) < 4 or not word.isascii() or word.endswith(("ss", "us", "is")):
+        return word
+    for suffix, instead in (("ies", "y"), ("xes", "x"), ("ches", "ch"), ("shes", "sh"), ("sses", "ss"), ("s", "")):
+        if word.endswith(suffix):
+            return word[: -len(suffix)] + instead
+    return word
+
+
+def entity_id(key: str) -> str:
+    """The id of the entity that has this key."""
+    return digest(key)
+
+
+def relation_id(one: str, other: str) -> str:
+    """The id of the relation between two entities, whichever is named first."""
+    return digest(*sorted((one, other)))
+
+
+def aliases(lines: Iterable[str]) -> Mapping[str, str]:
+    """Of `Bob Cratchit = Robert Cratchit = Mr Cratchit`: the key of each name -> the key of the first.
+
+    A first name that another line gives to somebody else counts as that. Raises SettingsError for a line without `=`.
+
+    >>> aliases(["Bob Cratchit = Robert Cratchit", "Robert Cratchit = Mr Cratchit"])
+    {'robert cratchit': 'bob cratchit', 'mr cratchit': 'bob cratchit'}
+    """
+    found: dict[str, str] = {}
+    for line in lines:
+        names = [key(name) for name in line.split("=") if name.strip()]
+        if len(names) < 2:
+            raise SettingsError(f"{line!r} is no alias: write `name = other name`, a line each")
+        first = found.get(names[0], names[0])
+        for name in names[1:]:
+            was = found.get(name, name)
+            for other, held in [*found.items(), (name, was)]:
+                if held == was and other != first:
+                    found[other] = first
+    return found
