@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 from kumihimo.citing import Cited
@@ -17,6 +18,7 @@ from kumihimo.ports.sentences import sentences
 from kumihimo.quoting import Spans, nothing, quoter
 
 PROMPT = Path(__file__).with_suffix(".md")
+_NAMED = 3  # places of a source that the model is told
 CUT = "(The model's reply broke off here, at the greatest length it may have.)"
 
 
@@ -57,8 +59,8 @@ def answer(
 
 def _told(item: Evidence, spans: Spans) -> str:
     """A source as the model is told it: where it stands, and what it says."""
-    uris = dict.fromkeys(span.uri for span in spans(item))
-    return f"({', '.join(list(uris)[:3])})\n{item.text}"
+    uris = dict.fromkeys(span.uri for span in islice(spans(item), _NAMED))
+    return f"({', '.join(uris)})\n{item.text}"
 
 
 def _spoken(reply: Reply) -> Reply:

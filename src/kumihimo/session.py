@@ -19,7 +19,8 @@ from kumihimo.core.records import Reference, Span
 from kumihimo.core.settings import Setting, Values, resolve
 from kumihimo.core.signature import settings_of
 from kumihimo.core.task import inline
-from kumihimo.index import STEPS
+from kumihimo.index import STEPS, scope
+from kumihimo.index import settings as of_steps
 from kumihimo.methods import METHODS
 from kumihimo.ports import config
 from kumihimo.ports.connect import MODELS, Connections, borrowed
@@ -40,17 +41,18 @@ ANSWER = "answer"  # the role of whoever writes the answer
 SETTINGS: Mapping[str, Mapping[str, Setting]] = {
     **MODELS,
     ANSWER: settings_of(answer),
-    **{name: s.settings for name, s in {**STEPS, **METHODS}.items()},
+    **of_steps(),
+    **{name: s.settings for name, s in METHODS.items()},
 }
 SUMMARIES = {
     "chat": "The chat model, for all who ask.",
     "embedding": "The embedding model; without one, that inside this process.",
     ANSWER: "How answers are written.",
-    **{name: s.summary for name, s in {**STEPS, **METHODS}.items()},
+    **{name: s.summary for name, s in {**STEPS, **METHODS}.items() if scope(name) == name},
 }
 ASKING = (
     ANSWER,
-    *(name for name, s in {**STEPS, **METHODS}.items() if "ask" in s.ports),
+    *dict.fromkeys(scope(name) for name, s in {**STEPS, **METHODS}.items() if "ask" in s.ports),
 )  # may have a model of their own
 KNOWN = {**SETTINGS, **{name: {**SETTINGS[name], **borrowed(SETTINGS[name])} for name in ASKING}}
 
@@ -84,14 +86,16 @@ class Kumihimo:
     def open(
         cls, folder: str | Path = ".kumi", *, settings: Values | None = None, memo: str | Path | None = None
     ) -> Kumihimo:
-        """The index in that folder, made when first indexed into. Settings: kumi.toml beside it, environment, these.
+        """The index in that folder, made when first indexed into.
 
-        memo: the file of what models have said, if not memo.db in the folder.
+        settings: over those of kumi.toml and aliases.txt beside it, and of the environment. memo: the file of what
+        models have said, if not memo.db in the folder.
         """
         beside = Path(folder).resolve().parent / "kumi.toml"
         environment = config.from_environment(KNOWN, os.environ)
         memo = memo or os.environ.get("KUMI_MEMO") or None
-        return cls(folder, config.from_file(beside), environment, settings or {}, memo=memo)
+        merged = config.aliases(beside.with_name("aliases.txt"))
+        return cls(folder, config.from_file(beside), merged, environment, settings or {}, memo=memo)
 
     def __enter__(self) -> Kumihimo:
         return self
@@ -112,6 +116,7 @@ class Kumihimo:
         methods: Sequence[str] = (),
         wait: bool = False,
         check: bool = False,
+        regroup: bool = False,
         caps: Caps | None = None,
         consent: bool | Consent = False,
         progress: Progress | None = None,
@@ -119,7 +124,8 @@ class Kumihimo:
         """Add or refresh these files and folders; with none, refresh all that the index remembers.
 
         methods: those to build for, remembered (first: all that cost nothing). wait: for another build to end, else
-        Busy is raised. check: read files again even where size and time are the same. caps: what may be spent.
+        Busy is raised. check: read files again even where size and time are the same. regroup: find the communities
+        anew, whatever they were. caps: what may be spent.
         consent: to pay again for what was paid before, where a model, a prompt or a setting has changed; asked with the
         plan if it is a function. Without it NeedsConsent is raised, and nothing changes.
         """
@@ -128,6 +134,7 @@ class Kumihimo:
         places, purse = self._places(paths, methods), self.models.purse(caps)
         with self.store.building(wait=wait) as db:
             build = self._build(db, places, methods, purse, progress, check=check)
+            build = replace(build, afresh=frozenset({"communities"} if regroup else ()))
             self._agree(build, consent)
             built = self._kept(build)
         unasked = not methods and build.wanted == free_methods(self.models)
@@ -190,7 +197,7 @@ class Kumihimo:
         check: bool = False,
     ) -> Build:
         """The build of these paths, or of all that is known, for these methods, or those that are remembered."""
-        from kumihimo.building import Build, free_methods
+        from kumihimo.building import Build, asking, free_methods
         from kumihimo.index.documents import place
 
         known = self._sources(db)
@@ -208,6 +215,7 @@ class Kumihimo:
             names,
             wanted,
             purse,
+            asked=asking(self.models, {} if methods else db.meta("models", {})),
             ask=lambda step: self.models.asking(step, purse),
             embedder=self.models.embedder(purse),
             pool=threads(self.models.workers),
