@@ -33,7 +33,7 @@ from kumihimo.methods import METHODS
 from kumihimo.ports import config
 from kumihimo.ports.purse import Caps
 from kumihimo.reading import DEFAULT
-from kumihimo.session import SETTINGS, SUMMARIES
+from kumihimo.scopes import SETTINGS, SUMMARIES
 
 Paths = Annotated[list[str] | None, typer.Argument(help="Files and folders; none: all that are remembered.")]
 
