@@ -1,7 +1,9 @@
 """Replies that real models gave to other systems' prompts: what is read from them, beside what there is to read.
 
-DATA/replies/christmas_carol: 187 replies to prompts of extraction, gleaning, summaries and reports, and an index that
-another model made of the same book. DATA/replies/openie_*: entities and triples, malformed ones included.
+DATA/replies/christmas_carol: 187 replies to prompts of extraction, gleaning, summaries and reports, 84 of which hold
+records; and an index of the same book, which was made of other replies, and these are not recorded. So what is to be
+had from the replies is what a strict reading of their own form gives; the index is a second opinion on the book, which
+names and pairs other things. DATA/replies/openie_*: entities and triples, malformed ones included.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import argparse
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,14 +83,44 @@ def finished(data: Path) -> tuple[set[str], set[Pair]]:
     return entities, {pair(row["source"], row["target"]) for row in rows("relationships")}
 
 
+def tuples(reply: str) -> set[tuple[object, ...]]:
+    """The records of a reply as the strict reading gives them."""
+    found: set[tuple[object, ...]] = set()
+    for row in strictly(reply):
+        fields = [" ".join(field.split()) for field in row]
+        if fields[0] == "entity" and len(fields) >= 4:
+            found.add(tuple(fields[1:4]))
+        elif fields[0] == "relationship" and len(fields) >= 5:
+            found.add((*fields[1:4], float(fields[4])))
+    return found
+
+
 def compared(data: Path) -> list[Figures]:
     said = replies(data)
-    read = ours(map(extracted, said))
-    found: list[Figures] = []
-    for name, wanted in (("strict reading", theirs(said)), ("finished index", finished(data))):
-        for kind, mine, other in (("entities", read[0], wanted[0]), ("relations", read[1], wanted[1])):
-            found.append(Figures(f"{kind}, {name}", len(mine), len(other), len(mine & other)))  # type: ignore[operator]
-    return found
+    read, strict, index = ours(map(extracted, said)), theirs(said), finished(data)
+    records = [{(i, one) for i, reply in enumerate(said) for one in reading(reply)} for reading in (_ours, tuples)]
+    known = read[0] & index[0]
+    among = [{ends for ends in relations if known.issuperset(ends)} for relations in (read[1], index[1])]
+    return [
+        _figures("records, strict reading", *records),
+        _figures("entities, strict reading", read[0], strict[0]),
+        _figures("relations, strict reading", read[1], strict[1]),
+        _figures("entities, finished index", read[0], index[0]),
+        _figures("relations, finished index", read[1], index[1]),
+        _figures("relations of entities in both", *among),
+    ]
+
+
+def _ours(reply: str) -> set[tuple[object, ...]]:
+    return {
+        (one.name, one.type, one.text) if isinstance(one, Named) else (one.source, one.target, one.text, one.strength)
+        for one in extracted(reply).records
+        if isinstance(one, Named | Related)
+    }
+
+
+def _figures(name: str, read: Set[object], wanted: Set[object]) -> Figures:
+    return Figures(name, len(read), len(wanted), len(read & wanted))
 
 
 def openie(data: Path) -> dict[str, str]:
@@ -128,10 +160,10 @@ def main() -> None:
     print(f"{len(said)} replies: {counts[0]} entities, {counts[1]} relations, {broken} broken lines; {spent:.2f} CPU s")
     figures = compared(data)
     for row in figures:
-        told = f"  {row.name:28} read {row.read:4}  wanted {row.wanted:4}  both {row.both:4}"
+        told = f"  {row.name:29} read {row.read:4}  wanted {row.wanted:4}  both {row.both:4}"
         print(f"{told}   precision {row.precision:.3f}   recall {row.recall:.3f}")
-    least("entities of the strict reading", figures[0].recall, 1)
-    least("relations of the strict reading", figures[1].recall, 0.99)
+    for row in figures[:3]:
+        least(f"recall of {row.name}", row.recall, 1)
     triples = [extracted(reply) for reply in openie(data).values()]
     whole = sum(isinstance(r, Related) for one in triples for r in one.records)
     lost = sum(len(one.broken) for one in triples)

@@ -21,8 +21,10 @@ TURNS = {  # how the last message begins -> what is asked for
 
 
 def turn(messages: Messages) -> str:
-    """Of a conversation, what is asked for last; `first` where it is the records of the text."""
+    """Of a conversation, what is asked for last, or again; `first` where it is the records of the text."""
     last = messages[-1]["content"]
+    if last.endswith("Reply again, in full."):
+        return turn(messages[:-2])
     return next((name for start, name in TURNS.items() if last.startswith(start)), "first")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -25,18 +26,24 @@ ROY = Related("Ines Roy", "Oban", "She lives there.", ("home",), 7.0)
         "relation<|>Ines Roy<|>Oban<|>She lives there.<|>home<|>7\n\nEND\nI hope this helps!",
         '("entity"<|>"Oban"<|>"place"<|>"A port.")##\n'
         '("relationship"<|>"Ines Roy"<|>"Oban"<|>"She lives there."<|>"home"<|>7)<|COMPLETE|>',
-        '("entity"<|>"Oban"<|>"place"<|>"A port.")##("relationship"<|>"Ines Roy"<|>"Oban"<|>"She lives there."<|>"home"<|>7)'
-        "##<|complete|>",
-        '("entity"<|>"Oban"<|>"place"<|>"A port.") ("relation"<|>"Ines Roy"<|>"Oban"<|>"She lives there."<|>"home"<|>7) END',
-        "(“entity”<|>“Oban”<|>“place”<|>“A port.”)\n(“relation”<|>“Ines Roy”<|>“Oban”<|>“She lives there.”<|>“home”<|>“7”)\nEND",
+        '("entity"<|>"Oban"<|>"place"<|>"A port.")##'
+        '("relationship"<|>"Ines Roy"<|>"Oban"<|>"She lives there."<|>"home"<|>7)##<|complete|>',
+        '("entity"<|>"Oban"<|>"place"<|>"A port.") '
+        '("relation"<|>"Ines Roy"<|>"Oban"<|>"She lives there."<|>"home"<|>7) END',
+        "(“entity”<|>“Oban”<|>“place”<|>“A port.”)\n"
+        "(“relation”<|>“Ines Roy”<|>“Oban”<|>“She lives there.”<|>“home”<|>“7”)\nEND",
         "```\n- entity<|>Oban<|>place<|>A port.\n- relation<|>Ines Roy<|>Oban<|>She lives there.<|>home<|>7\nEND\n```",
         "**Entities:**\n1. `entity<|>Oban<|>place<|>A port.`\n**Relationships:**\n"
         "2) **RELATIONS<|>Ines Roy<|>Oban<|>She lives there.<|>home<|>7**\n**END**",
-        "(entities <|> Oban <|> place <|> A port. )\n{relation<|>Ines Roy<|>Oban<|>She lives there.<|>home<|>7/10}\nEND",
-        "entity<||>Oban<|#|>place< | >A port.\nrelation＜｜＞Ines Roy＜｜＞Oban＜｜＞She lives there.＜｜＞home＜｜＞７\nEND",
+        "(entities <|> Oban <|> place <|> A port. )\n"
+        "{relation<|>Ines Roy<|>Oban<|>She lives there.<|>home<|>7/10}\nEND",
+        "entity<||>Oban<|#|>place< | >A port.\n"
+        "relation＜｜＞Ines Roy＜｜＞Oban＜｜＞She lives there.＜｜＞home＜｜＞７\nEND",
         "entity<|><|>Oban<|>place<|>A port.<|>\nrelation<|>Ines Roy<|>Oban<|>She lives there.<|>home<|>7<|><|>\nEND",
-        '("entity"<|>"Oban"<|>"place"|>"A port.")\n("relation"<|>"Ines Roy"<|>"Oban"<|>"She lives there.<|>"home"|>7)\nEND',
-        '("entity"<|>"Oban"<|>"place"<|>\n"A port."\n)\n("relation"<|>"Ines Roy"<|>"Oban"<|>"She lives\nthere."<|>home<|>7)\nEND',
+        '("entity"<|>"Oban"<|>"place"|>"A port.")\n'
+        '("relation"<|>"Ines Roy"<|>"Oban"<|>"She lives there.<|>"home"|>7)\nEND',
+        '("entity"<|>"Oban"<|>"place"<|>\n"A port."\n)\n'
+        '("relation"<|>"Ines Roy"<|>"Oban"<|>"She lives\nthere."<|>home<|>7)\nEND',
         "entity<|>Oban<|>place<|>A port.\nrelation<|>Ines Roy<|>Oban\n<|>She lives there.<|>home<|>7 END",
     ],
 )
@@ -44,16 +51,21 @@ def test_records_however_they_are_written(text: str) -> None:
     assert extracted(text) == Extracted((OBAN, ROY), (), True)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["42", "3.14", "-7", "C#", "C++", "AC/DC", "[sic]", "(500) Days", "Oban (Scotland)", '"Weird Al" Yankovic', "『雪の港』"]
-    + ["「港」の歌", "R&D", "a|b", "Entity", "The END", "Legal Entity", "Jane's", "Dwayne 'The Rock' J.", "# 1", "O'Hara"],
-)
+NAMES = """42; 3.14; -7; C#; C++; AC/DC; [sic]; (500) Days; Oban (Scotland); "Weird Al" Yankovic; 『雪の港』; 「港」の歌; R&D; a|b;
+Entity; The END; Legal Entity; Jane's; Dwayne 'The Rock' J.; # 1; O'Hara; END; relation; None; 1. FC Köln; A ## B; `x`y"""
+
+
+@pytest.mark.parametrize("name", re.split(r";\s", NAMES))
 def test_names_and_types_survive(name: str) -> None:
     plain = extracted(f"entity<|>{name}<|>{name}<|>It is {name}\nrelation<|>{name}<|>Oban<|>about {name}<|>theme<|>3")
-    assert plain.records == (Named(name, name, f"It is {name}"), Related(name, "Oban", f"about {name}", ("theme",), 3.0))
+    assert plain.records == (
+        Named(name, name, f"It is {name}"),
+        Related(name, "Oban", f"about {name}", ("theme",), 3.0),
+    )
     assert not plain.broken
-    wrapped = extracted(f'("entity"<|>"{name}"<|>"{name}"<|>"It is {name}.")##\n(entity<|>{name}<|>{name}<|>It (is) {name})')
+    wrapped = extracted(
+        f'("entity"<|>"{name}"<|>"{name}"<|>"It is {name}.")##\n(entity<|>{name}<|>{name}<|>It (is) {name})'
+    )
     assert wrapped.records == (Named(name, name, f"It is {name}."), Named(name, name, f"It (is) {name}"))
 
 
@@ -70,36 +82,46 @@ def test_names_and_types_survive(name: str) -> None:
         ("<|>1998<|>", ("1998",), None),
     ],
 )
-def test_what_follows_the_description_of_a_relation(fields: str, keywords: tuple[str, ...], strength: float | None) -> None:
+def test_what_follows_the_description_of_a_relation(
+    fields: str, keywords: tuple[str, ...], strength: float | None
+) -> None:
     found = extracted(f"relation<|>Ines Roy<|>Oban<|>She lives there.{fields}")
     assert found.records == (Related("Ines Roy", "Oban", "She lives there.", keywords, strength),)
 
 
 def test_a_claim() -> None:
-    text = """claim<|>Ines Roy<|>NONE<|>Fraud<|>suspected<|>2011-05<|>NONE<|>She may have hidden a loss.<|>"a loss, he said"
+    text = """
+claim<|>Ines Roy<|>NONE<|>Fraud<|>suspected<|>2011-05<|>NONE<|>She may have hidden a loss.<|>"a loss"
 claim<|>Ines Roy<|>Oban<|>Residence<|>"TRUE"<|>2011<|>2031-02-30<|>She lives there.<|>She lives<|>in Oban
 claim<|>Ines Roy<|>Oban<|>Residence<|>perhaps<|>May 2011<|>2012-01-31T00:00:00Z<|>She lives there."""
     found = extracted(text)
     assert found.records == (
-        Claimed("Ines Roy", "", "Fraud", "SUSPECTED", "2011-05", "", "She may have hidden a loss.", "a loss, he said"),
+        Claimed("Ines Roy", "", "Fraud", "SUSPECTED", "2011-05", "", "She may have hidden a loss.", "a loss"),
         Claimed("Ines Roy", "Oban", "Residence", "TRUE", "2011", "", "She lives there.", "She lives in Oban"),
         Claimed("Ines Roy", "Oban", "Residence", "SUSPECTED", "", "2012-01-31T00:00:00Z", "She lives there.", ""),
     )
 
 
-@pytest.mark.parametrize(
-    "line",
-    ["entity<|>Oban<|>place", "relation<|>Oban<|>Ines Roy", "entity|Oban|place|A port.", '("entity", "Oban", "place", "A port.")']
-    + ["claim<|>Oban<|>NONE<|>Fraud<|>TRUE", "Oban<|>place<|>A port.", "relation<|>Oban<|>NONE<|>nobody<|>none<|>1"]
-    + ["entity<|><|><|>A port."],
-)
+BROKEN = """entity<|>Oban<|>place
+relation<|>Oban<|>Ines Roy
+entity|Oban|place|A port.
+("entity", "Oban", "place", "A port.")
+claim<|>Oban<|>NONE<|>Fraud<|>TRUE
+Oban<|>place<|>A port.
+relation<|>Oban<|>NONE<|>nobody<|>none<|>1
+entity<|><|><|>A port."""
+
+
+@pytest.mark.parametrize("line", BROKEN.split("\n"))
 def test_lines_meant_for_a_record_are_told(line: str) -> None:
     found = extracted(f"entity<|>Oban<|>place<|>A port.\n{line}\nentity<|>Ayr<|>place<|>A port.\nEND")
     assert found == Extracted((OBAN, Named("Ayr", "place", "A port.")), (line,), True)
 
 
 def test_prose_is_none() -> None:
-    told = "Entities: the text names Oban (a port), and no relation.\n## Entities\nrelations between them: none\n| a | b |"
+    told = (
+        "Entities: the text names Oban (a port), and no relation.\n## Entities\nrelations between them: none\n| a | b |"
+    )
     assert extracted(told) == Extracted()
     assert extracted("The END of it.") == Extracted()
 
@@ -111,8 +133,8 @@ def test_what_is_whole_of_a_reply_that_broke_off() -> None:
 
 
 PIECES = st.sampled_from(
-    ["entity", "relation", "claims", "<|>", "|>", "<|", "##", "END", "<|COMPLETE|>", "(", ")", '"', "“", "”", "\n", "\r"]
-    + [" ", "9", "42", "-", "NONE", "Oban", "[", "]", "`", "*", ",", "'", "２", "²", "9" * 400, "\x00", "\ud800", "2024-02"]
+    'entity relation claims <|> |> <| ## END <|COMPLETE|> ( ) " “ ” 9 42 - NONE Oban [ ] ` * , ２ ² 2024-02'.split()
+    + list("\n\r '\x00\ud800")
 )
 
 
@@ -137,9 +159,10 @@ def test_what_a_real_model_said() -> None:
     assert len(said) == 187
     assert sum(len(one.records) for one in said) == 1174
     figures = {row.name: row for row in compared(DATA)}
-    assert figures["entities, strict reading"].recall == 1.0
-    assert figures["relations, strict reading"].recall >= 0.99
-    assert figures["entities, finished index"].recall >= 0.3
+    assert figures["records, strict reading"].recall == 1.0
+    assert figures["records, strict reading"].precision >= 0.95  # the rest are records that a strict reading loses
+    assert figures["entities, finished index"].precision >= 0.5
+    assert figures["relations of entities in both"].precision >= 0.65
 
 
 @pytest.mark.skipif(not DATA.exists(), reason=f"there are no recorded replies in {DATA}")
