@@ -1,4 +1,4 @@
-"""A chunk -> the conversation about it: what broke off goes on, what is broken is asked again, what is missing gleaned."""
+"""A chunk -> the conversation about it: what broke off goes on, what is broken or missing is asked for."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ ROY, OBAN, AYR = (
     ("entity", "Oban", "place", "B."),
     ("entity", "Ayr", "place", "C."),
 )
+Says = Mapping[str, Sequence[str | Reply]]
 TIE = ("relation", "Ines Roy", "Oban", "She lives there.", "home", "7")
 
 
@@ -35,7 +36,7 @@ def memo(tmp_path: Path) -> Iterator[Memo]:
 
 
 def read(
-    memo: Memo, says: Mapping[str, Sequence[str | Reply]], purse: Purse | None = None, **settings: Any
+    memo: Memo, says: Says, *, purse: Purse | None = None, **settings: Any
 ) -> tuple[list[str], ItemFailed | None, Talker]:
     """The names of what was read, why there is no more, and the model."""
     talker = Talker(says)
@@ -60,7 +61,11 @@ def test_one_conversation_whose_last_word_is_the_text(memo: Memo) -> None:
 
 
 def test_what_the_user_says_of_the_corpus_is_told(memo: Memo) -> None:
-    settings = {"examples": "Text:\nNo {braces}.\nEND", "domain": "ferries of Scotland", "language": "Japanese"}
+    settings: dict[str, Any] = {
+        "examples": "Text:\nNo {braces}.\nEND",
+        "domain": "ferries of Scotland",
+        "language": "Japanese",
+    }
     _, _, talker = read(memo, {}, **settings)
     told = talker.given[0][0][0]["content"]
     assert told.endswith("\n\nThe text is one of many about: ferries of Scotland\n\nText:\nNo {braces}.\nEND")
@@ -78,7 +83,7 @@ def test_nothing_to_read_is_no_failure(memo: Memo) -> None:
 
 
 def test_what_breaks_off_is_continued_from_the_last_whole_record(memo: Memo) -> None:
-    says = {"first": [cut("<think>so</think>" + lines(ROY)[:-4] + "\nentity<|>Ob")], "rest": [lines(OBAN, AYR)]}
+    says: Says = {"first": [cut("<think>so</think>" + lines(ROY)[:-4] + "\nentity<|>Ob")], "rest": [lines(OBAN, AYR)]}
     names, failure, talker = read(memo, says)
     assert (names, failure) == (["Ines Roy", "Oban", "Ayr"], None)
     before, asked = talker.given[1][0][-2:]
@@ -92,7 +97,7 @@ def test_a_reply_that_says_it_has_ended_has_not_broken_off(memo: Memo) -> None:
 
 
 def test_one_that_never_ends_is_listed_with_what_it_gave(memo: Memo) -> None:
-    says = {"first": [cut(lines(ROY)[:-4] + "\nentity<|>")], "rest": [cut(lines(OBAN)[:-4] + "\nentity")]}
+    says: Says = {"first": [cut(lines(ROY)[:-4] + "\nentity<|>")], "rest": [cut(lines(OBAN)[:-4] + "\nentity")]}
     names, failure, talker = read(memo, says)
     assert names == ["Ines Roy", "Oban"]
     assert talker.turns == {"first": 1, "rest": 3}
@@ -146,7 +151,7 @@ def test_nothing_is_gleaned_where_nothing_is_missing_or_nothing_more_comes(memo:
 
 
 def test_the_two_tokens_are_forced_where_both_are_known(memo: Memo) -> None:
-    says = {"first": [lines(ROY)], "check": [cut("yes")]}
+    says: Says = {"first": [lines(ROY)], "check": [cut("yes")]}
     _, failure, talker = read(memo, says, gleanings=1, yes=9891, no=2201)
     assert failure is None
     assert [given for _, given in talker.given] == [{}, {"logit_bias": {"9891": 100, "2201": 100}, "max_tokens": 1}]
@@ -163,7 +168,7 @@ def test_gleaning_that_fails_keeps_what_there_was(memo: Memo, says: dict[str, li
 
 def test_a_cap_stays_a_cap(memo: Memo) -> None:
     says = {"first": [lines(ROY)], "check": ["no"], "more": [lines(OBAN)]}
-    names, failure, _ = read(memo, says, Purse(Caps(calls=1)), gleanings=1)
+    names, failure, _ = read(memo, says, purse=Purse(Caps(calls=1)), gleanings=1)
     assert names == ["Ines Roy"]
     assert isinstance(failure, Capped)
 
@@ -186,6 +191,6 @@ def test_it_says_how_many_turns_may_follow(memo: Memo) -> None:
             return Asking.__call__(self, prompt, further=further, **more)
 
     says = {"first": [lines(ROY)], "check": ["no"], "more": [lines(OBAN), lines(AYR)]}
-    settings = {"types": (), "examples": "", "domain": "", "language": "", "yes": None, "no": None}
-    extracting.read(CHUNK, Told(Talker(says), memo), gleanings=2, claims=True, **settings)  # type: ignore[arg-type]
+    settings: dict[str, Any] = {"types": (), "examples": "", "domain": "", "language": "", "yes": None, "no": None}
+    extracting.read(CHUNK, Told(Talker(says), memo), gleanings=2, claims=True, **settings)
     assert told == [5, 4, 3, 2, 1, 0]

@@ -16,7 +16,7 @@ _BETWEEN = re.compile(  # two records of one line: `##` at either end of one, br
     re.I,
 )
 _END = re.compile(r"<\|\s*(?:complete|end)\s*\|>", re.I)
-_LAST = re.compile(r"(?:^[\W_]*|(?<=[.)。」\d])\s*)END\W*$")  # of a line; a description may end in such a word
+_LAST = re.compile(r"(?:^[\W_]*|(?<=[.)。」\d])\s*)END[\s.*`]*$")  # of a line; a description may end in such a word
 _FIELD = re.compile(  # `<|>`, as it was asked for; or half of it, beside a quote or before the last number
     r"\s*(?:<\s*\|+\s*#?\s*\|*\s*>|＜\s*｜\s*＞|(?<=[\"”])\s*(?:\|>|<\|)|(?:\|>|<\|)(?=\s*[\"“]|\s*[\d.]+\s*[)\]]?\s*$))\s*"
 )
@@ -195,14 +195,14 @@ def _fitted(fields: list[str], most: int) -> list[str]:
 
 def _named(fields: list[str]) -> Named | None:
     fields = _fitted(fields, 3)
-    if len(fields) < 3 or not _tells(fields[0]):
+    if len(fields) < 3 or not _names(fields[0]):
         return None
     return Named(fields[0], fields[1], " ".join(fields[2:]))
 
 
 def _related(fields: list[str]) -> Related | None:
     fields = _fitted(fields, 5)
-    if len(fields) < 3 or not (_tells(fields[0]) and _tells(fields[1])):
+    if len(fields) < 3 or not (_names(fields[0]) and _names(fields[1])):
         return None
     source, target, *more = fields
     strength = None
@@ -214,7 +214,7 @@ def _related(fields: list[str]) -> Related | None:
 
 def _claimed(fields: list[str]) -> Claimed | None:
     fields = _fitted(fields, 8)
-    if len(fields) < 7 or not _tells(fields[0]):
+    if len(fields) < 7 or not _names(fields[0]):
         return None
     subject, other, kind, status, start, end, text, *quotes = fields
     known = re.sub(r"\W", "", status).upper()
@@ -232,6 +232,10 @@ def _claimed(fields: list[str]) -> Claimed | None:
 
 _OF = {"e": _named, "r": _related, "c": _claimed}
 _MOST = {"e": 3, "r": 5, "c": 8}
+
+
+def _names(field: str) -> bool:
+    return bool(field) and field not in ("NONE", "N/A")
 
 
 def _tells(field: str) -> bool:
