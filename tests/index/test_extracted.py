@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -52,8 +53,8 @@ def test_records_however_they_are_written(text: str) -> None:
 
 
 NAMES = """42; 3.14; -7; C#; C++; AC/DC; [sic]; (500) Days; Oban (Scotland); "Weird Al" Yankovic; 『雪の港』;
-「港」の歌; R&D; a|b; Entity; The END; Legal Entity; Jane's; Dwayne 'The Rock' J.; # 1; O'Hara; END; relation; None; 1. FC Köln;
-A ## B; `x`y"""
+「港」の歌; R&D; a|b; Entity; The END; Legal Entity; Jane's; Dwayne 'The Rock' J.; # 1; O'Hara; END; relation; None;
+1. FC Köln; A ## B; `x`y"""
 
 
 @pytest.mark.parametrize("name", re.split(r";\s", NAMES))
@@ -119,6 +120,12 @@ def test_lines_meant_for_a_record_are_told(line: str) -> None:
     assert found == Extracted((OBAN, Named("Ayr", "place", "A port.")), (line,), True)
 
 
+def test_prose_behind_a_record_is_not_of_it() -> None:
+    said = '("entity"<|>"Oban"<|>"place"<|>"A port."\nNow the relations.\n("relation"<|>"Ines Roy"<|>"Oban"<|>'
+    assert extracted(f'{said}"She lives there."<|>"home"<|>7\nThat is all.').records == (OBAN, ROY)
+    assert extracted("**entity<|>Oban<|>place<|>A port.**\nThat is all.").records == (OBAN,)
+
+
 def test_prose_is_none() -> None:
     told = (
         "Entities: the text names Oban (a port), and no relation.\n## Entities\nrelations between them: none\n| a | b |"
@@ -149,6 +156,16 @@ def test_no_text_is_too_much(text: str) -> None:
                 assert record.source
                 assert record.target
                 assert record.strength is None or 1 <= record.strength <= 10
+
+
+@pytest.mark.parametrize(
+    "unit", ["*", " ", "(", "<|>", "- ", '"', "##", "END", "1. ", "entity", "|", "`*", "(entity<|>\n", "\n|>"]
+)
+def test_no_text_takes_long(unit: str) -> None:
+    began = time.process_time()
+    for start in ("", "(entity<|>", "relation<|>Oban", "entity"):
+        extracted(start + unit * 3000)
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.skipif(not DATA.exists(), reason=f"there are no recorded replies in {DATA}")

@@ -10,6 +10,7 @@ from datetime import datetime
 _KIND = r"(?:entit(?:y|ies)|relation(?:ship)?s?|claims?)"
 _OPEN, _SHUT = "([{（【", ")]}）】"
 _QUOTES = {'"': '"', "“": "”", "‘": "’", "'": "'", "`": "`", "「": "」"}
+_DONE = (*_SHUT, *_QUOTES.values(), *"0123456789")  # how a record ends, if its bracket is not closed
 _MARK = r"[\"'“”‘’`*]*"
 _BETWEEN = re.compile(  # two records of one line: `##` at either end of one, brackets that meet
     rf"##(?=\s*(?:$|[{re.escape(_OPEN)}]?{_MARK}{_KIND}{_MARK}\s*<))|(?<=[)）])\s*(?=[(（]{_MARK}{_KIND}{_MARK}\s*<)",
@@ -21,7 +22,8 @@ _FIELD = re.compile(  # `<|>`, as it was asked for; or half of it, beside a quot
     r"\s*(?:<\s*\|+\s*#?\s*\|*\s*>|＜\s*｜\s*＞|(?<=[\"”])\s*(?:\|>|<\|)|(?:\|>|<\|)(?=\s*[\"“]|\s*[\d.]+\s*[)\]]?\s*$))\s*"
 )
 _BEGIN = re.compile(  # bullets and numbers, bracket, quote, kind
-    rf"^[\s>*•+#`\-]*(?:\d+[.)]\s*)?[*`]*(?P<open>[{re.escape(_OPEN)}]?)\s*(?P<mark>{_MARK})(?P<kind>{_KIND}){_MARK}:?\s*(?=<|＜|\|)",
+    rf"[\s>*•+#`\-]*+(?:\d+[.)][\s*`]*+)?(?P<open>[{re.escape(_OPEN)}]?)\s*+(?P<mark>{_MARK}+)(?P<kind>{_KIND}){_MARK}:?"
+    r"\s*(?=<|＜|\|)",
     re.I,
 )
 _LOOKS = re.compile(rf"<\s*\||\|\s*>|＜｜＞|^\W*{_KIND}\W*[|,]\s*\S|^\s*[(（]{_MARK}{_KIND}{_MARK}\s*,", re.I)
@@ -110,7 +112,7 @@ def whole_lines(text: str) -> str:
     >>> whole_lines("entity<|>Oban<|>place<|>A port.\\nentity<|>Ines R")
     'entity<|>Oban<|>place<|>A port.'
     """
-    last = max(text.rfind("\n"), text.rfind("##"))
+    last = max(text.rfind("\n"), text.rfind(")##") + 1)
     return text[: max(last, 0)].rstrip()
 
 
@@ -118,7 +120,7 @@ def _lines(text: str) -> Iterator[str]:
     for line in _END.sub("\nEND\n", text).replace("\r", "\n").split("\n"):
         for piece in _BETWEEN.split(line) if "##" in line or line.count("(") > 1 else [line]:
             if piece and not piece.isspace():
-                yield piece.strip()
+                yield " ".join(piece.split())
 
 
 def _joined(lines: Iterable[str]) -> list[str]:
@@ -139,14 +141,14 @@ def _open(record: str, line: str) -> bool:
         return False
     if _FIELD.search(line):
         return len(_FIELD.findall(record)) < _MOST[begin["kind"][0].lower()]
-    return bool(begin["open"]) and record.rstrip("#,; ")[-1] not in _SHUT and line != "END"
+    return bool(begin["open"]) and not record.rstrip("#,; ").endswith(_DONE)
 
 
 def _record(line: str) -> Said | None:
     begin = _BEGIN.match(line)
     if not begin:
         return None
-    rest = line[begin.end() :].strip().rstrip("`").removesuffix("##").rstrip(" ,;")
+    rest = line[begin.end() :].strip().rstrip("`").removesuffix("**").removesuffix("##").rstrip(" ,;")
     if begin["open"]:
         rest = _unwrapped(rest, begin["open"])
     quoted = bool(begin["mark"].strip("*`"))
@@ -177,7 +179,7 @@ def _bare(field: str, quoted: bool) -> str:
     >>> [_bare(field, True) for field in ('"The song "Oban""', '"Oban', 'Oban"', '""')]
     ['The song "Oban"', 'Oban', 'Oban', '']
     """
-    plain = " ".join(field.split())
+    plain = field.strip()
     first, last = plain[:1], plain[-1:]
     if len(plain) > 1 and _QUOTES.get(first) == last and (quoted or not set(plain[1:-1]) & {first, last}):
         return plain[1:-1].strip() if first in '"“' or not quoted else plain

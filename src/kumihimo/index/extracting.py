@@ -31,7 +31,7 @@ class Conversation:
     def say(self, turn: str, **values: str) -> None:
         self.messages += _turn(turn, **values)
 
-    def hear(self, read: Callable[[Reply], A], further: int, **parameters: Any) -> A:
+    def listen(self, read: Callable[[Reply], A], further: int, **parameters: Any) -> A:
         """The model's answer to all of it, which may be followed by so many turns."""
         return self.ask(list(self.messages), read=read, further=further, **parameters)
 
@@ -93,7 +93,7 @@ def _glean(talk: Conversation, rounds: int, one_token: Mapping[str, Any], after:
     """Ask what is missing, until nothing is."""
     for left in range(2 * rounds + after, after, -2):
         talk.say("check")
-        complete = talk.hear(_yes_or_no, left - 1, **one_token)
+        complete = talk.listen(_yes_or_no, left - 1, **one_token)
         talk.answered(complete)
         if complete == "yes":
             return
@@ -128,7 +128,7 @@ def _to_the_end(talk: Conversation, further: int) -> list[str]:
     """Hear a reply, and the rest of it where it broke off; which of its lines cannot be read."""
     broken: list[str] = []
     for _ in range(1 + CONTINUED):
-        text, found, cut = talk.hear(_read, further)
+        text, found, cut = talk.listen(_read, further)
         talk.answered(text)
         talk.records += found.records
         broken += found.broken

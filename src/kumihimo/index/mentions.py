@@ -31,7 +31,10 @@ def mentions(
     no: int | None = None,
     aliases: tuple[str, ...] = (),
 ) -> Iterable[Mention]:
-    """What a chunk says of each entity that it names (GraphRAG, arXiv:2404.16130, section 3.1.2, appendix A.2)."""
+    """What a chunk says of each entity that it names (GraphRAG, arXiv:2404.16130, section 3.1.2, appendix A.2).
+
+    But: an end of a relation that no record describes is a mention too, without type and text.
+    """
     if ask is None:
         return names.mentions(chunk, _aliases(aliases))
     said, failure = extracting.read(
@@ -61,7 +64,10 @@ def ties(
     no: int | None = None,
     aliases: tuple[str, ...] = (),
 ) -> Iterable[Tie]:
-    """What a chunk says of each pair of entities, in the same conversation."""
+    """What a chunk says of each pair of entities, in the same conversation.
+
+    But: a relation has keywords too (LightRAG, arXiv:2410.05779, section 3.1); one of an entity with itself is none.
+    """
     if ask is None:
         return names.ties(chunk, _aliases(aliases))
     said, failure = extracting.read(
@@ -93,7 +99,11 @@ def assertions(
     claims: bool = False,
     about: str = "",
 ) -> Iterable[Assertion]:
-    """What a chunk claims of its entities as a fact, in a later turn of the same conversation, if `claims` is on."""
+    """What a chunk claims of its entities as a fact, in a later turn of the same conversation, if `claims` is on.
+
+    (GraphRAG, arXiv:2404.16130, section 3.1.2.) But: with a status, as in its released code: TRUE, FALSE, or SUSPECTED,
+    which is also what any other word is taken for.
+    """
     if ask is None or not claims:
         return []
     said, failure = extracting.read(
