@@ -29,6 +29,20 @@ Answered: Ruta Haverlock did. [1]"""
 VALUES = {
     "answer": {"sources": SOURCES, "question": "When does it leave?"},
     "conversation": {"before": BEFORE, "question": "それはいつのことですか。"},
+    "mentions": {
+        "types": "person, place",
+        "examples": "Text:\nNo {braces} here.\nEND",
+        "domain": "\n\nThe text is one of many about: ferries",
+        "language": "Write in Japanese.",
+        "title": "Title: 組紐\n",
+        "text": "The ferry leaves at nine.",
+    },
+    "mentions_check": {},
+    "mentions_claims": {"about": "\n\nWhat to look for: delays"},
+    "mentions_examples": {},
+    "mentions_mend": {"lines": "entity<|>Oban"},
+    "mentions_more": {},
+    "mentions_rest": {"last": "entity<|>Oban<|>place<|>A port."},
     "hyde": {"question": "組紐はいつ?"},
 }
 
