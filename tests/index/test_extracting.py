@@ -126,7 +126,9 @@ def test_broken_lines_are_asked_for_once_more(memo: Memo) -> None:
 
 def test_lines_that_stay_broken_cost_nothing_whole(memo: Memo) -> None:
     says = {"first": [lines(ROY, ("entity", "Oban"))], "mend": [lines(("entity", "Oban"), AYR)]}
-    assert read(memo, says)[:2] == (["Ines Roy", "Ayr"], None)
+    names, failure, talker = read(memo, says)
+    assert (names, talker.turns) == (["Ines Roy"], {"first": 1, "mend": 3})
+    assert "entity<|>Oban" in str(failure)
     names, failure, _ = read(memo, {**says, "mend": ["Sorry."]}, types=("other",))
     assert names == ["Ines Roy"]
     assert failure

@@ -15,6 +15,7 @@ from kumihimo.ports.prompts import prompt
 from kumihimo.ports.replies import Reply, form
 
 A = TypeVar("A")
+Heard = tuple[str, Extracted, bool]  # what is whole of a reply, its records, and whether it broke off
 
 CONTINUED = 3  # times a reply that breaks off is continued
 _AS_WRITTEN = "Write descriptions and keywords in the language of the text."
@@ -33,7 +34,8 @@ class Conversation:
 
     def listen(self, read: Callable[[Reply], A], further: int, **parameters: Any) -> A:
         """The model's answer to all of it, which may be followed by so many turns."""
-        return self.ask(list(self.messages), read=read, further=further, **parameters)
+        heard: A = self.ask(list(self.messages), read=read, further=further, **parameters)
+        return heard
 
     def answered(self, text: str) -> None:
         self.messages.append({"role": "assistant", "content": text})
@@ -118,17 +120,17 @@ def _yes_or_no(reply: Reply) -> str:
 
 
 def _records(talk: Conversation, further: int = 0) -> None:
-    """Ask for records. Lines that cannot be read are asked for once more; what then cannot be is let go."""
-    if broken := _to_the_end(talk, further):
+    """Ask for records, and once more for those whose lines cannot be read: all of them have to be, or it fails."""
+    if broken := _to_the_end(talk, further, _read):
         talk.say("mend", lines="\n".join(broken))
-        _to_the_end(talk, further)
+        _to_the_end(talk, further, _mended)
 
 
-def _to_the_end(talk: Conversation, further: int) -> list[str]:
+def _to_the_end(talk: Conversation, further: int, read: Callable[[Reply], Heard]) -> list[str]:
     """Hear a reply, and the rest of it where it broke off; which of its lines cannot be read."""
     broken: list[str] = []
     for _ in range(1 + CONTINUED):
-        text, found, cut = talk.listen(_read, further)
+        text, found, cut = talk.listen(read, further)
         talk.answered(text)
         talk.records += found.records
         broken += found.broken
@@ -140,7 +142,15 @@ def _to_the_end(talk: Conversation, further: int) -> list[str]:
     )
 
 
-def _read(reply: Reply) -> tuple[str, Extracted, bool]:
+def _mended(reply: Reply) -> Heard:
+    """The same of lines that were asked for again. Raises Malformed where one cannot be read still."""
+    heard = _read(reply)
+    if broken := heard[1].broken:
+        raise Malformed(f"This is no record still: {broken[0]}")
+    return heard
+
+
+def _read(reply: Reply) -> Heard:
     """What of a reply is whole, its records, and whether it broke off. Raises Malformed where there is no record."""
     text = reply.text
     found = extracted(text)
