@@ -97,7 +97,7 @@ def evidence(index: Index) -> dict[str, object]:
     for source, target, weight in index.relations.columns("source", "target", "weight"):
         both = [one for one, other in zip(home[source], home[target], strict=False) if one == other]
         inner[both[-1] if both else ""].add((source, target, weight))
-    said = dict(index.entities.columns("id", "mentions"))
+    said = {entity: mentions for entity, mentions in index.entities.columns("id", "mentions")}
     return {id: (row.children, [(e, said[e]) for e in row.members], inner[id]) for id, row in rows.items()}
 
 

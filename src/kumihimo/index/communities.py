@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from kumihimo.core.records import Community, Entity, Member, Relation, digest
 from kumihimo.core.table import Table
@@ -12,7 +12,7 @@ from kumihimo.index import leiden
 from kumihimo.index.leiden import Cluster, Edge, clusters, npmi
 
 FEW = 0.1  # of all entities: up to so many, their relations are looked up one by one
-Rows = dict[str, Community]
+Tree = dict[str, Community]
 
 
 def communities(
@@ -66,7 +66,7 @@ class Graph:
 
     mentions: Mapping[str, int]
     relations: Table[Relation]
-    total: int = 0
+    total: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.total = sum(self.mentions.values())
@@ -96,7 +96,7 @@ class Graph:
         return one, other, float(weight)
 
 
-def _choose(new: Collection[str], edges: Iterable[Edge], home: Mapping[str, str], old: Rows) -> dict[str, str]:
+def _choose(new: Collection[str], edges: Iterable[Edge], home: Mapping[str, str], old: Tree) -> dict[str, str]:
     """New entity -> the old leaf it is tied to most, those next to old entities first, then those next to these."""
     near: defaultdict[str, list[tuple[str, float]]] = defaultdict(list)
     for one, other, weight in edges:
@@ -111,18 +111,17 @@ def _choose(new: Collection[str], edges: Iterable[Edge], home: Mapping[str, str]
     return joined
 
 
-def _most(ties: Iterable[tuple[str, float]], old: Rows) -> str:
+def _most(ties: Iterable[tuple[str, float]], old: Tree) -> str:
     """The leaf with most weight: among those of the level-0 community with most, and so on down; first by id."""
     weights: defaultdict[str, float] = defaultdict(float)
-    leaves = set()
     for leaf, weight in ties:
         for id in _path(leaf, old):
             weights[id] += weight
-            leaves.add(leaf)
-    return max(sorted(leaves), key=lambda leaf: [weights[id] for id in _path(leaf, old)])
+    leaves = sorted(id for id in weights if old[id].members)
+    return max(leaves, key=lambda leaf: [weights[id] for id in _path(leaf, old)])
 
 
-def _path(id: str, rows: Rows) -> list[str]:
+def _path(id: str, rows: Tree) -> list[str]:
     """The communities it stands in, from level 0 down to itself."""
     path: list[str] = []
     while id:
@@ -131,7 +130,7 @@ def _path(id: str, rows: Rows) -> list[str]:
     return path[::-1]
 
 
-def _kept(old: Rows, home: Mapping[str, str]) -> Rows:
+def _kept(old: Tree, home: Mapping[str, str]) -> Tree:
     """The communities that still hold an entity."""
     members, children = defaultdict(list), defaultdict(list)
     for entity, leaf in home.items():
@@ -146,7 +145,7 @@ def _kept(old: Rows, home: Mapping[str, str]) -> Rows:
     }
 
 
-def _split(rows: Rows, leaves: Iterable[str], graph: Graph, max_size: int, seed: int) -> None:
+def _split(rows: Tree, leaves: Iterable[str], graph: Graph, max_size: int, seed: int) -> None:
     """Split those leaves that are too large, as far as they fall apart."""
     large = {entity: leaf for leaf in leaves if len(rows[leaf].members) > max_size for entity in rows[leaf].members}
     inner = defaultdict(list)
@@ -160,7 +159,7 @@ def _split(rows: Rows, leaves: Iterable[str], graph: Graph, max_size: int, seed:
             rows[leaf] = replace(row, members=(), children=_add(rows, parts, row.level + 1, leaf))
 
 
-def _add(rows: Rows, found: Iterable[Cluster], level: int, parent: str) -> tuple[str, ...]:
+def _add(rows: Tree, found: Iterable[Cluster], level: int, parent: str) -> tuple[str, ...]:
     """Add these clusters and their parts; their ids, sorted. An id tells level and founders: a taken one is salted."""
     ids = []
     for cluster in found:
