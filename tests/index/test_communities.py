@@ -9,21 +9,23 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kumihimo.core.records import Community, Entity, Relation
-from kumihimo.core.table import Table
+from kumihimo.core.records import Community, Document, Entity, Mention, Relation, Tie, digest
+from kumihimo.core.table import Group, Table
 from kumihimo.index.communities import communities, members, modularity
 from kumihimo.index.levels import at_level, deepest
 from kumihimo.index.naming import relation_id
+from tests.core.small import Small, Step
 from tests.index.held import table
 
 NODES = [f"n{number:02}" for number in range(30)]
 Ties = Mapping[tuple[str, str], int]
-ties = st.dictionaries(st.sampled_from(list(combinations(NODES, 2))), st.integers(1, 4), max_size=70)
+tied_pairs = st.dictionaries(st.sampled_from(list(combinations(NODES, 2))), st.integers(1, 4), max_size=70)
 some = st.sets(st.sampled_from(NODES), max_size=30)
 
 
@@ -86,13 +88,13 @@ def check(rows: list[Community], nodes: Iterable[str]) -> None:
         assert sorted(held) == sorted(set(nodes))
 
 
-@given(ties, some, st.integers(1, 6))
+@given(tied_pairs, some, st.integers(1, 6))
 def test_each_entity_is_in_one_community_on_each_level(tied: Ties, nodes: set[str], max_size: int) -> None:
     """Relations with an end that is no entity do not count."""
     check(build(nodes, tied, max_size=max_size), nodes)
 
 
-@given(ties, some, some, st.integers(1, 6))
+@given(tied_pairs, some, some, st.integers(1, 6))
 def test_old_entities_keep_their_leaf(tied: Ties, before: set[str], after: set[str], max_size: int) -> None:
     old = build(before, among(before, tied), max_size=max_size)
     new = build(after, among(after, tied), old, max_size=max_size)
@@ -103,7 +105,7 @@ def test_old_entities_keep_their_leaf(tied: Ties, before: set[str], after: set[s
         assert now[entity] == was[entity] or len(below(was[entity], rows)) > max_size
 
 
-@given(ties, some, some, st.integers(1, 6))
+@given(tied_pairs, some, some, st.integers(1, 6))
 def test_again_is_the_same(tied: Ties, before: set[str], after: set[str], max_size: int) -> None:
     cold = build(before, among(before, tied), max_size=max_size)
     assert build(before, among(before, tied), cold, max_size) == cold
@@ -111,7 +113,7 @@ def test_again_is_the_same(tied: Ties, before: set[str], after: set[str], max_si
     assert build(after, among(after, tied), grown, max_size) == grown
 
 
-@given(ties, some, some)
+@given(tied_pairs, some, some)
 def test_what_is_taken_out_leaves_the_rest_as_it_was(tied: Ties, nodes: set[str], gone: set[str]) -> None:
     old = build(nodes, among(nodes, tied), max_size=3)
     new = build(nodes - gone, among(nodes - gone, tied), old, max_size=3)
@@ -120,7 +122,7 @@ def test_what_is_taken_out_leaves_the_rest_as_it_was(tied: Ties, nodes: set[str]
     assert {row.id for row in new} <= {row.id for row in old}
 
 
-@given(ties, some, st.randoms())
+@given(tied_pairs, some, st.randoms())
 def test_the_order_of_rows_does_not_count(tied: Ties, nodes: set[str], rng: random.Random) -> None:
     old = build(NODES[::2], among(NODES[::2], tied), max_size=3)
     entities, relations = graph(nodes, tied)
@@ -237,6 +239,55 @@ def test_modularity_of_a_fresh_start_is_that_of_now(strength: float | None) -> N
     assert now == cold > 0.3
     one = table(Community, [Community(id="all", level=0, parent="", children=(), members=tuple(nodes))])
     assert abs(modularity(entities, relations, one)[0]) < 1e-9
+
+
+def mentions(document: Document) -> Iterable[Mention]:
+    """Each word names an entity."""
+    return [Mention(text=word, entity=digest(word), name=word, type="") for word in document.text.split()]
+
+
+def ties(document: Document) -> Iterable[Tie]:
+    """Each word is tied to all others of its document."""
+    for pair in combinations(sorted({digest(word) for word in document.text.split()}), 2):
+        yield Tie(relation=relation_id(*pair), source=pair[0], target=pair[1], names=pair)
+
+
+def entities(mentions: Group[Mention]) -> Entity:
+    name = mentions[0].name
+    return Entity(name=name, type="", forms=(name,), types=(), mentions=len(mentions), tokens=0)
+
+
+def relations(ties: Group[Tie]) -> Relation:
+    one = ties[0]
+    return Relation(
+        source=one.source,
+        target=one.target,
+        names=one.names,
+        keywords=(),
+        weight=len(ties),
+        strength=None,
+        tokens=0,
+    )
+
+
+STEPS: list[Step] = [mentions, ties, entities, relations, communities, members]
+
+
+def test_in_an_index_documents_come_and_go(tmp_path: Path) -> None:
+    world = Small(tmp_path)
+    texts = {"a": "ada bo cy", "b": "dee eve flo", "c": "gil hal ida", "d": "cy dee"}
+    world.build(STEPS, texts)
+    first = world.rows("communities")
+    world.build(STEPS, {**texts, "e": "ada new", "f": "jo kit"})
+    more = world.rows("communities")
+    assert len(world.rows("members")) == len(world.rows("entities")) == 12
+    assert len({*more} - {*first}) == 2  # one leaf has one more; two that nobody knows are on their own
+    world.build(STEPS, {**texts, "e": "ada new", "f": "jo kit"}, code="2")
+    assert world.rows("communities") == more
+    world.build(STEPS, texts)
+    assert world.rows("communities") == first
+    world.build(STEPS, {})
+    assert world.rows("communities") == world.rows("members") == []
 
 
 PRINTS = """
