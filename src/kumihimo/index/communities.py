@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from kumihimo.core.records import Community, Entity, Member, Relation, digest
-from kumihimo.core.table import Table
+from kumihimo.core.table import Row, Table
 from kumihimo.index import leiden
 from kumihimo.index.leiden import Cluster, Edge, clusters, npmi
 
@@ -75,25 +75,20 @@ class Graph:
         """The edges with an end among these, sorted."""
         few = len(some) <= FEW * len(self.mentions)
         rows = self._looked_up(some) if few else self.relations.columns("source", "target", "weight", "strength")
-        found = {row[:2]: row for row in rows if few or row[0] in some or row[1] in some}
-        return sorted(map(self._edge, filter(self._whole, found.values())))
+        return sorted({edge for edge in self._edges(rows) if few or edge[0] in some or edge[1] in some})
 
-    def _looked_up(self, some: Iterable[str]) -> Iterator[tuple[str, str, int, float | None]]:
+    def _looked_up(self, some: Iterable[str]) -> Iterator[Row]:
         for id in some:
             for r in (*self.relations.where(source=id), *self.relations.where(target=id)):
                 yield r.source, r.target, r.weight, r.strength
 
-    def _whole(self, row: tuple[str, str, int, float | None]) -> bool:
-        """Whether it ties two entities that are there."""
-        return row[0] != row[1] and row[0] in self.mentions and row[1] in self.mentions
-
-    def _edge(self, row: tuple[str, str, int, float | None]) -> Edge:
-        """It weighs as many ties as it is made of; where nobody has judged them, as far as they are no chance."""
-        one, other = sorted(row[:2])
-        _, _, weight, strength = row
-        if strength is None:
-            return one, other, weight * npmi(weight, self.mentions[one], self.mentions[other], self.total)
-        return one, other, float(weight)
+    def _edges(self, rows: Iterable[Row]) -> Iterator[Edge]:
+        """An edge weighs as many ties as it is made of; where nobody has judged them, as far as they are no chance."""
+        said = self.mentions
+        for source, target, ties, strength in rows:
+            if source != target and source in said and target in said:
+                weight = ties if strength is not None else ties * npmi(ties, said[source], said[target], self.total)
+                yield (source, target, float(weight)) if source < target else (target, source, float(weight))
 
 
 def _choose(new: Collection[str], edges: Iterable[Edge], home: Mapping[str, str], old: Tree) -> dict[str, str]:

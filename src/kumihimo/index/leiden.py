@@ -86,5 +86,5 @@ def npmi(together: int, one: int, other: int, total: int) -> float:
     """
     if together >= total:
         return 1.0
-    gain = log(together * total / (max(one, 1) * max(other, 1)))
+    gain = log(together * total / (one * other or 1))
     return min(1.0, max(FLOOR, gain / -log(together / total)))
