@@ -1,0 +1,139 @@
+"""nothing -> word lists: what tells that a word is no name, and what tells of what type a name is."""
+
+from __future__ import annotations
+
+# Words that are in no name, wherever they stand: they come capitalised at sentence starts and in headings.
+STOP = frozenset(
+    """a an the this that these those there here it its he she they them their theirs his her hers him we us our ours
+    you your yours i me my mine who whom whose which what when where why how
+    and or but nor so yet if because although though while whereas unless until since as than whether once
+    in on at by for from with without within into onto upon over under above below between among through throughout
+    during before after against about around across along toward towards near beyond behind despite except per to via
+    is are was were be been being am do does did done has have had having can could shall should would might must
+    not no yes ok okay yeah yep nope hi hello hey oh ah um uh wow thanks please
+    all any both each every either neither some such many much most more few fewer several other others another
+    also however therefore thus hence moreover furthermore nevertheless nonetheless meanwhile instead otherwise
+    indeed perhaps maybe very just only even still too again ever never always often then now later today tomorrow
+    yesterday soon already else
+    etc eg ie vs n't""".split()
+)
+
+# Words that are no name on their own, nor with a number: `January 1960`; but `Sunday Times` and `Los Angeles` are.
+ALONE = frozenset(
+    """january february march april may june july august september october november december will
+    monday tuesday wednesday thursday friday saturday sunday
+    jan feb mar apr jun jul aug sept sep oct nov dec mon tue wed thu fri sat sun
+    am pm ad bc bce ce inc ltd llc llp plc corp gmbh co phd mr mrs ms miss dr prof sr jr mba tv ok
+    ceo cto cfo coo vp president professor chapter figure table part section page episode volume no internet
+    der die das ein eine und oder aber nicht mit von auf für er sie wir ich
+    le les la un une et ou mais il elle nous vous dans sur avec pour par que qui
+    el los las una con por para del""".split()
+)
+
+# Words that open sentences: no part of a name where only a sentence start or a heading capitalises them.
+OPENERS = frozenset(
+    """absolutely according actually additionally afterwards ago agreed ahead almost alone alongside alright
+    altogether amazing amen anyone anything anyway apart apparently arguably aside asked awesome basically become
+    becoming beginning beside besides better born btw built bye call called cause certain certainly clearly come
+    coming compared consequently consider considered contrary correct currently day days definitely depending enough
+    especially essentially everybody everyone everything everywhere evidently exact exactly finally find following
+    formerly fortunately founded frankly frequently further generally get getting give given go god going gonna gosh
+    got gotta having hmm honestly hopefully huh including increasingly initially inside interesting interestingly join
+    just keep know largely lastly lately latest leave let like likely likewise located look looking lots made mainly
+    make making maybe mean mostly nah named namely naturally nearly nobody none normally notably nowadays obviously
+    occasionally officially opening originally particularly partly personally possibly presumably previous previously
+    primarily probably provided quite rather read reading really recently regarding relatively remember respectively
+    said saying says secondly see seen shortly similarly simply so-called somebody someone sometimes somewhat
+    somewhere sorry specifically start starting stick subsequently suddenly supposedly surely surprisingly take taken
+    taking tell thank thirdly together totally traditionally truly try twice typically ultimately unfortunately unlike
+    unlikely used using usually various virtually wait want well went whatever whenever wherever whichever whoever
+    widely will write written""".split()
+)
+
+# The same, but they may begin a name: `World War II`.
+NOMINAL = frozenset(
+    """audience best big children city common company cool critics curious data design development different earlier
+    early easy education eight eighth eleven engineering example excellent fair family fans far fifth film fine first
+    five four fourth future game games general good government great greater guess guys half happy hard hell help high
+    historically history human imagine important kind language large last late least left less life little local long
+    love machine main men middle modern money most music name nature new newer next nice nine ninth note nothing
+    number numerous old older one ones open opposite order outside overall own part people place play plus possible
+    power pretty prior put question questions quick real recent research result results right same scholars school
+    science second section sense seven seventh show similar simple single six sixth small software something sort
+    special step stories story strange students sure talk technology ten tenth terrific thing things think third
+    thirty three time times true turn twelve twenty two type university use war water way ways week welcome whole
+    women wonderful work working world worse wow wrong year years young""".split()
+)
+
+OPENING_ENDS = ("ally", "ously", "ently", "antly", "ively", "ably", "ibly", "ing", "ed", "n't", "n’t")
+
+PARTICLES = frozenset("of the de la von van du del bin ibn al der den für et di da do dos".split())
+
+# Before a name: the first kind is no part of the key, so that `Mr Kerrow` and `Kerrow` are one.
+COURTESY = frozenset(
+    """mr mrs ms miss mx dr doctor prof professor sir madam mister herr frau monsieur madame señor señora signor""".split()
+)
+RANKS = frozenset(
+    """captain capt colonel col general gen major lieutenant lt sergeant sgt admiral president chancellor
+    king queen prince princess emperor empress duke duchess count countess baron baroness lord lady dame
+    pope bishop archbishop cardinal saint father reverend rev rabbi imam senator sen governor gov mayor judge justice
+    inspector detective uncle aunt tsar sultan""".split()
+)
+# Before `of`: what follows is the name.
+ROLES = frozenset(
+    "ceo cto cfo coo president director chief head founder chairman professor vice officer editor dean".split()
+)
+HONOURED = frozenset("king queen prince women men people children master bachelor lady lord st saint".split())
+
+ORGANISATION_ENDS = frozenset(
+    """inc ltd llc corp corporation company co plc gmbh university college institute school academy council committee
+    commission agency association society foundation organization organisation union party bank group club
+    orchestra church museum ministry department bureau court parliament league federation laboratory laboratories labs
+    press airlines airways records studios team army navy trust fund board authority service services""".split()
+)
+ORGANISATION_STARTS = frozenset(
+    """university institute bank ministry department council bureau school college academy church house
+    museum league society association board office""".split()
+)
+
+UNITS = (
+    "centimetres? centimeters? millimetres? millimeters? kilometres? kilometers? metres? meters? miles? yards? feet foot"
+    " inch(?:es)? acres? hectares? kilograms? kilogrammes? kilos? grams? grammes? milligrams? tonnes? tons? pounds?"
+    " ounces? lit(?:re|er)s? gallons? pints? degrees? volts? watts? kilowatts? megawatts? gigawatts? amps? hertz"
+    " kilohertz megahertz gigahertz bytes? kilobytes? megabytes? gigabytes? terabytes? bits? pixels? knots? calories"
+    " dollars? cents? euros? pence yen yuan rupees? francs? roubles? pesos? won percent percentage"
+    " km² km2 km/h km cm² cm³ cm mm² mm m² m³ m/s m kg mg g ha lbs? lb oz ft mph rpm kWh MWh GWh kW MW GW kHz MHz GHz Hz"
+    " KB MB GB TB MHz °C °F K V W"
+).replace(" ", "|")
+SPANS = "years? months? weeks? days? hours? minutes? seconds? decades? centuries people times".replace(" ", "|")
+
+# Japanese words of two or more kanji that name nothing.
+COMMON_JAPANESE = frozenset(
+    """今日 昨日 明日 今年 昨年 来年 毎年 毎日 時間 時期 時代 時点 当時 当初 現在 過去 将来 未来 最近 最初 最後 最終 同時 同年 同様 同士
+    場合 場所 自分 自身 自体 必要 問題 可能 不可能 以上 以下 以前 以後 以降 以外 以内 一般 一部 一方 一時 一番 一種 一定 一人 一度 一旦
+    全体 全部 全員 全国 全域 他方 他人 多数 少数 大部分 大半 大量 半分 部分 程度 程度以上 前後 前半 後半 前者 後者 前述 後述 上記 下記
+    次第 結果 原因 理由 目的 方法 手段 意味 内容 状態 状況 条件 関係 影響 変化 特徴 性質 種類 名前 名称 呼称 別名 通称 正式 対象 存在
+    人間 人物 人々 男性 女性 子供 大人 彼等 我々 皆様 自由 重要 主要 有名 特定 特別 特有 特殊 共通 独自 独特 非常 普通 通常 本来 実際 事実
+    上部 下部 内部 外部 周辺 付近 中心 中央 中間 途中 期間 年間 年代 月間 週間 世紀 世界 国内 国外 国家 各地 各国 地域 地方 地点 位置 方向 東西
+    比較 基本 基準 技術 活動 行動 行為 作業 作品 使用 利用 影響力 開始 終了 成立 発生 発展 発見 登場 参加 設置 設定 導入 採用 構成 形成
+    説明 表現 理解 認識 意識 考慮 検討 判断 決定 確認 指摘 主張 要求 要素 要因 役割 機能 能力 効果 価値 評価 数字 数値 最大 最小 最高 最低
+    増加 減少 拡大 縮小 上昇 低下 向上 維持 継続 完成 完全 十分 多様 様々 色々 事件 事柄 物事 言葉 文字 後者 相互 直接 間接 従来 単独 反面 反対 逆""".split()
+)
+# Chinese words at which a clause falls into pieces, and the single characters that do so alone.
+CUTS_CHINESE = (
+    """因為 因为 由於 由于 所以 但是 但 不過 不过 雖然 虽然 如果 而且 並且 并且 以及 或者 或是 或 還有 还有 同時 同时 後來 后来 然後 然后
+    此後 此后 之後 之后 之前 以後 以后 以前 其中 其他 其它 此外 另外 當時 当时 現在 现在 目前 已經 已经 曾經 曾经 正在 開始 开始 成為 成为
+    認為 认为 表示 指出 發現 发现 提出 進行 进行 位於 位于 擁有 拥有 具有 包括 包含 稱為 称为 稱作 称作 使用 利用 建立 舉行 举行 開創 开创
+    出現 出现 發生 发生 可以 可能 能夠 能够 需要 必須 必须 應該 应该 沒有 没有 不是 不能 不同 許多 许多 很多 一些 一個 一个 一種 一种 一位 一座
+    一名 兩個 两个 這個 这个 這些 这些 那些 自己 他們 他们 她們 她们 我們 我们 他 她 它 我 你 所有 所 通過 通过 透過 經過 经过 根據 根据 按照
+    作為 作为 屬於 属于 關於 关于 對於 对于 直到 甚至 只有 只是 只 更 最 很 非常 十分 相當 相当 比較 比较 主要 大量 部分 各種 各种 各 每 該 该 此
+    向 往 自 至 跟 同 又 且 則 则 即 若 雖 虽 因 如 像 會 会 能 可 要 想 說 说 稱 称 使 令 來 来 去 過 过 著 着 得 地區的 個 个 種 种 位 名為 名为 時 时 後 后 前 當 当 已 曾
+    未 不 無法 无法 仍然 仍 將 常 後期 時期 时期 期間 期间 年代 世紀 世纪 等等 分別 分别 共同 一起 一直 逐漸 逐渐 為了 为了 只要 無論 无论"""
+).split()
+COMMON_CHINESE = frozenset(
+    """時間 时间 問題 问题 人們 人们 情況 情况 方面 方式 方法 地方 地區 地区 時代 时代 中間 中间 以上 以下 以內 以内 以外 之間 之间 之一 之中 第一 第二
+    第三 同年 當年 当年 今天 今日 明天 昨天 今年 去年 結果 结果 原因 影響 影响 關係 关系 重要 工作 生活 活動 活动 發展 发展 部份 全部 整個 整个 多數 多数
+    大部分 一部分 一般 一樣 一样 這裡 这里 那裡 那里 內容 内容 作用 情形 過程 过程 目的 意義 意义 條件 条件 基礎 基础 傳統 传统 現代 现代 最後 最后
+    開發 开发 研究 世界 國家 国家 社會 社会 人口 政府 事件 名字 名稱 名称 數量 数量 大約 大约 約有 约有 左右 其餘 其余 造成 導致 导致 負責 负责 獲得 获得
+    成立 加入 參加 参加 受到 得到 達到 达到 帶來 带来 變成 变成 不久 隨後 随后 隨即 随即 不僅 不仅 不但 不少 眾多 众多 多次 兩人 两人 三人 二人 一人""".split()
+)
