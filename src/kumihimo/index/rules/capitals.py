@@ -32,19 +32,20 @@ _L = r"[^\W_々〆ー\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"  # a letter or di
 _ABBREVIATED = "St|Dr|Mr|Mrs|Ms|Prof|Mt|Ft|Jr|Sr|Gov|Sen|Rep|Gen|Col|Capt|Lt|Sgt|Rev|Hon|Bros"
 _WORD = (
     rf"(?:(?:[{_U}]\.){{2,6}}[{_U}]?(?!{_L})|[{_U}]\.(?= ?[{_U}])|(?:{_ABBREVIATED})\.(?= )"
-    rf"|(?:(?:al|el)-|[dl]['’]|[a-z])?[{_U}]{_L}*(?:[-‑][{_U}0-9]{_L}*|['’&]{_L}+)*[+#]{{0,2}})"
+    rf"|[{_U}]{_L}*(?:[-‑][{_U}0-9]{_L}*|['’&]{_L}+)*[+#]{{0,2}})"
 )
 _SMALL = "|".join(sorted({form for word in PARTICLES for form in (word, word.capitalize())}))
 _TAIL = rf"(?:,? (?:Inc|Ltd|LLC|Corp|PLC|GmbH)\b\.?| \d{{1,4}}(?![\d.,%°]*[\d%°]|{_L}| (?:{SPANS}|{UNITS})\b))?"
-_RUN = re.compile(
-    rf"(?<!{_L})(?<![_@/\\])(?<!{_L}\.)(?:(?<=[Tt]he )(?:1\d|20)\d\d )?"
-    rf"{_WORD}(?: (?:& |(?:(?:{_SMALL}) ){{1,3}})?{_WORD})*{_TAIL}"
-)
+_RUN = re.compile(rf"{_WORD}(?: (?:& |(?:(?:{_SMALL}) ){{1,3}})?{_WORD})*{_TAIL}")
+_CAPITAL = re.compile(f"[{_U}]")
+_BEFORE = re.compile(r"(?:(?:\b[Tt]he )((?:1\d|20)\d\d )|(?:^|[^\w.@/\\])([a-z]|(?:al|el)-|[dl]['’]))$")
+_AMID = re.compile(rf"(?:{_L}\.?|[_@/\\])$")
 _LETTERS = re.compile(r"[^\W\d_]+")
-_BEGINS = re.compile(r"(?:^|[.!?:…\"“‘—–•|*]) ?[\"“‘(\[*•-]?(?: ?- )?$|^\W*$")
+_BEGINS = re.compile(r"(?:[.!?:;…—–•|*][\"”’)\]]*|[\"“‘]) ?[\"“‘(\[*•-]?(?: ?- )?$|^\W*$")
 _QUOTED = re.compile(
     r"“([^“”]{3,80})”|(?<![^\s(\[—–])\"(?=\S)([^\"]{3,80})(?<=\S)\"|(?<![^\s(\[“—–])‘([^‘’]{3,80})’(?![^\W_])"
 )
+_QUOTE, _DIGIT = re.compile("[“\"‘]"), re.compile(r"\d")
 _NUMBER = r"(?:\d{1,3}(?:,\d{3}){1,6}|\d{1,15})(?:\.\d{1,9})?"
 _SCALE = r"(?: (?:hundred|thousand|million|billion|trillion))?"
 _QUANTITY = re.compile(
@@ -69,13 +70,26 @@ def runs(text: str, shown: bool = False) -> Iterator[Run]:
     letters = text.upper() == text
     if letters and text.count(" ") > 3 and _cased(text):
         return
-    for match in _RUN.finditer(text):
-        start, end = match.span()
+    for start, end in _spans(text):
         if text[end : end + 1] in ("_", "@") or (text[start - 1 : start] == "[" and text[end : end + 1] == "]"):
             continue
-        opens = shown or bool(_BEGINS.search(text[max(start - 5, 0) : start] if start > 5 else text[:start]))
-        for words in _split(match[0].split(" "), opens):
+        opens = shown or bool(_BEGINS.search(text[max(start - 5, 0) : start]))
+        for words in _split(text[start:end].split(" "), opens):
             yield from _named(text, start + words[0][0], [word for _, word in words], opens and words[0][0] == 0)
+
+
+def _spans(text: str) -> Iterator[tuple[int, int]]:
+    at = 0
+    while capital := _CAPITAL.search(text, at):
+        start = at = capital.start()
+        before = text[max(start - 9, 0) : start]
+        prefix = _BEFORE.search(before)
+        run = _RUN.match(text, start) if prefix or not _AMID.search(before) else None
+        if not run:
+            at += 1
+            continue
+        at = run.end()
+        yield start - (len(prefix[1] or prefix[2]) if prefix else 0), at
 
 
 def _cased(text: str) -> bool:
@@ -115,10 +129,12 @@ def _trimmed(words: Words) -> Iterator[Words]:
     """Without particles and years at the ends, and without `CEO of`."""
     while words and (words[-1][1].lower() in PARTICLES or words[-1][1] == "&"):
         words = words[:-1]
-    while words and words[0][1].lower() in PARTICLES and words[0][1].islower():
+    while words and (words[0][1] in PARTICLES or words[0][1].lower() in ("the", "of")):
         words = words[1:]
-    if len(words) > 2 and words[0][1].lower() in ROLES and words[1][1].lower() == "of":
-        words = [word for i, word in enumerate(words) if i > 2 or (i == 2 and word[1].lower() != "the")]
+    of = next((i for i, word in enumerate(words) if word[1].lower() == "of"), 0)
+    if of and words[of - 1][1].lower() in ROLES:
+        yield from _trimmed(words[of:])
+        return
     if words:
         yield words
 
@@ -130,10 +146,15 @@ def _named(text: str, start: int, words: list[str], opens: bool) -> Iterator[Run
     end = start + len(name)
     if len(words) > LONGEST or all(word.isdigit() or word.rstrip(".").lower() in ALONE for word in words):
         return
-    if len(words) == 1 and (len(name) < 2 or (opens and text[end : end + 1] == "-")):
+    if len(words) == 1 and (len(name) < 2 or (opens and _aside(text, start, end))):
         return
     kind, bare = _kind(text, start, end, words)
     yield Run(Found(start, end, name, kind, bare), opens)
+
+
+def _aside(text: str, start: int, end: int) -> bool:
+    """Whether a word is only a part of one, `Self-driving`, or what a transcript notes, `(Laughter.)`."""
+    return text[end : end + 1] == "-" or (text[start - 1 : start] == "(" and text[end : end + 2].strip(".")[:1] == ")")
 
 
 def _kind(text: str, start: int, end: int, words: list[str]) -> tuple[str, str]:
@@ -155,23 +176,25 @@ def _kind(text: str, start: int, end: int, words: list[str]) -> tuple[str, str]:
     return "", ""
 
 
-def said_small(text: str) -> frozenset[str]:
-    """The words of a text that begin with a small letter."""
-    return frozenset(word for word in _LETTERS.findall(text) if word[0].islower())
+def written(text: str) -> frozenset[str]:
+    """The words of a text as they are written."""
+    return frozenset(_LETTERS.findall(text))
 
 
-def counts(run: Run, steady: frozenset[str], small: frozenset[str]) -> bool:
+def counts(run: Run, steady: frozenset[str], words: frozenset[str]) -> bool:
     """Whether a run is a name: one word that opens a sentence must show elsewhere that it is.
 
-    steady: words that stand capitalised within a sentence. small: words that stand uncapitalised.
+    steady: words that stand capitalised within a sentence. words: all that are written around it.
     """
     name = run.found.name
     if not run.opens or " " in name:
         return True
     word = name.lower()
-    if name in steady or (name.isupper() and word not in OPENERS and word not in NOMINAL and word not in small):
+    if name in steady:
         return True
-    return not (word in small or word in OPENERS or word in NOMINAL or word.endswith(OPENING_ENDS))
+    if word in OPENERS or word in NOMINAL or not words.isdisjoint((word, word + "s", word.removesuffix("s"))):
+        return False
+    return name.isupper() or not word.endswith(OPENING_ENDS)
 
 
 def quoted(text: str) -> Iterator[Found]:
@@ -180,7 +203,7 @@ def quoted(text: str) -> Iterator[Found]:
     >>> [one.name for one in quoted('He read “A Tale of Two Cities” and said “Come in now”.')]
     ['A Tale of Two Cities']
     """
-    for match in _QUOTED.finditer(text):
+    for match in _QUOTED.finditer(text) if _QUOTE.search(text) else ():
         which = match.lastindex or 0
         phrase = match[which].rstrip(",. ")
         words = phrase.split()
@@ -198,7 +221,7 @@ def quantities(text: str) -> Iterator[Found]:
     >>> [one.name for one in quantities("$20 million for 3.5 km, 41 centimetres, 15% and 120 m² in 25 years")]
     ['$20 million', '3.5 km', '41 centimetres', '15%', '120 m²']
     """
-    for match in _QUANTITY.finditer(text):
+    for match in _QUANTITY.finditer(text) if _DIGIT.search(text) else ():
         yield Found(match.start(), match.end(), match[0], QUANTITY)
 
 

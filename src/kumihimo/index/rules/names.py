@@ -15,6 +15,7 @@ from kumihimo.ports.sentences import blocks, folded, sentences
 NEAR = 6  # names of the same sentence that one is tied to
 
 _MARKS = re.compile(r"^ {0,3}#{1,6}\s+|\s+(?:#+|=+|-+)\s*$")
+_UNEVEN = re.compile(r"[\t-\r\xa0\xad\u200b\ufeff]|  ")
 _ASIDE = re.compile(r"\s*[(（][^()（）]*[)）]")
 _DIRECTION = re.compile(r"\[[^\[\]]*\]")  # of a transcript: `[MUSIC]`
 _FILE = re.compile(r"[_/\\|<>{}\[\]]|\.\w{2,5}$|\d{5}")
@@ -80,7 +81,8 @@ def _sentences(text: str) -> Iterator[Sentence]:
             yield Sentence(folded(_MARKS.sub("", text[block.start : block.end])), True)
             continue
         for start, end in sentences(text, block.start, block.end):
-            sentence = folded(text[start:end])
+            sentence = text[start:end]
+            sentence = folded(sentence) if _UNEVEN.search(sentence) else sentence
             if not _DIRECTION.fullmatch(sentence):
                 yield Sentence(sentence, False)
 
@@ -105,19 +107,17 @@ def _found(text: str, said: list[Sentence], title: str) -> tuple[list[list[Found
         word for some in runs for run in some if not run.opens for word in (run.found.name, *run.found.name.split(" "))
     )
     opening = any(run.opens for some in runs for run in some)
-    small = capitals.said_small(text) if opening else frozenset()
+    words = capitals.written(text) if opening else frozenset()
     reads = wide.reader(text, title)
     found: list[list[Found]] = []
     short: dict[str, str] = {}
     for sentence, some in zip(said, runs, strict=True):
-        names = [run.found for run in some if capitals.counts(run, steady, small)]
+        names = [*capitals.quoted(sentence.text), *capitals.quantities(sentence.text), *_titles(sentence.text, title)]
         for acronym, long in capitals.acronyms(sentence.text):
             short[naming.key(acronym)] = naming.key(long.name)
             names.append(long)
-        names += capitals.quoted(sentence.text)
-        names += capitals.quantities(sentence.text)
-        names += _titles(sentence.text, title)
         names += reads(sentence.text)
+        names += (run.found for run in some if capitals.counts(run, steady, words))
         found.append(list(apart(names)))
     return found, short
 

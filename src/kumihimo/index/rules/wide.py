@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from kumihimo.index.rules.found import QUANTITY, Found, apart
-from kumihimo.index.rules.lexicon import COMMON_CHINESE, COMMON_JAPANESE, CUTS_CHINESE
+from kumihimo.index.rules.lexicon import COMMON_CHINESE, COMMON_JAPANESE, CUTS_CHINESE, KEPT_CHINESE
 
 LONGEST = 10  # characters of a compound of several scripts: a longer one falls into its pieces
 
@@ -20,10 +20,10 @@ _BRACKETED = re.compile(
     "「([^「」。！？、\n]{2,20})」|『([^『』。！？\n]{2,20})』|【([^【】\n]{2,20})】|《([^《》\n]{1,20})》|〈([^〈〉\n]{2,20})〉"
 )
 _WORKS = (2, 4)  # groups of the pattern above that hold titles of works
-_SPOKEN = re.compile("[\u3041-\u3096、]{1,4}$|.*[ただるよねかいすうくぐむぬぶつ]$")
+_SPOKEN = re.compile("[\u3041-\u3096、]{1,4}$|.*(?:です|ます|ました|ません|ない|たい|[だよねかろ])$")
 _HIRAGANA = re.compile("[\u3041-\u309fー]+")
 _DIGITS = "0-9０-９一二三四五六七八九十百千万億兆〇零数"
-_COUNTERS = "年月日時分秒回人個本枚台代度号番目位歳才名件倍階次世紀期章節条項巻話点隻匹頭冊校社部種週間"
+_COUNTERS = "年月日時分秒回人個本枚台代度号番目位歳才名件倍階次世紀期章節条項巻話点隻匹頭冊校社部種週間萬万億亿多餘余"
 _COUNT = re.compile(rf"第?[{_DIGITS}]+[{_COUNTERS}]*(?:後|前|頃|中|末|半|以上|以下|現在)?")
 _COUNTED = re.compile(rf"[{_COUNTERS}]+")
 _UNITS = (
@@ -39,9 +39,11 @@ _PERSON = re.compile("さん|ちゃん|くん|様|殿|氏")
 _HONOUR = re.compile("(.{2,})(?:先生|博士|教授|君|氏|様|殿)$")
 _NO_PERSON = re.compile("(?:模|多|同|仕|一|異|人間模|源|平|諸|主|暴)(?:様|氏|君)$")
 _VERB = re.compile("(?:する|し[たて、なよま]|され|させ|せ[ずよ]|でき|な(?![どらがかりくい]))")
+_INFLECTED = re.compile("(?!くらい|ぐらい|うち|すべて|いずれ|いわゆる|つまり|わけ)[けげせべめれえうくぐつぬぶむるきぎちびみりっわいす]")
 _CLAUSE = re.compile(rf"[{_HAN}{_KATA}A-Za-z·‧・•]+")
 _SINGLE = "的了是在和與与及於于為为有被由以而之其這这那就也都不並并從从到對对將将把讓让給给使"
-_CUT = re.compile("|".join([*sorted(CUTS_CHINESE, key=lambda cut: (-len(cut), cut)), f"[{_SINGLE}]"]))
+_CUTS = "|".join([*sorted(CUTS_CHINESE, key=lambda cut: (-len(cut), cut)), f"[{_SINGLE}]"])
+_CUT = re.compile(f"{'|'.join(KEPT_CHINESE)}|({_CUTS})")
 
 Reads = Callable[[str], Iterator[Found]]
 
@@ -111,6 +113,9 @@ def _compound(text: str, start: int, end: int) -> Iterator[Found]:
     if start and text[start - 1].isdecimal():
         counted = _COUNTED.match(text, start, end)
         start = counted.end() if counted else start
+    lead = _PIECE.match(text, start, end)
+    if lead and lead.end() < end and (lead[0] in COMMON_JAPANESE or lead[0] in "時後前中約各"):
+        start = lead.end()  # `後年マーラー`
     name = text[start:end]
     if len(name) < 2 or name in COMMON_JAPANESE or _COUNT.fullmatch(name):
         return
@@ -122,15 +127,19 @@ def _compound(text: str, start: int, end: int) -> Iterator[Found]:
     if honour and not _NO_PERSON.search(name):
         yield Found(start, end, name, "person", honour[1])
         return
-    if _VERB.match(text, end) and len(name) == 2 and not _KANA.search(name):
+    if _VERB.match(text, end) and len(name) < 4 and not _KANA.search(name):
         return
+    if _INFLECTED.match(text, end) and _IDEOGRAPHS.match(name[-1]):
+        name = name[:-1]  # `梅雨明け`
     yield from _ended(start, name)
 
 
 def _ended(start: int, name: str) -> Iterator[Found]:
     """Without what says when or of which kind: `戦争後`, `一般的`."""
-    while len(name) > 2 and name[-1] in "後頃的":
+    while len(name) > 2 and (name[-1] in "後頃的" or (name[-1] == "等" and len(name) > 3)):
         name = name[:-1]
+    if len(name) > 2 and name[0] in "各約":
+        start, name = start + 1, name[1:]
     if len(name) > 1 and name not in COMMON_JAPANESE and name[-1] != "的":
         yield Found(start, start + len(name), name)
 
@@ -146,8 +155,9 @@ def chinese(text: str, title: str = "") -> Iterator[Found]:
     for clause in _CLAUSE.finditer(text):
         at = clause.start()
         for cut in _CUT.finditer(text, clause.start(), clause.end()):
-            yield from _pieces(text, at, cut.start(), title)
-            at = cut.end()
+            if cut[1]:
+                yield from _pieces(text, at, cut.start(), title)
+                at = cut.end()
         yield from _pieces(text, at, clause.end(), title)
 
 
@@ -167,6 +177,8 @@ def _piece(text: str, start: int, end: int) -> Iterator[Found]:
         counted = _COUNTED.match(text, start, end)
         start = counted.end() if counted else start
     name = text[start:end].strip("·‧・•")
+    if len(name) > 2 and name[-1] in "上下中裡里內内等":
+        name = name[:-1]
     longest = 12 if "·" in name or "‧" in name or "・" in name else 8
     if not 2 <= len(name) <= longest or name in COMMON_CHINESE or _COUNT.fullmatch(name) or name.isascii():
         return
