@@ -1,4 +1,4 @@
-"""a sentence -> names in scripts that have capitals and spaces: capitalised runs, quoted titles, acronyms, quantities."""
+"""a sentence -> names in scripts that have capitals: capitalised runs, quoted titles, acronyms, quantities."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from kumihimo.index.rules.lexicon import (
     PARTICLES,
     RANKS,
     ROLES,
+    SMALL,
     SPANS,
     STOP,
     UNITS,
@@ -45,7 +46,7 @@ _BEGINS = re.compile(r"(?:[.!?:;…—–•|*][\"”’)\]]*|[\"“‘]) ?[\"�
 _QUOTED = re.compile(
     r"“([^“”]{3,80})”|(?<![^\s(\[—–])\"(?=\S)([^\"]{3,80})(?<=\S)\"|(?<![^\s(\[“—–])‘([^‘’]{3,80})’(?![^\W_])"
 )
-_QUOTE, _DIGIT = re.compile("[“\"‘]"), re.compile(r"\d")
+_QUOTE, _DIGIT = re.compile('[“"‘]'), re.compile(r"\d")
 _NUMBER = r"(?:\d{1,3}(?:,\d{3}){1,6}|\d{1,15})(?:\.\d{1,9})?"
 _SCALE = r"(?: (?:hundred|thousand|million|billion|trillion))?"
 _QUANTITY = re.compile(
@@ -54,7 +55,6 @@ _QUANTITY = re.compile(
 )
 _SHORTENED = re.compile(r" ?\(([^()]{2,90})\)")
 _ACRONYM = re.compile(rf"(?:[{_U}]\.?){{2,8}}")
-_SKIPPED = frozenset("a an of the and or for in on at to by with de la du des et für und".split())
 _EXEMPT = frozenset(["US", "WHO", "IT"])  # acronyms that in small letters are stop words
 
 
@@ -192,7 +192,11 @@ def counts(run: Run, steady: frozenset[str], words: frozenset[str]) -> bool:
     word = name.lower()
     if name in steady:
         return True
-    if word in OPENERS or word in NOMINAL or not words.isdisjoint((word, word + "s", word.removesuffix("s"))):
+    if (
+        word in OPENERS
+        or not NOMINAL.isdisjoint((word, word.removesuffix("s")))
+        or not words.isdisjoint((word, word + "s", word.removesuffix("s")))
+    ):
         return False
     return name.isupper() or not word.endswith(OPENING_ENDS)
 
@@ -212,7 +216,7 @@ def quoted(text: str) -> Iterator[Found]:
 
 
 def _titled(word: str) -> bool:
-    return not word[0].islower() or word in _SKIPPED
+    return not word[0].islower() or word in SMALL
 
 
 def quantities(text: str) -> Iterator[Found]:
@@ -228,9 +232,9 @@ def quantities(text: str) -> Iterator[Found]:
 def acronyms(text: str) -> Iterator[tuple[str, Found]]:
     """Acronyms with what they stand for, where the initials match.
 
-    >>> [(short, one.name) for short, one in acronyms("the World Trade Organization (WTO), NASA (National Aeronautics "
-    ...     "and Space Administration) and machine learning (ML)")]
-    [('WTO', 'World Trade Organization'), ('NASA', 'National Aeronautics and Space Administration'), ('ML', 'machine learning')]
+    >>> text = "NASA (National Aeronautics and Space Administration) uses deep learning (DL)"
+    >>> [(short, one.name) for short, one in acronyms(text)]
+    [('NASA', 'National Aeronautics and Space Administration'), ('DL', 'deep learning')]
     """
     for match in _SHORTENED.finditer(text):
         inner, start = match[1].removesuffix("s"), match.start()
@@ -240,7 +244,7 @@ def acronyms(text: str) -> Iterator[tuple[str, Found]]:
             if long:
                 yield inner, Found(start - len(long), start, long, _long_type(long))
             continue
-        short = text[max(start - 12, 0) : start].rpartition(" ")[2].lstrip("(“\"‘")
+        short = text[max(start - 12, 0) : start].rpartition(" ")[2].lstrip('(“"‘')
         if _ACRONYM.fullmatch(short) and _expansion(match[1], short.replace(".", "")) == match[1]:
             yield short, Found(match.start(1), match.end(1), match[1], _long_type(match[1]))
 
@@ -251,7 +255,7 @@ def _long_type(name: str) -> str:
 
 def _expansion(text: str, short: str) -> str:
     """The end of a text whose words begin with the letters of `short`; small words count if it needs them to."""
-    return _spelt(text, short.lower(), _SKIPPED) or _spelt(text, short.lower(), frozenset())
+    return _spelt(text, short.lower(), SMALL) or _spelt(text, short.lower(), frozenset())
 
 
 def _spelt(text: str, letters: str, skipped: frozenset[str]) -> str:
@@ -260,7 +264,7 @@ def _spelt(text: str, letters: str, skipped: frozenset[str]) -> str:
         if at < 0:
             return ""
         place = max(text.rfind(" ", 0, at), text.rfind("-", 0, at)) + 1
-        word = text[place:at].strip("“\"‘(").lower()
+        word = text[place:at].strip('“"‘(').lower()
         if word not in skipped:
             if word[:1] != letters[-1]:
                 return ""

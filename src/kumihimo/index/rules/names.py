@@ -14,7 +14,6 @@ from kumihimo.ports.sentences import blocks, folded, sentences
 
 NEAR = 6  # names of the same sentence that one is tied to
 
-_MARKS = re.compile(r"^ {0,3}#{1,6}\s+|\s+(?:#+|=+|-+)\s*$")
 _UNEVEN = re.compile(r"[\t-\r\xa0\xad\u200b\ufeff]|  ")
 _ASIDE = re.compile(r"\s*[(（][^()（）]*[)）]")
 _DIRECTION = re.compile(r"\[[^\[\]]*\]")  # of a transcript: `[MUSIC]`
@@ -67,9 +66,9 @@ def _read(chunk: Chunk, aliases: Mapping[str, str]) -> Iterator[tuple[str, dict[
             names = [*names, Found(len(sentence.text), len(sentence.text), title)]
         named: dict[str, Found] = {}
         for one in names:
-            key = naming.key(one.bare or one.name)
+            key = one.name.casefold() if one.type == QUANTITY else naming.key(one.bare or one.name)  # `$5` is not `5%`
             key = short.get(key, key)
-            if len(key) > 1 and not (key.isdigit() and one.type != QUANTITY):
+            if len(key) > 1 and not key.isdigit():
                 named.setdefault(naming.entity_id(aliases.get(key, key)), one)
         if named:
             yield sentence.text, named
@@ -78,7 +77,7 @@ def _read(chunk: Chunk, aliases: Mapping[str, str]) -> Iterator[tuple[str, dict[
 def _sentences(text: str) -> Iterator[Sentence]:
     for block in blocks(text):
         if block.kind == "heading":
-            yield Sentence(folded(_MARKS.sub("", text[block.start : block.end])), True)
+            yield Sentence(_heading(text[block.start : block.end]), True)
             continue
         for start, end in sentences(text, block.start, block.end):
             sentence = text[start:end]
@@ -87,10 +86,23 @@ def _sentences(text: str) -> Iterator[Sentence]:
                 yield Sentence(sentence, False)
 
 
+def _heading(text: str) -> str:
+    """
+    >>> [_heading(text) for text in ("## The old pier ##", "Otaru\\n=====", "# C#", "#")]
+    ['The old pier', 'Otaru', 'C#', '']
+    """
+    words = text.split()
+    while words and not words[0].strip("#"):
+        words.pop(0)
+    while words and not words[-1].strip("#=-"):
+        words.pop()
+    return folded(" ".join(words))
+
+
 def _title(title: str) -> str:
     """A document's title, if it looks like a name: at most six words, and no file's name.
 
-    >>> [_title(title) for title in ("Mercury (planet)", "梅雨", "minutes_2019-04.md", "What we did when it rained all day")]
+    >>> [_title(one) for one in ("Mercury (planet)", "梅雨", "minutes_2019-04.md", "What we did while it rained")]
     ['Mercury', '梅雨', '', '']
     """
     plain = folded(_ASIDE.sub("", title))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from kumihimo.index.rules.found import QUANTITY, Found, apart
+from kumihimo.index.rules.found import QUANTITY, Found
 from kumihimo.index.rules.lexicon import COMMON_CHINESE, COMMON_JAPANESE, CUTS_CHINESE, KEPT_CHINESE
 
 LONGEST = 10  # characters of a compound of several scripts: a longer one falls into its pieces
@@ -39,11 +39,18 @@ _PERSON = re.compile("さん|ちゃん|くん|様|殿|氏")
 _HONOUR = re.compile("(.{2,})(?:先生|博士|教授|君|氏|様|殿)$")
 _NO_PERSON = re.compile("(?:模|多|同|仕|一|異|人間模|源|平|諸|主|暴)(?:様|氏|君)$")
 _VERB = re.compile("(?:する|し[たて、なよま]|され|させ|せ[ずよ]|でき|な(?![どらがかりくい]))")
-_INFLECTED = re.compile("(?!くらい|ぐらい|うち|すべて|いずれ|いわゆる|つまり|わけ)[けげせべめれえうくぐつぬぶむるきぎちびみりっわいす]")
+_INFLECTED = re.compile(
+    "(?!くらい|ぐらい|うち|すべて|いずれ|いわゆる|つまり|わけ)[けげせべめれえうくぐつぬぶむるきぎちびみりっわいす]"
+)
 _CLAUSE = re.compile(rf"[{_HAN}{_KATA}A-Za-z·‧・•]+")
 _SINGLE = "的了是在和與与及於于為为有被由以而之其這这那就也都不並并從从到對对將将把讓让給给使"
-_CUTS = "|".join([*sorted(CUTS_CHINESE, key=lambda cut: (-len(cut), cut)), f"[{_SINGLE}]"])
-_CUT = re.compile(f"{'|'.join(KEPT_CHINESE)}|({_CUTS})")
+
+
+def _longest_first(words: frozenset[str]) -> str:
+    return "|".join(sorted(words, key=lambda word: (-len(word), word)))
+
+
+_CUT = re.compile(f"{_longest_first(KEPT_CHINESE)}|({_longest_first(CUTS_CHINESE)}|[{_SINGLE}])")
 
 Reads = Callable[[str], Iterator[Found]]
 
@@ -76,8 +83,8 @@ def _script(char: str) -> str:
 def japanese(text: str) -> Iterator[Found]:
     """Names of a Japanese sentence.
 
-    >>> [one.name for one in apart(japanese("田中さんは東京タワーで『雪国』を41センチの本棚に置いた。"))]
-    ['田中さん', '東京タワー', '雪国', '41センチ', '本棚']
+    >>> [one.name for one in japanese("田中さんは東京タワーに、梅雨明けの今日、ジョン・マンと行った。")]
+    ['田中さん', '東京タワー', '梅雨', 'ジョン・マン']
     """
     yield from bracketed(text)
     yield from amounts(text)
@@ -94,7 +101,7 @@ def bracketed(text: str) -> Iterator[Found]:
     for match in _BRACKETED.finditer(text):
         group = match.lastindex or 0
         name = match[group]
-        if group == 4 and _HIRAGANA.fullmatch(name) or group == 1 and _SPOKEN.match(name):
+        if (group == 4 and _HIRAGANA.fullmatch(name)) or (group == 1 and _SPOKEN.match(name)):
             continue
         yield Found(match.start(group), match.end(group), name, "work" if group in _WORKS else "")
 
