@@ -39,7 +39,9 @@ _SMALL = "|".join(sorted({form for word in PARTICLES for form in (word, word.cap
 _TAIL = rf"(?:,? (?:Inc|Ltd|LLC|Corp|PLC|GmbH)\b\.?| \d{{1,4}}(?![\d.,%°]*[\d%°]|{_L}| (?:{SPANS}|{UNITS})\b))?"
 _RUN = re.compile(rf"{_WORD}(?: (?:& |(?:(?:{_SMALL}) ){{1,3}})?{_WORD})*{_TAIL}")
 _CAPITAL = re.compile(f"[{_U}]")
-_BEFORE = re.compile(r"(?:(?:\b[Tt]he )((?:1\d|20)\d\d )|(?:^|[^\w.@/\\])([a-z]|(?:al|el)-|[dl]['’]))$")
+_BEFORE = re.compile(
+    r"(?:\b(?:[Tt]he|[Ii]ts|[Hh]is|[Hh]er|[Tt]heir|an?) ((?:1\d|20)\d\d )|(?:^|[^\w.@/\\])([a-z]|(?:al|el)-|[dl]['’]))$"
+)
 _AMID = re.compile(rf"(?:{_L}\.?|[_@/\\])$")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _BEGINS = re.compile(r"(?:[.!?:;…—–•|*][\"”’)\]]*|[\"“‘]) ?[\"“‘(\[*•-]?(?: ?- )?$|^\W*$")
@@ -82,7 +84,7 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
     at = 0
     while capital := _CAPITAL.search(text, at):
         start = at = capital.start()
-        before = text[max(start - 9, 0) : start]
+        before = text[max(start - 12, 0) : start]
         prefix = _BEFORE.search(before)
         run = _RUN.match(text, start) if prefix or not _AMID.search(before) else None
         if not run:

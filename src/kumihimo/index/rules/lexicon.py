@@ -98,18 +98,18 @@ ORGANISATION_STARTS = _words(
     society association board office"""
 )
 
-UNITS = (
-    "centimetres? centimeters? millimetres? millimeters? kilometres? kilometers? metres? meters? miles? yards? feet
-    foot"
-    " inch(?:es)? acres? hectares? kilograms? kilogrammes? kilos? grams? grammes? milligrams? tonnes? tons? pounds?"
-    " ounces? lit(?:re|er)s? gallons? pints? degrees? volts? watts? kilowatts? megawatts? gigawatts? amps? hertz"
-    " kilohertz megahertz gigahertz bytes? kilobytes? megabytes? gigabytes? terabytes? bits? pixels? knots? calories"
-    " dollars? cents? euros? pence yen yuan rupees? francs? roubles? pesos? won percent percentage"
-    " km² km2 km/h km cm² cm³ cm mm² mm m² m³ m/s m kg mg g ha lbs? lb oz ft mph rpm kWh MWh GWh kW MW GW kHz MHz GHz
-    Hz"
-    " KB MB GB TB MHz °C °F K V W"
-).replace(" ", "|")
-SPANS = "years? months? weeks? days? hours? minutes? seconds? decades? centuries people times".replace(" ", "|")
+# Of quantities: patterns. Backwards, `km/h` comes before `km`.
+_UNITS = _words(
+    """centimetres? centimeters? millimetres? millimeters? kilometres? kilometers? metres? meters? miles? yards? feet
+    foot inch(?:es)? acres? hectares? kilograms? kilogrammes? kilos? grams? grammes? milligrams? tonnes? tons? pounds?
+    ounces? lit(?:re|er)s? gallons? pints? degrees? volts? watts? kilowatts? megawatts? gigawatts? amps? hertz
+    kilohertz megahertz gigahertz bytes? kilobytes? megabytes? gigabytes? terabytes? bits? pixels? knots? calories
+    dollars? cents? euros? pence yen yuan rupees? francs? roubles? pesos? won percent percentage
+    km² km2 km/h km cm² cm³ cm mm² mm m² m³ m/s m kg mg g ha lbs? lb oz ft mph rpm kWh MWh GWh kW MW GW kHz MHz GHz
+    Hz KB MB GB TB °C °F K V W"""
+)
+UNITS = "|".join(sorted(_UNITS, reverse=True))
+SPANS = "years?|months?|weeks?|days?|hours?|minutes?|seconds?|decades?|centuries|people|times"
 
 # Japanese words of two or more kanji that name nothing.
 COMMON_JAPANESE = _words(

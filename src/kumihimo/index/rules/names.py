@@ -102,7 +102,8 @@ def _heading(text: str) -> str:
 def _title(title: str) -> str:
     """A document's title, if it looks like a name: at most six words, and no file's name.
 
-    >>> [_title(one) for one in ("Mercury (planet)", "梅雨", "minutes_2019-04.md", "What we did while it rained")]
+    >>> titles = ("Mercury (planet)", "梅雨", "minutes_2019-04.md", "What we did when it rained all day")
+    >>> [_title(title) for title in titles]
     ['Mercury', '梅雨', '', '']
     """
     plain = folded(_ASIDE.sub("", title))
