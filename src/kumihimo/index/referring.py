@@ -1,4 +1,4 @@
-"""a text + what was numbered for it -> what its references mean: `[Data: Entities (5, 7)]`, read however it is written."""
+"""a text + what was numbered for it -> what its references mean, such as `[Data: Entities (5, 7)]`, however written."""
 
 from __future__ import annotations
 
