@@ -74,7 +74,8 @@ def reports(
         return None
     graph = Graph(communities, entities, relations, claims, reports)
     if ask is None:
-        return digests.report(community, graph, mentions, ruler)
+        digest = digests.report(community, graph, mentions, ruler)
+        return digest if digest.title else None
     found = selected(community, graph, window=window, order=order)
     if not found.entities and not found.reports:
         return None

@@ -97,7 +97,7 @@ def chosen(sentences: Sequence[Sentence]) -> list[Sentence]:
 
 
 def _themes(words: list[tuple[str, ...]], weights: list[float]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Cosines between sentences, shape (n, n); how much of each theme each sentence has, shape (themes, n), ahead first.
+    """Cosines of sentences, shape (n, n); how much each has of each theme, shape (themes, n), the main theme first.
 
     Sentences in front weigh a hair more, so that no two themes weigh the same, whose sentences any machine could
     mix as it likes; and both are rounded, so that the last bits decide nothing.
