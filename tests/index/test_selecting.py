@@ -11,7 +11,7 @@ import random
 import pytest
 
 from kumihimo.core.records import Community, Record
-from kumihimo.index.selecting import LINE, Graph, Order, Selected, cost, rendered, selected
+from kumihimo.index.selecting import LINE, Element, Graph, Order, Selected, cost, rendered, selected
 from tests.index.tables import Looks, claim, entity, graph, leaf, relation, report, split
 
 STAR = [entity(name) for name in ("Hub", "Ann", "Bob", "Cy", "Dee")]
@@ -251,8 +251,7 @@ def test_the_references_of_a_part_are_not_passed_on() -> None:
 
 
 @pytest.mark.parametrize("element", [STAR[0], EDGES[0], claim("A", "b"), REPORTS[0]])
-def test_a_line_costs_its_text_and_a_little(element: Record) -> None:
-    assert isinstance(element, tuple(LINE))
+def test_a_line_costs_its_text_and_a_little(element: Element) -> None:
     assert cost(element) == element.tokens + LINE[type(element)]
 
 

@@ -113,7 +113,8 @@ def test_without_sentences_the_descriptions_speak() -> None:
 
 def test_japanese() -> None:
     told = ["工房は小樽の港の近くにあります。", "組紐は十月に工房から届きます。"]
-    found = digest(leaf("c", "工房"), graph(entity("工房", mentions=3)), dict.fromkeys([*told, "短い。"], ["工房"]))
+    said = {sentence: ["工房"] for sentence in (*told, "短い。")}
+    found = digest(leaf("c", "工房"), graph(entity("工房", mentions=3)), said)
     assert found.title == "工房"
     assert sorted(unmarked(found.summary).split(" ")) == told
 
