@@ -29,7 +29,12 @@ Answered: Ruta Haverlock did. [1]"""
 VALUES = {
     "answer": {"sources": SOURCES, "question": "When does it leave?"},
     "conversation": {"before": BEFORE, "question": "それはいつのことですか。"},
+    "drift": {"sources": SOURCES, "whole": "How does one leave the island?", "question": "When does it leave?"},
+    "drift_guess": {"question": "組紐はいつ?"},
+    "global_rating": {"report": "# Ferries\n\nTwo ferries serve the island.", "question": "When does it leave?"},
     "hyde": {"question": "組紐はいつ?"},
+    "points": {"sources": SOURCES, "question": "When does it leave?"},
+    "reduce": {"sources": SOURCES, "question": "When does it leave?"},
 }
 
 

@@ -64,9 +64,7 @@ def _of(ids: Iterable[str], reports: Table[Report]) -> Iterator[Report]:
     return (report for id in ids if (report := reports.get(id)))
 
 
-def relevant(
-    question: str, communities: Table[Community], reports: Table[Report], ask: Ask, depth: int
-) -> list[str]:
+def relevant(question: str, communities: Table[Community], reports: Table[Report], ask: Ask, depth: int) -> list[str]:
     """The ids of communities whose reports help: rated from level 0 on, descending only where one does.
 
     A community gives way to its parts as soon as one of them helps. Where nothing on the first level does, the next

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from kumihimo.core.context import Context, Evidence, Ruler
+from kumihimo.core.context import Context, Ruler
 from kumihimo.core.records import Point, Reference, Report
 from kumihimo.core.table import Table
 from kumihimo.methods.points import DATA, best, point

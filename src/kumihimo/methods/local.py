@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from itertools import combinations
 from unicodedata import normalize
 
@@ -43,7 +44,7 @@ def local(
     *,
     k: int = 10,
     edges: int = 10,
-    pool: int = 30,
+    pool: int = 20,
     budget: int = 12000,
     text: float = 0.5,
     whole: float = 0.15,
@@ -124,21 +125,15 @@ def _wide(piece: re.Match[str]) -> bool:
 
 
 def _relations(question: str, relations: Table[Relation], near: Near, ids: Sequence[str], edges: int) -> Context:
-    """Those between two of the entities, and of each those nearest to the question."""
-    pairs = [relation_id(one, other) for one, other in combinations(ids, 2)]
-    found = {item.record.id: item for item in _near(relations, question, near, pairs, len(pairs), _BOTH)}
-    for id in ids:
-        touching = [*relations.ids(source=id), *relations.ids(target=id)]
-        for item in _near(relations, question, near, touching, edges):
-            found.setdefault(item.record.id, item)
-    return _scaled(sorted(found.values(), key=_weightiest_first))
-
-
-def _near(
-    table: Table[Relation], question: str, near: Near, ids: Sequence[str], k: int, more: float = 0.0
-) -> Iterator[Evidence]:
-    found = near(table, question, k=k, among=ids) if ids else ()
-    return (Evidence(item.table, item.record, item.score + more) for item in found)
+    """Those between two of the entities, and of each entity those nearest to the question."""
+    touching = [[*relations.ids(source=id), *relations.ids(target=id)] for id in ids]
+    pairs = dict.fromkeys(relation_id(one, other) for one, other in combinations(ids, 2))
+    few = dict.fromkeys([*pairs, *(id for some in touching if len(some) <= edges for id in some)])
+    nearest = [near(relations, question, k=len(few), among=list(few))] if few else []
+    nearest += [near(relations, question, k=edges, among=some) for some in touching if len(some) > edges]
+    found = {item.record.id: item for some in nearest for item in some}
+    rated = (Evidence(e.table, e.record, e.score + _BOTH * (id in pairs)) for id, e in found.items())
+    return _scaled(sorted(rated, key=_weightiest_first))
 
 
 def _weightiest_first(item: Evidence) -> tuple[float, int, str]:
@@ -157,14 +152,14 @@ def _reports(
 ) -> Context:
     """Reports of the communities that hold most of the entities: of those with as many the smallest, then the best."""
     held: Counter[str] = Counter()
-    levels: dict[str, int] = {}
+    known = cache(communities.get)
     for id in ids:
         for member in members.ids(entity=id):
-            community = communities.get(member.rpartition(".")[0])
+            community = known(member.rpartition(".")[0])
             while community:
                 held[community.id] += 1
-                levels[community.id] = community.level
-                community = communities.get(community.parent) if community.parent else None
+                community = known(community.parent) if community.parent else None
+    levels = {id: community.level for id in held if (community := known(id))}
     ranked = sorted(held, key=lambda id: (-held[id], -levels[id], id))[:_REPORTS]
     found = [report for id in ranked if (report := reports.get(id))]
     found.sort(key=lambda report: (-held[report.id], -levels[report.id], -report.rating, report.id))
@@ -177,9 +172,7 @@ def _behind(mentions: Table[Mention], ties: Table[Tie], ids: Sequence[str], tied
     return Counter(chunk for group in made for chunk in {id.rpartition(".")[0] for id in group})
 
 
-def _chunks(
-    question: str, chunks: Table[Chunk], match: Match, near: Near, behind: Counter[str], pool: int
-) -> Context:
+def _chunks(question: str, chunks: Table[Chunk], match: Match, near: Near, behind: Counter[str], pool: int) -> Context:
     """What plain search finds, and what the entities and relations come from: by words, meaning, and how many."""
     most = sorted(behind, key=lambda id: (-behind[id], id))[:_SUPPORT]
     by_words, by_meaning = match(chunks, question, k=pool), near(chunks, question, k=pool)
