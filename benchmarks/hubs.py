@@ -30,9 +30,10 @@ from kumihimo.core.records import (
 from kumihimo.core.table import Table, codec
 from kumihimo.index.naming import entity_id, key, relation_id
 from kumihimo.methods.local import local
-from kumihimo.ports.ledger import SqlLedger, View
+from kumihimo.ports.ledger import SqlLedger
 from kumihimo.ports.local import LocalRuler
 from kumihimo.ports.store import Db, SqlRows, Store
+from kumihimo.views.upkeep import View
 from kumihimo.views.vectors import VectorIndex, VectorSearch, matrices
 from kumihimo.views.words import WordIndex, WordSearch
 
