@@ -60,9 +60,16 @@ def table(name: str, kind: type[Record], records: Mapping[str, Record]) -> Table
     return Table(name, made, Held(made.columns, {id: made.encode(id, record) for id, record in records.items()}))
 
 
-def ruler(text: str) -> Sequence[int]:
+class _Words:
     """A word is a token."""
-    return range(len(text.split()))
+
+    mark = "words"
+
+    def __call__(self, text: str) -> Sequence[int]:
+        return range(len(text.split()))
+
+
+ruler = _Words()
 
 
 def match(table: Table[Any], text: str, *, k: int) -> Context:
@@ -207,7 +214,7 @@ class Graph:
         self.rows["members"] |= {f"{id}.{n:05}": Member(entity=entity) for n, entity in enumerate(ids)}
         self.rows["reports"][id] = report(text, level=level)
 
-    def tables(self) -> dict[str, Table[Any]]:
+    def tables(self) -> dict[str, Any]:
         return {name: table(name, kind, self.rows[name]) for name, kind in KINDS.items()}
 
 
