@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from kumihimo import session
+from kumihimo import scopes
 from kumihimo.core.context import Context
 from kumihimo.core.records import Chunk, Record, digest
 from kumihimo.core.signature import catalogue
@@ -66,13 +66,13 @@ def paid(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, step in steps.items():
         monkeypatch.setitem(STEPS, name, step)
         monkeypatch.setitem(KINDS, name, step.makes)
-        monkeypatch.setitem(session.KNOWN, name, {**step.settings, **borrowed(step.settings)})
+        monkeypatch.setitem(scopes.KNOWN, name, {**step.settings, **borrowed(step.settings)})
     for name, method in methods.items():
         monkeypatch.setitem(METHODS, name, method)
-        monkeypatch.setitem(session.KNOWN, name, method.settings)
+        monkeypatch.setitem(scopes.KNOWN, name, method.settings)
     for name, signature in {**steps, **methods}.items():
-        monkeypatch.setitem(session.SETTINGS, name, signature.settings)
-    monkeypatch.setattr(session, "ASKING", (*session.ASKING, *steps))
+        monkeypatch.setitem(scopes.SETTINGS, name, signature.settings)
+    monkeypatch.setattr(scopes, "ASKING", (*scopes.ASKING, *steps))
 
 
 def notes(folder: Path, count: int) -> Path:

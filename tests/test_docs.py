@@ -29,7 +29,8 @@ from kumihimo.methods import METHODS
 from kumihimo.ports.fake_server import Server
 from kumihimo.ports.readers import READERS
 from kumihimo.reading import KINDS
-from kumihimo.session import SETTINGS, Kumihimo
+from kumihimo.scopes import SETTINGS
+from kumihimo.session import Kumihimo
 from tests import screens
 from tests.paid import gists, themes, told
 from tests.readme import DOCS, HERE, PAGES, rendered, steady

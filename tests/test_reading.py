@@ -14,7 +14,7 @@ from kumihimo.core.errors import SettingsError, Unusable
 from kumihimo.core.records import digest
 from kumihimo.methods import METHODS
 from kumihimo.reading import KINDS, Reading, method
-from kumihimo.session import SETTINGS
+from kumihimo.scopes import SETTINGS
 from tests import office
 from tests.shelf import connected, fill
 

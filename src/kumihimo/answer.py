@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 from kumihimo.citing import Cited
@@ -17,6 +18,7 @@ from kumihimo.ports.sentences import sentences
 from kumihimo.quoting import Spans, nothing, quoter
 
 PROMPT = Path(__file__).with_suffix(".md")
+_NAMED = 3  # places of a source that the model is told
 CUT = "(The model's reply broke off here, at the greatest length it may have.)"
 
 
@@ -31,10 +33,12 @@ def answer(
     hear: Hear | None,
     *,
     budget: int = 12000,
+    response: str = "",
 ) -> Answer:
     """What the model says on the evidence, word for word but for citations that point nowhere; those are counted.
 
     path: the prompt. hear: is told the text as it comes. budget: tokens of evidence that the model is given.
+    response: the form that is wanted, `one paragraph`, `a table`; empty: whatever fits.
     """
     if not context:
         if hear:
@@ -45,7 +49,8 @@ def answer(
         raise SettingsError(f"no evidence fits into answer.budget = {budget} tokens: raise it")
     told = "\n\n".join(f"[{n}] {_told(item, spans)}" for n, item in enumerate(sources, 1))
     heard = Cited(len(sources), hear)
-    reply: Reply = ask(prompt(path, sources=told, question=question), read=_spoken, hear=heard if hear else None)
+    wanted = f"{question}\n\nForm of the answer: {response}" if response else question
+    reply: Reply = ask(prompt(path, sources=told, question=wanted), read=_spoken, hear=heard if hear else None)
     text = Cited(len(sources))
     text(reply.text)
     for each in (heard, text):
@@ -57,8 +62,8 @@ def answer(
 
 def _told(item: Evidence, spans: Spans) -> str:
     """A source as the model is told it: where it stands, and what it says."""
-    uris = dict.fromkeys(span.uri for span in spans(item))
-    return f"({', '.join(list(uris)[:3])})\n{item.text}"
+    uris = dict.fromkeys(span.uri for span in islice(spans(item), _NAMED))
+    return f"({', '.join(uris)})\n{item.text}"
 
 
 def _spoken(reply: Reply) -> Reply:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -18,11 +18,11 @@ from kumihimo.core.signature import Signature
 from kumihimo.core.table import codec
 from kumihimo.core.task import Pool, Port, inline
 from kumihimo.core.wiring import ROOT, plan
-from kumihimo.index import STEPS, paid_steps
+from kumihimo.index import STEPS, made_of, needed, scope, values
 from kumihimo.methods import METHODS
 from kumihimo.planning import Past, Sample, Tally, estimated, history, sampled, without_failures
 from kumihimo.ports.asking import EMBEDDING, Asking
-from kumihimo.ports.connect import Connections
+from kumihimo.ports.connect import RULES, Connections
 from kumihimo.ports.ledger import SqlLedger
 from kumihimo.ports.models import Embedder
 from kumihimo.ports.purse import Purse
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 class Build:
     """A build of one index, by whichever models answer `ask` and `embedder`.
 
-    known: all sources of the index; names: those to read again. wanted: the methods it is for.
+    known: all sources of the index; names: those to read again. wanted: the methods it is for. asked: the steps that
+    ask a model; others that could do without. afresh: table steps that are to forget what they had made.
     """
 
     db: Db
@@ -53,11 +54,13 @@ class Build:
     names: set[str]
     wanted: Sequence[str]
     purse: Purse
-    ask: Callable[[str], Asking]  # of a step
+    asked: frozenset[str]
+    ask: Callable[[str], Asking]  # of a step's scope
     embedder: Embedder
     pool: Pool
     progress: Progress | None = None
     check: bool = False
+    afresh: frozenset[str] = frozenset()
 
     def run(self, *, code: str = "", mark: str = "", searched: bool = True) -> Built:
         """Bring everything up to date. code, mark: of the steps and views, if not as they are; searched: views too."""
@@ -72,40 +75,50 @@ class Build:
         with kept(ledger, self._views() if searched else [], mark, self.progress):
             sources = self.known.values()
             found = refresh(ledger, sources, self.names, code=code, check=self.check, progress=self.progress)
-            settings, ports = self.settings, self._ports
-            build(steps, ledger, settings=settings, ports=ports, code=code, pool=self.pool, progress=self.progress)
+            build(
+                steps,
+                ledger,
+                settings=self._values(),
+                ports=self._ports,
+                code=code,
+                pool=self.pool,
+                progress=self.progress,
+                afresh=self.afresh,
+            )
         db.set_meta("methods", list(self.wanted))
         db.set_meta("models", self._models())
-        db.set_meta("settings", {name: self.settings.get(name, {}) for name in STEPS})
+        db.set_meta("settings", {scope(name): self.settings.get(scope(name), {}) for name in STEPS})
         files, partly = (found.read, found.same, found.gone, tuple(found.skipped)), tuple(found.partly)
         spent, saved, seconds = dict(self.purse.spent), dict(self.purse.saved), perf_counter() - began
         return Built(*files, before, counts(db), ledger.written, failures(db), seconds, spent, saved, (), partly)
 
     @property
     def steps(self) -> dict[str, Signature]:
-        """Those that cost nothing, and those that the wanted methods read."""
-        needed = {table for name in self.wanted for table in METHODS[name].tables}
-        for step in reversed(plan(STEPS)):
-            needed.update(step.inputs if step.name in needed else ())
-        return {name: step for name, step in STEPS.items() if name in needed or name not in paid_steps()}
+        """Those whose tables the wanted methods read, or that make what those are made of."""
+        wanted = needed(table for name in self.wanted for table in METHODS[name].tables)
+        return {name: step for name, step in STEPS.items() if name in wanted}
+
+    def _values(self) -> dict[str, dict[str, object]]:
+        return {name: values(name, self.settings) for name in self.steps}
 
     def _ports(self, step: str) -> dict[str, Port]:
-        return {"ruler": self.ruler} | ({"ask": self.ask(step)} if "ask" in STEPS[step].ports else {})
+        return {"ruler": self.ruler} | ({"ask": self.ask(scope(step))} if step in self.asked else {})
 
     def _models(self) -> dict[str, str]:
-        asking = {name: self.ask(name).mark for name, step in self.steps.items() if "ask" in step.ports}
+        could = [name for name, step in self.steps.items() if "ask" in step.ports]
+        asking = {name: self.ask(scope(name)).mark if name in self.asked else RULES for name in could}
         embedder = {"embedder": self.embedder.mark} if self._vectors() else {}
         return embedder | {"tokenizer": self.ruler.mark} | asking
 
     def _views(self) -> list[View]:
         """What the wanted methods search."""
         asked = [METHODS[name] for name in self.wanted]
-        words = dict.fromkeys(table for s in asked if "match" in s.ports for table in s.tables)
+        words = dict.fromkeys(table for s in asked if "match" in s.ports for table in s.tables if KINDS[table].FOUND)
         return [*(WordIndex(self.db, table, codec(KINDS[table])) for table in words), *self._vectors()]
 
     def _vectors(self) -> list[VectorIndex]:
         asked = [METHODS[name] for name in self.wanted]
-        tables = dict.fromkeys(table for s in asked if "near" in s.ports for table in s.tables)
+        tables = dict.fromkeys(table for s in asked if "near" in s.ports for table in s.tables if KINDS[table].FOUND)
         return [VectorIndex(self.db, self.folder, table, codec(KINDS[table]), self.embedder) for table in tables]
 
     # -- what it would cost
@@ -113,10 +126,11 @@ class Build:
     def changes(self) -> list[str]:
         """What was paid for, and would be made by something else now."""
         steps, db = self.steps, self.db
-        prints = fingerprints(steps, settings=self.settings, ports=self._ports, code=table_code())
+        prints = fingerprints(steps, settings=self._values(), ports=self._ports, code=table_code())
         held: dict[str, str] = dict(db.all("SELECT step, fingerprint FROM steps WHERE fingerprint IS NOT NULL"))
         other = {name for name in steps if name in held and held[name] != prints[name]}
-        again = ", ".join(name for name in steps if name in other & paid_steps())
+        paid = made_of(self.asked) & made_of([name for name, mark in db.meta("models", {}).items() if mark != RULES])
+        again = ", ".join(name for name in steps if name in other & paid)
         said = [f"{again} would be asked for again"] if again else []
         if self.models.paid_embedder:
             viewed = [view.table for view in self._vectors() if view.table in other]
@@ -172,9 +186,10 @@ class Build:
         """Of each step the steps that ask, among those it is made of, however far back."""
         reads: dict[str, list[str]] = {}
         for step in plan(self.steps):
-            near = [name for name in step.inputs if name in STEPS and "ask" in STEPS[name].ports]
-            reads[step.name] = list(dict.fromkeys([*near, *(r for name in step.inputs for r in reads.get(name, []))]))
-        asks = [name for name in self.steps if "ask" in STEPS[name].ports]
+            near = [scope(name) for name in step.inputs if name in self.asked]
+            far = [r for name in step.inputs for r in reads.get(scope(name), [])]
+            reads[scope(step.name)] = list(dict.fromkeys([*near, *far]))
+        asks = [scope(name) for name in self.steps if name in self.asked]
         viewed = [view.table for view in self._vectors()]
         reads[EMBEDDING] = [name for name in asks if any(name in (table, *reads[table]) for table in viewed)]
         return reads
@@ -183,11 +198,23 @@ class Build:
 def free_methods(models: Connections) -> list[str]:
     """The methods whose tables and views cost nothing to build."""
     embeds = models.paid_embedder is not None
+    asked = asking(models)
     return [
         name
         for name, method in METHODS.items()
-        if not (embeds and "near" in method.ports) and not paid_steps().intersection(method.tables)
+        if not (embeds and "near" in method.ports) and asked.isdisjoint(needed(method.tables))
     ]
+
+
+def asking(models: Connections, before: Mapping[str, str] | None = None) -> frozenset[str]:
+    """The steps that ask a model: of those that can do without, the ones that have a model, or had one before."""
+
+    def asks(name: str) -> bool:
+        if "ask" in STEPS[name].optional and before and name in before:
+            return before[name] != RULES
+        return "ask" not in STEPS[name].optional or models.chat(scope(name)) is not None
+
+    return frozenset(name for name, step in STEPS.items() if "ask" in step.ports and asks(name))
 
 
 _DECIDE = (  # what is in a table, too

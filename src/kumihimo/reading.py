@@ -7,6 +7,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from time import perf_counter
 from typing import Any, cast
 
@@ -20,7 +21,7 @@ from kumihimo.core.signature import Signature
 from kumihimo.core.table import Table, codec
 from kumihimo.core.trace import passes, sources
 from kumihimo.core.wiring import ROOT
-from kumihimo.index import STEPS, paid_steps
+from kumihimo.index import STEPS, needed, scope
 from kumihimo.methods import ANSWERS, METHODS
 from kumihimo.ports.connect import Connections
 from kumihimo.ports.local import LocalEmbedder
@@ -33,6 +34,7 @@ from kumihimo.views.vectors import Matrices, VectorSearch
 from kumihimo.views.words import WordSearch
 
 DEFAULT = "naive"
+_QUOTED_FROM = 50  # chunks of one piece of evidence
 KINDS: dict[str, type[Record]] = {ROOT: Document} | {name: s.makes for name, s in STEPS.items() if s.makes}
 
 
@@ -80,7 +82,7 @@ class Reading:
         values = resolve(known, {name: self.settings.get(name, {})}, {name: settings})[name]
         self._check(name, asked)
         ports: dict[str, Callable[[], object]] = {
-            "ask": lambda: self.models.asking(name, purse),
+            "ask": lambda: None if self._without(asked) else self.models.asking(name, purse),
             "match": lambda: WordSearch(self.db),
             "near": lambda: VectorSearch(self.db, self._embedder(purse), self.matrices),
             "ruler": lambda: self.ruler,
@@ -94,6 +96,10 @@ class Reading:
             return found
 
         return search
+
+    def _without(self, asked: Signature) -> bool:
+        """Whether the method can do without a model, and has to."""
+        return "ask" in asked.optional and self.models.chat(asked.name) is None
 
     def _tables(self, names: Iterable[str], where: str) -> dict[str, Table[Any]]:
         """As a method reads them: of rows made of several documents, only those of which all pass."""
@@ -112,10 +118,13 @@ class Reading:
         missing = [table for table in asked.tables if not self.db.has(table)]
         for port, view in (("match", "words"), ("near", "vectors")):
             if port in asked.ports:
-                missing += [table for table in asked.tables if self.db.meta(f"{view}_{table}") is None]
+                found = [table for table in asked.tables if KINDS[table].FOUND]
+                missing += [table for table in found if self.db.meta(f"{view}_{table}") is None]
         if missing:
             wanted = ",".join(dict.fromkeys([*self.db.meta("methods", []), name]))
-            dear = paid_steps() & set(missing) or ("near" in asked.ports and self.models.paid_embedder)
+            steps = [step for step in needed(missing) if "ask" in STEPS[step].ports]
+            asks = any(self.models.chat(scope(step)) for step in steps)
+            dear = asks or ("near" in asked.ports and self.models.paid_embedder)
             cost = f", and `kumi plan --methods {wanted}` says what it costs" if dear else ""
             raise Unusable(f"the index was not built for {name}: `kumi index --methods {wanted}` does that{cost}")
 
@@ -157,22 +166,39 @@ class Reading:
         citations = tuple(replace(citation, span=self.placed(citation.span)) for citation in made.citations)
         return replace(made, citations=citations, usage=replace(purse.total, seconds=perf_counter() - began))
 
-    def trace(self, reference: Reference) -> Iterator[Span]:
-        """Where a row stands: the spans of the chunks, or the document, that it was made of."""
-        return map(self.placed, self._stands(reference))
+    def trace(self, item: Reference | Evidence) -> Iterator[Span]:
+        """Where a row, or what a method made of rows, stands: in these chunks, or in this document.
+
+        First those of what its text refers to, then those of all that it was made of; each is read when it is wanted.
+        """
+        return map(self.placed, self._stands(item))
 
     def _spans(self, item: Evidence) -> Iterator[Span]:
-        """What an answer quotes from; only what it quotes is placed."""
-        return self._stands(item.reference)
+        """What an answer quotes from: the first of where it stands; only what it quotes is placed."""
+        return islice(self._stands(item), _QUOTED_FROM)
 
-    def _stands(self, reference: Reference) -> Iterator[Span]:
-        for table, id in sources(STEPS, self.table, reference):
+    def _stands(self, item: Reference | Evidence) -> Iterator[Span]:
+        seen: set[Reference] = set()
+        for table, id in self._sources(item):
+            if (table, id) in seen:
+                continue
+            seen.add((table, id))
             record = self.table(table)[id]
             if isinstance(record, Chunk):
                 ((uri,),) = self.db.all("SELECT uri FROM documents WHERE id = ?", record.document)
                 yield Span(id, uri, record.start, record.end, record.text)
             else:
                 yield Span("", record.uri, 0, len(record.text), record.text)
+
+    def _sources(self, item: Reference | Evidence) -> Iterator[Reference]:
+        """The chunks and documents that it was made of; one may come again."""
+        made_up = isinstance(item, Evidence) and item.table not in KINDS  # it stands in no table
+        record = item.record if isinstance(item, Evidence) else self.table(item[0]).get(item[1])
+        reference = item.reference if isinstance(item, Evidence) else item
+        for row in record.made_of() if made_up and record else record.cites() if record else ():
+            yield from self._sources(row)
+        if not made_up:
+            yield from sources(STEPS, self.table, reference)
 
     def placed(self, span: Span) -> Span:
         """With its page, slide or sheet; or its line, where the document's text is its file, line by line."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
@@ -11,18 +11,16 @@ from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING, Any
 
-from kumihimo.answer import answer
+from kumihimo import scopes
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import NeedsConsent, SourceError, Unusable
 from kumihimo.core.flow import Progress
 from kumihimo.core.records import Reference, Span
-from kumihimo.core.settings import Setting, Values, resolve
-from kumihimo.core.signature import settings_of
+from kumihimo.core.settings import Values, resolve
 from kumihimo.core.task import inline
-from kumihimo.index import STEPS
 from kumihimo.methods import METHODS
 from kumihimo.ports import config
-from kumihimo.ports.connect import MODELS, Connections, borrowed
+from kumihimo.ports.connect import Connections
 from kumihimo.ports.local import LocalRuler
 from kumihimo.ports.memo import Memo, Spent
 from kumihimo.ports.models import Hear, heard, threads
@@ -35,24 +33,6 @@ from kumihimo.views.vectors import Mapped, matrices
 if TYPE_CHECKING:
     from kumihimo.building import Build
     from kumihimo.index.documents import Source
-
-ANSWER = "answer"  # the role of whoever writes the answer
-SETTINGS: Mapping[str, Mapping[str, Setting]] = {
-    **MODELS,
-    ANSWER: settings_of(answer),
-    **{name: s.settings for name, s in {**STEPS, **METHODS}.items()},
-}
-SUMMARIES = {
-    "chat": "The chat model, for all who ask.",
-    "embedding": "The embedding model; without one, that inside this process.",
-    ANSWER: "How answers are written.",
-    **{name: s.summary for name, s in {**STEPS, **METHODS}.items()},
-}
-ASKING = (
-    ANSWER,
-    *(name for name, s in {**STEPS, **METHODS}.items() if "ask" in s.ports),
-)  # may have a model of their own
-KNOWN = {**SETTINGS, **{name: {**SETTINGS[name], **borrowed(SETTINGS[name])} for name in ASKING}}
 
 Consent = Callable[[Plan, Sequence[str]], bool]  # a plan, and what would be paid for again -> whether to go on
 
@@ -72,9 +52,9 @@ class Kumihimo:
 
     def __init__(self, folder: str | Path, *settings: Values, memo: str | Path | None = None) -> None:
         self.folder = Path(folder)
-        values = resolve(KNOWN, *settings)
-        self.settings = {scope: {n: v for n, v in values[scope].items() if n in SETTINGS[scope]} for scope in values}
-        self.models = Connections(_of_models(values), lambda: self.remembered)
+        values = resolve(scopes.KNOWN, *settings)
+        self.settings = scopes.own(values)
+        self.models = Connections(scopes.of_models(values), lambda: self.remembered)
         self.store = Store(self.folder)
         self.ruler = LocalRuler()
         self._memo_path = Path(memo) if memo else self.folder / "memo.db"
@@ -84,14 +64,16 @@ class Kumihimo:
     def open(
         cls, folder: str | Path = ".kumi", *, settings: Values | None = None, memo: str | Path | None = None
     ) -> Kumihimo:
-        """The index in that folder, made when first indexed into. Settings: kumi.toml beside it, environment, these.
+        """The index in that folder, made when first indexed into.
 
-        memo: the file of what models have said, if not memo.db in the folder.
+        settings: over those of kumi.toml and aliases.txt beside it, and of the environment. memo: the file of what
+        models have said, if not memo.db in the folder.
         """
         beside = Path(folder).resolve().parent / "kumi.toml"
-        environment = config.from_environment(KNOWN, os.environ)
+        environment = config.from_environment(scopes.KNOWN, os.environ)
         memo = memo or os.environ.get("KUMI_MEMO") or None
-        return cls(folder, config.from_file(beside), environment, settings or {}, memo=memo)
+        merged = config.aliases(beside.with_name("aliases.txt"))
+        return cls(folder, config.from_file(beside), merged, environment, settings or {}, memo=memo)
 
     def __enter__(self) -> Kumihimo:
         return self
@@ -112,6 +94,7 @@ class Kumihimo:
         methods: Sequence[str] = (),
         wait: bool = False,
         check: bool = False,
+        regroup: bool = False,
         caps: Caps | None = None,
         consent: bool | Consent = False,
         progress: Progress | None = None,
@@ -119,7 +102,8 @@ class Kumihimo:
         """Add or refresh these files and folders; with none, refresh all that the index remembers.
 
         methods: those to build for, remembered (first: all that cost nothing). wait: for another build to end, else
-        Busy is raised. check: read files again even where size and time are the same. caps: what may be spent.
+        Busy is raised. check: read files again even where size and time are the same. regroup: find the communities
+        anew, whatever they were. caps: what may be spent.
         consent: to pay again for what was paid before, where a model, a prompt or a setting has changed; asked with the
         plan if it is a function. Without it NeedsConsent is raised, and nothing changes.
         """
@@ -128,6 +112,7 @@ class Kumihimo:
         places, purse = self._places(paths, methods), self.models.purse(caps)
         with self.store.building(wait=wait) as db:
             build = self._build(db, places, methods, purse, progress, check=check)
+            build = replace(build, afresh=frozenset({"communities"} if regroup else ()))
             self._agree(build, consent)
             built = self._kept(build)
         unasked = not methods and build.wanted == free_methods(self.models)
@@ -190,7 +175,7 @@ class Kumihimo:
         check: bool = False,
     ) -> Build:
         """The build of these paths, or of all that is known, for these methods, or those that are remembered."""
-        from kumihimo.building import Build, free_methods
+        from kumihimo.building import Build, asking, free_methods
         from kumihimo.index.documents import place
 
         known = self._sources(db)
@@ -208,6 +193,7 @@ class Kumihimo:
             names,
             wanted,
             purse,
+            asked=asking(self.models, {} if methods else db.meta("models", {})),
             ask=lambda step: self.models.asking(step, purse),
             embedder=self.models.embedder(purse),
             pool=threads(self.models.workers),
@@ -317,7 +303,7 @@ class Kumihimo:
                 rows=counts(db),
                 methods=tuple(db.meta("methods", [])),
                 models=db.meta("models", {}),
-                settings=_changed(db.meta("settings", {})),
+                settings=scopes.changed(db.meta("settings", {})),
                 failed=failures(db),
                 partly=partly(db),
                 bytes=size,
@@ -376,17 +362,6 @@ class Kumihimo:
 
 class _Undone(Exception):
     """Leaves a build without keeping it."""
-
-
-def _of_models(values: Values) -> dict[str, dict[str, object]]:
-    """Of each scope that asks what it has of `[chat]`'s settings; those of the models themselves."""
-    own = {name: {n: v for n, v in values[name].items() if n not in SETTINGS[name]} for name in ASKING}
-    return {**{name: dict(values[name]) for name in MODELS}, **own}
-
-
-def _changed(settings: Values) -> dict[str, object]:
-    named = {(scope, name): value for scope in settings for name, value in settings[scope].items()}
-    return {f"{s}.{n}": v for (s, n), v in named.items() if n in SETTINGS[s] and SETTINGS[s][n].default != v}
 
 
 def _size(path: Path) -> int:

@@ -26,11 +26,11 @@ def test_the_tree_is_as_it_is_drawn() -> None:
 
 
 def test_what_fails_may_leave_something_better_than_nothing() -> None:
-    assert ItemFailed("no reply").instead is None
+    assert ItemFailed("no reply").instead == ()
     failed = ItemFailed("no reply", instead=[Record(text="plain")])
     assert str(failed) == "no reply"
-    assert failed.instead == Record(text="plain")
-    assert Waits("waits for a").instead is None
+    assert failed.instead == (Record(text="plain"),)
+    assert Waits("waits for a").instead == ()
 
 
 def test_the_nearest_name_is_offered() -> None:

@@ -14,6 +14,7 @@ from kumihimo.core.records import Chunk, Document, Record
 from kumihimo.core.settings import Setting
 from kumihimo.core.signature import Signature, catalogue
 from kumihimo.core.table import Group, Table
+from kumihimo.ports.models import Ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +43,20 @@ def test_a_row_step() -> None:
         first=Chunk,
         tables={"words": Word},
         ports=("ruler", "ask"),
+        optional=frozenset(),
         settings={"most": Setting("most", int, 5)},
         makes=Word,
         many=True,
     )
     assert read(words).summary == "Each word."
+
+
+def test_a_port_a_step_can_do_without() -> None:
+    def words(chunk: Chunk, ruler: Any, ask: Ask | None) -> Iterable[Word]:
+        return []
+
+    assert read(words).ports == ("ruler", "ask")
+    assert read(words).optional == {"ask"}
 
 
 def test_a_group_step() -> None:

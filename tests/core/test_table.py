@@ -55,6 +55,9 @@ class Held:
         ats = [self.codec.columns.index(column) for column in columns]
         return [row for row in self.rows if tuple(row[at] for at in ats) == values]
 
+    def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
+        return [row[0] for row in self.where(columns, values)]
+
     def pages(self, *columns: str) -> Iterator[list[Row]]:
         ats = [self.codec.columns.index(column) for column in columns or self.codec.columns]
         for row in self.rows:

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from kumihimo import Kumihimo
 from kumihimo.core.context import Answer, Context, Evidence
-from kumihimo.core.records import Citation, Document, Reference, Span, Usage
+from kumihimo.core.records import Citation, Document, Span, Usage
 from kumihimo.interfaces import terminal
 from kumihimo.methods import METHODS
 from kumihimo.results import Built, Status
@@ -54,8 +54,8 @@ def note(id: str, text: str) -> Evidence:
     return Evidence("documents", Document(id=id, uri=id, file=id, title="", media_type="", text=text), 0.75)
 
 
-def here(reference: Reference) -> list[Span]:
-    return [Span("", f"notes/{reference[1]}.txt", 1000, 2000, "")]
+def here(item: Evidence) -> list[Span]:
+    return [Span("", f"notes/{item.record.id}.txt", 1000, 2000, "")]
 
 
 def on_a_terminal(folder: Path, *command: str, env: Mapping[str, str] | None = None) -> str:

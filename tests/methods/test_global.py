@@ -154,3 +154,7 @@ def test_without_a_model_one_sentence_stands_once_and_the_window_holds() -> None
         "渡し船は九時に出る。",
     ]
     assert len(found(None, {})) == 0
+
+
+def test_without_a_model_what_no_report_speaks_of_is_not_answered() -> None:
+    assert len(found(None, SENTENCES, "At what temperature does tungsten boil?")) == 0

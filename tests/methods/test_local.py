@@ -61,7 +61,7 @@ def test_a_hub_costs_no_more_than_its_share() -> None:
     assert "Ruta Haverlock wound cord." in told
     held = graph.tables()
     local("The Hub?", **held, match=match, near=Nearby(), ruler=ruler, k=1, edges=5)
-    assert held["mentions"].rows.read == 0  # type: ignore[attr-defined]  # ids alone
+    assert held["mentions"].rows.read == 0  # ids alone
 
 
 def test_the_budget_is_kept_and_what_one_part_leaves_the_others_use() -> None:

@@ -17,7 +17,8 @@ from kumihimo.ports.local import LocalEmbedder
 from kumihimo.ports.memo import Memo
 from kumihimo.ports.openai import OpenAIChat
 from kumihimo.ports.purse import Caps, Purse
-from kumihimo.session import KNOWN, Kumihimo
+from kumihimo.scopes import KNOWN
+from kumihimo.session import Kumihimo
 
 OWN = {"temperature": Setting("temperature", float, 0.7), "k": Setting("k", int, 20)}
 SCOPES = {**MODELS, "hyde": borrowed(OWN), "answer": borrowed({}), "gists": borrowed({})}

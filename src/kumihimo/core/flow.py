@@ -17,7 +17,7 @@ from kumihimo.core.errors import ItemFailed, StepError
 from kumihimo.core.records import Record, digest
 from kumihimo.core.settings import Values
 from kumihimo.core.signature import Signature
-from kumihimo.core.table import NO_ROWS, Codec, Row, Rows, codec
+from kumihimo.core.table import Codec, Row, Rows, codec
 from kumihimo.core.task import Job, Looked, Made, Pool, Port, Task, given, inline, tables
 from kumihimo.core.wiring import ROOT, plan
 
@@ -203,7 +203,9 @@ class _Run:
         step, ledger = self.step, self.ledger
         self.progress(step.name, 0, 1)
         try:
-            read = tables(step, lambda table: NO_ROWS if self.afresh and table == step.name else ledger.rows(table))
+            read = tables(step, ledger.rows)
+            if self.afresh:
+                read |= {name: own.only(lambda _: False) for name, own in read.items() if own.name == step.name}
             made = self._chosen(self.task.function(**read, **self.task.given))
         except ItemFailed as failure:  # the table stays as it was
             ledger.fail(step.name, [("", str(failure) or type(failure).__name__)])

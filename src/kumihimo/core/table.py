@@ -56,28 +56,6 @@ class _Passing:
         return sum(map(len, self.pages("id")))
 
 
-class _None:
-    """The rows of a table that has none."""
-
-    def get(self, id: str) -> Row | None:
-        return None
-
-    def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
-        return []
-
-    def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
-        return []
-
-    def pages(self, *columns: str) -> Iterator[list[Row]]:
-        return iter(())
-
-    def count(self) -> int:
-        return 0
-
-
-NO_ROWS: Rows = _None()
-
-
 @dataclass(frozen=True, slots=True)
 class Codec(Generic[R]):
     """How records of one class become rows and back."""

@@ -28,12 +28,12 @@ def sources(steps: Mapping[str, Signature], tables: Tables, reference: Reference
     tables(reference[0])[reference[1]]
     waiting, seen = [reference], {reference}
     while waiting:
-        table, id = waiting.pop(0)
+        table, id = waiting.pop()
         if table in BOTTOM:
             yield table, id
             continue
         made_by = made_by or {step.name: step for step in plan(steps)}
-        for maker in _makers(made_by[table], tables, id):
+        for maker in reversed(_makers(made_by[table], tables, id)):  # in depth, so that the first is soon found
             if maker not in seen:
                 seen.add(maker)
                 waiting.append(maker)

@@ -1,5 +1,8 @@
 """documents -> tables: the steps, in a list one can read."""
 
+from collections.abc import Container, Iterable
+
+from kumihimo.core.settings import Setting, Values
 from kumihimo.core.signature import catalogue
 from kumihimo.core.wiring import plan
 from kumihimo.index.chunks import chunks
@@ -21,14 +24,41 @@ STEPS = catalogue(
     reports,
 )
 
-# Steps that go on with one conversation, whose settings and model are those of the first.
-CONVERSATIONS = {"ties": "mentions", "assertions": "mentions"}
+# Steps that go on with one conversation: their settings and their model are those of the first.
+_CONVERSATIONS = {"ties": "mentions", "assertions": "mentions"}
 
 
-def paid_steps() -> set[str]:
-    """The steps that ask a model, or are made of what one was asked."""
-    paid: set[str] = set()
+def scope(step: str) -> str:
+    """Under which name the settings of a step are kept, and its model."""
+    return _CONVERSATIONS.get(step, step)
+
+
+def settings() -> dict[str, dict[str, Setting]]:
+    """The settings of all steps, by scope."""
+    found: dict[str, dict[str, Setting]] = {}
+    for name, step in STEPS.items():
+        found.setdefault(scope(name), {}).update(step.settings)
+    return found
+
+
+def values(step: str, settings: Values) -> dict[str, object]:
+    """Of the settings of all scopes those of one step."""
+    held = settings.get(scope(step), {})
+    return {name: held[name] for name in STEPS[step].settings if name in held}
+
+
+def needed(tables: Iterable[str]) -> set[str]:
+    """The steps that make these tables, and those that make what they are made of."""
+    found = set(tables) & STEPS.keys()
+    for step in reversed(plan(STEPS)):
+        found.update(name for name in step.inputs if step.name in found and name in STEPS)
+    return found
+
+
+def made_of(steps: Container[str]) -> set[str]:
+    """These steps, and those whose tables are made of theirs."""
+    found: set[str] = set()
     for step in plan(STEPS):
-        if "ask" in step.signature.ports or paid.intersection(step.inputs):
-            paid.add(step.name)
-    return paid
+        if step.name in steps or found.intersection(step.inputs):
+            found.add(step.name)
+    return found

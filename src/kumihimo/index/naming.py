@@ -11,33 +11,11 @@ from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import digest
 
 _LEGAL = frozenset(
-    [
-        "inc",
-        "incorporated",
-        "corp",
-        "corporation",
-        "ltd",
-        "limited",
-        "llc",
-        "llp",
-        "plc",
-        "gmbh",
-        "ag",
-        "sa",
-        "nv",
-        "bv",
-        "kk",
-        "spa",
-        "srl",
-        "oy",
-        "ab",
-    ]
+    "inc incorporated corp corporation ltd limited llc llp plc gmbh ag sa nv bv kk spa srl oy ab".split()  # noqa: SIM905
 )
-_LEGAL_WIDE = re.compile(
-    r"^(?:株式会社|有限会社|合同会社|一般社団法人|\((?:株|有|合)\))\s*(?=.)|(?<=.)\s*(?:株式会社|有限会社|合同会社|\((?:株|有|合)\)|(?:股份)?有限公司)$"
-)
+_HOUSE = r"株式会社|有限会社|合同会社|\((?:株|有|合)\)"
+_LEGAL_WIDE = re.compile(rf"^(?:{_HOUSE}|一般社団法人)\s*(?=.)|(?<=.)\s*(?:{_HOUSE}|(?:股份)?有限公司)$")
 _POSSESSIVE = re.compile(r"['’]s?(?=$)")
-_INSIDE = re.compile(r"(?<=\d)[.,](?=\d)|['’]")  # of numbers, kept; of words, dropped
 _WORDS = re.compile(r"[^\W_]+(?:(?<=\d)[.,]\d+)*[+#]*")
 _WIDE = "々〆ー\u3040-\u30ff\u3400-\u9fff"
 _BETWEEN = re.compile(rf"(?<=[{_WIDE}]) (?=[{_WIDE}])")

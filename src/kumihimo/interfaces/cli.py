@@ -33,7 +33,7 @@ from kumihimo.methods import METHODS
 from kumihimo.ports import config
 from kumihimo.ports.purse import Caps
 from kumihimo.reading import DEFAULT
-from kumihimo.session import SETTINGS, SUMMARIES
+from kumihimo.scopes import SETTINGS, SUMMARIES
 
 Paths = Annotated[list[str] | None, typer.Argument(help="Files and folders; none: all that are remembered.")]
 
@@ -45,6 +45,7 @@ def index(
     options: Set = None,
     wait: Wait = False,
     check: Annotated[bool, typer.Option("--check", help="Read every file again, even if it looks unchanged.")] = False,
+    regroup: Annotated[bool, typer.Option("--regroup", help="Find the communities of the graph anew.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Agree to pay again where a change needs that.")] = False,
     max_calls: MaxCalls = None,
     max_tokens: MaxTokens = None,
@@ -64,6 +65,7 @@ def index(
             methods=_named(methods),
             wait=wait,
             check=check,
+            regroup=regroup,
             caps=caps,
             consent=consent,
             progress=progress,

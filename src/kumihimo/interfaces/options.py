@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kumihimo.methods import METHODS
-from kumihimo.session import KNOWN
+from kumihimo.scopes import KNOWN
 
 Index = Annotated[Path, typer.Option("--index", envvar="KUMI_INDEX", help="The index folder.", metavar="DIR")]
 Memo = Annotated[

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,6 +33,8 @@ from kumihimo.interfaces.talk import Talk
 from kumihimo.ports.purse import Caps
 from kumihimo.reading import Reading
 from kumihimo.session import Kumihimo
+
+_PLACES = 20  # of one piece of evidence, which may be made of all there is
 
 
 def ask(
@@ -149,7 +152,7 @@ def _evidence(reading: Reading, context: Context) -> list[dict[str, object]]:
             "table": item.table,
             "id": item.record.id,
             "text": item.text,
-            "chunks": [_place(span) for span in reading.trace(item.reference)],
+            "chunks": [_place(span) for span in islice(reading.trace(item), _PLACES)],
         }
         for rank, item in enumerate(context, 1)
     ]

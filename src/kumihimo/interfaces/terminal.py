@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.flow import Progress
-from kumihimo.core.records import Reference, Span, Usage
+from kumihimo.core.records import Span, Usage
 from kumihimo.core.signature import Signature
 from kumihimo.core.wiring import ROOT
 from kumihimo.interfaces.plain import harmless
@@ -21,7 +22,7 @@ from kumihimo.results import Built, Plan, Range, Status
 if TYPE_CHECKING:
     from rich.console import Console
 
-Trace = Callable[[Reference], Iterable[Span]]
+Trace = Callable[[Evidence], Iterable[Span]]
 
 NO_MODEL = (
     "(No chat model is set, so the documents are quoted word for word."
@@ -190,7 +191,7 @@ def show_sources(answer: Answer, trace: Trace, *, remark: bool = True) -> None:
     """What stands below an answer: its citations, or what was near, and what it cost. remark: that no model is set."""
     console = _console()
     if not answer.citations and answer.context:
-        near = dict.fromkeys(where(span) for item in answer.context.top(_NEAR) for span in trace(item.reference))
+        near = dict.fromkeys(where(span) for item in answer.context.top(_NEAR) for span in islice(trace(item), _NEAR))
         console.print("\nThe nearest passages:", *near, sep="\n  ", markup=False, style="dim")
     if answer.citations:
         console.print()
@@ -249,7 +250,7 @@ def show_evidence(context: Context, trace: Trace) -> None:
     if not context:
         print("Nothing was found.")
     for rank, item in enumerate(context, 1):
-        places = "; ".join(where(span) for span in trace(item.reference))
+        places = "; ".join(where(span) for span in islice(trace(item), _NEAR))
         console.print(f"{rank}. {places}", markup=False, style="cyan")
         console.print(f"   {item.table}:{item.record.id}  score {item.score:.3f}", markup=False, style="dim")
         console.print(Padding(Text(_short(item.text)), (0, 0, 0, 3), expand=False))

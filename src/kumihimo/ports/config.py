@@ -32,6 +32,20 @@ def from_file(path: Path) -> Values:
     return read
 
 
+def aliases(path: Path) -> Values:
+    """The lines of a file of aliases, `Bob Cratchit = Robert Cratchit`; empty ones and those after # are none."""
+    if not path.exists():
+        return {}
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} cannot be read ({error}): it has to be a text file in UTF-8") from error
+    said = tuple(line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#"))
+    if wrong := next((line for line in said if sum(bool(part.strip()) for part in line.split("=")) < 2), ""):
+        raise SettingsError(f"{path}: {wrong!r} is no alias: write `name = other name`, a line each")
+    return {"mentions": {"aliases": said}} if said else {}
+
+
 def from_environment(known: Known, environment: Mapping[str, str]) -> Values:
     """`KUMI_CHUNKS_SIZE=600` is `chunks.size = 600`."""
     names = {f"{PREFIX}{scope}_{name}".upper(): (scope, name) for scope in known for name in known[scope]}

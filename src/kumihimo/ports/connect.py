@@ -19,6 +19,7 @@ from kumihimo.ports.purse import Caps, Purse
 from kumihimo.ports.server import Server
 
 CHAT = "chat"
+RULES = "rules"  # the model of a step that is to do without one
 CONNECTION = ("model", "base_url", "key", "api_version", "timeout", "retries", "workers")
 LIMITS = ("requests_per_minute", "tokens_per_minute")
 MODELS: Mapping[str, Mapping[str, Setting]] = {
@@ -72,7 +73,7 @@ class Connections:
             given |= {name: own.get(name) for name in given if name.endswith("_price")}
         if "base_url" in own:  # another server is not told our key
             given["key"] = own.get("key", "")
-        if not given["model"]:
+        if given["model"] in ("", RULES):
             return None
         wanted = repr(sorted(given.items()))
         if wanted not in self._made:

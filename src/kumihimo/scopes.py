@@ -1,0 +1,50 @@
+"""steps, methods and roles -> scopes: whatever has settings, and which of them may have a model of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kumihimo.answer import answer
+from kumihimo.core.settings import Setting, Values
+from kumihimo.core.signature import settings_of
+from kumihimo.index import STEPS, scope
+from kumihimo.index import settings as of_steps
+from kumihimo.methods import METHODS
+from kumihimo.ports.connect import MODELS, borrowed
+
+ANSWER = "answer"  # the role of whoever writes the answer
+SETTINGS: Mapping[str, Mapping[str, Setting]] = {
+    **MODELS,
+    ANSWER: settings_of(answer),
+    **of_steps(),
+    **{name: s.settings for name, s in METHODS.items()},
+}
+SUMMARIES = {
+    "chat": "The chat model, for all who ask.",
+    "embedding": "The embedding model; without one, that inside this process.",
+    ANSWER: "How answers are written.",
+    **{name: s.summary for name, s in {**STEPS, **METHODS}.items() if scope(name) == name},
+}
+ASKING = (
+    ANSWER,
+    *dict.fromkeys(scope(name) for name, s in {**STEPS, **METHODS}.items() if "ask" in s.ports),
+)  # may have a model of their own
+KNOWN = {**SETTINGS, **{name: {**SETTINGS[name], **borrowed(SETTINGS[name])} for name in ASKING}}
+
+
+def of_models(values: Values) -> dict[str, dict[str, object]]:
+    """Of each scope that asks what it has of `[chat]`'s settings; those of the models themselves."""
+    own = {name: {n: v for n, v in values[name].items() if n not in SETTINGS[name]} for name in ASKING}
+    return {**{name: dict(values[name]) for name in MODELS}, **own}
+
+
+def own(values: Values) -> dict[str, dict[str, object]]:
+    """Of each scope what are its own settings, not those of its model."""
+    return {scope: {n: v for n, v in held.items() if n in SETTINGS[scope]} for scope, held in values.items()}
+
+
+def changed(settings: Values) -> dict[str, object]:
+    """Those that are not the default, by their whole names."""
+    named = {(scope, name): value for scope in settings for name, value in settings[scope].items()}
+    known = {(s, n): value for (s, n), value in named.items() if n in SETTINGS.get(s, ())}
+    return {f"{s}.{n}": value for (s, n), value in known.items() if SETTINGS[s][n].default != value}
