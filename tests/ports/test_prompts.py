@@ -44,6 +44,9 @@ The ferry leaves at nine."
 VALUES = {
     "answer": {"sources": SOURCES, "question": "When does it leave?"},
     "conversation": {"before": BEFORE, "question": "それはいつのことですか。"},
+    "drift": {"sources": SOURCES, "whole": "How does one leave the island?", "question": "When does it leave?"},
+    "drift_guess": {"question": "組紐はいつ?"},
+    "global_rating": {"report": "# Ferries\n\nTwo ferries serve the island.", "question": "When does it leave?"},
     "mentions": {
         "types": "person, place",
         "examples": "Text:\nNo {braces} here.\nEND",
@@ -60,6 +63,8 @@ VALUES = {
     "mentions_rest": {"last": "entity<|>Oban<|>place<|>A port."},
     "hyde": {"question": "組紐はいつ?"},
     "reports": {"persona": "You know textiles.\n\n", "language": "Write in Japanese.", "tables": TABLES.strip()},
+    "points": {"sources": SOURCES, "question": "When does it leave?"},
+    "reduce": {"sources": SOURCES, "question": "When does it leave?"},
 }
 
 

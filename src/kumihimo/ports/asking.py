@@ -39,6 +39,10 @@ class Asking:
     def mark(self) -> str:
         return self.chat.mark
 
+    @property
+    def workers(self) -> int:
+        return self.chat.workers
+
     def __call__(
         self,
         prompt: str | Messages,

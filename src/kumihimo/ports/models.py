@@ -111,6 +111,8 @@ class Ask(Protocol):
 
     @property
     def mark(self) -> str: ...
+    @property
+    def workers(self) -> int: ...  # how many may be asked side by side
     @overload
     def __call__(
         self, prompt: str | Messages, *, into: type[A], sample: int = 0, further: int = 0, **parameters: Any
