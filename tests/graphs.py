@@ -114,7 +114,7 @@ def made(size: int, ties: int) -> Tables:
     ]
     reports = _reports(communities, name, relations, claims)
     found = (documents, chunks, mentions, entities, relations, claims, communities, members, reports)
-    kinds = "documents chunks mentions entities relations claims communities members reports".split()
+    kinds = ("documents", "chunks", "mentions", "entities", "relations", "claims", "communities", "members", "reports")
     return {kind: sorted(rows, key=lambda row: row.id) for kind, rows in zip(kinds, found, strict=True)}
 
 
@@ -124,7 +124,8 @@ def batched(items: Sequence[T], size: int) -> list[Sequence[T]]:
 
 def _names(random: Random, size: int) -> list[str]:
     """Made up, each once; a few that are hard to show or to store."""
-    found = dict.fromkeys(["Orrell", "ORRELL", "koho <b>栞</b>", '=SUM(A1:A9) "x"', "con", "a/b: c?", "組紐の栞", "</script>"])
+    hard = ["Orrell", "ORRELL", "koho <b>栞</b>", '=SUM(A1:A9) "x"', "con", "a/b: c?", "組紐の栞", "</script>"]
+    found = dict.fromkeys(hard)
     while len(found) < size:
         parts = (random.choice(_FIRST), random.choice(_MIDDLE), random.choice(_MIDDLE), random.choice(_LAST))
         word = "".join(parts[: 1 + random.randint(0, 2)]) + parts[3]
@@ -187,14 +188,16 @@ def _texts(
         parts = [" ".join(text for _, text in held) for held in page]
         text, at = "\n\n".join(parts), 0
         document = digest(uri)
-        documents.append(Document(id=document, uri=uri, file=uri, title=f"Day {number}", media_type="text/markdown", text=text))
+        title, kind = f"Day {number}", "text/markdown"
+        documents.append(Document(id=document, uri=uri, file=uri, title=title, media_type=kind, text=text))
         for i, (part, held) in enumerate(zip(parts, page, strict=True)):
             chunk = f"{document}.{i:05}"
-            chunks.append(Chunk(id=chunk, text=part, title=f"Day {number}", start=at, end=at + len(part), tokens=60))
+            chunks.append(Chunk(id=chunk, text=part, title=title, start=at, end=at + len(part), tokens=60))
             at += len(part) + 2
             for j, entity in enumerate(dict.fromkeys(id for id, _ in held)):
-                type = types[rank[entity] % len(types)]
-                mentions.append(Mention(id=f"{chunk}.{j:05}", entity=entity, name=name[entity], type=type, text=part[:80]))
+                of = types[rank[entity] % len(types)]
+                id = f"{chunk}.{j:05}"
+                mentions.append(Mention(id=id, entity=entity, name=name[entity], type=of, text=part[:80]))
     return documents, chunks, mentions
 
 
@@ -218,13 +221,14 @@ def _reports(
              f"[Data: {'Reports (9)' if community.children else 'Claims (2)'}].")
             for what in ("long net", "breakwater", "lamp", "gate", "ferry")[: 2 + n % 4]
         )
-        title, summary = f"{names} and the nets", f"**{name[who[0]]}** mends nets for all [Data: Entities (1); Entities (77)]."
+        title = f"{names} and the nets"
+        summary = f"**{name[who[0]]}** mends nets for all [Data: Entities (1); Entities (77)]."
         text = "\n\n".join([f"# {title}", summary, *(f"## {head}\n\n{body}" for head, body in findings)])
         found.append(
             Report(
-                id=community.id, text=text, title=title, summary=summary, rating=float(n % 11), reason="It feeds the town.",
-                findings=findings, data=tuple(data), dropped=1, level=community.level, elements=200, tokens=120,
-                extractive=n % 4 == 0,
+                id=community.id, text=text, title=title, summary=summary, rating=float(n % 11),
+                reason="It feeds the town.", findings=findings, data=tuple(data), dropped=1, level=community.level,
+                elements=200, tokens=120, extractive=n % 4 == 0,
             )
         )  # fmt: skip
     return found

@@ -16,7 +16,7 @@ TABLES = {"entities": "entities", "relationships": "relations", "claims": "claim
 _REFERENCES = re.compile(r"\[Data:([^\]]*)\]")
 _LISTED = re.compile(r"(\w+)\s*\(([^)]*)\)")
 
-Said = list[str | tuple[str, list[Reference]]]  # text, and in it (its table's name, rows)
+Said = list[str | list[Reference]]  # text, and in it what it refers to
 
 
 def held(reading: Reading, name: str) -> Table[Any]:
@@ -105,7 +105,7 @@ def said(text: str, report: Report) -> Said:
     >>> data = (("entities", 5, "e5"), ("relations", 23, "r23"))
     >>> report = Report("", "", 0.0, "", (), data, 0, 0, 0, 0, False)
     >>> said("It leaks [Data: Entities (5, 8); Relationships (23, +more)].", report)
-    ['It leaks ', ('entities', [('entities', 'e5')]), ('relations', [('relations', 'r23')]), '.']
+    ['It leaks ', [('entities', 'e5'), ('relations', 'r23')], '.']
     >>> said("Nobody knows [Data: Entities (9)].", report)
     ['Nobody knows', '.']
     """
@@ -113,25 +113,23 @@ def said(text: str, report: Report) -> Said:
     found: Said = []
     at = 0
     for match in _REFERENCES.finditer(text):
-        meant = list(_meant(match[1], rows))
+        meant = list(dict.fromkeys(_meant(match[1], rows)))
         before = text[at : match.start()]
-        found += [before if meant else before.rstrip(), *meant]
+        found += [before, meant] if meant else [before.rstrip()]
         at = match.end()
     return [part for part in [*found, text[at:]] if part]
 
 
-def _meant(listed: str, rows: Mapping[tuple[str, int], Reference]) -> Iterator[tuple[str, list[Reference]]]:
+def _meant(listed: str, rows: Mapping[tuple[str, int], Reference]) -> Iterator[Reference]:
     for name, numbers in _LISTED.findall(listed):
         table = TABLES.get(name.lower(), name.lower())
-        ids = [rows[table, int(n)] for n in re.findall(r"\d+", numbers) if (table, int(n)) in rows]
-        if ids:
-            yield table, list(dict.fromkeys(ids))
+        yield from (rows[table, int(n)] for n in re.findall(r"\d+", numbers) if (table, int(n)) in rows)
 
 
 def spoken(text: str, report: Report, names: Mapping[Reference, str]) -> str:
     """A part of a report with the names of what it refers to in place of their numbers."""
     parts = said(text, report)
-    return "".join(p if isinstance(p, str) else f"[{'; '.join(names.get(ref, ref[1]) for ref in p[1])}]" for p in parts)
+    return "".join(p if isinstance(p, str) else f"[{'; '.join(names.get(ref, ref[1]) for ref in p)}]" for p in parts)
 
 
 def names(reading: Reading, report: Report) -> dict[Reference, str]:
@@ -167,7 +165,8 @@ def excerpts(reading: Reading, uris: Mapping[str, str], entity: Entity, most: in
 def around(chunk: Chunk, forms: Sequence[str], uri: str, width: int) -> Span:
     """So many characters of a chunk at most, with the name in them, from a word's beginning to a word's end.
 
-    >>> chunk = Chunk(id="d.00000", title="", start=100, end=138, tokens=9, text="They say that Orrell mended the old net.")
+    >>> text = "They say that Orrell mended the old net."
+    >>> chunk = Chunk(id="d.00000", title="", start=100, end=140, tokens=9, text=text)
     >>> around(chunk, ["Orrell"], "notes/a.md", 22).text, around(chunk, ["Orrell"], "notes/a.md", 22).start
     ('that Orrell mended', 109)
     """

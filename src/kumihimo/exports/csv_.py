@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 
-from kumihimo.core.records import Record
 from kumihimo.placing import folder
 from kumihimo.reading import Reading
 from kumihimo.tree import held
@@ -41,14 +41,10 @@ def columns(reading: Reading, name: str) -> tuple[str, ...]:
 
 def values(reading: Reading, name: str) -> Iterator[tuple[object, ...]]:
     """The rows of a table, by id."""
-    for record in held(reading, name):
-        yield _values(record, name)
-
-
-def _values(record: Record, name: str) -> tuple[object, ...]:
-    found = tuple(getattr(record, column) for column in ("id", "text"))
-    own = tuple(getattr(record, column) for column in type(record).__dataclass_fields__ if column not in ("id", "text"))
-    return (*found, *own, *([record.id.rpartition(".")[0]] if name == "members" else []))
+    table = held(reading, name)
+    cells = attrgetter(*table.codec.columns)
+    for record in table:
+        yield (*cells(record), *([record.id.rpartition(".")[0]] if name == "members" else []))
 
 
 def _cell(value: object) -> object:

@@ -35,8 +35,8 @@ def _parts(reading: Reading, communities: Tree, count: dict[str, int]) -> Iterat
     levels = {f"community_{level}": "string" for level in range(communities.depth)}
     yield _HEAD
     for kind, columns in (("node", {**_NODE, **levels}), ("edge", _EDGE)):
-        for name, type in columns.items():
-            yield f'<key id="{kind}_{name}" for="{kind}" attr.name="{name}" attr.type="{type}"/>\n'
+        for name, of in columns.items():
+            yield f'<key id="{kind}_{name}" for="{kind}" attr.name="{name}" attr.type="{of}"/>\n'
     yield '<graph id="G" edgedefault="undirected">\n'
     nodes: set[str] = set()
     for entity in reading.table("entities"):

@@ -19,6 +19,7 @@ _SOURCES = 10  # places quoted in a note
 _QUOTED = 300  # characters of each
 _LONGEST = 80  # letters of a file's name
 _NOT_IN_NAMES = re.compile(r'[\x00-\x1f\x7f-\x9f\\/:*?"<>|#^\[\]%\u200b-\u200f\u2028-\u202e\ufeff]+')
+_NOT_IN_LINKS = re.compile(r"[|\[\]<>\x00-\x1f]+")
 _TAKEN = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\.|$)")  # by Windows
 
 
@@ -35,7 +36,8 @@ class _Vault:
             record = held(self.reading, reference[0]).get(reference[1])
             return _plain(" – ".join(getattr(record, "names", ()))) or reference[1]
         path, title = self.notes[reference]
-        return f"[[{path}|{re.sub(r'[|\[\]]+', ' ', title).strip() or path}]]"
+        shown = " ".join(_NOT_IN_LINKS.sub(" ", title).split())
+        return f"[[{path}|{shown or path}]]"
 
 
 def write(reading: Reading, path: Path) -> dict[str, int]:
@@ -112,12 +114,13 @@ def _entity(vault: _Vault, entity: Entity) -> Iterator[str]:
     if found := excerpts(vault.reading, vault.uris, entity, _SOURCES, _QUOTED):
         yield "\n## Sources\n"
         for span in found:
-            yield f"> {_plain(' '.join(span.text.split()))}\n>\n> — {_plain(span.uri)}{', ' * bool(span.place)}{span.place}\n"
+            where = ", ".join(filter(None, (span.uri, span.place)))
+            yield f"> {_plain(' '.join(span.text.split()))}\n>\n> — {_plain(where)}\n"
 
 
 def _near(vault: _Vault, entity: Entity) -> list[Relation]:
     relations = held(vault.reading, "relations")
-    return [*relations.where(source=entity.id), *relations.where(target=entity.id)] if relations else []
+    return [*relations.where(source=entity.id), *relations.where(target=entity.id)]
 
 
 def _relation(vault: _Vault, entity: Entity, relation: Relation) -> str:
@@ -158,7 +161,7 @@ def _around(vault: _Vault, report: Report) -> Iterator[str]:
 
 def _linked(vault: _Vault, text: str, report: Report) -> str:
     parts = said(text, report)
-    return "".join(_plain(p) if isinstance(p, str) else f"({', '.join(map(vault.link, p[1]))})" for p in parts)
+    return "".join(_plain(p) if isinstance(p, str) else f"({', '.join(map(vault.link, p))})" for p in parts)
 
 
 def _front(**properties: object) -> Iterator[str]:
