@@ -109,11 +109,19 @@ def made(size: int, ties: int) -> Tables:
         )
         for r in relations[:: max(1, ties // 50)]
     ]
-    members = [
-        Member(id=f"{c.id}.{i:05}", entity=entity) for c in communities for i, entity in enumerate(c.members)
-    ]
+    members = [Member(id=f"{c.id}.{i:05}", entity=entity) for c in communities for i, entity in enumerate(c.members)]
     reports = _reports(communities, name, relations, claims)
-    found = (documents, chunks, mentions, entities, relations, claims, communities, members, reports)
+    found: tuple[list[Any], ...] = (
+        documents,
+        chunks,
+        mentions,
+        entities,
+        relations,
+        claims,
+        communities,
+        members,
+        reports,
+    )
     kinds = ("documents", "chunks", "mentions", "entities", "relations", "claims", "communities", "members", "reports")
     return {kind: sorted(rows, key=lambda row: row.id) for kind, rows in zip(kinds, found, strict=True)}
 
@@ -216,9 +224,12 @@ def _reports(
         data += [("reports", 9, community.children[0])] if community.children else [("claims", 2, claims[0].id)]
         names = ", ".join(name[id] for id in who)
         findings = tuple(
-            (f"Who mended the {what}", f"The {what} was mended by {names} in the spring, before the boats went out.\n\n"
-             f"- It was paid for with seed [Data: Entities (1, 2, +more); Relationships (4)].\n- Nobody else was asked "
-             f"[Data: {'Reports (9)' if community.children else 'Claims (2)'}].")
+            (
+                f"Who mended the {what}",
+                f"The {what} was mended by {names} in the spring, before the boats went out.\n\n"
+                f"- It was paid for with seed [Data: Entities (1, 2, +more); Relationships (4)].\n"
+                f"- Nobody else was asked [Data: {'Reports (9)' if community.children else 'Claims (2)'}].",
+            )
             for what in ("long net", "breakwater", "lamp", "gate", "ferry")[: 2 + n % 4]
         )
         title = f"{names} and the nets"

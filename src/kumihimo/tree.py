@@ -71,9 +71,7 @@ class Tree:
 
     def at(self, level: int) -> list[str]:
         """Every entity once: the communities of that level, and those of lower levels that are not split."""
-        return self.ordered(
-            id for id, n in self.level.items() if n == level or (n < level and not self.children[id])
-        )
+        return self.ordered(id for id, n in self.level.items() if n == level or (n < level and not self.children[id]))
 
     def entities(self, id: str) -> Iterator[str]:
         """All that are in a community."""

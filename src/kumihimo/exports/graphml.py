@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
@@ -67,7 +67,7 @@ def _edge(relation: Relation) -> str:
     return f"<edge id={_quoted(relation.id)} {ends}>{_data('edge', values)}</edge>\n"
 
 
-def _data(kind: str, values: dict[str, object]) -> str:
+def _data(kind: str, values: Mapping[str, object]) -> str:
     there = {name: value for name, value in values.items() if value not in ("", None)}
     return "".join(f'<data key="{kind}_{name}">{escape(_xml(str(v)))}</data>' for name, v in there.items())
 

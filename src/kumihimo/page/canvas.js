@@ -35,7 +35,8 @@ const kindOf = (type) => (DATA.types[type] === "" ? KINDS - 1 : Math.min(type, K
 const SHAPES = [
   null, [[-.9, -.9], [.9, -.9], [.9, .9], [-.9, .9]], [[0, -1.2], [1.1, .8], [-1.1, .8]],
   [[0, -1.2], [1.2, 0], [0, 1.2], [-1.2, 0]], [[0, 1.2], [1.1, -.8], [-1.1, -.8]],
-  [[-.5, -1], [.5, -1], [1, 0], [.5, 1], [-.5, 1], [-1, 0]], [[-1.2, -.6], [1.2, -.6], [1.2, .6], [-1.2, .6]], null,
+  [[-.5, -1], [.5, -1], [1, 0], [.5, 1], [-.5, 1], [-1, 0]], [[-1.2, -.6], [1.2, -.6], [1.2, .6], [-1.2, .6]],
+  [[-.4, -1.1], [.4, -1.1], [.4, -.4], [1.1, -.4], [1.1, .4], [.4, .4], [.4, 1.1], [-.4, 1.1], [-.4, .4], [-1.1, .4], [-1.1, -.4], [-.4, -.4]],
 ];
 
 const graph = (() => {
@@ -74,7 +75,7 @@ const graph = (() => {
       const circle = CIRCLES[n], size = circle.r * view.k;
       if (size < 0.7 || outside(X(circle.x), Y(circle.y), size)) return;
       circles.push(circle);
-      if (size < 5) return;
+      if (size < 3) return;
       circle.children.forEach(walk);
       circle.members.forEach(node);
     };
@@ -146,14 +147,13 @@ const graph = (() => {
   const names = (circles, nodes) => {
     const taken = [];
     const free = (box) => taken.every((t) => box[0] > t[2] || box[2] < t[0] || box[1] > t[3] || box[3] < t[1]);
-    const put = (text, x, y, wide, colour, weight, forced) => {
-      const box = [x - wide / 2 - 3, y - 8, x + wide / 2 + 3, y + 8];
+    const put = (rows, x, y, wide, colour, weight, forced) => {
+      const box = [x - wide / 2 - 3, y - 8, x + wide / 2 + 3, y - 8 + 15 * rows.length];
       if ((!forced && !free(box)) || outside(x, y, wide / 2)) return false;
       taken.push(box);
       pen.font = `${weight} ${FONT}`;
-      pen.strokeText(text, x, y);
       pen.fillStyle = colour;
-      pen.fillText(text, x, y);
+      rows.forEach((row, i) => { pen.strokeText(row, x, y + 15 * i); pen.fillText(row, x, y + 15 * i); });
       return true;
     };
     const name = (n, forced) => {
@@ -161,7 +161,7 @@ const graph = (() => {
       node.shown ||= node.name.length > 40 ? `${node.name.slice(0, 39)}…` : node.name;
       if (!node.width) { pen.font = FONT; node.width = pen.measureText(node.shown).width; }
       const bold = n === picked.node ? 650 : 400;
-      return put(node.shown, X(node.x), Y(node.y) + node.r * view.k + 9, node.width, colours.ink, bold, forced);
+      return put([node.shown], X(node.x), Y(node.y) + node.r * view.k + 9, node.width, colours.ink, bold, forced);
     };
     pen.textAlign = "center";
     pen.textBaseline = "middle";
@@ -172,12 +172,12 @@ const graph = (() => {
     if (hover.node >= 0 && hover.node !== picked.node) name(hover.node, true);
     near(picked.node, 20).forEach((n) => name(n, false));
     let tries = 500, left = Math.min(90, (width * height) / 9000);
-    const large = circles.filter((c) => c.r * view.k > 34 && c.r * view.k < Math.max(width, height) * 0.45);
+    const large = circles.filter((c) => c.size > 1 && c.r * view.k > 34 && c.r * view.k < Math.max(width, height) * 0.45);
     for (const circle of large.sort((a, b) => b.r - a.r || a.n - b.n)) {
-      const size = circle.r * view.k, inner = size > 110;
-      const y = inner ? Y(circle.y) - size + 12 : Y(circle.y);
-      const text = fitted(circle, inner ? size * 1.1 : size * 1.8);
-      if (text && tries-- > 0 && left > 0 && put(text, X(circle.x), y, circle.wide, colours.soft, 600, false)) left--;
+      const size = circle.r * view.k, inner = size > (circle.members.length ? 42 : 110);
+      const { rows, wide } = wrapped(circle, inner ? Math.max(size * 1.1, 90) : size * 1.7, inner ? 1 : 2);
+      const y = inner ? Y(circle.y) - size + 12 : Y(circle.y) - 7.5 * (rows.length - 1);
+      if (rows.length && tries-- > 0 && left > 0 && put(rows, X(circle.x), y, wide, colours.ink, 600, false)) left--;
     }
     for (const n of nodes) {
       if (tries-- <= 0 || left <= 0 || NODES[n].r * view.k < 3.2) break;
@@ -185,15 +185,25 @@ const graph = (() => {
     }
   };
 
-  // As much of a title as is no wider; measured by letters, exactly only once for each length.
-  const fitted = (circle, most) => {
+  // As much of a title as is no wider, in so many rows; measured anew only where its letters become more or fewer.
+  const wrapped = (circle, most, rows) => {
     pen.font = `600 ${FONT}`;
     circle.full ||= pen.measureText(circle.title).width;
-    const letters = Math.floor(circle.title.length * Math.min(1, most / circle.full));
-    if (letters < 4) return "";
-    const text = letters >= circle.title.length ? circle.title : `${circle.title.slice(0, letters - 1).trimEnd()}…`;
-    if (circle.cutTo !== letters) { circle.cutTo = letters; circle.wide = pen.measureText(text).width; }
-    return text;
+    const letters = Math.floor(circle.title.length * most / circle.full), key = letters * 4 + rows;
+    if (letters < 5) return { rows: [], wide: 0 };
+    if (circle.key !== key) {
+      const found = [];
+      let rest = circle.title;
+      while (rest && found.length < rows) {
+        const last = found.length === rows - 1, space = rest.lastIndexOf(" ", letters);
+        const end = rest.length <= letters ? rest.length : last ? letters - 1 : space > letters / 3 ? space : letters;
+        found.push(end < rest.length && last ? `${rest.slice(0, end).trimEnd()}…` : rest.slice(0, end));
+        rest = rest.slice(end).trimStart();
+      }
+      circle.key = key;
+      circle.label = { rows: found, wide: Math.max(...found.map((row) => pen.measureText(row).width)) };
+    }
+    return circle.label;
   };
 
   const near = (n, most) => {
@@ -229,7 +239,10 @@ const graph = (() => {
     dotsOf(nodes);
     if (picked.edge >= 0) lines([picked.edge], colours.accent, 2.5);
     if (picked.node >= 0) {
-      lines(NODES[picked.node].edges.slice(0, 2000), colours.accent, NODES[picked.node].edges.length > 60 ? 0.5 : 1.1);
+      const own = NODES[picked.node].edges.slice(0, 2000);
+      pen.globalAlpha = Math.max(0.12, Math.min(0.9, 40 / own.length));
+      lines(own, colours.accent, own.length > 60 ? 0.8 : 1.1);
+      pen.globalAlpha = 1;
       dotsOf([...near(picked.node, 2000), picked.node].filter((n) => NODES[n].r * view.k > 0.35));
     }
     picks();
@@ -267,7 +280,7 @@ const graph = (() => {
     else flight = { began: performance.now(), from: { ...view }, to };
     again();
   };
-  const bounded = (k) => Math.max(smallest(), Math.min(k, 60));
+  const bounded = (k) => Math.max(smallest(), Math.min(k, Math.max(12, smallest())));
   const pan = (dx, dy) => {
     flight = null;
     const reach = DATA.radius * 1.1;
@@ -286,8 +299,8 @@ const graph = (() => {
   const all = () => fly(0, 0, fitting(DATA.radius));
   const toNode = (n) => {
     const { x, y, r, leaf } = NODES[n];
-    const k = leaf < 0 ? 14 / r : fitting(CIRCLES[leaf].r * 1.6);
-    fly(x, y, Math.max(Math.min(k, 24), Math.min(view.k, 24)));
+    const k = Math.min(16 / r, leaf < 0 ? Infinity : fitting(CIRCLES[leaf].r * 1.6));
+    fly(x, y, Math.max(k, Math.min(view.k, 40 / r)));
   };
   const toCircle = (n) => fly(CIRCLES[n].x, CIRCLES[n].y, fitting(CIRCLES[n].r * 1.25));
 

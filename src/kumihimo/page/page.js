@@ -83,7 +83,7 @@ const entity = (n) => {
   const others = graph.near(n, Infinity).map((other) =>
     [other, node.edges.find((e) => EDGES[e].a === other || EDGES[e].b === other)]);
   const quote = ([uri, place, text]) =>
-    make("blockquote", {}, ...marked(text, [node.name, ...node.forms]),
+    make("blockquote", {}, ...marked(/[.!?。！？…”"』」)]$/.test(text) ? text : `${text} …`, [node.name, ...node.forms]),
       make("cite", {}, DATA.uris[uri], place ? `, ${place}` : ""));
   const relation = ([other, e]) => make("li", {}, link(`e${other}`, NODES[other].name), " ",
     make("a", { href: `#r${e}`, className: "soft", title: "The relation" }, EDGES[e].text || "named together"));
