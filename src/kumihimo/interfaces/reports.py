@@ -14,7 +14,7 @@ from kumihimo.core.records import Report
 from kumihimo.interfaces.plain import harmless
 from kumihimo.interfaces.terminal import _console, show_rows
 from kumihimo.reading import Reading
-from kumihimo.tree import Tree, called, held, names, spoken
+from kumihimo.tree import Tree, called, names, spoken
 
 _SHOWN = 2  # levels of the tree
 _FEW = 3  # entities: smaller communities are counted, not listed
@@ -41,7 +41,7 @@ def found(reading: Reading, tree: Tree, id: str) -> Report:
         what = f"{len(ids):,} communities have ids that begin with {id!r}, {some}: write more of it"
         nothing = f"no community has an id that begins with {id!r}: `kumi report` shows ids"
         raise SettingsError(what if ids else nothing)
-    report: Report | None = held(reading, "reports").get(ids[0])
+    report: Report | None = reading.table("reports").get(ids[0])
     if report is None:
         raise SettingsError(f"community {ids[0]} has no report yet: `kumi index` writes it")
     return report
@@ -55,7 +55,7 @@ def listed(reading: Reading, tree: Tree, level: int | None) -> list[Row]:
     if level is not None and level >= tree.depth:
         raise SettingsError(f"there is no level {level}: the deepest is {tree.depth - 1}")
     ids = list(_walked(tree, tree.roots(), _SHOWN)) if level is None else tree.at(level)
-    reports = held(reading, "reports")
+    reports = reading.table("reports")
     return [_row(tree, id, reports.get(id)) for id in ids]
 
 
@@ -105,7 +105,7 @@ def show_tree(rows: list[Row], tree: Tree, level: int | None) -> None:
 def _enough(tree: Tree) -> int:
     """How much of an id tells it from all others, 6 letters at least."""
     ids = sorted(tree.level)
-    return max([6, *(len(commonprefix([a, b])) + 1 for a, b in pairwise(ids))])
+    return max([6, *(len(commonprefix([a, b])) + 1 for a, b in pairwise(ids))])  # noqa: RUF071
 
 
 # -- one
