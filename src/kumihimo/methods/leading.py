@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator
 from kumihimo.core.context import Context, Ruler
 from kumihimo.core.records import Point, Reference, Report
 from kumihimo.core.table import Table
-from kumihimo.methods.points import DATA, best, point
+from kumihimo.index.referring import statements
+from kumihimo.methods.points import best, point
 from kumihimo.ports.models import Match, Near
+from kumihimo.ports.sentences import is_row
 from kumihimo.views.words import subjects
 
 _POOL = 50  # reports that are searched out
@@ -36,7 +38,8 @@ def leading(
     """Sentences of the chosen reports: the best of each, then the second of each, until the window is full.
 
     Those of the reports that speak of what the question asks about; of all, the largest first, where it names nothing
-    and asks of the whole. The first of a report scores between .5 and 1, the second between .25 and .5, and so on.
+    and asks of the whole. The first of a report scores between .5 and 1, the second between .25 and .5, and so on;
+    rows of tables a quarter of that.
     """
     all_of = {report.id: report for report in chosen}
     asked = about(question)
@@ -46,7 +49,7 @@ def leading(
     found: dict[str, tuple[float, Point]] = {}  # by text: chunks overlap, and so may reports
     for id, rank in sorted(ranks.items(), key=lambda item: (-item[1], item[0])):
         for turn, (text, sources, verbatim) in enumerate(_said(asked, all_of[id])):
-            score = 2.0**-turn * (0.5 + 0.5 * rank)
+            score = (0.25 if is_row(text) else 1.0) * 2.0**-turn * (0.5 + 0.5 * rank)
             if text not in found or found[text][0] < score:
                 found[text] = score, point(text, sources, ruler, verbatim=verbatim)
     return best(found.values(), window, ruler)
@@ -86,8 +89,7 @@ def _said(asked: set[str], report: Report) -> list[tuple[str, tuple[Reference, .
 def _sentences(report: Report) -> Iterator[tuple[str, tuple[Reference, ...], bool]]:
     """The sentences of an extractive report, each with its chunks."""
     ids = {number: id for table, number, id in report.data if table == "chunks"}
-    for _, text in report.findings:
-        marks = re.findall(r"\d+", " ".join(DATA.findall(text)))
-        chunks = dict.fromkeys(ids[int(number)] for number in marks if int(number) in ids)
-        sources = tuple(("chunks", id) for id in chunks)
-        yield DATA.sub("", text).strip(), sources or (("reports", report.id),), bool(sources)
+    for part in (report.summary, *(explanation for _, explanation in report.findings)):
+        for text, named in statements(part):
+            sources = tuple(("chunks", ids[number]) for number in named.get("chunks", ()) if number in ids)
+            yield text, sources or (("reports", report.id),), bool(sources)

@@ -16,6 +16,7 @@ from kumihimo.core.records import Community, Mention, Report, digest
 from kumihimo.core.table import Table
 from kumihimo.index.referring import mark, statements
 from kumihimo.index.selecting import Graph, Near, cost, near
+from kumihimo.ports.sentences import is_row
 from kumihimo.views.words import subjects
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ ALIKE = 0.7  # cosine from which one sentence makes another needless
 OFTEN = 1000  # mentions that make a rating of 10
 LEADING = 3  # names in a title
 
+_ENDED = re.compile(r"[.!?。！？][\"'”’」』)）*_]*\s*$")
 _WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 
 
@@ -135,6 +137,7 @@ def _named(found: Near, mentions: Table[Mention]) -> list[Sentence]:
         first.setdefault(key, mention)
         members.setdefault(key, set()).add(mention.entity)
     fit = [key for key in first if _fits(key)] or list(first)
+    fit = [key for key in fit if _tells(first[key].text)] or fit
     order = sorted(fit, key=lambda key: (-len(members[key]), digest(key)))[:POOL]
     return [
         Sentence(
@@ -170,6 +173,17 @@ def _fits(text: str) -> bool:
     if 3 * len(_WIDE.findall(text)) > len(text):
         return 12 <= len(text) <= 200
     return 5 <= text.count(" ") + 1 <= 60
+
+
+def _tells(text: str) -> bool:
+    """Whether it is a sentence that ends as one does, not a row of a table or little but names.
+
+    >>> [_tells(text) for text in ("**Present:** Dessa Crake, Joss Kerrow.", "Kerrow lost the key.", "What it is for")]
+    [False, True, False]
+    """
+    words = text.split()
+    capital = sum(word.lstrip("*_(\"'“‘")[:1].isupper() for word in words)
+    return bool(_ENDED.search(text)) and 5 * capital <= 2 * len(words) and not is_row(text)
 
 
 def _leading(found: Near) -> list[str]:

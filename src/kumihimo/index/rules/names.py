@@ -17,12 +17,14 @@ NEAR = 6  # names of the same sentence that one is tied to
 _UNEVEN = re.compile(r"[\t-\r\xa0\xad\u200b\ufeff]|  ")
 _ASIDE = re.compile(r"\s*[(（][^()（）]*[)）]")
 _DIRECTION = re.compile(r"\[[^\[\]]*\]")  # of a transcript: `[MUSIC]`
+_LABEL = re.compile(r"(^|; )[^:;\n]{1,40}: ")  # of a row, `Year: 2024; Month: May`
 _FILE = re.compile(r"[_/\\|<>{}\[\]]|\.\w{2,5}$|\d{5}")
 
 
 class Sentence(NamedTuple):
     text: str
     heading: bool
+    read: str  # what names are sought in
 
 
 def mentions(chunk: Chunk, aliases: Mapping[str, str]) -> Iterable[Mention]:
@@ -77,13 +79,14 @@ def _read(chunk: Chunk, aliases: Mapping[str, str]) -> Iterator[tuple[str, dict[
 def _sentences(text: str) -> Iterator[Sentence]:
     for block in blocks(text):
         if block.kind == "heading":
-            yield Sentence(_heading(text[block.start : block.end]), True)
+            heading = _heading(text[block.start : block.end])
+            yield Sentence(heading, True, heading)
             continue
         for start, end in sentences(text, block.start, block.end):
             sentence = text[start:end]
             sentence = folded(sentence) if _UNEVEN.search(sentence) else sentence
             if not _DIRECTION.fullmatch(sentence):
-                yield Sentence(sentence, False)
+                yield Sentence(sentence, False, _LABEL.sub(r"\1", sentence) if block.kind == "row" else sentence)
 
 
 def _heading(text: str) -> str:
@@ -115,7 +118,7 @@ def _title(title: str) -> str:
 
 def _found(text: str, said: list[Sentence], title: str) -> tuple[list[list[Found]], dict[str, str]]:
     """The names of each sentence; and the keys of acronyms, with the keys of what they stand for."""
-    runs = [list(capitals.runs(*sentence)) for sentence in said]
+    runs = [list(capitals.runs(sentence.read, sentence.heading)) for sentence in said]
     steady = frozenset(
         word for some in runs for run in some if not run.opens for word in (run.found.name, *run.found.name.split(" "))
     )
@@ -125,11 +128,11 @@ def _found(text: str, said: list[Sentence], title: str) -> tuple[list[list[Found
     found: list[list[Found]] = []
     short: dict[str, str] = {}
     for sentence, some in zip(said, runs, strict=True):
-        names = [*capitals.quoted(sentence.text), *capitals.quantities(sentence.text), *_titles(sentence.text, title)]
-        for acronym, long in capitals.acronyms(sentence.text):
+        names = [*capitals.quoted(sentence.read), *capitals.quantities(sentence.read), *_titles(sentence.read, title)]
+        for acronym, long in capitals.acronyms(sentence.read):
             short[naming.key(acronym)] = naming.key(long.name)
             names.append(long)
-        names += reads(sentence.text)
+        names += reads(sentence.read)
         names += (run.found for run in some if capitals.counts(run, steady, words))
         found.append(list(apart(names)))
     return found, short
