@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.meter import bound, measured
+from benchmarks.meter import bound
 from kumihimo import Kumihimo
-from kumihimo.core.records import Chunk, digest
+from kumihimo.core.records import Chunk, Document
+from kumihimo.index.chunks import chunks
 from kumihimo.index.rules import names
 from kumihimo.ports.connect import Connections
 from kumihimo.ports.fake import FakeChat
@@ -50,36 +53,109 @@ def records(text: str) -> list[str]:
     return lines + [f"relation<|>{a}<|>{b}<|>{a} and {b}. {FILL}<|>talk, work<|>7" for a, b in pairs]
 
 
+@dataclass
 class Instant(Connections):
     """A model that has thought of all answers before it is asked."""
+
+    known: Mapping[str, list[str]] = field(default_factory=dict)  # by how a text begins
 
     @cached_property
     def model(self) -> FakeChat:
         return FakeChat(self._answer, whole=True, workers=8)
 
-    known: dict[str, list[str]] = {}
-
-    def chat(self, scope: str) -> Chat | None:
+    def chat(self, _: str) -> Chat | None:
         return self.model
 
     def _answer(self, conversation: str) -> str:
         last = conversation[conversation.rfind("\n\n") :]
         if "yes or no" in last:
             return "no"
-        if "are still missing" in last or "<|>NAME<|>" in conversation:
-            text = conversation.partition("# user")[2] or conversation
-            said = self.known.get(digest(_text(conversation)), [])
-            return "\n".join([*(said[-1:] if "are still missing" in last else said), "END"])
-        return REPORT if "findings" in conversation else f"In short: {FILL}"
+        if "<|>NAME<|>" not in conversation:
+            return REPORT if "findings" in conversation else f"In short: {FILL}"
+        said = self.known[_text(conversation)]
+        return "\n".join([*(said[-1:] if "are still missing" in last else said), "END"])
 
 
 def _text(conversation: str) -> str:
-    """The text of an extraction prompt, which stands after the examples."""
-    return conversation.rpartition("Text:\n")[2].partition("\nentity<|>")[0].strip()
+    """The text of an extraction prompt: after the examples, before the first reply."""
+    return re.split(r"\n\n(?:entity<\|>|END)", conversation.rpartition("Text:\n")[2], maxsplit=1)[0][:400].strip()
 
 
-def passages(count: int) -> Iterator[str]:
-    path = DATA / "podcasts" / "kevin_scott_podcasts.jsonl"
-    for i, line in enumerate(path.open(encoding="utf-8")):
-        if i < count:
-            yield line
+def connected(kumi: Kumihimo, source: Path) -> Kumihimo:
+    """The same, with that model; what it will say is thought of before anything is measured."""
+    texts: list[str] = []
+    for line in source.open(encoding="utf-8"):
+        row = json.loads(line)
+        document = Document(uri="", file="", title="", media_type="", text=row["text"])
+        texts += [chunk.text for chunk in chunks(document, kumi.ruler)]
+    kumi.models = Instant(
+        kumi.models.settings, kumi.models.memo, known={text[:400].strip(): records(text) for text in texts}
+    )
+    return kumi
+
+
+def build(home: Path, source: Path) -> dict[str, float]:
+    """One command in this process: what it cost, and did."""
+    began = cpu()
+    with Kumihimo.open(home) as kumi:
+        connected(kumi, source)
+        thought = cpu() - began
+        built = kumi.index(source, methods=METHODS)
+        calls = kumi.models.model.asked  # type: ignore[attr-defined]
+        return {
+            "cpu": cpu() - thought,
+            "calls": sum(calls.values()),
+            "extractions": sum(n for said, n in calls.items() if "<|>NAME<|>" in said),
+            "reports": built.rows["reports"],
+            "reports_asked": sum(n for said, n in calls.items() if "findings" in said and "<|>NAME<|>" not in said),
+            "chunks": built.rows["chunks"],
+            "entities": built.rows["entities"],
+            "relations": built.rows["relations"],
+            "failed": len(built.failed),
+            "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        }
+
+
+def cpu() -> float:
+    """Seconds of this process, since it began: start-up is in it."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def run(home: Path, source: Path) -> dict[str, float]:
+    """The same in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.graph", str(home), str(source)]
+    said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    cost: dict[str, float] = json.loads(said)
+    print(
+        f"  {cost['chunks']:,} chunks, {cost['entities']:,} entities, {cost['relations']:,} relations, "
+        f"{cost['reports']:,} reports: {cost['calls']:,} calls, {cost['cpu']:.1f} CPU s, {cost['peak']:.0f} MB"
+    )
+    return cost
+
+
+def main() -> None:
+    print("The entity graph of the podcasts, by a model that answers at once")
+    lines = (DATA / "podcasts" / "kevin_scott_podcasts.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    with TemporaryDirectory() as folder:
+        source = Path(folder, "podcasts.jsonl")
+        costs = []
+        for count in (len(lines) // 2, len(lines) - 5):
+            source.write_text("".join(lines[:count]), encoding="utf-8")
+            costs.append(run(Path(folder, f"{count}", ".kumi"), source))
+        each = [1000 * cost["cpu"] / cost["calls"] for cost in costs]
+        bound("CPU s for 1,000 calls", each[1], 4)
+        bound("peak", costs[1]["peak"], 700, " MB")
+        bound("CPU for a call, of twice the documents for that of once", each[1] / each[0], 1.2)
+        source.write_text("".join(lines), encoding="utf-8")
+        more = run(Path(folder, f"{len(lines) - 5}", ".kumi"), source)
+        print(f"  5 more documents: {more['calls']:,} calls, {more['extractions']:,} of them for new chunks")
+        print(f"  reports asked for again, or anew: {more['reports_asked']:,} of {more['reports']:,}")
+        bound("5 more documents, start-up included", more["cpu"], 1.5, " CPU s")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 3 and not sys.argv[1].startswith("-"):
+        print(json.dumps(build(Path(sys.argv[1]), Path(sys.argv[2]))))
+    else:
+        main()
