@@ -64,15 +64,9 @@ class Codec(Generic[R]):
     columns: tuple[str, ...]
     kinds: tuple[str, ...]  # TEXT, INTEGER, REAL; JSON for everything else
     nullable: tuple[bool, ...]
+    looks: tuple[tuple[str, ...], ...]  # every combination of columns by which rows may be looked up
     encode: Callable[[str, R], Row]
     decode: Callable[[Row], R]
-
-    @property
-    def looks(self) -> tuple[tuple[str, ...], ...]:
-        """Every combination of columns by which rows may be looked up."""
-        asked = [(entry,) if isinstance(entry, str) else entry for entry in self.record.INDEX]
-        group = [(self.record.GROUP,)] if self.record.GROUP else []
-        return (("id",), *dict.fromkeys([*group, *asked]))
 
 
 _codecs: dict[type[Record], Codec[Any]] = {}
@@ -104,7 +98,13 @@ def _codec(record: type[R]) -> Codec[R]:
             row = tuple(v if v is None or i not in reads else reads[i](v) for i, v in enumerate(row))
         return record(*row[2:], id=row[0], text=row[1])
 
-    return Codec(record, columns, kinds, tuple(null for _, null, _ in shapes), encode, decode)
+    return Codec(record, columns, kinds, tuple(null for _, null, _ in shapes), _looks(record), encode, decode)
+
+
+def _looks(record: type[Record]) -> tuple[tuple[str, ...], ...]:
+    asked = [(entry,) if isinstance(entry, str) else entry for entry in record.INDEX]
+    group = [(record.GROUP,)] if record.GROUP else []
+    return (("id",), *dict.fromkeys([*group, *asked]))
 
 
 def _column(record: type[Record], name: str, hint: Any) -> tuple[str, bool, Callable[[str], object]]:
@@ -132,7 +132,7 @@ def _frozen(text: str) -> object:
     def freeze(value: object) -> object:
         return tuple(freeze(v) for v in value) if isinstance(value, list) else value
 
-    return freeze(json.loads(text))
+    return () if text == "[]" else freeze(json.loads(text))
 
 
 def look(table: str, columns: tuple[str, ...], values: Sequence[object]) -> int:
