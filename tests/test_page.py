@@ -102,7 +102,9 @@ def test_the_largest_is_in_the_middle() -> None:
 
 def trees(counts: list[list[int]]) -> tuple[Tree, dict[str, int]]:
     """Communities of these many members each below one for each list; degrees that differ."""
-    members = {f"{a}-{b}": tuple(f"e{a}-{b}-{i}" for i in range(n)) for a, ns in enumerate(counts) for b, n in enumerate(ns)}
+    members = {
+        f"{a}-{b}": tuple(f"e{a}-{b}-{i}" for i in range(n)) for a, ns in enumerate(counts) for b, n in enumerate(ns)
+    }
     tops = {str(a): tuple(f"{a}-{b}" for b in range(len(ns))) for a, ns in enumerate(counts)}
     level = {**dict.fromkeys(tops, 0), **dict.fromkeys(members, 1)}
     parent = {**dict.fromkeys(tops, ""), **{id: id.partition("-")[0] for id in members}}

@@ -138,7 +138,10 @@ def test_communities_without_reports_are_listed(kumi: Run) -> None:
 
 def test_an_index_without_communities_says_so(kumi: Run) -> None:
     graphs.write(Path(".kumi"), {"documents": [], "communities": [], "reports": []})
-    assert kumi("report")[:2] == (0, "There are no communities: nothing was found in the documents that could be in one.\n")
+    assert kumi("report")[:2] == (
+        0,
+        "There are no communities: nothing was found in the documents that could be in one.\n",
+    )
     assert document(kumi("report", "--json")) == []
 
 

@@ -174,8 +174,8 @@ const graph = (() => {
     let tries = 500, left = Math.min(90, (width * height) / 9000);
     const large = circles.filter((c) => c.size > 1 && c.r * view.k > 34 && c.r * view.k < Math.max(width, height) * 0.45);
     for (const circle of large.sort((a, b) => b.r - a.r || a.n - b.n)) {
-      const size = circle.r * view.k, inner = size > (circle.members.length ? 42 : 110);
-      const { rows, wide } = wrapped(circle, inner ? Math.max(size * 1.1, 90) : size * 1.7, inner ? 1 : 2);
+      const size = circle.r * view.k, inner = size > 110 || view.k > 0.8; // above its members, once these can be told apart
+      const { rows, wide } = wrapped(circle, size * (inner ? 1.5 : 1.7), inner ? 1 : 2);
       const y = inner ? Y(circle.y) - size + 12 : Y(circle.y) - 7.5 * (rows.length - 1);
       if (rows.length && tries-- > 0 && left > 0 && put(rows, X(circle.x), y, wide, colours.ink, 600, false)) left--;
     }
