@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import combinations
 from pathlib import Path
+from shutil import which
 from time import process_time
 from typing import Any
 
@@ -24,6 +26,7 @@ from kumihimo.reading import Reading
 from kumihimo.tree import Tree, tree
 from tests import graphs
 
+BROWSER = which("chromium") or which("google-chrome")
 RADII = st.lists(st.floats(0.5, 40), max_size=40)
 
 
@@ -270,6 +273,19 @@ def test_each_share_gets_smaller_as_there_is_more() -> None:
 @given(st.text(max_size=60), st.integers(5, 30))
 def test_a_text_is_cut_to_its_share(text: str, longest: int) -> None:
     assert len(page.cut(text, longest)) <= longest + 1
+
+
+@pytest.mark.skipif(not BROWSER, reason="no browser is installed")
+def test_a_browser_shows_it(reading: Reading, tmp_path: Path) -> None:
+    page.write(reading, tmp_path / "page.html")
+    options = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+    node = next(n for n, row in enumerate(page.shown(reading)["nodes"]) if row[0] == "</script>")
+    asked = [str(BROWSER), *options, "--dump-dom", f"{(tmp_path / 'page.html').as_uri()}#e{node}"]
+    ran = subprocess.run(asked, capture_output=True, text=True, timeout=120, check=False)
+    shown = ran.stdout.partition('id="main"')[2].partition("</main>")[0]
+    assert "<h2>&lt;/script&gt;</h2>" in shown
+    assert "In the documents" in shown
+    assert "Related to" in shown
 
 
 # -- where it is written, and of what

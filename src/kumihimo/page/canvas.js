@@ -195,10 +195,11 @@ const graph = (() => {
       const found = [];
       let rest = circle.title;
       while (rest && found.length < rows) {
-        const last = found.length === rows - 1, space = rest.lastIndexOf(" ", letters);
-        const end = rest.length <= letters ? rest.length : last ? letters - 1 : space > letters / 3 ? space : letters;
+        const space = rest.lastIndexOf(" ", letters), unspaced = rest.charCodeAt(letters) > 0x2e7f;
+        const last = found.length === rows - 1 || (space < 1 && !unspaced); // no word is broken over two rows
+        const end = rest.length <= letters ? rest.length : last ? letters - 1 : unspaced ? letters : space;
         found.push(end < rest.length && last ? `${rest.slice(0, end).trimEnd()}…` : rest.slice(0, end));
-        rest = rest.slice(end).trimStart();
+        rest = last ? "" : rest.slice(end).trimStart();
       }
       circle.key = key;
       circle.label = { rows: found, wide: Math.max(...found.map((row) => pen.measureText(row).width)) };
