@@ -59,8 +59,9 @@ def _move(made: Path, path: Path, new: list[str], ours: set[str]) -> None:
         (made / name).replace(path / name)
     for name in sorted(ours.difference(new)):
         (path / name).unlink(missing_ok=True)
-    for below in {(path / name).parent for name in ours}:
-        if below != path and below.is_dir() and not any(below.iterdir()):
+    held = {below for name in ours for below in (path / name).parents if path in below.parents}
+    for below in sorted(held, reverse=True):  # the innermost first
+        if below.is_dir() and not any(below.iterdir()):
             below.rmdir()
     _list(path, new)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import pairwise
-from os.path import commonprefix
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -104,8 +103,7 @@ def show_tree(rows: list[Row], tree: Tree, level: int | None) -> None:
 
 def _enough(tree: Tree) -> int:
     """How much of an id tells it from all others, 6 letters at least."""
-    ids = sorted(tree.level)
-    return max([6, *(len(commonprefix([a, b])) + 1 for a, b in pairwise(ids))])  # noqa: RUF071
+    return next(n for n in count(6) if len({id[:n] for id in tree.level}) == len(tree.level))
 
 
 # -- one
@@ -160,7 +158,7 @@ def show(found: Row) -> None:
     _show_list("Part of", [part["title"] for part in found["above"]])
     _show_list("Parts", [f"{part['id']}  {part['title']}" for part in found["parts"]])
     _show_list("In it", [member["name"] for member in found["members"]])
-    _show_list("Documents", [f"{uri}: {_counted(count)}" for uri, count in found["sources"].items()])
+    _show_list("Documents", [f"{uri}: {_counted(n)}" for uri, n in found["sources"].items()])
 
 
 def _say(text: str) -> None:
@@ -173,8 +171,8 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _counted(count: int) -> str:
-    return f"{count:,} {'passage' if count == 1 else 'passages'}"
+def _counted(n: int) -> str:
+    return f"{n:,} {'passage' if n == 1 else 'passages'}"
 
 
 def _show_list(head: str, items: list[str]) -> None:
@@ -191,4 +189,4 @@ def _show_list(head: str, items: list[str]) -> None:
 
 def show_written(path: Path, rows: Mapping[str, int]) -> None:
     """Where something was written, and how much is in it."""
-    print(f"Wrote {harmless(str(path))}: {', '.join(f'{count:,} {name}' for name, count in rows.items())}.")
+    print(f"Wrote {harmless(str(path))}: {', '.join(f'{n:,} {name}' for name, n in rows.items())}.")

@@ -174,8 +174,8 @@ const graph = (() => {
     let tries = 500, left = Math.min(90, (width * height) / 9000);
     const large = circles.filter((c) => c.size > 1 && c.r * view.k > 34 && c.r * view.k < Math.max(width, height) * 0.45);
     for (const circle of large.sort((a, b) => b.r - a.r || a.n - b.n)) {
-      const size = circle.r * view.k, inner = size > (circle.members.length ? 42 : 110);
-      const { rows, wide } = wrapped(circle, inner ? Math.max(size * 1.1, 90) : size * 1.7, inner ? 1 : 2);
+      const size = circle.r * view.k, inner = size > 110 || view.k > 0.8; // above its members, once these can be told apart
+      const { rows, wide } = wrapped(circle, size * (inner ? 1.5 : 1.7), inner ? 1 : 2);
       const y = inner ? Y(circle.y) - size + 12 : Y(circle.y) - 7.5 * (rows.length - 1);
       if (rows.length && tries-- > 0 && left > 0 && put(rows, X(circle.x), y, wide, colours.ink, 600, false)) left--;
     }
@@ -195,10 +195,11 @@ const graph = (() => {
       const found = [];
       let rest = circle.title;
       while (rest && found.length < rows) {
-        const last = found.length === rows - 1, space = rest.lastIndexOf(" ", letters);
-        const end = rest.length <= letters ? rest.length : last ? letters - 1 : space > letters / 3 ? space : letters;
+        const space = rest.lastIndexOf(" ", letters), unspaced = rest.charCodeAt(letters) > 0x2e7f;
+        const last = found.length === rows - 1 || (space < 1 && !unspaced); // no word is broken over two rows
+        const end = rest.length <= letters ? rest.length : last ? letters - 1 : unspaced ? letters : space;
         found.push(end < rest.length && last ? `${rest.slice(0, end).trimEnd()}…` : rest.slice(0, end));
-        rest = rest.slice(end).trimStart();
+        rest = last ? "" : rest.slice(end).trimStart();
       }
       circle.key = key;
       circle.label = { rows: found, wide: Math.max(...found.map((row) => pen.measureText(row).width)) };

@@ -83,7 +83,7 @@ const entity = (n) => {
   const others = graph.near(n, Infinity).map((other) =>
     [other, node.edges.find((e) => EDGES[e].a === other || EDGES[e].b === other)]);
   const quote = ([uri, place, text]) =>
-    make("blockquote", {}, ...marked(/[.!?。！？…”"』」)]$/.test(text) ? text : `${text} …`, [node.name, ...node.forms]),
+    make("blockquote", {}, ...marked(whole(text), [node.name, ...node.forms]),
       make("cite", {}, DATA.uris[uri], place ? `, ${place}` : ""));
   const relation = ([other, e]) => make("li", {}, link(`e${other}`, NODES[other].name), " ",
     make("a", { href: `#r${e}`, className: "soft", title: "The relation" }, EDGES[e].text || "named together"));
@@ -104,6 +104,8 @@ const entity = (n) => {
 };
 const trail0 = () => make("nav", { className: "path", "aria-label": "Where this is" }, link("", "All reports"));
 
+// With dots where it is cut out of a sentence.
+const whole = (text) => `${/^\p{Ll}/u.test(text) ? "… " : ""}${text}${/[.!?。！？…”"』」)]$/.test(text) ? "" : " …"}`;
 const marked = (text, forms) => {
   for (const form of forms) {
     const at = text.toLowerCase().indexOf(form.toLowerCase());
@@ -209,6 +211,7 @@ const show = (moved) => {
   Object.assign(graph.picked, { node: -1, circle: -1, edge: -1 });
   main.replaceChildren(...(known ? view(n) : overview()).filter((part) => part !== ""));
   main.scrollTop = known ? 0 : scrolled;
+  if (moved && document.activeElement === document.body) main.focus({ preventScroll: true }); // what had it is gone
   before = known ? target : "";
   byId("live").textContent = known ? called(target) : "All reports";
   document.title = known ? `${called(target)} – ${DATA.title}` : `${DATA.title}: graph and reports`;
