@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from kumihimo.core.records import Entity, Relation
 from kumihimo.core.table import Table
@@ -176,8 +176,7 @@ def _weighed(found: Sequence[_Seen], embed: Embedder) -> Iterator[Pair]:
 def verdict(pair: Pair, ask: Ask) -> Verdict:
     """What a model says of a pair. Raises ItemFailed."""
     one, other = sorted(map(_told, (pair.one, pair.other)))
-    found: Verdict = ask(prompt(PROMPT, one=one, other=other), into=Verdict)  # type: ignore[arg-type]
-    return found
+    return cast(Verdict, ask(prompt(PROMPT, one=one, other=other), into=Verdict))
 
 
 def _told(entity: Entity) -> str:

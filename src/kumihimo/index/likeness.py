@@ -11,17 +11,21 @@ from unicodedata import combining, normalize
 
 Pairs = dict[tuple[int, int], tuple[float, str]]  # places of two keys, the smaller first -> how alike, and why
 
-_HIS = frozenset("mr mister sir lord master monsieur herr senor don king".split())  # noqa: SIM905
-_HERS = frozenset("mrs ms miss lady dame madame mme frau senora dona queen".split())  # noqa: SIM905
-_MALE = _HIS | frozenset("man men boy boys gentleman gentlemen brother father son husband uncle nephew".split())
-_FEMALE = _HERS | frozenset("woman women girl girls sister mother daughter wife aunt niece".split())
-_OLD = frozenset(["old", "older", "senior", "sr"])
-_YOUNG = frozenset(["young", "younger", "little", "tiny", "junior", "jr"])
-_OPPOSED = ((_MALE, _FEMALE), (frozenset(["mrs"]), frozenset(["miss"])), (_OLD, _YOUNG))
-_ARTICLES = frozenset("a an the le la les el los der die das il lo".split())  # noqa: SIM905
-_TITLES = _HIS | _HERS | _ARTICLES | frozenset("dr prof professor rev reverend captain capt colonel general".split())
+
+def _words(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_HIS = _words("mr mister sir lord master monsieur herr senor don king")
+_HERS = _words("mrs ms miss lady dame madame mme frau senora dona queen")
+_MALE = _HIS | _words("man men boy boys gentleman gentlemen brother father son husband uncle nephew")
+_FEMALE = _HERS | _words("woman women girl girls sister mother daughter wife aunt niece")
+_OLD, _YOUNG = _words("old older senior sr"), _words("young younger little tiny junior jr")
+_OPPOSED = ((_MALE, _FEMALE), (_words("mrs"), _words("miss")), (_OLD, _YOUNG))
+_ARTICLES = _words("a an the le la les el los der die das il lo")
+_TITLES = _HIS | _HERS | _ARTICLES | _words("dr prof professor rev reverend captain capt colonel general")
 _ADDRESS = ("www ", "http ", "https ")
-_AREAS = frozenset("city state town village county province prefecture kingdom republic island".split())  # noqa: SIM905
+_AREAS = _words("city state town village county province prefecture kingdom republic island")
 _HONORIFIC = re.compile(r"(?<=[^\x00-\u2fff]{2})(?:サン|サマ|様|氏|君|クン|チャン|先生|教授|博士)$")
 _SHORT = (
     "robert bob bobby rob|william bill billy will|richard dick rick|john jack johnny|james jim jimmy|joseph joe"
@@ -31,13 +35,13 @@ _SHORT = (
     "|steven steve|andrew andy|frances fanny|patricia pat|rebecca becky|gregory greg|jeffrey jeff|kenneth ken"
 )
 _FIRST = {name: group.split()[0] for group in _SHORT.split("|") for name in group.split()}
-_COUNTED = frozenset(
-    "one two three four five six seven eight nine ten first second third fourth fifth sixth seventh eighth ninth"
-    " tenth ii iii iv vi vii viii ix xi xii north south east west past present future upper lower".split()  # noqa: SIM905
+_COUNTED = _words(
+    "one two three four five six seven eight nine ten first second third fourth fifth sixth seventh eighth ninth tenth"
+    " ii iii iv vi vii viii ix xi xii north south east west past present future upper lower"
 )
 _NUMBERS = re.compile(r"\d+(?:[.,]\d+)*|[〇一二三四五六七八九十百]+")
 _WIDE = re.compile(r"[々〆ー\u3040-\u30ff\u3400-\u9fff]")
-_LITTLE = frozenset("of the and for in on a an de la du des von und et y".split())  # noqa: SIM905
+_LITTLE = _words("of the and for in on a an de la du des von und et y")
 _PLAIN = (
     {c: c + 0x60 for c in range(0x3041, 0x3097)}
     | dict.fromkeys(map(ord, "ー・"), "")
@@ -89,7 +93,7 @@ def alike(one: str, other: str, people: bool = False) -> tuple[float, str]:
     >>> alike("mr topper", "topper"), alike("bob cratchit", "robert cratchit"), alike("mr fezziwig", "mrs fezziwig")
     ((0.95, 'title'), (0.9, 'short form'), (0.0, ''))
     >>> alike("windows 10", "windows 11")[0], alike("boy cratchit", "girl cratchit")[0], alike("fezziwig", "fezziwigg")
-    (0.0, 0.0, (0.82, 'spelling'))
+    (0.0, 0.0, (0.79, 'spelling'))
     >>> alike("scrooge", "ebenezer scrooge", people=True), alike("christmas", "christmas day")
     ((0.8, 'part'), (0.6, 'part'))
     """
@@ -105,7 +109,7 @@ def alike(one: str, other: str, people: bool = False) -> tuple[float, str]:
         return _part(few, many, people), "part"
     if numbers(one) != numbers(other):
         return 0.0, ""
-    if sorted(a) == sorted(b) or "".join(a) == "".join(b):
+    if _bag(a) == _bag(b) or "".join(a) == "".join(b):
         return 0.95, "same words"
     if len(a) == len(b) and all(map(_short, a, b)):
         return 0.9, "short form"
@@ -126,7 +130,7 @@ def _opposed(one: str, other: str) -> bool:
 def _is_part(few: Sequence[str], many: Sequence[str]) -> bool:
     """Whether the words of one name stand together in the other; or its letters at an end, without spaces."""
     if len(few) == len(many) == 1 and _WIDE.match(few[0]):
-        return len(few[0]) > 1 and many[0].startswith(few[0]) or many[0].endswith(few[0])
+        return len(few[0]) > 1 and (many[0].startswith(few[0]) or many[0].endswith(few[0]))
     return any(tuple(many[i : i + len(few)]) == tuple(few) for i in range(len(many) - len(few) + 1))
 
 
@@ -144,6 +148,8 @@ def _part(few: Sequence[str], many: Sequence[str], people: bool) -> float:
         return 0.3
     if len(bare) < len(more) or len(more) > 2:
         return 0.45
+    if len(many) == 1:  # written without spaces
+        return 0.75 if people else 0.5
     return 0.8 if people and (few[-1] == many[-1] or len(many) == 2) else 0.6
 
 
@@ -153,6 +159,11 @@ def _plural(a: Sequence[str], b: Sequence[str], people: bool) -> tuple[float, st
     if many in (f"{one}s", f"{one}es", f"{one[:-1]}ies", f"{one[:-3]}men"):
         return (0.4 if people else 0.6), "plural"
     return None
+
+
+def _bag(words: Sequence[str]) -> list[str]:
+    """The words, however they are ordered; the key has taken the plural off the last alone."""
+    return sorted(word.removesuffix("s") for word in words)
 
 
 def _short(one: str, other: str) -> bool:
@@ -210,7 +221,7 @@ def _near(names: Sequence[str]) -> set[tuple[int, int]]:
         for piece in rarest:
             at[piece].append(i)
     for i, name in enumerate(names):
-        at["=" + "".join(sorted(_untitled(name)))].append(i)
+        at["=" + "".join(_bag(_untitled(name)))].append(i)
         for word in _untitled(name)[-1:]:
             at["-" + word].append(i)
     return {pair for held in at.values() if len(held) <= _SHARED for pair in combinations(held, 2)}

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, unknown
-from kumihimo.interfaces import lines, questions, terminal
+from kumihimo.interfaces import graph, lines, questions, terminal
 from kumihimo.interfaces.opening import Stopped, listen, opened
 from kumihimo.interfaces.options import (
     HOME,
@@ -198,6 +198,15 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # under the
             "kumi retrieve --questions asked.jsonl --out found.jsonl",
         ),
         questions.trace: ("kumi trace chunks:4f376d639742497b27fa.00000", "kumi trace notes/harbour.md"),
+    },
+    "The graph": {
+        graph.entities: (
+            "kumi entities",
+            "kumi entities 'Sabine Orrell'",
+            "kumi entities --similar",
+            "kumi entities --similar --write          asks about each pair",
+        ),
+        graph.tune: ("kumi tune", "kumi tune --sample 40 --max-cost 1 --write"),
     },
     "Look after it": {
         status: ("kumi status", "kumi status --json"),
