@@ -81,7 +81,8 @@ def put(folder: Path, tables: Mapping[str, Iterable[Record]]) -> None:
             record, source, key = _KINDS[name]
             code = codec(record)
             ledger.shape(name, code, source, key)
-            ledger.change(name, [], [code.encode(row.id, row) for row in sorted(records, key=lambda row: row.id)])
+            old = [row for page in ledger.rows(name).pages() for row in page]
+            ledger.change(name, old, [code.encode(row.id, row) for row in sorted(records, key=lambda row: row.id)])
             ledger.settle(name)
 
 

@@ -113,7 +113,24 @@ def test_a_model_is_asked_about_both_as_they_are_described() -> None:
 
 def test_ten_thousand_are_looked_through_in_seconds(tmp_path: Path) -> None:
     rng = Random(7)
-    syllables = "ka ro mi ten bar sol vin dor el tha quin mer lo sa gri pel nar ost wen fi".split()
+    syllables = [
+        "ka",
+        "ro",
+        "mi",
+        "ten",
+        "bar",
+        "sol",
+        "vin",
+        "dor",
+        "el",
+        "tha",
+        "quin",
+        "mer",
+        "lo",
+        "sa",
+        "nar",
+        "fi",
+    ]
     words = ["".join(rng.choices(syllables, k=rng.randint(2, 4))).capitalize() for _ in range(6000)]
     often = [1 / (i + 5) for i in range(len(words))]
     names = {naming.key(n): n for n in (" ".join(rng.choices(words, often, k=1 + i % 3)) for i in range(16000))}

@@ -44,7 +44,9 @@ def test_names_of_one_thing_are_alike(one: str, other: str, why: str) -> None:
     assert (found, score >= 0.5) == (why, True)
 
 
-@pytest.mark.parametrize(("one", "other"), [("Scrooge", "Ebenezer Scrooge"), ("Dick", "Dick Wilkins"), ("森田", "森田圭")])
+@pytest.mark.parametrize(
+    ("one", "other"), [("Scrooge", "Ebenezer Scrooge"), ("Dick", "Dick Wilkins"), ("森田", "森田圭")]
+)
 def test_people_have_first_names(one: str, other: str) -> None:
     assert like(one, other, people=True)[0] >= 0.75 > like(one, other)[0]
 
@@ -92,7 +94,9 @@ def test_a_name_without_a_title_is_the_mans_where_there_is_a_woman_too() -> None
 
 def test_what_is_looked_at_is_what_comparing_all_with_all_finds() -> None:
     typos = ["{}a", "x{}", "{}", "the {} {}", "old {}"]
-    names = sorted({form.format(word, word) for form in typos for word in ("kanrobar", "tenmisol", "vindorel", "quinlo")})
+    names = sorted(
+        {form.format(word, word) for form in typos for word in ("kanrobar", "tenmisol", "vindorel", "quinlo")}
+    )
     every = {(i, j): alike(names[i], names[j]) for i, j in combinations(range(len(names)), 2)}
     strong = {pair for pair, (score, _) in every.items() if score >= 0.5}
     assert strong

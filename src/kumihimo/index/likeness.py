@@ -107,13 +107,15 @@ def alike(one: str, other: str, people: bool = False) -> tuple[float, str]:
     few, many = sorted((a, b), key=lambda words: (len(words), len("".join(words))))
     if _is_part(few, many):
         return _part(few, many, people), "part"
-    if numbers(one) != numbers(other):
-        return 0.0, ""
-    if _bag(a) == _bag(b) or "".join(a) == "".join(b):
+    return _plural(a, b, people) or _worded(few, many, people) if numbers(one) == numbers(other) else (0.0, "")
+
+
+def _worded(few: Sequence[str], many: Sequence[str], people: bool) -> tuple[float, str]:
+    if _bag(few) == _bag(many) or "".join(few) == "".join(many):
         return 0.95, "same words"
-    if len(a) == len(b) and all(map(_short, a, b)):
+    if len(few) == len(many) and all(map(_short, few, many)):
         return 0.9, "short form"
-    return _plural(a, b, people) or _spelt(few, many, people)
+    return _spelt(few, many, people)
 
 
 def _opposed(one: str, other: str) -> bool:
