@@ -135,7 +135,9 @@ def test_ten_thousand_are_looked_through_in_seconds(tmp_path: Path) -> None:
     often = [1 / (i + 5) for i in range(len(words))]
     names = {naming.key(n): n for n in (" ".join(rng.choices(words, often, k=1 + i % 3)) for i in range(16000))}
     entities = [entity(n, text=" ".join(rng.choices(words, k=40))) for n in list(names.values())[:10000]]
-    relations = {r.id: r for r in (relation(*(e.name for e in rng.sample(entities, 2))) for _ in range(30000))}
+    relations = {
+        r.id: r for r in (relation(rng.choice(entities).name, rng.choice(entities).name) for _ in range(30000))
+    }
     with graph(tmp_path, entities, relations.values()) as tables:
         LocalEmbedder()(["warm"])
         began = process_time()

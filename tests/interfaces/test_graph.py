@@ -7,7 +7,6 @@ import os
 import pty
 import subprocess
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,13 +51,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def paid(folder: Path, server: Server) -> Iterator[Path]:
+def paid(folder: Path, server: Server) -> Path:
     """The same, with a model to ask."""
     (folder / "kumi.toml").write_text(f'[chat]\nmodel = "m"\nbase_url = "{server.url}"\n', "utf-8")
     server.set(
         replies=[("pieces", "x"), ("First entry", "same"), ("JSON schema", json.dumps(CORPUS)), ("Text:", RECORDS)]
     )
-    yield folder
+    return folder
 
 
 def test_entities_are_listed_those_named_most_first(folder: Path) -> None:
@@ -102,11 +101,10 @@ def test_pairs_are_shown_with_their_lines_and_nothing_is_written(folder: Path) -
 
 
 def test_pairs_are_written_and_undone(folder: Path) -> None:
-    kumi(folder, "entities", "--similar", "--write", "--yes")
-    sure = (folder / "aliases.txt").read_text("utf-8").splitlines()[1:] if (folder / "aliases.txt").exists() else []
-    assert sure == []  # none of .9
+    out, _ = kumi(folder, "entities", "--similar", "--write", "--yes")
+    assert "1 line put into" in out  # of .9
     out, _ = kumi(folder, "entities", "--similar", "--write", "--yes", "--least", "0.5")
-    assert "2 lines put into" in out
+    assert "1 line put into" in out
     path = folder / "aliases.txt"
     assert path.read_text("utf-8").splitlines()[1:] == LINES
     assert json.loads(kumi(folder, "entities", "--similar", "--json")[0])["pairs"] == []

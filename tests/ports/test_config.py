@@ -175,7 +175,10 @@ def test_odd_defaults_can_be_read_back(setting: Setting) -> None:
     assert resolve(known, tomllib.loads(uncommented(written(known, {"all": ""})))) == resolve(known)
 
 
-MADE = {"naive": {"k": 5, "said": 'a "b" \\n\nc """d""" \x7f'}, "bare": {"types": ("x", "y")}}
+MADE: dict[str, dict[str, object]] = {
+    "naive": {"k": 5, "said": 'a "b" \\n\nc """d""" \x7f'},
+    "bare": {"types": ("x", "y")},
+}
 
 
 @pytest.mark.parametrize("text", ["", "[chunks]\nsize = 3", "# mine\n\n[naive]  # of mine\nwords = false\n[chunks]\n"])

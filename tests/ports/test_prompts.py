@@ -30,6 +30,17 @@ VALUES = {
     "answer": {"sources": SOURCES, "question": "When does it leave?"},
     "conversation": {"before": BEFORE, "question": "それはいつのことですか。"},
     "hyde": {"question": "組紐はいつ?"},
+    "resolving": {
+        "one": "Bob Cratchit; Cratchit (person)\nScrooge's clerk.",
+        "other": "Robert Cratchit (person)\nA clerk, Tiny Tim's father.",
+    },
+    "tuning": {"pieces": "The ferry leaves at nine.\n\n---\n\n組紐は十月に届きます。"},
+    "tuning_example": {
+        "types": "person, vessel",
+        "domain": "Notes of a harbour office.",
+        "language": "Write descriptions and keywords in English.",
+        "text": "Ada steers the Tern.",
+    },
 }
 
 

@@ -273,7 +273,8 @@ class _Told:
 
     def _write(self, accepted: Sequence[str]) -> None:
         config.add_aliases(self.path, accepted)
-        print(f"{len(accepted):,} lines put into {self.path}: `kumi index` applies them; take a line away to undo it.")
+        count = f"{len(accepted):,} {'line' if len(accepted) == 1 else 'lines'}"
+        print(f"{count} put into {self.path}: `kumi index` makes one of the two; take a line away to undo it.")
 
 
 # -- settings fitted to the documents
