@@ -151,18 +151,27 @@ def test_ten_thousand_are_looked_through_in_seconds(tmp_path: Path) -> None:
 @pytest.mark.skipif(not CAROL.is_dir(), reason="needs the finished index of another system, ../shared/data/replies")
 def test_the_likeliest_of_a_novel_are_the_same(tmp_path: Path) -> None:
     told = lines(found(tmp_path, *_carol(), limit=20))
-    wrong = {"GENTLEMAN = PORTLY GENTLEMAN"}  # may be: two gentlemen call, one of them is portly
-    true = [line for line in told if line not in wrong]
-    print(*told, sep="\n")
-    assert {
+    same = {
+        "FEZZIWIG = MR. FEZZIWIG",
         "SCROOGE = MR. SCROOGE",
-        "BOB CRATCHIT = ROBERT CRATCHIT",
-        "JACOB MARLEY = MARLEY",
-        "TOPPER = MR. TOPPER",
-        "PETER CRATCHIT = MASTER PETER",
+        "A CHRISTMAS CAROL = CHRISTMAS CAROL",
+        "SCROOGE'S NEPHEW = MR. SCROOGE'S NEPHEW",
         "MISSISSIPPI = STATE OF MISSISSIPPI",
+        "TOPPER = MR. TOPPER",
+        "DICK WILKINS = DICK",
+        "BOB CRATCHIT = ROBERT CRATCHIT",
         "SALT LAKE CITY = SALT LAKE CITY, UT",
-    } <= set(true)
+        "PETER CRATCHIT = MASTER PETER",
+        "BOY (IGNORANCE) = IGNORANCE",
+        "SCROOGE = OLDER SCROOGE",
+        "SCROOGE'S NIECE = SCROOGE'S NIECE BY MARRIAGE",
+        "TINY TIM = TIM",
+        "FRED = SCROOGE'S NEPHEW (FRED)",
+        "TIM = TIM CRATCHIT",
+        "JACOB MARLEY = JACOB",
+        "JACOB MARLEY = MARLEY",
+    }  # read one by one; of one gentleman of two, and of London and its City, one may say either
+    assert len(same.intersection(told)) >= 18
 
 
 def _carol() -> tuple[list[Entity], list[Relation]]:

@@ -23,6 +23,7 @@ Verdict = Literal["same", "different", "unsure"]
 PROMPT = Path(__file__).with_suffix(".md")
 PEOPLE = frozenset(["person", "people", "character", "人物", "人"])  # types of things that have first names
 _COMPARED = 10  # pairs whose meaning is compared, for each that is wanted
+_DOUBT = 2  # neighbours that are missing, as it were: one in common of one says little
 _SAID = 400  # characters of a description that are compared
 _TOLD = 2000  # and that a model is told
 _REASONS = {
@@ -81,10 +82,10 @@ def similar(
     """The pairs of entities that are most likely one thing, the likeliest first.
 
     What the names say (`likeness`), from 0 to 1, is moved by evidence as far as the names leave room, one way or the
-    other: three quarters of it are the cosine of what is said of both, a quarter neighbours in common (Jaccard). A
-    relation between the two is evidence against, and so are types of which none is the same. Names with different
-    numbers are never a pair. embed: the built-in embedder, to whose cosines this is fitted. aliases: keys that are
-    one already, as `naming.aliases` gives them.
+    other: three quarters of it are the cosine of what is said of both, a quarter neighbours in common. A relation
+    between the two is evidence against, and so are types of which none is the same. Names with different numbers are
+    never a pair. embed: the built-in embedder, to whose cosines this is fitted. aliases: keys that are one already,
+    as `naming.aliases` gives them.
     """
     known = sorted(entities, key=lambda entity: (-entity.mentions, entity.name, entity.id))
     beside = _neighbours(relations)
@@ -138,10 +139,9 @@ class _Seen:
 
     @property
     def shared(self) -> tuple[int, int]:
-        """How many neighbours they have in common, and together."""
-        one, other = (self.beside.get(entity.id, set()) for entity in (self.one, self.other))
-        apart = {self.one.id, self.other.id}
-        return len((one & other) - apart), len((one | other) - apart)
+        """How many neighbours they have in common, and how many has that which has fewer."""
+        one, other = (self.beside.get(e.id, set()) - {self.one.id, self.other.id} for e in (self.one, self.other))
+        return len(one & other), min(len(one), len(other))
 
     @property
     def hopes(self) -> float:
@@ -149,14 +149,13 @@ class _Seen:
         return _score(self.names, 1.0, *self.shared, self.related)
 
 
-def _score(names: float, cosine: float, common: int, together: int, related: bool) -> float:
+def _score(names: float, cosine: float, common: int, fewer: int, related: bool) -> float:
     """
-    >>> _score(0.8, 0.85, 2, 4, False), _score(0.8, 0.6, 0, 4, False), _score(0.8, 0.3, 0, 4, True)
-    (0.96, 0.76, 0.64)
+    >>> _score(0.8, 0.85, 6, 6, False), _score(0.8, 0.6, 0, 4, False), _score(0.8, 0.3, 0, 4, True)
+    (0.94, 0.76, 0.64)
     """
     meaning = min(max((cosine - 0.35) / 0.5, 0.0), 1.0)
-    neighbours = min(2 * common / together, 1.0) if together else 0.0
-    evidence = max(0.75 * meaning + 0.25 * neighbours - 0.4 * related, 0.0)
+    evidence = max(0.75 * meaning + 0.25 * common / (fewer + _DOUBT) - 0.4 * related, 0.0)
     return round(names + 0.8 * min(names, 1 - names) * (2 * evidence - 1), 4)
 
 
@@ -166,11 +165,11 @@ def _weighed(found: Sequence[_Seen], embed: Embedder) -> Iterator[Pair]:
     vectors: NDArray[np.float32] = embed(list(said.values()))
     for seen in found:
         cosine = float(vectors[at[seen.one.id]] @ vectors[at[seen.other.id]])
-        common, together = seen.shared
+        common, fewer = seen.shared
         why = [_REASONS[seen.why], f"meaning {cosine:.2f}"]
-        why += [f"{common} of {together} neighbours"] if common else []
+        why += [f"{common} of {fewer} neighbours"] if common else []
         why += ["but related"] if seen.related else []
-        yield Pair(seen.one, seen.other, _score(seen.names, cosine, common, together, seen.related), tuple(why))
+        yield Pair(seen.one, seen.other, _score(seen.names, cosine, common, fewer, seen.related), tuple(why))
 
 
 def verdict(pair: Pair, ask: Ask) -> Verdict:

@@ -135,6 +135,7 @@ def test_a_terminal_asks_about_each_pair(folder: Path) -> None:
     [
         (("--write",), "are about pairs: add --similar"),
         (("--least", "0.8"), "are about pairs: add --similar"),
+        (("--similar", "--yes"), "--yes is about --write: add that"),
         (("--similar", "--write"), "--write asks about each pair in a terminal: elsewhere add --yes"),
         (("Scrooge", "--similar"), "--similar looks at all entities: leave the name out"),
         (("--similar", "--ask"), "entities needs a chat model: set `model"),

@@ -186,7 +186,7 @@ def test_settings_are_added_and_all_else_stays(text: str) -> None:
     made, left = added(text, MADE)
     assert left == []
     held = tomllib.loads(text)
-    plain = {"naive": MADE["naive"], "bare": {"types": ["x", "y"]}}
+    plain: dict[str, dict[str, object]] = {"naive": MADE["naive"], "bare": {"types": ["x", "y"]}}
     assert tomllib.loads(made) == {**held, **{s: {**held.get(s, {}), **values} for s, values in plain.items()}}
     assert all(line in made.splitlines() for line in text.splitlines())
 

@@ -25,7 +25,7 @@ _OPPOSED = ((_MALE, _FEMALE), (_words("mrs"), _words("miss")), (_OLD, _YOUNG))
 _ARTICLES = _words("a an the le la les el los der die das il lo")
 _TITLES = _HIS | _HERS | _ARTICLES | _words("dr prof professor rev reverend captain capt colonel general")
 _ADDRESS = ("www ", "http ", "https ")
-_AREAS = _words("city state town village county province prefecture kingdom republic island")
+_EPITHETS = _OLD | _YOUNG | _words("city state town village county province prefecture kingdom republic")
 _HONORIFIC = re.compile(r"(?<=[^\x00-\u2fff]{2})(?:サン|サマ|様|氏|君|クン|チャン|先生|教授|博士)$")
 _SHORT = (
     "robert bob bobby rob|william bill billy will|richard dick rick|john jack johnny|james jim jimmy|joseph joe"
@@ -104,7 +104,7 @@ def alike(one: str, other: str, people: bool = False) -> tuple[float, str]:
     a, b = _untitled(one), _untitled(other)
     if a == b:
         return 0.95, "title"
-    few, many = sorted((a, b), key=lambda words: (len(words), len("".join(words))))
+    few, many = _by_length(a, b)
     if _is_part(few, many):
         return _part(few, many, people), "part"
     return _plural(a, b, people) or _worded(few, many, people) if numbers(one) == numbers(other) else (0.0, "")
@@ -144,8 +144,8 @@ def _part(few: Sequence[str], many: Sequence[str], people: bool) -> float:
     if len(more) == 1 and more[0] == "".join(word[0] for word in few):  # "internal revenue service (irs)"
         return 0.95
     bare = {word for word in more if word not in _LITTLE}
-    if bare and bare <= (_OLD | _YOUNG if people else _AREAS):
-        return 0.85
+    if bare and bare <= _EPITHETS:
+        return 0.8 if people else 0.85
     if "and" in more:
         return 0.3
     if len(bare) < len(more) or len(more) > 2:
@@ -195,10 +195,7 @@ def pairs(names: Sequence[str], people: Sequence[bool]) -> Pairs:
     wanted = _near(names) | set(_inside(names))
     found = {(i, j): alike(names[i], names[j], people[i] and people[j]) for i, j in wanted}
     found |= {pair: (0.85, "acronym") for pair in _acronyms(names) if found.get(pair, (0.0, ""))[0] < 0.85}
-    held = Counter(_shorter(names, pair) for pair, (_, why) in found.items() if why == "part")
-    for pair, (score, why) in found.items():
-        if why == "part":
-            found[pair] = round(max(score - 0.12 * (held[_shorter(names, pair)] - 1) ** 0.5, 0.0), 2), why
+    _divide(found, names)
     both = Counter(i for pair, (_, why) in found.items() if why == "title" for i in pair)
     for (i, j), (_, why) in found.items():
         if why == "title" and max(both[i], both[j]) > 1 and any(names[k].split(" ")[0] in _HERS for k in (i, j)):
@@ -206,8 +203,20 @@ def pairs(names: Sequence[str], people: Sequence[bool]) -> Pairs:
     return {pair: found[pair] for pair in sorted(found) if found[pair][0] > 0}
 
 
-def _shorter(names: Sequence[str], pair: tuple[int, int]) -> tuple[str, ...]:
-    return min((_untitled(names[i]) for i in pair), key=lambda words: (len(words), len("".join(words)), words))
+def _divide(found: Pairs, names: Sequence[str]) -> None:
+    """Take from pairs of which one is part of the other, by how many others it could be."""
+    parts = {
+        pair: _by_length(*(_untitled(names[i]) for i in pair)) for pair, (_, why) in found.items() if why == "part"
+    }
+    others = Counter(few for few, _ in dict.fromkeys(parts.values()))
+    for pair, (few, many) in parts.items():
+        if not _EPITHETS.issuperset(set(many) - set(few)):
+            found[pair] = round(max(found[pair][0] - 0.12 * (others[few] - 1) ** 0.5, 0.0), 2), "part"
+
+
+def _by_length(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    few, many = sorted((one, other), key=lambda words: (len(words), len("".join(words)), words))
+    return few, many
 
 
 def _near(names: Sequence[str]) -> set[tuple[int, int]]:

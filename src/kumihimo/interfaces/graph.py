@@ -72,7 +72,9 @@ def entities(
 ) -> None:
     """Show the entities of the graph, one of them, or which are likely the same."""
     listen(verbose, show_prompts)
-    _check(name, alike, bool(write or yes or asking or least is not None), write and not yes, as_json)
+    if yes and not write:
+        raise SettingsError("--yes is about --write: add that")
+    _check(name, alike, bool(write or asking or least is not None), write and not yes, as_json)
     caps = Caps(max_calls, max_tokens, max_cost)
     with opened(folder, options, memo) as kumi, kumi.reading() as reading:
         if not alike:
@@ -97,7 +99,7 @@ def _check(name: str | None, alike: bool, of_pairs: bool, asks: bool, as_json: b
     if alike and name:
         raise SettingsError("--similar looks at all entities: leave the name out")
     if of_pairs and not alike:
-        raise SettingsError("--write, --yes, --ask and --least are about pairs: add --similar")
+        raise SettingsError("--write, --ask and --least are about pairs: add --similar")
     if asks and (as_json or not terminal.is_person()):
         raise SettingsError("--write asks about each pair in a terminal: elsewhere add --yes")
 
