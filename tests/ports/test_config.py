@@ -10,7 +10,7 @@ import pytest
 
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.settings import Setting, resolve
-from kumihimo.ports.config import add_aliases, added, aliases, from_environment, from_file, from_options, written
+from kumihimo.ports.config import add, add_aliases, added, aliases, from_environment, from_file, from_options, written
 
 KNOWN = {
     "chunks": {"size": Setting("size", int, 600), "overlap": Setting("overlap", int, 100)},
@@ -181,7 +181,9 @@ MADE: dict[str, dict[str, object]] = {
 }
 
 
-@pytest.mark.parametrize("text", ["", "[chunks]\nsize = 3", "# mine\n\n[naive]  # of mine\nwords = false\n[chunks]\n"])
+@pytest.mark.parametrize(
+    "text", ["", "[chunks]\nsize = 3", "# mine\n\n[naive]  # of mine\nwords = false\n[chunks]\n", "[naive]\r\n"]
+)
 def test_settings_are_added_and_all_else_stays(text: str) -> None:
     made, left = added(text, MADE)
     assert left == []
@@ -213,3 +215,14 @@ def test_lines_are_put_to_the_end_of_aliases(tmp_path: Path) -> None:
     assert aliases(path) == {"mentions": {"aliases": ("Bob = Robert", "雪 = ゆき")}}
     with pytest.raises(SettingsError, match=r"cannot be written \(.+\)"):
         add_aliases(tmp_path / "none" / "aliases.txt", ["a = b"])
+
+
+def test_line_ends_stay_as_they_are(tmp_path: Path) -> None:
+    path, other = tmp_path / "kumi.toml", tmp_path / "aliases.txt"
+    path.write_bytes(b"[chunks]\r\nsize = 3\r\n")
+    other.write_bytes(b"\xef\xbb\xbfa = b\r\n")
+    assert add(path, {"naive": {"k": 5}}) == []
+    add_aliases(other, ["c = d"])
+    assert path.read_bytes().startswith(b"[chunks]\r\nsize = 3")
+    assert other.read_bytes() == b"\xef\xbb\xbfa = b\r\nc = d\n"
+    assert (from_file(path)["naive"], aliases(other)["mentions"]["aliases"]) == ({"k": 5}, ("a = b", "c = d"))

@@ -50,16 +50,22 @@ def aliases(path: Path) -> Values:
 
 
 def add_aliases(path: Path, lines: Iterable[str]) -> None:
-    """Put lines to the end of a file of aliases, which is made where there is none."""
-    held = path.read_text(encoding="utf-8") if path.exists() else _ALIASES
-    ends = "" if not held or held.endswith("\n") else "\n"
-    if said := "".join(f"{line}\n" for line in lines):
-        _write(path, held + ends + said)
+    """Put lines to the end of a file of aliases, which is made where there is none; what it holds stays."""
+    said = "".join(f"{line}\n" for line in lines)
+    held = _held(path) if path.exists() else ""
+    if said:
+        before = _ALIASES if not held else "" if held.endswith("\n") else "\n"
+        _write(path, held + before + said)
+
+
+def _held(path: Path) -> str:
+    """The text with the line ends that it has."""
+    return path.read_bytes().decode("utf-8")
 
 
 def _write(path: Path, text: str) -> None:
     try:
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8", newline="")
     except OSError as error:
         raise SettingsError(f"{path} cannot be written ({error.strerror}): it has to be a file of yours") from error
 
@@ -114,7 +120,7 @@ def section(scope: str, values: Mapping[str, object]) -> str:
 
 def add(path: Path, settings: Values) -> list[str]:
     """Put settings into a kumi.toml, which is made where there is none; gives the scopes that were left as they are."""
-    held = path.read_text(encoding="utf-8") if path.exists() else ""
+    held = _held(path) if path.exists() else ""
     text, left = added(held, settings)
     _write(path, text)
     return left
@@ -137,7 +143,7 @@ def _with(text: str, scope: str, values: Mapping[str, object]) -> str | None:
     held = tomllib.loads(text).get(scope)
     if held is None:
         return f"{text.rstrip()}\n\n{section(scope, values)}".lstrip()
-    heading = re.search(rf"^\[{re.escape(scope)}\][ \t]*(?:#.*)?$", text, re.M)
+    heading = re.search(rf"^\[{re.escape(scope)}\][ \t\r]*(?:#.*)?$", text, re.M)
     if heading is None or held.keys() & values.keys():
         return None
     _, _, lines = section(scope, values).partition("\n")
@@ -148,7 +154,7 @@ def _with(text: str, scope: str, values: Mapping[str, object]) -> str | None:
 def _sets(text: str, scope: str, names: set[str]) -> bool:
     """Whether it is TOML that sets these and no others: a heading may have been part of a text."""
     try:
-        return tomllib.loads(text)[scope].keys() == names
+        return set(tomllib.loads(text)[scope]) == names
     except tomllib.TOMLDecodeError:
         return False
 
