@@ -10,7 +10,7 @@ import pytest
 
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.settings import Setting, resolve
-from kumihimo.ports.config import from_environment, from_file, from_options, written
+from kumihimo.ports.config import add, add_aliases, added, aliases, from_environment, from_file, from_options, written
 
 KNOWN = {
     "chunks": {"size": Setting("size", int, 600), "overlap": Setting("overlap", int, 100)},
@@ -173,3 +173,56 @@ def test_odd_defaults_can_be_read_back(setting: Setting) -> None:
 
     known = {"all": {setting.name: setting}}
     assert resolve(known, tomllib.loads(uncommented(written(known, {"all": ""})))) == resolve(known)
+
+
+MADE: dict[str, dict[str, object]] = {
+    "naive": {"k": 5, "said": 'a "b" \\n\nc """d""" \x7f'},
+    "bare": {"types": ("x", "y")},
+}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[chunks]\nsize = 3", "# mine\n\n[naive]  # of mine\nwords = false\n[chunks]\n", "[naive]\r\n"]
+)
+def test_settings_are_added_and_all_else_stays(text: str) -> None:
+    made, left = added(text, MADE)
+    assert left == []
+    held = tomllib.loads(text)
+    plain: dict[str, dict[str, object]] = {"naive": MADE["naive"], "bare": {"types": ["x", "y"]}}
+    assert tomllib.loads(made) == {**held, **{s: {**held.get(s, {}), **values} for s, values in plain.items()}}
+    assert all(line in made.splitlines() for line in text.splitlines())
+
+
+def test_settings_go_under_the_headings_of_a_file_that_sets_none(tmp_path: Path) -> None:
+    text = written(KNOWN, {"chunks": "c", "naive": "n", "bare": "b"})
+    made, left = added(text, {"naive": {"k": 5}})
+    assert (left, tomllib.loads(made)) == ([], {"chunks": {}, "naive": {"k": 5}})
+    assert made.count("[naive]") == 1
+
+
+@pytest.mark.parametrize("text", ["[naive]\nk = 3\n", "[ naive ]\n", "naive = {words = true}\n"])
+def test_what_is_set_already_is_left(text: str) -> None:
+    assert added(text, {"naive": {"k": 5}}) == (text, ["naive"])
+
+
+def test_lines_are_put_to_the_end_of_aliases(tmp_path: Path) -> None:
+    path = tmp_path / "aliases.txt"
+    add_aliases(path, [])
+    assert not path.exists()
+    add_aliases(path, ["Bob = Robert"])
+    path.write_text(path.read_text("utf-8").rstrip(), "utf-8")
+    add_aliases(path, ["雪 = ゆき"])
+    assert aliases(path) == {"mentions": {"aliases": ("Bob = Robert", "雪 = ゆき")}}
+    with pytest.raises(SettingsError, match=r"cannot be written \(.+\)"):
+        add_aliases(tmp_path / "none" / "aliases.txt", ["a = b"])
+
+
+def test_line_ends_stay_as_they_are(tmp_path: Path) -> None:
+    path, other = tmp_path / "kumi.toml", tmp_path / "aliases.txt"
+    path.write_bytes(b"[chunks]\r\nsize = 3\r\n")
+    other.write_bytes(b"\xef\xbb\xbfa = b\r\n")
+    assert add(path, {"naive": {"k": 5}}) == []
+    add_aliases(other, ["c = d"])
+    assert path.read_bytes().startswith(b"[chunks]\r\nsize = 3")
+    assert other.read_bytes() == b"\xef\xbb\xbfa = b\r\nc = d\n"
+    assert (from_file(path)["naive"], aliases(other)["mentions"]["aliases"]) == ({"k": 5}, ("a = b", "c = d"))

@@ -65,6 +65,17 @@ VALUES = {
     "reports": {"persona": "You know textiles.\n\n", "language": "Write in Japanese.", "tables": TABLES.strip()},
     "points": {"sources": SOURCES, "question": "When does it leave?"},
     "reduce": {"sources": SOURCES, "question": "When does it leave?"},
+    "resolving": {
+        "one": "Bob Cratchit; Cratchit (person)\nScrooge's clerk.",
+        "other": "Robert Cratchit (person)\nA clerk, Tiny Tim's father.",
+    },
+    "tuning": {"pieces": "The ferry leaves at nine.\n\n---\n\n組紐は十月に届きます。"},
+    "tuning_example": {
+        "types": "person, vessel",
+        "domain": "Notes of a harbour office.",
+        "language": "Write descriptions and keywords in English.",
+        "text": "Ada steers the Tern.",
+    },
 }
 
 

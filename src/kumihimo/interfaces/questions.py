@@ -79,7 +79,7 @@ def _answered(answer: Answer) -> dict[str, object]:
         "model": answer.model,
         "text": answer.text,
         "citations": [
-            {"n": c.n, "chunk": c.span.chunk, **_place(c.span), "quote": c.span.text} for c in answer.citations
+            {"n": c.n, "chunk": c.span.chunk, **place(c.span), "quote": c.span.text} for c in answer.citations
         ],
         "dangling": answer.dangling,
         "usage": asdict(answer.usage),
@@ -152,13 +152,13 @@ def _evidence(reading: Reading, context: Context) -> list[dict[str, object]]:
             "table": item.table,
             "id": item.record.id,
             "text": item.text,
-            "chunks": [_place(span) for span in islice(reading.trace(item), _PLACES)],
+            "chunks": [place(span) for span in islice(reading.trace(item), _PLACES)],
         }
         for rank, item in enumerate(context, 1)
     ]
 
 
-def _place(span: Span) -> dict[str, object]:
+def place(span: Span) -> dict[str, object]:
     return {"uri": span.uri, "place": span.place, "start": span.start, "end": span.end}
 
 
@@ -172,7 +172,7 @@ def trace(
         found = reading.find(id)
         spans = list(reading.trace(found.reference))
         if as_json:
-            chunks = [{"chunk": s.chunk, **_place(s), "text": s.text} for s in spans]
+            chunks = [{"chunk": s.chunk, **place(s), "text": s.text} for s in spans]
             lines.show({"table": found.table, "id": found.record.id, "text": found.text, "chunks": chunks})
         else:
             terminal.show_trace(found, spans)

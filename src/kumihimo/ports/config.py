@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -12,6 +13,8 @@ from kumihimo.core.settings import Setting, Values
 
 PREFIX = "KUMI_"
 OTHERS = ("KUMI_INDEX", "KUMI_MEMO", "KUMI_OFFLINE")  # variables of that prefix that are no settings
+
+_ALIASES = "# Names of one thing, a line each: the first is kept. Take a line away to undo it.\n"
 
 Known = Mapping[str, Mapping[str, Setting]]
 
@@ -44,6 +47,27 @@ def aliases(path: Path) -> Values:
     if wrong := next((line for line in said if sum(bool(part.strip()) for part in line.split("=")) < 2), ""):
         raise SettingsError(f"{path}: {wrong!r} is no alias: write `name = other name`, a line each")
     return {"mentions": {"aliases": said}} if said else {}
+
+
+def add_aliases(path: Path, lines: Iterable[str]) -> None:
+    """Put lines to the end of a file of aliases, which is made where there is none; what it holds stays."""
+    said = "".join(f"{line}\n" for line in lines)
+    held = _held(path) if path.exists() else ""
+    if said:
+        before = _ALIASES if not held else "" if held.endswith("\n") else "\n"
+        _write(path, held + before + said)
+
+
+def _held(path: Path) -> str:
+    """The text with the line ends that it has."""
+    return path.read_bytes().decode("utf-8")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be written ({error.strerror}): it has to be a file of yours") from error
 
 
 def from_environment(known: Known, environment: Mapping[str, str]) -> Values:
@@ -85,6 +109,56 @@ def written(known: Known, summaries: Mapping[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def section(scope: str, values: Mapping[str, object]) -> str:
+    """A table of a kumi.toml, texts of several lines written as such.
+
+    >>> section("mentions", {"types": ("person", "vessel"), "domain": "Harbours."}).splitlines()
+    ['[mentions]', 'types = ["person", "vessel"]', 'domain = "Harbours."']
+    """
+    return f"[{scope}]\n" + "".join(f"{name} = {_toml(value)}\n" for name, value in values.items())
+
+
+def add(path: Path, settings: Values) -> list[str]:
+    """Put settings into a kumi.toml, which is made where there is none; gives the scopes that were left as they are."""
+    held = _held(path) if path.exists() else ""
+    text, left = added(held, settings)
+    _write(path, text)
+    return left
+
+
+def added(text: str, settings: Values) -> tuple[str, list[str]]:
+    """The text of a kumi.toml with these settings, too; and the scopes that are left out of it.
+
+    What stands there stays, word for word: a scope of which it sets one of them already is left as it is.
+    """
+    left: list[str] = []
+    for scope, values in settings.items():
+        made = _with(text, scope, values)
+        left += [scope] if made is None else []
+        text = text if made is None else made
+    return text, left
+
+
+def _with(text: str, scope: str, values: Mapping[str, object]) -> str | None:
+    held = tomllib.loads(text).get(scope)
+    if held is None:
+        return f"{text.rstrip()}\n\n{section(scope, values)}".lstrip()
+    heading = re.search(rf"^\[{re.escape(scope)}\][ \t\r]*(?:#.*)?$", text, re.M)
+    if heading is None or held.keys() & values.keys():
+        return None
+    _, _, lines = section(scope, values).partition("\n")
+    made = f"{text[: heading.end()]}\n{lines.rstrip()}{text[heading.end() :]}"
+    return made if _sets(made, scope, held.keys() | values.keys()) else None
+
+
+def _sets(text: str, scope: str, names: set[str]) -> bool:
+    """Whether it is TOML that sets these and no others: a heading may have been part of a text."""
+    try:
+        return set(tomllib.loads(text)[scope]) == names
+    except tomllib.TOMLDecodeError:
+        return False
+
+
 def _toml(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
@@ -92,4 +166,7 @@ def _toml(value: object) -> str:
         return "[" + ", ".join(map(_toml, value)) + "]"
     if value is None:
         return '"none"'
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
+    if not isinstance(value, str):
+        return str(value)
+    lines = [json.dumps(line, ensure_ascii=False)[1:-1].replace("\x7f", "\\u007f") for line in value.split("\n")]
+    return f'"{lines[0]}"' if len(lines) == 1 else '"""\n' + "\n".join(lines) + '"""'
