@@ -47,6 +47,7 @@ class Asking:
         read: Callable[[Reply], Any] | None = None,
         sample: int = 0,
         hear: Hear | None = None,
+        further: int = 0,
         **parameters: Any,
     ) -> Any:
         asked: Form[Any] | None = None if into is None else form(into)
@@ -55,7 +56,8 @@ class Asking:
         paid = 0  # what is remembered to be malformed is passed over, so that a later run asks anew
         attempt = 0
         while True:
-            reply, new = self._reply(messages, asked.schema if asked else None, sample, attempt, hear, parameters)
+            schema = asked.schema if asked else None
+            reply, new = self._reply(messages, schema, sample, attempt, hear, parameters, further)
             paid += new
             try:
                 return read(reply)
@@ -89,6 +91,7 @@ class Asking:
         attempt: int,
         hear: Hear | None,
         parameters: Mapping[str, Any],
+        further: int,
     ) -> tuple[Reply, bool]:
         """The reply, from the memo if it is there; and whether it was asked for."""
         heard = Spoken(hear) if hear else None
@@ -96,7 +99,7 @@ class Asking:
         asked = self._key(messages, schema, sample, attempt, parameters)
 
         def pay() -> bytes:
-            reply = self._pay(asked, messages, schema, heard, parameters)
+            reply = self._pay(asked, messages, schema, heard, parameters, further=further)
             paid.append(replace(reply, raw=storable(reply.raw)))
             return paid[0].packed()
 
@@ -106,7 +109,16 @@ class Asking:
         self._noted(messages, reply, paid=bool(paid))
         return reply, bool(paid)
 
-    def _pay(self, _asked: bytes, messages: Messages, schema: Any, hear: Hear | None, parameters: Any) -> Reply:
+    def _pay(
+        self,
+        _asked: bytes,
+        messages: Messages,
+        schema: Any,
+        hear: Hear | None,
+        parameters: Any,
+        *,
+        further: int = 0,  # noqa: ARG002 (calls that may follow, for those who only count)
+    ) -> Reply:
         """The model's reply to what is not remembered under that key."""
         allow = self.purse.allow(self.scope, self.mark, self.chat.prices)
         return self.chat(messages, allow=allow, schema=schema, hear=hear, **parameters)
