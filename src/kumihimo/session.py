@@ -134,6 +134,14 @@ class Kumihimo:
             rmtree(self.folder)
         return plan
 
+    def foretell(self, method: str = "", question: str = "", *, where: str = "", **settings: Any) -> Plan:
+        """What `ask` would ask of models, and cost, from the least to the most; nobody is asked. A question of some
+        kind is taken where there is none."""
+        from kumihimo.rehearsing import rehearsed
+
+        with self.reading() as reading:
+            return rehearsed(reading, question, method, where=where, **settings)
+
     def remove(
         self, target: str | Path, *, forget: bool = False, wait: bool = False, progress: Progress | None = None
     ) -> Built:
