@@ -63,7 +63,7 @@ def _estimated(reading: Reading, question: str, name: str, options: Mapping[str,
     stand_in = _Models(reading.models.settings, reading.models.memo, asked=asked, reading=reading, full=full)
     unknown: tuple[str, ...] = ()
     try:
-        replace(reading, models=stand_in, lines={}).ask(question, name, **options)
+        replace(reading, models=stand_in, lines={}, held={}).ask(question, name, **options)
     except ItemFailed:  # it made nothing of replies that say nothing: how it goes on is not known
         unknown = (name or reading.usual(),)
     spent = reading.models.memo().usage() if asked else []
