@@ -18,6 +18,7 @@ from kumihimo.core.flow import Progress
 from kumihimo.core.records import Reference, Span
 from kumihimo.core.settings import Values, resolve
 from kumihimo.core.task import inline
+from kumihimo.hierarchy import levels_of, modularity_of
 from kumihimo.methods import METHODS
 from kumihimo.ports import config
 from kumihimo.ports.connect import Connections
@@ -299,8 +300,8 @@ class Kumihimo:
             found = reading.find(reference).reference if isinstance(reference, str) else reference
             return list(reading.trace(found))
 
-    def status(self) -> Status:
-        """What the index holds, what failed, how large it is."""
+    def status(self, *, levels: bool = False) -> Status:
+        """What the index holds, what failed, how large it is. levels: and what each level of its communities does."""
         with self.store.reading() as db:
             known = self._sources(db)
             size = sum(_size(path) for path in self.folder.rglob("*"))
@@ -317,6 +318,8 @@ class Kumihimo:
                 bytes=size,
                 memo=self.memo(),
                 spent=tuple(self.spent()),
+                modularity=modularity_of(db),
+                levels=levels_of(db) if levels else (),
             )
 
     # -- the memo

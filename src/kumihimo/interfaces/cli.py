@@ -118,10 +118,14 @@ def remove(
     raise typer.Exit(1 if built.failed else 0)
 
 
-def status(folder: Index = HOME, as_json: Json = False) -> None:
+def status(
+    folder: Index = HOME,
+    levels: Annotated[bool, typer.Option("--levels", help="Show what each level of communities holds.")] = False,
+    as_json: Json = False,
+) -> None:
     """Show what the index holds: sources, tables, models, what failed."""
     with opened(folder) as kumi:
-        found = kumi.status()
+        found = kumi.status(levels=levels)
     lines.show(asdict(found)) if as_json else terminal.show_status(found)
     raise typer.Exit(1 if found.failed else 0)
 
@@ -212,7 +216,7 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # under the
         questions.trace: ("kumi trace chunks:4f376d639742497b27fa.00000", "kumi trace notes/harbour.md"),
     },
     "Look after it": {
-        status: ("kumi status", "kumi status --json"),
+        status: ("kumi status", "kumi status --levels", "kumi status --json"),
         methods: ("kumi methods",),
         init: ("kumi init",),
         memo: ("kumi memo", "kumi memo prune"),
