@@ -33,6 +33,7 @@ from kumihimo.ports.purse import Caps, Purse
 from kumihimo.ports.store import Db, SqlRows
 from kumihimo.ports.where import passing
 from kumihimo.quoting import quoted
+from kumihimo.suggesting import suggested
 from kumihimo.views.vectors import Matrices, VectorSearch
 from kumihimo.views.words import WordSearch
 
@@ -196,6 +197,21 @@ class Reading:
                 hear(made.text)
         citations = tuple(replace(citation, span=self.placed(citation.span)) for citation in made.citations)
         return replace(made, citations=citations, usage=replace(purse.total, seconds=perf_counter() - began))
+
+    def suggester(self, caps: Caps | None = None) -> Callable[[Answer], Answer]:
+        """What adds to an answer the questions one may want to ask next, and their cost to its own.
+
+        caps: what the answer and they may cost together. Raises SettingsError where there is no model to ask.
+        """
+        purse = self.models.purse(caps)
+        ask = self.models.asking("answer", purse)
+
+        def suggest(given: Answer) -> Answer:
+            purse.total = given.usage
+            questions = suggested(given, ask, self.ruler)
+            return replace(given, suggested=questions, usage=purse.total)
+
+        return suggest
 
     def trace(self, item: Reference | Evidence) -> Iterator[Span]:
         """Where a row, or what a method made of rows, stands: in these chunks, or in this document.

@@ -294,6 +294,11 @@ class Kumihimo:
         with self.reading() as reading:
             return (yield from heard(lambda hear: reading.ask(question, method, hear=hear, **options)))
 
+    def suggest(self, answer: Answer, *, caps: Caps | None = None) -> Answer:
+        """The answer with up to five questions to ask next, in `suggested`, by one call. caps: for both together."""
+        with self.reading() as reading:
+            return reading.suggester(caps)(answer)
+
     def trace(self, reference: str | Reference) -> list[Span]:
         """Where a row stands in the documents: by id, or by (table, id)."""
         with self.reading() as reading:

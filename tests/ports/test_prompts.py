@@ -30,6 +30,12 @@ VALUES = {
     "answer": {"sources": SOURCES, "question": "When does it leave?"},
     "conversation": {"before": BEFORE, "question": "それはいつのことですか。"},
     "hyde": {"question": "組紐はいつ?"},
+    "suggesting": {
+        "count": "5",
+        "sources": "The ferry leaves at nine.\n\n---\n\n組紐は十月に届きます。",
+        "question": "When does it leave?",
+        "answer": "At nine. [1]",
+    },
 }
 
 

@@ -198,11 +198,18 @@ def show_sources(answer: Answer, trace: Trace, *, remark: bool = True) -> None:
         console.print()
     for citation in answer.citations:
         console.print(f"[{citation.n}] {where(citation.span)}", markup=False, style="cyan")
+    show_suggested(answer)
     remarks = _console(errors=True)
     if answer.dangling:
         remarks.print(f"(Citations taken out, since they pointed to no source: {answer.dangling}.)", markup=False)
     if answer.model or remark:
         remarks.print(f"({answer.model}: {_used(answer.usage)})" if answer.model else NO_MODEL, markup=False)
+
+
+def show_suggested(answer: Answer) -> None:
+    """What one may want to ask next."""
+    if answer.suggested:
+        _console().print("\nYou could ask next:", *map(harmless, answer.suggested), sep="\n  ", markup=False)
 
 
 def agree(plan: Plan, changes: Sequence[str]) -> bool:
