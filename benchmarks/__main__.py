@@ -9,6 +9,7 @@ for name, options in (
     ("start", sys.argv[1:]),
     ("passages", sys.argv[1:]),
     ("files", sys.argv[1:]),
+    ("replies", sys.argv[1:]),
     ("growth", []),
     ("shapes", []),
     ("shapes", ["--chunks", "10000", "--model"]),

@@ -46,12 +46,14 @@ def spans(item: Evidence) -> Iterator[Span]:
     yield Span(item.record.id, f"notes/{item.record.id[:2]}.md", 7, 7 + len(item.text), item.text)
 
 
-def answered(chat: FakeChat, *texts: str, hear: Hear | None = None, budget: int = 1000) -> Answer:
+def answered(chat: FakeChat, *texts: str, hear: Hear | None = None, budget: int = 1000, response: str = "") -> Answer:
     """What is answered on these sources."""
     with TemporaryDirectory() as folder:
         memo = Memo(Path(folder, "memo.db"))
         ask = Asking(chat, memo, Purse(), "answer")
-        found = answer("When?", "naive", context(*texts), spans, ask, Words(), PROMPT, hear, budget=budget)
+        found = answer(
+            "When?", "naive", context(*texts), spans, ask, Words(), PROMPT, hear, budget=budget, response=response
+        )
         memo.close()
         return found
 
@@ -85,6 +87,12 @@ def test_the_model_is_given_numbered_sources_and_the_question() -> None:
     assert chat.asked == {f"[1] (notes/d0.md)\n{FERRY}\n\n[2] (notes/d1.md)\n{GATE}\n\nQuestion: When?": 1}
     assert (found.question, found.method, found.model, found.text) == ("When?", "naive", "fake", "At nine [1].")
     assert (len(found.context), found.usage, found.dangling) == (2, Usage(), 0)
+
+
+def test_the_form_of_the_answer_may_be_asked_for() -> None:
+    chat = FakeChat(lambda prompt: "At nine [1].")
+    answered(chat, FERRY, response="a table")
+    assert chat.asked == {f"[1] (notes/d0.md)\n{FERRY}\n\nQuestion: When?\n\nForm of the answer: a table": 1}
 
 
 def test_evidence_over_the_budget_is_left_out() -> None:

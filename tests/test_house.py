@@ -66,7 +66,7 @@ def test_functions_are_short() -> None:
 
 def test_the_catalogues_hold_what_we_think() -> None:
     assert list(STEPS) == ["chunks"]
-    assert list(METHODS) == ["bm25", "naive", "hyde"]
+    assert list(METHODS) == ["bm25", "naive", "hyde", "mapreduce", "global", "local", "drift"]
     assert not STEPS.keys() & METHODS.keys()
 
 

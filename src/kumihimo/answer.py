@@ -33,10 +33,12 @@ def answer(
     hear: Hear | None,
     *,
     budget: int = 12000,
+    response: str = "",
 ) -> Answer:
     """What the model says on the evidence, word for word but for citations that point nowhere; those are counted.
 
     path: the prompt. hear: is told the text as it comes. budget: tokens of evidence that the model is given.
+    response: the form that is wanted, `one paragraph`, `a table`; empty: whatever fits.
     """
     if not context:
         if hear:
@@ -47,7 +49,8 @@ def answer(
         raise SettingsError(f"no evidence fits into answer.budget = {budget} tokens: raise it")
     told = "\n\n".join(f"[{n}] {_told(item, spans)}" for n, item in enumerate(sources, 1))
     heard = Cited(len(sources), hear)
-    reply: Reply = ask(prompt(path, sources=told, question=question), read=_spoken, hear=heard if hear else None)
+    wanted = f"{question}\n\nForm of the answer: {response}" if response else question
+    reply: Reply = ask(prompt(path, sources=told, question=wanted), read=_spoken, hear=heard if hear else None)
     text = Cited(len(sources))
     text(reply.text)
     for each in (heard, text):

@@ -107,5 +107,5 @@ def remembering(asking: Asking) -> Asking:
 
 @dataclass(frozen=True, slots=True)
 class _Remembering(Asking):
-    def _pay(self, _asked: bytes, _messages: Messages, *_: Any, **__: Any) -> Reply:
+    def _pay(self, _asked: bytes, _messages: Messages, *_: Any) -> Reply:
         raise ItemFailed("not asked")

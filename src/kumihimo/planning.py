@@ -85,7 +85,7 @@ class _Silent(Asking):
     asked: Asked = field(kw_only=True)
     tally: Tally = field(kw_only=True)
 
-    def _pay(self, _asked: bytes, messages: Messages, *_: Any, further: int = 0) -> Reply:
+    def _pay(self, _asked: bytes, messages: Messages, _schema: Any, _hear: Any, _given: Any, further: int) -> Reply:
         if _asked not in self.tally.seen:
             self.tally.seen.add(_asked)
             self.asked.note([message["content"] for message in messages], self.tally.ruler, further)

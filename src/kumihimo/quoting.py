@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import log
 
 from kumihimo.core.context import Answer, Context, Evidence
-from kumihimo.core.records import Citation, Span, Usage
+from kumihimo.core.records import Chunk, Citation, Point, Span, Usage
 from kumihimo.ports.models import Embedder
 from kumihimo.ports.sentences import blocks, folded, sentences
 from kumihimo.views.words import subjects
@@ -23,6 +23,7 @@ _NOTHING_SIMPLIFIED = "未找到能回答这个问题的段落。"
 _KANA, _KANJI = re.compile("[\u3041-\u3096\u30a1-\u30fa\uff66-\uff9d]"), re.compile("[\u3400-\u9fff]")
 _READ = 8  # pieces of evidence whose sentences are weighed
 _QUOTED = 3  # sentences at most
+_POINTS = 6  # of the whole at most
 _COVERED = 0.3  # share of what is asked for, by rarity, that a quoted sentence, or it and its neighbours, speaks of ...
 _MORE = 0.5  # ... and in a question of no more than
 _FEW = 3  # words
@@ -45,11 +46,27 @@ class _Weighed:
 
 
 def quoted(question: str, method: str, context: Context, spans: Spans, embed: Embedder) -> Answer:
-    """The sentences of the evidence that say most of what is asked, word for word, best first; or that none does."""
+    """The sentences of the evidence that say most of what is asked, word for word, best first; or that none does.
+
+    Where a method has read points out of the whole, they are the answer.
+    """
+    points = [item for item in context if isinstance(item.record, Point)]
+    if points:
+        return _pointed(question, method, context, points[:_POINTS], spans)
     chosen = _chosen(_weighed(question, list(_sentences(context, spans)), embed))
     citations = tuple(Citation(n, sentence.span) for n, sentence in enumerate(chosen, 1))
     text = "\n".join(f"{_marks(c.span.text)} [{c.n}]" for c in citations) or nothing(question, context)
     return Answer(question, method, text, citations, context, Usage())
+
+
+def _pointed(question: str, method: str, context: Context, points: Sequence[Evidence], spans: Spans) -> Answer:
+    """The points, each with the sentence that it is, or that says most of it."""
+    lines, citations = [], []
+    for n, item in enumerate(points, 1):
+        verbatim = isinstance(item.record, Point) and item.record.verbatim
+        lines.append(f"{_marks(item.text) if verbatim else folded(item.text)} [{n}]")
+        citations += [Citation(n, span) for span in quoter(list(spans(item)))(item.text)[:1]]
+    return Answer(question, method, "\n".join(lines), tuple(citations), context, Usage())
 
 
 def nothing(question: str, context: Context) -> str:
@@ -91,10 +108,11 @@ def quoter(wholes: Sequence[Span]) -> Callable[[str], Sequence[Span]]:
 
 
 def _sentences(context: Context, spans: Spans) -> Iterator[_Sentence]:
-    """The sentences of the best evidence, each text once."""
+    """The sentences of the best evidence, each text once: of its chunks, or of what other rows were made of."""
     seen: set[str] = set()
-    best = max((item.score for item in context), default=0.0) or 1.0
-    for item in context.top(_READ):
+    read = [item for item in context if isinstance(item.record, Chunk)] or list(context)
+    best = max((item.score for item in read), default=0.0) or 1.0
+    for item in read[:_READ]:
         for whole in spans(item):
             found = list(_cut(whole))
             words = [frozenset(subjects(span.text)) for span in found]

@@ -173,7 +173,7 @@ class _Asking(Asking):
         # the explicit form: `super()` does not reach out of a class with slots
         return Asking.__call__(self, prompt, read=readable if read else None, **options)
 
-    def _pay(self, asked: bytes, messages: Messages, schema: Any, *_: Any, further: int = 0) -> Reply:
+    def _pay(self, asked: bytes, messages: Messages, schema: Any, _hear: Any, _given: Any, further: int) -> Reply:
         told = [message["content"] for message in messages]
         self.asked.note(told, self.ruler, further)
         texts = _texts(told[-1], int.from_bytes(asked[:4], "big"), full=self.full)

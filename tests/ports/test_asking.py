@@ -86,6 +86,13 @@ def test_the_sample_is_no_parameter_of_the_model(memo: Memo) -> None:
     assert chat.given == [([{"role": "user", "content": "sea"}], None, {"temperature": 0.5})]
 
 
+def test_how_many_turns_may_follow_makes_no_difference(memo: Memo) -> None:
+    chat = scripted("ok")
+    ask = Asking(chat, memo)
+    assert [ask("sea"), ask("sea", further=3), ask("sea", further=1)] == ["ok"] * 3
+    assert [parameters for _, _, parameters in chat.given] == [{}]
+
+
 def test_a_failure_is_not_remembered(memo: Memo) -> None:
     busy = [True]
 

@@ -26,9 +26,41 @@ The ferry leaves at nine.
 組紐は十月に届きます。"""
 BEFORE = """Asked: Who wound the cord?
 Answered: Ruta Haverlock did. [1]"""
+TABLES = """Entities:
+number,name,type,description
+1,Ruta Haverlock,person,"She wound the cord ""Kumo"" in the workshop."
+2,工房,place,組紐は十月に届きます。
+
+Relationships:
+number,source,target,description
+1,Ruta Haverlock,工房,She has worked there since 1998.
+
+Reports:
+number,report
+1,"# The harbour
+
+The ferry leaves at nine."
+"""
 VALUES = {
     "answer": {"sources": SOURCES, "question": "When does it leave?"},
     "conversation": {"before": BEFORE, "question": "それはいつのことですか。"},
+    "drift": {"sources": SOURCES, "whole": "How does one leave the island?", "question": "When does it leave?"},
+    "drift_guess": {"question": "組紐はいつ?"},
+    "global_rating": {"report": "# Ferries\n\nTwo ferries serve the island.", "question": "When does it leave?"},
+    "mentions": {
+        "types": "person, place",
+        "examples": "Text:\nNo {braces} here.\nEND",
+        "domain": "\n\nThe text is one of many about: ferries",
+        "language": "Write in Japanese.",
+        "title": "Title: 組紐\n",
+        "text": "The ferry leaves at nine.",
+    },
+    "mentions_check": {},
+    "mentions_claims": {"about": "\n\nWhat to look for: delays"},
+    "mentions_examples": {},
+    "mentions_mend": {"lines": "entity<|>Oban"},
+    "mentions_more": {},
+    "mentions_rest": {"last": "entity<|>Oban<|>place<|>A port."},
     "hyde": {"question": "組紐はいつ?"},
     "suggesting": {
         "count": "5",
@@ -36,6 +68,9 @@ VALUES = {
         "question": "When does it leave?",
         "answer": "At nine. [1]",
     },
+    "reports": {"persona": "You know textiles.\n\n", "language": "Write in Japanese.", "tables": TABLES.strip()},
+    "points": {"sources": SOURCES, "question": "When does it leave?"},
+    "reduce": {"sources": SOURCES, "question": "When does it leave?"},
 }
 
 

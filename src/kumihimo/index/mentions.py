@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import TypeVar
 
-from kumihimo.core.records import Assertion, Chunk, Mention, Tie
-from kumihimo.index import naming
+from kumihimo.core.errors import ItemFailed
+from kumihimo.core.records import Assertion, Chunk, Mention, Record, Tie, digest
+from kumihimo.index import extracting, naming
+from kumihimo.index.extracted import Claimed, Named, Related, Said
 from kumihimo.index.rules import names
 from kumihimo.ports.models import Ask
+
+R = TypeVar("R", bound=Record)
 
 TYPES = ("person", "organization", "place", "event", "work", "concept")
 
@@ -25,10 +31,24 @@ def mentions(
     no: int | None = None,
     aliases: tuple[str, ...] = (),
 ) -> Iterable[Mention]:
-    """What a chunk says of each entity that it names (GraphRAG, arXiv:2404.16130, section 3.1.2, appendix A.2)."""
+    """What a chunk says of each entity that it names (GraphRAG, arXiv:2404.16130, section 3.1.2, appendix A.2).
+
+    But: an end of a relation that no record describes is a mention too, without type and text.
+    """
     if ask is None:
-        return names.mentions(chunk, naming.aliases(aliases))
-    raise NotImplementedError
+        return names.mentions(chunk, _aliases(aliases))
+    said, failure = extracting.read(
+        chunk,
+        ask,
+        types=types,
+        examples=examples,
+        domain=domain,
+        language=language,
+        gleanings=gleanings,
+        yes=yes,
+        no=no,
+    )
+    return _rows(_mentions(said, _aliases(aliases)), failure)
 
 
 def ties(
@@ -44,10 +64,24 @@ def ties(
     no: int | None = None,
     aliases: tuple[str, ...] = (),
 ) -> Iterable[Tie]:
-    """What a chunk says of each pair of entities, in the same conversation."""
+    """What a chunk says of each pair of entities, in the same conversation.
+
+    But: a relation has keywords too (LightRAG, arXiv:2410.05779, section 3.1); one of an entity with itself is none.
+    """
     if ask is None:
-        return names.ties(chunk, naming.aliases(aliases))
-    raise NotImplementedError
+        return names.ties(chunk, _aliases(aliases))
+    said, failure = extracting.read(
+        chunk,
+        ask,
+        types=types,
+        examples=examples,
+        domain=domain,
+        language=language,
+        gleanings=gleanings,
+        yes=yes,
+        no=no,
+    )
+    return _rows(_ties(said, _aliases(aliases)), failure)
 
 
 def assertions(
@@ -65,7 +99,93 @@ def assertions(
     claims: bool = False,
     about: str = "",
 ) -> Iterable[Assertion]:
-    """What a chunk claims of its entities as a fact, in a later turn of the same conversation, if `claims` is on."""
+    """What a chunk claims of its entities as a fact, in a later turn of the same conversation, if `claims` is on.
+
+    (GraphRAG, arXiv:2404.16130, section 3.1.2.) But: with a status, as in its released code: TRUE, FALSE, or SUSPECTED,
+    which is also what any other word is taken for.
+    """
     if ask is None or not claims:
         return []
-    raise NotImplementedError
+    said, failure = extracting.read(
+        chunk,
+        ask,
+        types=types,
+        examples=examples,
+        domain=domain,
+        language=language,
+        gleanings=gleanings,
+        yes=yes,
+        no=no,
+        claims=True,
+        about=about,
+    )
+    return _rows(_assertions(said, _aliases(aliases)), failure)
+
+
+def _rows(rows: Iterable[R], failure: ItemFailed | None) -> list[R]:
+    """Each of the rows once. Raises the failure, if there was one, with the rows to be stored in place of all."""
+    once = list(dict.fromkeys(rows))
+    if failure:
+        failure.instead = tuple(once)
+        raise failure
+    return once
+
+
+@lru_cache(maxsize=16)
+def _aliases(lines: tuple[str, ...]) -> Mapping[str, str]:
+    return naming.aliases(lines)
+
+
+def _entity(name: str, aliases: Mapping[str, str]) -> str:
+    key = naming.key(name)
+    return naming.entity_id(aliases.get(key, key))
+
+
+def _mentions(said: Sequence[Said], aliases: Mapping[str, str]) -> Iterator[Mention]:
+    """Entities, and ends of relations that nobody has described: they are named, after all."""
+    described = {_entity(one.name, aliases) for one in said if isinstance(one, Named)}
+    for one in said:
+        if isinstance(one, Named):
+            yield Mention(entity=_entity(one.name, aliases), name=one.name, type=one.type.lower(), text=one.text)
+        elif isinstance(one, Related):
+            for name in (one.source, one.target):
+                if (entity := _entity(name, aliases)) not in described:
+                    yield Mention(entity=entity, name=name, type="")
+
+
+def _ties(said: Sequence[Said], aliases: Mapping[str, str]) -> Iterator[Tie]:
+    for one in said:
+        if not isinstance(one, Related):
+            continue
+        ends = sorted((_entity(name, aliases), name) for name in (one.source, one.target))
+        (source, first), (target, second) = ends
+        if source != target:
+            yield Tie(
+                relation=naming.relation_id(source, target),
+                source=source,
+                target=target,
+                names=(first, second),
+                keywords=one.keywords,
+                strength=one.strength,
+                text=one.text,
+            )
+
+
+def _assertions(said: Sequence[Said], aliases: Mapping[str, str]) -> Iterator[Assertion]:
+    for one in said:
+        if not isinstance(one, Claimed):
+            continue
+        subject = _entity(one.subject, aliases)
+        other = _entity(one.object, aliases) if one.object else ""
+        yield Assertion(
+            claim=digest(subject, other, naming.key(one.type)),
+            subject=subject,
+            object=other,
+            names=(one.subject, one.object) if other else (one.subject,),
+            type=one.type.lower(),
+            status=one.status,
+            start=one.start,
+            end=one.end,
+            quote=one.quote,
+            text=one.text,
+        )

@@ -4,13 +4,23 @@ from pathlib import Path
 
 from kumihimo.core.signature import catalogue
 from kumihimo.methods.bm25 import bm25
+from kumihimo.methods.drift import drift
+from kumihimo.methods.global_ import global_
 from kumihimo.methods.hyde import hyde
+from kumihimo.methods.local import local
+from kumihimo.methods.mapreduce import mapreduce
 from kumihimo.methods.naive import naive
+from kumihimo.methods.points import REDUCE
 
 METHODS = catalogue(
     bm25,
     naive,
     hyde,
+    mapreduce,
+    global_,
+    local,
+    drift,
 )
 
-ANSWERS: dict[str, Path] = {}  # the prompts of methods that have their own for the answer; else `answer.md`
+# The prompts of methods that have their own for the answer; else `answer.md`.
+ANSWERS: dict[str, Path] = {"mapreduce": REDUCE, "global": REDUCE, "drift": REDUCE}

@@ -21,6 +21,7 @@ def naive(
 ) -> Context:
     """Chunks near the question by meaning and by words, until the budget is full (SS of arXiv:2404.16130, section 3.2).
 
+    The budget is the window of `mapreduce` and `global`, as in the paper, so that they can be compared.
     But: the paper searches by meaning alone, which is `words=False`; here the scores of both searches are fused,
     each spread from 0 to 1 over its best `pool`, those of meaning times `meaning`.
     """

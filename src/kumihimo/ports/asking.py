@@ -39,6 +39,10 @@ class Asking:
     def mark(self) -> str:
         return self.chat.mark
 
+    @property
+    def workers(self) -> int:
+        return self.chat.workers
+
     def __call__(
         self,
         prompt: str | Messages,
@@ -57,7 +61,7 @@ class Asking:
         attempt = 0
         while True:
             schema = asked.schema if asked else None
-            reply, new = self._reply(messages, schema, sample, attempt, hear, parameters, further)
+            reply, new = self._reply(messages, schema, sample, attempt, hear, further, parameters)
             paid += new
             try:
                 return read(reply)
@@ -90,8 +94,8 @@ class Asking:
         sample: int,
         attempt: int,
         hear: Hear | None,
-        parameters: Mapping[str, Any],
         further: int,
+        parameters: Mapping[str, Any],
     ) -> tuple[Reply, bool]:
         """The reply, from the memo if it is there; and whether it was asked for."""
         heard = Spoken(hear) if hear else None
@@ -99,7 +103,7 @@ class Asking:
         asked = self._key(messages, schema, sample, attempt, parameters)
 
         def pay() -> bytes:
-            reply = self._pay(asked, messages, schema, heard, parameters, further=further)
+            reply = self._pay(asked, messages, schema, heard, parameters, further)
             paid.append(replace(reply, raw=storable(reply.raw)))
             return paid[0].packed()
 
@@ -110,14 +114,7 @@ class Asking:
         return reply, bool(paid)
 
     def _pay(
-        self,
-        _asked: bytes,
-        messages: Messages,
-        schema: Any,
-        hear: Hear | None,
-        parameters: Any,
-        *,
-        further: int = 0,  # noqa: ARG002 (calls that may follow, for those who only count)
+        self, _asked: bytes, messages: Messages, schema: Any, hear: Hear | None, parameters: Any, _further: int
     ) -> Reply:
         """The model's reply to what is not remembered under that key."""
         allow = self.purse.allow(self.scope, self.mark, self.chat.prices)

@@ -20,12 +20,16 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class FakeChat:
-    """A chat model that is a function of the last message; it counts what it was asked. A word is a token."""
+    """A chat model that is a function of the last message; it counts what it was asked. A word is a token.
+
+    whole: of the conversation, its messages joined by empty lines.
+    """
 
     answer: Callable[[str], str]
     mark: str = "fake"
     prices: Prices = field(default_factory=Prices)
     workers: int = 4
+    whole: bool = False
     asked: Counter[str] = field(default_factory=Counter)
     _lock: Lock = field(default_factory=Lock)
 
@@ -33,7 +37,7 @@ class FakeChat:
         return {"model": self.mark, **parameters}
 
     def __call__(self, messages: Messages, *, allow: Allow = free, hear: Hear | None = None, **_: Any) -> Reply:
-        prompt = messages[-1]["content"]
+        prompt = "\n\n".join(m["content"] for m in messages) if self.whole else messages[-1]["content"]
         with allow(len(prompt.encode())) as bill:
             text = self.answer(prompt)
             usage = Usage(1, len(prompt.split()), 0, len(text.split()))

@@ -104,12 +104,15 @@ class Ask(Protocol):
 
     into: a frozen dataclass, a Literal, a list of such: the model is asked for JSON of that form. read: reply -> value;
     raises Malformed, whose text is told to the model when it is asked again. sample: which of several replies to the
-    same prompt is meant. hear: is told the reply while it comes. further: how many calls may follow that continue this
-    conversation; of use to a plan only. Raises ItemFailed where no reply could be had, or none that can be read.
+    same prompt is meant. hear: is told the reply while it comes. further: how many turns of the conversation may follow
+    this one, for whoever has to say before what it costs. Raises ItemFailed where no reply could be had, or none
+    that can be read.
     """
 
     @property
     def mark(self) -> str: ...
+    @property
+    def workers(self) -> int: ...  # how many may be asked side by side
     @overload
     def __call__(
         self, prompt: str | Messages, *, into: type[A], sample: int = 0, further: int = 0, **parameters: Any
@@ -127,13 +130,7 @@ class Ask(Protocol):
     ) -> A: ...
     @overload
     def __call__(
-        self,
-        prompt: str | Messages,
-        *,
-        sample: int = 0,
-        hear: Hear | None = None,
-        further: int = 0,
-        **parameters: Any,
+        self, prompt: str | Messages, *, sample: int = 0, hear: Hear | None = None, further: int = 0, **parameters: Any
     ) -> str: ...
     def samples(self, prompt: str | Messages, count: int, **parameters: Any) -> list[str]: ...
 

@@ -1,0 +1,228 @@
+"""What `local` adds to a question apart from the model: ms over made-up graphs, one with hubs of degree 1,000."""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from pathlib import Path
+from statistics import median, quantiles
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from benchmarks.growth import WORDS
+from benchmarks.meter import bound
+from kumihimo.core.records import (
+    Chunk,
+    Claim,
+    Community,
+    Entity,
+    Member,
+    Mention,
+    Record,
+    Relation,
+    Report,
+    Tie,
+    digest,
+)
+from kumihimo.core.table import Table, codec
+from kumihimo.index.naming import entity_id, key, relation_id
+from kumihimo.methods.local import local
+from kumihimo.ports.ledger import SqlLedger
+from kumihimo.ports.local import LocalRuler
+from kumihimo.ports.store import Db, SqlRows, Store
+from kumihimo.views.upkeep import View
+from kumihimo.views.vectors import VectorIndex, VectorSearch, matrices
+from kumihimo.views.words import WordIndex, WordSearch
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+KINDS: dict[str, type[Record]] = {
+    "chunks": Chunk,
+    "mentions": Mention,
+    "ties": Tie,
+    "entities": Entity,
+    "relations": Relation,
+    "claims": Claim,
+    "communities": Community,
+    "members": Member,
+    "reports": Report,
+}
+Tables = dict[str, dict[str, Record]]
+VOCABULARY = [one + other for one in WORDS for other in WORDS]
+SHARES = list(accumulate(1 / (rank + 50) for rank in range(len(VOCABULARY))))  # as words are spread, but for "the"
+
+
+class Thrown:
+    """Vectors of 256 dimensions drawn by the text: nothing is waited for but the search."""
+
+    mark, batch, workers = "thrown", 256, 1
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        import numpy as np
+
+        drawn = np.stack([np.random.default_rng(int(digest(text), 16)).standard_normal(256) for text in texts])
+        return np.asarray(drawn / np.sqrt((drawn**2).sum(axis=1, keepdims=True)), dtype=np.float32)
+
+
+def words(rng: random.Random, count: int) -> str:
+    return " ".join(rng.choices(VOCABULARY, cum_weights=SHARES, k=count))
+
+
+def graph(entities: int, edges: int, hubs: int, degree: int, chunks: int) -> tuple[Tables, list[str]]:
+    """Tables as a build would leave them, and the names of the entities; the hubs come first."""
+    rng = random.Random(entities)
+    names = [f"{words(rng, 2).title()} {n}" for n in range(entities)]
+    ids = [entity_id(key(name)) for name in names]
+    said = [f"{digest(str(n // 50))}.{n % 50:05}" for n in range(chunks)]
+    pairs = {(hub, rng.randrange(hubs, entities)) for hub in range(hubs) for _ in range(degree)}
+    while len(pairs) < edges:
+        pairs.add((rng.randrange(hubs, entities), rng.randrange(hubs, entities)))
+    tables: Tables = {name: {} for name in KINDS}
+    for id in said:
+        text = words(rng, 300)
+        tables["chunks"][id] = Chunk(text=text, title="", start=0, end=len(text), tokens=600)
+    for n, (one, other) in enumerate(sorted(pairs)):
+        _relation(tables, names, ids, one, other, rng.choice(said), rng)
+        if n % 10 == 0:
+            _claim(tables, ids[one], names[one], rng)
+    for n, id in enumerate(ids):
+        text = f"{names[n]} {words(rng, 12)}."
+        tables["entities"][id] = Entity(
+            text=text, name=names[n], type="", forms=(names[n],), types=(), mentions=1, tokens=30
+        )
+        leaf = f"leaf{n // 8:05}"
+        tables["members"][f"{leaf}.{n % 8:05}"] = Member(entity=id)
+    _communities(tables, entities, rng)
+    return tables, names
+
+
+def _relation(
+    tables: Tables, names: list[str], ids: list[str], one: int, other: int, chunk: str, rng: random.Random
+) -> None:
+    source, target = sorted((ids[one], ids[other]))
+    ends = (names[one], names[other])
+    text = f"{names[one]} {words(rng, 12)} {names[other]}."
+    made = Relation(
+        text=text, source=source, target=target, names=ends, keywords=(), weight=1, strength=None, tokens=40
+    )
+    relation = relation_id(source, target)
+    tables["relations"][relation] = made
+    ordinal = len(tables["ties"])
+    tables["ties"][f"{chunk}.{ordinal:06}"] = Tie(
+        text=text, relation=relation, source=source, target=target, names=ends
+    )
+    for end in (one, other):
+        mention = Mention(text=text, entity=ids[end], name=names[end], type="")
+        tables["mentions"][f"{chunk}.{len(tables['mentions']):06}"] = mention
+
+
+def _claim(tables: Tables, subject: str, name: str, rng: random.Random) -> None:
+    text = words(rng, 12)
+    made = Claim(
+        text=text,
+        subject=subject,
+        object="",
+        names=(name,),
+        type="fact",
+        statuses=("TRUE",),
+        start="",
+        end="",
+        quotes=(),
+        tokens=20,
+    )
+    tables["claims"][digest(subject, text)] = made
+
+
+def _communities(tables: Tables, entities: int, rng: random.Random) -> None:
+    """Leaves of eight entities; above them communities of eight each, on three levels."""
+    leaves = -(-entities // 8)
+    groups = {f"leaf{n:05}": (2, f"mid{n // 8:05}") for n in range(leaves)}
+    groups |= {f"mid{n:05}": (1, f"top{n // 8:05}") for n in range(-(-leaves // 8))}
+    groups |= {f"top{n:05}": (0, "") for n in range(-(-leaves // 64))}
+    for id, (level, parent) in groups.items():
+        tables["communities"][id] = Community(level=level, parent=parent, children=(), members=())
+        text = words(rng, 300)
+        tables["reports"][id] = Report(
+            text=text,
+            title=id,
+            summary="",
+            rating=5.0,
+            reason="",
+            findings=(),
+            data=(),
+            dropped=0,
+            level=level,
+            elements=1000,
+            tokens=450,
+            extractive=True,
+        )
+
+
+def build(store: Store, folder: Path, tables: Tables) -> None:
+    with store.building() as db:
+        ledger = SqlLedger(db)
+        for name, kind in KINDS.items():
+            ledger.shape(name, codec(kind), "documents", "id")
+            views: list[View] = [
+                WordIndex(db, name, codec(kind)),
+                VectorIndex(db, folder, name, codec(kind), Thrown()),
+            ]
+            for view in views if kind.FOUND else ():
+                view.ensure("1")
+                ledger.views[name].append(view)
+            rows = sorted(tables[name].items())
+            for i in range(0, len(rows), 1000):
+                ledger.change(name, [], [codec(kind).encode(id, record) for id, record in rows[i : i + 1000]])
+            ledger.settle(name)
+            for view in views if kind.FOUND else ():
+                view.finish()
+
+
+def asked(db: Db, folder: Path, questions: Iterable[str]) -> Iterator[float]:
+    """Milliseconds of each question."""
+    given = {name: Table(name, codec(kind), SqlRows(db, name)) for name, kind in KINDS.items()}
+    match, near, ruler = WordSearch(db), VectorSearch(db, Thrown(), matrices(db, folder, {})), LocalRuler()
+    for question in questions:
+        began = perf_counter()
+        found = local(question, **given, match=match, near=near, ruler=ruler)  # type: ignore[arg-type]
+        yield (perf_counter() - began) * 1000
+        assert found
+
+
+def measured(name: str, entities: int, edges: int, hubs: int, degree: int, chunks: int, rounds: int) -> list[float]:
+    """Milliseconds of questions that name one to three entities, hubs among them."""
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary, ".kumi")
+        tables, names = graph(entities, edges, hubs, degree, chunks)
+        store = Store(folder)
+        build(store, folder, tables)
+        rng = random.Random(7)
+        told = [rng.sample(names[: 4 * max(hubs, 25)], rng.randint(1, 3)) for _ in range(rounds + 5)]
+        questions = [f"How did {' and '.join(some)} {words(rng, 3)}?" for some in told]
+        with store.reading() as db:
+            spent = list(asked(db, folder, questions))[5:]
+        store.close()
+    p50, p95 = median(spent), quantiles(spent, n=20)[-1]
+    print(
+        f"  {name}: {entities:,} entities, {edges:,} relations, {chunks:,} chunks: p50 {p50:.1f} ms, p95 {p95:.1f} ms"
+    )
+    return [p50, p95]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=100)
+    rounds = parser.parse_args().rounds
+    p50, _ = measured("a corpus", 8_000, 20_000, 0, 0, 1_700, rounds)
+    _, p95 = measured("with hubs", 20_000, 80_000, 20, 1_000, 8_000, rounds)
+    bound("local, p50", p50, 10, " ms")
+    bound("local on hubs, p95", p95, 60, " ms")
+
+
+if __name__ == "__main__":
+    main()

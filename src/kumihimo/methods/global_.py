@@ -1,0 +1,95 @@
+"""question -> points read out of the reports of one level: what is asked of the corpus as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kumihimo.core.context import Context, Evidence, Ruler
+from kumihimo.core.records import Community, Report
+from kumihimo.core.table import Table
+from kumihimo.methods.leading import leading
+from kumihimo.methods.points import read, shuffled, told
+from kumihimo.ports.models import Ask, Match, Near, side_by_side
+from kumihimo.ports.prompts import prompt
+
+RATING = Path(__file__).with_name("global_rating.md")
+
+
+@dataclass(frozen=True, slots=True)
+class Rated:
+    """How much a report helps, 0 to 5."""
+
+    rating: int
+
+
+def global_(
+    question: str,
+    communities: Table[Community],
+    reports: Table[Report],
+    match: Match,
+    near: Near,
+    ruler: Ruler,
+    ask: Ask | None,
+    *,
+    level: int = 1,
+    dynamic: bool = False,
+    depth: int = 2,
+    window: int = 8000,
+    seed: int = 0,
+) -> Context:
+    """Points from all reports of a level, those that help most first (GraphRAG, arXiv:2404.16130, section 3.1.6).
+
+    level: 0 has the largest communities; where one has no parts on a level, it stands there itself. dynamic: rate
+    reports from the largest down to level `depth`, and read only those that help; `level` then counts for nothing.
+    Without a model: sentences of the reports, as many communities as possible.
+    But: a batch gives several points, each with its sources, where the paper has one answer a batch.
+    """
+    if ask is None:
+        return leading(question, _of(at_level(communities, level), reports), reports, match, near, ruler, window)
+    chosen = relevant(question, communities, reports, ask, depth) if dynamic else at_level(communities, level)
+    found = _of(shuffled(chosen, seed), reports)
+    return read(question, (Evidence("reports", report, 0.0) for report in found), ask, ruler, window=window)
+
+
+def at_level(communities: Table[Community], level: int) -> list[str]:
+    """The ids of the communities of a level, and of those above it that have no parts: every entity is in one."""
+    above = [c for each in range(level) for c in communities.where(level=each) if not c.children]
+    return [community.id for community in [*above, *communities.where(level=level)]]
+
+
+def _of(ids: Iterable[str], reports: Table[Report]) -> Iterator[Report]:
+    """Their reports, as far as there are any."""
+    return (report for id in ids if (report := reports.get(id)))
+
+
+def relevant(question: str, communities: Table[Community], reports: Table[Report], ask: Ask, depth: int) -> list[str]:
+    """The ids of communities whose reports help: rated from level 0 on, descending only where one does.
+
+    A community gives way to its parts as soon as one of them helps. Where nothing on the first level does, the next
+    one is looked at. One that has no report is passed over, not its parts.
+    """
+    kept: dict[str, None] = {}
+    level, rated = 0, communities.where(level=0)
+    while rated and level <= depth:
+        ratings = _ratings(question, rated, reports, ask)
+        below: list[Community] = []
+        for community in rated:
+            rating = ratings.get(community.id)
+            if rating is None or rating >= 1:
+                below += filter(None, map(communities.get, community.children))
+            if rating:
+                kept[community.id] = None
+                kept.pop(community.parent, None)
+        level += 1
+        rated = below if below or kept else communities.where(level=level)
+    return list(kept)
+
+
+def _ratings(question: str, rated: Iterable[Community], reports: Table[Report], ask: Ask) -> Mapping[str, int]:
+    def rating(report: Report) -> tuple[str, int]:
+        said = told(Evidence("reports", report, 0.0))
+        return report.id, ask(prompt(RATING, report=said, question=question), into=Rated).rating
+
+    return dict(side_by_side(rating, _of((community.id for community in rated), reports), ask.workers))

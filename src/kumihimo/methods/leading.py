@@ -1,0 +1,95 @@
+"""question + reports -> points, without a model: their sentences, from as many communities as possible."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from kumihimo.core.context import Context, Ruler
+from kumihimo.core.records import Point, Reference, Report
+from kumihimo.core.table import Table
+from kumihimo.index.referring import statements
+from kumihimo.methods.points import best, point
+from kumihimo.ports.models import Match, Near
+from kumihimo.ports.sentences import is_row
+from kumihimo.views.words import subjects
+
+_POOL = 50  # reports that are searched out
+_CLEAR = 0.4  # share of what is asked about that a report has to speak of to be sought
+_SIZE = 0.3  # what the rating of a report counts beside its being sought
+# How one asks of the whole; where it is in a script without spaces, taken out of the question first.
+_WHOLE = frozenset(
+    subjects(
+        """across all any articles central chief collection common concerns content contents corpus cover covered deal
+        documents entire essays everything files general gist idea ideas issues kind main major matters message mostly
+        notes overall overview papers passages point points sort sources stories story subject subjects summarise
+        summarize summary texts theme themes these those topic topics treated whole"""
+    )
+)
+_WHOLE_WIDE = re.compile(
+    "文書|文章|資料|記事|全体|全部|主な|主題|主旨|話題|内容|概要|要約|要点|共通|中心|テーマ|トピック|ドキュメント|メッセージ"
+    "|まとめ|何|这些|這些|那些|文档|文檔|文件|资料|主要|主题|大意|总结|總結|概述|内容|內容|讲|講|什么|甚麼|哪些|的|是|有|在|了"
+)
+
+
+def leading(
+    question: str, chosen: Iterable[Report], reports: Table[Report], match: Match, near: Near, ruler: Ruler, window: int
+) -> Context:
+    """Sentences of the chosen reports: the best of each, then the second of each, until the window is full.
+
+    Those of the reports that speak of what the question asks about; of all, the largest first, where it names nothing
+    and asks of the whole. The first of a report scores between .5 and 1, the second between .25 and .5, and so on;
+    rows of tables a quarter of that.
+    """
+    all_of = {report.id: report for report in chosen}
+    asked = about(question)
+    most = max((report.elements for report in all_of.values()), default=0) or 1
+    size = {id: (report.elements / most + report.rating / 10) / 2 for id, report in all_of.items()}
+    ranks = _sought(question, asked, all_of, reports, match, near) if asked else size
+    found: dict[str, tuple[float, Point]] = {}  # by text: chunks overlap, and so may reports
+    for id, rank in sorted(ranks.items(), key=lambda item: (-item[1], item[0])):
+        for turn, (text, sources, verbatim) in enumerate(_said(asked, all_of[id])):
+            score = (0.25 if is_row(text) else 1.0) * 2.0**-turn * (0.5 + 0.5 * rank)
+            if text not in found or found[text][0] < score:
+                found[text] = score, point(text, sources, ruler, verbatim=verbatim)
+    return best(found.values(), window, ruler)
+
+
+def about(question: str) -> set[str]:
+    """What a question asks about; nothing, where it asks of the documents as a whole.
+
+    >>> about("What are the main themes of these stories?"), about("这些文档的主要主题是什么？")
+    (set(), set())
+    >>> sorted(about("What do the stories say of ferries?"))
+    ['ferry', 'say']
+    """
+    return set(subjects(_WHOLE_WIDE.sub(" ", question))) - _WHOLE
+
+
+def _sought(
+    question: str, asked: set[str], chosen: dict[str, Report], reports: Table[Report], match: Match, near: Near
+) -> dict[str, float]:
+    """How well the reports fit that speak of what is asked, from 0 to 1."""
+    by_words = Context(tuple(item for item in match(reports, question, k=_POOL) if item.record.id in chosen))
+    shares = {item.record.id: len(asked & set(subjects(item.text))) / len(asked) for item in by_words}
+    least = max(_CLEAR, max(shares.values(), default=0.0) / 2)
+    fused = Context.fuse([by_words, near(reports, question, k=_POOL, among=sorted(chosen))], weights=[1.0, 0.5])
+    sure = {item.record.id: item.score for item in fused if shares.get(item.record.id, 0.0) >= least}
+    return {id: (score + _SIZE * chosen[id].rating / 10) / (1.5 + _SIZE) for id, score in sure.items()}
+
+
+def _said(asked: set[str], report: Report) -> list[tuple[str, tuple[Reference, ...], bool]]:
+    """What a report says, what each rests on, and whether it stands so in a document; most to the point first."""
+    said = list(_sentences(report)) if report.extractive else []
+    if not said:
+        return [(report.summary, (("reports", report.id),), False)] if report.summary.strip() else []
+    return sorted(said, key=lambda each: -len(asked & set(subjects(each[0]))))
+
+
+def _sentences(report: Report) -> Iterator[tuple[str, tuple[Reference, ...], bool]]:
+    """The sentences of an extractive report, each with its chunks."""
+    ids = {number: id for table, number, id in report.data if table == "chunks"}
+    for part in (report.summary, *(explanation for _, explanation in report.findings)):
+        for text, named in statements(part):
+            sources = tuple(("chunks", ids[number]) for number in named.get("chunks", ()) if number in ids)
+            yield text, sources or (("reports", report.id),), bool(sources)

@@ -1,0 +1,231 @@
+"""records -> tables in memory, searches over them, and a model that is a function of its prompt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kumihimo.core.context import Context, Evidence
+from kumihimo.core.records import (
+    Chunk,
+    Claim,
+    Community,
+    Entity,
+    Member,
+    Mention,
+    Record,
+    Relation,
+    Report,
+    Tie,
+    digest,
+)
+from kumihimo.core.table import Row, Table, codec
+from kumihimo.index.naming import entity_id, key, relation_id
+from kumihimo.ports.fake import FakeEmbedder
+from kumihimo.ports.replies import Reply, form, whole_text
+from kumihimo.views.words import content, tokens
+
+
+@dataclass
+class Held:
+    """Rows that a dictionary holds; it counts how many were read."""
+
+    columns: tuple[str, ...]
+    rows: dict[str, Row]
+    read: int = 0
+
+    def get(self, id: str) -> Row | None:
+        self.read += id in self.rows
+        return self.rows.get(id)
+
+    def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
+        return [self.rows[id] for id in self.ids(columns, values)]
+
+    def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
+        at = [self.columns.index(column) for column in columns]
+        return sorted(id for id, row in self.rows.items() if tuple(row[i] for i in at) == values)
+
+    def pages(self, *columns: str) -> Iterator[list[Row]]:
+        at = [self.columns.index(column) for column in columns] or range(len(self.columns))
+        yield [tuple(self.rows[id][i] for i in at) for id in sorted(self.rows)]
+
+    def count(self) -> int:
+        return len(self.rows)
+
+
+def table(name: str, kind: type[Record], records: Mapping[str, Record]) -> Table[Any]:
+    made = codec(kind)
+    return Table(name, made, Held(made.columns, {id: made.encode(id, record) for id, record in records.items()}))
+
+
+class _Words:
+    """A word is a token."""
+
+    mark = "words"
+
+    def __call__(self, text: str) -> Sequence[int]:
+        return range(len(text.split()))
+
+
+ruler = _Words()
+
+
+def match(table: Table[Any], text: str, *, k: int) -> Context:
+    """Rows that share words with the text, those first that share most."""
+    asked = set(content(text))
+    scores = {record.id: float(len(asked & set(tokens(record.found_by)))) for record in table}
+    return _best(table, {id: score for id, score in scores.items() if score}, k)
+
+
+@dataclass
+class Nearby:
+    """`Near` by a fake embedder; it notes how many rows were weighed."""
+
+    weighed: list[int] = field(default_factory=list)
+
+    def __call__(
+        self, table: Table[Any], text: str | Sequence[str], *, k: int, among: Collection[str] | None = None
+    ) -> Context:
+        records = [record for record in table if among is None or record.id in among]
+        self.weighed.append(len(records))
+        if not records:
+            return Context()
+        asked = [text] if isinstance(text, str) else list(text)
+        vectors = FakeEmbedder()([" ".join(tokens(t)) for t in (*asked, *(r.found_by for r in records))])
+        question = vectors[: len(asked)].mean(axis=0)
+        scores = {r.id: float(v @ question) for r, v in zip(records, vectors[len(asked) :], strict=True)}
+        return _best(table, scores, k)
+
+
+near = Nearby()
+
+
+def _best(table: Table[Any], scores: Mapping[str, float], k: int) -> Context:
+    found = sorted(scores, key=lambda id: (-scores[id], id))[:k]
+    return Context(tuple(Evidence(table.name, table[id], scores[id]) for id in found))
+
+
+@dataclass
+class Scripted:
+    """A model that says what a function of the prompt gives, which is read as a reply would be."""
+
+    answer: Callable[[str], object]
+    asked: list[str] = field(default_factory=list)
+    mark: str = "scripted"
+    workers: int = 2
+
+    def __call__(self, prompt: Any, *, into: Any = None, read: Any = None, **_: Any) -> Any:
+        told = "\n\n".join(message["content"] for message in prompt)
+        self.asked.append(told)
+        said = self.answer(told)
+        reply = Reply(said if isinstance(said, str) else json.dumps(said, ensure_ascii=False))
+        return form(into).read(reply) if into is not None else (read or whole_text)(reply)
+
+    def samples(self, prompt: Any, count: int, **parameters: Any) -> list[str]:
+        return [str(self(prompt, **parameters)) for _ in range(count)]
+
+
+# -- a small graph
+
+
+def community(level: int, parent: str = "", children: Sequence[str] = (), members: Sequence[str] = ()) -> Community:
+    return Community(level=level, parent=parent, children=tuple(children), members=tuple(members))
+
+
+def report(text: str, *, level: int = 0, rating: float = 5.0, elements: int = 10, **others: Any) -> Report:
+    told: dict[str, Any] = {"summary": text, "findings": (), "data": (), "extractive": False, **others}
+    return Report(
+        text=text,
+        title="A report",
+        rating=rating,
+        reason="",
+        dropped=0,
+        level=level,
+        elements=elements,
+        tokens=len(text.split()),
+        **told,
+    )
+
+
+def chunk(text: str) -> Chunk:
+    return Chunk(text=text, title="", start=0, end=len(text), tokens=len(text.split()))
+
+
+@dataclass
+class Graph:
+    """Tables that hold what chunks say, as it is added."""
+
+    rows: dict[str, dict[str, Any]] = field(default_factory=lambda: {name: {} for name in KINDS})
+
+    def says(self, text: str, *names: str) -> str:
+        """A chunk that names these entities, each tied to the first; its id."""
+        id = f"{digest('a document')}.{len(self.rows['chunks']):05}"
+        self.rows["chunks"][id] = chunk(text)
+        ends = [self.entity(name) for name in names]
+        for n, (name, end) in enumerate(zip(names, ends, strict=True)):
+            self.rows["mentions"][f"{id}.{n:05}"] = Mention(text=text, entity=end, name=name, type="")
+        for n, (name, end) in enumerate(zip(names[1:], ends[1:], strict=True)):
+            self._tie(f"{id}.{n:05}", text, ends[0], end, (names[0], name))
+        return id
+
+    def entity(self, name: str) -> str:
+        id = entity_id(key(name))
+        self.rows["entities"].setdefault(
+            id, Entity(text=f"{name}.", name=name, type="", forms=(name,), types=(), mentions=1, tokens=2)
+        )
+        return id
+
+    def _tie(self, id: str, text: str, one: str, other: str, names: tuple[str, str]) -> None:
+        (source, first), (target, second) = sorted(zip((one, other), names, strict=True))
+        relation = relation_id(one, other)
+        self.rows["ties"][id] = Tie(text=text, relation=relation, source=source, target=target, names=(first, second))
+        self.rows["relations"][relation] = Relation(
+            text=text,
+            source=source,
+            target=target,
+            names=(first, second),
+            keywords=(),
+            weight=1,
+            strength=None,
+            tokens=len(text.split()),
+        )
+
+    def claim(self, text: str, subject: str) -> None:
+        said = Claim(
+            text=text,
+            subject=self.entity(subject),
+            object="",
+            names=(subject,),
+            type="fact",
+            statuses=("TRUE",),
+            start="",
+            end="",
+            quotes=(),
+            tokens=len(text.split()),
+        )
+        self.rows["claims"][digest(text)] = said
+
+    def group(self, id: str, text: str, names: Sequence[str], parent: str = "", level: int = 0) -> None:
+        """A leaf of the communities, with its report."""
+        ids = [self.entity(name) for name in names]
+        self.rows["communities"][id] = community(level, parent, (), ids)
+        self.rows["members"] |= {f"{id}.{n:05}": Member(entity=entity) for n, entity in enumerate(ids)}
+        self.rows["reports"][id] = report(text, level=level)
+
+    def tables(self) -> dict[str, Any]:
+        return {name: table(name, kind, self.rows[name]) for name, kind in KINDS.items()}
+
+
+KINDS: dict[str, type[Record]] = {
+    "chunks": Chunk,
+    "mentions": Mention,
+    "ties": Tie,
+    "entities": Entity,
+    "relations": Relation,
+    "claims": Claim,
+    "communities": Community,
+    "members": Member,
+    "reports": Report,
+}
