@@ -1,4 +1,4 @@
-"""Communities, their reports and the chunks -> what each level holds; in the status, with what a fresh start would give."""
+"""Communities, their reports, chunks -> what each level holds; in the status, with what a fresh start would give."""
 
 from __future__ import annotations
 

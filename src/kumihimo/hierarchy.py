@@ -20,7 +20,7 @@ def levels(communities: Table[Community], reports: Table[Report], chunks: Table[
     A community without parts stands for itself on all levels below its own, so that each level tells of everything.
     """
     listed = list(communities)
-    written = dict(reports.columns("id", "tokens"))
+    written: dict[str, int] = dict(reports.columns("id", "tokens"))
     texts = [tokens for (tokens,) in chunks.columns("tokens")]
     found = []
     for level in range(deepest(listed) + 1 if listed else 0):

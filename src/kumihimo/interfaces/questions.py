@@ -63,16 +63,16 @@ def ask(
     with opened(folder, options, memo) as kumi, kumi.reading() as reading:
         suggester = reading.suggester(caps) if suggest else None
         if as_json:
-            answer, failed = with_more(reading.ask(question, method, where=where, caps=caps), suggester)
+            answer, unsaid = with_more(reading.ask(question, method, where=where, caps=caps), suggester)
             lines.show(_answered(answer))
         else:
             with terminal.speech() as hear:
                 answer = reading.ask(question, method, where=where, caps=caps, hear=hear)
-            answer, failed = with_more(answer, suggester)
+            answer, unsaid = with_more(answer, suggester)
             terminal.show_sources(answer, reading.trace)
             terminal.explain(reading, answer.context, where)
-    if failed:
-        raise ItemFailed(f"no questions to ask next: {failed}")
+    if unsaid:
+        raise ItemFailed(f"no questions to ask next: {unsaid}")
 
 
 def _show_answered(answer: Answer) -> None:
