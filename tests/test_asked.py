@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -27,7 +28,7 @@ from kumihimo.ports.models import Ask, side_by_side
 from kumihimo.ports.purse import Caps
 from kumihimo.reading import KINDS
 from tests.paid import opened
-from tests.shelf import fill
+from tests.shelf import EXAMPLES, fill
 
 NOTES = {
     "a.txt": "The ferry leaves at nine. The gate leaks badly. The lamp is lit.",
@@ -204,6 +205,48 @@ def test_what_it_costs_is_foretold(lazy: Kumihimo, server: Server) -> None:
     assert (server.counts()["requests"], lazy.memo()["replies"]) == (0, 0)
     said(lazy, depth=0)
     assert {e.step: e.calls for e in lazy.foretell("briefed", "What?").estimates} == {"answer": (1, 1)}
+
+
+# -- reports
+
+
+def reports_of(tmp_path: Path, when: str, **settings: Any) -> dict[str, str]:
+    """The reports of all communities, as a method reads them."""
+    with Kumihimo(tmp_path / when, {"reports": {"when": when}, **settings}) as kumi:
+        built = kumi.index(EXAMPLES, methods=["global"])
+        assert (built.rows["reports"] > 0) == (when == "built")
+        with kumi.reading() as reading:
+            reports = reading._tables(["reports"], "", reading.models.purse())["reports"]
+            ids = [community.id for community in reading.table("communities")]
+            return {id: report.text for id in ids if (report := reports.get(id))}
+
+
+def test_reports_by_rule_are_those_of_a_build(tmp_path: Path) -> None:
+    later = reports_of(tmp_path, "asked")
+    assert len(later) > 50
+    assert later == reports_of(tmp_path, "built")
+
+
+def test_reports_of_a_model_are_those_of_a_build(tmp_path: Path, server: Server) -> None:
+    report = {"title": "Harbour", "summary": "All of it.", "rating": 5, "rating_explanation": "", "findings": []}
+    server.set(replies=[("", json.dumps(report))])
+    by_rule = {name: {"model": "rules"} for name in ("mentions", "entities", "relations", "claims")}
+    settings = {"chat": {"model": "m", "base_url": server.url}, **by_rule}
+    later = reports_of(tmp_path, "asked", **settings)
+    asked = server.counts()["requests"]
+    assert later == reports_of(tmp_path, "built", **settings)
+    assert asked == server.counts()["requests"] / 2  # one memo each, and the same was asked
+
+
+def test_a_question_of_the_whole_makes_its_level_alone(tmp_path: Path) -> None:
+    with Kumihimo(tmp_path / ".kumi", {"reports": {"when": "asked"}}) as kumi:
+        kumi.index(EXAMPLES, methods=["global"])
+        with kumi.reading() as reading:
+            answer = reading.ask("What are the main themes of these documents?", "global", level=0)
+            assert answer.citations
+            levels = {community.id: community.level for community in reading.table("communities")}
+            assert {levels[id] for id in reading.held["reports"]} >= {0}
+            assert len(reading.held["reports"]) < len(levels)
 
 
 # -- alone

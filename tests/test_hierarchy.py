@@ -15,7 +15,7 @@ from kumihimo.interfaces import terminal
 from kumihimo.results import Level, Status
 from kumihimo.session import Kumihimo
 from tests.index.held import table
-from tests.shelf import fill
+from tests.shelf import EXAMPLES, fill
 
 
 def community(id: str, level: int, parent: str = "", *children: str) -> Community:
@@ -68,11 +68,26 @@ def test_where_there_is_nothing() -> None:
 
 def test_an_index_without_communities_has_no_levels(tmp_path: Path) -> None:
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
-        kumi.index(fill(tmp_path / "notes", {"a.txt": "The ferry leaves at nine."}))
+        kumi.index(fill(tmp_path / "notes", {"a.txt": "The ferry leaves at nine."}), methods=["bm25"])
         status = kumi.status(levels=True)
         assert (status.modularity, status.levels) == (None, ())
         with kumi.store.reading() as db:
             assert (modularity_of(db), levels_of(db)) == (None, ())
+
+
+def test_of_an_index(tmp_path: Path) -> None:
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        kumi.index(EXAMPLES, methods=["global"])
+        status = kumi.status(levels=True)
+        rows = status.rows
+    *upper, source = status.levels
+    assert [level.name for level in upper] == [f"C{n}" for n in range(len(upper))]
+    assert [level.units for level in upper] == sorted(level.units for level in upper)
+    assert upper[-1].units < rows["reports"]
+    assert (source.name, source.units, source.share) == ("TS", rows["chunks"], 100.0)
+    assert status.modularity
+    now, cold = status.modularity
+    assert 0.3 < now == pytest.approx(cold)  # nothing has come or gone since they were found
 
 
 def shown(capsys: pytest.CaptureFixture[str], **more: Any) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from itertools import count
+from itertools import count, islice
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -53,8 +53,9 @@ def rehearsed(reading: Reading, question: str, name: str, *, where: str = "", **
 
 def _question(reading: Reading) -> str:
     """One of no matter what, in words that the documents use."""
-    document = next(iter(reading.table(ROOT)), None)
-    said = " ".join(document.text[document.body :][:_QUOTED].split()) if document else ""
+    documents = reading.table(ROOT)
+    first = [documents[id] for (id,) in islice(documents.columns("id"), 1)]
+    said = " ".join(text for document in first for text in document.text[document.body :][:_QUOTED].split())
     return f"What are the main themes of these documents, and what has this to do with them: {said}"
 
 
