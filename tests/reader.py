@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from kumihimo.core.records import digest
 from kumihimo.ports.connect import Connections
@@ -50,7 +51,7 @@ def _records(text: str) -> Iterator[str]:
         said = " ".join(sentence.split())
         for name in names:
             yield f"entity<|>{name}<|>person<|>{name}: {said}"
-        for one, other in zip(names, names[1:], strict=False):
+        for one, other in pairwise(names):
             yield f"relation<|>{one}<|>{other}<|>{said}<|>meeting<|>{len(said) % 10 + 1}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,16 @@ from typing import Any
 import pytest
 
 from kumihimo.core.errors import Capped, KumiError, ModelError, NeedsConsent, SettingsError
+from kumihimo.core.records import Chunk, digest
+from kumihimo.core.signature import catalogue
+from kumihimo.index import STEPS
 from kumihimo.methods import ANSWERS
 from kumihimo.ports.fake_server import Server
+from kumihimo.ports.models import Ask
 from kumihimo.ports.purse import Caps
 from kumihimo.results import Plan
 from kumihimo.session import Kumihimo
-from tests.paid import notes, opened, paid
+from tests.paid import Gist, notes, opened, paid
 
 __all__ = ["paid"]
 pytestmark = pytest.mark.usefixtures("paid")
@@ -204,6 +208,38 @@ def test_a_plan_says_what_will_be_asked(tmp_path: Path, server: Server) -> None:
     assert built.spent["gists"].calls == COUNT - 10
     assert gist.prompt_tokens[0] <= built.spent["gists"].prompt_tokens <= gist.prompt_tokens[1]
     assert gist.completion_tokens[0] <= built.spent["gists"].completion_tokens <= gist.completion_tokens[1]
+    assert server.counts()["repeats"] == 0
+
+
+def test_a_plan_knows_how_far_a_conversation_may_go(
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gists(chunk: Chunk, ask: Ask, *, words: int = 9) -> Gist:
+        """What a chunk is about, and more of it where there is more."""
+        said: list[Mapping[str, str]] = [{"role": "user", "content": f"{chunk.text}\nThat in {words} words."}]
+        for left in (2, 1, 0):
+            said.append({"role": "assistant", "content": ask(said, further=left)})
+            if "more" not in said[-1]["content"]:
+                break
+            said.append({"role": "user", "content": "And what else?"})
+        return Gist(text=said[-1]["content"], theme=digest(chunk.text[:1]))
+
+    monkeypatch.setitem(STEPS, "gists", catalogue(gists)["gists"])
+    server.set(replies=[("note 1", "Harbours, and more"), ("And what else?", "Ferries, that is all")])
+    source = notes(tmp_path / "notes", COUNT)
+    with opened(tmp_path, server) as kumi:
+        blind = kumi.plan(source, methods=["told"]).estimates[0]
+        assert (blind.exact, blind.calls) == (False, (COUNT, 3 * COUNT))
+        seen = kumi.plan(source, methods=["told"], sample=10).estimates[0]
+        assert not seen.exact
+        assert COUNT - 10 <= seen.calls[0] < seen.calls[1] < 2 * COUNT
+        built = kumi.index(source, methods=["told"]).spent["gists"]
+        assert seen.prompt_tokens[0] <= built.prompt_tokens <= seen.prompt_tokens[1]
+        assert seen.completion_tokens[0] <= built.completion_tokens <= seen.completion_tokens[1]
+        assert seen.calls[0] <= built.calls <= seen.calls[1]
+        (source / "new.txt").write_text("Another note.", "utf-8")
+        again = kumi.plan().estimates[0]  # with a history, but no sample
+        assert (again.exact, again.calls) == (False, (1, 3))
     assert server.counts()["repeats"] == 0
 
 

@@ -11,6 +11,7 @@ from kumihimo.core.context import Ruler
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Usage, digest
 from kumihimo.core.task import Call, Job, Made, Pool, Task
+from kumihimo.index import scope
 from kumihimo.ports.asking import EMBEDDING, Asking, Remembered
 from kumihimo.ports.connect import Connections
 from kumihimo.ports.memo import Spent
@@ -32,7 +33,10 @@ _FOLLOWS: Range = (0.5, 1.25)  # calls of a step that reads what was not asked y
 
 @dataclass(slots=True)
 class Asked:
-    """What one step, or the embedder, would ask: requests, texts, their bytes, tokens by the built-in tokenizer."""
+    """What one step, or the embedder, would ask: requests, texts, their bytes, tokens by the built-in tokenizer.
+
+    further: calls that may follow to these, each of which is told again all that was said before.
+    """
 
     model: str
     prices: Prices
@@ -41,10 +45,12 @@ class Asked:
     texts: int = 0
     bytes: int = 0
     tokens: int = 0
+    further: int = 0
 
-    def note(self, texts: Sequence[str], ruler: Ruler) -> None:
+    def note(self, texts: Sequence[str], ruler: Ruler, further: int = 0) -> None:
         """One request."""
         self.calls += 1
+        self.further += further
         self.texts += len(texts)
         self.bytes += sum(len(text.encode()) for text in texts)
         self.tokens += sum(len(ruler(text)) for text in texts)
@@ -79,10 +85,10 @@ class _Silent(Asking):
     asked: Asked = field(kw_only=True)
     tally: Tally = field(kw_only=True)
 
-    def _pay(self, _asked: bytes, messages: Messages, *_: Any) -> Reply:
+    def _pay(self, _asked: bytes, messages: Messages, _schema: Any, _hear: Any, _given: Any, further: int) -> Reply:
         if _asked not in self.tally.seen:
             self.tally.seen.add(_asked)
-            self.asked.note([message["content"] for message in messages], self.tally.ruler)
+            self.asked.note([message["content"] for message in messages], self.tally.ruler, further)
         raise ItemFailed("not asked")
 
 
@@ -160,8 +166,14 @@ def history(spent: Iterable[Spent], asked: Mapping[str, Asked]) -> dict[str, Pas
 def sampled(sample: Sample, purse: Purse) -> dict[str, Past]:
     """From a sample, whether its replies were paid or remembered."""
     nothing = Usage()
-    used = {step: purse.spent.get(step, nothing) + purse.saved.get(step, nothing) for step in sample.keys}
-    return {step: Past(sample.keys[step], usage) for step, usage in used.items() if usage.calls}
+    used = {name: purse.spent.get(name, nothing) + purse.saved.get(name, nothing) for name in map(scope, sample.keys)}
+    shared = Counter(map(scope, sample.keys))  # steps that go on with one conversation: each asks it, one pays
+    return {name: Past(sample.keys[name], _part(usage, shared[name])) for name, usage in used.items() if usage.calls}
+
+
+def _part(usage: Usage, of: int) -> Usage:
+    prompt, completion = round(usage.prompt_tokens / of), round(usage.completion_tokens / of)
+    return Usage(max(round(usage.calls / of), 1), prompt, 0, completion, usage.cost / of, usage.seconds / of)
 
 
 def estimated(
@@ -173,13 +185,14 @@ def estimated(
     times: dict[str, float] = {}  # what is to come, in terms of what a step has asked before
     for step, tally in asked.items():
         before = past.get(step)
+        so_far = before.usage.calls if before else 0
         waits = [r for r in reads.get(step, ()) if r in times or r in unknown]
         if not tally.calls and not waits:
             continue
         if waits and (before is None or any(r in unknown for r in waits)):
             unknown.append(step)
             continue
-        times[step] = max([times[r] for r in waits] or [tally.calls / before.keys if before else 0.0])
+        times[step] = max([times[r] for r in waits] or [sum(_calls(tally, before)) / 2 / so_far if so_far else 0.0])
         found.append(
             _estimate(step, tally, before, times[step] if waits else None, [s for s in spent if s.kind == "spent"])
         )
@@ -190,17 +203,17 @@ def _estimate(step: str, asked: Asked, before: Past | None, times: float | None,
     same = [s for s in spent if s.model == asked.model]
     same = [s for s in same if s.scope == step] or same
     usage, size = sum((s.usage for s in same), Usage()), sum(s.bytes for s in same)
+    reply = _reply(step, before, usage)
     if times is None or before is None:
-        turns = before.usage.calls / before.keys if before else 1.0
-        calls: Range = (asked.calls, round(asked.calls * max(turns, 1.0)))
+        calls = _calls(asked, before)
         counted = _of(_COUNTED, asked.bytes * usage.prompt_tokens / size) if size else _of(_RULED, asked.tokens)
-        prompt = (counted[0], counted[1] * calls[1] / max(asked.calls, 1))
+        again = reply[1] if asked.further else 0  # what was replied is told with the next call
+        prompt = (counted[0], (counted[1] / max(asked.calls, 1) + again) * calls[1])
     else:
         low, high = _whole(_of(_FOLLOWS, before.usage.calls * times))
         calls = (max(low, asked.calls), max(high, asked.calls + 1))  # something of what it waits for will reach it
         each = before.usage.prompt_tokens / before.usage.calls
         prompt = (calls[0] * each, calls[1] * each)
-    reply = _reply(step, before, usage)
     completion = (calls[0] * reply[0], calls[1] * reply[1])
     low, high = (asked.prices.cost(round(prompt[i]), 0, round(completion[i])) for i in (0, 1))
     cost = (low, high) if asked.prices.known else None
@@ -208,6 +221,15 @@ def _estimate(step: str, asked: Asked, before: Past | None, times: float | None,
     seconds = None if pause is None else (calls[0] * pause, calls[1] * pause)
     exact = times is None and calls[0] == calls[1]
     return Estimate(step, asked.model, exact, calls, _whole(prompt), _whole(completion), cost, seconds)
+
+
+def _calls(asked: Asked, before: Past | None) -> Range:
+    """With those that follow: as many as in the sample, or else between none and all that may."""
+    turns = before.usage.calls / before.keys if before else 1.0
+    if asked.further and turns > 1:
+        low, high = _whole(_of(_LIKE, asked.calls * turns))
+        return (max(low, asked.calls), high)
+    return (asked.calls, max(asked.calls + asked.further, round(asked.calls * turns)))
 
 
 def _reply(step: str, before: Past | None, usage: Usage) -> Range:

@@ -7,21 +7,24 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from time import perf_counter
 from typing import Any, cast
 
 from kumihimo.answer import PROMPT, answer
+from kumihimo.asked import Held, Maker, WhenAsked, remembering
 from kumihimo.conversation import alone
 from kumihimo.core.context import Answer, Context, Evidence, Ruler
 from kumihimo.core.errors import SettingsError, Unusable, unknown
 from kumihimo.core.records import NOT_READ, Chunk, Document, Record, Reference, Span, digest, place, storable
 from kumihimo.core.settings import Setting, Values, resolve
 from kumihimo.core.signature import Signature
-from kumihimo.core.table import Table, codec
+from kumihimo.core.table import Passes, Rows, Table, codec
+from kumihimo.core.task import Port
 from kumihimo.core.trace import passes, sources
-from kumihimo.core.wiring import ROOT
-from kumihimo.index import STEPS, needed, scope
+from kumihimo.core.wiring import ROOT, plan
+from kumihimo.index import STEPS, needed, scope, values
 from kumihimo.methods import ANSWERS, METHODS
 from kumihimo.ports.connect import Connections
 from kumihimo.ports.local import LocalEmbedder
@@ -30,6 +33,7 @@ from kumihimo.ports.purse import Caps, Purse
 from kumihimo.ports.store import Db, SqlRows
 from kumihimo.ports.where import passing
 from kumihimo.quoting import quoted
+from kumihimo.suggesting import suggested
 from kumihimo.views.vectors import Matrices, VectorSearch
 from kumihimo.views.words import WordSearch
 
@@ -55,6 +59,7 @@ class Reading:
     ruler: Ruler
     matrices: Matrices
     lines: dict[str, list[int] | None] = field(default_factory=dict)  # by uri, where the lines end that were asked for
+    held: dict[str, Held] = field(default_factory=dict)  # by table, the rows that were made when they were asked for
 
     def table(self, name: str) -> Table[Any]:
         """A table of the index. Raises Unusable where it has not been built."""
@@ -62,7 +67,32 @@ class Reading:
             raise SettingsError(unknown("table", name, KINDS))
         if not self.db.has(name):
             raise Unusable(f"the index has no table {name} yet: `kumi index` builds it")
-        return Table(name, codec(KINDS[name]), SqlRows(self.db, name))
+        return Table(name, codec(KINDS[name]), self._rows(name))
+
+    def _rows(self, name: str, purse: Purse | None = None, passes: Passes = lambda _: True) -> Rows:
+        """The rows of a table; where they are made when they are asked for, those too that the purse pays for.
+
+        Without one: those that cost nothing, or were paid for before.
+        """
+        rows = SqlRows(self.db, name)
+        settings = self._when_asked(name)
+        if settings is None:
+            return rows
+        ports: dict[str, Port] = {"ruler": self.ruler}
+        if self.models.chat(scope(name)):
+            asking = self.models.asking(scope(name), purse or Purse())
+            ports["ask"] = asking if purse else remembering(asking)
+        step = next(step for step in plan(STEPS) if step.name == name)
+        held = self.held.setdefault(name, {})
+        made = Maker(step, settings, ports, partial(SqlRows, self.db), held if purse else {**held}, strict=not purse)
+        return WhenAsked(rows, made, passes, lenient=not purse)
+
+    def _when_asked(self, name: str) -> dict[str, object] | None:
+        """The settings by which a table's rows are made when they are asked for, if the index was built so."""
+        if name not in STEPS or "when" not in STEPS[name].settings:
+            return None
+        settings = values(name, self.db.meta("settings", {}))
+        return {**settings, "when": "built"} if settings.get("when") == "asked" else None
 
     def usual(self) -> str:
         """The method of a question that names none: the default, or what the index was built for."""
@@ -87,7 +117,7 @@ class Reading:
             "near": lambda: VectorSearch(self.db, self._embedder(purse), self.matrices),
             "ruler": lambda: self.ruler,
         }
-        given = {**self._tables(asked.tables, where), **{port: ports[port]() for port in asked.ports}, **values}
+        given = {**self._tables(asked.tables, where, purse), **{port: ports[port]() for port in asked.ports}, **values}
 
         def search(question: str) -> Context:
             if not question.strip():
@@ -101,13 +131,15 @@ class Reading:
         """Whether the method can do without a model, and has to."""
         return "ask" in asked.optional and self.models.chat(asked.name) is None
 
-    def _tables(self, names: Iterable[str], where: str) -> dict[str, Table[Any]]:
+    def _tables(self, names: Iterable[str], where: str, purse: Purse) -> dict[str, Table[Any]]:
         """As a method reads them: of rows made of several documents, only those of which all pass."""
-        tables = {name: self.table(name) for name in names}
+        kinds = {name: codec(KINDS[name]) for name in names}
         if not where.strip():
-            return tables
+            return {name: Table(name, kind, self._rows(name, purse)) for name, kind in kinds.items()}
         of = passes(STEPS, self.table, self.passing(where))
-        return {name: table.only(of(name)) for name, table in tables.items()}
+        return {
+            name: Table(name, kind, self._rows(name, purse, of(name))).only(of(name)) for name, kind in kinds.items()
+        }
 
     def passing(self, where: str) -> frozenset[str]:
         """The ids of the documents of which the expression holds. Raises SettingsError."""
@@ -165,6 +197,21 @@ class Reading:
                 hear(made.text)
         citations = tuple(replace(citation, span=self.placed(citation.span)) for citation in made.citations)
         return replace(made, citations=citations, usage=replace(purse.total, seconds=perf_counter() - began))
+
+    def suggester(self, caps: Caps | None = None) -> Callable[[Answer], Answer]:
+        """What adds to an answer the questions one may want to ask next, and their cost to its own.
+
+        caps: what the answer and they may cost together. Raises SettingsError where there is no model to ask.
+        """
+        purse = self.models.purse(caps)
+        ask = self.models.asking("answer", purse)
+
+        def suggest(given: Answer) -> Answer:
+            purse.total = given.usage
+            questions = suggested(given, ask, self.ruler)
+            return replace(given, suggested=questions, usage=purse.total)
+
+        return suggest
 
     def trace(self, item: Reference | Evidence) -> Iterator[Span]:
         """Where a row, or what a method made of rows, stands: in these chunks, or in this document.

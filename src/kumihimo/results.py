@@ -78,6 +78,16 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class Level:
+    """A level of communities, C0 the uppermost, or the source, TS: reports or chunks, and their tokens."""
+
+    name: str
+    units: int
+    tokens: int
+    share: float  # of the source's tokens, in percent
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """What the index holds."""
 
@@ -93,6 +103,10 @@ class Status:
     memo: Mapping[str, int] = field(default_factory=dict)
     partly: tuple[str, ...] = ()  # documents of which something could not be read, and what
     spent: tuple[Spent, ...] = ()  # and saved by the memo: of each step, method and role
+    modularity: tuple[float, float] | None = (
+        None  # of the communities as they are, and as a fresh start would have them
+    )
+    levels: tuple[Level, ...] = ()  # where they were asked for
 
 
 def _sum(ranges: Iterable[Range]) -> Range:

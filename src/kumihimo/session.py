@@ -18,6 +18,7 @@ from kumihimo.core.flow import Progress
 from kumihimo.core.records import Reference, Span
 from kumihimo.core.settings import Values, resolve
 from kumihimo.core.task import inline
+from kumihimo.hierarchy import levels_of, modularity_of
 from kumihimo.methods import METHODS
 from kumihimo.ports import config
 from kumihimo.ports.connect import Connections
@@ -133,6 +134,14 @@ class Kumihimo:
             self.close()
             rmtree(self.folder)
         return plan
+
+    def foretell(self, method: str = "", question: str = "", *, where: str = "", **settings: Any) -> Plan:
+        """What `ask` would ask of models, and cost, from the least to the most; nobody is asked. A question of some
+        kind is taken where there is none."""
+        from kumihimo.rehearsing import rehearsed
+
+        with self.reading() as reading:
+            return rehearsed(reading, question, method, where=where, **settings)
 
     def remove(
         self, target: str | Path, *, forget: bool = False, wait: bool = False, progress: Progress | None = None
@@ -285,14 +294,19 @@ class Kumihimo:
         with self.reading() as reading:
             return (yield from heard(lambda hear: reading.ask(question, method, hear=hear, **options)))
 
+    def suggest(self, answer: Answer, *, caps: Caps | None = None) -> Answer:
+        """The answer with up to five questions to ask next, in `suggested`, by one call. caps: for both together."""
+        with self.reading() as reading:
+            return reading.suggester(caps)(answer)
+
     def trace(self, reference: str | Reference) -> list[Span]:
         """Where a row stands in the documents: by id, or by (table, id)."""
         with self.reading() as reading:
             found = reading.find(reference).reference if isinstance(reference, str) else reference
             return list(reading.trace(found))
 
-    def status(self) -> Status:
-        """What the index holds, what failed, how large it is."""
+    def status(self, *, levels: bool = False) -> Status:
+        """What the index holds, what failed, how large it is. levels: and what each level of its communities does."""
         with self.store.reading() as db:
             known = self._sources(db)
             size = sum(_size(path) for path in self.folder.rglob("*"))
@@ -309,6 +323,8 @@ class Kumihimo:
                 bytes=size,
                 memo=self.memo(),
                 spent=tuple(self.spent()),
+                modularity=modularity_of(db),
+                levels=levels_of(db) if levels else (),
             )
 
     # -- the memo

@@ -14,8 +14,8 @@ import pytest
 
 from kumihimo import Kumihimo
 from kumihimo.ports.fake_server import Server
-from tests.said import document, entity, mention, put, relation
 from tests.interfaces.test_paying import COMMAND, kumi, seen
+from tests.said import document, entity, mention, put, relation
 
 TEXTS = ("Ebenezer Scrooge keeps a counting-house.", "Bob Cratchit is Scrooge's clerk; Robert Cratchit has a son.")
 ENTITIES = (

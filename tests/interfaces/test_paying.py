@@ -68,6 +68,22 @@ def test_from_a_plan_to_an_answer(folder: Path, server: Server) -> None:
     assert "No model would be asked" in kumi(folder, "plan")[0]
 
 
+def test_a_question_is_planned(folder: Path, server: Server) -> None:
+    kumi(folder, "index", "notes", "--methods", "bm25,naive,hyde")
+    asked = server.counts()["requests"]
+    out, _ = kumi(folder, "plan", "--ask", "hyde", "Which", "ferry?")
+    assert [line.split()[0] for line in out.splitlines()] == ["step", "hyde", "embedding", "answer"]
+    assert re.search(r"hyde +m .*  1 ", out)
+    assert out == kumi(folder, "plan", "--ask", "hyde", "Which ferry?")[0]
+    told = json.loads(kumi(folder, "plan", "--ask", "bm25", "--json")[0])
+    assert [(e["step"], e["calls"]) for e in told["estimates"]] == [("answer", [1, 1])]
+    assert server.counts()["requests"] == asked
+    for wrong in (("--sample", "3"), ("--methods", "hyde")):
+        assert "say one or the other" in kumi(folder, "plan", "--ask", "hyde", *wrong, code=2)[1]
+    kumi(folder, "ask", "Which ferry?", "--method", "hyde")
+    assert "No model would be asked" in kumi(folder, "plan", "--ask", "hyde", "Which ferry?")[0]
+
+
 def test_a_change_needs_a_yes(folder: Path, server: Server) -> None:
     kumi(folder, "index", "notes", "--methods", "naive")
     asked = server.counts()["requests"]

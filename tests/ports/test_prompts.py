@@ -62,6 +62,12 @@ VALUES = {
     "mentions_more": {},
     "mentions_rest": {"last": "entity<|>Oban<|>place<|>A port."},
     "hyde": {"question": "組紐はいつ?"},
+    "suggesting": {
+        "count": "5",
+        "sources": "The ferry leaves at nine.\n\n---\n\n組紐は十月に届きます。",
+        "question": "When does it leave?",
+        "answer": "At nine. [1]",
+    },
     "reports": {"persona": "You know textiles.\n\n", "language": "Write in Japanese.", "tables": TABLES.strip()},
     "points": {"sources": SOURCES, "question": "When does it leave?"},
     "reduce": {"sources": SOURCES, "question": "When does it leave?"},

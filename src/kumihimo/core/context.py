@@ -112,7 +112,7 @@ class Answer:
     """What is said in reply, where each part of it stands, and what it cost.
 
     model: whose words they are; none: those of the documents. dangling: how many citations that pointed nowhere were
-    taken out of the text.
+    taken out of the text. suggested: questions to ask next, where such were asked for.
     """
 
     question: str
@@ -123,3 +123,4 @@ class Answer:
     usage: Usage
     model: str = ""
     dangling: int = 0
+    suggested: tuple[str, ...] = ()

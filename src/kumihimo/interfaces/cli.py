@@ -79,16 +79,24 @@ def plan(
     folder: Index = HOME,
     methods: Methods = "",
     sample: Annotated[int, typer.Option(help="Ask about this many chunks in earnest, to say more.", min=0)] = 0,
+    ask: Annotated[
+        str, typer.Option(help="What a question asked by this method costs; the question may follow.", metavar="METHOD")
+    ] = "",
     options: Set = None,
     memo: Memo = None,
     verbose: Verbose = False,
     show_prompts: ShowPrompts = False,
     as_json: Json = False,
 ) -> None:
-    """Say what indexing would ask of models, and cost, without doing it."""
+    """Say what indexing, or a question, would ask of models, and cost, without doing it."""
     listen(verbose, show_prompts)
+    if ask and (methods or sample):
+        raise SettingsError("--ask is about a question, --methods and --sample about indexing: say one or the other")
     with opened(folder, options, memo) as kumi, terminal.progress(not (verbose or show_prompts)) as progress:
-        found = kumi.plan(*(paths or []), methods=_named(methods), sample=sample, progress=progress)
+        if ask:
+            found = kumi.foretell(ask, " ".join(paths or []))
+        else:
+            found = kumi.plan(*(paths or []), methods=_named(methods), sample=sample, progress=progress)
     lines.show(asdict(found)) if as_json else terminal.show_plan(found)
 
 
@@ -110,10 +118,14 @@ def remove(
     raise typer.Exit(1 if built.failed else 0)
 
 
-def status(folder: Index = HOME, as_json: Json = False) -> None:
+def status(
+    folder: Index = HOME,
+    levels: Annotated[bool, typer.Option("--levels", help="Show what each level of communities holds.")] = False,
+    as_json: Json = False,
+) -> None:
     """Show what the index holds: sources, tables, models, what failed."""
     with opened(folder) as kumi:
-        found = kumi.status()
+        found = kumi.status(levels=levels)
     lines.show(asdict(found)) if as_json else terminal.show_status(found)
     raise typer.Exit(1 if found.failed else 0)
 
@@ -183,7 +195,11 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # under the
             "kumi index --methods naive,hyde --max-cost 5",
             "kumi index --set chunks.size=300 --yes",
         ),
-        plan: ("kumi plan notes", "kumi plan --methods hyde --sample 20"),
+        plan: (
+            "kumi plan notes",
+            "kumi plan --methods hyde --sample 20",
+            "kumi plan --ask hyde 'Who mended the breakwater?'",
+        ),
         remove: ("kumi remove notes/old.md", "kumi remove reports --forget"),
     },
     "Ask it": {
@@ -215,7 +231,7 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # under the
         graph.tune: ("kumi tune", "kumi tune --sample 40 --max-cost 1 --write"),
     },
     "Look after it": {
-        status: ("kumi status", "kumi status --json"),
+        status: ("kumi status", "kumi status --levels", "kumi status --json"),
         methods: ("kumi methods",),
         init: ("kumi init",),
         memo: ("kumi memo", "kumi memo prune"),

@@ -26,10 +26,11 @@ from kumihimo.interfaces.options import (
     Method,
     Set,
     ShowPrompts,
+    Suggest,
     Verbose,
     Where,
 )
-from kumihimo.interfaces.talk import Talk
+from kumihimo.interfaces.talk import Talk, with_more
 from kumihimo.ports.purse import Caps
 from kumihimo.reading import Reading
 from kumihimo.session import Kumihimo
@@ -41,6 +42,7 @@ def ask(
     question: Annotated[str | None, typer.Argument(help="What you want to know; none: a conversation.")] = None,
     method: Method = "",
     where: Where = "",
+    suggest: Suggest = False,
     folder: Index = HOME,
     options: Set = None,
     max_calls: MaxCalls = None,
@@ -56,16 +58,21 @@ def ask(
     caps = Caps(max_calls, max_tokens, max_cost)
     if question is None:
         with opened(folder, options, memo) as kumi:
-            failed = Talk(kumi, method, where, caps, _show_answered if as_json else None).run()
+            failed = Talk(kumi, method, where, caps, _show_answered if as_json else None, suggest=suggest).run()
         raise typer.Exit(1 if failed else 0)
     with opened(folder, options, memo) as kumi, kumi.reading() as reading:
+        suggester = reading.suggester(caps) if suggest else None
         if as_json:
-            lines.show(_answered(reading.ask(question, method, where=where, caps=caps)))
+            answer, unsaid = with_more(reading.ask(question, method, where=where, caps=caps), suggester)
+            lines.show(_answered(answer))
         else:
             with terminal.speech() as hear:
                 answer = reading.ask(question, method, where=where, caps=caps, hear=hear)
+            answer, unsaid = with_more(answer, suggester)
             terminal.show_sources(answer, reading.trace)
             terminal.explain(reading, answer.context, where)
+    if unsaid:
+        raise ItemFailed(f"no questions to ask next: {unsaid}")
 
 
 def _show_answered(answer: Answer) -> None:
@@ -82,6 +89,7 @@ def _answered(answer: Answer) -> dict[str, object]:
             {"n": c.n, "chunk": c.span.chunk, **place(c.span), "quote": c.span.text} for c in answer.citations
         ],
         "dangling": answer.dangling,
+        "suggested": list(answer.suggested),
         "usage": asdict(answer.usage),
     }
 

@@ -11,7 +11,7 @@ from io import TextIOWrapper
 from unicodedata import normalize
 
 from kumihimo.core.context import Answer
-from kumihimo.core.errors import KumiError, SettingsError, unknown
+from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, unknown
 from kumihimo.interfaces import terminal
 from kumihimo.methods import METHODS
 from kumihimo.ports.purse import Caps
@@ -31,6 +31,7 @@ class Talk:
     caps: Caps
     show: Callable[[Answer], None] | None = None  # instead of showing them to a person
     answers: list[Answer] = field(default_factory=list)
+    suggest: bool = False  # after each answer, what to ask next
 
     def run(self) -> int:
         """Until the lines end; gives how many questions failed. What goes wrong is told, and it goes on."""
@@ -58,20 +59,24 @@ class Talk:
 
     def _ask(self, question: str) -> None:
         with self.kumi.reading() as reading:
+            suggester = reading.suggester(self.caps) if self.suggest else None
             asked = partial(reading.ask, question, self.method, where=self.where, after=self.answers, caps=self.caps)
             if self.show:
-                answer = asked()
+                answer, failed = with_more(asked(), suggester)
                 self.show(answer)
             else:
                 if not _somebody():  # so that one sees what was asked
                     print(f"> {question}")
                 with terminal.speech() as hear:
                     answer = asked(hear=hear)
+                answer, failed = with_more(answer, suggester)
                 terminal.show_sources(answer, reading.trace, remark=not self.answers)
                 terminal.explain(reading, answer.context, self.where)
                 if not _somebody():
                     print()
         self.answers.append(answer)
+        if failed:
+            raise failed
 
     def _command(self, line: str) -> None:
         name, _, said = line.partition(" ")
@@ -99,6 +104,15 @@ class Talk:
         with self.kumi.reading() as reading:
             terminal.show_evidence(self.answers[-1].context, reading.trace)
 
+    def more(self, _: str) -> None:
+        if not self.answers:
+            raise SettingsError("nothing has been asked yet: ask something first")
+        with self.kumi.reading() as reading:
+            found = reading.suggester(self.caps)(self.answers[-1])
+        terminal.show_suggested(found)
+        if not found.suggested:
+            print("Nothing that the evidence leaves open.")
+
     def forget(self, _: str) -> None:
         self.answers.clear()
         print("The next question stands alone.")
@@ -114,10 +128,21 @@ COMMANDS: dict[str, tuple[str, Callable[[Talk, str], None]]] = {
     "/method": ("how to search from now on: /method bm25; alone: how it is done now", Talk.use),
     "/where": ("which documents to ask from now on: /where date >= 2024; alone: all", Talk.narrow),
     "/sources": ("the evidence that the last answer was made from", Talk.sources),
+    "/suggest": ("questions you could ask next, by one call of the model", Talk.more),
     "/new": ("forget what was asked, so that nothing points back to it", Talk.forget),
     "/help": ("this list", Talk.help),
     "/quit": ("leave, as Ctrl-D does", Talk.leave),
 }
+
+
+def with_more(answer: Answer, suggester: Callable[[Answer], Answer] | None) -> tuple[Answer, ItemFailed | None]:
+    """With what to ask next, if that is wanted; or why there is nothing, for the answer itself stands."""
+    if suggester is None:
+        return answer, None
+    try:
+        return suggester(answer), None
+    except ItemFailed as failure:
+        return answer, failure
 
 
 def _somebody() -> bool:

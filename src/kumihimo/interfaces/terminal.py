@@ -17,7 +17,7 @@ from kumihimo.interfaces.plain import harmless
 from kumihimo.interfaces.wrapping import Wrapped
 from kumihimo.ports.models import Hear
 from kumihimo.reading import Reading
-from kumihimo.results import Built, Plan, Range, Status
+from kumihimo.results import Built, Level, Plan, Range, Status
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,6 +31,7 @@ NO_MODEL = (
 _WIDEST = 10_000  # columns for a program, which wraps nothing
 _LISTED = 20
 _SHOWN = 300  # characters of a piece of evidence
+_WORTH = 0.98  # of the modularity of communities found anew: below, it is worth writing reports again
 _NEAR = 3  # passages that are named where none answers
 
 
@@ -197,11 +198,18 @@ def show_sources(answer: Answer, trace: Trace, *, remark: bool = True) -> None:
         console.print()
     for citation in answer.citations:
         console.print(f"[{citation.n}] {where(citation.span)}", markup=False, style="cyan")
+    show_suggested(answer)
     remarks = _console(errors=True)
     if answer.dangling:
         remarks.print(f"(Citations taken out, since they pointed to no source: {answer.dangling}.)", markup=False)
     if answer.model or remark:
         remarks.print(f"({answer.model}: {_used(answer.usage)})" if answer.model else NO_MODEL, markup=False)
+
+
+def show_suggested(answer: Answer) -> None:
+    """What one may want to ask next."""
+    if answer.suggested:
+        _console().print("\nYou could ask next:", *map(harmless, answer.suggested), sep="\n  ", markup=False)
 
 
 def agree(plan: Plan, changes: Sequence[str]) -> bool:
@@ -292,9 +300,23 @@ def show_status(status: Status) -> None:
         ("memo", f"{status.memo['replies']:,} replies", f"{status.memo['bytes'] / 1e6:.1f} MB"),
         *((s.kind, s.scope, f"{s.model}: {_used(s.usage)}") for s in status.spent),
     ]
+    if status.modularity:
+        now, cold = (f"{each:.3f}" for each in status.modularity)
+        rows.append(("communities", f"modularity {now}", f"{cold} if found anew"))
     show_rows(rows)
+    if status.levels:
+        print()
+        show_levels(status.levels)
+    if status.modularity and status.modularity[0] < _WORTH * status.modularity[1]:
+        print("The communities fit less well than new ones would: `kumi index --regroup` finds them anew.")
     _show_partly(status.partly)
     _show_failed(status.failed)
+
+
+def show_levels(levels: Iterable[Level]) -> None:
+    """What a question to each level reads."""
+    rows = [(level.name, f"{level.units:,}", f"{level.tokens:,}", f"{level.share:.1f} %") for level in levels]
+    show_rows(rows, head=("level", "units", "tokens", "of the source"), figures=range(1, 4))
 
 
 def show_methods(methods: Mapping[str, Signature], default: str) -> None:

@@ -49,7 +49,7 @@ def global_(
     if ask is None:
         return leading(question, _of(at_level(communities, level), reports), reports, match, near, ruler, window)
     chosen = relevant(question, communities, reports, ask, depth) if dynamic else at_level(communities, level)
-    found = _of(shuffled(chosen, seed), reports)
+    found = _of(shuffled(chosen, seed), reports, ask.workers)
     return read(question, (Evidence("reports", report, 0.0) for report in found), ask, ruler, window=window)
 
 
@@ -59,9 +59,9 @@ def at_level(communities: Table[Community], level: int) -> list[str]:
     return [community.id for community in [*above, *communities.where(level=level)]]
 
 
-def _of(ids: Iterable[str], reports: Table[Report]) -> Iterator[Report]:
-    """Their reports, as far as there are any."""
-    return (report for id in ids if (report := reports.get(id)))
+def _of(ids: Iterable[str], reports: Table[Report], workers: int = 1) -> Iterator[Report]:
+    """Their reports, as far as there are any; side by side, for they may be written only now."""
+    return filter(None, side_by_side(reports.get, ids, workers))
 
 
 def relevant(question: str, communities: Table[Community], reports: Table[Report], ask: Ask, depth: int) -> list[str]:
@@ -92,4 +92,4 @@ def _ratings(question: str, rated: Iterable[Community], reports: Table[Report], 
         said = told(Evidence("reports", report, 0.0))
         return report.id, ask(prompt(RATING, report=said, question=question), into=Rated).rating
 
-    return dict(side_by_side(rating, _of((community.id for community in rated), reports), ask.workers))
+    return dict(side_by_side(rating, _of((c.id for c in rated), reports, ask.workers), ask.workers))
