@@ -10,8 +10,12 @@ from kumihimo.core.records import Point, Reference, Report
 from kumihimo.core.table import Table
 from kumihimo.methods.points import DATA, best, point
 from kumihimo.ports.models import Match, Near
+from kumihimo.ports.sentences import blocks
 from kumihimo.views.words import subjects
 
+Said = tuple[str, tuple[Reference, ...], bool]  # a text, what it rests on, whether it stands so in a document
+MARKED = re.compile(r"(.+?)" + DATA.pattern, re.S)
+_STOPS = (".", "!", "?", "…", "。", "！", "？", "．")
 _POOL = 50  # reports that are searched out
 _CLEAR = 0.4  # share of what is asked about that a report has to speak of to be sought
 _SIZE = 0.3  # what the rating of a report counts beside its being sought
@@ -45,7 +49,7 @@ def leading(
     ranks = _sought(question, asked, all_of, reports, match, near) if asked else size
     found: dict[str, tuple[float, Point]] = {}  # by text: chunks overlap, and so may reports
     for id, rank in sorted(ranks.items(), key=lambda item: (-item[1], item[0])):
-        for turn, (text, sources, verbatim) in enumerate(_said(asked, all_of[id])):
+        for turn, (text, sources, verbatim) in _said(asked, all_of[id]):
             score = 2.0**-turn * (0.5 + 0.5 * rank)
             if text not in found or found[text][0] < score:
                 found[text] = score, point(text, sources, ruler, verbatim=verbatim)
@@ -75,19 +79,24 @@ def _sought(
     return {id: (score + _SIZE * chosen[id].rating / 10) / (1.5 + _SIZE) for id, score in sure.items()}
 
 
-def _said(asked: set[str], report: Report) -> list[tuple[str, tuple[Reference, ...], bool]]:
-    """What a report says, what each rests on, and whether it stands so in a document; most to the point first."""
-    said = list(_sentences(report)) if report.extractive else []
-    if not said:
-        return [(report.summary, (("reports", report.id),), False)] if report.summary.strip() else []
-    return sorted(said, key=lambda each: -len(asked & set(subjects(each[0]))))
+def _said(asked: set[str], report: Report) -> Iterator[tuple[int, Said]]:
+    """What a report says, and whose turn it is: most to the point first, lists and tables after prose."""
+    said = sorted(_sentences(report), key=lambda each: (_plain(each[0]), -len(asked & set(subjects(each[0])))))
+    if not said and report.summary.strip():
+        said = [(report.summary, (("reports", report.id),), False)]
+    return ((turn + (not asked and _plain(each[0])), each) for turn, each in enumerate(said))
 
 
-def _sentences(report: Report) -> Iterator[tuple[str, tuple[Reference, ...], bool]]:
+def _plain(text: str) -> bool:
+    """Whether it is something else than a sentence of prose."""
+    return [block.kind for block in blocks(text)] != ["prose"] or not text.rstrip("”’\"')]*_」』").endswith(_STOPS)
+
+
+def _sentences(report: Report) -> Iterator[Said]:
     """The sentences of an extractive report, each with its chunks."""
     ids = {number: id for table, number, id in report.data if table == "chunks"}
-    for _, text in report.findings:
-        marks = re.findall(r"\d+", " ".join(DATA.findall(text)))
-        chunks = dict.fromkeys(ids[int(number)] for number in marks if int(number) in ids)
-        sources = tuple(("chunks", id) for id in chunks)
-        yield DATA.sub("", text).strip(), sources or (("reports", report.id),), bool(sources)
+    for told in (report.summary, *(text for _, text in report.findings)) if report.extractive else ():
+        for text, marks in MARKED.findall(told):
+            chunks = dict.fromkeys(ids[int(number)] for number in re.findall(r"\d+", marks) if int(number) in ids)
+            if chunks:
+                yield text.strip(), tuple(("chunks", id) for id in chunks), True

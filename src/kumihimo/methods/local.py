@@ -64,7 +64,7 @@ def local(
     told = _reports(members, communities, reports, ids)
     behind = _behind(mentions, ties, ids, [item.record.id for item in tied])
     read = _chunks(question, chunks, match, near, behind, pool)
-    graph = Context(tuple(sorted([*found, *tied, *claimed], key=lambda item: -item.score)))
+    graph = _distinct(sorted([*found, *tied, *claimed], key=lambda item: -item.score))
     parts = shared([(told, whole), (graph, 1 - text - whole), (read, text)], budget, ruler)
     return Context(tuple(sorted([*parts[2], *parts[1], *parts[0]], key=lambda item: -item.score)))
 
@@ -83,6 +83,14 @@ def _scaled(found: Iterable[Evidence]) -> Context:
     items = sorted(found, key=lambda item: -item.score)
     best = items[0].score if items and items[0].score > 0 else 1.0
     return Context(tuple(Evidence(item.table, item.record, max(item.score, 0.0) / best) for item in items))
+
+
+def _distinct(items: Iterable[Evidence]) -> Context:
+    """Of those that say the same the first: by rule, one sentence ties many."""
+    first: dict[str, Evidence] = {}
+    for item in items:
+        first.setdefault(item.text, item)
+    return Context(tuple(first.values()))
 
 
 def _entities(question: str, entities: Table[Entity], match: Match, near: Near, k: int) -> Context:
