@@ -24,8 +24,8 @@ _WHOLE = frozenset(
     subjects(
         """across all any articles central chief collection common concerns content contents corpus cover covered deal
         documents entire essays everything files general gist idea ideas issues kind main major matters message mostly
-        notes overall overview papers passages point points sort sources stories story subject subjects summarise
-        summarize summary texts theme themes these those topic topics treated whole"""
+        notes overall overview papers passages people point points said say says sort sources stories story subject
+        subjects summarise summarize summary texts theme themes these think thinks those topic topics treated whole"""
     )
 )
 _WHOLE_WIDE = re.compile(
@@ -40,7 +40,7 @@ def leading(
     """Sentences of the chosen reports: the best of each, then the second of each, until the window is full.
 
     Those of the reports that speak of what the question asks about; of all, the largest first, where it names nothing
-    and asks of the whole. The first of a report scores between .5 and 1, the second between .25 and .5, and so on.
+    and asks of the whole: then the first of each report score between .5 and 1, the second between .25 and .5 ...
     """
     all_of = {report.id: report for report in chosen}
     asked = about(question)
@@ -49,8 +49,8 @@ def leading(
     ranks = _sought(question, asked, all_of, reports, match, near) if asked else size
     found: dict[str, tuple[float, Point]] = {}  # by text: chunks overlap, and so may reports
     for id, rank in sorted(ranks.items(), key=lambda item: (-item[1], item[0])):
-        for turn, (text, sources, verbatim) in _said(asked, all_of[id]):
-            score = 2.0**-turn * (0.5 + 0.5 * rank)
+        for turn, share, (text, sources, verbatim) in _said(asked, all_of[id]):
+            score = (0.8 if asked else 0.5) ** turn * (rank + share) / 2
             if text not in found or found[text][0] < score:
                 found[text] = score, point(text, sources, ruler, verbatim=verbatim)
     return best(found.values(), window, ruler)
@@ -61,8 +61,8 @@ def about(question: str) -> set[str]:
 
     >>> about("What are the main themes of these stories?"), about("这些文档的主要主题是什么？")
     (set(), set())
-    >>> sorted(about("What do the stories say of ferries?"))
-    ['ferry', 'say']
+    >>> about("What do people in the stories say of ferries?")
+    {'ferry'}
     """
     return set(subjects(_WHOLE_WIDE.sub(" ", question))) - _WHOLE
 
@@ -79,12 +79,20 @@ def _sought(
     return {id: (score + _SIZE * chosen[id].rating / 10) / (1.5 + _SIZE) for id, score in sure.items()}
 
 
-def _said(asked: set[str], report: Report) -> Iterator[tuple[int, Said]]:
-    """What a report says, and whose turn it is: most to the point first, lists and tables after prose."""
-    said = sorted(_sentences(report), key=lambda each: (_plain(each[0]), -len(asked & set(subjects(each[0])))))
+def _said(asked: set[str], report: Report) -> Iterator[tuple[int, float, Said]]:
+    """What a report says: in which turn it comes, and how much of what is asked it speaks of, from 0 to 1.
+
+    Most to the point first; of the whole as the report has it, lists and tables a turn later than prose.
+    """
+    said = list(_sentences(report))
     if not said and report.summary.strip():
         said = [(report.summary, (("reports", report.id),), False)]
-    return ((turn + (not asked and _plain(each[0])), each) for turn, each in enumerate(said))
+    if not asked:
+        said.sort(key=lambda each: _plain(each[0]))
+        return ((turn + _plain(each[0]), 1.0, each) for turn, each in enumerate(said))
+    shares = [(len(asked & set(subjects(each[0]))) / len(asked), each) for each in said]
+    ranked = sorted(filter(lambda pair: pair[0], shares), key=lambda pair: -pair[0])
+    return ((turn, share, each) for turn, (share, each) in enumerate(ranked))
 
 
 def _plain(text: str) -> bool:
