@@ -104,12 +104,13 @@ def _named(question: str, entities: Table[Entity]) -> Iterator[Entity]:
     """The entities whose names stand in the question; of names within each other the longest."""
     spoken = normalize("NFKC", question)
     pieces = list(_PIECES.finditer(spoken))
+    may = [_wide(piece) or piece[0][0].isupper() or bool(subjects(piece[0])) for piece in pieces]  # begin or end a name
     at = 0
     while at < len(pieces):
-        for end in range(_reach(pieces, at), at, -1):
-            name = spoken[pieces[at].start() : pieces[end - 1].end()].strip(_EDGES)
-            entity = entities.get(entity_id(key(name))) if len(name) > 1 or _wide(pieces[at]) else None
-            if entity and (_wide(pieces[at]) or subjects(name)):  # a name, not "will" or "May I"
+        for end in range(_reach(pieces, at) if may[at] else at, at, -1):
+            name = spoken[pieces[at].start() : pieces[end - 1].end()].strip(_EDGES) if may[end - 1] else ""
+            entity = entities.get(entity_id(key(name))) if name else None
+            if entity and (_wide(pieces[at]) or subjects(name)):  # a name, not "What" or "Will"
                 yield entity
                 at = end - 1
                 break

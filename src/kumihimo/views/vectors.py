@@ -178,6 +178,7 @@ class VectorSearch:
     db: Db
     embedder: Embedder
     matrices: Matrices
+    last: dict[tuple[str, ...], NDArray[np.float32]] = field(default_factory=dict)  # of the texts searched with last
 
     def __call__(
         self, table: Table[Any], text: str | Sequence[str], *, k: int, among: Collection[str] | None = None
@@ -201,7 +202,11 @@ class VectorSearch:
         """Of the texts' vectors, of length 1."""
         import numpy as np
 
-        vectors = self.embedder(texts)
+        vectors = self.last.get(tuple(texts))
+        if vectors is None:
+            vectors = self.embedder(texts)
+            self.last.clear()
+            self.last[tuple(texts)] = vectors
         _same_length(state, vectors)
         if len(vectors) == 1:
             return np.asarray(vectors[0])
