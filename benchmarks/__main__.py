@@ -15,6 +15,7 @@ for name, options in (
     ("shapes", ["--chunks", "10000", "--model"]),
     ("served", sys.argv[1:]),
     ("filters", []),
+    ("stability", sys.argv[1:]),
 ):
     print(f"\n== {name} {' '.join(options)}", flush=True)
     subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *options], check=True)

@@ -7,7 +7,7 @@ from typing import Any
 from kumihimo.core.context import Context
 from kumihimo.core.records import Community, Point, Report
 from kumihimo.core.table import Table
-from kumihimo.methods.global_ import at_level, global_, relevant
+from kumihimo.methods.global_ import _level, global_, relevant
 from tests.methods.small import Scripted, community, match, near, report, ruler, table
 
 # two roots: a, which has parts b (with parts d, e) and c; and z, which has none
@@ -37,7 +37,7 @@ def points(context: Context) -> list[Point]:
 
 
 def test_a_level_covers_everything_once() -> None:
-    levels = [at_level(tables()[0], level) for level in range(4)]
+    levels = [_level(tables()[0], level) for level in range(4)]
     assert levels == [["a", "z"], ["z", "b", "c"], ["z", "c", "d", "e"], ["z", "c", "d", "e"]]
 
 

@@ -26,6 +26,21 @@ The ferry leaves at nine.
 組紐は十月に届きます。"""
 BEFORE = """Asked: Who wound the cord?
 Answered: Ruta Haverlock did. [1]"""
+TABLES = """Entities:
+number,name,type,description
+1,Ruta Haverlock,person,"She wound the cord ""Kumo"" in the workshop."
+2,工房,place,組紐は十月に届きます。
+
+Relationships:
+number,source,target,description
+1,Ruta Haverlock,工房,She has worked there since 1998.
+
+Reports:
+number,report
+1,"# The harbour
+
+The ferry leaves at nine."
+"""
 VALUES = {
     "answer": {"sources": SOURCES, "question": "When does it leave?"},
     "conversation": {"before": BEFORE, "question": "それはいつのことですか。"},
@@ -47,6 +62,7 @@ VALUES = {
     "mentions_more": {},
     "mentions_rest": {"last": "entity<|>Oban<|>place<|>A port."},
     "hyde": {"question": "組紐はいつ?"},
+    "reports": {"persona": "You know textiles.\n\n", "language": "Write in Japanese.", "tables": TABLES.strip()},
     "points": {"sources": SOURCES, "question": "When does it leave?"},
     "reduce": {"sources": SOURCES, "question": "When does it leave?"},
 }

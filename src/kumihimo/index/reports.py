@@ -2,12 +2,47 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from math import isnan
+from pathlib import Path
 from typing import Literal
 
 from kumihimo.core.context import Ruler
 from kumihimo.core.records import Claim, Community, Entity, Mention, Relation, Report
 from kumihimo.core.table import Table
-from kumihimo.ports.models import Ask
+from kumihimo.index import referring
+from kumihimo.index.rules import digests
+from kumihimo.index.selecting import Graph, Selected, rendered, selected
+from kumihimo.ports.models import Ask, Messages
+from kumihimo.ports.prompts import prompt
+
+PROMPT = Path(__file__).with_suffix(".md")
+SAME = "Write in the language of the descriptions in the tables; where they are in several, in that of most of them."
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One of the findings of a reply."""
+
+    summary: str
+    explanation: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A report as a model gives it."""
+
+    title: str
+    summary: str
+    rating: float
+    rating_explanation: str = ""
+    findings: list[Finding]
+
+    def __post_init__(self) -> None:
+        if not self.title.strip():
+            raise ValueError("a report needs a title")
+        if isnan(self.rating):
+            raise ValueError("the rating is a number from 0 to 10")
 
 
 def reports(
@@ -27,5 +62,86 @@ def reports(
     language: str = "",
     when: Literal["built", "asked"] = "built",
 ) -> Report | None:
-    """What there is to say of a community (GraphRAG, arXiv:2404.16130, section 3.1.5)."""
-    raise NotImplementedError
+    """What there is to say of a community (GraphRAG, arXiv:2404.16130, section 3.1.5).
+
+    None with `when="asked"`: whoever needs it calls this again with "built".
+
+    But: numbers in references count within the prompt and are mapped back; those that point nowhere are taken out and
+    counted. A community of one entity is reported as that entity is described, and no model is asked. Without one,
+    the report is made of sentences (`rules/digests.py`).
+    """
+    if when == "asked":
+        return None
+    graph = Graph(communities, entities, relations, claims, reports)
+    if ask is None:
+        digest = digests.report(community, graph, mentions, ruler)
+        return digest if digest.title else None
+    found = selected(community, graph, window=window, order=order)
+    if not found.entities and not found.reports:
+        return None
+    if len(community.members) == 1:
+        made = _lone(found)
+    else:
+        made = _read(ask(messages(found, persona, language), into=Written), found)
+    return replace(made, level=community.level, tokens=len(ruler(made.text)))
+
+
+def messages(found: Selected, persona: str = "", language: str = "") -> Messages:
+    """What a model is asked."""
+    return prompt(
+        PROMPT,
+        persona=f"{persona.strip()}\n\n" if persona.strip() else "",
+        language=f"Write in {language.strip()}." if language.strip() else SAME,
+        tables=rendered(found),
+    )
+
+
+def _lone(found: Selected) -> Report:
+    """The report of a single entity: its name and its description, rated by how often it is named."""
+    entity = found.entities[0]
+    rating, reason = digests.rated(entity.mentions)
+    return _report(entity.name, entity.text, (), rating=rating, reason=reason, elements=found.elements)
+
+
+def _read(written: Written, found: Selected) -> Report:
+    """The report, with its references mapped back to rows."""
+    said = [written.summary, *(text for f in written.findings for text in (f.summary, f.explanation))]
+    texts = [referring.resolve(text.strip(), found.numbered) for text in said]
+    summary, *rest = [text.text for text in texts]
+    return _report(
+        " ".join(referring.unmarked(written.title).split()),
+        summary,
+        tuple(zip(rest[::2], rest[1::2], strict=True)),
+        rating=min(max(written.rating, 0.0), 10.0),
+        reason=written.rating_explanation.strip(),
+        elements=found.elements,
+        data=tuple(sorted({reference for text in texts for reference in text.data})),
+        dropped=sum(text.dropped for text in texts),
+    )
+
+
+def _report(
+    title: str,
+    summary: str,
+    findings: tuple[tuple[str, str], ...],
+    *,
+    rating: float,
+    reason: str,
+    elements: int,
+    data: referring.Data = (),
+    dropped: int = 0,
+) -> Report:
+    return Report(
+        title,
+        summary,
+        rating,
+        reason,
+        findings,
+        data,
+        dropped,
+        level=0,
+        elements=elements,
+        tokens=0,
+        extractive=False,
+        text=digests.markdown(title, summary, findings),
+    )

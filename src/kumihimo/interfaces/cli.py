@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, unknown
-from kumihimo.interfaces import lines, questions, terminal
+from kumihimo.interfaces import lines, questions, seeing, terminal
 from kumihimo.interfaces.opening import Stopped, listen, opened
 from kumihimo.interfaces.options import (
     HOME,
@@ -198,6 +198,14 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # under the
             "kumi retrieve --questions asked.jsonl --out found.jsonl",
         ),
         questions.trace: ("kumi trace chunks:4f376d639742497b27fa.00000", "kumi trace notes/harbour.md"),
+    },
+    "See it": {
+        seeing.report: (
+            "kumi report                            the tree of reports",
+            "kumi report 4f376d                     one of them, whole",
+            "kumi report --html report.html         the graph and its reports, in a page",
+        ),
+        seeing.export: ("kumi export graphml", "kumi export obsidian --out vault"),
     },
     "Look after it": {
         status: ("kumi status", "kumi status --json"),

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator
 from kumihimo.core.context import Context, Ruler
 from kumihimo.core.records import Point, Reference, Report
 from kumihimo.core.table import Table
-from kumihimo.methods.points import DATA, best, point
+from kumihimo.index.referring import statements
+from kumihimo.methods.points import best, point
 from kumihimo.ports.models import Match, Near
-from kumihimo.ports.sentences import blocks
+from kumihimo.ports.sentences import is_row
 from kumihimo.views.words import subjects
 
 Said = tuple[str, tuple[Reference, ...], bool]  # a text, what it rests on, whether it stands so in a document
-MARKED = re.compile(r"(.+?)" + DATA.pattern, re.S)
 _STOPS = (".", "!", "?", "…", "。", "！", "？", "．")
 _POOL = 50  # reports that are searched out
 _CLEAR = 0.4  # share of what is asked about that a report has to speak of to be sought
@@ -41,6 +41,7 @@ def leading(
 
     Those of the reports that speak of what the question asks about; of all, the largest first, where it names nothing
     and asks of the whole: then the first of each report score between .5 and 1, the second between .25 and .5 ...
+    Rows of tables score a quarter of that.
     """
     all_of = {report.id: report for report in chosen}
     asked = about(question)
@@ -50,7 +51,7 @@ def leading(
     found: dict[str, tuple[float, Point]] = {}  # by text: chunks overlap, and so may reports
     for id, rank in sorted(ranks.items(), key=lambda item: (-item[1], item[0])):
         for turn, share, (text, sources, verbatim) in _said(asked, all_of[id]):
-            score = (0.8 if asked else 0.5) ** turn * (rank + share) / 2
+            score = (0.25 if is_row(text) else 1.0) * (0.8 if asked else 0.5) ** turn * (rank + share) / 2
             if text not in found or found[text][0] < score:
                 found[text] = score, point(text, sources, ruler, verbatim=verbatim)
     return best(found.values(), window, ruler)
@@ -97,14 +98,13 @@ def _said(asked: set[str], report: Report) -> Iterator[tuple[int, float, Said]]:
 
 def _plain(text: str) -> bool:
     """Whether it is something else than a sentence of prose."""
-    return [block.kind for block in blocks(text)] != ["prose"] or not text.rstrip("”’\"')]*_」』").endswith(_STOPS)
+    return is_row(text) or not text.rstrip("”’\"')]*_」』").endswith(_STOPS)
 
 
 def _sentences(report: Report) -> Iterator[Said]:
     """The sentences of an extractive report, each with its chunks."""
     ids = {number: id for table, number, id in report.data if table == "chunks"}
     for told in (report.summary, *(text for _, text in report.findings)) if report.extractive else ():
-        for text, marks in MARKED.findall(told):
-            chunks = dict.fromkeys(ids[int(number)] for number in re.findall(r"\d+", marks) if int(number) in ids)
-            if chunks:
-                yield text.strip(), tuple(("chunks", id) for id in chunks), True
+        for text, named in statements(told):
+            if chunks := tuple(("chunks", ids[number]) for number in named.get("chunks", ()) if number in ids):
+                yield text, chunks, True

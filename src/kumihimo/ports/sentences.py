@@ -58,6 +58,15 @@ def blocks(text: str, begin: int = 0) -> Iterator[Block]:
     yield from _block(text, start, end, kind)
 
 
+def is_row(text: str) -> bool:
+    """Whether a text is a row of a table.
+
+    >>> is_row("city: Otaru; founded: 1922"), is_row("| Otaru | 1922 |"), is_row("Otaru: a town by the sea.")
+    (True, True, False)
+    """
+    return bool(_ROW.match(text))
+
+
 def _kind(line: str) -> Kind:
     if _HEADING.match(line):
         return "heading"

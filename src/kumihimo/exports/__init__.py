@@ -1,0 +1,19 @@
+"""one read transaction -> files of its graph, communities and reports: one function for each format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from kumihimo.exports import csv_, graphml, obsidian, parquet
+from kumihimo.reading import Reading
+
+# Each writes what its reading holds to a path (a file, or a folder), whole or not at all, and says how many rows of
+# each table are in it.
+FORMATS: dict[str, Callable[[Reading, Path], dict[str, int]]] = {
+    "graphml": graphml.write,
+    "csv": csv_.write,
+    "obsidian": obsidian.write,
+    "parquet": parquet.write,
+}
+PLACES = {"graphml": "graph.graphml", "csv": "graph-csv", "obsidian": "graph-obsidian", "parquet": "graph-parquet"}

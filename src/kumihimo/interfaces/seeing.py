@@ -1,0 +1,70 @@
+"""what is to be seen of the graph -> files of it, a page, its reports in the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kumihimo import page
+from kumihimo.core.errors import SettingsError, unknown
+from kumihimo.exports import FORMATS, PLACES
+from kumihimo.interfaces import lines, reports
+from kumihimo.interfaces.opening import opened
+from kumihimo.interfaces.options import HOME, Index, Json
+from kumihimo.tree import tree
+
+
+def export(
+    form: Annotated[
+        str,
+        typer.Argument(
+            help="graphml, csv, obsidian or parquet.", metavar="FORMAT", autocompletion=lambda: list(FORMATS)
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="The file or folder to write: graph.graphml, graph-csv ...", metavar="PATH")
+    ] = None,
+    folder: Index = HOME,
+    as_json: Json = False,
+) -> None:
+    """Write the graph with its communities and reports to files that other programs read."""
+    if form not in FORMATS:
+        raise SettingsError(unknown("format", form, FORMATS))
+    path = out or Path(PLACES[form])
+    with opened(folder) as kumi, kumi.reading() as reading:
+        written = FORMATS[form](reading, path)
+    lines.show({"written": str(path), "rows": written}) if as_json else reports.show_written(path, written)
+
+
+def report(
+    id: Annotated[
+        str | None, typer.Argument(help="A community, or the beginning of its id; none: the tree of reports.")
+    ] = None,
+    level: Annotated[
+        int | None, typer.Option(help="The reports of this level, 0 the broadest, by size.", min=0, metavar="N")
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", help="Write a page to this file: the graph drawn, its reports, search.", metavar="FILE"),
+    ] = None,
+    folder: Index = HOME,
+    as_json: Json = False,
+) -> None:
+    """Show the reports of the communities: their tree, one of them, or all in a page with the graph."""
+    if sum(said is not None for said in (id, level, html)) > 1:
+        raise SettingsError("say one of ID, --level N and --html FILE")
+    with opened(folder) as kumi, kumi.reading() as reading:
+        if html:
+            written = page.write(reading, html)
+            lines.show({"written": str(html), "rows": written}) if as_json else reports.show_written(html, written)
+            return
+        reports.there(reading)
+        communities = tree(reading)
+        if id is None:
+            listed = reports.listed(reading, communities, level)
+            lines.show(listed) if as_json else reports.show_tree(listed, communities, level)
+        else:
+            told = reports.told(reading, communities, reports.found(reading, communities, id))
+            lines.show(told) if as_json else reports.show(told)

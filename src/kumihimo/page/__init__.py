@@ -1,0 +1,202 @@
+"""one read transaction -> a page: its graph drawn, its reports, and where they stand, in one HTML file."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from kumihimo.core.records import Entity, Reference, Relation, Report
+from kumihimo.page.layout import Circle, Layout, layout
+from kumihimo.placing import MARK, file
+from kumihimo.reading import Reading
+from kumihimo.tree import Tree, called, excerpts, said, tree, uris
+
+# How many characters of each the page may hold; where there is more, each text is cut to its share, reports last.
+ROOM = {"entities": 2_500_000, "relations": 2_000_000, "claims": 500_000, "excerpts": 4_000_000, "reports": 6_000_000}
+LONGEST = {"entities": 600, "relations": 300, "claims": 300, "excerpts": 300, "reports": 20_000}
+PLACES = 3  # excerpts of each entity
+_LETTER = {"entities": "e", "relations": "r", "claims": "k", "reports": "c"}
+
+Found = dict[str, Any]
+
+
+def write(reading: Reading, path: Path) -> dict[str, int]:
+    """The page as a file; gives how many entities, relations and reports it shows."""
+    data = shown(reading)
+    file(path, html(data))
+    return {"entities": len(data["nodes"]), "relations": len(data["edges"]), "reports": len(reading.table("reports"))}
+
+
+def html(data: Found) -> Iterator[str]:
+    """The page that shows this."""
+    title = f"{data['title']}: graph and reports"
+    parts = {"mark": MARK, "title": escape(title), "data": embedded(data)}
+    parts |= {name: _part(name) for name in ("page.css", "canvas.js", "page.js")}
+    for i, piece in enumerate(_part("page.html").split("%%")):
+        yield parts[piece] if i % 2 else piece
+
+
+def _part(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+def embedded(data: object) -> str:
+    """As JSON that may stand in a page, whatever it says.
+
+    >>> embedded(["</script>", "組"])
+    '["\\\\u003c/script>","組"]'
+    """
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def shown(reading: Reading) -> Found:
+    """All that the page says: lists of the same order; what refers to another row does so by its place there.
+
+    The entities with most relations come first, and the relations between them.
+    """
+    entities = reading.table("entities")
+    ties: list[tuple[str, str, str]] = list(reading.table("relations").columns("id", "source", "target"))
+    degree = Counter({id: 0 for (id,) in entities.columns("id")})
+    ties = [tie for tie in ties if tie[1] in degree and tie[2] in degree]
+    degree.update(end for _, *ends in ties for end in ends)
+    communities = tree(reading)
+    nodes = {id: at for at, id in enumerate(sorted(degree, key=lambda id: (-degree[id], id)))}
+    ties.sort(key=lambda tie: (*sorted((nodes[tie[1]], nodes[tie[2]]), reverse=True), tie[0]))
+    edges = {id: at for at, (id, _, _) in enumerate(ties)}
+    circles = {id: at for at, id in enumerate(sorted(communities.level, key=lambda id: (communities.level[id], id)))}
+    order = {"entities": nodes, "relations": edges, "reports": circles}
+    order["claims"] = {id: at for at, (id,) in enumerate(reading.table("claims").columns("id"))}
+    drawn = layout(communities, degree)
+    return {
+        "title": _title(reading),
+        "radius": round(drawn.radius, 1),
+        **_nodes(reading, nodes, drawn),
+        "edges": list(_edges(reading, order)),
+        "communities": [_community(communities, id, drawn.communities[id], order) for id in circles],
+        "reports": list(_reports(reading, order)),
+        "claims": list(_claims(reading, order)),
+    }
+
+
+def _title(reading: Reading) -> str:
+    sources = sorted({uri.partition("/")[0] for uri in uris(reading).values()})
+    return ", ".join(sources[:3]) + (" …" if len(sources) > 3 else "") or "Kumihimo"
+
+
+def _share(table: str, count: int) -> int:
+    """How long each of so many texts may be."""
+    return max(60, min(LONGEST[table], ROOM[table] // max(count, 1)))
+
+
+def cut(text: str, longest: int) -> str:
+    """The text on one line, or its beginning.
+
+    >>> cut("The gate leaks.", 20), cut("The gate leaks and leaks.", 11)
+    ('The gate leaks.', 'The gate …')
+    """
+    line = " ".join(text.split())
+    if len(line) <= longest:
+        return line
+    words = line[: longest - 1].rpartition(" ")[0]
+    return f"{words} …" if len(words) > longest // 2 else f"{line[: longest - 1]}…"
+
+
+# -- each row as a list: names of its fields are in page.js
+
+
+def _nodes(reading: Reading, nodes: dict[str, int], drawn: Layout) -> Found:
+    """Those of the graph, and what they share: types, the most frequent first, and uris."""
+    entities = reading.table("entities")
+    quoted = sum(min(PLACES, count) for (count,) in entities.columns("mentions"))
+    types = [of for of, _ in sorted(Counter(of for (of,) in entities.columns("type")).items(), key=_most_first)]
+    kind, documents, files = {of: at for at, of in enumerate(types)}, uris(reading), dict[str, int]()
+    rows: list[Any] = [None] * len(nodes)
+    for entity in entities:
+        sources = [
+            [files.setdefault(span.uri, len(files)), span.place, " ".join(span.text.split())]
+            for span in excerpts(reading, documents, entity, PLACES, _share("excerpts", quoted))
+        ]
+        circle = _circle(drawn.entities[entity.id])
+        text = cut(entity.text, _share("entities", len(nodes)))
+        row = [entity.name, kind[entity.type], *circle, entity.mentions, text, _others(entity), sources, entity.id]
+        rows[nodes[entity.id]] = row
+    return {"types": types, "nodes": rows, "uris": list(files)}
+
+
+def _most_first(counted: tuple[str, int]) -> tuple[int, str]:
+    return -counted[1], counted[0]
+
+
+def _others(entity: Entity) -> list[str]:
+    return [form for form in entity.forms if form != entity.name][:5]
+
+
+def _circle(circle: Circle) -> tuple[float, float, float]:
+    return round(circle.at.real, 1), round(circle.at.imag, 1), round(circle.radius, 2)
+
+
+def _edges(reading: Reading, order: dict[str, dict[str, int]]) -> Iterable[list[Any]]:
+    nodes, edges = order["entities"], order["relations"]
+    rows: list[Any] = [None] * len(edges)
+    longest = _share("relations", len(edges))
+    relation: Relation
+    for relation in reading.table("relations") if edges else ():
+        if relation.id in edges:
+            ends = nodes[relation.source], nodes[relation.target]
+            words = ", ".join(relation.keywords)
+            rows[edges[relation.id]] = [*ends, relation.weight, cut(relation.text, longest), cut(words, 100)]
+    return rows
+
+
+def _community(communities: Tree, id: str, circle: Circle, order: dict[str, dict[str, int]]) -> list[Any]:
+    parent = communities.parent[id]
+    inside = [order["entities"][member] for member in communities.members[id] if member in order["entities"]]
+    above = order["reports"][parent] if parent else -1
+    return [communities.level[id], above, *_circle(circle), communities.size[id], sorted(inside), id]
+
+
+def _reports(reading: Reading, order: dict[str, dict[str, int]]) -> Iterable[list[Any] | None]:
+    """Of each community its report, or nothing."""
+    reports = reading.table("reports")
+    longest = _share("reports", len(order["reports"]))
+    for id in order["reports"]:
+        report = reports.get(id)
+        yield None if report is None else _report(report, order, longest)
+
+
+def _report(report: Report, order: dict[str, dict[str, int]], longest: int) -> list[Any]:
+    """Its findings as far as there is room."""
+    findings, left = [], longest - len(report.summary)
+    for summary, explanation in report.findings:
+        if left > 0:
+            brief = explanation if len(explanation) <= left else f"{explanation[:left].rpartition(' ')[0]} …"
+            findings.append([_parts(summary, report, order), _parts(brief, report, order)])
+        left -= len(summary) + len(explanation)
+    cut_off = len(report.findings) - len(findings)
+    reason = _parts(report.reason, report, order)
+    summary_parts = _parts(report.summary, report, order)
+    return [report.title, report.rating, reason, summary_parts, findings, int(report.extractive), cut_off]
+
+
+def _parts(text: str, report: Report, order: dict[str, dict[str, int]]) -> list[str | list[str]]:
+    return [part if isinstance(part, str) else list(_targets(part, order)) for part in said(text, report)]
+
+
+def _targets(references: list[Reference], order: dict[str, dict[str, int]]) -> Iterator[str]:
+    """As the page's address names them: the fifth entity is e4."""
+    for table, id in references:
+        if id in order.get(table, {}):
+            yield f"{_LETTER[table]}{order[table][id]}"
+
+
+def _claims(reading: Reading, order: dict[str, dict[str, int]]) -> Iterator[list[Any]]:
+    longest = _share("claims", len(order["claims"]))
+    for claim in reading.table("claims"):
+        ends = [order["entities"].get(end, -1) for end in (claim.subject, claim.object)]
+        name = called(reading, ("claims", claim.id))
+        when = " – ".join(filter(None, (claim.start, claim.end)))
+        yield [name, claim.type, ", ".join(claim.statuses), cut(claim.text, longest), ends, when]

@@ -1,0 +1,369 @@
+// the data of the page and its address -> what stands beside the graph: reports, entities, sources, search
+"use strict";
+
+const byId = (id) => document.getElementById(id);
+const figure = new Intl.NumberFormat("en");
+const counted = (n, one, many = `${one}s`) => `${figure.format(n)} ${n === 1 ? one : many}`;
+
+// An element of the page: texts are texts, never markup.
+const make = (tag, properties = {}, ...inside) => {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name in element && name !== "list") element[name] = value;
+    else element.setAttribute(name, value);
+  }
+  element.append(...inside.filter((part) => part !== null && part !== ""));
+  return element;
+};
+const link = (target, text) => make("a", { href: `#${target}` }, text || target);
+
+const called = (target) => {
+  const n = Number(target.slice(1));
+  if (target[0] === "e") return NODES[n].name;
+  if (target[0] === "r") return `${NODES[EDGES[n].a].name} – ${NODES[EDGES[n].b].name}`;
+  if (target[0] === "k") return DATA.claims[n][0];
+  return CIRCLES[n].title;
+};
+
+// -- prose: paragraphs, lists, headings and bold of Markdown, with links to what is referred to
+
+const bold = (text) => text.split("**").map((part, i) => (i % 2 ? make("strong", {}, part) : part));
+const flat = (parts) => parts.flatMap((part) => (typeof part === "string" ? bold(part) : [references(part)]));
+const references = (targets) => {
+  const links = targets.flatMap((target, i) => [i ? ", " : "", link(target, called(target))]);
+  return make("span", { className: "refs" }, "[", ...links, "]");
+};
+const prose = (parts) => {
+  const found = make("div");
+  let block = null, list = null;
+  const begin = (line) => {
+    const item = line.match(/^\s*(?:[-*•]|\d+[.)])\s+(.*)/), heading = line.match(/^#+\s+(.*)/);
+    if (item) { list ||= found.appendChild(make("ul")); block = list.appendChild(make("li")); return item[1]; }
+    list = null;
+    block = found.appendChild(make(heading ? "h4" : "p"));
+    return heading ? heading[1] : line;
+  };
+  for (const part of parts) {
+    if (typeof part !== "string") { if (!block) begin(""); block.append(references(part)); continue; }
+    part.split("\n").forEach((line, i) => {
+      if (i && !line.trim()) { block = null; return; }
+      const starts = i && /^\s*(?:[-*•]|\d+[.)]|#+)\s/.test(line);
+      const text = !block || starts ? (line.trim() ? begin(line) : "") : i ? ` ${line}` : line;
+      if (text) block.append(...bold(text));
+    });
+  }
+  return found;
+};
+
+// -- lists that are long show their beginning
+
+const some = (items, most, made, tag = "ul") => {
+  const list = make(tag, { className: "plain" }, ...items.slice(0, most).map(made));
+  if (items.length <= most) return [list];
+  const more = make("button", { type: "button" }, `Show all ${figure.format(items.length)}`);
+  more.onclick = () => {
+    list.append(...items.slice(most).map(made));
+    list.children[most]?.querySelector("a")?.focus();
+    more.remove();
+  };
+  return [list, more];
+};
+
+// -- the views
+
+const trail = (circle, whole) => {
+  const above = [];
+  for (let n = whole ? circle : CIRCLES[circle].parent; n >= 0; n = CIRCLES[n].parent) above.unshift(n);
+  const links = above.flatMap((n) => [" › ", link(`c${n}`, CIRCLES[n].title)]);
+  return make("nav", { className: "path", "aria-label": "Where this is" }, link("", "All reports"), ...links);
+};
+
+const entity = (n) => {
+  const node = NODES[n], type = DATA.types[node.type];
+  const others = graph.near(n, Infinity).map((other) =>
+    [other, node.edges.find((e) => EDGES[e].a === other || EDGES[e].b === other)]);
+  const quote = ([uri, place, text]) =>
+    make("blockquote", {}, ...marked(/[.!?。！？…”"』」)]$/.test(text) ? text : `${text} …`, [node.name, ...node.forms]),
+      make("cite", {}, DATA.uris[uri], place ? `, ${place}` : ""));
+  const relation = ([other, e]) => make("li", {}, link(`e${other}`, NODES[other].name), " ",
+    make("a", { href: `#r${e}`, className: "soft", title: "The relation" }, EDGES[e].text || "named together"));
+  return [
+    node.leaf >= 0 ? trail(node.leaf, true) : trail0(),
+    make("h2", {}, node.name),
+    make("p", { className: "soft" }, type ? make("span", { className: "mark" }, type) : "",
+      `${counted(node.mentions, "mention")}, ${counted(node.edges.length, "relation")}`),
+    node.forms.length ? make("p", { className: "soft" }, `Also: ${node.forms.join(", ")}`) : "",
+    node.text ? make("p", {}, node.text) : "",
+    node.sources.length ? make("h3", {}, "In the documents") : "",
+    ...node.sources.map(quote),
+    node.mentions > node.sources.length && node.sources.length
+      ? make("p", { className: "soft" }, "All places: ", make("code", {}, `kumi trace entities:${node.id}`)) : "",
+    others.length ? make("h3", {}, "Related to") : "",
+    ...(others.length ? some(others, 25, relation) : []),
+  ];
+};
+const trail0 = () => make("nav", { className: "path", "aria-label": "Where this is" }, link("", "All reports"));
+
+const marked = (text, forms) => {
+  for (const form of forms) {
+    const at = text.toLowerCase().indexOf(form.toLowerCase());
+    if (at >= 0) return [text.slice(0, at), make("mark", {}, text.slice(at, at + form.length)), text.slice(at + form.length)];
+  }
+  return [text];
+};
+
+const community = (n) => {
+  const circle = CIRCLES[n], report = circle.report;
+  const parts = circle.children.map((child) => link(`c${child}`, CIRCLES[child].title));
+  const members = leading(circle, 500).map((m) => [m, NODES[m]]);
+  const member = ([m, node]) => make("li", {}, link(`e${m}`, node.name), " ",
+    make("span", { className: "soft" }, DATA.types[node.type]));
+  return [
+    trail(n, false),
+    make("h2", {}, circle.title),
+    make("p", { className: "soft" }, make("span", { className: "mark" }, `level ${circle.level}`),
+      report ? make("span", { className: "mark" }, `rating ${report[1]} of 10`) : "", counted(circle.size, "entity", "entities")),
+    ...(report ? told(report, circle) : [make("p", { className: "note" }, "There is no report of this community yet.")]),
+    parts.length ? make("h3", {}, "Its parts") : "",
+    ...(parts.length ? some(parts, 25, (part) => make("li", {}, part)) : []),
+    make("h3", {}, parts.length ? "Most connected in it" : "In it"),
+    ...some(members, parts.length ? 15 : 50, member),
+  ];
+};
+
+const told = ([, , reason, summary, findings, extractive, cutOff], circle) => [
+  extractive ? make("p", { className: "note" }, "Extractive: sentences of the documents, put together without a model.") : "",
+  prose(summary),
+  ...findings.flatMap(([head, body]) => [make("h3", {}, ...flat(head)), prose(body)]),
+  cutOff ? make("p", { className: "note" }, `${counted(cutOff, "more finding")}: `, make("code", {}, `kumi report ${circle.id}`)) : "",
+  reason.length ? make("h3", {}, "Why this rating") : "",
+  reason.length ? prose(reason) : "",
+];
+
+const relation = (n) => {
+  const edge = EDGES[n];
+  return [
+    trail0(),
+    make("h2", {}, link(`e${edge.a}`, NODES[edge.a].name), " – ", link(`e${edge.b}`, NODES[edge.b].name)),
+    make("p", { className: "soft" }, counted(edge.weight, "place says so", "places say so")),
+    edge.text ? make("p", {}, edge.text) : "",
+    edge.keywords ? make("p", { className: "soft" }, edge.keywords) : "",
+  ];
+};
+
+const claim = (n) => {
+  const [name, type, status, text, ends, when] = DATA.claims[n];
+  const who = ends.filter((end) => end >= 0).flatMap((end, i) => [i ? " – " : "", link(`e${end}`, NODES[end].name)]);
+  return [
+    trail0(), make("h2", {}, ...(who.length ? who : [name])),
+    make("p", { className: "soft" }, make("span", { className: "mark" }, type), [status, when].filter(Boolean).join(", ")),
+    make("p", {}, text),
+  ];
+};
+
+// -- the tree of reports: what is below a community is made when it is opened
+
+const branch = (n, open) => {
+  const circle = CIRCLES[n], item = make("li", { id: `tree${n}` });
+  const row = make("div", { className: "row" });
+  const title = link(`c${n}`, circle.title);
+  const size = make("span", { className: "soft", title: "entities" }, figure.format(circle.size));
+  item.append(row);
+  if (!circle.children.length) { row.append(make("span", { className: "leaf" }), title, size); return item; }
+  const button = make("button", { type: "button", "aria-expanded": "false", "aria-label": `Parts of ${circle.title}` });
+  button.onclick = () => {
+    const opened = button.getAttribute("aria-expanded") === "true";
+    button.setAttribute("aria-expanded", String(!opened));
+    if (opened) item.lastChild.remove();
+    else item.append(make("ul", {}, ...circle.children.map((child) => branch(child, false))));
+  };
+  row.append(button, title, size);
+  if (open) button.onclick();
+  return item;
+};
+
+const overview = () => {
+  if (!CIRCLES.length) return [make("p", { className: "note" }, "The index has no communities yet."), ...most()];
+  const small = ROOTS.filter((n) => CIRCLES[n].size < 3), large = ROOTS.filter((n) => CIRCLES[n].size >= 3);
+  const shown = large.length ? large : ROOTS;
+  const tree = some(shown, 200, (n) => branch(n, shown.length < 4));
+  tree[0].setAttribute("aria-label", "Communities by size");
+  const rest = large.length && small.length ? make("details", {}, make("summary", {}, counted(small.length, "community of one or two", "communities of one or two")),
+    ...some(small, 200, (n) => branch(n, false))) : "";
+  return [make("h2", {}, "Reports"), make("div", { className: "tree" }, ...tree, rest)];
+};
+const most = () => [make("h2", {}, "Most connected"), ...some(NODES.map((node, n) => [n, node]), 50, ([n, node]) =>
+  make("li", {}, link(`e${n}`, node.name)))];
+
+// -- the address says what is shown
+
+const VIEWS = { e: [entity, NODES], c: [community, CIRCLES], r: [relation, EDGES], k: [claim, DATA.claims] };
+let scrolled = 0, before = "";
+
+const show = (moved) => {
+  const target = location.hash.slice(1), n = Number(target.slice(1));
+  const [view, rows] = VIEWS[target[0]] || [null, []];
+  const known = view && /^\d+$/.test(target.slice(1)) && n < rows.length;
+  const main = byId("main");
+  if (!before) scrolled = main.scrollTop;
+  Object.assign(graph.picked, { node: -1, circle: -1, edge: -1 });
+  main.replaceChildren(...(known ? view(n) : overview()).filter((part) => part !== ""));
+  main.scrollTop = known ? 0 : scrolled;
+  before = known ? target : "";
+  byId("live").textContent = known ? called(target) : "All reports";
+  document.title = known ? `${called(target)} – ${DATA.title}` : `${DATA.title}: graph and reports`;
+  graph.canvas.setAttribute("aria-label", `The graph: ${byId("counts").textContent}.${known ? ` Chosen: ${called(target)}` : ""}`);
+  if (known) point(target[0], n);
+  else if (moved) graph.all();
+  graph.again();
+};
+const point = (kind, n) => {
+  if (kind === "e") { graph.picked.node = n; graph.toNode(n); }
+  if (kind === "c") { graph.picked.circle = n; graph.toCircle(n); }
+  if (kind === "r") { graph.picked.edge = n; graph.picked.node = EDGES[n].a; graph.toNode(EDGES[n].a); }
+};
+const open = ({ node, circle }) => {
+  if (node >= 0) location.hash = `e${node}`;
+  else if (circle >= 0) location.hash = `c${circle}`;
+};
+
+// -- search
+
+const folded = (text) => text.normalize("NFKC").toLowerCase();
+let index = null;
+const search = (asked) => {
+  index ||= [
+    ...NODES.map((node, n) => [[node.name, ...node.forms].map(folded).join("\n"), `e${n}`, DATA.types[node.type]]),
+    ...CIRCLES.map((circle, n) => [folded(circle.title + "\n" + (circle.report ? circle.report[3].filter((p) => typeof p === "string").join(" ") : "")),
+      `c${n}`, `${circle.report ? "report" : "community"}, ${counted(circle.size, "entity", "entities")}`]),
+  ];
+  const words = folded(asked).split(/\s+/).filter(Boolean);
+  const whole = words.join(" ");
+  const found = index.filter(([text]) => words.every((word) => text.includes(word)));
+  const rank = ([text]) => (text.split("\n").includes(whole) ? 0 : text.startsWith(whole) ? 1 : 2);
+  return found.map((row, n) => [rank(row), n, row]).sort((a, b) => a[0] - b[0] || a[1] - b[1]).map(([, , row]) => row);
+};
+
+const looked = () => {
+  const asked = byId("search").value.trim(), place = byId("found");
+  place.hidden = !asked;
+  if (!asked) return;
+  const rows = search(asked);
+  const row = ([, target, what]) => make("li", {}, link(target, called(target)), " ", make("span", { className: "soft" }, what));
+  place.replaceChildren(make("p", { className: "soft", role: "status" }, rows.length ? `${figure.format(rows.length)} found` : "Nothing is called so."),
+    ...(rows.length ? some(rows, 40, row) : []));
+  place.scrollTop = 0;
+};
+
+const move = (event) => {
+  const links = [...byId("found").querySelectorAll("a")];
+  const at = links.indexOf(document.activeElement);
+  if (event.key === "Escape") { byId("search").value = ""; looked(); byId("search").focus(); return; }
+  if (event.key === "Enter" && at < 0 && links.length) { location.hash = links[0].hash; event.preventDefault(); return; }
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!step || byId("found").hidden) return;
+  event.preventDefault();
+  (at + step < 0 ? byId("search") : links[Math.min(at + step, links.length - 1)] || byId("search")).focus();
+};
+
+// -- hands on the canvas
+
+const hands = () => {
+  const { canvas } = graph, down = new Map();
+  let far = 0, apart = 0;
+  const place = (event) => [event.offsetX, event.offsetY];
+  const span = () => { const [a, b] = [...down.values()]; return Math.hypot(a[0] - b[0], a[1] - b[1]); };
+  canvas.addEventListener("pointerdown", (event) => {
+    canvas.setPointerCapture(event.pointerId);
+    down.set(event.pointerId, place(event));
+    far = down.size > 1 ? Infinity : 0; // what two fingers do is no click
+    if (down.size === 2) apart = span();
+    tip(null);
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    const last = down.get(event.pointerId), now = place(event);
+    if (!last) { tip(now); return; }
+    const [dx, dy] = [now[0] - last[0], now[1] - last[1]];
+    far += Math.hypot(dx, dy);
+    if (down.size === 1 && far < 4) return;
+    down.set(event.pointerId, now);
+    canvas.classList.add("moving");
+    graph.pan(dx / down.size, dy / down.size);
+    if (down.size === 2) {
+      const [a, b] = [...down.values()], wide = span();
+      graph.zoom(wide / (apart || wide), (a[0] + b[0]) / 2, (a[1] + b[1]) / 2);
+      apart = wide;
+    }
+  });
+  const up = (event) => {
+    if (!down.delete(event.pointerId)) return;
+    canvas.classList.remove("moving");
+    if (event.type === "pointerup" && far < 4) open(graph.at(...place(event)));
+  };
+  canvas.addEventListener("pointerup", up);
+  canvas.addEventListener("pointercancel", up);
+  canvas.addEventListener("pointerleave", () => tip(null));
+  canvas.addEventListener("wheel", (event) => {
+    event.preventDefault();
+    const much = event.deltaY * [1, 30, 300][event.deltaMode] * (event.ctrlKey ? 5 : 1);
+    graph.zoom(Math.exp(-Math.max(-300, Math.min(300, much)) * 0.0022), ...place(event));
+  }, { passive: false });
+  const keys = {
+    ArrowLeft: () => graph.pan(60, 0), ArrowRight: () => graph.pan(-60, 0), ArrowUp: () => graph.pan(0, 60),
+    ArrowDown: () => graph.pan(0, -60), "+": () => graph.zoom(1.35), "=": () => graph.zoom(1.35), "-": () => graph.zoom(1 / 1.35),
+    0: () => graph.all(), Enter: () => open(graph.at(...graph.middle)), Escape: () => { location.hash = ""; },
+  };
+  canvas.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
+    event.preventDefault();
+    keys[event.key]();
+  });
+  canvas.addEventListener("focus", () => { graph.focused = canvas.matches(":focus-visible"); });
+  canvas.addEventListener("blur", () => { graph.focused = false; });
+  byId("in").onclick = () => graph.zoom(1.5);
+  byId("out").onclick = () => graph.zoom(1 / 1.5);
+  byId("all").onclick = () => graph.all();
+};
+
+// What the pointer is on.
+const tip = (place) => {
+  const on = place ? graph.at(...place) : { node: -1, circle: -1 }, box = byId("tip");
+  graph.canvas.classList.toggle("over", on.node >= 0 || on.circle >= 0);
+  if (on.node !== graph.hover.node || on.circle !== graph.hover.circle) { Object.assign(graph.hover, on); graph.again(); }
+  box.hidden = on.node < 0 && on.circle < 0;
+  if (box.hidden) return;
+  const node = NODES[on.node], circle = CIRCLES[on.circle];
+  const what = node ? [DATA.types[node.type], counted(node.edges.length, "relation")].filter(Boolean).join(", ")
+    : `level ${circle.level}, ${counted(circle.size, "entity", "entities")}`;
+  const more = node && node.text ? ` ${node.text.slice(0, 160)}${node.text.length > 160 ? "…" : ""}` : "";
+  box.replaceChildren(make("b", {}, node ? node.name : circle.title), make("i", {}, what), more ? make("br") : "", more);
+  const { clientWidth: width, clientHeight: height } = graph.canvas;
+  box.style.left = `${Math.max(4, Math.min(place[0] + 14, width - box.offsetWidth - 8))}px`;
+  box.style.top = `${place[1] + 18 + box.offsetHeight > height ? Math.max(4, place[1] - box.offsetHeight - 12) : place[1] + 18}px`;
+};
+
+const legend = () => {
+  const kinds = DATA.types.map((type, n) => [type, kindOf(n)]).filter(([type, kind]) => type && kind < KINDS - 1);
+  if (kinds.length < DATA.types.length) kinds.push(["others", KINDS - 1]);
+  const space = "http://www.w3.org/2000/svg"; // the name of a language, no address
+  byId("legend").append(...kinds.map(([type, kind]) => {
+    const icon = document.createElementNS(space, "svg"), corners = SHAPES[kind];
+    icon.setAttribute("viewBox", "-1.3 -1.3 2.6 2.6");
+    icon.setAttribute("aria-hidden", "true");
+    const drawn = icon.appendChild(document.createElementNS(space, corners ? "polygon" : "circle"));
+    drawn.setAttribute(corners ? "points" : "r", corners ? corners.join(" ") : "1");
+    drawn.style.fill = `var(--t${kind})`;
+    return make("li", {}, icon, type);
+  }));
+  byId("legend").hidden = kinds.length < 2;
+};
+
+byId("title").textContent = DATA.title;
+byId("counts").textContent = [counted(NODES.length, "entity", "entities"), counted(EDGES.length, "relation"),
+  counted(CIRCLES.length, "community", "communities"), counted(DATA.reports.filter(Boolean).length, "report")].join(", ");
+byId("search").addEventListener("input", looked);
+byId("side").addEventListener("keydown", (event) => { if (event.target === byId("search") || byId("found").contains(event.target)) move(event); });
+addEventListener("hashchange", () => show(true));
+legend();
+hands();
+show(false);

@@ -1,0 +1,49 @@
+"""records -> Table: a table in memory, as a step is given it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from kumihimo.core.records import Record
+from kumihimo.core.table import Row, Table, codec
+
+R = TypeVar("R", bound=Record)
+
+
+class Held:
+    """Rows by id, and by whatever columns they were once asked for."""
+
+    def __init__(self, columns: tuple[str, ...], rows: Iterable[Row]) -> None:
+        self.columns, self.rows = columns, {row[0]: row for row in rows}
+        self.found: dict[tuple[str, ...], dict[tuple[object, ...], list[Row]]] = {}
+
+    def get(self, id: str) -> Row | None:
+        return self.rows.get(id)
+
+    def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
+        if columns not in self.found:
+            by = self.found[columns] = defaultdict(list)
+            for row in self.rows.values():
+                by[self._of(row, columns)].append(row)
+        return self.found[columns].get(values, [])
+
+    def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
+        return [row[0] for row in self.where(columns, values)]
+
+    def pages(self, *columns: str) -> Iterator[list[Row]]:
+        yield [self._of(row, columns) for row in self.rows.values()] if columns else list(self.rows.values())
+
+    def count(self) -> int:
+        return len(self.rows)
+
+    def _of(self, row: Row, columns: tuple[str, ...]) -> Row:
+        return tuple(row[self.columns.index(column)] for column in columns)
+
+
+def table(record: type[R], records: Iterable[R], *, shuffled: bool = False) -> Table[R]:
+    """Sorted by id, as the store has them."""
+    kept = codec(record)
+    rows = [kept.encode(r.id, r) for r in records]
+    return Table(record.__name__.lower(), kept, Held(kept.columns, rows if shuffled else sorted(rows)))

@@ -1,0 +1,327 @@
+"""a chunk -> names and pairs of them: by hand in four languages, each rule, and texts made to hurt."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from time import perf_counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kumihimo.core.records import Chunk, Mention, Tie
+from kumihimo.index import naming
+from kumihimo.index.rules import names
+from kumihimo.index.rules.found import apart
+from kumihimo.index.rules.wide import chinese, japanese
+
+
+def chunk(text: str, title: str = "") -> Chunk:
+    return Chunk(title=title, start=0, end=len(text), tokens=0, text=text)
+
+
+def mentions(text: str, title: str = "") -> list[Mention]:
+    return list(names.mentions(chunk(text, title), {}))
+
+
+def ties(text: str, title: str = "") -> list[Tie]:
+    return list(names.ties(chunk(text, title), {}))
+
+
+def named(text: str, title: str = "") -> list[str]:
+    return [mention.name for mention in mentions(text, title)]
+
+
+def typed(text: str) -> list[tuple[str, str]]:
+    return [(mention.name, mention.type) for mention in mentions(text)]
+
+
+def entity(name: str) -> str:
+    return naming.entity_id(naming.key(name))
+
+
+# -- by hand
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Ada and Bo sailed to Lisbon.", ["Ada", "Bo", "Lisbon"]),
+        ("We saw Ludwig van Beethoven and Ivan the Terrible.", ["Ludwig van Beethoven", "Ivan the Terrible"]),
+        ("However, The Beatles met us in Los Angeles on Monday.", ["Beatles", "Los Angeles"]),
+        ("We sent it to J. R. R. Tolkien in the U.S. by AT&T.", ["J. R. R. Tolkien", "U.S.", "AT&T"]),
+        (
+            "It is Microsoft's Kevin Scott at St. Paul's Cathedral.",
+            ["Microsoft", "Kevin Scott", "St. Paul's Cathedral"],
+        ),
+        ("Then the CEO of Microsoft met O'Brien.", ["Microsoft", "O'Brien"]),
+        ("Her iPhone and al-Qaeda and C++ and COVID-19.", ["iPhone", "al-Qaeda", "C++", "COVID-19"]),
+        ("Here Émile Zola met Фёдор Достоевский and Ödön.", ["Émile Zola", "Фёдор Достоевский", "Ödön"]),
+        ("Da reiste Otto von Bismarck nach Preußen.", ["Otto von Bismarck", "Preußen"]),
+        ("write to foo@Bar.com, http://www.Foo.com/Bar, a_Foo", []),
+        ("I'm sure we don't. I know.", []),
+    ],
+)
+def test_capitalised_runs(text: str, expected: list[str]) -> None:
+    assert named(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("In 1960 Kennedy won.", ["Kennedy"]),
+        ("They saw the 1960 Summer Olympics in May 1960.", ["1960 Summer Olympics"]),
+        ("We ran Windows 95 on Apollo 11.", ["Windows 95", "Apollo 11"]),
+        ("We left Lisbon 20 years ago.", ["Lisbon"]),
+    ],
+)
+def test_years_and_numbers_count_only_within_a_name(text: str, expected: list[str]) -> None:
+    assert named(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Lisbon is old.", ["Lisbon"]),
+        ("Boats sail. We like boats.", []),  # it stands small elsewhere
+        ("Boats sail. We like a boat.", []),
+        ("Rust is old. We like Rust and rust.", ["Rust", "Rust"]),  # it stands capitalised elsewhere
+        ("Yesterday it rained. Sailing is fun. Finally we left.", []),
+        ("NASA launched it.", ["NASA"]),
+        ("Self-driving cars are rare. (Laughter.) [MUSIC]", []),
+        ("He said: “Harbours are old.” We saw a harbour.", []),
+    ],
+)
+def test_one_word_that_opens_a_sentence_must_show_that_it_is_a_name(text: str, expected: list[str]) -> None:
+    assert named(text) == expected
+
+
+def test_a_transcript() -> None:
+    text = "KEVIN SCOTT:  Hi, everyone.  I work at Microsoft with Ada Vance.\n\n[MUSIC]\n\nADA VANCE: Hello, Kevin."
+    assert typed(text) == [
+        ("KEVIN SCOTT", "person"),
+        ("Microsoft", ""),
+        ("Ada Vance", ""),
+        ("ADA VANCE", "person"),
+        ("Kevin", ""),
+    ]
+    assert len({mention.entity for mention in mentions(text)}) == 4
+
+
+def test_lines_in_capitals_make_no_long_name() -> None:
+    assert named("THIS IS A LINE OF CAPITALS FROM LISBON") == []
+    assert named("One Two Three Alpha Beta Gamma Delta Epsilon Zeta Eta Theta Iota") == []
+
+
+def test_titles_and_types() -> None:
+    text = "Mr Kerrow met Captain Ahab of Whale Ltd at the University of Otaru."
+    text += " Kerrow met Dr. Vance in Otaru Town Council."
+    assert typed(text) == [
+        ("Mr Kerrow", "person"),
+        ("Captain Ahab of Whale Ltd", "organization"),
+        ("University of Otaru", "organization"),
+        ("Kerrow", ""),
+        ("Dr. Vance", "person"),
+        ("Otaru Town Council", "organization"),
+    ]
+    assert mentions(text)[0].entity == mentions(text)[3].entity == entity("Kerrow")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It joined the World Health Organization (WHO). Then the WHO grew.",
+        "It joined the WHO (World Health Organization). Then the WHO grew.",
+    ],
+)
+def test_an_acronym_is_what_it_stands_for(text: str) -> None:
+    found = mentions(text)
+    assert {mention.entity for mention in found} == {entity("World Health Organization")}
+    assert len(found) == 2
+
+
+def test_an_acronym_of_small_words() -> None:
+    assert named("We use natural language processing (NLP) here. NLP is old.") == ["natural language processing", "NLP"]
+    assert len({mention.entity for mention in mentions("We use machine learning (ML) here. ML is old.")}) == 1
+
+
+def test_initials_that_do_not_match_are_another_name() -> None:
+    found = mentions("It joined the World Health Organization (FIFA).")
+    assert [mention.name for mention in found] == ["World Health Organization", "FIFA"]
+    assert len({mention.entity for mention in found}) == 2
+
+
+def test_quoted_titles_and_quoted_speech() -> None:
+    text = 'He wrote "A Tale of Two Cities" and ‘Hard Times’. She said “Come in now, Bob.”'
+    assert typed(text) == [("A Tale of Two Cities", "work"), ("Hard Times", "work"), ("Bob", "")]
+
+
+def test_quantities() -> None:
+    text = "it is 41 centimetres, 3.5 km, $20 million, 15%, 120 m², 1,200 tonnes, €5 and 20 years, 7 apples"
+    assert [name for name, kind in typed(text) if kind == "quantity"] == [
+        *("41 centimetres", "3.5 km", "$20 million", "15%", "120 m²", "1,200 tonnes", "€5"),
+    ]
+
+
+def test_japanese() -> None:
+    text = "三菱商事の田中一郎氏はニューヨーク・タイムズに「吾輩は猫である」と『坊っちゃん』を41センチで送った。"
+    assert typed(text) == [
+        ("三菱商事", ""),
+        ("田中一郎氏", "person"),
+        ("ニューヨーク・タイムズ", ""),
+        ("吾輩は猫である", ""),
+        ("坊っちゃん", "work"),
+        ("41センチ", "quantity"),
+    ]
+    assert mentions(text)[1].entity == entity("田中一郎")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("今日は自分の問題が必要な場合である。", []),
+        ("梅雨明けに三菱が九州で開始した。", ["梅雨", "三菱", "九州"]),
+        ("2015年現在、二人が十二月に19世紀後半の東京タワーへ。", ["東京タワー"]),
+        ("三センチの箱に20万円が入る。", ["三センチ", "20万円"]),
+        ("行《ゆ》く人に「はい」と言い、【お知らせ】を貼る。", ["お知らせ"]),
+        ("ジョンさんとNHKとGPS衛星", ["ジョンさん", "NHK", "GPS衛星"]),
+    ],
+)
+def test_rules_of_japanese(text: str, expected: list[str]) -> None:
+    assert named(text) == expected
+
+
+def test_chinese() -> None:
+    assert named("在歐洲，梵語的學術研究由威廉·瓊斯開創。") == ["歐洲", "梵語", "學術研究", "威廉·瓊斯"]
+    assert typed("周恩來與以色列、土耳其的《大公報》相距50公里。") == [
+        *(("周恩來", ""), ("以色列", ""), ("土耳其", ""), ("大公報", "work"), ("50公里", "quantity")),
+    ]
+    assert named("中华人民共和国的首都是北京。") == ["中华人民共和国", "北京"]
+
+
+# -- sentences, titles, aliases
+
+
+def test_the_text_is_the_sentence_and_headings_count() -> None:
+    found = mentions("# Notes on Lisbon\n\nAda met\nBo. Ada left Ada.\n\nThe Old Pier\n============\n")
+    assert [(one.name, one.text) for one in found] == [
+        ("Lisbon", "Notes on Lisbon"),
+        ("Ada", "Ada met Bo."),
+        ("Bo", "Ada met Bo."),
+        ("Ada", "Ada left Ada."),
+        ("Old Pier", "The Old Pier"),
+    ]
+
+
+def test_the_title_is_named_by_the_first_sentence_and_where_it_stands() -> None:
+    found = mentions("It is a planet near Venus. All of mercury shines.", "Mercury (planet)")
+    assert [(one.name, one.text) for one in found] == [
+        ("Venus", "It is a planet near Venus."),
+        ("Mercury", "It is a planet near Venus."),
+        ("mercury", "All of mercury shines."),
+    ]
+    assert len({one.entity for one in found}) == 2
+
+
+@pytest.mark.parametrize("title", ["minutes_04.md", "notes/harbour", "What we did when it rained all day", "12", ""])
+def test_a_title_that_is_no_name(title: str) -> None:
+    assert named("it rained.", title) == []
+
+
+def test_aliases_are_one_entity_and_named_once_in_a_sentence() -> None:
+    aliases = naming.aliases(["Robert Cratchit = Bob"])
+    found = list(names.mentions(chunk("We saw Bob and Robert Cratchit."), aliases))
+    assert [(one.name, one.entity) for one in found] == [("Bob", entity("Robert Cratchit"))]
+    assert list(names.ties(chunk("We saw Bob and Robert Cratchit."), aliases)) == []
+
+
+# -- ties
+
+
+def test_a_tie_for_each_pair_of_a_sentence() -> None:
+    found = ties("We saw Ada, Bo and Lisbon. Then Ada left.")
+    assert {frozenset(tie.names) for tie in found} == {
+        frozenset(pair) for pair in (("Ada", "Bo"), ("Ada", "Lisbon"), ("Bo", "Lisbon"))
+    }
+    for tie in found:
+        assert tie.source < tie.target
+        assert (tie.source, tie.target) == tuple(entity(name) for name in tie.names)
+        assert tie.relation == naming.relation_id(tie.source, tie.target)
+        assert (tie.text, tie.keywords, tie.strength) == ("We saw Ada, Bo and Lisbon.", (), None)
+
+
+def test_quantities_tie_only_to_names() -> None:
+    assert {frozenset(tie.names) for tie in ties("the pier of Otaru: 41 metres and 20 kg")} == {
+        frozenset(("Otaru", "41 metres")),
+        frozenset(("Otaru", "20 kg")),
+    }
+
+
+def test_a_list_of_200_names_makes_1179_ties() -> None:
+    listed = ", ".join(f"Bo{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(200))
+    found = ties(f"we saw {listed}.")
+    assert len(found) == 6 * 200 - 21
+    assert max(Counter(end for tie in found for end in (tie.source, tie.target)).values()) == 12
+
+
+# -- any text
+
+TEXTS = st.text(
+    alphabet=st.sampled_from("AbÉ.’' \n#[](“”\"「」『』《》・ー東京大学的タワさん氏0123年%kmof &:-_$　"), max_size=120
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(TEXTS | st.text(max_size=80), TEXTS)
+def test_any_text_is_read(text: str, title: str) -> None:
+    found = mentions(text, title)
+    assert Counter((one.entity, one.text) for one in found) == Counter(
+        (one.entity, one.text) for one in mentions(text, title)
+    )
+    for one in found:
+        assert one.name
+        assert one.name in one.text or one.name in title or one.name in names._title(title)
+    known = {one.entity for one in found}
+    for tie in ties(text, title):
+        assert tie.source < tie.target
+        assert {tie.source, tie.target} <= known
+
+
+@settings(deadline=None, max_examples=200)
+@given(TEXTS)
+def test_names_are_where_they_say_and_do_not_overlap(text: str) -> None:
+    said, found, _ = names._found(text, list(names._sentences(text)), "東京"), [], 0
+    for read in (japanese, chinese):
+        found = list(apart(read(text)))
+        assert all(text[one.start : one.end] == one.name for one in found)
+        assert all(one.end <= other.start for one, other in pairwise(found))
+    for some in said[0]:
+        assert all(one.end <= other.start for one, other in pairwise(some))
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "A",
+        "Ab ",
+        "Ab of the ",
+        "of the ",
+        "(Aa ",
+        '"Aa ',
+        "1",
+        "1,111",
+        "A.",
+        "A. ",
+        "A-",
+        "Ab & ",
+        "Ab's ",
+        "Aa Aa (AA) ",
+        *("ア", "ア・", "東", "東京の", "A東", "「", "“", "‘", "(", "#", "[", "# a ", "Bob met Ann. "),
+    ],
+)
+def test_time_is_linear(piece: str) -> None:
+    text = (piece * 100_000)[:100_000]
+    began = perf_counter()
+    mentions(text)
+    assert perf_counter() - began < 3  # about .1 to .5; a quadratic one takes minutes
