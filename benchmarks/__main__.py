@@ -15,6 +15,7 @@ for name, options in (
     ("shapes", ["--chunks", "10000", "--model"]),
     ("served", sys.argv[1:]),
     ("filters", []),
+    ("hubs", []),
     ("stability", sys.argv[1:]),
 ):
     print(f"\n== {name} {' '.join(options)}", flush=True)

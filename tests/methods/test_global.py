@@ -7,7 +7,7 @@ from typing import Any
 from kumihimo.core.context import Context
 from kumihimo.core.records import Community, Point, Report
 from kumihimo.core.table import Table
-from kumihimo.methods.global_ import at_level, global_, relevant
+from kumihimo.methods.global_ import _level, global_, relevant
 from tests.methods.small import Scripted, community, match, near, report, ruler, table
 
 # two roots: a, which has parts b (with parts d, e) and c; and z, which has none
@@ -37,7 +37,7 @@ def points(context: Context) -> list[Point]:
 
 
 def test_a_level_covers_everything_once() -> None:
-    levels = [at_level(tables()[0], level) for level in range(4)]
+    levels = [_level(tables()[0], level) for level in range(4)]
     assert levels == [["a", "z"], ["z", "b", "c"], ["z", "c", "d", "e"], ["z", "c", "d", "e"]]
 
 
@@ -105,13 +105,18 @@ def test_dynamic_reads_what_it_kept() -> None:
 
 
 def extractive(*sentences: str, chunk: str, **others: Any) -> Report:
-    findings = tuple(("finding", f"{sentence} [Data: Sources ({n})]") for n, sentence in enumerate(sentences, 1))
+    marked = [f"{sentence} [Data: Sources ({n})]" for n, sentence in enumerate(sentences, 1)]
+    findings = tuple(("finding", text) for text in marked[2:])
     data = tuple(("chunks", n, f"{chunk}.{n:05}") for n in range(1, len(sentences) + 1))
-    return report(" ".join(sentences), findings=findings, data=data, extractive=True, **others)
+    return report(
+        " ".join(sentences), summary=" ".join(marked[:2]), findings=findings, data=data, extractive=True, **others
+    )
 
 
 SENTENCES = {
-    "z": extractive("The mill ground oats.", "A miller ran it.", chunk="z", elements=90, rating=9.0),
+    "z": extractive(
+        "year: 1902; oats: 6", "The mill ground oats.", "A miller ran it.", chunk="z", elements=90, rating=9.0
+    ),
     "b": extractive("The ferry crossed at nine.", "It carried mail.", chunk="b", elements=50),
     "c": extractive("渡し船は九時に出る。", "The ferry was blue.", chunk="c", elements=10, rating=1.0),
 }
@@ -126,9 +131,10 @@ def test_without_a_model_a_question_of_the_whole_gets_a_sentence_of_each_the_lar
         "A miller ran it.",
         "It carried mail.",
         "The ferry was blue.",
+        "year: 1902; oats: 6",
     ]
     assert all(point.verbatim for point in said)
-    assert said[3].sources == (("chunks", "z.00002"),)
+    assert said[3].sources == (("chunks", "z.00003"),)
     scores = [item.score for item in found(None, SENTENCES, "What are the main themes?")]
     assert scores == sorted(scores, reverse=True)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from kumihimo.core.context import Context, Evidence, Ruler
 from kumihimo.core.records import Community, Report
 from kumihimo.core.table import Table
+from kumihimo.index.levels import at_level
 from kumihimo.methods.leading import leading
 from kumihimo.methods.points import read, shuffled, told
 from kumihimo.ports.models import Ask, Match, Near, side_by_side
@@ -47,16 +48,16 @@ def global_(
     But: a batch gives several points, each with its sources, where the paper has one answer a batch.
     """
     if ask is None:
-        return leading(question, _of(at_level(communities, level), reports), reports, match, near, ruler, window)
-    chosen = relevant(question, communities, reports, ask, depth) if dynamic else at_level(communities, level)
+        return leading(question, _of(_level(communities, level), reports), reports, match, near, ruler, window)
+    chosen = relevant(question, communities, reports, ask, depth) if dynamic else _level(communities, level)
     found = _of(shuffled(chosen, seed), reports, ask.workers)
     return read(question, (Evidence("reports", report, 0.0) for report in found), ask, ruler, window=window)
 
 
-def at_level(communities: Table[Community], level: int) -> list[str]:
-    """The ids of the communities of a level, and of those above it that have no parts: every entity is in one."""
-    above = [c for each in range(level) for c in communities.where(level=each) if not c.children]
-    return [community.id for community in [*above, *communities.where(level=level)]]
+def _level(communities: Table[Community], level: int) -> list[str]:
+    """The ids of the communities that make up a level: every entity is in one of them."""
+    upto = (community for each in range(level + 1) for community in communities.where(level=each))
+    return [community.id for community in at_level(upto, level)]
 
 
 def _of(ids: Iterable[str], reports: Table[Report], workers: int = 1) -> Iterator[Report]:

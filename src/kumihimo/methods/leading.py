@@ -14,6 +14,8 @@ from kumihimo.ports.models import Match, Near
 from kumihimo.ports.sentences import is_row
 from kumihimo.views.words import subjects
 
+Said = tuple[str, tuple[Reference, ...], bool]  # a text, what it rests on, whether it stands so in a document
+_STOPS = (".", "!", "?", "…", "。", "！", "？", "．")
 _POOL = 50  # reports that are searched out
 _CLEAR = 0.4  # share of what is asked about that a report has to speak of to be sought
 _SIZE = 0.3  # what the rating of a report counts beside its being sought
@@ -22,8 +24,8 @@ _WHOLE = frozenset(
     subjects(
         """across all any articles central chief collection common concerns content contents corpus cover covered deal
         documents entire essays everything files general gist idea ideas issues kind main major matters message mostly
-        notes overall overview papers passages point points sort sources stories story subject subjects summarise
-        summarize summary texts theme themes these those topic topics treated whole"""
+        notes overall overview papers passages people point points said say says sort sources stories story subject
+        subjects summarise summarize summary texts theme themes these think thinks those topic topics treated whole"""
     )
 )
 _WHOLE_WIDE = re.compile(
@@ -38,8 +40,8 @@ def leading(
     """Sentences of the chosen reports: the best of each, then the second of each, until the window is full.
 
     Those of the reports that speak of what the question asks about; of all, the largest first, where it names nothing
-    and asks of the whole. The first of a report scores between .5 and 1, the second between .25 and .5, and so on;
-    rows of tables a quarter of that.
+    and asks of the whole: then the first of each report score between .5 and 1, the second between .25 and .5 ...
+    Rows of tables score a quarter of that.
     """
     all_of = {report.id: report for report in chosen}
     asked = about(question)
@@ -48,8 +50,8 @@ def leading(
     ranks = _sought(question, asked, all_of, reports, match, near) if asked else size
     found: dict[str, tuple[float, Point]] = {}  # by text: chunks overlap, and so may reports
     for id, rank in sorted(ranks.items(), key=lambda item: (-item[1], item[0])):
-        for turn, (text, sources, verbatim) in enumerate(_said(asked, all_of[id])):
-            score = (0.25 if is_row(text) else 1.0) * 2.0**-turn * (0.5 + 0.5 * rank)
+        for turn, share, (text, sources, verbatim) in _said(asked, all_of[id]):
+            score = (0.25 if is_row(text) else 1.0) * (0.8 if asked else 0.5) ** turn * (rank + share) / 2
             if text not in found or found[text][0] < score:
                 found[text] = score, point(text, sources, ruler, verbatim=verbatim)
     return best(found.values(), window, ruler)
@@ -60,8 +62,8 @@ def about(question: str) -> set[str]:
 
     >>> about("What are the main themes of these stories?"), about("这些文档的主要主题是什么？")
     (set(), set())
-    >>> sorted(about("What do the stories say of ferries?"))
-    ['ferry', 'say']
+    >>> about("What do people in the stories say of ferries?")
+    {'ferry'}
     """
     return set(subjects(_WHOLE_WIDE.sub(" ", question))) - _WHOLE
 
@@ -78,18 +80,31 @@ def _sought(
     return {id: (score + _SIZE * chosen[id].rating / 10) / (1.5 + _SIZE) for id, score in sure.items()}
 
 
-def _said(asked: set[str], report: Report) -> list[tuple[str, tuple[Reference, ...], bool]]:
-    """What a report says, what each rests on, and whether it stands so in a document; most to the point first."""
-    said = list(_sentences(report)) if report.extractive else []
-    if not said:
-        return [(report.summary, (("reports", report.id),), False)] if report.summary.strip() else []
-    return sorted(said, key=lambda each: -len(asked & set(subjects(each[0]))))
+def _said(asked: set[str], report: Report) -> Iterator[tuple[int, float, Said]]:
+    """What a report says: in which turn it comes, and how much of what is asked it speaks of, from 0 to 1.
+
+    Most to the point first; of the whole as the report has it, lists and tables a turn later than prose.
+    """
+    said = list(_sentences(report))
+    if not said and report.summary.strip():
+        said = [(report.summary, (("reports", report.id),), False)]
+    if not asked:
+        said.sort(key=lambda each: _plain(each[0]))
+        return ((turn + _plain(each[0]), 1.0, each) for turn, each in enumerate(said))
+    shares = [(len(asked & set(subjects(each[0]))) / len(asked), each) for each in said]
+    ranked = sorted(filter(lambda pair: pair[0], shares), key=lambda pair: -pair[0])
+    return ((turn, share, each) for turn, (share, each) in enumerate(ranked))
 
 
-def _sentences(report: Report) -> Iterator[tuple[str, tuple[Reference, ...], bool]]:
+def _plain(text: str) -> bool:
+    """Whether it is something else than a sentence of prose."""
+    return is_row(text) or not text.rstrip("”’\"')]*_」』").endswith(_STOPS)
+
+
+def _sentences(report: Report) -> Iterator[Said]:
     """The sentences of an extractive report, each with its chunks."""
     ids = {number: id for table, number, id in report.data if table == "chunks"}
-    for part in (report.summary, *(explanation for _, explanation in report.findings)):
-        for text, named in statements(part):
-            sources = tuple(("chunks", ids[number]) for number in named.get("chunks", ()) if number in ids)
-            yield text, sources or (("reports", report.id),), bool(sources)
+    for told in (report.summary, *(text for _, text in report.findings)) if report.extractive else ():
+        for text, named in statements(told):
+            if chunks := tuple(("chunks", ids[number]) for number in named.get("chunks", ()) if number in ids):
+                yield text, chunks, True

@@ -64,7 +64,7 @@ def local(
     told = _reports(members, communities, reports, ids)
     behind = _behind(mentions, ties, ids, [item.record.id for item in tied])
     read = _chunks(question, chunks, match, near, behind, pool)
-    graph = Context(tuple(sorted([*found, *tied, *claimed], key=lambda item: -item.score)))
+    graph = _distinct(sorted([*found, *tied, *claimed], key=lambda item: -item.score))
     parts = shared([(told, whole), (graph, 1 - text - whole), (read, text)], budget, ruler)
     return Context(tuple(sorted([*parts[2], *parts[1], *parts[0]], key=lambda item: -item.score)))
 
@@ -85,6 +85,14 @@ def _scaled(found: Iterable[Evidence]) -> Context:
     return Context(tuple(Evidence(item.table, item.record, max(item.score, 0.0) / best) for item in items))
 
 
+def _distinct(items: Iterable[Evidence]) -> Context:
+    """Of those that say the same the first: by rule, one sentence ties many."""
+    first: dict[str, Evidence] = {}
+    for item in items:
+        first.setdefault(item.text, item)
+    return Context(tuple(first.values()))
+
+
 def _entities(question: str, entities: Table[Entity], match: Match, near: Near, k: int) -> Context:
     """Those that the question names, then those that it is near to by meaning and words."""
     named = Context(tuple(Evidence("entities", entity, 1.0) for entity in _named(question, entities)))
@@ -96,12 +104,13 @@ def _named(question: str, entities: Table[Entity]) -> Iterator[Entity]:
     """The entities whose names stand in the question; of names within each other the longest."""
     spoken = normalize("NFKC", question)
     pieces = list(_PIECES.finditer(spoken))
+    may = [_wide(piece) or piece[0][0].isupper() or bool(subjects(piece[0])) for piece in pieces]  # begin or end a name
     at = 0
     while at < len(pieces):
-        for end in range(_reach(pieces, at), at, -1):
-            name = spoken[pieces[at].start() : pieces[end - 1].end()].strip(_EDGES)
-            entity = entities.get(entity_id(key(name))) if len(name) > 1 or _wide(pieces[at]) else None
-            if entity and (_wide(pieces[at]) or subjects(name)):  # a name, not "will" or "May I"
+        for end in range(_reach(pieces, at) if may[at] else at, at, -1):
+            name = spoken[pieces[at].start() : pieces[end - 1].end()].strip(_EDGES) if may[end - 1] else ""
+            entity = entities.get(entity_id(key(name))) if name else None
+            if entity and (_wide(pieces[at]) or subjects(name)):  # a name, not "What" or "Will"
                 yield entity
                 at = end - 1
                 break

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from kumihimo.core.context import Context, Evidence, Ruler
 from kumihimo.core.records import Point, Reference, Report, digest
+from kumihimo.index.referring import unmarked
 from kumihimo.ports.models import Ask, side_by_side
 from kumihimo.ports.prompts import prompt
 
 PROMPT = Path(__file__).with_suffix(".md")
 REDUCE = Path(__file__).with_name("reduce.md")  # how an answer is written from points
-DATA = re.compile(r"[ \t]*\[Data:([^\]]*)\]")  # in a report: what a sentence rests on
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ def numbered(rows: Sequence[Evidence]) -> str:
 
 def told(row: Evidence) -> str:
     """What a row says; without the references of a report, whose numbers mean something within it only."""
-    return DATA.sub("", row.text) if isinstance(row.record, Report) else row.text
+    return unmarked(row.text) if isinstance(row.record, Report) else row.text
 
 
 def named(numbers: Iterable[int], rows: Sequence[Evidence]) -> tuple[Reference, ...]:
