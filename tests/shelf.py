@@ -14,6 +14,7 @@ from kumihimo.ports.fake import FakeChat
 from kumihimo.ports.models import Chat
 from kumihimo.ports.store import SqlRows
 from kumihimo.reading import KINDS
+from tests import reader
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 QUESTIONS = (
@@ -57,10 +58,10 @@ def found(kumi: Kumihimo, method: str, question: str, **settings: Any) -> list[l
 
 
 class MadeUp(Connections):
-    """A model that repeats its prompt, for methods that ask; answers are quoted as without one."""
+    """A model of few words, for methods that ask; the graph is made by rule, answers are quoted, as without one."""
 
     def chat(self, scope: str) -> Chat | None:
-        return FakeChat(str) if scope in METHODS else None
+        return FakeChat(reader.answer, whole=True) if scope in METHODS else None
 
 
 def connected(kumi: Kumihimo) -> Kumihimo:
