@@ -23,6 +23,7 @@ QUESTIONS = (
     "組紐を送ったのは誰ですか",
     "oat seed",
 )
+RANKING = [name for name, method in METHODS.items() if [*method.tables] == ["chunks"] and "k" in method.settings]
 FREE = [name for name, method in METHODS.items() if "ask" not in method.ports]  # may be asked without a model
 ROOT_READS_ALL = not hasattr(os, "geteuid") or os.geteuid() == 0
 

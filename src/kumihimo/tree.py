@@ -6,15 +6,22 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from kumihimo.core.records import Chunk, Entity, Reference, Report, Span
-from kumihimo.reading import Reading
+from kumihimo.core.table import NO_ROWS, Table, codec
+from kumihimo.reading import KINDS, Reading
 
 TABLES = {"entities": "entities", "relationships": "relations", "claims": "claims", "reports": "reports"}
 _REFERENCES = re.compile(r"\[Data:([^\]]*)\]")
 _LISTED = re.compile(r"(\w+)\s*\(([^)]*)\)")
 
 Said = list[str | list[Reference]]  # text, and in it what it refers to
+
+
+def held(reading: Reading, name: str) -> Table[Any]:
+    """A table of the index; one without rows where it has not been built."""
+    return reading.table(name) if reading.db.has(name) else Table(name, codec(KINDS[name]), NO_ROWS)
 
 
 @dataclass(frozen=True)
@@ -83,7 +90,7 @@ class Tree:
 def tree(reading: Reading) -> Tree:
     """The communities of the index; none where they have not been built."""
     level, parent, children, members = {}, {}, {}, {}
-    for community in reading.table("communities"):
+    for community in held(reading, "communities"):
         level[community.id], parent[community.id] = community.level, community.parent
         children[community.id], members[community.id] = community.children, community.members
     return Tree(level, parent, children, members)
@@ -130,7 +137,7 @@ def names(reading: Reading, report: Report) -> dict[Reference, str]:
 
 def called(reading: Reading, reference: Reference) -> str:
     """The name of an entity, the two of a relation or a claim, the title of a report; else its id."""
-    record = reading.table(reference[0]).get(reference[1])
+    record = held(reading, reference[0]).get(reference[1])
     if record is None:
         return reference[1]
     if reference[0] in ("relations", "claims"):
@@ -140,15 +147,15 @@ def called(reading: Reading, reference: Reference) -> str:
 
 def uris(reading: Reading) -> dict[str, str]:
     """Where each document stands, by its id."""
-    return dict(reading.table("documents").columns("id", "uri"))
+    return dict(held(reading, "documents").columns("id", "uri"))
 
 
 def excerpts(reading: Reading, uris: Mapping[str, str], entity: Entity, most: int, width: int) -> list[Span]:
     """Where the documents speak of an entity: a few words around its name, at first one place of each document."""
-    chunks = dict.fromkeys(id.rpartition(".")[0] for id in reading.table("mentions").ids(entity=entity.id))
+    chunks = dict.fromkeys(id.rpartition(".")[0] for id in held(reading, "mentions").ids(entity=entity.id))
     firsts = {id.partition(".")[0]: id for id in reversed(chunks)}.values()
     chosen = list(dict.fromkeys([*sorted(firsts), *chunks]))[:most]
-    found = (reading.table("chunks").get(id) for id in chosen)
+    found = (held(reading, "chunks").get(id) for id in chosen)
     forms = entity.forms or (entity.name,)
     return [reading.placed(around(c, forms, uris[c.document], width)) for c in found if c and c.document in uris]
 

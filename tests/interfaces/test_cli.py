@@ -226,7 +226,7 @@ def test_index_before_prune_is_heard(built: Run) -> None:
 
 def test_the_json_of_an_answer(built: Run) -> None:
     answer = document(built("ask", "When does the ferry leave, and who lit the lamp?", "--json"))
-    assert list(answer) == ["question", "method", "model", "text", "citations", "dangling", "usage"]
+    assert list(answer) == ["question", "method", "model", "text", "citations", "dangling", "suggested", "usage"]
     assert (answer["question"], answer["method"]) == ("When does the ferry leave, and who lit the lamp?", "naive")
     assert (answer["model"], answer["dangling"]) == ("", 0)
     counts = ["calls", "prompt_tokens", "cached_tokens", "completion_tokens", "cost", "seconds"]

@@ -104,7 +104,7 @@ def test_the_real_scopes_are_as_those_above(tmp_path: Path) -> None:
     with Kumihimo(tmp_path / ".kumi", settings) as kumi:
         assert chat(kumi.models, "answer").model == "large"
         assert chat(kumi.models, "hyde").mark == "m temperature=0.0"
-        assert kumi.settings["answer"] == {"budget": 9}
+        assert kumi.settings["answer"] == {"budget": 9, "response": ""}
         assert "model" not in kumi.settings["hyde"]
     assert not (tmp_path / ".kumi").exists()
 

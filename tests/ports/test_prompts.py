@@ -61,6 +61,7 @@ VALUES = {
     "mentions_mend": {"lines": "entity<|>Oban"},
     "mentions_more": {},
     "mentions_rest": {"last": "entity<|>Oban<|>place<|>A port."},
+    "merging": {"names": "Oban", "descriptions": "- A port.\n- A town on the coast.", "words": "300"},
     "hyde": {"question": "組紐はいつ?"},
     "suggesting": {
         "count": "5",

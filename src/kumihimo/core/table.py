@@ -56,6 +56,28 @@ class _Passing:
         return sum(map(len, self.pages("id")))
 
 
+class _NoRows:
+    """What a table holds that has not been built."""
+
+    def get(self, *_: Any, **__: Any) -> Row | None:
+        return None
+
+    def where(self, *_: Any, **__: Any) -> list[Row]:
+        return []
+
+    def ids(self, *_: Any, **__: Any) -> list[str]:
+        return []
+
+    def pages(self, *_: Any, **__: Any) -> Iterator[list[Row]]:
+        return iter(())
+
+    def count(self) -> int:
+        return 0
+
+
+NO_ROWS: Rows = _NoRows()
+
+
 @dataclass(frozen=True, slots=True)
 class Codec(Generic[R]):
     """How records of one class become rows and back."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kumihimo.placing import folder
 from kumihimo.reading import Reading
+from kumihimo.tree import held
 
 TABLES = ("entities", "relations", "claims", "communities", "members", "reports")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -35,12 +36,12 @@ def write(reading: Reading, path: Path) -> dict[str, int]:
 
 def columns(reading: Reading, name: str) -> tuple[str, ...]:
     """What is told of each row of a table, in the order of `values`."""
-    return (*reading.table(name).codec.columns, *(["community"] if name == "members" else []))
+    return (*held(reading, name).codec.columns, *(["community"] if name == "members" else []))
 
 
 def values(reading: Reading, name: str) -> Iterator[tuple[object, ...]]:
     """The rows of a table, by id."""
-    table = reading.table(name)
+    table = held(reading, name)
     cells = attrgetter(*table.codec.columns)
     for record in table:
         yield (*cells(record), *([record.id.rpartition(".")[0]] if name == "members" else []))

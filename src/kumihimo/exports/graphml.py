@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape, quoteattr
 from kumihimo.core.records import Entity, Relation
 from kumihimo.placing import MARK, file
 from kumihimo.reading import Reading
-from kumihimo.tree import Tree, tree
+from kumihimo.tree import Tree, held, tree
 
 _HEAD = (
     f'<?xml version="1.0" encoding="UTF-8"?>\n<!-- {MARK} -->\n'
@@ -42,7 +42,7 @@ def _parts(reading: Reading, communities: Tree, count: dict[str, int]) -> Iterat
     for entity in reading.table("entities"):
         nodes.add(entity.id)
         yield _node(entity, communities)
-    for relation in reading.table("relations"):
+    for relation in held(reading, "relations"):
         if relation.source in nodes and relation.target in nodes:
             count["relations"] += 1
             yield _edge(relation)

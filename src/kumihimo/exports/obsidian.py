@@ -13,7 +13,7 @@ from pathlib import Path
 from kumihimo.core.records import Entity, Reference, Relation, Report
 from kumihimo.placing import folder
 from kumihimo.reading import Reading
-from kumihimo.tree import Tree, excerpts, said, tree, uris
+from kumihimo.tree import Tree, excerpts, held, said, tree, uris
 
 _SOURCES = 10  # places quoted in a note
 _QUOTED = 300  # characters of each
@@ -33,7 +33,7 @@ class _Vault:
     def link(self, reference: Reference) -> str:
         """To the note on a row; its name alone where there is none."""
         if reference not in self.notes:
-            record = self.reading.table(reference[0]).get(reference[1])
+            record = held(self.reading, reference[0]).get(reference[1])
             return _plain(" – ".join(getattr(record, "names", ()))) or reference[1]
         path, title = self.notes[reference]
         shown = " ".join(_NOT_IN_LINKS.sub(" ", title).split())
@@ -45,7 +45,7 @@ def write(reading: Reading, path: Path) -> dict[str, int]:
     reading.table("entities")
     communities = tree(reading)
     named = {("entities", id): name for id, name in reading.table("entities").columns("id", "name")}
-    reports = reading.table("reports").columns("id", "title", "level")
+    reports = held(reading, "reports").columns("id", "title", "level")
     titled = {("reports", id): (title, f"reports/level {level}") for id, title, level in reports}
     notes = _notes({**{ref: (name, "entities") for ref, name in named.items()}, **titled})
     vault = _Vault(reading, communities, uris(reading), notes)
@@ -55,7 +55,7 @@ def write(reading: Reading, path: Path) -> dict[str, int]:
             (made / below).mkdir(parents=True, exist_ok=True)
         for entity in reading.table("entities"):
             _put(made, notes["entities", entity.id][0], _entity(vault, entity))
-        for report in reading.table("reports"):
+        for report in held(reading, "reports"):
             _put(made, notes["reports", report.id][0], _report(vault, report))
 
     folder(path, fill)
@@ -119,7 +119,7 @@ def _entity(vault: _Vault, entity: Entity) -> Iterator[str]:
 
 
 def _near(vault: _Vault, entity: Entity) -> list[Relation]:
-    relations = vault.reading.table("relations")
+    relations = held(vault.reading, "relations")
     return [*relations.where(source=entity.id), *relations.where(target=entity.id)]
 
 

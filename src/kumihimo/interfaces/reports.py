@@ -13,7 +13,7 @@ from kumihimo.core.records import Report
 from kumihimo.interfaces.plain import harmless
 from kumihimo.interfaces.terminal import _console, show_rows
 from kumihimo.reading import Reading
-from kumihimo.tree import Tree, called, names, spoken
+from kumihimo.tree import Tree, called, held, names, spoken
 
 _SHOWN = 2  # levels of the tree
 _FEW = 3  # entities: smaller communities are counted, not listed
@@ -40,7 +40,7 @@ def found(reading: Reading, tree: Tree, id: str) -> Report:
         what = f"{len(ids):,} communities have ids that begin with {id!r}, {some}: write more of it"
         nothing = f"no community has an id that begins with {id!r}: `kumi report` shows ids"
         raise SettingsError(what if ids else nothing)
-    report: Report | None = reading.table("reports").get(ids[0])
+    report: Report | None = held(reading, "reports").get(ids[0])
     if report is None:
         raise SettingsError(f"community {ids[0]} has no report yet: `kumi index` writes it")
     return report
@@ -54,7 +54,7 @@ def listed(reading: Reading, tree: Tree, level: int | None) -> list[Row]:
     if level is not None and level >= tree.depth:
         raise SettingsError(f"there is no level {level}: the deepest is {tree.depth - 1}")
     ids = list(_walked(tree, tree.roots(), _SHOWN)) if level is None else tree.at(level)
-    reports = reading.table("reports")
+    reports = held(reading, "reports")
     return [_row(tree, id, reports.get(id)) for id in ids]
 
 

@@ -13,7 +13,7 @@ from kumihimo.core.records import Entity, Reference, Relation, Report
 from kumihimo.page.layout import Circle, Layout, layout
 from kumihimo.placing import MARK, file
 from kumihimo.reading import Reading
-from kumihimo.tree import Tree, called, excerpts, said, tree, uris
+from kumihimo.tree import Tree, called, excerpts, held, said, tree, uris
 
 # How many characters of each the page may hold; where there is more, each text is cut to its share, reports last.
 ROOM = {"entities": 2_500_000, "relations": 2_000_000, "claims": 500_000, "excerpts": 4_000_000, "reports": 6_000_000}
@@ -28,7 +28,7 @@ def write(reading: Reading, path: Path) -> dict[str, int]:
     """The page as a file; gives how many entities, relations and reports it shows."""
     data = shown(reading)
     file(path, html(data))
-    return {"entities": len(data["nodes"]), "relations": len(data["edges"]), "reports": len(reading.table("reports"))}
+    return {"entities": len(data["nodes"]), "relations": len(data["edges"]), "reports": len(held(reading, "reports"))}
 
 
 def html(data: Found) -> Iterator[str]:
@@ -59,7 +59,7 @@ def shown(reading: Reading) -> Found:
     The entities with most relations come first, and the relations between them.
     """
     entities = reading.table("entities")
-    ties: list[tuple[str, str, str]] = list(reading.table("relations").columns("id", "source", "target"))
+    ties: list[tuple[str, str, str]] = list(held(reading, "relations").columns("id", "source", "target"))
     degree = Counter({id: 0 for (id,) in entities.columns("id")})
     ties = [tie for tie in ties if tie[1] in degree and tie[2] in degree]
     degree.update(end for _, *ends in ties for end in ends)
@@ -69,7 +69,7 @@ def shown(reading: Reading) -> Found:
     edges = {id: at for at, (id, _, _) in enumerate(ties)}
     circles = {id: at for at, id in enumerate(sorted(communities.level, key=lambda id: (communities.level[id], id)))}
     order = {"entities": nodes, "relations": edges, "reports": circles}
-    order["claims"] = {id: at for at, (id,) in enumerate(reading.table("claims").columns("id"))}
+    order["claims"] = {id: at for at, (id,) in enumerate(held(reading, "claims").columns("id"))}
     drawn = layout(communities, degree)
     return {
         "title": _title(reading),
@@ -144,7 +144,7 @@ def _edges(reading: Reading, order: dict[str, dict[str, int]]) -> Iterable[list[
     rows: list[Any] = [None] * len(edges)
     longest = _share("relations", len(edges))
     relation: Relation
-    for relation in reading.table("relations") if edges else ():
+    for relation in held(reading, "relations") if edges else ():
         if relation.id in edges:
             ends = nodes[relation.source], nodes[relation.target]
             words = ", ".join(relation.keywords)
@@ -161,7 +161,7 @@ def _community(communities: Tree, id: str, circle: Circle, order: dict[str, dict
 
 def _reports(reading: Reading, order: dict[str, dict[str, int]]) -> Iterable[list[Any] | None]:
     """Of each community its report, or nothing."""
-    reports = reading.table("reports")
+    reports = held(reading, "reports")
     longest = _share("reports", len(order["reports"]))
     for id in order["reports"]:
         report = reports.get(id)
@@ -195,7 +195,7 @@ def _targets(references: list[Reference], order: dict[str, dict[str, int]]) -> I
 
 def _claims(reading: Reading, order: dict[str, dict[str, int]]) -> Iterator[list[Any]]:
     longest = _share("claims", len(order["claims"]))
-    for claim in reading.table("claims"):
+    for claim in held(reading, "claims"):
         ends = [order["entities"].get(end, -1) for end in (claim.subject, claim.object)]
         name = called(reading, ("claims", claim.id))
         when = " – ".join(filter(None, (claim.start, claim.end)))
