@@ -41,7 +41,7 @@ def write(folder: Path, tables: Mapping[str, Iterable[Record]]) -> Path:
     keys = {step.name: (step.source, step.key) for step in plan(STEPS)}
     with Store(folder).building() as db:
         ledger = SqlLedger(db)
-        for name, records in tables.items():
+        for name, records in {**dict.fromkeys(("ties", "assertions"), ()), **tables}.items():
             made = codec(KINDS[name])
             ledger.shape(name, made, *keys.get(name, ("", "")))
             ledger.change(name, [], [made.encode(record.id, record) for record in records])
