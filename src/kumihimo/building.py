@@ -148,7 +148,8 @@ class Build:
         """Whether anything that was asked before would be asked again, and not be remembered."""
         tally = Tally(self.models, self.ruler)
         failing = sum(step.startswith("vectors_") for step, _, _ in failures(self.db))
-        replace(self._silent(tally), names=set(), pool=without_failures).undone()
+        searched = self.models.paid_embedder is not None
+        replace(self._silent(tally), names=set(), pool=without_failures).undone(searched=searched)
         texts = tally.asked[EMBEDDING].texts if EMBEDDING in tally.asked else 0
         return texts > failing or any(asked.calls for step, asked in tally.asked.items() if step != EMBEDDING)
 
