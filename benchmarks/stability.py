@@ -18,7 +18,7 @@ from itertools import combinations
 from pathlib import Path
 from statistics import mean
 
-from tests.index.held import table
+from tests.held import table
 
 from benchmarks.meter import bound, least, measured
 from kumihimo.core.records import Community, Entity, Relation

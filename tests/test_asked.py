@@ -27,6 +27,7 @@ from kumihimo.ports.fake_server import Server
 from kumihimo.ports.models import Ask, side_by_side
 from kumihimo.ports.purse import Caps
 from kumihimo.reading import KINDS
+from tests.held import Held
 from tests.paid import opened
 from tests.shelf import EXAMPLES, fill
 
@@ -251,28 +252,6 @@ def test_a_question_of_the_whole_makes_its_level_alone(tmp_path: Path) -> None:
 # -- alone
 
 
-class Held:
-    """Rows in a dict."""
-
-    def __init__(self, *rows: Row) -> None:
-        self.rows = {row[0]: row for row in rows}
-
-    def get(self, id: str) -> Row | None:
-        return self.rows.get(id)
-
-    def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
-        return []
-
-    def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
-        return []
-
-    def pages(self, *columns: str) -> Iterator[list[Row]]:
-        return iter([list(self.rows.values())])
-
-    def count(self) -> int:
-        return len(self.rows)
-
-
 @dataclass
 class Telling:
     """A model that fails as often as it is told to."""
@@ -298,13 +277,15 @@ def maker(ask: Any, held: dict[str, Future[Row | None]]) -> Maker:
         for step in plan({n: s for n, s in known.items() if n in ("chunks", "parts", "briefs")})
         if step.name == "briefs"
     )
-    parts = Held(("d.00000", "one", 0), ("d.00001", "two", 1))
-    return Maker(step, {"style": "s", "when": "built"}, {"ask": ask}, lambda t: parts if t == "parts" else Held(), held)
+    parts = Held((), [("d.00000", "one", 0), ("d.00001", "two", 1)])
+    return Maker(
+        step, {"style": "s", "when": "built"}, {"ask": ask}, lambda t: parts if t == "parts" else Held((), ()), held
+    )
 
 
 def test_many_who_ask_at_once_are_given_one() -> None:
     ask, barrier = Telling(lock=Lock()), Barrier(8)
-    rows = WhenAsked(Held(), maker(ask, {}))
+    rows = WhenAsked(Held((), ()), maker(ask, {}))
 
     def get(id: str) -> Row | None:
         barrier.wait()
@@ -317,7 +298,7 @@ def test_many_who_ask_at_once_are_given_one() -> None:
 
 def test_what_has_failed_is_tried_again_by_whoever_asks_later() -> None:
     ask = Telling(failing=1, lock=Lock())
-    rows = WhenAsked(Held(), maker(ask, {}))
+    rows = WhenAsked(Held((), ()), maker(ask, {}))
     with pytest.raises(ItemFailed, match="the model is ill"):
         rows.get("d.00000")
     assert rows.get("d.00000") == ("d.00000", "S: ONE / S: TWO")

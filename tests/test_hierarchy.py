@@ -14,7 +14,7 @@ from kumihimo.hierarchy import levels, levels_of, modularity_of
 from kumihimo.interfaces import terminal
 from kumihimo.results import Level, Status
 from kumihimo.session import Kumihimo
-from tests.index.held import table
+from tests.held import table
 from tests.shelf import EXAMPLES, fill
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
@@ -84,6 +84,9 @@ class WhenAsked:
             if not self.lenient:
                 raise
             return None
+
+    def some(self, ids: Sequence[str]) -> list[Row]:
+        return [row for id in ids if (row := self.get(id)) is not None]
 
     def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
         if columns != ("id",):

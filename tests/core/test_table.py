@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -54,6 +54,9 @@ class Held:
     def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
         ats = [self.codec.columns.index(column) for column in columns]
         return [row for row in self.rows if tuple(row[at] for at in ats) == values]
+
+    def some(self, ids: Sequence[str]) -> list[Row]:
+        return [row for id in ids if (row := self.get(id))]
 
     def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
         return [row[0] for row in self.where(columns, values)]

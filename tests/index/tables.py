@@ -2,58 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 from kumihimo.core.records import Claim, Community, Entity, Mention, Record, Relation, Report
-from kumihimo.core.table import Codec, R, Row, Table, codec
+from kumihimo.core.table import R, Table, codec
 from kumihimo.index.naming import entity_id, relation_id
 from kumihimo.index.selecting import Graph
+from tests.held import Held
 
 Looks = list[tuple[str, tuple[str, ...], tuple[object, ...]]]  # table, columns, values
-
-
-@dataclass
-class Memory:
-    """`Rows` of a table that is held in memory, sorted by id."""
-
-    codec: Codec[Any]
-    held: dict[str, Row] = field(default_factory=dict)
-    by: dict[tuple[str, ...], dict[tuple[object, ...], list[Row]]] = field(default_factory=dict)
-
-    def get(self, id: str) -> Row | None:
-        return self.held.get(id)
-
-    def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
-        if columns not in self.by:
-            at = [self.codec.columns.index(column) for column in columns]
-            self.by[columns] = {}
-            for row in self.held.values():
-                self.by[columns].setdefault(tuple(row[i] for i in at), []).append(row)
-        return self.by[columns].get(values, [])
-
-    def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
-        return [row[0] for row in self.where(columns, values)]
-
-    def pages(self, *columns: str) -> Iterator[list[Row]]:
-        at = [self.codec.columns.index(column) for column in columns or self.codec.columns]
-        yield [tuple(row[i] for i in at) for row in self.held.values()]
-
-    def count(self) -> int:
-        return len(self.held)
 
 
 def table(name: str, kind: type[R], records: Iterable[R], looks: Looks | None = None) -> Table[R]:
     """A table of these records. looks: where each look-up is written down, as in a row step."""
     made = codec(kind)
-    held = {record.id: made.encode(record.id, record) for record in sorted(records, key=lambda r: r.id)}
+    held = [made.encode(record.id, record) for record in sorted(records, key=lambda r: r.id)]
 
     def note(table: str, columns: tuple[str, ...], values: tuple[object, ...], found: bool) -> None:
         if looks is not None:
             looks.append((table, columns, values))
 
-    return Table(name, made, Memory(made, held), note)
+    return Table(name, made, Held(made.columns, held), note)
 
 
 class Words:

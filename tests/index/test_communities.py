@@ -21,7 +21,7 @@ from kumihimo.index.communities import communities, members, modularity
 from kumihimo.index.levels import at_level, deepest
 from kumihimo.index.naming import relation_id
 from tests.core.small import Small, Step
-from tests.index.held import table
+from tests.held import table
 
 NODES = [f"n{number:02}" for number in range(30)]
 Ties = Mapping[tuple[str, str], int]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,43 +21,17 @@ from kumihimo.core.records import (
     Tie,
     digest,
 )
-from kumihimo.core.table import Row, Table, codec
+from kumihimo.core.table import Table, codec
 from kumihimo.index.naming import entity_id, key, relation_id
 from kumihimo.ports.fake import FakeEmbedder
 from kumihimo.ports.replies import Reply, form, whole_text
 from kumihimo.views.words import content, tokens
-
-
-@dataclass
-class Held:
-    """Rows that a dictionary holds; it counts how many were read."""
-
-    columns: tuple[str, ...]
-    rows: dict[str, Row]
-    read: int = 0
-
-    def get(self, id: str) -> Row | None:
-        self.read += id in self.rows
-        return self.rows.get(id)
-
-    def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
-        return [self.rows[id] for id in self.ids(columns, values)]
-
-    def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
-        at = [self.columns.index(column) for column in columns]
-        return sorted(id for id, row in self.rows.items() if tuple(row[i] for i in at) == values)
-
-    def pages(self, *columns: str) -> Iterator[list[Row]]:
-        at = [self.columns.index(column) for column in columns] or range(len(self.columns))
-        yield [tuple(self.rows[id][i] for i in at) for id in sorted(self.rows)]
-
-    def count(self) -> int:
-        return len(self.rows)
+from tests.held import Held
 
 
 def table(name: str, kind: type[Record], records: Mapping[str, Record]) -> Table[Any]:
     made = codec(kind)
-    return Table(name, made, Held(made.columns, {id: made.encode(id, record) for id, record in records.items()}))
+    return Table(name, made, Held(made.columns, [made.encode(id, record) for id, record in sorted(records.items())]))
 
 
 class _Words:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -278,6 +278,9 @@ class Held:
         raise NotImplementedError
 
     def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
+        raise NotImplementedError
+
+    def some(self, ids: Sequence[str]) -> list[Row]:
         raise NotImplementedError
 
     def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from hashlib import blake2b
 from operator import attrgetter
@@ -25,6 +25,7 @@ class Rows(Protocol):
     """The raw rows of one table, wherever they are kept; every answer is sorted by id."""
 
     def get(self, id: str) -> Row | None: ...
+    def some(self, ids: Sequence[str]) -> list[Row]: ...
     def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]: ...
     def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]: ...
     def pages(self, *columns: str) -> Iterator[list[Row]]: ...
@@ -41,6 +42,9 @@ class _Passing:
     def get(self, id: str) -> Row | None:
         row = self.rows.get(id)
         return row if row is not None and self.passes(id) else None
+
+    def some(self, ids: Sequence[str]) -> list[Row]:
+        return self.rows.some([id for id in ids if self.passes(id)])
 
     def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
         return [row for row in self.rows.where(columns, values) if self.passes(row[0])]
@@ -61,6 +65,9 @@ class _NoRows:
 
     def get(self, *_: Any, **__: Any) -> Row | None:
         return None
+
+    def some(self, *_: Any, **__: Any) -> list[Row]:
+        return []
 
     def where(self, *_: Any, **__: Any) -> list[Row]:
         return []
@@ -209,6 +216,15 @@ class Table(Generic[R]):
         if self.note:
             self.note(self.name, ("id",), (id,), row is not None)
         return None if row is None else self.codec.decode(row)
+
+    def some(self, ids: Iterable[str]) -> dict[str, R]:
+        """Those of the records that there are, by id, in the order asked: quicker than one by one."""
+        asked = list(dict.fromkeys(ids))
+        rows = {row[0]: row for row in self.rows.some(asked)}
+        if self.note:
+            for id in asked:
+                self.note(self.name, ("id",), (id,), id in rows)
+        return {id: self.codec.decode(rows[id]) for id in asked if id in rows}
 
     def where(self, **asked: object) -> list[R]:
         """The records with these values, by columns that are one entry of the class's INDEX, or its GROUP."""

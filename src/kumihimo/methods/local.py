@@ -105,16 +105,16 @@ def _named(question: str, entities: Table[Entity]) -> Iterator[Entity]:
     spoken = normalize("NFKC", question)
     pieces = list(_PIECES.finditer(spoken))
     may = [_wide(piece) or piece[0][0].isupper() or bool(subjects(piece[0])) for piece in pieces]  # begin or end a name
-    at = 0
-    while at < len(pieces):
-        for end in range(_reach(pieces, at) if may[at] else at, at, -1):
-            name = spoken[pieces[at].start() : pieces[end - 1].end()].strip(_EDGES) if may[end - 1] else ""
-            entity = entities.get(entity_id(key(name))) if name else None
-            if entity and (_wide(pieces[at]) or subjects(name)):  # a name, not "What" or "Will"
-                yield entity
-                at = end - 1
-                break
-        at += 1
+    spans = [(at, end) for at in range(len(pieces)) if may[at] for end in range(_reach(pieces, at), at, -1)]
+    names = {(at, end): spoken[pieces[at].start() : pieces[end - 1].end()] for at, end in spans if may[end - 1]}
+    ids = {span: entity_id(key(name.strip(_EDGES))) for span, name in names.items()}
+    known = entities.some(ids.values())
+    done = 0
+    for at, end in ids:
+        entity = known.get(ids[at, end])
+        if at >= done and entity and (_wide(pieces[at]) or subjects(names[at, end])):  # a name, not "What" or "Will"
+            yield entity
+            done = end
 
 
 def _reach(pieces: Sequence[re.Match[str]], at: int) -> int:

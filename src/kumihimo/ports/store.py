@@ -6,7 +6,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -85,6 +85,13 @@ class SqlRows:
 
     def get(self, id: str) -> Row | None:
         return self.db.one(f'SELECT * FROM "{self.table}" WHERE id = ?', id)
+
+    def some(self, ids: Sequence[str]) -> list[Row]:
+        found: list[Row] = []
+        for i in range(0, len(ids), PAGE):
+            asked = ids[i : i + PAGE]
+            found += self.db.all(f'SELECT * FROM "{self.table}" WHERE id IN ({",".join("?" * len(asked))})', *asked)
+        return found
 
     def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
         asked = " AND ".join(f'"{column}" IS ?' for column in columns)

@@ -196,8 +196,9 @@ class VectorSearch:
             )
         question = self._mean(state, [text] if isinstance(text, str) else list(text))
         near = self._nearest(table, question, k) if among is None else self._of(table, question, among)
-        found = sorted((-score, id) for score, id in near)
-        return Context(tuple(Evidence(table.name, table[id], -score) for score, id in found[:k]))
+        best = sorted((-score, id) for score, id in near)[:k]
+        rows = table.some(id for _, id in best)
+        return Context(tuple(Evidence(table.name, rows[id], -score) for score, id in best))
 
     def _mean(self, state: dict[str, Any], texts: list[str]) -> NDArray[np.float32]:
         """Of the texts' vectors, of length 1."""
@@ -228,8 +229,8 @@ class VectorSearch:
             if len(ids) >= k or wanted == len(scores):
                 break
             wanted = min(len(scores), wanted * 4)
-        for slot, id in ids.items():
-            yield float((matrix[slot].astype(np.float64) * question).sum()), id
+        held = matrix[list(ids)].astype(np.float64)
+        yield from zip((held * question).sum(axis=1).tolist(), ids.values(), strict=True)
 
     def _of(
         self, table: Table[Any], question: NDArray[np.float32], among: Collection[str]

@@ -172,8 +172,9 @@ class WordSearch:
         if not asked or k < 1:
             return Context()
         query = " OR ".join(f'"{token}"' for token in asked)
-        found = sorted((-score, id) for score, id in self._ranked(table, query, k))
-        return Context(tuple(Evidence(table.name, table[id], -score) for score, id in found[:k]))
+        best = sorted((-score, id) for score, id in self._ranked(table, query, k))[:k]
+        rows = table.some(id for _, id in best)
+        return Context(tuple(Evidence(table.name, rows[id], -score) for score, id in best))
 
     def _ranked(self, table: Table[Any], query: str, k: int) -> list[tuple[float, str]]:
         """The best k that pass, and all that score as much as the last of them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from kumihimo.core.records import Record
@@ -13,14 +13,18 @@ R = TypeVar("R", bound=Record)
 
 
 class Held:
-    """Rows by id, and by whatever columns they were once asked for."""
+    """Rows by id, and by whatever columns they were once asked for. read: how many were, one by one or some."""
 
     def __init__(self, columns: tuple[str, ...], rows: Iterable[Row]) -> None:
-        self.columns, self.rows = columns, {row[0]: row for row in rows}
+        self.columns, self.rows, self.read = columns, {row[0]: row for row in rows}, 0
         self.found: dict[tuple[str, ...], dict[tuple[object, ...], list[Row]]] = {}
 
     def get(self, id: str) -> Row | None:
+        self.read += id in self.rows
         return self.rows.get(id)
+
+    def some(self, ids: Sequence[str]) -> list[Row]:
+        return [row for id in ids if (row := self.get(id))]
 
     def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
         if columns not in self.found:
