@@ -47,4 +47,4 @@ def changed(settings: Values) -> dict[str, object]:
     """Those that are not the default, by their whole names."""
     named = {(scope, name): value for scope in settings for name, value in settings[scope].items()}
     known = {(s, n): value for (s, n), value in named.items() if n in SETTINGS.get(s, ())}
-    return {f"{s}.{n}": value for (s, n), value in known.items() if SETTINGS[s][n].default != value}
+    return {f"{s}.{n}": v for (s, n), v in known.items() if SETTINGS[s][n].read(s, v) != SETTINGS[s][n].default}

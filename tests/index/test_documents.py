@@ -79,15 +79,15 @@ def test_a_file_that_becomes_empty_has_no_document(kumi: Kumihimo, notes: Path) 
 
 def test_an_empty_folder_is_no_mistake(kumi: Kumihimo, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    assert kumi.index(tmp_path / "empty").rows == {"documents": 0, "chunks": 0}
+    assert not any(kumi.index(tmp_path / "empty").rows.values())
     assert len(kumi.retrieve("anything")) == 0
     fill(tmp_path / "empty", {"first.txt": "Here I am."})
-    assert kumi.index().rows == {"documents": 1, "chunks": 1}
+    assert kumi.index().rows.items() >= {"documents": 1, "chunks": 1}.items()
 
 
 def test_three_hundred_small_files(kumi: Kumihimo, tmp_path: Path) -> None:
     many = fill(tmp_path / "many", {f"{n % 7}/{n:03}.txt": f"Lamp number {n} is lit." for n in range(300)})
-    assert kumi.index(many).rows == {"documents": 300, "chunks": 300}
+    assert kumi.index(many).rows.items() >= {"documents": 300, "chunks": 300}.items()
     assert kumi.ask("Is lamp number 217 lit?").citations[0].span.uri == "many/0/217.txt"
     assert kumi.index().same == 300
 
@@ -415,7 +415,7 @@ def test_documents_of_another_shape_are_all_read_again(kumi: Kumihimo, notes: Pa
         db.run("UPDATE steps SET shape = 'of another version' WHERE step = 'documents'")
     kumi.index(notes)
     assert texts(kumi) == before
-    assert kumi.status().rows == {"documents": 4, "chunks": 4}
+    assert kumi.status().rows.items() >= {"documents": 4, "chunks": 4}.items()
 
 
 def test_documents_of_another_shape_lose_none_whose_source_is_away(kumi: Kumihimo, notes: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from kumihimo.core.signature import Signature
 from kumihimo.core.wiring import ROOT
 from kumihimo.interfaces.plain import harmless
 from kumihimo.interfaces.wrapping import Wrapped
+from kumihimo.ports.connect import RULES
 from kumihimo.ports.models import Hear
 from kumihimo.reading import Reading
 from kumihimo.results import Built, Level, Plan, Range, Status
@@ -117,7 +118,9 @@ def show_rows(rows: Iterable[Sequence[str]], head: Sequence[str] = (), figures: 
 def show_built(built: Built) -> None:
     print(f"Files: {built.read:,} read, {built.same:,} unchanged, {built.gone:,} gone.")
     for table, count in built.rows.items():
-        print(f"The index holds {_counted(count, table)}, {built.written.get(table, 0):,} of them new or changed.")
+        written = built.written.get(table, 0)
+        if count or written or table in ("documents", "chunks"):
+            print(f"The index holds {_counted(count, table)}, {written:,} of them new or changed.")
     if not built.rows.get("documents"):
         print("There is nothing to ask: no file of a kind that is read was found, or none with words in it.")
     if built.skipped:
@@ -135,10 +138,11 @@ def show_built(built: Built) -> None:
 
 def _counted(count: int, things: str) -> str:
     """
-    >>> _counted(1, "documents"), _counted(1200, "chunks")
-    ('1 document', '1,200 chunks')
+    >>> _counted(1, "documents"), _counted(1200, "chunks"), _counted(1, "entities")
+    ('1 document', '1,200 chunks', '1 entity')
     """
-    return f"{count:,} {things.removesuffix('s') if count == 1 else things}"
+    one = f"{things[:-3]}y" if things.endswith("ies") else things.removesuffix("s")
+    return f"{count:,} {one if count == 1 else things}"
 
 
 def _show_partly(partly: Sequence[str]) -> None:
@@ -289,13 +293,15 @@ def show_trace(found: Evidence, spans: Iterable[Span]) -> None:
 
 
 def show_status(status: Status) -> None:
+    by_rule = [step for step, model in status.models.items() if model == RULES]
     _console().print(f"Index {status.folder}, {status.bytes / 1e6:.1f} MB", style="bold", markup=False)
     rows = [
         *(("source", name, path) for name, path in status.sources.items()),
         *(("taken out", uri, "") for uri in status.removed),
         *(("table", table, f"{count:,} rows") for table, count in status.rows.items()),
         ("methods", ", ".join(status.methods), ""),
-        *(("model", role, model) for role, model in status.models.items()),
+        *(("model", role, model) for role, model in status.models.items() if model != RULES),
+        *([("by rule", ", ".join(by_rule), "")] if by_rule else []),
         *(("setting", name, str(value)) for name, value in status.settings.items()),
         ("memo", f"{status.memo['replies']:,} replies", f"{status.memo['bytes'] / 1e6:.1f} MB"),
         *((s.kind, s.scope, f"{s.model}: {_used(s.usage)}") for s in status.spent),
