@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from benchmarks.meter import bound
 from kumihimo import Kumihimo
-from kumihimo.core.records import Chunk, Document
+from kumihimo.core.records import Chunk, Document, digest
 from kumihimo.index.chunks import chunks
 from kumihimo.index.rules import names
 from kumihimo.ports.connect import Connections
@@ -29,6 +30,7 @@ from kumihimo.ports.models import Chat
 
 DATA = Path(os.environ.get("DATA", "../shared/data"))
 METHODS = ("global", "local")
+QUESTION = "What do the speakers hope, and what do they fear, of machines that learn?"
 EACH = 8  # entities and relations of a chunk
 FILL = "It took part in what the speakers talk about here, said why it matters to them, and what came of it later on."
 FINDING = " ".join([FILL] * 4) + " [Data: Entities (1, 2); Relationships (1, 3, +more)]"
@@ -71,9 +73,20 @@ class Instant(Connections):
         if "yes or no" in last:
             return "no"
         if "<|>NAME<|>" not in conversation:
-            return REPORT if "findings" in conversation else f"In short: {FILL}"
+            return _asked(conversation, conversation.rpartition("JSON schema:")[2])
         said = self.known[_text(conversation)]
         return "\n".join([*(said[-1:] if "are still missing" in last else said), "END"])
+
+
+def _asked(conversation: str, form: str) -> str:
+    """A report; to a question, a point, and that one report of three helps; else a description, or an answer."""
+    if '"findings"' in form:
+        return REPORT
+    if '"rating"' in form:
+        return json.dumps({"rating": 3 if int(digest(conversation), 16) % 3 == 0 else 0})
+    if '"sources"' in form:
+        return json.dumps({"answer": [{"description": FILL, "score": 50, "sources": [1]}]})
+    return f"In short: {FILL} [1]"
 
 
 def _text(conversation: str) -> str:
@@ -107,7 +120,7 @@ def build(home: Path, source: Path) -> dict[str, float]:
             "calls": sum(calls.values()),
             "extractions": sum(n for said, n in calls.items() if "<|>NAME<|>" in said),
             "reports": built.rows["reports"],
-            "reports_asked": sum(n for said, n in calls.items() if "findings" in said and "<|>NAME<|>" not in said),
+            "reports_asked": sum(n for said, n in calls.items() if '"findings"' in said.rpartition("JSON schema:")[2]),
             "chunks": built.rows["chunks"],
             "entities": built.rows["entities"],
             "relations": built.rows["relations"],
@@ -134,6 +147,21 @@ def run(home: Path, source: Path) -> dict[str, float]:
     return cost
 
 
+def questions(home: Path) -> None:
+    """What a question asks of the model, by method: calls, and tokens of the prompts by the built-in tokenizer."""
+    ways: list[tuple[str, dict[str, Any]]] = [("global", {"level": level}) for level in range(3)]
+    ways += [("global", {"dynamic": True}), ("local", {}), ("naive", {"words": False}), ("mapreduce", {})]
+    for number, (method, settings) in enumerate(ways):
+        with Kumihimo.open(home, memo=home / f"questions-{number}.db") as kumi:
+            model = Instant(kumi.models.settings, kumi.models.memo)
+            kumi.models = model
+            kumi.ask(QUESTION, method, **settings)
+            asked = model.model.asked
+            said = ", ".join(f"{name}={value}" for name, value in settings.items())
+            tokens = sum(n * len(kumi.ruler(prompt)) for prompt, n in asked.items())
+            print(f"  {method} {said}: {sum(asked.values()):,} calls, {tokens:,} tokens")
+
+
 def main() -> None:
     print("The entity graph of the podcasts, by a model that answers at once")
     lines = (DATA / "podcasts" / "kevin_scott_podcasts.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
@@ -152,6 +180,8 @@ def main() -> None:
         print(f"  5 more documents: {more['calls']:,} calls, {more['extractions']:,} of them for new chunks")
         print(f"  reports asked for again, or anew: {more['reports_asked']:,} of {more['reports']:,}")
         bound("5 more documents, start-up included", more["cpu"], 1.5, " CPU s")
+        print(f"A question over them: {QUESTION}")
+        questions(Path(folder, f"{len(lines) - 5}", ".kumi"))
 
 
 if __name__ == "__main__":

@@ -10,38 +10,32 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
 from statistics import mean
 
 from tests.held import table
 
 from benchmarks.meter import bound, least, measured
-from kumihimo.core.records import Community, Entity, Relation
+from kumihimo.core.records import Chunk, Community, Entity, Relation
 from kumihimo.core.table import Table
 from kumihimo.index import naming
 from kumihimo.index.communities import communities, modularity
 from kumihimo.index.levels import deepest
+from kumihimo.index.rules import names
 
-NAME = re.compile(r"[A-Z][\w'’-]*(?:\s+(?:of\s+|the\s+)?[A-Z][\w'’-]*)*")
-SENTENCE = re.compile(r"(?<=[.!?])\s+")
 NONE = table(Community, [])
 Said = tuple[list[str], list[tuple[str, str]]]  # of one document: entities it mentions, pairs it ties, with repeats
 
 
 def read(document: Mapping[str, str]) -> Said:
-    """Capitalised runs and pairs of them in one sentence, so that figures do not move when the rules of names do."""
-    mentions: list[str] = []
-    ties: list[tuple[str, str]] = []
-    for sentence in SENTENCE.split(f"{document['title']}. {document['text']}"):
-        names = sorted({naming.entity_id(naming.key(name)) for name in NAME.findall(sentence)})
-        mentions.extend(names)
-        ties.extend(combinations(names, 2))
-    return mentions, ties
+    """What the rules read in it, as one chunk."""
+    text, title = document["text"], document["title"]
+    chunk = Chunk(id="d.00000", text=text, title=title, start=0, end=len(text), tokens=0)
+    ties = [(tie.source, tie.target) for tie in names.ties(chunk, {})]
+    return [mention.entity for mention in names.mentions(chunk, {})], ties
 
 
 @dataclass(frozen=True, slots=True)
