@@ -6,12 +6,15 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: demo test site bench clean
 
-demo: $(VENV)/kumi  ## from nothing to cited answers: a detail, a detail in Japanese, across documents, a theme
+demo: $(VENV)/kumi  ## from nothing to a graph with reports, and cited answers: details, across documents, themes
 	$(VENV)/bin/kumi index examples
+	$(VENV)/bin/kumi report
 	$(VENV)/bin/kumi ask "In which quarter did the sand pole at Kettle Narrows read highest, and how much?"
 	$(VENV)/bin/kumi ask "資料館にある最初の「潮返し」の紐は、長さが何センチで、端から何センチのところで模様が返りますか。"
 	$(VENV)/bin/kumi ask "What did Mr Kerrow promise about the first stone, and did he keep it?"
 	$(VENV)/bin/kumi ask "Why do people on Brannet prefer what can be mended to what seldom breaks?"
+	$(VENV)/bin/kumi ask --method global "What do people say about mending the Long Arm?"
+	$(VENV)/bin/kumi report --html .kumi/report.html
 
 test: $(VENV)/dev  ## everything CI runs
 	$(VENV)/bin/ruff check

@@ -71,9 +71,10 @@ def tables(steps: Mapping[str, Signature]) -> str:
     parts += [_box(s.name, _shape(s), dear[s.name], x[s.name,], y[s.name,]) for s in order]
     bottom = 16 + len(layers) * (HEIGHT + ROOM) - ROOM
     own = any(step.name in step.tables.values() for step in order)
-    legend, width, height = _legend([*dear.values()], looked=bool(looked), own=own, y=bottom + 30)
-    parts += legend
-    return _svg("What each table of an index is made of", max(wide, width), height, parts)
+    without = all("ask" in step.signature.optional for step in order if dear[step.name] == "asks")
+    legend, width, height = _legend([*dear.values()], looked=bool(looked), own=own, without=without, y=bottom + 30)
+    middle = f'<g transform="translate({max(0, width - wide) / 2:g},0)">'
+    return _svg("What each table of an index is made of", max(wide, width), height, [middle, *parts, "</g>", *legend])
 
 
 def _shape(step: Step) -> str:
@@ -197,9 +198,15 @@ def _box(name: str, note: str, kind: str, x: float, y: float) -> str:
     )
 
 
-def _legend(kinds: Iterable[str], *, looked: bool, own: bool, y: float) -> tuple[list[str], float, float]:
-    """What the colours and lines mean, as far as they occur; how wide and how far down it goes."""
-    said = {"free": "costs nothing", "asks": "asks a chat model", "paid": "made of what was asked"}
+def _legend(
+    kinds: Iterable[str], *, looked: bool, own: bool, without: bool, y: float
+) -> tuple[list[str], float, float]:
+    """What the colours and lines mean, as far as they occur; how wide and how far down it goes.
+
+    without: whether all who ask a chat model can do without one.
+    """
+    asks = "by a chat model, or by rule" if without else "asks a chat model"
+    said = {"free": "costs nothing", "asks": asks, "paid": "made of what was asked"}
     parts, x = [], 16.0
     signs = {kind: f'<rect class="{kind}" y="-10" width="18" height="12" rx="3"/>' for kind in said if kind in kinds}
     if looked:
@@ -235,7 +242,7 @@ def methods(methods: Mapping[str, Signature], steps: Mapping[str, Signature]) ->
         marks = [column for column in x if column in method.tables or column in method.ports]
         parts += [_dot(x[column], y + 13, "dear" if column in dear else "dot") for column in marks]
     bottom = top + len(methods) * 26
-    parts += [_dot(22, bottom + 20, "dear"), _text("asks a chat model, or reads what one was asked", 32, bottom + 24)]
+    parts += [_dot(22, bottom + 20, "dear"), _text("asks a chat model, or reads what one may make", 32, bottom + 24)]
     return _svg("What each method reads and uses", max(wide, 310), bottom + 40, parts)
 
 

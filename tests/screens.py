@@ -41,6 +41,7 @@ DRAWN = {
         "/method bm26",
         "/quit",
     ),
+    "entities": ("kumi entities 'Maren Oldacre'", "kumi entities --similar --limit 4"),
     "narrow": ("kumi retrieve 'How long is the breakwater?' --k 2",),
 }
 WIDTHS = {"narrow": 56}

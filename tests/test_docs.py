@@ -20,7 +20,7 @@ import typer.main
 from docs import draw
 
 import kumihimo
-from kumihimo.core.signature import catalogue
+from kumihimo.core.signature import Signature, catalogue
 from kumihimo.core.table import codec
 from kumihimo.core.wiring import plan
 from kumihimo.index import STEPS
@@ -224,17 +224,26 @@ def test_pictures_tell_what_is_paid() -> None:
     steps = {**STEPS, **catalogue(gists, themes)}
     drawn = [draw.tables(steps), draw.methods({**METHODS, **catalogue(told)}, steps)]
     assert all(ElementTree.fromstring(picture).tag.endswith("svg") for picture in drawn)
-    assert drawn[0].count('<rect class="asks" x') == 2
+    assert drawn[0].count('<rect class="asks" x') == sum("ask" in step.ports for step in steps.values())
+    assert draw.tables(catalogue(STEPS["chunks"].function, gists, themes)).count('<rect class="asks" x') == 2
     assert drawn[1].count("<circle") == sum(len(m.tables) + len(m.ports) for m in METHODS.values()) + 3 + 1
 
 
-def test_tables_stand_apart() -> None:
-    order = plan({**STEPS, **catalogue(gists, themes)})
+@pytest.mark.parametrize(
+    ("steps", "sizes"),
+    [
+        (catalogue(STEPS["chunks"].function, gists, themes), [1, 2, 2, 1]),
+        ({**STEPS, **catalogue(gists, themes)}, [1, 2, 5, 5, 5, 2]),
+    ],
+)
+def test_tables_stand_apart(steps: dict[str, Signature], sizes: list[int]) -> None:
+    order = plan(steps)
     edges = [(source, step.name) for step in order for source in step.inputs] + [("documents", "themes")]
     layers = draw._layered(order, edges)
     x = draw._spread(layers, edges)
-    assert [len(layer) for layer in layers] == [1, 2, 2, 1]
+    assert [len(layer) for layer in layers] == sizes
     for layer in layers:
         at = [x[node] for node in layer]
         assert at == sorted(at)
-        assert all(b - a >= 60 for a, b in pairwise(at))
+        room = [(draw._wide(one) + draw._wide(other)) / 2 for one, other in pairwise(layer)]
+        assert all(b - a >= wide - 0.1 for (a, b), wide in zip(pairwise(at), room, strict=True))  # rounded

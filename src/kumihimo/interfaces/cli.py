@@ -192,12 +192,12 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # under the
         index: (
             "kumi index notes reports/2024.pdf",
             "kumi index                             refresh all that the index remembers",
-            "kumi index --methods naive,hyde --max-cost 5",
+            "kumi index --methods naive,global,local --max-cost 5",
             "kumi index --set chunks.size=300 --yes",
         ),
         plan: (
             "kumi plan notes",
-            "kumi plan --methods hyde --sample 20",
+            "kumi plan --methods naive,global,local --sample 20",
             "kumi plan --ask hyde 'Who mended the breakwater?'",
         ),
         remove: ("kumi remove notes/old.md", "kumi remove reports --forget"),
@@ -205,6 +205,7 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # under the
     "Ask it": {
         questions.ask: (
             "kumi ask 'Who mended the breakwater?'",
+            "kumi ask 'What are the main themes?' --method global",
             "kumi ask '組紐を送ったのは誰ですか' --method bm25",
             "kumi ask 'What did it cost?' --where 'author = \"Sabine Orrell\" and date >= 2024'",
             "kumi ask                               a conversation",
