@@ -25,7 +25,7 @@ def index(count: int) -> Cost:
             text = " ".join(rng.choice(WORDS) for _ in range(400))
             Path(folder, f"{number:04}.txt").write_text(f"{text}.", encoding="utf-8")
         with Kumihimo.open(Path(folder, ".kumi")) as kumi, measured() as cost:
-            kumi.index(folder)
+            kumi.index(folder, methods=["bm25", "naive"])
         size = sum(path.stat().st_size for path in Path(folder, ".kumi").rglob("*") if path.is_file())
     print(f"  {count:4} documents {cost} {size / 1e6:6.1f} MB on disk")
     return cost

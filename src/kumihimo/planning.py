@@ -189,10 +189,11 @@ def estimated(
         waits = [r for r in reads.get(step, ()) if r in times or r in unknown]
         if not tally.calls and not waits:
             continue
-        if waits and (before is None or any(r in unknown for r in waits)):
+        if waits and before is None:
             unknown.append(step)
             continue
-        times[step] = max([times[r] for r in waits] or [sum(_calls(tally, before)) / 2 / so_far if so_far else 0.0])
+        alone = sum(_calls(tally, before)) / 2 / so_far if so_far else 0.0
+        times[step] = max([times[r] for r in waits if r in times] or [alone])
         found.append(
             _estimate(step, tally, before, times[step] if waits else None, [s for s in spent if s.kind == "spent"])
         )

@@ -139,9 +139,10 @@ def test_what_is_wanted_when_asked_is_not_made_before(ask: Any) -> None:
 
 def test_one_entity_is_reported_as_it_is_described() -> None:
     model = Model(SAID)
-    found = made(leaf("c", "Ann", level=1), PAIR, model)
+    found = made(leaf("c", "Ann", level=1, parent="b"), PAIR, model)
     assert found
     assert not model.asked
+    assert made(leaf("c", "Ann"), PAIR, model) is None  # tied to no other, it is no part of anything
     assert (found.title, found.summary, found.findings, found.data) == ("Ann", "Ann mends boats.", (), ())
     assert (found.text, found.tokens, found.level) == ("# Ann\n\nAnn mends boats.", 5, 1)
     assert (found.rating, found.reason, found.extractive) == (2.0, "Named 3 times.", False)

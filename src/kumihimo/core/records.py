@@ -52,7 +52,7 @@ class Record:
 
     @property
     def found_by(self) -> str:
-        """The text by which words and meaning find this row."""
+        """The text by which words and meaning find this row; empty: they do not."""
         return self.text
 
     def made_of(self) -> tuple[Reference, ...]:
@@ -212,7 +212,12 @@ class Relation(Record):
 
     @property
     def found_by(self) -> str:
-        """Its themes and its ends, then what is said of it (LightRAG, arXiv:2410.05779)."""
+        """Its themes and its ends, then what is said of it (LightRAG, arXiv:2410.05779).
+
+        Nothing, where nobody has judged it: its sentences are found in the chunks.
+        """
+        if self.strength is None and not self.keywords:
+            return ""
         return "\n".join(filter(None, [", ".join(self.keywords), " – ".join(self.names), self.text]))
 
 

@@ -22,6 +22,8 @@ def merged(names: Iterable[str], texts: Sequence[str], ruler: Ruler, ask: Ask | 
     Without a model, the first that fit. With one: packs of them are merged, then what that gave, until it is short.
     Raises ItemFailed.
     """
+    if len(texts) < 2:
+        return "".join(texts)
     if ask is None:
         return "\n".join(_first(texts, ruler, limit))
     lengths = {text: len(ruler(text)) for text in texts}

@@ -67,10 +67,11 @@ def reports(
     None with `when="asked"`: whoever needs it calls this again with "built".
 
     But: numbers in references count within the prompt and are mapped back; those that point nowhere are taken out and
-    counted. A community of one entity is reported as that entity is described, and no model is asked. Without one,
-    the report is made of sentences (`rules/digests.py`).
+    counted. An entity that is tied to no other is a community without a report: there is no more to say of it than
+    its description; nor is a model asked about a part of one entity. Without one, the report is made of sentences
+    (`rules/digests.py`).
     """
-    if when == "asked":
+    if when == "asked" or (len(community.members) == 1 and not community.parent):
         return None
     graph = Graph(communities, entities, relations, claims, reports)
     if ask is None:

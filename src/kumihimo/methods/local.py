@@ -141,6 +141,8 @@ def _relations(question: str, relations: Table[Relation], near: Near, ids: Seque
     nearest = [near(relations, question, k=len(few), among=list(few))] if few else []
     nearest += [near(relations, question, k=edges, among=some) for some in touching if len(some) > edges]
     found = {item.record.id: item for some in nearest for item in some}
+    unjudged = relations.some(id for id in pairs if id not in found).values()  # by rule: found by their ends alone
+    found |= {relation.id: Evidence("relations", relation, 0.0) for relation in unjudged}
     rated = (Evidence(e.table, e.record, e.score + _BOTH * (id in pairs)) for id, e in found.items())
     return _scaled(sorted(rated, key=_weightiest_first))
 

@@ -73,8 +73,8 @@ class VectorIndex:
 
     def replace(self, old: list[Row], new: list[Row]) -> None:
         """Let go of the old rows' vectors and make the new ones'; a text that stayed keeps its vector."""
-        was = {row[0]: self.codec.decode(row).found_by for row in old}
-        now = {row[0]: self.codec.decode(row).found_by for row in new}
+        was = {row[0]: said for row in old if (said := self.codec.decode(row).found_by)}
+        now = {row[0]: said for row in new if (said := self.codec.decode(row).found_by)}
         gone = [id for id in was if now.get(id) != was[id]]
         self.db.many(f'DELETE FROM "{self.name}" WHERE id = ?', ((id,) for id in gone))
         self._list((id, None) for id in gone)

@@ -156,7 +156,7 @@ class WordIndex:
 
     def _said(self, rows: list[Row]) -> dict[str, str]:
         records: list[Record] = [self.codec.decode(row) for row in rows]
-        return {record.id: " ".join(tokens(record.found_by)) for record in records}
+        return {record.id: " ".join(tokens(said)) for record in records if (said := record.found_by)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from kumihimo.index.rules import capitals, wide
 from kumihimo.index.rules.found import QUANTITY, Found, apart
 from kumihimo.ports.sentences import blocks, folded, sentences
 
-NEAR = 6  # names of the same sentence that one is tied to
+NEAR = 4  # names of the same sentence that one is tied to
 
 _UNEVEN = re.compile(r"[\t-\r\xa0\xad\u200b\ufeff]|  ")
 _ASIDE = re.compile(r"\s*[(（][^()（）]*[)）]")
@@ -41,7 +41,7 @@ def mentions(chunk: Chunk, aliases: Mapping[str, str]) -> Iterable[Mention]:
 def ties(chunk: Chunk, aliases: Mapping[str, str]) -> Iterable[Tie]:
     """A tie for each two names of one sentence, whose text is the sentence; nobody judges its strength.
 
-    Each name is tied to the six that follow it, so that a list of 200 names makes 1,179 ties, not 19,900; quantities
+    Each name is tied to the four that follow it, so that a list of 200 names makes 790 ties, not 19,900; quantities
     are not tied to each other.
     """
     for sentence, names in _read(chunk, aliases):
