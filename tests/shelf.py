@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kumihimo import Kumihimo
+from kumihimo.index import made_of
 from kumihimo.methods import METHODS
 from kumihimo.ports.connect import Connections
 from kumihimo.ports.fake import FakeChat
@@ -25,6 +26,8 @@ QUESTIONS = (
 )
 FREE = [name for name, method in METHODS.items() if "ask" not in method.ports]  # may be asked without a model
 ROOT_READS_ALL = not hasattr(os, "geteuid") or os.geteuid() == 0
+
+REMEMBER = made_of(["communities"])  # what they were before matters
 
 Held = dict[str, list[Any]]
 
@@ -76,3 +79,9 @@ def dump(kumi: Kumihimo) -> Held:
         held: Held = {name: [list(row) for page in SqlRows(reading.db, name).pages() for row in page] for name in KINDS}
         held["failed"] = [list(row) for row in reading.db.all("SELECT * FROM failed ORDER BY step, maker")]
     return held | {f"{m}: {q}": found(kumi, m, q) for m in METHODS for q in QUESTIONS}
+
+
+def apart(held: Held) -> Held:
+    """The same, apart from communities and all that is made of them, or found by what reads them."""
+    reads = {name for name, method in METHODS.items() if REMEMBER.intersection(method.tables)}
+    return {name: rows for name, rows in held.items() if name not in REMEMBER and name.partition(": ")[0] not in reads}
