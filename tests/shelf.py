@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -73,12 +73,12 @@ def connected(kumi: Kumihimo) -> Kumihimo:
     return kumi
 
 
-def dump(kumi: Kumihimo) -> Held:
-    """Every row of every table, what failed, and what every method finds, for a few questions."""
+def dump(kumi: Kumihimo, methods: Iterable[str] = METHODS) -> Held:
+    """Every row of every table, what failed, and what each of these methods finds, for a few questions."""
     with connected(kumi).reading() as reading:
         held: Held = {name: [list(row) for page in SqlRows(reading.db, name).pages() for row in page] for name in KINDS}
         held["failed"] = [list(row) for row in reading.db.all("SELECT * FROM failed ORDER BY step, maker")]
-    return held | {f"{m}: {q}": found(kumi, m, q) for m in METHODS for q in QUESTIONS}
+    return held | {f"{m}: {q}": found(kumi, m, q) for m in methods for q in QUESTIONS}
 
 
 def apart(held: Held) -> Held:
