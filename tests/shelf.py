@@ -73,12 +73,16 @@ def connected(kumi: Kumihimo) -> Kumihimo:
     return kumi
 
 
-def dump(kumi: Kumihimo, methods: Iterable[str] = METHODS) -> Held:
-    """Every row of every table, what failed, and what each of these methods finds, for a few questions."""
-    with connected(kumi).reading() as reading:
+def tables(kumi: Kumihimo) -> Held:
+    """Every row of every table, and what failed."""
+    with kumi.reading() as reading:
         held: Held = {name: [list(row) for page in SqlRows(reading.db, name).pages() for row in page] for name in KINDS}
-        held["failed"] = [list(row) for row in reading.db.all("SELECT * FROM failed ORDER BY step, maker")]
-    return held | {f"{m}: {q}": found(kumi, m, q) for m in methods for q in QUESTIONS}
+        return held | {"failed": [list(row) for row in reading.db.all("SELECT * FROM failed ORDER BY step, maker")]}
+
+
+def dump(kumi: Kumihimo, methods: Iterable[str] = METHODS) -> Held:
+    """The same, and what each of these methods finds, for a few questions."""
+    return tables(kumi) | {f"{m}: {q}": found(connected(kumi), m, q) for m in methods for q in QUESTIONS}
 
 
 def apart(held: Held) -> Held:
