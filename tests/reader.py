@@ -24,6 +24,8 @@ _SHORT = 80  # characters: reports are shorter than what they replace
 
 def answer(conversation: str) -> str:
     """What it says next."""
+    while conversation.endswith(" Reply again, in full."):
+        conversation = conversation.rsplit("\n\n", 2)[0]  # without the reply that was no good, and the complaint
     last = conversation.rpartition("\n\n")[2]
     first = _text_of(conversation)
     if "yes or no" in last:

@@ -9,10 +9,12 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from signal import SIGKILL
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -65,7 +67,7 @@ class Town:
 
     folder: Path
     settings: dict[str, dict[str, Any]] = field(default_factory=lambda: SETTINGS)
-    fails: Callable[[str], None] = lambda _: None  # is told each conversation first
+    instead: Callable[[str], str | None] = lambda _: None  # is told each conversation first, and may answer or raise
 
     def __post_init__(self) -> None:
         self.kumi = Kumihimo(self.folder / ".kumi", self.settings)
@@ -74,11 +76,12 @@ class Town:
         self.chat = self.models.chat("mentions")
         self.chat.answer = self._answer
         self.home = self.folder / "town"
-        self.home.mkdir()
+        self.home.mkdir(exist_ok=True)
+        self.begun = Counter[str]()
 
     def _answer(self, conversation: str) -> str:
-        self.fails(conversation)
-        return reader.answer(conversation)
+        self.begun[conversation] += 1
+        return self.instead(conversation) or reader.answer(conversation)
 
     def build(self, documents: Documents, **options: Any) -> Built:
         """Have the folder hold these documents, and bring the index up to date."""
@@ -136,12 +139,27 @@ class Twin:
 
 
 def main() -> None:
+    """Answer what is asked; or, told a folder and a number, build there, and be killed at the call of that number."""
+    if len(sys.argv) > 1:
+        _killed(Path(sys.argv[1]), int(sys.argv[2]))
     for given in sys.stdin:
         with TemporaryDirectory() as folder:
             town = Town(Path(folder))
             town.build(dict(json.loads(given)))
             print(json.dumps(town.held()), flush=True)
             town.kumi.close()
+
+
+def _killed(folder: Path, calls: int) -> None:
+    def die(conversation: str) -> None:
+        with (folder / "calls.log").open("a", encoding="utf-8") as log:
+            log.write(f"{conversation!r}\n")
+        if sum(town.begun.values()) >= calls:
+            os.kill(os.getpid(), SIGKILL)
+
+    town = Town(folder, instead=die)
+    town.build(TOWN)
+    sys.exit()
 
 
 if __name__ == "__main__":
