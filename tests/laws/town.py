@@ -73,10 +73,10 @@ class Town:
         self.kumi = Kumihimo(self.folder / ".kumi", self.settings)
         self.models = reader.Readers(self.kumi.models.settings, self.kumi.models.memo)
         self.kumi.models = self.models
-        self.chat = self.models.chat("mentions")
+        self.chat = self.models.chat("reports")
         self.chat.answer = self._answer
         self.home = self.folder / "town"
-        self.home.mkdir(exist_ok=True)
+        self.home.mkdir(parents=True, exist_ok=True)
         self.begun = Counter[str]()
 
     def _answer(self, conversation: str) -> str:
@@ -85,6 +85,11 @@ class Town:
 
     def build(self, documents: Documents, **options: Any) -> Built:
         """Have the folder hold these documents, and bring the index up to date."""
+        self.write(documents)
+        return self.kumi.index(self.home, methods=["local"], **options)
+
+    def write(self, documents: Documents) -> None:
+        """Have the folder hold these documents."""
         for path in self.home.iterdir():
             if path.name not in documents:
                 path.unlink()
@@ -93,7 +98,6 @@ class Town:
             if not path.exists() or path.read_text("utf-8") != text:
                 path.write_text(text, "utf-8")
                 os.utime(path, (0, len(text)))
-        return self.kumi.index(self.home, methods=["local"], **options)
 
     def held(self) -> Held:
         """Every row of every table, and what failed."""
