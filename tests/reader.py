@@ -18,10 +18,14 @@ from kumihimo.ports.models import Chat
 
 _NAME = re.compile(r"\b[A-Z][a-z]+\b|[\u30a1-\u30fa][\u30a1-\u30fcー]+")
 _SENTENCE = re.compile(r"[^.。!?]+[.。!?]?")
+_GIVEN = re.compile(r"^(?:Of: |Entities:\n|Reports:\n)", re.M)  # where what is to be merged or reported on begins
+_SHORT = 80  # characters: reports are shorter than what they replace
 
 
 def answer(conversation: str) -> str:
     """What it says next."""
+    while conversation.endswith(" Reply again, in full."):
+        conversation = conversation.rsplit("\n\n", 2)[0]  # without the reply that was no good, and the complaint
     last = conversation.rpartition("\n\n")[2]
     first = _text_of(conversation)
     if "yes or no" in last:
@@ -64,7 +68,9 @@ def _claims(text: str) -> Iterator[str]:
 
 def _other(conversation: str) -> str:
     """A report, a rating, points, a description: whatever is asked for, of the words that are there."""
-    words = " ".join(dict.fromkeys(_NAME.findall(conversation)))[:200] or "nothing"
+    given = _GIVEN.search(conversation)
+    names = _NAME.findall(conversation[given.end() if given else 0 :].partition("\n\nWrite the report.")[0])
+    words = " ".join(dict.fromkeys(names))[: _SHORT if given else 200] or "nothing"
     if "JSON schema" not in conversation:
         return f"It is said of {words}."
     schema = json.loads(conversation.rpartition("JSON schema:\n")[2].partition("\n\n")[0])

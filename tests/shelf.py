@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from kumihimo import Kumihimo
+from kumihimo.index import made_of
 from kumihimo.methods import METHODS
 from kumihimo.ports.connect import Connections
 from kumihimo.ports.fake import FakeChat
@@ -26,6 +27,8 @@ QUESTIONS = (
 RANKING = [name for name, method in METHODS.items() if [*method.tables] == ["chunks"] and "k" in method.settings]
 FREE = [name for name, method in METHODS.items() if "ask" not in method.ports]  # may be asked without a model
 ROOT_READS_ALL = not hasattr(os, "geteuid") or os.geteuid() == 0
+
+REMEMBER = made_of(["communities"])  # what they were before matters
 
 Held = dict[str, list[Any]]
 
@@ -71,9 +74,19 @@ def connected(kumi: Kumihimo) -> Kumihimo:
     return kumi
 
 
-def dump(kumi: Kumihimo) -> Held:
-    """Every row of every table, what failed, and what every method finds, for a few questions."""
-    with connected(kumi).reading() as reading:
+def tables(kumi: Kumihimo) -> Held:
+    """Every row of every table, and what failed."""
+    with kumi.reading() as reading:
         held: Held = {name: [list(row) for page in SqlRows(reading.db, name).pages() for row in page] for name in KINDS}
-        held["failed"] = [list(row) for row in reading.db.all("SELECT * FROM failed ORDER BY step, maker")]
-    return held | {f"{m}: {q}": found(kumi, m, q) for m in METHODS for q in QUESTIONS}
+        return held | {"failed": [list(row) for row in reading.db.all("SELECT * FROM failed ORDER BY step, maker")]}
+
+
+def dump(kumi: Kumihimo, methods: Iterable[str] = METHODS) -> Held:
+    """The same, and what each of these methods finds, for a few questions."""
+    return tables(kumi) | {f"{m}: {q}": found(connected(kumi), m, q) for m in methods for q in QUESTIONS}
+
+
+def apart(held: Held) -> Held:
+    """The same, apart from communities and all that is made of them, or found by what reads them."""
+    reads = {name for name, method in METHODS.items() if REMEMBER.intersection(method.tables)}
+    return {name: rows for name, rows in held.items() if name not in REMEMBER and name.partition(": ")[0] not in reads}

@@ -146,7 +146,7 @@ class Build:
 
     def would_pay_again(self) -> bool:
         """Whether anything that was asked before would be asked again, and not be remembered."""
-        tally = Tally(self.models, self.ruler)
+        tally = Tally(self.models, self.ruler, before(self.db))
         failing = sum(step.startswith("vectors_") for step, _, _ in failures(self.db))
         searched = self.models.paid_embedder is not None
         replace(self._silent(tally), names=set(), pool=without_failures).undone(searched=searched)
@@ -159,7 +159,7 @@ class Build:
         sample: ask about so many chunks in earnest, to say more about the rest.
         """
         past = self._sampled(sample) if sample else {}
-        tally = Tally(self.models, self.ruler)
+        tally = Tally(self.models, self.ruler, before(self.db))
         self._silent(tally).undone()
         spent = self.models.memo().usage() if tally.asked else []
         return estimated(tally.asked, self._reads(), history(spent, tally.asked) | past, spent)
@@ -207,13 +207,24 @@ def free_methods(models: Connections) -> list[str]:
     ]
 
 
-def asking(models: Connections, before: Mapping[str, str] | None = None) -> frozenset[str]:
-    """The steps that ask a model: of those that can do without, the ones that have a model, or had one before."""
+def before(db: Db) -> dict[str, str]:
+    """Of each scope whose table a model has made, the mark of that model."""
+    return {scope(name): mark for name, mark in db.meta("models", {}).items() if name in STEPS and mark != RULES}
+
+
+def asking(models: Connections, before: Mapping[str, str] | None = None, *, named: bool = False) -> frozenset[str]:
+    """The steps that ask a model: of those that can do without, the ones that have a model, or had one before.
+
+    before: by what each was made. named: the methods are named anew, so that what was made by rule may ask now.
+    """
+    before = before or {}
 
     def asks(name: str) -> bool:
-        if "ask" in STEPS[name].optional and before and name in before:
-            return before[name] != RULES
-        return "ask" not in STEPS[name].optional or models.chat(scope(name)) is not None
+        if "ask" not in STEPS[name].optional:
+            return True
+        if models.by_rule(scope(name)) or (before.get(name) == RULES and not named):
+            return False
+        return (name in before and before[name] != RULES) or models.chat(scope(name)) is not None
 
     return frozenset(name for name, step in STEPS.items() if "ask" in step.ports and asks(name))
 

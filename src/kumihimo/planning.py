@@ -62,11 +62,12 @@ class Tally:
 
     models: Connections
     ruler: Ruler
+    before: Mapping[str, str] = field(default_factory=dict)  # by scope: the mark of the model that made its table
     asked: dict[str, Asked] = field(default_factory=dict)  # by step
     seen: set[bytes] = field(default_factory=set)  # the same thing is asked once, by whichever step
 
     def asking(self, scope: str) -> Asking:
-        real = self.models.asking(scope, Purse())
+        real = self.models.asking(scope, Purse(), self.before.get(scope, ""))
         asked = self.asked.setdefault(scope, Asked(real.mark, real.chat.prices, real.chat.workers))
         return _Silent(real.chat, real.memo, scope=scope, asked=asked, tally=self)
 

@@ -184,13 +184,14 @@ class Kumihimo:
         check: bool = False,
     ) -> Build:
         """The build of these paths, or of all that is known, for these methods, or those that are remembered."""
-        from kumihimo.building import Build, asking, free_methods
+        from kumihimo.building import Build, asking, before, free_methods
         from kumihimo.index.documents import place
 
         known = self._sources(db)
         names = place(known, places) or set(known)
         if not known:
             raise SourceError("nothing to index yet: say which folder, `kumi index PATH`")
+        made_by = before(db)
         wanted = list(methods) or db.meta("methods") or free_methods(self.models)
         return Build(
             db,
@@ -202,8 +203,8 @@ class Kumihimo:
             names,
             wanted,
             purse,
-            asked=asking(self.models, {} if methods else db.meta("models", {})),
-            ask=lambda step: self.models.asking(step, purse),
+            asked=asking(self.models, db.meta("models", {}), named=bool(methods)),
+            ask=lambda step: self.models.asking(step, purse, made_by.get(step, "")),
             embedder=self.models.embedder(purse),
             pool=threads(self.models.workers),
             progress=progress,

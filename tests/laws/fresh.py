@@ -6,18 +6,20 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from kumihimo import Kumihimo
+from kumihimo.methods import METHODS
 from tests.shelf import Held, dump
 
 HERE = Path(__file__).parents[2]
 
 
-def fresh(folder: Path) -> Held:
+def fresh(folder: Path, methods: Iterable[str] = METHODS) -> Held:
     """What an index of `folder` holds that never held anything else, made with another hash seed."""
-    command = [sys.executable, "-m", "tests.laws.fresh", str(folder)]
+    command = [sys.executable, "-m", "tests.laws.fresh", str(folder), *methods]
     seeded = {**os.environ, "PYTHONHASHSEED": "4242"}
     ran = subprocess.run(command, cwd=HERE, env=seeded, capture_output=True, text=True, timeout=120, check=True)
     held: Held = json.loads(ran.stdout)
@@ -27,4 +29,4 @@ def fresh(folder: Path) -> Held:
 if __name__ == "__main__":
     with TemporaryDirectory() as home, Kumihimo.open(Path(home, ".kumi")) as kumi:
         kumi.index(sys.argv[1])
-        print(json.dumps(dump(kumi)))
+        print(json.dumps(dump(kumi, sys.argv[2:])))

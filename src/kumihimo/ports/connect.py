@@ -14,8 +14,9 @@ from kumihimo.ports import openai
 from kumihimo.ports.asking import EMBEDDING, Asking, Remembered
 from kumihimo.ports.local import LocalEmbedder
 from kumihimo.ports.memo import Memo
-from kumihimo.ports.models import Chat, Embedder
+from kumihimo.ports.models import Chat, Embedder, Messages, Prices
 from kumihimo.ports.purse import Caps, Purse
+from kumihimo.ports.replies import Reply
 from kumihimo.ports.server import Server
 
 CHAT = "chat"
@@ -26,6 +27,25 @@ MODELS: Mapping[str, Mapping[str, Setting]] = {
     CHAT: settings_of(openai.chat),
     EMBEDDING: settings_of(openai.embedding),
 }
+
+_SET = 'set `model = "..."` under [chat] in kumi.toml, or KUMI_CHAT_MODEL'
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A chat model that a table was made by, and that is not set any more: nothing is made anew before it is asked."""
+
+    mark: str
+    scope: str
+    workers: int = 1
+    prices: Prices = field(default_factory=Prices)
+
+    def determined_by(self, parameters: Mapping[str, Any], **_: bool) -> dict[str, Any]:
+        return {"gone": self.mark, **parameters}
+
+    def __call__(self, messages: Messages, **_: Any) -> Reply:  # noqa: ARG002
+        given_up = '; `model = "rules"` there goes on without one'
+        raise SettingsError(f"{self.scope} was made by {self.mark}, and no model is set now: {_SET}{given_up}")
 
 
 def borrowed(own: Mapping[str, Setting]) -> dict[str, Setting]:
@@ -82,18 +102,23 @@ class Connections:
             self._made[wanted] = replace(chat, server=self._servers.setdefault(connection, chat.server))
         return self._made[wanted]
 
+    def by_rule(self, scope: str) -> bool:
+        """Whether that scope is told to do without a model, not only without one that is set."""
+        return (self.settings.get(scope, {}).get("model") or self.settings[CHAT]["model"]) == RULES
+
     @property
     def workers(self) -> int:
         """How many requests of a build may be under way together; each server has its own limit besides."""
         return max(int(str(own.get("workers") or 1)) for scope, own in self.settings.items() if scope != EMBEDDING)
 
-    def asking(self, scope: str, purse: Purse) -> Asking:
-        """`Ask` for that scope. Raises SettingsError where no model is set."""
-        chat = self.chat(scope)
+    def asking(self, scope: str, purse: Purse, before: str = "") -> Asking:
+        """`Ask` for that scope. before: the mark of the model that its table was made by, if it was.
+
+        Raises SettingsError where no model is set, or none any more; then not before it is asked.
+        """
+        chat = self.chat(scope) or (Gone(before, scope) if before else None)
         if chat is None:
-            raise SettingsError(
-                f'{scope} needs a chat model: set `model = "..."` under [chat] in kumi.toml, or KUMI_CHAT_MODEL'
-            )
+            raise SettingsError(f"{scope} needs a chat model: {_SET}")
         return Asking(chat, self.memo(), purse, scope)
 
     @cached_property

@@ -1,0 +1,151 @@
+"""a model that appears or vanishes, names that are one -> what changes in an index, and what does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kumihimo import Kumihimo
+from kumihimo.core.errors import SettingsError
+from tests.laws.town import SETTINGS, TOWN, Town, lacking
+from tests.shelf import Held, apart, tables
+
+SOME = dict(list(TOWN.items())[:3])
+MADE = ("mentions", "ties", "assertions", "entities", "relations", "claims", "reports")
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Iterator[Town]:
+    town = Town(tmp_path)
+    yield town
+    town.kumi.close()
+
+
+def without_a_model(town: Town, **settings: Any) -> Kumihimo:
+    """The same index where no model is set."""
+    return Kumihimo(town.folder / ".kumi", {**town.settings, **settings})
+
+
+def by_rule(town: Town) -> Held:
+    """Have the index made without a model."""
+    town.write(SOME)
+    with without_a_model(town) as kumi:
+        kumi.index(town.home)
+        return tables(kumi)
+
+
+def made_by(kumi: Kumihimo) -> set[str]:
+    return {kumi.status().models[step] for step in MADE}
+
+
+def test_a_model_that_appears_changes_nothing(town: Town) -> None:
+    held = by_rule(town)
+    assert not town.kumi.index().spent
+    assert not lacking(town.held(), held)
+    town.write(TOWN)
+    assert not town.kumi.index().spent
+    assert made_by(town.kumi) == {"rules"}
+
+
+def test_a_model_that_appears_is_asked_once_a_method_is_named(town: Town, tmp_path: Path) -> None:
+    by_rule(town)
+    assert town.kumi.index(methods=["local"]).spent["mentions"].calls
+    assert made_by(town.kumi) == {"fake"}
+    never = Town(tmp_path / "never")
+    never.build(SOME)
+    assert not lacking(apart(town.held()), apart(never.held()))
+    town.kumi.index(regroup=True)
+    assert not lacking(town.held(), never.held())
+    never.kumi.close()
+
+
+@pytest.mark.parametrize("methods", [[], ["local"], ["local", "naive"]])
+def test_a_model_that_vanishes_changes_nothing(town: Town, methods: list[str]) -> None:
+    town.build(SOME)
+    held = town.held()
+    with without_a_model(town) as kumi:
+        assert not kumi.plan().calls[1]
+        built = kumi.index(methods=methods)
+        assert not built.failed
+        assert not lacking(tables(kumi), held)
+        assert made_by(kumi) == {"fake"}
+        assert kumi.retrieve("Who met Ada?", "local")
+    assert not town.kumi.index(methods=methods).spent
+    assert not lacking(town.held(), held)
+
+
+def test_without_the_model_that_made_it_documents_can_be_removed_and_nothing_is_forgotten(town: Town) -> None:
+    town.build({**SOME, "z.txt": "Zoe met Zed."})
+    replies = town.kumi.memo()["replies"]
+    with without_a_model(town) as kumi:
+        kumi.remove("town/z.txt")
+        with pytest.raises(SettingsError, match="needs a chat model"):
+            kumi.prune()
+        assert kumi.memo()["replies"] == replies
+    held = town.held()
+    assert not town.kumi.index().spent
+    assert not lacking(town.held(), held)
+
+
+def test_what_needs_a_model_that_has_vanished_says_so_and_changes_nothing(town: Town) -> None:
+    town.build(SOME)
+    held = town.held()
+    town.write(TOWN)
+    with without_a_model(town) as kumi:
+        for _ in range(2):
+            with pytest.raises(SettingsError, match=r"mentions was made by fake.*set `model"):
+                kumi.index()
+        assert not lacking(tables(kumi), held)
+    assert town.kumi.index().spent["mentions"].calls
+
+
+def test_a_model_that_was_given_up_is_not_asked(town: Town) -> None:
+    town.build(SOME)
+    town.write(TOWN)
+    with without_a_model(town, chat={"model": "rules"}) as kumi:
+        kumi.index()
+        assert made_by(kumi) == {"rules"}
+        ruled = tables(kumi)
+    other = Town(town.folder / "other")
+    other.write(TOWN)
+    with without_a_model(other) as kumi:
+        kumi.index(other.home, methods=["local"])
+        assert not lacking(apart(ruled), apart(tables(kumi)))
+    other.kumi.close()
+
+
+def test_mentions_by_rule_merged_and_reported_on_by_a_model(tmp_path: Path) -> None:
+    town = Town(tmp_path, {**SETTINGS, "mentions": {"model": "rules"}})
+    built = town.build(SOME)
+    assert "mentions" not in built.spent
+    assert built.spent["reports"].calls
+    models = town.kumi.status().models
+    assert [models[step] for step in ("mentions", "ties", "entities", "reports")] == ["rules", "rules", "fake", "fake"]
+    assert not town.kumi.index().spent
+    town.kumi.close()
+
+
+def test_an_alias_is_followed_and_taken_back(town: Town) -> None:
+    town.build(SOME)
+    held, asked = town.held(), town.asked
+    with Kumihimo(town.folder / ".kumi", {**SETTINGS, "mentions": {"claims": True, "aliases": ["Ada = Bea"]}}) as kumi:
+        kumi.models = town.models
+        built = kumi.index(consent=True)
+        with kumi.reading() as reading:
+            forms = [entity.forms for entity in reading.table("entities")]
+        assert sum({"Ada", "Bea"} <= set(each) for each in forms) == 1
+        new = [said for said in town.asked if said not in asked]
+        assert new
+        for said in new:
+            assert "You read a text" not in said
+            assert "You write a report" in said or "Of: Ada" in said or "Of: Bea" in said or " and " in said
+        assert not built.failed
+        assert not kumi.index().spent
+    assert not town.kumi.index().spent.keys() - {"reports"}
+    assert not lacking(apart(town.held()), apart(held))
+    town.kumi.index(regroup=True)
+    assert not lacking(town.held(), held)
+    assert set(town.asked.values()) == {1}
