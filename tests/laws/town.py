@@ -19,10 +19,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from kumihimo import Kumihimo
+from kumihimo.index import STEPS
 from kumihimo.results import Built
 from tests import reader
 from tests.shelf import Held, tables
 
+MERGED = {"entities": "mentions", "relations": "ties", "claims": "assertions"}  # of what each is merged
 Documents = Mapping[str, str]  # name -> text
 NAMES = tuple(
     "Ada Bea Cal Dov Eli Fay Gus Hal Ivo Jan Kit Liv Mo Ned Ola Pim Quin Rae Sol Tom Una Vic Wim Yan".split()  # noqa: SIM905
@@ -117,6 +119,31 @@ def lacking(ours: Held, theirs: Held) -> dict[str, list[Any]]:
         for table, (a, b) in both.items()
         if a != b
     }
+
+
+def accounted(kumi: Kumihimo) -> None:
+    """What is missing is listed, and nothing else is missing."""
+    lost: dict[str, set[str]] = {step: set() for step in STEPS}
+    failed = kumi.status().failed
+    for step, item, _ in failed:
+        lost[step].add(item)
+    with kumi.reading() as reading:
+        chunks = {chunk.id for chunk in reading.table("chunks")}
+        for step in MERGED.values():
+            assert lost[step] <= chunks
+            assert {row.id.rpartition(".")[0] for row in reading.table(step)} | lost[step] == chunks
+        for step, source in MERGED.items():
+            said: dict[str, set[str]] = {}
+            for row in reading.table(source):
+                said.setdefault(getattr(row, row.GROUP), set()).add(row.text.strip())
+            rows = {row.id: row for row in reading.table(step)}
+            assert rows.keys() == said.keys() >= lost[step]
+            for id in lost[step]:  # what could not be merged stands as it is
+                assert rows[id].text == "\n".join(sorted(said[id] - {""}))
+        parts = {community.id: community.children for community in reading.table("communities")}
+        assert parts.keys() - {report.id for report in reading.table("reports")} == lost["reports"]
+    waiting = [id for step, id, why in failed if step == "reports" and why.startswith("waits for ")]
+    assert all(lost["reports"].intersection(parts[id]) for id in waiting)
 
 
 class Twin:
