@@ -170,9 +170,12 @@ def test_keys_that_come_and_go_change_nothing(tmp_path: Path, server: Server, mo
     assert server.counts()["requests"] == asked + 2
     bare = Kumihimo(tmp_path / ".kumi")  # no model is named any more
     with bare as kumi:
-        with pytest.raises(SettingsError, match="gists needs a chat model"):
+        assert not kumi.index().failed
+        assert {table: texts(kumi, table) for table in before} == before
+        (tmp_path / "notes" / "new.txt").write_text("A new note.", "utf-8")
+        with pytest.raises(SettingsError, match=r"gists was made by m .*, and no model is set now: set `model"):
             kumi.index()
-        assert texts(kumi, "gists") == before["gists"]
+        assert {table: texts(kumi, table) for table in before} == before
 
 
 def test_a_key_in_the_environment_alone_asks_nobody(

@@ -113,8 +113,8 @@ class _Models(Connections):
     def purse(self, _: Caps | None = None) -> Purse:
         return Purse()
 
-    def asking(self, scope: str, purse: Purse) -> Asking:
-        real = self.reading.models.asking(scope, purse)
+    def asking(self, scope: str, purse: Purse, before: str = "") -> Asking:
+        real = self.reading.models.asking(scope, purse, before)
         asked = self.asked.setdefault(scope, Asked(real.mark, real.chat.prices, real.chat.workers))
         memo: Any = self.kept
         return _Asking(real.chat, memo, purse, scope, asked=asked, ruler=self.reading.ruler, full=self.full)

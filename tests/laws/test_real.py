@@ -83,7 +83,7 @@ def stands(reading: Reading, item: Reference | Evidence, texts: dict[str, str]) 
 def test_every_row_stands_in_the_documents(reading: Reading, table: str) -> None:
     ids = [id for (id,) in reading.table(table).columns("id")]
     assert ids or table in BY_A_MODEL
-    texts = dict(reading.table("documents").columns("uri", "text"))
+    texts: dict[str, str] = dict(reading.table("documents").columns("uri", "text"))
     for id in ids:
         stands(reading, (table, id), texts)
 
@@ -92,7 +92,7 @@ def test_every_row_stands_in_the_documents(reading: Reading, table: str) -> None
 @pytest.mark.parametrize("method", METHODS)
 def test_all_evidence_stands_in_the_documents(reading: Reading, method: str, question: str) -> None:
     answer = reading.ask(question, method)
-    texts = dict(reading.table("documents").columns("uri", "text"))
+    texts: dict[str, str] = dict(reading.table("documents").columns("uri", "text"))
     assert len(answer.context)
     for evidence in answer.context:
         if evidence.table in KINDS:

@@ -19,10 +19,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from kumihimo import Kumihimo
+from kumihimo.index import STEPS
+from kumihimo.ports.fake import FakeChat
 from kumihimo.results import Built
 from tests import reader
 from tests.shelf import Held, tables
 
+MERGED = {"entities": "mentions", "relations": "ties", "claims": "assertions"}  # of what each is merged
 Documents = Mapping[str, str]  # name -> text
 NAMES = tuple(
     "Ada Bea Cal Dov Eli Fay Gus Hal Ivo Jan Kit Liv Mo Ned Ola Pim Quin Rae Sol Tom Una Vic Wim Yan".split()  # noqa: SIM905
@@ -73,7 +76,9 @@ class Town:
         self.kumi = Kumihimo(self.folder / ".kumi", self.settings)
         self.models = reader.Readers(self.kumi.models.settings, self.kumi.models.memo)
         self.kumi.models = self.models
-        self.chat = self.models.chat("reports")
+        chat = self.models.chat("reports")
+        assert isinstance(chat, FakeChat)
+        self.chat = chat
         self.chat.answer = self._answer
         self.home = self.folder / "town"
         self.home.mkdir(parents=True, exist_ok=True)
@@ -119,6 +124,31 @@ def lacking(ours: Held, theirs: Held) -> dict[str, list[Any]]:
     }
 
 
+def accounted(kumi: Kumihimo) -> None:
+    """What is missing is listed, and nothing else is missing."""
+    lost: dict[str, set[str]] = {step: set() for step in STEPS}
+    failed = kumi.status().failed
+    for step, item, _ in failed:
+        lost[step].add(item)
+    with kumi.reading() as reading:
+        chunks = {chunk.id for chunk in reading.table("chunks")}
+        for step in MERGED.values():
+            assert lost[step] <= chunks
+            assert {row.id.rpartition(".")[0] for row in reading.table(step)} | lost[step] == chunks
+        for step, source in MERGED.items():
+            said: dict[str, set[str]] = {}
+            for row in reading.table(source):
+                said.setdefault(getattr(row, row.GROUP), set()).add(row.text.strip())
+            rows = {row.id: row for row in reading.table(step)}
+            assert rows.keys() == said.keys() >= lost[step]
+            for id in lost[step]:  # what could not be merged stands as it is
+                assert rows[id].text == "\n".join(sorted(said[id] - {""}))
+        parts = {community.id: community.children for community in reading.table("communities")}
+        assert parts.keys() - {report.id for report in reading.table("reports")} == lost["reports"]
+    waiting = [id for step, id, why in failed if step == "reports" and why.startswith("waits for ")]
+    assert all(lost["reports"].intersection(parts[id]) for id in waiting)
+
+
 class Twin:
     """The other process: gives the tables of a fresh index of some documents."""
 
@@ -133,7 +163,7 @@ class Twin:
         """Of an index that never held anything else, and was told of them in another order."""
         assert self.process.stdin
         assert self.process.stdout
-        self.process.stdin.write(json.dumps(dict(reversed(documents.items()))) + "\n")
+        self.process.stdin.write(json.dumps(dict(reversed(list(documents.items())))) + "\n")
         self.process.stdin.flush()
         held: Held = json.loads(self.process.stdout.readline())
         return held
