@@ -55,7 +55,7 @@ def listed(reading: Reading, tree: Tree, level: int | None) -> list[Row]:
         raise SettingsError(f"there is no level {level}: the deepest is {tree.depth - 1}")
     ids = list(_walked(tree, tree.roots(), _SHOWN)) if level is None else tree.at(level)
     reports = held(reading, "reports")
-    return [_row(tree, id, reports.get(id)) for id in ids]
+    return [row for id in ids if (row := _row(tree, id, reports.get(id)))["title"] or row["entities"] > 1]
 
 
 def _walked(tree: Tree, ids: Iterable[str], levels: int) -> Iterator[str]:
@@ -97,8 +97,10 @@ def show_tree(rows: list[Row], tree: Tree, level: int | None) -> None:
         print(f"And {less:,} of fewer than {_FEW} entities; `kumi report --level {tree.depth - 1}` lists them all.")
     elif level is None and tree.depth > _SHOWN:
         print(f"There are {tree.depth} levels: `kumi report --level {tree.depth - 1}` lists the finest.")
-    if any(row["extractive"] for row in rows):
-        print("Some of these are extractive: sentences of the documents, put together without a model.")
+    extractive = [row["extractive"] for row in rows if row["title"]]
+    if any(extractive):
+        which = "They" if all(extractive) else "Some of these"
+        print(f"{which} are extractive: sentences of the documents, put together without a model.")
 
 
 def _enough(tree: Tree) -> int:
