@@ -10,7 +10,6 @@ from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Assertion, Chunk, Mention, Record, Tie, digest
 from kumihimo.index import extracting, naming
 from kumihimo.index.extracted import Claimed, Named, Related, Said
-from kumihimo.index.rules import names
 from kumihimo.ports.models import Ask
 
 R = TypeVar("R", bound=Record)
@@ -36,6 +35,8 @@ def mentions(
     But: an end of a relation that no record describes is a mention too, without type and text.
     """
     if ask is None:
+        from kumihimo.index.rules import names  # here: reading a graph needs none of the rules
+
         return names.mentions(chunk, _aliases(aliases))
     said, failure = extracting.read(
         chunk,
@@ -69,6 +70,8 @@ def ties(
     But: a relation has keywords too (LightRAG, arXiv:2410.05779, section 3.1); one of an entity with itself is none.
     """
     if ask is None:
+        from kumihimo.index.rules import names
+
         return names.ties(chunk, _aliases(aliases))
     said, failure = extracting.read(
         chunk,

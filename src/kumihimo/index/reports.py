@@ -11,8 +11,8 @@ from kumihimo.core.context import Ruler
 from kumihimo.core.records import Claim, Community, Entity, Mention, Relation, Report
 from kumihimo.core.table import Table
 from kumihimo.index import referring
-from kumihimo.index.rules import digests
 from kumihimo.index.selecting import Graph, Selected, rendered, selected
+from kumihimo.index.wording import markdown, rated
 from kumihimo.ports.models import Ask, Messages
 from kumihimo.ports.prompts import prompt
 
@@ -75,6 +75,8 @@ def reports(
         return None
     graph = Graph(communities, entities, relations, claims, reports)
     if ask is None:
+        from kumihimo.index.rules import digests  # here: reading a graph needs none of the rules
+
         digest = digests.report(community, graph, mentions, ruler)
         return digest if digest.title else None
     found = selected(community, graph, window=window, order=order)
@@ -100,7 +102,7 @@ def messages(found: Selected, persona: str = "", language: str = "") -> Messages
 def _lone(found: Selected) -> Report:
     """The report of a single entity: its name and its description, rated by how often it is named."""
     entity = found.entities[0]
-    rating, reason = digests.rated(entity.mentions)
+    rating, reason = rated(entity.mentions)
     return _report(entity.name, entity.text, (), rating=rating, reason=reason, elements=found.elements)
 
 
@@ -144,5 +146,5 @@ def _report(
         elements=elements,
         tokens=0,
         extractive=False,
-        text=digests.markdown(title, summary, findings),
+        text=markdown(title, summary, findings),
     )

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from heapq import nsmallest
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
@@ -37,9 +37,11 @@ from kumihimo.ports.local import LocalEmbedder
 from kumihimo.ports.models import side_by_side
 from kumihimo.ports.purse import Caps
 from kumihimo.reading import Reading
-from kumihimo.resolving import Pair, Verdict, similar, verdict
 from kumihimo.session import Kumihimo
-from kumihimo.tuning import Tuned, tuned
+
+if TYPE_CHECKING:
+    from kumihimo.resolving import Pair
+    from kumihimo.tuning import Tuned
 
 _SURE = 0.9  # the score from which pairs are written unasked
 _SHOWN = 0.5  # and from which they are shown
@@ -80,6 +82,8 @@ def entities(
         if not alike:
             _show(_one(reading, _named(kumi, reading, name)) if name else _all(reading, limit), as_json)
             return
+        from kumihimo.resolving import Verdict, similar  # here: other commands compare no names
+
         least = least if least is not None else _SURE if yes else _SHOWN
         found = similar(
             reading.table("entities"),
@@ -205,6 +209,8 @@ def _line(text: str) -> str:
 
 def _verdicts(kumi: Kumihimo, found: Sequence[Pair], caps: Caps) -> dict[str, str]:
     """What the model says of each pair, or why it does not, by the pair's line."""
+    from kumihimo.resolving import verdict
+
     ask = kumi.models.asking("entities", kumi.models.purse(caps))
 
     def one(pair: Pair) -> str:
@@ -298,6 +304,8 @@ def tune(
 ) -> None:
     """Have the chat model write settings that fit the documents, for you to edit."""
     listen(verbose, show_prompts)
+    from kumihimo.tuning import tuned
+
     with opened(folder, options, memo) as kumi, kumi.reading() as reading:
         ask = kumi.models.asking("mentions", kumi.models.purse(Caps(max_calls, max_tokens, max_cost)))
         found = tuned(reading.table("chunks"), ask, sample=sample, examples=examples)

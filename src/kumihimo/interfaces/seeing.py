@@ -7,21 +7,23 @@ from typing import Annotated
 
 import typer
 
-from kumihimo import page
 from kumihimo.core.errors import SettingsError, unknown
-from kumihimo.exports import FORMATS, PLACES
 from kumihimo.interfaces import lines, reports
 from kumihimo.interfaces.opening import opened
 from kumihimo.interfaces.options import HOME, Index, Json
 from kumihimo.tree import tree
 
 
+def _formats() -> list[str]:
+    from kumihimo.exports import FORMATS  # here: other commands write none of them
+
+    return list(FORMATS)
+
+
 def export(
     form: Annotated[
         str,
-        typer.Argument(
-            help="graphml, csv, obsidian or parquet.", metavar="FORMAT", autocompletion=lambda: list(FORMATS)
-        ),
+        typer.Argument(help="graphml, csv, obsidian or parquet.", metavar="FORMAT", autocompletion=_formats),
     ],
     out: Annotated[
         Path | None, typer.Option(help="The file or folder to write: graph.graphml, graph-csv ...", metavar="PATH")
@@ -30,6 +32,8 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write the graph with its communities and reports to files that other programs read."""
+    from kumihimo.exports import FORMATS, PLACES
+
     if form not in FORMATS:
         raise SettingsError(unknown("format", form, FORMATS))
     path = out or Path(PLACES[form])
@@ -57,6 +61,8 @@ def report(
         raise SettingsError("say one of ID, --level N and --html FILE")
     with opened(folder) as kumi, kumi.reading() as reading:
         if html:
+            from kumihimo import page
+
             written = page.write(reading, html)
             lines.show({"written": str(html), "rows": written}) if as_json else reports.show_written(html, written)
             return

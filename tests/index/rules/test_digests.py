@@ -12,8 +12,9 @@ from kumihimo.core.records import Community, Mention, Record, Report
 from kumihimo.core.table import Table
 from kumihimo.index.naming import entity_id
 from kumihimo.index.referring import resolve, unmarked
-from kumihimo.index.rules.digests import READ, Sentence, chosen, markdown, rated, report
+from kumihimo.index.rules.digests import READ, Sentence, chosen, report
 from kumihimo.index.selecting import Graph
+from kumihimo.index.wording import markdown, rated
 from tests.index.tables import Words, entity, graph, leaf, mentions, relation, split, table
 
 SAID: Mapping[str, Sequence[str]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import zip_longest
@@ -16,6 +16,7 @@ from kumihimo.core.records import Community, Mention, Report, digest
 from kumihimo.core.table import Table
 from kumihimo.index.referring import mark, statements
 from kumihimo.index.selecting import Graph, Near, cost, near
+from kumihimo.index.wording import OFTEN, markdown, rated
 from kumihimo.ports.sentences import is_row
 from kumihimo.views.words import subjects
 
@@ -28,7 +29,6 @@ READ = 300  # mentions that are read at once; of more, those in chunks that name
 FINDINGS = 10
 COVERED = 0.95  # of the sentences' variance (SVD-RAG's value)
 ALIKE = 0.7  # cosine from which one sentence makes another needless
-OFTEN = 1000  # mentions that make a rating of 10
 LEADING = 3  # names in a title
 
 _ENDED = re.compile(r"[.!?。！？][\"'”’」』)）*_]*\s*$")
@@ -61,22 +61,6 @@ def report(community: Community, graph: Graph, mentions: Table[Mention], ruler: 
     rating, reason = rated(sum(entity.mentions for entity in entities.values()))
     elements = sum(map(cost, entities.values())) + sum(map(cost, found.edges))
     return _made(", ".join(_leading(found)), chosen(sentences), rating, reason, community.level, elements, ruler)
-
-
-def rated(mentions: int) -> tuple[float, str]:
-    """How much matters what is named so often, from 0 to 10, and why.
-
-    >>> rated(12)
-    (3.7, 'Named 12 times.')
-    """
-    rating = min(10.0, round(10 * log(1 + mentions) / log(1 + OFTEN), 1))
-    return rating, f"Named {mentions} times."
-
-
-def markdown(title: str, summary: str, findings: Iterable[tuple[str, str]]) -> str:
-    """The text of a report."""
-    parts = [f"# {title}", summary, *(part for about, said in findings for part in (f"## {about}", said))]
-    return "\n\n".join(part for part in parts if part)
 
 
 def chosen(sentences: Sequence[Sentence]) -> list[Sentence]:
