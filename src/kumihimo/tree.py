@@ -12,7 +12,7 @@ from kumihimo.core.records import Chunk, Entity, Reference, Report, Span
 from kumihimo.core.table import NO_ROWS, Table, codec
 from kumihimo.reading import KINDS, Reading
 
-TABLES = {"entities": "entities", "relationships": "relations", "claims": "claims", "reports": "reports"}
+TABLES = {"relationships": "relations", "sources": "chunks"}  # where a report calls them otherwise
 _REFERENCES = re.compile(r"\[Data:([^\]]*)\]")
 _LISTED = re.compile(r"(\w+)\s*\(([^)]*)\)")
 
@@ -136,10 +136,12 @@ def names(reading: Reading, report: Report) -> dict[Reference, str]:
 
 
 def called(reading: Reading, reference: Reference) -> str:
-    """The name of an entity, the two of a relation or a claim, the title of a report; else its id."""
+    """The name of an entity, both of a relation or a claim, the title of a report, the place of a chunk; or its id."""
     record = held(reading, reference[0]).get(reference[1])
     if record is None:
         return reference[1]
+    if reference[0] == "chunks":
+        return ", ".join(filter(None, next((span.uri, span.place) for span in reading.trace(reference))))
     if reference[0] in ("relations", "claims"):
         return " – ".join(filter(None, record.names))
     return str(getattr(record, "name", "") or getattr(record, "title", "") or record.id)

@@ -59,14 +59,15 @@ def test_points_come_best_first_and_zeros_are_dropped() -> None:
     ]
 
 
-def test_numbers_that_are_wrong_name_nothing_and_a_point_without_a_source_is_none() -> None:
+def test_where_no_number_is_right_a_point_rests_on_one_of_all_that_was_read() -> None:
     three = rows("one", "two", "three")
     assert named([3, 9, 1, 0, -1, 3], three) == (("chunks", "d.00000"), ("chunks", "d.00002"))
-    assert named([7], three) == ()
+    assert named([7], three) == tuple(row.reference for row in three)
     ask = Scripted(
         lambda _: [{"description": "So.", "score": 9, "sources": [7]}, {"description": " ", "score": 9, "sources": [1]}]
     )
-    assert len(read("?", three, ask, ruler, window=99)) == 0
+    (only,) = read("?", three, ask, ruler, window=99)
+    assert (only.text, only.record.made_of()) == ("So.", named([7], three))
 
 
 def test_a_reply_that_cannot_be_read_is_no_zero() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from kumihimo.core.records import Entity, Reference, Relation, Report
 from kumihimo.placing import folder
 from kumihimo.reading import Reading
-from kumihimo.tree import Tree, excerpts, held, said, tree, uris
+from kumihimo.tree import Tree, called, excerpts, held, said, tree, uris
 
 _SOURCES = 10  # places quoted in a note
 _QUOTED = 300  # characters of each
@@ -33,8 +33,7 @@ class _Vault:
     def link(self, reference: Reference) -> str:
         """To the note on a row; its name alone where there is none."""
         if reference not in self.notes:
-            record = held(self.reading, reference[0]).get(reference[1])
-            return _plain(" – ".join(getattr(record, "names", ()))) or reference[1]
+            return _plain(called(self.reading, reference))
         path, title = self.notes[reference]
         shown = " ".join(_NOT_IN_LINKS.sub(" ", title).split())
         return f"[[{path}|{shown or path}]]"

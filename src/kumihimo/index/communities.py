@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Community, Entity, Member, Relation, digest
 from kumihimo.core.table import Row, Table
 from kumihimo.index import leiden
@@ -30,6 +31,8 @@ def communities(
     with. New ones with no tie to any old one make communities of their own. A leaf that grew above `max_size` is
     split among itself. `kumi index --regroup` starts afresh.
     """
+    if max_size < 1:
+        raise SettingsError(f"communities.max_size is {max_size}; it must be 1 or more")
     graph = Graph(dict(entities.columns("id", "mentions")), relations)
     old = {row.id: row for row in previous}
     home = {entity: leaf.id for leaf in old.values() for entity in leaf.members if entity in graph.mentions}

@@ -11,8 +11,12 @@ from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import digest
 
 _LEGAL = frozenset(
-    "inc incorporated corp corporation ltd limited llc llp plc gmbh ag sa nv bv kk spa srl oy ab".split()  # noqa: SIM905
+    "inc incorporated corp corporation ltd limited llc llp plc gmbh srl".split()  # noqa: SIM905
 )
+_SHORT = frozenset(
+    ("ag", "sa", "nv", "bv", "kk", "spa", "oy", "ab")
+)  # words too, but not after a comma, or in capitals
+_FORM = re.compile(r"(?:, *[\w.]+|\b(?:AG|NV|BV|KK|S\.A\.|S\.p\.A\.|SpA|Oy))$")
 _HOUSE = r"株式会社|有限会社|合同会社|\((?:株|有|合)\)"
 _LEGAL_WIDE = re.compile(rf"^(?:{_HOUSE}|一般社団法人)\s*(?=.)|(?<=.)\s*(?:{_HOUSE}|(?:股份)?有限公司)$")
 _POSSESSIVE = re.compile(r"['’]s?(?=$)")
@@ -38,7 +42,7 @@ def key(name: str) -> str:
     words = _BETWEEN.sub("", " ".join(_WORDS.findall(small)))
     words = _INITIALS.sub(lambda run: run[0].replace(" ", ""), words)
     parts = words.split(" ")
-    while len(parts) > 1 and parts[-1] in _LEGAL:
+    while len(parts) > 1 and (parts[-1] in _LEGAL or (parts[-1] in _SHORT and _FORM.search(plain))):
         parts.pop()
     if len(parts) > 1 and parts[0] == "the":
         parts.pop(0)
@@ -73,20 +77,22 @@ def relation_id(one: str, other: str) -> str:
 def aliases(lines: Iterable[str]) -> Mapping[str, str]:
     """Of `Bob Cratchit = Robert Cratchit = Mr Cratchit`: the key of each name -> the key of the first.
 
-    A first name that another line gives to somebody else counts as that. Raises SettingsError for a line without `=`.
+    Lines that share a name are one; the first name of the first of them counts. Raises SettingsError for a line
+    without `=`.
 
     >>> aliases(["Bob Cratchit = Robert Cratchit", "Robert Cratchit = Mr Cratchit"])
     {'robert cratchit': 'bob cratchit', 'mr cratchit': 'bob cratchit'}
+    >>> aliases(["Mr Cratchit = Bob", "Robert = Bob", "Tim = Tiny Tim"])
+    {'bob': 'mr cratchit', 'robert': 'mr cratchit', 'tiny tim': 'tim'}
     """
-    found: dict[str, str] = {}
+    groups: list[list[str]] = []
     for line in lines:
         names = [key(name) for name in line.split("=") if name.strip()]
         if len(names) < 2:
             raise SettingsError(f"{line!r} is no alias: write `name = other name`, a line each")
-        first = found.get(names[0], names[0])
-        for name in names[1:]:
-            was = found.get(name, name)
-            for other, held in [*found.items(), (name, was)]:
-                if held == was and other != first:
-                    found[other] = first
-    return found
+        joined = [group for group in groups if not set(names).isdisjoint(group)]
+        at = groups.index(joined[0]) if joined else len(groups)
+        whole = list(dict.fromkeys([*(name for group in joined for name in group), *names]))
+        groups = [group for group in groups if group not in joined]
+        groups.insert(at, whole)
+    return {name: group[0] for group in groups for name in group[1:]}

@@ -129,6 +129,7 @@ def told(reading: Reading, tree: Tree, report: Report) -> Row:
         "parts": [_titled(reading, id) for id in tree.below(report.id)],
         "members": [{"id": id, "name": called(reading, ("entities", id))} for id in tree.members[report.id]],
         "sources": _sources(reading, report),
+        "dropped": report.dropped,
     }
 
 
@@ -157,6 +158,8 @@ def show(found: Row) -> None:
         _say(finding["explanation"])
     if found["reason"]:
         _say(f"Why this rating: {found['reason']}")
+    if found["dropped"]:
+        console.print(f"(References taken out, since they pointed nowhere: {found['dropped']}.)", style="dim")
     _show_list("Part of", [part["title"] for part in found["above"]])
     _show_list("Parts", [f"{part['id']}  {part['title']}" for part in found["parts"]])
     _show_list("In it", [member["name"] for member in found["members"]])

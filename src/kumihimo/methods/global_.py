@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kumihimo.core.context import Context, Evidence, Ruler
+from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Community, Report
 from kumihimo.core.table import Table
 from kumihimo.index.levels import at_level
@@ -47,6 +48,8 @@ def global_(
     Without a model: sentences of the reports, as many communities as possible.
     But: a batch gives several points, each with its sources, where the paper has one answer a batch.
     """
+    if level < 0:
+        raise SettingsError(f"global.level is {level}; level 0 has the largest communities")
     if ask is None:
         return leading(question, _of(_level(communities, level), reports), reports, match, near, ruler, window)
     chosen = relevant(question, communities, reports, ask, depth) if dynamic else _level(communities, level)

@@ -35,9 +35,9 @@ def read(question: str, rows: Iterable[Evidence], ask: Ask, ruler: Ruler, *, win
     def points(batch: Sequence[Evidence]) -> list[tuple[float, Point]]:
         said = ask(prompt(PROMPT, sources=numbered(batch), question=question), into=list[Said])
         return [
-            (float(min(one.score, 100)), point(one.description, sources, ruler))
+            (float(min(one.score, 100)), point(one.description, named(one.sources, batch), ruler))
             for one in said
-            if one.score > 0 and one.description.strip() and (sources := named(one.sources, batch))
+            if one.score > 0 and one.description.strip()
         ]
 
     found = side_by_side(points, batches(rows, window, ruler), ask.workers)
@@ -75,9 +75,9 @@ def told(row: Evidence) -> str:
 
 
 def named(numbers: Iterable[int], rows: Sequence[Evidence]) -> tuple[Reference, ...]:
-    """The rows of these numbers; of a single row that one, whatever is named. Numbers that are wrong name nothing."""
-    right = {n for n in numbers if 1 <= n <= len(rows)} if len(rows) > 1 else {1}
-    return tuple(rows[n - 1].reference for n in sorted(right)) if rows else ()
+    """The rows of these numbers; where none is right, all of them: it was read out of one of those."""
+    right = {n for n in numbers if 1 <= n <= len(rows)} or set(range(1, len(rows) + 1))
+    return tuple(rows[n - 1].reference for n in sorted(right))
 
 
 def point(text: str, sources: Sequence[Reference], ruler: Ruler, *, verbatim: bool = False) -> Point:

@@ -165,32 +165,32 @@ def _reports(reading: Reading, order: dict[str, dict[str, int]]) -> Iterable[lis
     longest = _share("reports", len(order["reports"]))
     for id in order["reports"]:
         report = reports.get(id)
-        yield None if report is None else _report(report, order, longest)
+        yield None if report is None else _report(reading, report, order, longest)
 
 
-def _report(report: Report, order: dict[str, dict[str, int]], longest: int) -> list[Any]:
+def _report(reading: Reading, report: Report, order: dict[str, dict[str, int]], longest: int) -> list[Any]:
     """Its findings as far as there is room."""
+
+    def parts(text: str) -> list[str | list[str]]:
+        return [part if isinstance(part, str) else _meant(reading, part, order) for part in said(text, report)]
+
     findings, left = [], longest - len(report.summary)
     for summary, explanation in report.findings:
         if left > 0:
             brief = explanation if len(explanation) <= left else f"{explanation[:left].rpartition(' ')[0]} …"
-            findings.append([_parts(summary, report, order), _parts(brief, report, order)])
+            findings.append([parts(summary), parts(brief)])
         left -= len(summary) + len(explanation)
     cut_off = len(report.findings) - len(findings)
-    reason = _parts(report.reason, report, order)
-    summary_parts = _parts(report.summary, report, order)
+    reason, summary_parts = parts(report.reason), parts(report.summary)
     return [report.title, report.rating, reason, summary_parts, findings, int(report.extractive), cut_off]
 
 
-def _parts(text: str, report: Report, order: dict[str, dict[str, int]]) -> list[str | list[str]]:
-    return [part if isinstance(part, str) else list(_targets(part, order)) for part in said(text, report)]
-
-
-def _targets(references: list[Reference], order: dict[str, dict[str, int]]) -> Iterator[str]:
-    """As the page's address names them: the fifth entity is e4."""
-    for table, id in references:
-        if id in order.get(table, {}):
-            yield f"{_LETTER[table]}{order[table][id]}"
+def _meant(reading: Reading, references: list[Reference], order: dict[str, dict[str, int]]) -> str | list[str]:
+    """Rows as the page's address names them, the fifth entity is e4; or the places of chunks, in words."""
+    places = [called(reading, reference) for reference in references if reference[0] == "chunks"]
+    if places:
+        return f"({'; '.join(places)})"
+    return [f"{_LETTER[table]}{order[table][id]}" for table, id in references if id in order.get(table, {})]
 
 
 def _claims(reading: Reading, order: dict[str, dict[str, int]]) -> Iterator[list[Any]]:
