@@ -81,7 +81,7 @@ class Instant(Connections):
 def _asked(conversation: str, form: str) -> str:
     """A report; to a question, a point, and that one report of three helps; else a description, or an answer."""
     if '"findings"' in form:
-        return REPORT
+        return REPORT.replace("What they talk about", f"What they talk about, {digest(conversation)}")
     if '"rating"' in form:
         return json.dumps({"rating": 3 if int(digest(conversation), 16) % 3 == 0 else 0})
     if '"sources"' in form:
