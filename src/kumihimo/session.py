@@ -18,7 +18,6 @@ from kumihimo.core.flow import Progress
 from kumihimo.core.records import Reference, Span
 from kumihimo.core.settings import Values, resolve
 from kumihimo.core.task import inline
-from kumihimo.hierarchy import levels_of, modularity_of
 from kumihimo.methods import METHODS
 from kumihimo.ports import config
 from kumihimo.ports.connect import Connections
@@ -308,6 +307,8 @@ class Kumihimo:
 
     def status(self, *, levels: bool = False) -> Status:
         """What the index holds, what failed, how large it is. levels: and what each level of its communities does."""
+        from kumihimo.hierarchy import levels_of, modularity_of
+
         with self.store.reading() as db:
             known = self._sources(db)
             size = sum(_size(path) for path in self.folder.rglob("*"))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Assertion, Chunk, Mention, Record, Tie, digest
-from kumihimo.index import extracting, naming
-from kumihimo.index.extracted import Claimed, Named, Related, Said
+from kumihimo.index import naming
 from kumihimo.ports.models import Ask
+
+if TYPE_CHECKING:
+    from kumihimo.index.extracted import Said
 
 R = TypeVar("R", bound=Record)
 
@@ -38,6 +40,8 @@ def mentions(
         from kumihimo.index.rules import names  # here: reading a graph needs none of the rules
 
         return names.mentions(chunk, _aliases(aliases))
+    from kumihimo.index import extracting  # here: reading a graph asks nothing
+
     said, failure = extracting.read(
         chunk,
         ask,
@@ -73,6 +77,8 @@ def ties(
         from kumihimo.index.rules import names
 
         return names.ties(chunk, _aliases(aliases))
+    from kumihimo.index import extracting  # here: reading a graph asks nothing
+
     said, failure = extracting.read(
         chunk,
         ask,
@@ -109,6 +115,8 @@ def assertions(
     """
     if ask is None or not claims:
         return []
+    from kumihimo.index import extracting  # here: reading a graph asks nothing
+
     said, failure = extracting.read(
         chunk,
         ask,
@@ -146,6 +154,8 @@ def _entity(name: str, aliases: Mapping[str, str]) -> str:
 
 def _mentions(said: Sequence[Said], aliases: Mapping[str, str]) -> Iterator[Mention]:
     """Entities, and ends of relations that nobody has described: they are named, after all."""
+    from kumihimo.index.extracted import Named, Related
+
     described = {_entity(one.name, aliases) for one in said if isinstance(one, Named)}
     for one in said:
         if isinstance(one, Named):
@@ -157,6 +167,8 @@ def _mentions(said: Sequence[Said], aliases: Mapping[str, str]) -> Iterator[Ment
 
 
 def _ties(said: Sequence[Said], aliases: Mapping[str, str]) -> Iterator[Tie]:
+    from kumihimo.index.extracted import Related
+
     for one in said:
         if not isinstance(one, Related):
             continue
@@ -175,6 +187,8 @@ def _ties(said: Sequence[Said], aliases: Mapping[str, str]) -> Iterator[Tie]:
 
 
 def _assertions(said: Sequence[Said], aliases: Mapping[str, str]) -> Iterator[Assertion]:
+    from kumihimo.index.extracted import Claimed
+
     for one in said:
         if not isinstance(one, Claimed):
             continue

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import isnan
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from kumihimo.core.context import Ruler
 from kumihimo.core.records import Claim, Community, Entity, Mention, Relation, Report
 from kumihimo.core.table import Table
 from kumihimo.index import referring
-from kumihimo.index.selecting import Graph, Selected, rendered, selected
 from kumihimo.index.wording import markdown, rated
 from kumihimo.ports.models import Ask, Messages
 from kumihimo.ports.prompts import prompt
+
+if TYPE_CHECKING:
+    from kumihimo.index.selecting import Selected
 
 PROMPT = Path(__file__).with_suffix(".md")
 SAME = "Write in the language of the descriptions in the tables; where they are in several, in that of most of them."
@@ -73,6 +75,8 @@ def reports(
     """
     if when == "asked" or (len(community.members) == 1 and not community.parent):
         return None
+    from kumihimo.index.selecting import Graph, selected
+
     graph = Graph(communities, entities, relations, claims, reports)
     if ask is None:
         from kumihimo.index.rules import digests  # here: reading a graph needs none of the rules
@@ -91,6 +95,8 @@ def reports(
 
 def messages(found: Selected, persona: str = "", language: str = "") -> Messages:
     """What a model is asked."""
+    from kumihimo.index.selecting import rendered
+
     return prompt(
         PROMPT,
         persona=f"{persona.strip()}\n\n" if persona.strip() else "",
