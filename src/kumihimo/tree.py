@@ -10,11 +10,8 @@ from typing import Any
 
 from kumihimo.core.records import Chunk, Entity, Reference, Report, Span
 from kumihimo.core.table import NO_ROWS, Table, codec
+from kumihimo.index.referring import pieces
 from kumihimo.reading import KINDS, Reading
-
-TABLES = {"relationships": "relations", "sources": "chunks"}  # where a report calls them otherwise
-_REFERENCES = re.compile(r"\[Data:([^\]]*)\]")
-_LISTED = re.compile(r"(\w+)\s*\(([^)]*)\)")
 
 Said = list[str | list[Reference]]  # text, and in it what it refers to
 
@@ -107,21 +104,12 @@ def said(text: str, report: Report) -> Said:
     >>> said("Nobody knows [Data: Entities (9)].", report)
     ['Nobody knows', '.']
     """
-    rows = {(table, number): (table, id) for table, number, id in report.data}
+    ids = {(table, number): id for table, number, id in report.data}
     found: Said = []
-    at = 0
-    for match in _REFERENCES.finditer(text):
-        meant = list(dict.fromkeys(_meant(match[1], rows)))
-        before = text[at : match.start()]
-        found += [before, meant] if meant else [before.rstrip()]
-        at = match.end()
-    return [part for part in [*found, text[at:]] if part]
-
-
-def _meant(listed: str, rows: Mapping[tuple[str, int], Reference]) -> Iterator[Reference]:
-    for name, numbers in _LISTED.findall(listed):
-        table = TABLES.get(name.lower(), name.lower())
-        yield from (rows[table, int(n)] for n in re.findall(r"\d+", numbers) if (table, int(n)) in rows)
+    for stretch, space, named in pieces(text):
+        meant = dict.fromkeys((t, ids[t, n]) for t, numbers in named.items() for n in numbers if (t, n) in ids)
+        found += [f"{stretch}{space}", list(meant)] if meant else [stretch]
+    return [part for part in found if part]
 
 
 def spoken(text: str, report: Report, names: Mapping[Reference, str]) -> str:

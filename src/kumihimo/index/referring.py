@@ -112,13 +112,23 @@ def statements(text: str) -> Iterator[tuple[str, dict[str, list[int]]]]:
     >>> list(statements("He paid. [Data: Sources (2, 3)] She left."))
     [('He paid.', {'chunks': [2, 3]}), ('She left.', {})]
     """
+    for said, _, named in pieces(text):
+        if said.strip():
+            yield said.strip(), named
+
+
+def pieces(text: str) -> Iterator[tuple[str, str, dict[str, list[int]]]]:
+    """The same to the letter: each stretch as it stands, the space between it and the reference, what that names.
+
+    >>> list(pieces("He paid [Data: Sources (2)]."))
+    [('He paid', ' ', {'chunks': [2]}), ('.', '', {})]
+    """
     for part in _parts(text):
         named: dict[str, list[int]] = {}
         for table, ranges, _ in part.named:
             if table:
                 named.setdefault(table, []).extend(n for first, last in ranges for n in dict.fromkeys((first, last)))
-        if said := part.text.strip():
-            yield said, named
+        yield part.text, part.space, named
 
 
 def _parts(text: str) -> Iterator[_Part]:
