@@ -50,7 +50,7 @@ def test_scores_compare_and_chunks_stand_first_where_they_are_equal() -> None:
 
 
 def test_a_hub_costs_no_more_than_its_share() -> None:
-    graph = Graph()
+    graph = Graph(strength=5.0)
     for n in range(300):
         graph.says(f"The hub met person {n}.", "The Hub", f"Person {n}")
     graph.says("Ruta Haverlock wound cord.", "Ruta Haverlock", "Cord")
