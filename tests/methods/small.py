@@ -132,7 +132,7 @@ def chunk(text: str) -> Chunk:
 
 @dataclass
 class Graph:
-    """Tables that hold what chunks say, as it is added. strength: as a model judges all ties; None: they are by rule."""
+    """Tables that hold what chunks say, as it is added. strength: as a model judges ties; None: by rule."""
 
     rows: dict[str, dict[str, Any]] = field(default_factory=lambda: {name: {} for name in KINDS})
     strength: float | None = None
