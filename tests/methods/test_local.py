@@ -98,7 +98,7 @@ def test_rows_that_a_filter_hides_are_passed_over() -> None:
 
 def names(question: str, *known: str) -> list[str]:
     rows = {entity_id(key(name)): _entity(name) for name in known}
-    return [entity.name for entity in named(question, table("entities", Entity, rows))]
+    return [entity.name for entity in named(question, table("entities", Entity, rows))[0]]
 
 
 def _entity(name: str) -> Entity:

@@ -64,7 +64,7 @@ def local(
 
 def _entities(question: str, entities: Table[Entity], match: Match, near: Near, k: int) -> Context:
     """Those that the question names, then those that it is near to by meaning and words."""
-    spoken_of = Context(tuple(Evidence("entities", entity, 1.0) for entity in named(question, entities)))
+    spoken_of = Context(tuple(Evidence("entities", entity, 1.0) for entity in named(question, entities)[0]))
     found = [spoken_of, match(entities, question, k=2 * k), near(entities, question, k=2 * k)]
     return scaled(Context.fuse(found, weights=[1.0, 0.5, 0.5]).top(k))
 

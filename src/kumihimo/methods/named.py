@@ -18,30 +18,25 @@ _PIECES = re.compile(rf"[{_WIDE}]|[^\s{_WIDE}]+")
 _EDGES = " \t\n.,;:!?\"'()[]{}“”‘’«»。、・？！「」『』（）"
 
 
-def named(question: str, entities: Table[Entity]) -> list[Entity]:
-    """The entities whose names stand in the question; of names within each other the longest."""
-    return [entity for _, _, entity in places(spoken(question), entities)]
+def named(question: str, entities: Table[Entity]) -> tuple[list[Entity], str]:
+    """The entities whose names stand in a question, of names within each other the longest; and its other words.
 
-
-def unnamed(question: str, entities: Table[Entity]) -> str:
-    """The words of a question that say what it is about, without the names of entities.
+    Of those the ones that say what it is about:
 
     >>> from kumihimo.core.table import NO_ROWS, codec
-    >>> unnamed("Who mended the breakwater, and who paid?", Table("entities", codec(Entity), NO_ROWS))
-    'mended breakwater paid'
+    >>> named("Who mended the breakwater, and who paid?", Table("entities", codec(Entity), NO_ROWS))
+    ([], 'mended breakwater paid')
     """
-    rest = said = spoken(question)
-    for start, end, _ in places(said, entities):
-        rest = f"{rest[:start]}{' ' * (end - start)}{rest[end:]}"
-    return " ".join(word.strip(_EDGES) for word in rest.split() if subjects(word))
+    spoken = normalize("NFKC", question)
+    found = list(_places(spoken, entities))
+    rest, done = "", 0
+    for start, end, _ in found:
+        rest, done = f"{rest}{spoken[done:start]} ", end
+    words = [word.strip(_EDGES) for word in f"{rest}{spoken[done:]}".split() if subjects(word)]
+    return [entity for _, _, entity in found], " ".join(words)
 
 
-def spoken(question: str) -> str:
-    """The question, its characters of the usual width."""
-    return normalize("NFKC", question)
-
-
-def places(spoken: str, entities: Table[Entity]) -> Iterator[tuple[int, int, Entity]]:
+def _places(spoken: str, entities: Table[Entity]) -> Iterator[tuple[int, int, Entity]]:
     """Where in a question, [start, end), the name of which entity stands."""
     pieces = list(_PIECES.finditer(spoken))
     may = [_wide(piece) or piece[0][0].isupper() or bool(subjects(piece[0])) for piece in pieces]  # begin or end a name
