@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 from kumihimo.core.context import Context, Evidence, Ruler
 from kumihimo.core.records import Chunk, Mention, Tie
@@ -46,10 +46,15 @@ def shared(parts: Sequence[tuple[Context, float]], budget: int, ruler: Ruler) ->
     return kept
 
 
-def behind(mentions: Table[Mention], ties: Table[Tie], ids: Sequence[str], tied: Sequence[str]) -> Counter[str]:
-    """The chunks that the entities and relations come from, and of how many of them each speaks."""
-    made = [mentions.ids(entity=id) for id in ids] + [ties.ids(relation=id) for id in tied]
-    return Counter(chunk for group in made for chunk in {id.rpartition(".")[0] for id in group})
+def behind(mentions: Table[Mention], ties: Table[Tie], found: Context, tied: Context) -> Mapping[str, float]:
+    """The chunks that entities and relations come from, and the scores of those that each speaks of, added up."""
+    support: dict[str, float] = defaultdict(float)
+    for item in (*found, *tied):
+        id = item.record.id
+        made = mentions.ids(entity=id) if item.table == "entities" else ties.ids(relation=id)
+        for chunk in {each.rpartition(".")[0] for each in made}:
+            support[chunk] += item.score
+    return support
 
 
 def reading(
@@ -57,7 +62,7 @@ def reading(
     chunks: Table[Chunk],
     match: Match,
     near: Near,
-    support: Counter[str],
+    support: Mapping[str, float],
     pool: int,
     *,
     others: bool = True,
@@ -71,8 +76,8 @@ def reading(
     if most:
         among = near(chunks, question, k=pool, among=most)
         by_meaning = Context(tuple(sorted([*by_meaning, *among], key=best_first)))
-    found = {item.record.id: item for item in (*by_words, *by_meaning)}
-    supporting = Context(tuple(Evidence("chunks", found[id].record, support[id]) for id in found if support[id]))
     if not others:
-        by_words = Context(tuple(item for item in by_words if support[item.record.id]))
+        by_words = Context(tuple(item for item in by_words if item.record.id in support))
+    found = [item for item in (*by_words, *by_meaning) if item.record.id in support]
+    supporting = Context(tuple(Evidence("chunks", item.record, support[item.record.id]) for item in found))
     return scaled(Context.fuse([by_words, by_meaning, supporting], weights=[1.0, 0.5, 0.5]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -21,7 +22,7 @@ from kumihimo.views.words import subjects
 
 PROMPT = Path(__file__).with_suffix(".md")
 _KEYS = 10  # of each level, at most
-_UNJUDGED = 200  # relations by rule that are read to see which of them speak of the keys
+_UNJUDGED = 100  # relations by rule that are read to see which of them speak of the keys
 _NEXT = 0.5  # what it counts to lie next to what was found
 
 
@@ -73,7 +74,7 @@ def light(
         found += _ends(tied, entities, k)
     parts = [found.fit(entity_budget, ruler), distinct(tied).fit(relation_budget, ruler)]
     if source:
-        support = behind(mentions, ties, _ids(found), _ids(tied))
+        support = behind(mentions, ties, found, tied)
         others = mode == "mix" or not support
         parts.insert(0, reading(question, chunks, match, near, support, pool, others=others).fit(text_budget, ruler))
     return Context(tuple(sorted((item for part in parts for item in part), key=lambda item: -item.score)))
@@ -138,8 +139,10 @@ def _rated(keys: Sequence[str], ids: Iterable[str], relations: Table[Relation], 
 
 
 def _speaking(keys: Iterable[str], relations: Iterable[Relation]) -> Context:
+    """Each with how much of the keywords it speaks of."""
     asked = set(subjects(" ".join(keys)))
-    return Context(tuple(Evidence("relations", r, float(len(asked & set(subjects(r.text))))) for r in relations))
+    speaks = cache(lambda text: float(len(asked.intersection(subjects(text)))))  # by rule, one sentence ties many
+    return Context(tuple(Evidence("relations", relation, speaks(relation.text)) for relation in relations))
 
 
 def _ends(tied: Context, entities: Table[Entity], k: int) -> Context:

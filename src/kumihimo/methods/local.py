@@ -55,7 +55,7 @@ def local(
     tied = _relations(question, relations, near, ids, edges)
     claimed = _claims(question, claims, near, ids)
     told = _reports(members, communities, reports, ids)
-    support = behind(mentions, ties, ids, [item.record.id for item in tied])
+    support = behind(mentions, ties, found, tied)
     read = reading(question, chunks, match, near, support, pool)
     graph = distinct(sorted([*found, *tied, *claimed], key=lambda item: -item.score))
     parts = shared([(told, whole), (graph, 1 - text - whole), (read, text)], budget, ruler)
