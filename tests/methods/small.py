@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kumihimo.core.context import Context, Evidence
@@ -171,6 +171,11 @@ class Graph:
             strength=self.strength,
             tokens=len(text.split()),
         )
+
+    def themed(self, one: str, other: str, *keywords: str) -> None:
+        """That the relation of these two has these themes."""
+        id = relation_id(entity_id(key(one)), entity_id(key(other)))
+        self.rows["relations"][id] = replace(self.rows["relations"][id], keywords=keywords)
 
     def claim(self, text: str, subject: str) -> None:
         said = Claim(

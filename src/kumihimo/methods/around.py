@@ -20,6 +20,11 @@ def scaled(found: Iterable[Evidence]) -> Context:
     return Context(tuple(Evidence(item.table, item.record, max(item.score, 0.0) / best) for item in items))
 
 
+def merged(one: Context, other: Context) -> Context:
+    """Both, best first; of a row that is in both the better score."""
+    return Context(tuple(sorted([*one, *other], key=lambda item: -item.score)))
+
+
 def distinct(items: Iterable[Evidence]) -> Context:
     """Of those that say the same the first: by rule, one sentence ties many."""
     first: dict[str, Evidence] = {}
@@ -31,10 +36,6 @@ def distinct(items: Iterable[Evidence]) -> Context:
 def weightiest_first(item: Evidence) -> tuple[float, int, str]:
     """The order of relations that are equally near."""
     return -item.score, -getattr(item.record, "weight", 0), item.record.id
-
-
-def best_first(item: Evidence) -> tuple[float, str]:
-    return -item.score, item.record.id
 
 
 def shared(parts: Sequence[tuple[Context, float]], budget: int, ruler: Ruler) -> list[Context]:
@@ -74,8 +75,7 @@ def reading(
     most = sorted(support, key=lambda id: (-support[id], id))[:_SUPPORT]
     by_words, by_meaning = match(chunks, question, k=pool), near(chunks, question, k=pool) if others else Context()
     if most:
-        among = near(chunks, question, k=pool, among=most)
-        by_meaning = Context(tuple(sorted([*by_meaning, *among], key=best_first)))
+        by_meaning = merged(by_meaning, near(chunks, question, k=pool, among=most))
     if not others:
         by_words = Context(tuple(item for item in by_words if item.record.id in support))
     found = [item for item in (*by_words, *by_meaning) if item.record.id in support]

@@ -14,7 +14,7 @@ from kumihimo.core.errors import Unreadable
 from kumihimo.core.records import Chunk, Entity, Mention, Relation, Tie
 from kumihimo.core.table import Table
 from kumihimo.index.naming import entity_id, key
-from kumihimo.methods.around import behind, distinct, reading, scaled, weightiest_first
+from kumihimo.methods.around import behind, distinct, merged, reading, scaled, weightiest_first
 from kumihimo.methods.named import named
 from kumihimo.ports.models import Ask, Match, Near
 from kumihimo.ports.prompts import prompt
@@ -70,7 +70,7 @@ def light(
     found = _entities(low, entities, match, near, k)
     tied = _relations(high, entities, relations, match, near, k)
     for _ in range(neighbours):
-        tied = _rated([*low, *high], [*_ids(tied), *_touching(found, relations)], relations, near, k)
+        tied = merged(tied, _rated([*low, *high], _touching(found, relations), relations, near, k))
         found += _ends(tied, entities, k)
     parts = [found.fit(entity_budget, ruler), distinct(tied).fit(relation_budget, ruler)]
     if source:
@@ -129,9 +129,8 @@ def _touching(found: Context, relations: Table[Relation]) -> list[str]:
     return [id for id, _ in ids.most_common()]
 
 
-def _rated(keys: Sequence[str], ids: Iterable[str], relations: Table[Relation], near: Near, k: int) -> Context:
+def _rated(keys: Sequence[str], among: Sequence[str], relations: Table[Relation], near: Near, k: int) -> Context:
     """Of these relations the nearest to the keywords, of equals the heaviest; made by rule, what speaks of most."""
-    among = list(dict.fromkeys(ids))
     by_key = near.each(relations, keys, k=2 * k, among=among) if among else []
     if not any(by_key):
         by_key = [_speaking(keys, relations.some(among[:_UNJUDGED]).values())]
