@@ -95,6 +95,7 @@ def test_every_method_finds_the_best_of_what_passes(reading: Reading, name: str,
         "match": Thorough(WordSearch(reading.db), wanted),
         "near": Thorough(VectorSearch(reading.db, LocalEmbedder(), reading.matrices), wanted),
         "ruler": reading.ruler,
+        "rank": Ranking({}),
     }
     tables = {table: reading.table(table) for table in asked.tables}
     for question in ("When does the ferry leave the harbour?", "the mason's rope", "港の組紐"):

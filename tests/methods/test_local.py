@@ -8,7 +8,7 @@ from kumihimo.core.context import Context, Evidence
 from kumihimo.core.records import Chunk, Entity, Relation
 from kumihimo.index.naming import entity_id, key
 from kumihimo.methods.local import _named, local, shared
-from tests.methods.small import Graph, Nearby, chunk, match, ruler, table
+from tests.methods.small import Graph, Nearby, chunk, match, rank, ruler, table
 
 
 def harbour() -> Graph:
@@ -24,7 +24,7 @@ def harbour() -> Graph:
 
 
 def found(graph: Graph, question: str, near: Nearby | None = None, **settings: Any) -> Context:
-    return local(question, **graph.tables(), match=match, near=near or Nearby(), ruler=ruler, **settings)
+    return local(question, **graph.tables(), match=match, near=near or Nearby(), ruler=ruler, rank=rank, **settings)
 
 
 def texts(context: Context, table: str) -> list[str]:
@@ -60,7 +60,7 @@ def test_a_hub_costs_no_more_than_its_share() -> None:
     assert sum("hub" in text for text in told) == 5
     assert "Ruta Haverlock wound cord." in told
     held = graph.tables()
-    local("The Hub?", **held, match=match, near=Nearby(), ruler=ruler, k=1, edges=5)
+    local("The Hub?", **held, match=match, near=Nearby(), ruler=ruler, rank=rank, k=1, edges=5)
     assert held["mentions"].rows.read == 0  # ids alone
 
 
@@ -90,7 +90,7 @@ def test_rows_that_a_filter_hides_are_passed_over() -> None:
     tables = graph.tables()
     for name in ("entities", "communities", "reports", "relations", "claims"):
         tables[name] = tables[name].only(lambda _: False)
-    context = local("What did Bo Lind sell?", **tables, match=match, near=Nearby(), ruler=ruler)
+    context = local("What did Bo Lind sell?", **tables, match=match, near=Nearby(), ruler=ruler, rank=rank)
     assert {item.table for item in context} == {"chunks"}
 
 

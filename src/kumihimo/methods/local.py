@@ -13,7 +13,7 @@ from kumihimo.core.context import Context, Evidence, Ruler
 from kumihimo.core.records import Chunk, Claim, Community, Entity, Member, Mention, Relation, Report, Tie
 from kumihimo.core.table import Table
 from kumihimo.index.naming import entity_id, key, relation_id
-from kumihimo.ports.models import Match, Near
+from kumihimo.ports.models import Match, Near, Rank, Rerank
 from kumihimo.views.words import subjects
 
 _WORDS = 6  # in a name of the question, at most
@@ -41,6 +41,7 @@ def local(
     match: Match,
     near: Near,
     ruler: Ruler,
+    rank: Rank,
     *,
     k: int = 10,
     edges: int = 10,
@@ -48,6 +49,7 @@ def local(
     budget: int = 12000,
     text: float = 0.5,
     whole: float = 0.15,
+    rerank: Rerank = "none",
 ) -> Context:
     """Entities near the question and what is said of them, in one budget (GraphRAG, local search).
 
@@ -63,7 +65,7 @@ def local(
     claimed = _claims(question, claims, near, ids)
     told = _reports(members, communities, reports, ids)
     behind = _behind(mentions, ties, ids, [item.record.id for item in tied])
-    read = _chunks(question, chunks, match, near, behind, pool)
+    read = _scaled(rank(question, _chunks(question, chunks, match, near, behind, pool), rerank))
     graph = _distinct(sorted([*found, *tied, *claimed], key=lambda item: -item.score))
     parts = shared([(told, whole), (graph, 1 - text - whole), (read, text)], budget, ruler)
     return Context(tuple(sorted([*parts[2], *parts[1], *parts[0]], key=lambda item: -item.score)))
