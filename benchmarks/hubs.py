@@ -32,6 +32,7 @@ from kumihimo.index.naming import entity_id, key, relation_id
 from kumihimo.methods.local import local
 from kumihimo.ports.ledger import SqlLedger
 from kumihimo.ports.local import LocalRuler
+from kumihimo.ports.reranking import Ranking
 from kumihimo.ports.store import Db, SqlRows, Store
 from kumihimo.views.upkeep import View
 from kumihimo.views.vectors import VectorIndex, VectorSearch, matrices

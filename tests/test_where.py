@@ -18,6 +18,7 @@ from kumihimo.core.table import Table
 from kumihimo.methods import METHODS
 from kumihimo.ports.fake_server import Server
 from kumihimo.ports.local import LocalEmbedder
+from kumihimo.ports.reranking import Ranking
 from kumihimo.ports.where import parsed
 from kumihimo.reading import Reading
 from kumihimo.views.vectors import VectorSearch

@@ -14,9 +14,9 @@ from typing import Any
 from kumihimo.ports.fake import FakeEmbedder
 
 # What befalls a request is drawn by its digest, not by its turn; the same asked again is drawn anew. The numbers: that
-# status; empty: no content, no vectors, no scores; garbage: a page of HTML; half: half of the body, then the end; never: silence;
-# malformed: broken text, a vector fewer, a document that there is not; slow: the head, then the body over `drip` seconds; wrong: JSON, but no answer;
-# length: half of the reply, and it says so; think: thoughts before the reply.
+# status; empty: no content, no vectors, no scores; garbage: a page of HTML; half: half of the body, then the end; never:
+# silence; malformed: broken text, a vector fewer, a document that there is not; slow: the head, then the body over `drip`
+# seconds; wrong: JSON, but no answer; length: half of the reply, and it says so; think: thoughts before the reply.
 FAULTS = ("408", "409", "429", "500", "503", "empty", "garbage", "half", "malformed", "never", "slow", "wrong")
 FAULTS_OF_CHATS = ("length", "think")
 Json = dict[str, Any]
@@ -81,8 +81,9 @@ def understood(behaviour: Behaviour, deployment: str | None, param: str, sent: b
             raise Refused(400, f"Not supported: '{name}'", "unsupported_parameter", given[name])
     listed = body[param] if isinstance(body[param], list) else [body[param]]
     contents = [message.get("content") or "" for message in listed] if param == "messages" else listed
-    texts = [c if param != "messages" or isinstance(c, str) else "".join(p.get("text", "") for p in c) for c in contents]
-    size = sum(map(len, texts)) if param == "messages" else max(map(len, texts))
+    chats = param == "messages"
+    texts = ["".join(p.get("text", "") for p in c) if chats and not isinstance(c, str) else c for c in contents]
+    size = sum(map(len, texts)) if chats else max(map(len, texts))
     if 0 < behaviour.window < size:
         raise Refused(400, f"At most {behaviour.window} characters, not {size}", "context_length_exceeded", param)
     return body, texts

@@ -35,8 +35,11 @@ from kumihimo.ports.fake_replies import (
     vectors,
 )
 
-_ROUTE = re.compile(r"(?:/v1|/openai/deployments/([^/]+))/(chat(?=/completions$)|embeddings$)(?:/completions)?|(?:/v[12])?/(rerank)")
-_SUMS = ("requests", "answered", "chats", "embeddings", "rerankings", "texts", "prompt_tokens", "completion_tokens", "cached_tokens")
+_ROUTE = re.compile(
+    r"(?:/v1|/openai/deployments/([^/]+))/(chat(?=/completions$)|embeddings$)(?:/completions)?|(?:/v[12])?/(rerank)"
+)
+_TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens")
+_SUMS = ("requests", "answered", "chats", "embeddings", "rerankings", "texts", *_TOKENS)
 _MARKS = ("most_at_once", "distinct", "repeats", "first_at", "last_at")
 
 
