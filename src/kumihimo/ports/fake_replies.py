@@ -14,9 +14,9 @@ from typing import Any
 from kumihimo.ports.fake import FakeEmbedder
 
 # What befalls a request is drawn by its digest, not by its turn; the same asked again is drawn anew. The numbers: that
-# status; empty: no content, no vectors, no scores; garbage: a page of HTML; half: half of the body, then the end; never:
-# silence; malformed: broken text, a vector fewer, a document that there is not; slow: the head, then the body over `drip`
-# seconds; wrong: JSON, but no answer; length: half of the reply, and it says so; think: thoughts before the reply.
+# status; empty: no content, no vectors, no scores; garbage: a page of HTML; half: half of the body, then the end;
+# never: silence; malformed: broken text, a vector fewer, a document that there is not; slow: the head, then the body
+# over `drip` seconds; wrong: JSON, but no answer; length: half of the reply, and it says so; think: thoughts before it.
 FAULTS = ("408", "409", "429", "500", "503", "empty", "garbage", "half", "malformed", "never", "slow", "wrong")
 FAULTS_OF_CHATS = ("length", "think")
 Json = dict[str, Any]
