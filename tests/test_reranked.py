@@ -1,4 +1,4 @@
-"""An index + `rerank` -> what it finds put in order, foretold, paid once; what is not set is said before anything is."""
+"""An index + `rerank` -> what it finds in another order, foretold, paid once; what is not set is said before."""
 
 from __future__ import annotations
 
