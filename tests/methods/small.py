@@ -63,7 +63,7 @@ class Nearby:
     def __call__(
         self, table: Table[Any], text: str | Sequence[str], *, k: int, among: Collection[str] | None = None
     ) -> Context:
-        records = [record for record in table if among is None or record.id in among]
+        records = [record for record in table if record.found_by and (among is None or record.id in among)]
         self.weighed.append(len(records))
         if not records:
             return Context()
@@ -72,6 +72,11 @@ class Nearby:
         question = vectors[: len(asked)].mean(axis=0)
         scores = {r.id: float(v @ question) for r, v in zip(records, vectors[len(asked) :], strict=True)}
         return _best(table, scores, k)
+
+    def each(
+        self, table: Table[Any], texts: Sequence[str], *, k: int, among: Collection[str] | None = None
+    ) -> list[Context]:
+        return [self(table, text, k=k, among=among) for text in texts]
 
 
 near = Nearby()
@@ -133,9 +138,10 @@ def chunk(text: str) -> Chunk:
 
 @dataclass
 class Graph:
-    """Tables that hold what chunks say, as it is added."""
+    """Tables that hold what chunks say, as it is added. strength: as a model judges ties; None: by rule."""
 
     rows: dict[str, dict[str, Any]] = field(default_factory=lambda: {name: {} for name in KINDS})
+    strength: float | None = None
 
     def says(self, text: str, *names: str) -> str:
         """A chunk that names these entities, each tied to the first; its id."""
@@ -166,7 +172,7 @@ class Graph:
             names=(first, second),
             keywords=(),
             weight=1,
-            strength=None,
+            strength=self.strength,
             tokens=len(text.split()),
         )
 

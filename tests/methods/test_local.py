@@ -7,7 +7,9 @@ from typing import Any
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.records import Chunk, Entity, Relation
 from kumihimo.index.naming import entity_id, key
-from kumihimo.methods.local import _named, local, shared
+from kumihimo.methods.around import shared
+from kumihimo.methods.local import local
+from kumihimo.methods.named import named
 from tests.methods.small import Graph, Nearby, chunk, match, rank, ruler, table
 
 
@@ -50,7 +52,7 @@ def test_scores_compare_and_chunks_stand_first_where_they_are_equal() -> None:
 
 
 def test_a_hub_costs_no_more_than_its_share() -> None:
-    graph = Graph()
+    graph = Graph(strength=5.0)
     for n in range(300):
         graph.says(f"The hub met person {n}.", "The Hub", f"Person {n}")
     graph.says("Ruta Haverlock wound cord.", "Ruta Haverlock", "Cord")
@@ -96,7 +98,7 @@ def test_rows_that_a_filter_hides_are_passed_over() -> None:
 
 def names(question: str, *known: str) -> list[str]:
     rows = {entity_id(key(name)): _entity(name) for name in known}
-    return [entity.name for entity in _named(question, table("entities", Entity, rows))]
+    return [entity.name for entity in named(question, table("entities", Entity, rows))[0]]
 
 
 def _entity(name: str) -> Entity:

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from kumihimo.core.context import Context
 from kumihimo.core.errors import Unusable
-from kumihimo.core.table import codec
+from kumihimo.core.table import Table, codec
 from kumihimo.ports.fake import FakeEmbedder
-from kumihimo.ports.store import Db
+from kumihimo.ports.store import Db, SqlRows
+from kumihimo.views import vectors
 from kumihimo.views.vectors import Mapped, VectorIndex, VectorSearch, matrices, sweep
 from tests.views.small import Note, Notes
 
@@ -95,6 +97,29 @@ def test_equals_come_in_the_order_of_ids_beyond_any_limit(tmp_path: Path) -> Non
     made.build({**{id: "the same sea" for id in ids}, "x": "sky"})  # in this order
     assert made.ids("sea", k=7) == sorted(ids)[:7]
     assert len({score for _, score in made.found("sea", k=500)}) == 1
+    made.store.close()
+
+
+@pytest.mark.parametrize("many", [0, 50_000])
+def test_several_questions_at_once_find_what_each_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    monkeypatch.setattr(vectors, "_MANY", many)
+    embed = Embed()
+    made = notes(tmp_path, mixed(400), embed)
+    questions = ["sea sky", "silk", "nothing of it", "sea sky"]
+    with made.store.reading() as db:
+        table = Table("notes", codec(Note), SqlRows(db, "notes"))
+        near = VectorSearch(db, embed, vectors.matrices(db, tmp_path, {}))
+        embed.given.clear()
+        found = near.each(table, questions, k=7)
+        assert embed.given == questions, "they are embedded together"
+        assert [list(context) for context in found] == [list(near(table, text, k=7)) for text in questions]
+        few = sorted(mixed(400))[::3]
+        of_few = [list(near(table, text, k=7, among=few)) for text in questions]
+        assert [list(context) for context in near.each(table, questions, k=7, among=few)] == of_few
+        assert near.each(table, [], k=7) == [], "nothing is asked for"
+        assert near.each(table, questions, k=0) == [Context()] * 4
     made.store.close()
 
 

@@ -149,12 +149,16 @@ class Match(Protocol):
 class Near(Protocol):
     """Search a table by meaning: the nearest `k`, nearest first; scores are cosines. Of several texts: their mean.
 
-    among: the ids of the rows to choose from, where they are few.
+    among: the ids of the rows to choose from, where they are few. each: a search for each of the texts, of which many
+    cost little more than one.
     """
 
     def __call__(
         self, table: Table[Any], text: str | Sequence[str], *, k: int, among: Collection[str] | None = None
     ) -> Context: ...
+    def each(
+        self, table: Table[Any], texts: Sequence[str], *, k: int, among: Collection[str] | None = None
+    ) -> list[Context]: ...
 
 
 class Rank(Protocol):

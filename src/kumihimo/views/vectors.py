@@ -184,43 +184,68 @@ class VectorSearch:
     def __call__(
         self, table: Table[Any], text: str | Sequence[str], *, k: int, among: Collection[str] | None = None
     ) -> Context:
+        texts = [text] if isinstance(text, str) else text
+        return self._search(table, texts, k, one=True, among=among)[0]
+
+    def each(
+        self, table: Table[Any], texts: Sequence[str], *, k: int, among: Collection[str] | None = None
+    ) -> list[Context]:
+        return self._search(table, texts, k, among=among)
+
+    def _search(
+        self, table: Table[Any], texts: Sequence[str], k: int, one: bool = False, among: Collection[str] | None = None
+    ) -> list[Context]:
+        """What is nearest to each of the texts; or, as `one` question, to their mean."""
         state = self.db.meta(_name(table.name))
         if state is None:
             raise Unusable(f"{table.name} is not indexed by meaning: `kumi index --methods naive` does that")
-        if not state["rows"] or k < 1:
-            return Context()
+        if not state["rows"] or not texts or k < 1:
+            return [Context()] * (1 if one else len(texts))
         if state["embedder"] != self.embedder.mark:
             raise Unusable(
                 f"the {table.name} of this index were embedded by {state['embedder']}: set that as `model` under "
                 f"[embedding] in kumi.toml, or `kumi index --yes` embeds them by {self.embedder.mark}"
             )
-        question = self._mean(state, [text] if isinstance(text, str) else list(text))
-        near = self._nearest(table, question, k) if among is None else self._of(table, question, among)
-        best = sorted((-score, id) for score, id in near)[:k]
+        vectors = self._embedded(state, texts)
+        questions = _mean(vectors) if one else vectors
+        return [self._best(table, found, k) for found in self._scored(table, questions, k, among)]
+
+    def _best(self, table: Table[Any], found: Iterable[tuple[float, str]], k: int) -> Context:
+        best = sorted((-score, id) for score, id in found)[:k]
         rows = table.some(id for _, id in best)
         return Context(tuple(Evidence(table.name, rows[id], -score) for score, id in best))
 
-    def _mean(self, state: dict[str, Any], texts: list[str]) -> NDArray[np.float32]:
-        """Of the texts' vectors, of length 1."""
-        import numpy as np
-
+    def _embedded(self, state: dict[str, Any], texts: Sequence[str]) -> NDArray[np.float32]:
         vectors = self.last.get(tuple(texts))
         if vectors is None:
             vectors = self.embedder(texts)
             self.last.clear()
             self.last[tuple(texts)] = vectors
         _same_length(state, vectors)
-        if len(vectors) == 1:
-            return np.asarray(vectors[0])
-        mean = vectors.sum(axis=0)
-        return np.asarray(mean / (np.sqrt((mean * mean).sum()) or 1.0), dtype=np.float32)
+        return vectors
 
-    def _nearest(self, table: Table[Any], question: NDArray[np.float32], k: int) -> Iterator[tuple[float, str]]:
+    def _scored(
+        self, table: Table[Any], questions: NDArray[np.float32], k: int, among: Collection[str] | None
+    ) -> Iterator[Iterable[tuple[float, str]]]:
+        """For each question some rows, scored, the best `k` among them."""
+        import numpy as np
+
+        if among is not None:
+            yield from self._of(table, questions, list(among))
+            return
+        matrix = self.matrices[table.name]
+        many = len(matrix) > _MANY  # then one pass over the file serves all
+        together = questions @ matrix.T if many else None
+        for i, question in enumerate(questions):
+            scores = np.einsum("ij,j->i", matrix, question) if together is None else together[i]
+            yield self._nearest(table, question, scores, k)
+
+    def _nearest(
+        self, table: Table[Any], question: NDArray[np.float32], scores: NDArray[np.float32], k: int
+    ) -> Iterator[tuple[float, str]]:
         """At least the best k that pass, scored so that a row's place in the file makes no difference."""
         import numpy as np
 
-        matrix = self.matrices[table.name]
-        scores = matrix @ question if len(matrix) > _MANY else np.einsum("ij,j->i", matrix, question)
         wanted = min(len(scores), 2 * k + 16)
         while True:
             least = np.partition(scores, -wanted)[-wanted] - _SURE
@@ -229,22 +254,23 @@ class VectorSearch:
             if len(ids) >= k or wanted == len(scores):
                 break
             wanted = min(len(scores), wanted * 4)
-        held = matrix[list(ids)].astype(np.float64)
+        held = self.matrices[table.name][list(ids)].astype(np.float64)
         yield from zip((held * question).sum(axis=1).tolist(), ids.values(), strict=True)
 
     def _of(
-        self, table: Table[Any], question: NDArray[np.float32], among: Collection[str]
-    ) -> Iterator[tuple[float, str]]:
-        """Of these rows each, scored."""
+        self, table: Table[Any], questions: NDArray[np.float32], among: list[str]
+    ) -> Iterator[list[tuple[float, str]]]:
+        """For each question these rows, scored."""
         import numpy as np
 
-        listed = list(among)
-        for i in range(0, len(listed), 1000):
-            marks = ",".join("?" * len(listed[i : i + 1000]))
+        rows: list[Row] = []
+        for i in range(0, len(among), 1000):
+            marks = ",".join("?" * len(among[i : i + 1000]))
             said = f'SELECT slot, id FROM "{_name(table.name)}" WHERE id IN ({marks})'
-            rows = [(slot, id) for slot, id in self.db.all(said, *listed[i : i + 1000]) if table.passes(id)]
-            held = self.matrices[table.name][[slot for slot, _ in rows]].astype(np.float64)
-            yield from zip((held * question).sum(axis=1).tolist(), (id for _, id in rows), strict=True)
+            rows += [row for row in self.db.all(said, *among[i : i + 1000]) if table.passes(row[1])]
+        held = self.matrices[table.name][[slot for slot, _ in rows]].astype(np.float64)
+        for question in questions:
+            yield list(zip((held * question).sum(axis=1).tolist(), (id for _, id in rows), strict=True))
 
     def _ids(self, table: Table[Any], slots: list[int]) -> dict[int, str]:
         """Those of the rows that are in use, and pass."""
@@ -284,6 +310,16 @@ def sweep(db: Db, folder: Path) -> None:
     for path in (folder / "vectors").glob("*.f32"):
         if path.name not in kept:
             path.unlink(missing_ok=True)
+
+
+def _mean(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Of all of them one, of length 1."""
+    import numpy as np
+
+    if len(vectors) == 1:
+        return vectors
+    mean = vectors.sum(axis=0, keepdims=True)
+    return np.asarray(mean / (np.sqrt((mean * mean).sum()) or 1.0), dtype=np.float32)
 
 
 def _same_length(state: dict[str, Any], vectors: NDArray[np.float32]) -> None:
