@@ -32,6 +32,7 @@ from kumihimo.index.naming import entity_id, key, relation_id
 from kumihimo.methods.local import local
 from kumihimo.ports.ledger import SqlLedger
 from kumihimo.ports.local import LocalRuler
+from kumihimo.ports.reranking import Ranking
 from kumihimo.ports.store import Db, SqlRows, Store
 from kumihimo.views.upkeep import View
 from kumihimo.views.vectors import VectorIndex, VectorSearch, matrices
@@ -191,7 +192,7 @@ def asked(db: Db, folder: Path, questions: Iterable[str]) -> Iterator[float]:
     match, near, ruler = WordSearch(db), VectorSearch(db, Thrown(), matrices(db, folder, {})), LocalRuler()
     for question in questions:
         began = perf_counter()
-        found = local(question, **given, match=match, near=near, ruler=ruler)  # type: ignore[arg-type]
+        found = local(question, **given, match=match, near=near, ruler=ruler, rank=Ranking({}))  # type: ignore[arg-type]
         yield (perf_counter() - began) * 1000
         assert found
 

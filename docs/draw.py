@@ -13,7 +13,7 @@ from kumihimo.index import STEPS
 from kumihimo.methods import METHODS
 
 FOLDER = Path(__file__).with_name("pictures")
-PORTS = {"match": "by words", "near": "by meaning", "ask": "a chat model", "ruler": "counts tokens"}
+PORTS = {"match": "by words", "near": "by meaning", "ask": "a chat model", "ruler": "counts tokens", "rank": "reranks"}
 WIDTH, HEIGHT, ROOM = 112.0, 40.0, 44.0  # of a box; between two layers
 LETTER = 6.8  # what one takes at 11 px, at most
 STYLE = """

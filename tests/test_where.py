@@ -18,6 +18,7 @@ from kumihimo.core.table import Table
 from kumihimo.methods import METHODS
 from kumihimo.ports.fake_server import Server
 from kumihimo.ports.local import LocalEmbedder
+from kumihimo.ports.reranking import Ranking
 from kumihimo.ports.where import parsed
 from kumihimo.reading import Reading
 from kumihimo.views.vectors import VectorSearch
@@ -95,6 +96,7 @@ def test_every_method_finds_the_best_of_what_passes(reading: Reading, name: str,
         "match": Thorough(WordSearch(reading.db), wanted),
         "near": Thorough(VectorSearch(reading.db, LocalEmbedder(), reading.matrices), wanted),
         "ruler": reading.ruler,
+        "rank": Ranking({}),
     }
     tables = {table: reading.table(table) for table in asked.tables}
     for question in ("When does the ferry leave the harbour?", "the mason's rope", "港の組紐"):

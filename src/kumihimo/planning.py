@@ -12,7 +12,7 @@ from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Usage, digest
 from kumihimo.core.task import Call, Job, Made, Pool, Task
 from kumihimo.index import scope
-from kumihimo.ports.asking import EMBEDDING, Asking, Remembered
+from kumihimo.ports.asking import EMBEDDING, RERANKING, Asking, Remembered
 from kumihimo.ports.connect import Connections
 from kumihimo.ports.memo import Spent
 from kumihimo.ports.models import Embedder, Messages, Prices
@@ -217,7 +217,7 @@ def _estimate(step: str, asked: Asked, before: Past | None, times: float | None,
         each = before.usage.prompt_tokens / before.usage.calls
         prompt = (calls[0] * each, calls[1] * each)
     completion = (calls[0] * reply[0], calls[1] * reply[1])
-    low, high = (asked.prices.cost(round(prompt[i]), 0, round(completion[i])) for i in (0, 1))
+    low, high = (asked.prices.cost(round(prompt[i]), 0, round(completion[i]), round(calls[i])) for i in (0, 1))
     cost = (low, high) if asked.prices.known else None
     pause = usage.seconds / usage.calls / asked.workers if usage.calls else None
     seconds = None if pause is None else (calls[0] * pause, calls[1] * pause)
@@ -236,7 +236,7 @@ def _calls(asked: Asked, before: Past | None) -> Range:
 
 def _reply(step: str, before: Past | None, usage: Usage) -> Range:
     """Tokens of one reply."""
-    if step == EMBEDDING:
+    if step in (EMBEDDING, RERANKING):
         return (0, 0)
     known = before.usage if before else usage
     return _of(_LIKE, known.completion_tokens / known.calls) if known.calls else _REPLY

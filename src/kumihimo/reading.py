@@ -28,7 +28,7 @@ from kumihimo.index import STEPS, needed, scope, values
 from kumihimo.methods import ANSWERS, METHODS
 from kumihimo.ports.connect import Connections
 from kumihimo.ports.local import LocalEmbedder
-from kumihimo.ports.models import Embedder, Hear
+from kumihimo.ports.models import Embedder, Hear, Rerank
 from kumihimo.ports.purse import Caps, Purse
 from kumihimo.ports.store import Db, SqlRows
 from kumihimo.ports.where import passing
@@ -111,11 +111,15 @@ class Reading:
         known: dict[str, Mapping[str, Setting]] = {name: asked.settings}
         values = resolve(known, {name: self.settings.get(name, {})}, {name: settings})[name]
         self._check(name, asked)
+        ranking = self.models.ranking(name, purse)
+        if judge := ranking.judges.get(cast(Rerank, values.get("rerank"))):
+            judge()
         ports: dict[str, Callable[[], object]] = {
             "ask": lambda: None if self._without(asked) else self.models.asking(name, purse),
             "match": lambda: WordSearch(self.db),
             "near": lambda: VectorSearch(self.db, self._embedder(purse), self.matrices),
             "ruler": lambda: self.ruler,
+            "rank": lambda: ranking,
         }
         given = {**self._tables(asked.tables, where, purse), **{port: ports[port]() for port in asked.ports}, **values}
 

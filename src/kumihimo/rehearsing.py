@@ -15,12 +15,14 @@ from kumihimo.core.context import Ruler
 from kumihimo.core.errors import ItemFailed, Malformed
 from kumihimo.core.wiring import ROOT
 from kumihimo.planning import Asked, estimated, history
-from kumihimo.ports.asking import EMBEDDING, Asking, Remembered
+from kumihimo.ports.asking import EMBEDDING, RERANKING, Asking, Remembered
 from kumihimo.ports.connect import Connections
+from kumihimo.ports.endpoint import Kept
 from kumihimo.ports.memo import Memo
 from kumihimo.ports.models import Chat, Embedder, Messages
 from kumihimo.ports.purse import Caps, Purse
 from kumihimo.ports.replies import Reply
+from kumihimo.ports.reranking import Judge
 from kumihimo.reading import Reading
 from kumihimo.results import Estimate, Plan, Range
 
@@ -128,6 +130,14 @@ class _Models(Connections):
         length = next((matrix.shape[1] for matrix in self.reading.matrices.values()), 1)
         return _Embedding(paid, memo, asked=asked, ruler=self.reading.ruler, length=length)
 
+    def reranker(self, purse: Purse) -> Judge:
+        paid = self.reading.models.paid_reranker
+        if paid is None:
+            return super().reranker(purse)
+        asked = self.asked.setdefault(RERANKING, Asked(paid.mark, paid.prices, paid.workers))
+        memo: Any = self.kept
+        return _Reranking(paid, memo, asked=asked, ruler=self.reading.ruler)
+
 
 @dataclass(slots=True)
 class _Kept:
@@ -196,6 +206,18 @@ class _Embedding(Remembered):
 
         self.asked.note(texts, self.ruler)
         return np.full((len(texts), self.length), self.length**-0.5, dtype=np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reranking(Kept):
+    """Judgements that leave all as it is; texts are counted."""
+
+    asked: Asked = field(kw_only=True)
+    ruler: Ruler = field(kw_only=True)
+
+    def _pay(self, question: str, texts: Sequence[str]) -> bytes:
+        self.asked.note([question, *texts], self.ruler)
+        return json.dumps([0.0] * len(texts)).encode()
 
 
 def _texts(prompt: str, start: int, *, full: bool) -> Iterator[str]:

@@ -22,12 +22,13 @@ SETTINGS: Mapping[str, Mapping[str, Setting]] = {
 SUMMARIES = {
     "chat": "The chat model, for all who ask.",
     "embedding": "The embedding model; without one, that inside this process.",
+    "reranking": "The server that reranks, for methods told so; how many candidates are judged.",
     ANSWER: "How answers are written.",
     **{name: s.summary for name, s in {**STEPS, **METHODS}.items() if scope(name) == name},
 }
 ASKING = (
     ANSWER,
-    *dict.fromkeys(scope(name) for name, s in {**STEPS, **METHODS}.items() if "ask" in s.ports),
+    *dict.fromkeys(scope(name) for name, s in {**STEPS, **METHODS}.items() if {"ask", "rank"} & {*s.ports}),
 )  # may have a model of their own
 KNOWN = {**SETTINGS, **{name: {**SETTINGS[name], **borrowed(SETTINGS[name])} for name in ASKING}}
 

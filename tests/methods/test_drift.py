@@ -7,7 +7,7 @@ from typing import Any
 from kumihimo.core.context import Context
 from kumihimo.core.records import Point
 from kumihimo.methods.drift import drift
-from tests.methods.small import Graph, Nearby, Scripted, match, ruler
+from tests.methods.small import Graph, Nearby, Scripted, match, rank, ruler
 
 QUESTION = "Why did the mill burn?"
 
@@ -45,7 +45,7 @@ def script(told: str) -> object:
 
 def found(ask: Scripted, graph: Graph | None = None, **settings: Any) -> Context:
     graph = graph or island()
-    return drift(QUESTION, **graph.tables(), match=match, near=Nearby(), ruler=ruler, ask=ask, **settings)
+    return drift(QUESTION, **graph.tables(), match=match, near=Nearby(), ruler=ruler, rank=rank, ask=ask, **settings)
 
 
 def test_leads_are_followed_and_answers_are_points() -> None:

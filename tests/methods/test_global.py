@@ -8,7 +8,7 @@ from kumihimo.core.context import Context
 from kumihimo.core.records import Community, Point, Report
 from kumihimo.core.table import Table
 from kumihimo.methods.global_ import _level, global_, relevant
-from tests.methods.small import Scripted, community, match, near, report, ruler, table
+from tests.methods.small import Scripted, community, match, near, rank, report, ruler, table
 
 # two roots: a, which has parts b (with parts d, e) and c; and z, which has none
 COMMUNITIES = {
@@ -29,7 +29,7 @@ def tables(reports: dict[str, Report] = REPORTS) -> tuple[Table[Any], Table[Any]
 def found(
     ask: Scripted | None, reports: dict[str, Report] = REPORTS, question: str = "What?", **settings: Any
 ) -> Context:
-    return global_(question, *tables(reports), match, near, ruler, ask, **settings)
+    return global_(question, *tables(reports), match, near, ruler, ask, rank, **settings)
 
 
 def points(context: Context) -> list[Point]:

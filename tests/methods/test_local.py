@@ -10,7 +10,7 @@ from kumihimo.index.naming import entity_id, key
 from kumihimo.methods.around import shared
 from kumihimo.methods.local import local
 from kumihimo.methods.named import named
-from tests.methods.small import Graph, Nearby, chunk, match, ruler, table
+from tests.methods.small import Graph, Nearby, chunk, match, rank, ruler, table
 
 
 def harbour() -> Graph:
@@ -26,7 +26,7 @@ def harbour() -> Graph:
 
 
 def found(graph: Graph, question: str, near: Nearby | None = None, **settings: Any) -> Context:
-    return local(question, **graph.tables(), match=match, near=near or Nearby(), ruler=ruler, **settings)
+    return local(question, **graph.tables(), match=match, near=near or Nearby(), ruler=ruler, rank=rank, **settings)
 
 
 def texts(context: Context, table: str) -> list[str]:
@@ -62,7 +62,7 @@ def test_a_hub_costs_no_more_than_its_share() -> None:
     assert sum("hub" in text for text in told) == 5
     assert "Ruta Haverlock wound cord." in told
     held = graph.tables()
-    local("The Hub?", **held, match=match, near=Nearby(), ruler=ruler, k=1, edges=5)
+    local("The Hub?", **held, match=match, near=Nearby(), ruler=ruler, rank=rank, k=1, edges=5)
     assert held["mentions"].rows.read == 0  # ids alone
 
 
@@ -92,7 +92,7 @@ def test_rows_that_a_filter_hides_are_passed_over() -> None:
     tables = graph.tables()
     for name in ("entities", "communities", "reports", "relations", "claims"):
         tables[name] = tables[name].only(lambda _: False)
-    context = local("What did Bo Lind sell?", **tables, match=match, near=Nearby(), ruler=ruler)
+    context = local("What did Bo Lind sell?", **tables, match=match, near=Nearby(), ruler=ruler, rank=rank)
     assert {item.table for item in context} == {"chunks"}
 
 

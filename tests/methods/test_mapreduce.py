@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kumihimo.core.records import Chunk, Point
 from kumihimo.methods.mapreduce import mapreduce
-from tests.methods.small import Scripted, chunk, ruler, table
+from tests.methods.small import Scripted, chunk, rank, ruler, table
 
 TEXTS = {f"d{n}.00000": chunk(f"text {n} of all") for n in range(9)}
 
@@ -15,7 +15,7 @@ def answer(told: str) -> object:
 
 def test_every_chunk_is_read_and_named() -> None:
     ask = Scripted(answer)
-    found = mapreduce("What?", table("chunks", Chunk, TEXTS), ask, ruler, window=12)
+    found = mapreduce("What?", table("chunks", Chunk, TEXTS), ask, ruler, rank, window=12)
     told = "\n".join(ask.asked)
     assert len(ask.asked) == 3
     assert all(told.count(one.text) == 1 for one in TEXTS.values())
@@ -26,17 +26,17 @@ def test_every_chunk_is_read_and_named() -> None:
 
 def test_the_order_in_which_chunks_came_changes_no_prompt() -> None:
     one, other = Scripted(answer), Scripted(answer)
-    mapreduce("What?", table("chunks", Chunk, TEXTS), one, ruler, window=12)
-    mapreduce("What?", table("chunks", Chunk, dict(reversed(TEXTS.items()))), other, ruler, window=12)
+    mapreduce("What?", table("chunks", Chunk, TEXTS), one, ruler, rank, window=12)
+    mapreduce("What?", table("chunks", Chunk, dict(reversed(TEXTS.items()))), other, ruler, rank, window=12)
     assert sorted(one.asked) == sorted(other.asked)
     assert all(id not in told for told in one.asked for id in TEXTS)
     again = Scripted(answer)
-    mapreduce("What?", table("chunks", Chunk, TEXTS), again, ruler, window=12, seed=1)
+    mapreduce("What?", table("chunks", Chunk, TEXTS), again, ruler, rank, window=12, seed=1)
     assert sorted(again.asked) != sorted(one.asked)
 
 
 def test_what_a_filter_hides_is_not_read() -> None:
     ask = Scripted(answer)
-    mapreduce("What?", table("chunks", Chunk, TEXTS).only(lambda id: id < "d4"), ask, ruler)
+    mapreduce("What?", table("chunks", Chunk, TEXTS).only(lambda id: id < "d4"), ask, ruler, rank)
     assert len(ask.asked) == 1
     assert ask.asked[0].count("of all") == 4

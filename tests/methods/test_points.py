@@ -86,5 +86,5 @@ def test_references_within_a_report_are_not_told() -> None:
 
 def test_equal_points_stand_in_the_order_of_their_texts_and_fill_the_window() -> None:
     made = [point(text, [("chunks", "a")], ruler) for text in ("b b", "a a a", "c")]
-    assert [item.text for item in best([(5.0, p) for p in made], 4, ruler)] == ["a a a", "c"]
+    assert [item.text for item in best((5.0, p) for p in made).fit(4, ruler)] == ["a a a", "c"]
     assert point("x", [("chunks", "a")], ruler).id != point("x", [("reports", "a")], ruler).id

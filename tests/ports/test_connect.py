@@ -99,7 +99,8 @@ def test_whoever_asks_borrows_the_settings_of_all() -> None:
 def test_the_real_scopes_are_as_those_above(tmp_path: Path) -> None:
     assert {"model", "workers", "k", "temperature"} <= KNOWN["hyde"].keys()
     assert {"model", "budget"} <= KNOWN["answer"].keys()
-    assert "model" not in KNOWN["bm25"]
+    assert "model" in KNOWN["bm25"]  # that judges what it found
+    assert "model" not in KNOWN["chunks"]
     settings: Values = {"chat": {"model": "m"}, "answer": {"model": "large", "budget": 9}}
     with Kumihimo(tmp_path / ".kumi", settings) as kumi:
         assert chat(kumi.models, "answer").model == "large"

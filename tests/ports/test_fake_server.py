@@ -348,6 +348,7 @@ def test_what_is_charged_is_counted(server: Server) -> None:
         "requests": 4,
         "answered": 4,
         "chats": 3,
+        "rerankings": 0,
         "embeddings": 1,
         "texts": 3,
         "prompt_tokens": 3 + 3 + 1 + 4,

@@ -72,6 +72,7 @@ VALUES = {
     "reports": {"persona": "You know textiles.\n\n", "language": "Write in Japanese.", "tables": TABLES.strip()},
     "points": {"sources": SOURCES, "question": "When does it leave?"},
     "reduce": {"sources": SOURCES, "question": "When does it leave?"},
+    "reranking": {"passages": SOURCES, "question": "When does it leave?"},
     "resolving": {
         "one": "Bob Cratchit; Cratchit (person)\nScrooge's clerk.",
         "other": "Robert Cratchit (person)\nA clerk, Tiny Tim's father.",

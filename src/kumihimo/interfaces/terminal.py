@@ -240,7 +240,7 @@ def show_plan(plan: Plan) -> None:
     if plan.unknown:
         print("A ? is not known before some of it was asked: `kumi plan --sample 20` asks about 20 chunks.")
     if not all(e.cost for e in plan.estimates):
-        print("Cost needs prices: prompt_price, completion_price under [chat], price under [embedding].")
+        print("Cost needs prices: prompt_price, completion_price under [chat], price under [embedding], [reranking].")
 
 
 def _range(much: Range, form: str = "{:,.0f}", unit: str = "") -> str:

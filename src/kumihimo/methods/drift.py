@@ -23,7 +23,7 @@ from kumihimo.core.records import (
 from kumihimo.core.table import Table
 from kumihimo.methods.local import local
 from kumihimo.methods.points import best, named, numbered, point
-from kumihimo.ports.models import Ask, Match, Near, side_by_side
+from kumihimo.ports.models import Ask, Match, Near, Rank, Rerank, side_by_side
 from kumihimo.ports.prompts import prompt
 from kumihimo.ports.replies import any_text
 from kumihimo.views.words import content
@@ -70,6 +70,7 @@ def drift(
     near: Near,
     ruler: Ruler,
     ask: Ask,
+    rank: Rank,
     *,
     k: int = 20,
     folds: int = 5,
@@ -78,6 +79,7 @@ def drift(
     calls: int = 20,
     budget: int = 6000,
     window: int = 8000,
+    rerank: Rerank = "none",
 ) -> Context:
     """Intermediate answers, those that help most first: from reports, then by local searches (GraphRAG, DRIFT).
 
@@ -95,13 +97,14 @@ def drift(
     search = partial(local, chunks=chunks, mentions=mentions, ties=ties, entities=entities, relations=relations)
     search = partial(search, claims=claims, communities=communities, members=members, reports=reports)
     asked = {_said(question)} if taken else set()
+    search = partial(search, match=match, near=near, ruler=ruler, rank=rank, budget=budget)
     for _ in range(depth):
         leads = _leads(taken, asked) if asked else [question]
         leads = leads[: max(0, min(width, calls - 1 - len(taken)))]
         asked |= {_said(lead) for lead in leads}
-        found = [(lead, search(lead, match=match, near=near, ruler=ruler, budget=budget).evidence) for lead in leads]
+        found = [(lead, search(lead).evidence) for lead in leads]
         taken += _steps(question, found, ask)
-    return best(_points(taken, ruler), window, ruler)
+    return rank(question, best(_points(taken, ruler)), rerank).fit(window, ruler)
 
 
 def _steps(whole: str, asked: Iterable[Asked], ask: Ask) -> list[Taken]:

@@ -13,7 +13,7 @@ from kumihimo.core.table import Table
 from kumihimo.index.levels import at_level
 from kumihimo.methods.leading import leading
 from kumihimo.methods.points import read, shuffled, told
-from kumihimo.ports.models import Ask, Match, Near, side_by_side
+from kumihimo.ports.models import Ask, Match, Near, Rank, Rerank, side_by_side
 from kumihimo.ports.prompts import prompt
 
 RATING = Path(__file__).with_name("global_rating.md")
@@ -34,12 +34,14 @@ def global_(
     near: Near,
     ruler: Ruler,
     ask: Ask | None,
+    rank: Rank,
     *,
     level: int = 1,
     dynamic: bool = False,
     depth: int = 2,
     window: int = 8000,
     seed: int = 0,
+    rerank: Rerank = "none",
 ) -> Context:
     """Points from all reports of a level, those that help most first (GraphRAG, arXiv:2404.16130, section 3.1.6).
 
@@ -51,10 +53,12 @@ def global_(
     if level < 0:
         raise SettingsError(f"global.level is {level}; level 0 has the largest communities")
     if ask is None:
-        return leading(question, _of(_level(communities, level), reports), reports, match, near, ruler, window)
-    chosen = relevant(question, communities, reports, ask, depth) if dynamic else _level(communities, level)
-    found = _of(shuffled(chosen, seed), reports, ask.workers)
-    return read(question, (Evidence("reports", report, 0.0) for report in found), ask, ruler, window=window)
+        found = leading(question, _of(_level(communities, level), reports), reports, match, near, ruler)
+    else:
+        chosen = relevant(question, communities, reports, ask, depth) if dynamic else _level(communities, level)
+        rows = (Evidence("reports", report, 0.0) for report in _of(shuffled(chosen, seed), reports, ask.workers))
+        found = read(question, rows, ask, ruler, window=window)
+    return rank(question, found, rerank).fit(window, ruler)
 
 
 def _level(communities: Table[Community], level: int) -> list[str]:

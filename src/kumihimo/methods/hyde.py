@@ -5,7 +5,7 @@ from pathlib import Path
 from kumihimo.core.context import Context, Ruler
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
-from kumihimo.ports.models import Ask, Near
+from kumihimo.ports.models import Ask, Near, Rank, Rerank
 from kumihimo.ports.prompts import prompt
 from kumihimo.ports.replies import any_text
 
@@ -18,12 +18,14 @@ def hyde(
     ask: Ask,
     near: Near,
     ruler: Ruler,
+    rank: Rank,
     *,
     passages: int = 1,
     asked: bool = True,
     temperature: float = 0.7,
     k: int = 20,
     budget: int = 8000,
+    rerank: Rerank = "none",
 ) -> Context:
     """Chunks near the mean of the question and made-up passages that answer it (Gao et al., 2022, arXiv:2212.10496).
 
@@ -32,4 +34,5 @@ def hyde(
     out of the mean.
     """
     made_up = ask.samples(prompt(PROMPT, question=question), passages, read=any_text, temperature=temperature)
-    return near(chunks, [question, *made_up] if asked else made_up, k=k).fit(budget, ruler)
+    found = near(chunks, [question, *made_up] if asked else made_up, k=max(k, rank.candidates))
+    return rank(question, found, rerank).top(k).fit(budget, ruler)

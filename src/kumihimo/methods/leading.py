@@ -35,9 +35,9 @@ _WHOLE_WIDE = re.compile(
 
 
 def leading(
-    question: str, chosen: Iterable[Report], reports: Table[Report], match: Match, near: Near, ruler: Ruler, window: int
+    question: str, chosen: Iterable[Report], reports: Table[Report], match: Match, near: Near, ruler: Ruler
 ) -> Context:
-    """Sentences of the chosen reports: the best of each, then the second of each, until the window is full.
+    """Sentences of the chosen reports: the best of each, then the second of each.
 
     Those of the reports that speak of what the question asks about; of all, the largest first, where it names nothing
     and asks of the whole: then the first of each report score between .5 and 1, the second between .25 and .5 ...
@@ -54,7 +54,7 @@ def leading(
             score = (0.25 if is_row(text) else 1.0) * (0.8 if asked else 0.5) ** turn * (rank + share) / 2
             if text not in found or found[text][0] < score:
                 found[text] = score, point(text, sources, ruler, verbatim=verbatim)
-    return best(found.values(), window, ruler)
+    return best(found.values())
 
 
 def about(question: str) -> set[str]:

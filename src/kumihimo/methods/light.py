@@ -16,7 +16,7 @@ from kumihimo.core.table import Table
 from kumihimo.index.naming import entity_id, key
 from kumihimo.methods.around import behind, distinct, merged, reading, scaled, weightiest_first
 from kumihimo.methods.named import named
-from kumihimo.ports.models import Ask, Match, Near
+from kumihimo.ports.models import Ask, Match, Near, Rank, Rerank
 from kumihimo.ports.prompts import prompt
 from kumihimo.views.words import subjects
 
@@ -45,6 +45,7 @@ def light(
     near: Near,
     ruler: Ruler,
     ask: Ask | None,
+    rank: Rank,
     *,
     mode: Literal["hybrid", "low", "high", "mix"] = "hybrid",
     source: bool = True,
@@ -54,6 +55,7 @@ def light(
     entity_budget: int = 4000,
     relation_budget: int = 4000,
     text_budget: int = 4000,
+    rerank: Rerank = "none",
 ) -> Context:
     """Entities by what a question names, relations by what it is after, and their chunks (LightRAG, arXiv:2410.05779).
 
@@ -76,7 +78,8 @@ def light(
     if source:
         support = behind(mentions, ties, found, tied)
         others = mode == "mix" or not support
-        parts.insert(0, reading(question, chunks, match, near, support, pool, others=others).fit(text_budget, ruler))
+        read = reading(question, chunks, match, near, support, pool, others=others)
+        parts.insert(0, scaled(rank(question, read, rerank)).fit(text_budget, ruler))
     return Context(tuple(sorted((item for part in parts for item in part), key=lambda item: -item.score)))
 
 

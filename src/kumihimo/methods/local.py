@@ -13,7 +13,7 @@ from kumihimo.core.table import Table
 from kumihimo.index.naming import relation_id
 from kumihimo.methods.around import behind, distinct, reading, scaled, shared, weightiest_first
 from kumihimo.methods.named import named
-from kumihimo.ports.models import Match, Near
+from kumihimo.ports.models import Match, Near, Rank, Rerank
 
 _BOTH = 0.5  # what it counts for a relation, beside its cosine, that both of its ends were found
 _CLAIMS = 10
@@ -34,6 +34,7 @@ def local(
     match: Match,
     near: Near,
     ruler: Ruler,
+    rank: Rank,
     *,
     k: int = 10,
     edges: int = 10,
@@ -41,6 +42,7 @@ def local(
     budget: int = 12000,
     text: float = 0.5,
     whole: float = 0.15,
+    rerank: Rerank = "none",
 ) -> Context:
     """Entities near the question and what is said of them, in one budget (GraphRAG, local search).
 
@@ -56,7 +58,7 @@ def local(
     claimed = _claims(question, claims, near, ids)
     told = _reports(members, communities, reports, ids)
     support = behind(mentions, ties, found, tied)
-    read = reading(question, chunks, match, near, support, pool)
+    read = scaled(rank(question, reading(question, chunks, match, near, support, pool), rerank))
     graph = distinct(sorted([*found, *tied, *claimed], key=lambda item: -item.score))
     parts = shared([(told, whole), (graph, 1 - text - whole), (read, text)], budget, ruler)
     return Context(tuple(sorted([*parts[2], *parts[1], *parts[0]], key=lambda item: -item.score)))

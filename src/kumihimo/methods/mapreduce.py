@@ -6,18 +6,27 @@ from kumihimo.core.context import Context, Evidence, Ruler
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
 from kumihimo.methods.points import read, shuffled
-from kumihimo.ports.models import Ask
+from kumihimo.ports.models import Ask, Rank, Rerank
 
 
 def mapreduce(
-    question: str, chunks: Table[Chunk], ask: Ask, ruler: Ruler, *, window: int = 8000, seed: int = 0
+    question: str,
+    chunks: Table[Chunk],
+    ask: Ask,
+    ruler: Ruler,
+    rank: Rank,
+    *,
+    window: int = 8000,
+    seed: int = 0,
+    rerank: Rerank = "none",
 ) -> Context:
     """Points from every chunk, shuffled, in batches; those that help most first (TS of arXiv:2404.16130, section 3.2).
 
     It reads the whole index for each question: `kumi plan --ask mapreduce` says what that costs.
     But: a batch gives several points, each with its sources, where the paper has one answer a batch.
     """
-    return read(question, _all(chunks, seed), ask, ruler, window=window)
+    found = read(question, _all(chunks, seed), ask, ruler, window=window)
+    return rank(question, found, rerank).fit(window, ruler)
 
 
 def _all(chunks: Table[Chunk], seed: int) -> Iterator[Evidence]:

@@ -3,7 +3,7 @@
 from kumihimo.core.context import Context, Ruler
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
-from kumihimo.ports.models import Match, Near
+from kumihimo.ports.models import Match, Near, Rank, Rerank
 
 
 def naive(
@@ -12,12 +12,14 @@ def naive(
     match: Match,
     near: Near,
     ruler: Ruler,
+    rank: Rank,
     *,
     k: int = 20,
     pool: int = 100,
     meaning: float = 0.5,
     words: bool = True,
     budget: int = 8000,
+    rerank: Rerank = "none",
 ) -> Context:
     """Chunks near the question by meaning and by words, until the budget is full (SS of arXiv:2404.16130, section 3.2).
 
@@ -25,7 +27,7 @@ def naive(
     But: the paper searches by meaning alone, which is `words=False`; here the scores of both searches are fused,
     each spread from 0 to 1 over its best `pool`, those of meaning times `meaning`.
     """
-    found = near(chunks, question, k=pool if words else k)
+    found = near(chunks, question, k=pool if words else max(k, rank.candidates))
     if words:
         found = Context.fuse([match(chunks, question, k=pool), found], weights=[1.0, meaning])
-    return found.top(k).fit(budget, ruler)
+    return rank(question, found, rerank).top(k).fit(budget, ruler)

@@ -26,7 +26,7 @@ class Said:
 
 
 def read(question: str, rows: Iterable[Evidence], ask: Ask, ruler: Ruler, *, window: int) -> Context:
-    """The points of all rows, those that help most first, until the window is full; those of no help are left out.
+    """The points of all rows, those that help most first; those of no help are left out.
 
     The rows are read in batches of `window` tokens, side by side. Raises ItemFailed where a batch could not be read:
     what it holds may matter most.
@@ -41,7 +41,7 @@ def read(question: str, rows: Iterable[Evidence], ask: Ask, ruler: Ruler, *, win
         ]
 
     found = side_by_side(points, batches(rows, window, ruler), ask.workers)
-    return best((each for points in found for each in points), window, ruler)
+    return best(each for points in found for each in points)
 
 
 def shuffled(ids: Iterable[str], seed: int) -> list[str]:
@@ -87,7 +87,7 @@ def point(text: str, sources: Sequence[Reference], ruler: Ruler, *, verbatim: bo
     return Point(id=id, text=text, sources=tuple(sources), tokens=len(ruler(text)), verbatim=verbatim)
 
 
-def best(points: Iterable[tuple[float, Point]], window: int, ruler: Ruler) -> Context:
-    """The best of the points, until the window is full; equal ones in the order of their texts."""
+def best(points: Iterable[tuple[float, Point]]) -> Context:
+    """The points, the best first; equal ones in the order of their texts."""
     ranked = sorted(points, key=lambda each: (-each[0], each[1].text, each[1].sources))
-    return Context(tuple(Evidence("points", point, score) for score, point in ranked)).fit(window, ruler)
+    return Context(tuple(Evidence("points", point, score) for score, point in ranked))

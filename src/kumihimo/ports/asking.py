@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 EMBEDDING = "embedding"  # the scope of what is embedded
+RERANKING = "reranking"  # and of what a server for that puts in order
 ATTEMPTS = 3  # times a reply that cannot be read is asked for
 prompts = logging.getLogger("kumihimo.prompts")
 

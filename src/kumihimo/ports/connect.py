@@ -11,12 +11,14 @@ from kumihimo.core.errors import SettingsError
 from kumihimo.core.settings import Setting, Values
 from kumihimo.core.signature import settings_of
 from kumihimo.ports import openai
-from kumihimo.ports.asking import EMBEDDING, Asking, Remembered
+from kumihimo.ports.asking import EMBEDDING, RERANKING, Asking, Remembered
+from kumihimo.ports.endpoint import Endpoint, Kept, reranking
 from kumihimo.ports.local import LocalEmbedder
 from kumihimo.ports.memo import Memo
-from kumihimo.ports.models import Chat, Embedder, Messages, Prices
+from kumihimo.ports.models import Chat, Embedder, Messages, Prices, Rerank
 from kumihimo.ports.purse import Caps, Purse
 from kumihimo.ports.replies import Reply
+from kumihimo.ports.reranking import Judge, Ranking, listwise
 from kumihimo.ports.server import Server
 
 CHAT = "chat"
@@ -26,7 +28,9 @@ LIMITS = ("requests_per_minute", "tokens_per_minute")
 MODELS: Mapping[str, Mapping[str, Setting]] = {
     CHAT: settings_of(openai.chat),
     EMBEDDING: settings_of(openai.embedding),
+    RERANKING: settings_of(reranking),
 }
+_OTHERS = (EMBEDDING, RERANKING)  # models that are no chat models
 
 _SET = 'set `model = "..."` under [chat] in kumi.toml, or KUMI_CHAT_MODEL'
 
@@ -58,7 +62,7 @@ def borrowed(own: Mapping[str, Setting]) -> dict[str, Setting]:
 class Connections:
     """The models that the settings name. Nothing is connected to until it is asked.
 
-    settings: of the scopes `chat` and `embedding`, and of each scope that asks what it has of its own.
+    settings: of the scopes `chat`, `embedding` and `reranking`, and of each scope that asks what it has of its own.
     """
 
     settings: Values
@@ -80,10 +84,10 @@ class Connections:
 
     def _without_prices(self) -> list[str]:
         """The settings that would say what the models cost, where nobody has said."""
-        chats = {scope: self.chat(scope) for scope in self.settings if scope != EMBEDDING}
+        chats = {scope: self.chat(scope) for scope in self.settings if scope not in _OTHERS}
         missing = [f"{scope}.prompt_price" for scope, chat in chats.items() if chat and not chat.prices.known]
-        paid = self.paid_embedder
-        return missing[:1] + ([f"{EMBEDDING}.price"] if paid and not paid.prices.known else [])
+        paid = {f"{EMBEDDING}.price": self.paid_embedder, f"{RERANKING}.price": self.paid_reranker}
+        return missing[:1] + [name for name, model in paid.items() if model and not model.prices.known]
 
     def chat(self, scope: str) -> Chat | None:
         """The chat model of a step, method or role, if one is set."""
@@ -109,7 +113,7 @@ class Connections:
     @property
     def workers(self) -> int:
         """How many requests of a build may be under way together; each server has its own limit besides."""
-        return max(int(str(own.get("workers") or 1)) for scope, own in self.settings.items() if scope != EMBEDDING)
+        return max(int(str(own.get("workers") or 1)) for scope, own in self.settings.items() if scope not in _OTHERS)
 
     def asking(self, scope: str, purse: Purse, before: str = "") -> Asking:
         """`Ask` for that scope. before: the mark of the model that its table was made by, if it was.
@@ -138,3 +142,33 @@ class Connections:
             return LocalEmbedder()
         allow = purse.allow(EMBEDDING, paid.mark, paid.prices, reply=0)
         return Remembered(replace(paid, allow=allow), self.memo())
+
+    @cached_property
+    def paid_reranker(self) -> Endpoint | None:
+        """The server that reranks, if one is set."""
+        given: dict[str, Any] = dict(self.settings[RERANKING])
+        if not (given["model"] and given["base_url"]):
+            return None
+        made = reranking(**given)
+        self._servers[RERANKING] = made.server
+        return made
+
+    def reranker(self, purse: Purse) -> Judge:
+        """The server that reranks. Raises SettingsError where none is set."""
+        paid = self.paid_reranker
+        if paid is None:
+            raise SettingsError(
+                'rerank = "endpoint" needs a server that reranks: set `model` and `base_url` under [reranking] in '
+                'kumi.toml, or KUMI_RERANKING_MODEL and KUMI_RERANKING_BASE_URL; rerank = "model" asks the chat model'
+            )
+        allow = purse.allow(RERANKING, paid.mark, paid.prices, reply=0)
+        return Kept(replace(paid, allow=allow), self.memo())
+
+    def ranking(self, scope: str, purse: Purse) -> Ranking:
+        """`Rank` for that method."""
+        given: dict[str, Any] = dict(self.settings[RERANKING])
+        judges: dict[Rerank, Callable[[], Judge]] = {
+            "model": lambda: listwise(self.asking(scope, purse)),
+            "endpoint": lambda: self.reranker(purse),
+        }
+        return Ranking(judges, reranking(**given).candidates)

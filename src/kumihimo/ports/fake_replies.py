@@ -14,9 +14,9 @@ from typing import Any
 from kumihimo.ports.fake import FakeEmbedder
 
 # What befalls a request is drawn by its digest, not by its turn; the same asked again is drawn anew. The numbers: that
-# status; empty: no content, no vectors; garbage: a page of HTML; half: half of the body, then the end; never: silence;
-# malformed: broken text, a vector fewer; slow: the head, then the body over `drip` seconds; wrong: JSON, but no answer;
-# length: half of the reply, and it says so; think: thoughts before the reply.
+# status; empty: no content, no vectors, no scores; garbage: a page of HTML; half: half of the body, then the end;
+# never: silence; malformed: broken text, a vector fewer, a document that there is not; slow: the head, then the body
+# over `drip` seconds; wrong: JSON, but no answer; length: half of the reply, and it says so; think: thoughts before it.
 FAULTS = ("408", "409", "429", "500", "503", "empty", "garbage", "half", "malformed", "never", "slow", "wrong")
 FAULTS_OF_CHATS = ("length", "think")
 Json = dict[str, Any]
@@ -31,7 +31,7 @@ class Behaviour:
     key: str = ""  # the one that is let in; empty: anyone is
     models: list[str] = field(default_factory=list)  # empty: any
     refuses: list[str] = field(default_factory=list)  # request parameters; "json_schema": that response_format only
-    window: int = 0  # characters of a prompt, or of one text to embed; 0: no limit
+    window: int = 0  # characters of a prompt, or of one text to embed or to rank; 0: no limit
     usage: bool = True  # is reported
     cached: float = 0.0  # share of the prompt tokens that are reported as cached
     retry_after: float = 0.0  # seconds, told with 429 and 503; 0: not told
@@ -69,7 +69,7 @@ def http(body: object, status: int = 200, headers: str = "Content-Type: applicat
 
 
 def understood(behaviour: Behaviour, deployment: str | None, param: str, sent: bytes) -> tuple[Json, list[str]]:
-    """The request, if this server takes it, and its texts: the messages' contents, or what to embed."""
+    """The request, if this server takes it, and its texts: the messages' contents, or what to embed or to rank."""
     body = json.loads(sent)
     model = body["model"] = deployment or body["model"]
     if behaviour.models and model not in behaviour.models:
@@ -81,8 +81,9 @@ def understood(behaviour: Behaviour, deployment: str | None, param: str, sent: b
             raise Refused(400, f"Not supported: '{name}'", "unsupported_parameter", given[name])
     listed = body[param] if isinstance(body[param], list) else [body[param]]
     contents = [message.get("content") or "" for message in listed] if param == "messages" else listed
-    texts = [c if param == "input" or isinstance(c, str) else "".join(p.get("text", "") for p in c) for c in contents]
-    size = sum(map(len, texts)) if param == "messages" else max(map(len, texts))
+    chats = param == "messages"
+    texts = ["".join(p.get("text", "") for p in c) if chats and not isinstance(c, str) else c for c in contents]
+    size = sum(map(len, texts)) if chats else max(map(len, texts))
     if 0 < behaviour.window < size:
         raise Refused(400, f"At most {behaviour.window} characters, not {size}", "context_length_exceeded", param)
     return body, texts
@@ -167,6 +168,20 @@ def vectors(behaviour: Behaviour, body: Json, texts: list[str], fault: str) -> M
     usage = {"usage": {"prompt_tokens": tokens, "total_tokens": tokens}} if behaviour.usage else {}
     raw = http({"object": "list", "model": body["model"], "data": data} | usage)
     return raw, {"answered": 1, "embeddings": 1, "texts": len(texts), "prompt_tokens": tokens}
+
+
+def ranks(behaviour: Behaviour, body: Json, texts: list[str], fault: str) -> Made:
+    """As Cohere and Jina have it: the share of the query's words that a document has, the best first."""
+    asked = set(body["query"].casefold().split())
+    shares = [len(asked & set(text.casefold().split())) / max(len(asked), 1) for text in texts]
+    order = sorted(range(len(texts)), key=lambda n: (-shares[n], n))[: body.get("top_n")]
+    results = [{"index": n, "relevance_score": shares[n]} for n in order]
+    if fault == "malformed":
+        results[-1]["index"] = len(texts)
+    tokens = sum(len(text.split()) for text in (body["query"], *texts))
+    usage = {"usage": {"total_tokens": tokens}} if behaviour.usage else {}
+    raw = http({"model": body["model"], "results": [] if fault == "empty" else results} | usage)
+    return raw, {"answered": 1, "rerankings": 1, "prompt_tokens": tokens}
 
 
 def pieced(raw: bytes, fault: str) -> list[bytes]:

@@ -29,13 +29,17 @@ from kumihimo.ports.fake_replies import (
     chat,
     http,
     pieced,
+    ranks,
     refusal,
     understood,
     vectors,
 )
 
-_ROUTE = re.compile(r"(?:/v1|/openai/deployments/([^/]+))/(chat(?=/completions$)|embeddings$)(?:/completions)?")
-_SUMS = ("requests", "answered", "chats", "embeddings", "texts", "prompt_tokens", "completion_tokens", "cached_tokens")
+_ROUTE = re.compile(
+    r"(?:/v1|/openai/deployments/([^/]+))/(chat(?=/completions$)|embeddings$)(?:/completions)?|(?:/v[12])?/(rerank)"
+)
+_TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens")
+_SUMS = ("requests", "answered", "chats", "embeddings", "rerankings", "texts", *_TOKENS)
 _MARKS = ("most_at_once", "distinct", "repeats", "first_at", "last_at")
 
 
@@ -135,7 +139,7 @@ class _Threads(ThreadingTCPServer):
         for fault, share in sorted(behaviour.faults.items()):
             drawn -= share
             if drawn < 0:
-                return "" if param == "input" and fault in FAULTS_OF_CHATS else fault
+                return "" if param != "messages" and fault in FAULTS_OF_CHATS else fault
         return ""
 
     def note(self, status: str, fault: str, cost: dict[str, int]) -> None:
@@ -196,15 +200,17 @@ class _Connection(BaseHTTPRequestHandler):
     def _made(self, behaviour: Behaviour, route: re.Match[str], sent: bytes) -> tuple[bytes, str, list[str]]:
         """The response, what befalls it, and the digests of what it answers."""
         fault, cost, names = "", dict[str, int](), list[str]()
-        param = "messages" if route[2] == "chat" else "input"
+        param = "documents" if route[3] else "messages" if route[2] == "chat" else "input"
         try:
             self._admit(behaviour)
             body, texts = understood(behaviour, route[1], param, sent)
-            name = digest(param, json.dumps(body[param], sort_keys=True))
+            asked = [body["query"], body[param]] if route[3] else body[param]
+            name = digest(param, json.dumps(asked, sort_keys=True))
             fault = self.server.draw(behaviour, param, name)
             if fault.isdigit():
                 raise Refused(int(fault), f"{HTTPStatus(int(fault)).phrase}: a made-up fault")
-            raw, cost = (vectors if param == "input" else chat)(behaviour, body, texts, fault)
+            make = {"messages": chat, "input": vectors, "documents": ranks}[param]
+            raw, cost = make(behaviour, body, texts, fault)
             names = [digest(text) for text in texts] if param == "input" else [name]
         except Refused as refused:
             raw = refusal(*refused.args, retry_after=behaviour.retry_after)

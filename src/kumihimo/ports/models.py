@@ -1,4 +1,4 @@
-"""model servers -> Chat, Embedder, Ask, Near, Match: what may be asked of the world, and the only threads."""
+"""model servers -> Chat, Embedder, Ask, Near, Match, Rank: what may be asked of the world, and the only threads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, overload
 
 from kumihimo.core.context import Context
 from kumihimo.core.records import Usage
@@ -29,6 +29,7 @@ Messages = Sequence[Mapping[str, str]]  # {"role": ..., "content": ...}, oldest 
 Bill = Callable[[Usage], None]  # says what a request cost; of one that no server charges for nothing is said
 Allow = Callable[[int], AbstractContextManager[Bill]]  # bytes of a prompt -> leave to send it; raises Capped
 Hear = Callable[[str], None]  # is told a reply piece by piece, as it comes
+Rerank = Literal["none", "model", "endpoint"]  # who puts candidates in order: nobody, a chat model, a server for that
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +39,24 @@ class Prices:
     prompt: float | None = None
     cached: float | None = None  # prompt tokens that the server had in its cache; None: as much as the others
     completion: float | None = None
+    search: float | None = None  # for a thousand searches, of servers that count those
 
-    def cost(self, prompt: int, cached: int, completion: int) -> float:
+    def cost(self, prompt: int, cached: int, completion: int, searches: int = 1) -> float:
         """
         >>> Prices(prompt=2.0, cached=0.5, completion=8.0).cost(1_000_000, 400_000, 100_000)
         2.2
+        >>> Prices(search=2.0).cost(9000, 0, 0, searches=3)
+        0.006
         """
         fresh = self.prompt or 0.0
         kept = fresh if self.cached is None else self.cached
-        return round(((prompt - cached) * fresh + cached * kept + completion * (self.completion or 0.0)) / 1e6, 12)
+        tokens = (prompt - cached) * fresh + cached * kept + completion * (self.completion or 0.0)
+        return round(tokens / 1e6 + searches * (self.search or 0.0) / 1e3, 12)
 
     @property
     def known(self) -> bool:
         """Whether anything was said of them."""
-        return self.prompt is not None or self.completion is not None
+        return any(price is not None for price in (self.prompt, self.completion, self.search))
 
 
 @contextmanager
@@ -154,6 +159,18 @@ class Near(Protocol):
     def each(
         self, table: Table[Any], texts: Sequence[str], *, k: int, among: Collection[str] | None = None
     ) -> list[Context]: ...
+
+
+class Rank(Protocol):
+    """Put in order what was found for a question: first what speaks to it most.
+
+    by: whom the first `candidates` are judged by; by nobody, all stay as they are. Those judged score from 1 to 2,
+    equal ones as they stood; the others follow below 1. Raises ItemFailed where no judgement could be had.
+    """
+
+    @property
+    def candidates(self) -> int: ...
+    def __call__(self, question: str, found: Context, by: Rerank) -> Context: ...
 
 
 def side_by_side(call: Callable[[A], B], jobs: Iterable[A], workers: int) -> Iterator[B]:

@@ -47,7 +47,7 @@ def chat(
     server = server_of(base_url, key, api_version, timeout, retries, workers, requests_per_minute, tokens_per_minute)
     given = {"temperature": temperature, "max_tokens": max_tokens, "reasoning_effort": reasoning_effort}
     decides = {name: value for name, value in given.items() if value is not None} | _extra(extra)
-    prices = _prices(prompt_price, cached_price, completion_price)
+    prices = prices_of(prompt_price, cached_price, completion_price)
     mark = " ".join([model, *(f"{name}={value}" for name, value in sorted(decides.items()))])
     return OpenAIChat(server, model, decides, structured, prices, workers, mark)
 
@@ -72,7 +72,7 @@ def embedding(
         if value is not None and value < 1:
             raise SettingsError(f"{name} is at least 1, not {value}")
     server = server_of(base_url, key, api_version, timeout, retries, workers, requests_per_minute, tokens_per_minute)
-    return OpenAIEmbedder(server, model, dimensions, batch, workers, _prices(price))
+    return OpenAIEmbedder(server, model, dimensions, batch, workers, prices_of(price))
 
 
 def server_of(
@@ -88,7 +88,8 @@ def server_of(
     return Server(base_url, key, api_version, timeout, retries, Pace(requests, tokens), workers)
 
 
-def _prices(*prices: float | None) -> Prices:
+def prices_of(*prices: float | None) -> Prices:
+    """What was said of prices. Raises SettingsError where one is below 0."""
     if any(price is not None and price < 0 for price in prices):
         raise SettingsError("a price is at least 0")
     return Prices(*prices)
@@ -178,9 +179,9 @@ class OpenAIChat:
 
     def _usage(self, counted: Mapping[str, Any], asked: int, said: int, seconds: float) -> Usage:
         """As the server counted; where it does not say, four bytes are taken for a token."""
-        prompt = _count(counted, "prompt_tokens", asked // 4)
-        completion = _count(counted, "completion_tokens", said // 4)
-        cached = min(_count(_part(counted, "prompt_tokens_details"), "cached_tokens", 0), prompt)
+        prompt = count(counted, "prompt_tokens", asked // 4)
+        completion = count(counted, "completion_tokens", said // 4)
+        cached = min(count(part(counted, "prompt_tokens_details"), "cached_tokens", 0), prompt)
         self.server.pace.correct(asked // 4, prompt + completion)
         return Usage(1, prompt, cached, completion, self.prices.cost(prompt, cached, completion), seconds)
 
@@ -195,7 +196,7 @@ def _both(one: Hear, other: Hear) -> Hear:
 
 def _whole(body: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any]]:
     """Text, why it ended, what was counted. Raises Again where that is no completion."""
-    counted = _part(body, "usage")
+    counted = part(body, "usage")
     try:
         choice = body["choices"][0]
         message = choice["message"]
@@ -209,18 +210,19 @@ def _whole(body: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any]]:
 def _text(content: Any) -> str:
     """What a message says: a text, or texts in parts. Raises TypeError where it is neither."""
     if isinstance(content, list):
-        return "".join(_text(part.get("text")) for part in content)
+        return "".join(_text(piece.get("text")) for piece in content)
     if content is not None and not isinstance(content, str):
         raise TypeError(content)
     return storable(content or "")
 
 
-def _part(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def part(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """What a response says under that name; nothing, where that has no names of its own."""
     found = body.get(name)
     return found if isinstance(found, Mapping) else {}
 
 
-def _count(counted: Mapping[str, Any], name: str, guess: int) -> int:
+def count(counted: Mapping[str, Any], name: str, guess: int) -> int:
     """As the server counted, if that is a number that it may be."""
     found = counted.get(name)
     return found if type(found) is int and 0 <= found < 10**9 else guess
@@ -236,7 +238,7 @@ def _heard(lines: Iterable[str], hear: Hear, timeout: float) -> tuple[str, str, 
         if monotonic() - last > timeout:
             raise Again(f"the answer did not go on within {timeout:g} s", paid=True)
         body = _event(line)
-        counted = _part(body, "usage") or counted
+        counted = part(body, "usage") or counted
         try:
             for choice in body.get("choices") or []:
                 if piece := _text((choice.get("delta") or {}).get("content")):
@@ -296,7 +298,7 @@ class OpenAIEmbedder:
             create = client.embeddings.with_streaming_response.create
             with create(model=self.model, input=[], extra_body=asked) as response:
                 body = parsed(response.iter_bytes(), self.server.timeout)
-            prompt = _count(_part(body, "usage"), "prompt_tokens", size // 4)
+            prompt = count(part(body, "usage"), "prompt_tokens", size // 4)
             self.server.pace.correct(size // 4, prompt)
             bill(Usage(1, prompt, 0, 0, self.prices.cost(prompt, 0, 0), monotonic() - began))
             return _vectors(body, len(texts))

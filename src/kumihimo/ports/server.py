@@ -224,7 +224,8 @@ class Server:
     def _remedy(self, error: APIStatusError) -> str:
         if "model" in f"{error.code} {_message(error)}".lower():
             return "set `model` to one that the server has"
-        return "base_url is the part of the address before /chat/completions, mostly with /v1 at its end"
+        route = "/rerank" if error.request.url.path.endswith("/rerank") else "/chat/completions"
+        return f"base_url is the part of the address before {route}, mostly with /v1 at its end"
 
     def _refused_all(self, refusal: Refused) -> ModelError | None:
         """Where nothing but refusals came so far, it is not this request's fault."""
@@ -259,6 +260,7 @@ _OPTIONAL = (  # what may be left out
     "reasoning_effort",
     "stream_options",
     "encoding_format",
+    "top_n",
 )
 
 
@@ -287,7 +289,10 @@ class _Without(Again):
 
 
 def parsed(pieces: Iterable[bytes], timeout: float) -> Any:
-    """The JSON of a response's body. Raises Again where it drips for longer than `timeout`, or is no JSON object."""
+    """The JSON of a response's body. Raises Again where it drips for longer than `timeout`, or is no JSON.
+
+    Of an answer that is a bare list: an object that has it as its `data`.
+    """
     end, body = monotonic() + timeout, b""
     for piece in pieces:
         body += piece
@@ -297,7 +302,7 @@ def parsed(pieces: Iterable[bytes], timeout: float) -> Any:
         found = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise garbled() from error
-    return found if isinstance(found, dict) else {}
+    return found if isinstance(found, dict) else {"data": found}
 
 
 def garbled(*, paid: bool = True) -> Again:
