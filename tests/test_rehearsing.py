@@ -130,7 +130,7 @@ def test_every_call_of_a_map_is_counted_and_nobody_is_asked(kumi: Kumihimo, serv
 
 def test_what_was_foretold_comes_to_pass(kumi: Kumihimo, server: Server) -> None:
     question = "Which harbour has a ferry?"
-    for name in ("mapped", "onward", "hyde", "naive"):
+    for name in ("mapped", "onward", "hyde", "rq", "naive"):
         plan = kumi.foretell(name, question)
         usage = kumi.ask(question, name).usage
         assert plan.calls[0] <= usage.calls <= plan.calls[1]
