@@ -140,6 +140,12 @@ def test_what_was_foretold_comes_to_pass(kumi: Kumihimo, server: Server) -> None
         assert kumi.foretell(name, question) == Plan(())  # it is remembered
 
 
+def test_each_round_of_refining_is_a_call(kumi: Kumihimo) -> None:
+    assert kumi.foretell("rq").calls == (2, 2)
+    plan = kumi.foretell("rq", depth=3)  # a round that asks for nothing new is the last
+    assert (of(plan, "rq").calls, of(plan, "answer").calls) == ((2, 3), (1, 1))
+
+
 def test_depth_and_width_bound_what_follows(kumi: Kumihimo) -> None:
     for depth, width, most in ((1, 3, 1), (2, 3, 4), (3, 2, 5), (2, 100, 9)):  # at most 8 questions follow from one
         plan = kumi.foretell("onward", depth=depth, width=width)
