@@ -130,7 +130,7 @@ def test_every_call_of_a_map_is_counted_and_nobody_is_asked(kumi: Kumihimo, serv
 
 def test_what_was_foretold_comes_to_pass(kumi: Kumihimo, server: Server) -> None:
     question = "Which harbour has a ferry?"
-    for name in ("mapped", "onward", "hyde", "naive"):
+    for name in ("mapped", "onward", "hyde", "rq", "naive"):
         plan = kumi.foretell(name, question)
         usage = kumi.ask(question, name).usage
         assert plan.calls[0] <= usage.calls <= plan.calls[1]
@@ -138,6 +138,12 @@ def test_what_was_foretold_comes_to_pass(kumi: Kumihimo, server: Server) -> None
         assert prompts[0] <= usage.prompt_tokens <= prompts[1]
         assert plan.cost[0] <= usage.cost <= plan.cost[1]
         assert kumi.foretell(name, question) == Plan(())  # it is remembered
+
+
+def test_each_round_of_refining_is_a_call(kumi: Kumihimo) -> None:
+    assert kumi.foretell("rq").calls == (2, 2)
+    plan = kumi.foretell("rq", depth=3)  # a round that asks for nothing new is the last
+    assert (of(plan, "rq").calls, of(plan, "answer").calls) == ((2, 3), (1, 1))
 
 
 def test_depth_and_width_bound_what_follows(kumi: Kumihimo) -> None:

@@ -87,6 +87,9 @@ class Thorough:
         ranked = self.search(table, text, k=10_000)
         return Context(tuple(e for e in ranked if e.record.id.partition(".")[0] in self.documents)).top(k)
 
+    def each(self, table: Table[Any], texts: Sequence[str], *, k: int) -> list[Context]:
+        return [self(table, text, k=k) for text in texts]
+
 
 @pytest.mark.parametrize("where", FILTERS)
 @pytest.mark.parametrize("name", sorted({*FREE} & {*RANKING}))

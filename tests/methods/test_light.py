@@ -12,7 +12,7 @@ from kumihimo.core.context import Context
 from kumihimo.core.errors import ItemFailed, Unreadable
 from kumihimo.core.table import Table
 from kumihimo.methods.light import light
-from tests.methods.small import Graph, Nearby, Scripted, match, ruler
+from tests.methods.small import Graph, Nearby, Scripted, match, rank, ruler
 
 QUESTION = "How did trade in the strait change what Ruta Haverlock made?"
 KEYS = {"high": ["trade by sea", "change of craft"], "low": ["Ruta Haverlock", "strait"]}
@@ -35,7 +35,7 @@ def strait() -> Graph:
 def found(keys: object = KEYS, graph: Graph | None = None, question: str = QUESTION, **settings: Any) -> Context:
     ask = None if keys is None else Scripted(lambda _: keys)
     tables = {name: each for name, each in (graph or strait()).tables().items() if name in TABLES}
-    return light(question, **tables, match=match, near=Nearby(), ruler=ruler, ask=ask, **settings)
+    return light(question, **tables, match=match, near=Nearby(), ruler=ruler, rank=rank, ask=ask, **settings)
 
 
 TABLES = ("chunks", "mentions", "ties", "entities", "relations")
@@ -48,7 +48,7 @@ def texts(context: Context, table: str) -> list[str]:
 def test_one_call_and_what_it_says() -> None:
     ask = Scripted(lambda _: KEYS)
     tables = {name: each for name, each in strait().tables().items() if name in TABLES}
-    light(QUESTION, **tables, match=match, near=Nearby(), ruler=ruler, ask=ask)
+    light(QUESTION, **tables, match=match, near=Nearby(), ruler=ruler, rank=rank, ask=ask)
     (told,) = ask.asked
     assert told.endswith(QUESTION)
 
@@ -112,7 +112,9 @@ class Noted(Nearby):
 def test_each_keyword_is_searched_by_itself() -> None:
     near = Noted()
     tables = {name: each for name, each in strait().tables().items() if name in TABLES}
-    light(QUESTION, **tables, match=match, near=near, ruler=ruler, ask=Scripted(lambda _: KEYS), neighbours=0)
+    light(
+        QUESTION, **tables, match=match, near=near, ruler=ruler, rank=rank, ask=Scripted(lambda _: KEYS), neighbours=0
+    )
     assert near.searched == [("entities", KEYS["low"]), ("relations", KEYS["high"])]
 
 
@@ -130,7 +132,7 @@ def failing(error: ItemFailed) -> Any:
 
 def test_a_reply_that_cannot_be_read_is_no_refusal_and_a_server_that_fails_is_not_hidden() -> None:
     tables = {name: each for name, each in strait().tables().items() if name in TABLES}
-    options: Any = {**tables, "match": match, "near": Nearby(), "ruler": ruler}
+    options: Any = {**tables, "match": match, "near": Nearby(), "ruler": ruler, "rank": rank}
     assert light(QUESTION, **options, ask=failing(Unreadable("no JSON"))) == found({"high": [], "low": []})
     with pytest.raises(ItemFailed, match="500"):
         light(QUESTION, **options, ask=failing(ItemFailed("500")))
@@ -190,7 +192,7 @@ def test_scores_compare_and_the_same_comes_every_time() -> None:
 
 def test_mentions_are_not_read_only_counted() -> None:
     tables = {name: each for name, each in strait().tables().items() if name in TABLES}
-    light(QUESTION, **tables, match=match, near=Nearby(), ruler=ruler, ask=None)
+    light(QUESTION, **tables, match=match, near=Nearby(), ruler=ruler, rank=rank, ask=None)
     assert tables["mentions"].rows.read == tables["ties"].rows.read == 0
 
 

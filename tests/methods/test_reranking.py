@@ -45,6 +45,8 @@ def answer(told: str) -> object:
     point = {"description": text, "score": 60, "sources": [1]}
     if "`high`" in told:
         return {"high": ["buying"], "low": ["Ada Holm"]}
+    if "`rewrite`" in told:
+        return {"rewrite": "", "decompose": ["What does Bo Lind sell?"], "disambiguate": []}
     if "JSON" in told or "`questions`" in told:
         leads = [{"question": f"And of {digest(told)[:6]}?", "confidence": 50}]
         return {"answer": text, "score": 60, "sources": [1], "questions": leads}

@@ -63,6 +63,13 @@ VALUES = {
     "mentions_rest": {"last": "entity<|>Oban<|>place<|>A port."},
     "merging": {"names": "Oban", "descriptions": "- A port.\n- A town on the coast.", "words": "300"},
     "hyde": {"question": "組紐はいつ?"},
+    "light": {"question": "組紐はいつ?"},
+    "rq": {"question": "組紐はいつ?"},
+    "rq_again": {
+        "passages": "The ferry leaves at nine.\n\n---\n\n組紐は十月に届きます。",
+        "searched": "- When does it leave?\n- When does the boat leave?",
+        "question": "When does it leave?",
+    },
     "suggesting": {
         "count": "5",
         "sources": "The ferry leaves at nine.\n\n---\n\n組紐は十月に届きます。",

@@ -12,11 +12,13 @@ from kumihimo.methods.local import local
 from kumihimo.methods.mapreduce import mapreduce
 from kumihimo.methods.naive import naive
 from kumihimo.methods.points import REDUCE
+from kumihimo.methods.rq import rq
 
 METHODS = catalogue(
     bm25,
     naive,
     hyde,
+    rq,
     mapreduce,
     global_,
     local,

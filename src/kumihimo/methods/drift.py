@@ -23,10 +23,10 @@ from kumihimo.core.records import (
 from kumihimo.core.table import Table
 from kumihimo.methods.local import local
 from kumihimo.methods.points import best, named, numbered, point
+from kumihimo.methods.searching import said
 from kumihimo.ports.models import Ask, Match, Near, Rank, Rerank, side_by_side
 from kumihimo.ports.prompts import prompt
 from kumihimo.ports.replies import any_text
-from kumihimo.views.words import content
 
 PROMPT = Path(__file__).with_suffix(".md")
 GUESS = Path(__file__).with_name("drift_guess.md")
@@ -96,12 +96,12 @@ def drift(
     taken = _steps(question, [(question, part) for part in parts], ask)
     search = partial(local, chunks=chunks, mentions=mentions, ties=ties, entities=entities, relations=relations)
     search = partial(search, claims=claims, communities=communities, members=members, reports=reports)
-    asked = {_said(question)} if taken else set()
+    asked = {said(question)} if taken else set()
     search = partial(search, match=match, near=near, ruler=ruler, rank=rank, budget=budget)
     for _ in range(depth):
         leads = _leads(taken, asked) if asked else [question]
         leads = leads[: max(0, min(width, calls - 1 - len(taken)))]
-        asked |= {_said(lead) for lead in leads}
+        asked |= {said(lead) for lead in leads}
         found = [(lead, search(lead).evidence) for lead in leads]
         taken += _steps(question, found, ask)
     return rank(question, best(_points(taken, ruler)), rerank).fit(window, ruler)
@@ -122,16 +122,11 @@ def _leads(taken: Iterable[Taken], asked: Container[str]) -> list[str]:
     promise: dict[str, tuple[int, str]] = {}  # by what it says: less the score, and the words it was first put in
     for step, _ in taken:
         for lead in step.questions:
-            said = _said(lead.question)
+            means = said(lead.question)
             rank = -min(step.score, 100) * min(lead.confidence, 100), lead.question.strip()
-            if said and said not in asked:
-                promise[said] = min(rank, promise.get(said, rank))
+            if means and means not in asked:
+                promise[means] = min(rank, promise.get(means, rank))
     return [question for _, question in sorted(promise.values())]
-
-
-def _said(question: str) -> str:
-    """What two questions have in common that ask for the same."""
-    return " ".join(sorted(content(question)))
 
 
 def _points(taken: Iterable[Taken], ruler: Ruler) -> Iterator[tuple[float, Point]]:

@@ -3,6 +3,7 @@
 from kumihimo.core.context import Context, Ruler
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
+from kumihimo.methods.searching import plain
 from kumihimo.ports.models import Match, Near, Rank, Rerank
 
 
@@ -27,7 +28,8 @@ def naive(
     But: the paper searches by meaning alone, which is `words=False`; here the scores of both searches are fused,
     each spread from 0 to 1 over its best `pool`, those of meaning times `meaning`.
     """
-    found = near(chunks, question, k=pool if words else max(k, rank.candidates))
     if words:
-        found = Context.fuse([match(chunks, question, k=pool), found], weights=[1.0, meaning])
+        [found] = plain([question], chunks, match, near, pool=pool, meaning=meaning)
+    else:
+        found = near(chunks, question, k=max(k, rank.candidates))
     return rank(question, found, rerank).top(k).fit(budget, ruler)

@@ -1,0 +1,94 @@
+"""question -> chunks near it, and near a model's rewording of it, its parts, and what else it may mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from kumihimo.core.context import Context, Evidence, Ruler
+from kumihimo.core.errors import SettingsError, Unreadable
+from kumihimo.core.records import Chunk
+from kumihimo.core.table import Table
+from kumihimo.methods.searching import others, plain
+from kumihimo.ports.models import Ask, Match, Messages, Near, Rank, Rerank
+from kumihimo.ports.prompts import prompt
+
+PROMPT = Path(__file__).with_suffix(".md")
+AGAIN = Path(__file__).with_name("rq_again.md")
+_FURTHER = 0.9  # what a model's question counts beside the one that was asked
+
+
+@dataclass(frozen=True, slots=True)
+class Refined:
+    """Questions to search for beside the one that was asked; of each kind none where there is no need of it."""
+
+    rewrite: str
+    decompose: list[str]
+    disambiguate: list[str]
+
+
+def rq(
+    question: str,
+    chunks: Table[Chunk],
+    ask: Ask,
+    match: Match,
+    near: Near,
+    ruler: Ruler,
+    rank: Rank,
+    *,
+    depth: int = 1,
+    queries: int = 5,
+    k: int = 20,
+    pool: int = 100,
+    meaning: float = 0.5,
+    shown: int = 2000,
+    budget: int = 8000,
+    rerank: Rerank = "none",
+) -> Context:
+    """Chunks near the question or near its rewording, parts or meanings (RQ-RAG, Chan et al., 2024, arXiv:2404.00610).
+
+    One call gives them; the question and they, at most `queries`, are searched as `naive` searches, and a chunk counts
+    by the best of its ranks. Each `depth` more is a call that is shown the best `shown` tokens and refines once more.
+    But: prompted, not trained: the paper tunes a model of 7B to emit these kinds one at a time, and picks the best of
+    several courses; here one reply holds all kinds, and all that they find is put together.
+    """
+    if depth < 1 or queries < 1:
+        raise SettingsError(f"rq.depth = {depth}, rq.queries = {queries}: both have to be 1 or more")
+    search = partial(plain, chunks=chunks, match=match, near=near, pool=pool, meaning=meaning)
+    refined = _refined(prompt(PROMPT, question=question), ask) if queries > 1 else []
+    asked = [question, *others(refined, [question])][:queries]
+    found = search(asked)
+    for _ in range(depth - 1):
+        passages = _best(found).top(k).fit(shown, ruler)
+        more = others(_refined(_told(question, asked, passages), ask), asked)[:queries] if passages else []
+        if not more:
+            break
+        asked += more
+        found += search(more)
+    return rank(question, _best(found), rerank).top(k).fit(budget, ruler)
+
+
+def _refined(told: Messages, ask: Ask) -> list[str]:
+    """What a model would search for; nothing where its replies cannot be read, for the question is searched anyway."""
+    try:
+        said = ask(told, into=Refined)
+    except Unreadable:
+        return []
+    return [said.rewrite, *said.decompose, *said.disambiguate]
+
+
+def _told(question: str, asked: Iterable[str], passages: Iterable[Evidence]) -> Messages:
+    texts = "\n\n---\n\n".join(item.text for item in passages)
+    return prompt(AGAIN, passages=texts, searched="\n".join(f"- {one}" for one in asked), question=question)
+
+
+def _best(rankings: Iterable[Context]) -> Context:
+    """One ranking of several, the first of them that of the question: a row has the best of its scores in any.
+
+    They are not added: a part of a question has a passage of its own, which the others say nothing of (measured).
+    """
+    weighted = (Context.fuse([one], weights=[_FURTHER if n else 1.0]) for n, one in enumerate(rankings))
+    found = [item for ranking in weighted for item in ranking]
+    return Context(tuple(sorted(found, key=lambda item: (-item.score, item.reference))))

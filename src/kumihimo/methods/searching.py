@@ -1,0 +1,47 @@
+"""questions -> chunks by words and meaning, a ranking for each; and which questions ask for the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kumihimo.core.context import Context
+from kumihimo.core.records import Chunk
+from kumihimo.core.table import Table
+from kumihimo.ports.models import Match, Near
+from kumihimo.views.words import content
+
+
+def plain(
+    questions: Sequence[str], chunks: Table[Chunk], match: Match, near: Near, *, pool: int, meaning: float
+) -> list[Context]:
+    """What words and meaning find for each question: the best `pool` of both, fused, those of meaning times `meaning`.
+
+    The questions are embedded together.
+    """
+    near_them = near.each(chunks, questions, k=pool)
+    by_words = [match(chunks, question, k=pool) for question in questions]
+    return [Context.fuse(pair, weights=[1.0, meaning]) for pair in zip(by_words, near_them, strict=True)]
+
+
+def said(question: str) -> str:
+    """What two questions have in common that ask for the same.
+
+    >>> said("Who mended the breakwater?") == said("The breakwater: who has mended it?")
+    True
+    """
+    return " ".join(sorted(content(question)))
+
+
+def others(questions: Iterable[str], known: Iterable[str]) -> list[str]:
+    """The questions that ask for something else than what is known, and than those before them.
+
+    >>> others(["The ferry: when?", "  ", "Is the pier deep?", "Deep the pier is."], known=["When is the ferry?"])
+    ['Is the pier deep?']
+    """
+    there = {"", *map(said, known)}
+    found: list[str] = []
+    for question in questions:
+        if said(question) not in there:
+            there.add(said(question))
+            found.append(question.strip())
+    return found
