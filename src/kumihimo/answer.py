@@ -8,14 +8,13 @@ from itertools import islice
 from pathlib import Path
 
 from kumihimo.citing import Cited
-from kumihimo.core.context import Answer, Context, Evidence, Ruler
+from kumihimo.core.context import Answer, Context, Evidence, Ruler, Spans
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Citation, Usage
 from kumihimo.ports.models import Ask, Hear
 from kumihimo.ports.prompts import prompt
 from kumihimo.ports.replies import Reply, any_text
 from kumihimo.ports.sentences import sentences
-from kumihimo.quoting import Spans, nothing, quoter
 
 PROMPT = Path(__file__).with_suffix(".md")
 _NAMED = 3  # places of a source that the model is told
@@ -41,6 +40,8 @@ def answer(
     response: the form that is wanted, `one paragraph`, `a table`; empty: whatever fits.
     """
     if not context:
+        from kumihimo.quoting import nothing  # here: who builds an index quotes nothing
+
         if hear:
             hear(nothing(question, context))
         return Answer(question, method, nothing(question, context), (), context, Usage(), model=ask.mark)
@@ -73,6 +74,8 @@ def _spoken(reply: Reply) -> Reply:
 
 def _citations(text: Cited, sources: Sequence[Evidence], spans: Spans) -> Iterator[Citation]:
     """For each citation the sentence of its source that says most of the statement before it; by source, each once."""
+    from kumihimo.quoting import quoter
+
     quote = cache(lambda n: quoter(list(spans(sources[n - 1]))))
     found: dict[Citation, None] = {}
     said, after, statement = text.said, 0, ""

@@ -8,13 +8,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from shutil import rmtree
 from typing import TYPE_CHECKING, Any
 
 from kumihimo import scopes
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import NeedsConsent, SourceError, Unusable
-from kumihimo.core.flow import Progress
 from kumihimo.core.records import Reference, Span
 from kumihimo.core.settings import Values, resolve
 from kumihimo.core.task import inline
@@ -32,6 +30,7 @@ from kumihimo.views.vectors import Mapped, matrices
 
 if TYPE_CHECKING:
     from kumihimo.building import Build
+    from kumihimo.core.flow import Progress
     from kumihimo.index.documents import Source
 
 Consent = Callable[[Plan, Sequence[str]], bool]  # a plan, and what would be paid for again -> whether to go on
@@ -130,6 +129,8 @@ class Kumihimo:
             plan = self._build(db, places, methods, self.models.purse(), progress).plan(sample)
             raise _Undone
         if new and not self.memo()["replies"]:
+            from shutil import rmtree
+
             self.close()
             rmtree(self.folder)
         return plan

@@ -19,7 +19,7 @@ from kumihimo.views.words import subjects
 _WORDS = 6  # in a name of the question, at most
 _LETTERS = 12  # of a script without spaces
 _WIDE = "々〆ー\u3040-\u30ff\u3400-\u9fff"
-_PIECES = re.compile(rf"[{_WIDE}]|[^\s{_WIDE}]+")
+_PIECES = rf"[{_WIDE}]|[^\s{_WIDE}]+"
 _EDGES = " \t\n.,;:!?\"'()[]{}“”‘’«»。、・？！「」『』（）"
 _BOTH = 0.5  # what it counts for a relation, beside its cosine, that both of its ends were found
 _CLAIMS = 10
@@ -103,7 +103,7 @@ def _entities(question: str, entities: Table[Entity], match: Match, near: Near, 
 def _named(question: str, entities: Table[Entity]) -> Iterator[Entity]:
     """The entities whose names stand in the question; of names within each other the longest."""
     spoken = normalize("NFKC", question)
-    pieces = list(_PIECES.finditer(spoken))
+    pieces = list(re.finditer(_PIECES, spoken))
     may = [_wide(piece) or piece[0][0].isupper() or bool(subjects(piece[0])) for piece in pieces]  # begin or end a name
     spans = [(at, end) for at in range(len(pieces)) if may[at] for end in range(_reach(pieces, at), at, -1)]
     names = {(at, end): spoken[pieces[at].start() : pieces[end - 1].end()] for at, end in spans if may[end - 1]}
