@@ -15,7 +15,7 @@ from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import NeedsConsent, SourceError, Unusable
 from kumihimo.core.records import Reference, Span
 from kumihimo.core.settings import Values, resolve
-from kumihimo.core.task import inline
+from kumihimo.core.task import Progress, inline
 from kumihimo.methods import METHODS
 from kumihimo.ports import config
 from kumihimo.ports.connect import Connections
@@ -30,7 +30,6 @@ from kumihimo.views.vectors import Mapped, matrices
 
 if TYPE_CHECKING:
     from kumihimo.building import Build
-    from kumihimo.core.flow import Progress
     from kumihimo.index.documents import Source
 
 Consent = Callable[[Plan, Sequence[str]], bool]  # a plan, and what would be paid for again -> whether to go on
