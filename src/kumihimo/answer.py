@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from kumihimo.citing import Cited
 from kumihimo.core.context import Answer, Context, Evidence, Ruler, Spans
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Citation, Usage
@@ -15,6 +15,9 @@ from kumihimo.ports.models import Ask, Hear
 from kumihimo.ports.prompts import prompt
 from kumihimo.ports.replies import Reply, any_text
 from kumihimo.ports.sentences import sentences
+
+if TYPE_CHECKING:
+    from kumihimo.citing import Cited
 
 PROMPT = Path(__file__).with_suffix(".md")
 _NAMED = 3  # places of a source that the model is told
@@ -39,9 +42,10 @@ def answer(
     path: the prompt. hear: is told the text as it comes. budget: tokens of evidence that the model is given.
     response: the form that is wanted, `one paragraph`, `a table`; empty: whatever fits.
     """
-    if not context:
-        from kumihimo.quoting import nothing  # here: who builds an index quotes nothing
+    from kumihimo.citing import Cited  # here: who builds an index cites and quotes nothing
+    from kumihimo.quoting import nothing
 
+    if not context:
         if hear:
             hear(nothing(question, context))
         return Answer(question, method, nothing(question, context), (), context, Usage(), model=ask.mark)

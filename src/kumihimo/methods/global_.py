@@ -11,7 +11,6 @@ from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Community, Report
 from kumihimo.core.table import Table
 from kumihimo.index.levels import at_level
-from kumihimo.methods.leading import leading
 from kumihimo.methods.points import read, shuffled, told
 from kumihimo.ports.models import Ask, Match, Near, side_by_side
 from kumihimo.ports.prompts import prompt
@@ -51,6 +50,8 @@ def global_(
     if level < 0:
         raise SettingsError(f"global.level is {level}; level 0 has the largest communities")
     if ask is None:
+        from kumihimo.methods.leading import leading  # here: a model does without
+
         return leading(question, _of(_level(communities, level), reports), reports, match, near, ruler, window)
     chosen = relevant(question, communities, reports, ask, depth) if dynamic else _level(communities, level)
     found = _of(shuffled(chosen, seed), reports, ask.workers)
