@@ -16,6 +16,7 @@ def offline() -> None:
     for name in [name for name in os.environ if name.startswith(("KUMI_", "OPENAI_"))]:
         del os.environ[name]
     os.environ["KUMI_OFFLINE"] = "1"
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each process that is started compiles all that it imports
 
 
 @pytest.fixture(scope="session")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from tests import shell
 
 HERE = Path(__file__).parents[1]
 DOCS = HERE / "docs"
@@ -32,9 +31,8 @@ def _run(block: str, folder: Path) -> str:
 
 
 def _output(command: list[str], folder: Path) -> str:
-    kumi = Path(sys.executable).with_name(command[0])
-    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
-    ran = subprocess.run([kumi, *command[1:]], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert command[0] == "kumi"
+    ran = shell.kumi(folder, *command[1:], COLUMNS="100", NO_COLOR="1")
     assert ran.returncode == 0, ran.stderr
     lines = [line.rstrip() for line in ran.stdout.replace(str(folder), "/home/you").splitlines()]
     return "\n".join(lines).rstrip() + "\n"

@@ -52,6 +52,7 @@ def named(path: Path) -> str:
     return path.relative_to(HERE).as_posix()
 
 
+@cache
 def commands() -> dict[str, Any]:
     group: Any = typer.main.get_command(app)
     return dict(group.commands)

@@ -17,6 +17,7 @@ from kumihimo.ports.fake_replies import FAULTS, FAULTS_OF_CHATS
 from kumihimo.ports.fake_server import Server
 from kumihimo.session import Kumihimo
 from tests.paid import notes, opened, paid
+from tests.shell import kumi
 
 __all__ = ["paid"]
 COUNT = 60
@@ -141,13 +142,6 @@ def test_a_server_that_dies_is_given_up_soon(tmp_path: Path, server: Server) -> 
 
 
 # -- what a person sees
-
-
-def kumi(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "kumihimo.interfaces.cli", *words]
-    return subprocess.run(
-        command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, timeout=60, check=False
-    )
 
 
 @pytest.fixture

@@ -17,41 +17,30 @@ DATA = Path(__file__).parents[2] / "shared" / "data"
 NEEDS_DATA = pytest.mark.skipif(not DATA.exists(), reason=f"the data sets are not in {DATA}")
 
 
-@pytest.fixture(scope="module")
-def found() -> dict[str, dict[str, float]]:
-    """Recall@5 by data set and method, and what indexing took."""
-    figures: dict[str, dict[str, float]] = {}
-    for name, stem in SETS.items():
-        with TemporaryDirectory() as folder, Kumihimo.open(Path(folder, ".kumi")) as kumi:
-            with measured() as cost:
-                kumi.index(DATA / f"{stem}_corpus.jsonl", methods=["bm25", "naive"])
-            asked = DATA / f"{stem}_questions.jsonl"
-            figures[name] = {method: recall(kumi, asked, method, {})[0] for method in ("bm25", "naive")}
-            figures[name]["cpu"] = cost.cpu
-        print(name, {said: round(value, 4) for said, value in figures[name].items()})
+def found(name: str) -> dict[str, float]:
+    """Recall@5 of a data set by method, and what indexing took."""
+    with TemporaryDirectory() as folder, Kumihimo.open(Path(folder, ".kumi")) as kumi:
+        with measured() as cost:
+            kumi.index(DATA / f"{SETS[name]}_corpus.jsonl", methods=["bm25", "naive"])
+        asked = DATA / f"{SETS[name]}_questions.jsonl"
+        figures = {method: recall(kumi, asked, method, {})[0] for method in ("bm25", "naive")}
+    figures["cpu"] = cost.cpu
+    print(name, {said: round(value, 4) for said, value in figures.items()})
     return figures
 
 
 @NEEDS_DATA
-def test_passages_are_indexed_quickly(found: dict[str, dict[str, float]]) -> None:
-    assert found["musique"]["cpu"] < 15
-
-
-@NEEDS_DATA
-@pytest.mark.parametrize("name", FLOORS)
-def test_passages_are_found_by_words_and_meaning(found: dict[str, dict[str, float]], name: str) -> None:
-    assert found[name]["naive"] >= FLOORS[name]
-
-
-@NEEDS_DATA
-def test_meaning_adds_to_words(found: dict[str, dict[str, float]]) -> None:
-    assert mean(found[name]["naive"] - found[name]["bm25"] for name in FLOORS) >= 0.01
+def test_passages_are_indexed_quickly_and_found_by_words_and_meaning() -> None:
+    figures = {name: found(name) for name in FLOORS}  # in one test: two may be two processes, each of which indexes all
+    assert figures["musique"]["cpu"] < 15
+    assert {name: floor for name, floor in FLOORS.items() if figures[name]["naive"] < floor} == {}
+    assert mean(figures[name]["naive"] - figures[name]["bm25"] for name in FLOORS) >= 0.01  # what meaning adds
 
 
 @NEEDS_DATA
 @pytest.mark.parametrize("name", ["jsquad", "drcd"])
-def test_japanese_and_chinese_are_found_by_words(found: dict[str, dict[str, float]], name: str) -> None:
-    assert found[name]["bm25"] >= 0.96
+def test_japanese_and_chinese_are_found_by_words(name: str) -> None:
+    assert found(name)["bm25"] >= 0.96
 
 
 def test_what_is_written_grows_as_the_documents() -> None:

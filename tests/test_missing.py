@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from kumihimo import Kumihimo
 from kumihimo.ports.fake_server import Server
-from tests import reader
+from tests import reader, shell
 from tests.laws.town import SETTINGS, TOWN, accounted, lacking
 from tests.shelf import Held, apart, fill, tables
 
@@ -29,13 +27,9 @@ def speaking(server: Server) -> Server:
     return server
 
 
-def kumi(folder: Path, server: Server, *words: str) -> subprocess.CompletedProcess[str]:
+def kumi(folder: Path, server: Server, *words: str) -> shell.Ran:
     given = {"KUMI_CHAT_MODEL": "m", "KUMI_CHAT_BASE_URL": server.url, "KUMI_CHAT_TIMEOUT": "0.5"}
-    given |= {"KUMI_CHAT_RETRIES": "0", "KUMI_CHAT_WORKERS": "16"}
-    command = [sys.executable, "-m", "kumihimo.interfaces.cli", *words]
-    return subprocess.run(
-        command, cwd=folder, env={**os.environ, **given}, capture_output=True, text=True, timeout=60, check=False
-    )
+    return shell.kumi(folder, *words, **given, KUMI_CHAT_RETRIES="0", KUMI_CHAT_WORKERS="16")
 
 
 def prepared(folder: Path) -> Path:

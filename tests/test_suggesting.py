@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from subprocess import run
 
 import pytest
 
@@ -21,12 +19,12 @@ from kumihimo.ports.local import LocalRuler
 from kumihimo.ports.memo import Memo
 from kumihimo.ports.purse import Caps
 from kumihimo.suggesting import suggested
+from tests import shell
 from tests.paid import notes, opened
 
 NEXT = ["When does the ferry leave?", "Who  keeps harbour 2?", "when does the ferry leave?", "", "Which ferry?"]
 REPLIES = [("Answered:", json.dumps({"answer": NEXT})), ("Question:", "It leaves. [1]")]
 WANTED = ("When does the ferry leave?", "Who keeps harbour 2?")
-COMMAND = [sys.executable, "-m", "kumihimo.interfaces.cli"]
 
 
 def given(*texts: str) -> Answer:
@@ -88,9 +86,7 @@ def test_a_cap_is_on_both_together(kumi: Kumihimo, server: Server) -> None:
 
 
 def command(tmp_path: Path, *words: str, typed: str = "", code: int = 0) -> tuple[str, str]:
-    ran = run(
-        [*COMMAND, "ask", *words], cwd=tmp_path, input=typed, capture_output=True, text=True, timeout=60, check=False
-    )
+    ran = shell.kumi(tmp_path, "ask", *words, typed=typed)
     assert ran.returncode == code, ran.stderr
     return ran.stdout, ran.stderr
 

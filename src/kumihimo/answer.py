@@ -6,16 +6,18 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from kumihimo.citing import Cited
-from kumihimo.core.context import Answer, Context, Evidence, Ruler
+from kumihimo.core.context import Answer, Context, Evidence, Ruler, Spans
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Citation, Usage
 from kumihimo.ports.models import Ask, Hear
 from kumihimo.ports.prompts import prompt
 from kumihimo.ports.replies import Reply, any_text
 from kumihimo.ports.sentences import sentences
-from kumihimo.quoting import Spans, nothing, quoter
+
+if TYPE_CHECKING:
+    from kumihimo.citing import Cited
 
 PROMPT = Path(__file__).with_suffix(".md")
 _NAMED = 3  # places of a source that the model is told
@@ -40,6 +42,9 @@ def answer(
     path: the prompt. hear: is told the text as it comes. budget: tokens of evidence that the model is given.
     response: the form that is wanted, `one paragraph`, `a table`; empty: whatever fits.
     """
+    from kumihimo.citing import Cited  # here: who builds an index cites and quotes nothing
+    from kumihimo.quoting import nothing
+
     if not context:
         if hear:
             hear(nothing(question, context))
@@ -73,6 +78,8 @@ def _spoken(reply: Reply) -> Reply:
 
 def _citations(text: Cited, sources: Sequence[Evidence], spans: Spans) -> Iterator[Citation]:
     """For each citation the sentence of its source that says most of the statement before it; by source, each once."""
+    from kumihimo.quoting import quoter
+
     quote = cache(lambda n: quoter(list(spans(sources[n - 1]))))
     found: dict[Citation, None] = {}
     said, after, statement = text.said, 0, ""

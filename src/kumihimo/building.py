@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from unicodedata import unidata_version
 
 from kumihimo.core.context import Ruler
-from kumihimo.core.flow import Progress, build, fingerprints, watch
+from kumihimo.core.flow import build, fingerprints, watch
 from kumihimo.core.records import digest
 from kumihimo.core.settings import Values
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import codec
-from kumihimo.core.task import Pool, Port, inline
+from kumihimo.core.task import Pool, Port, Progress, inline
 from kumihimo.core.wiring import ROOT, plan
 from kumihimo.index import STEPS, made_of, needed, scope, values
 from kumihimo.methods import METHODS

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import log
 
-from kumihimo.core.context import Answer, Context, Evidence
+from kumihimo.core.context import Answer, Context, Evidence, Spans
 from kumihimo.core.records import Chunk, Citation, Point, Span, Usage
 from kumihimo.ports.models import Embedder
 from kumihimo.ports.sentences import blocks, folded, sentences
 from kumihimo.views.words import subjects
-
-Spans = Callable[[Evidence], Iterable[Span]]
 
 _NOTHING = "No passage that answers this was found."
 _NOTHING_IN_JAPANESE = "これに答える記述は見つかりませんでした。"

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from time import perf_counter
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from kumihimo.answer import PROMPT, answer
-from kumihimo.asked import Held, Maker, WhenAsked, remembering
 from kumihimo.conversation import alone
 from kumihimo.core.context import Answer, Context, Evidence, Ruler
 from kumihimo.core.errors import SettingsError, Unusable, unknown
@@ -31,11 +30,12 @@ from kumihimo.ports.local import LocalEmbedder
 from kumihimo.ports.models import Embedder, Hear, Rerank
 from kumihimo.ports.purse import Caps, Purse
 from kumihimo.ports.store import Db, SqlRows
-from kumihimo.ports.where import passing
-from kumihimo.quoting import quoted
 from kumihimo.suggesting import suggested
 from kumihimo.views.vectors import Matrices, VectorSearch
 from kumihimo.views.words import WordSearch
+
+if TYPE_CHECKING:
+    from kumihimo.asked import Held
 
 DEFAULT = "naive"
 _QUOTED_FROM = 50  # chunks of one piece of evidence
@@ -78,6 +78,8 @@ class Reading:
         settings = self._when_asked(name)
         if settings is None:
             return rows
+        from kumihimo.asked import Maker, WhenAsked, remembering
+
         ports: dict[str, Port] = {"ruler": self.ruler}
         if self.models.chat(scope(name)):
             asking = self.models.asking(scope(name), purse or Purse())
@@ -147,6 +149,8 @@ class Reading:
 
     def passing(self, where: str) -> frozenset[str]:
         """The ids of the documents of which the expression holds. Raises SettingsError."""
+        from kumihimo.ports.where import passing  # here: few questions have a filter
+
         return passing(where, self.table(ROOT))
 
     def _check(self, name: str, asked: Signature) -> None:
@@ -196,6 +200,8 @@ class Reading:
             ask, own = self.models.asking("answer", purse), cast(dict[str, Any], self.settings["answer"])
             made = answer(question, name, context, self._spans, ask, self.ruler, ANSWERS.get(name, PROMPT), hear, **own)
         else:
+            from kumihimo.quoting import quoted  # here: who builds an index quotes nothing
+
             made = quoted(question, name, context, self._spans, LocalEmbedder())
             if hear:
                 hear(made.text)

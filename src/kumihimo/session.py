@@ -8,16 +8,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from shutil import rmtree
 from typing import TYPE_CHECKING, Any
 
 from kumihimo import scopes
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import NeedsConsent, SourceError, Unusable
-from kumihimo.core.flow import Progress
 from kumihimo.core.records import Reference, Span
 from kumihimo.core.settings import Values, resolve
-from kumihimo.core.task import inline
+from kumihimo.core.task import Progress, inline
 from kumihimo.methods import METHODS
 from kumihimo.ports import config
 from kumihimo.ports.connect import Connections
@@ -130,6 +128,8 @@ class Kumihimo:
             plan = self._build(db, places, methods, self.models.purse(), progress).plan(sample)
             raise _Undone
         if new and not self.memo()["replies"]:
+            from shutil import rmtree
+
             self.close()
             rmtree(self.folder)
         return plan

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from kumihimo.core.errors import ItemFailed
-from kumihimo.core.flow import Progress, build, watch
+from kumihimo.core.flow import build, watch
 from kumihimo.core.records import Document, Record, digest
 from kumihimo.core.settings import Values
 from kumihimo.core.signature import catalogue
 from kumihimo.core.table import Group, Row, Table
-from kumihimo.core.task import Pool, Port, inline
+from kumihimo.core.task import Pool, Port, Progress, inline
 from kumihimo.ports.ledger import SqlLedger
 from kumihimo.ports.store import SqlRows, Store
 from tests.laws.world import load

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.core.flow import Progress
+from kumihimo.core.task import Progress
 from kumihimo.interfaces import terminal
 from kumihimo.interfaces.cli import main
 from kumihimo.methods import METHODS

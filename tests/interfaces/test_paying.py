@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from kumihimo.ports.fake_server import Server
+from tests import shell
 from tests.paid import notes
 
 COMMAND = [sys.executable, "-m", "kumihimo.interfaces.cli"]
@@ -42,7 +43,7 @@ price = 1
 
 
 def kumi(folder: Path, *words: str, code: int = 0) -> tuple[str, str]:
-    ran = subprocess.run([*COMMAND, *words], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    ran = shell.kumi(folder, *words)
     assert ran.returncode == code, ran.stderr
     return ran.stdout, ran.stderr
 

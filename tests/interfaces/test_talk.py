@@ -13,6 +13,7 @@ import pytest
 from kumihimo import Kumihimo
 from kumihimo.interfaces.talk import COMMANDS
 from kumihimo.ports.fake_server import Server
+from tests import shell
 from tests.paid import notes
 from tests.screens import seen
 from tests.shelf import fill
@@ -37,12 +38,8 @@ def typed(folder: Path, *lines: str) -> str:
     return COLOURS.sub("", seen(["kumi", "ask"], folder, lines))
 
 
-def piped(folder: Path, text: str, *options: str) -> tuple[int, str, str]:
-    kumi = Path(sys.executable).with_name("kumi")
-    ran = subprocess.run(
-        [kumi, "ask", *options], cwd=folder, input=text, capture_output=True, text=True, check=False, timeout=60
-    )
-    return ran.returncode, ran.stdout, ran.stderr
+def piped(folder: Path, text: str, *options: str) -> shell.Ran:
+    return shell.kumi(folder, "ask", *options, typed=text)
 
 
 def test_questions_and_commands(folder: Path) -> None:

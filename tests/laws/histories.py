@@ -132,7 +132,8 @@ def _build(world: World, documents: dict[str, str]) -> None:
     law(not tables["failed"], "what failed is tried again", tables["failed"])
     world.build(documents)
     law(world.calls() == calls, "building again asks nothing")
-    law(world.tables() == tables, "building again changes nothing", _difference(tables, world.tables()))
+    now = world.tables()
+    law(now == tables, "building again changes nothing", _difference(tables, now))
 
 
 def _settled(world: World, documents: dict[str, str], twin: Twin, version: str) -> None:
@@ -147,7 +148,8 @@ def _settled(world: World, documents: dict[str, str], twin: Twin, version: str) 
     world.code = version
     world.build(documents)
     law(world.calls() == calls, "rebuilding under a new version asks nothing")
-    law(world.tables() == tables, "rebuilding under a new version changes nothing", _difference(tables, world.tables()))
+    now = world.tables()
+    law(now == tables, "rebuilding under a new version changes nothing", _difference(tables, now))
 
 
 def _without_kept(name: str, rows: list[list[Any]]) -> list[list[Any]]:

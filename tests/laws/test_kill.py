@@ -41,6 +41,7 @@ def look(folder: Path, stop: Event, seen: list[tuple[int, int]], errors: list[st
             pass  # nothing has been built yet
         except Exception as error:  # noqa: BLE001  whatever it is, the reader has erred
             errors.append(repr(error))
+        stop.wait(0.001)  # a processor's time is better spent on builds: reads outnumber states by thousands even so
     world.close()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,14 +14,19 @@ from tests.laws.world import Documents, Tables, World
 
 
 class Twin:
-    """The other process: gives the tables of a fresh build of some documents, in the order they come."""
+    """The other process, once it is asked: gives the tables of a fresh build of documents, in the order they come."""
 
     def __init__(self, environment: dict[str, str]) -> None:
-        here = Path(__file__).parents[2]
-        seeded = {**environment, "PYTHONHASHSEED": "4242"}
-        self.process = subprocess.Popen(
+        self.environment = {**environment, "PYTHONHASHSEED": "4242"}
+        self.begun = False
+
+    @cached_property
+    def process(self) -> subprocess.Popen[str]:
+        self.begun = True
+        return subprocess.Popen(
             [sys.executable, "-m", "tests.laws.twin"],
-            cwd=here, env=seeded, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            cwd=Path(__file__).parents[2], env=self.environment,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
 
     def fresh(self, documents: Documents, settings: Values) -> Tables:
@@ -32,7 +38,8 @@ class Twin:
         return tables
 
     def close(self) -> None:
-        self.process.communicate()
+        if self.begun:
+            self.process.communicate()
 
 
 def main() -> None:

@@ -66,7 +66,9 @@ def test_high_keywords_find_relations_and_their_ends() -> None:
     assert texts(context, "relations") == ["Bo Lind sold eels in winter."]
     assert len(texts(context, "entities")) == 1, "no more than k of them"
     assert sorted(texts(found(keys, mode="high", k=2), "entities"))[:2] == ["Bo Lind.", "eels."]
-    assert texts(context, "chunks")[0] == "Bo Lind sold eels in winter."
+    assert (
+        texts(found(keys, question="What was sold?", mode="high", k=1), "chunks")[0] == "Bo Lind sold eels in winter."
+    )
 
 
 def test_a_hybrid_has_both_and_chunks_of_neither_are_left_out() -> None:
@@ -194,6 +196,11 @@ def test_mentions_are_not_read_only_counted() -> None:
     tables = {name: each for name, each in strait().tables().items() if name in TABLES}
     light(QUESTION, **tables, match=match, near=Nearby(), ruler=ruler, rank=rank, ask=None)
     assert tables["mentions"].rows.read == tables["ties"].rows.read == 0
+
+
+def test_a_question_whose_words_the_graph_does_not_reach_is_searched_plainly() -> None:
+    context = found({"high": ["fire"], "low": ["the mill"]}, question="Which year froze?", k=1)
+    assert texts(context, "chunks")[0] == "The strait froze that year."
 
 
 def test_an_empty_graph_leaves_plain_search() -> None:

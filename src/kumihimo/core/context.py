@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from kumihimo.core.records import Citation, Record, Reference, Usage
+from kumihimo.core.records import Citation, Record, Reference, Span, Usage
 
 
 class Ruler(Protocol):
@@ -36,6 +36,9 @@ class Evidence:
     def tokens(self, ruler: Ruler) -> int:
         known = getattr(self.record, "tokens", None)
         return known if isinstance(known, int) else len(ruler(self.text))
+
+
+Spans = Callable[[Evidence], Iterable[Span]]  # where what it was made of stands
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ KumiError                 anything this package raises on purpose
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -101,6 +100,8 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     >>> unknown("method", "bm52", ["bm25", "naive"])
     "no method 'bm52'; did you mean 'bm25'? Known: bm25, naive"
     """
+    from difflib import get_close_matches  # here: most commands mistake nothing
+
     names = sorted(known)
     near = get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]!r}?" if near else "."

@@ -18,7 +18,7 @@ from kumihimo.core.records import Record, digest
 from kumihimo.core.settings import Values
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import Codec, Row, Rows, codec
-from kumihimo.core.task import Job, Looked, Made, Pool, Port, Task, given, inline, tables
+from kumihimo.core.task import Job, Looked, Made, Pool, Port, Progress, Task, given, inline, tables
 from kumihimo.core.wiring import ROOT, plan
 
 PAGE = 512  # keys whose rows are written at once
@@ -59,7 +59,6 @@ class Ledger(Protocol):
     def look(self, step: str, made: Iterable[tuple[str, Looked]]) -> None: ...
 
 
-Progress = Callable[[str, int, int], None]  # step, keys done, keys in all
 Ports = Callable[[str], Mapping[str, Port]]  # a step's name -> what it may be given from the world
 
 

@@ -50,9 +50,8 @@ def catalogue(*functions: Callable[..., Any]) -> dict[str, Signature]:
 
 
 def _signature(function: Callable[..., Any]) -> Signature:
-    hints = get_type_hints(function)
+    hints, parameters = _read(function)
     name = function.__name__.rstrip("_")
-    parameters = list(signature(function).parameters.values())
     if not parameters:
         raise StepError(f"{name}: the first parameter says what it works on, and it has none")
     shape, first = _first(name, hints.get(parameters[0].name))
@@ -62,7 +61,7 @@ def _signature(function: Callable[..., Any]) -> Signature:
         tables[parameters[0].name] = first
     ports: list[str] = []
     optional: set[str] = set()
-    settings = settings_of(function)
+    settings = _settings(hints, parameters)
     for parameter in parameters[1:]:
         hint = hints.get(parameter.name)
         if parameter.name in settings:
@@ -82,8 +81,14 @@ def _signature(function: Callable[..., Any]) -> Signature:
 
 def settings_of(function: Callable[..., Any]) -> dict[str, Setting]:
     """The settings of any function: its keyword-only parameters that have defaults."""
-    hints = get_type_hints(function)
-    parameters = signature(function).parameters.values()
+    return _settings(*_read(function))
+
+
+def _read(function: Callable[..., Any]) -> tuple[dict[str, Any], list[Parameter]]:
+    return get_type_hints(function), list(signature(function).parameters.values())
+
+
+def _settings(hints: Mapping[str, Any], parameters: Iterable[Parameter]) -> dict[str, Setting]:
     return {
         p.name: Setting(p.name, hints[p.name], p.default)
         for p in parameters

@@ -33,6 +33,7 @@ class Made:
 
 Call = Callable[[Job], list[Made]]
 Pool = Callable[[Call, Iterable[Job]], Iterator[list[Made]]]  # results in the order of the jobs
+Progress = Callable[[str, int, int], None]  # step, keys done, keys in all
 
 
 def inline(call: Call, jobs: Iterable[Job]) -> Iterator[list[Made]]:

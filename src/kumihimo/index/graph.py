@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from statistics import fmean
+from math import fsum
 from typing import TypeVar
 
 from kumihimo.core.context import Ruler
@@ -44,7 +44,7 @@ def relations(ties: Group[Tie], ruler: Ruler, ask: Ask | None, *, description_to
         names=names,
         keywords=_ranked(keyword for tie in ties for keyword in tie.keywords),
         weight=len(ties),
-        strength=fmean(judged) if judged else None,
+        strength=fsum(judged) / len(judged) if judged else None,
         tokens=0,
     )
     return _described(bare, names, [tie.text for tie in ties], ruler, ask, description_tokens)

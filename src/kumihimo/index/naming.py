@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from unicodedata import normalize
 
 from kumihimo.core.errors import SettingsError
@@ -22,8 +22,12 @@ _LEGAL_WIDE = re.compile(rf"^(?:{_HOUSE}|一般社団法人)\s*(?=.)|(?<=.)\s*(?
 _POSSESSIVE = re.compile(r"['’]s?(?=$)")
 _WORDS = re.compile(r"[^\W_]+(?:(?<=\d)[.,]\d+)*[+#]*")
 _WIDE = "々〆ー\u3040-\u30ff\u3400-\u9fff"
-_BETWEEN = re.compile(rf"(?<=[{_WIDE}]) (?=[{_WIDE}])")
 _INITIALS = re.compile(r"\b[a-z](?: [a-z]\b)+")
+
+
+@cache  # it takes a while to compile: only who has a name waits for it
+def _between() -> re.Pattern[str]:
+    return re.compile(rf"(?<=[{_WIDE}]) (?=[{_WIDE}])")
 
 
 @lru_cache(maxsize=65536)
@@ -39,7 +43,7 @@ def key(name: str) -> str:
     """
     plain = _LEGAL_WIDE.sub("", normalize("NFKC", name).strip())
     small = _POSSESSIVE.sub("", plain.casefold()).replace("'", "").replace("’", "")
-    words = _BETWEEN.sub("", " ".join(_WORDS.findall(small)))
+    words = _between().sub("", " ".join(_WORDS.findall(small)))
     words = _INITIALS.sub(lambda run: run[0].replace(" ", ""), words)
     parts = words.split(" ")
     while len(parts) > 1 and (parts[-1] in _LEGAL or (parts[-1] in _SHORT and _FORM.search(plain))):

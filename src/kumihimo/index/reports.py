@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Literal
 from kumihimo.core.context import Ruler
 from kumihimo.core.records import Claim, Community, Entity, Mention, Relation, Report
 from kumihimo.core.table import Table
-from kumihimo.index import referring
 from kumihimo.index.wording import markdown, rated
 from kumihimo.ports.models import Ask, Messages
 from kumihimo.ports.prompts import prompt
 
 if TYPE_CHECKING:
+    from kumihimo.index.referring import Data
     from kumihimo.index.selecting import Selected
 
 PROMPT = Path(__file__).with_suffix(".md")
@@ -114,6 +114,8 @@ def _lone(found: Selected) -> Report:
 
 def _read(written: Written, found: Selected) -> Report:
     """The report, with its references mapped back to rows."""
+    from kumihimo.index import referring
+
     said = [written.summary, *(text for f in written.findings for text in (f.summary, f.explanation))]
     texts = [referring.resolve(text.strip(), found.numbered) for text in said]
     summary, *rest = [text.text for text in texts]
@@ -137,7 +139,7 @@ def _report(
     rating: float,
     reason: str,
     elements: int,
-    data: referring.Data = (),
+    data: Data = (),
     dropped: int = 0,
 ) -> Report:
     return Report(

@@ -9,9 +9,9 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from kumihimo.core.context import Answer, Context, Evidence
-from kumihimo.core.flow import Progress
 from kumihimo.core.records import Span, Usage
 from kumihimo.core.signature import Signature
+from kumihimo.core.task import Progress
 from kumihimo.core.wiring import ROOT
 from kumihimo.interfaces.plain import harmless
 from kumihimo.interfaces.wrapping import Wrapped

@@ -70,14 +70,17 @@ def reading(
 ) -> Context:
     """The chunks behind what was found, and what plain search finds: by words, meaning, and how much they support.
 
-    others: whether those count that plain search alone finds.
+    others: whether those count that plain search alone finds. They do anyway where nothing else shares a word with the
+    question.
     """
-    most = sorted(support, key=lambda id: (-support[id], id))[:_SUPPORT]
-    by_words, by_meaning = match(chunks, question, k=pool), near(chunks, question, k=pool) if others else Context()
-    if most:
+    by_words, by_meaning = match(chunks, question, k=pool), Context()
+    among = Context(tuple(item for item in by_words if item.record.id in support))
+    if others or not among:
+        by_meaning = near(chunks, question, k=pool)
+    else:
+        by_words = among
+    if most := sorted(support, key=lambda id: (-support[id], id))[:_SUPPORT]:
         by_meaning = merged(by_meaning, near(chunks, question, k=pool, among=most))
-    if not others:
-        by_words = Context(tuple(item for item in by_words if item.record.id in support))
     found = [item for item in (*by_words, *by_meaning) if item.record.id in support]
     supporting = Context(tuple(Evidence("chunks", item.record, support[item.record.id]) for item in found))
     return scaled(Context.fuse([by_words, by_meaning, supporting], weights=[1.0, 0.5, 0.5]))

@@ -11,7 +11,6 @@ from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Community, Report
 from kumihimo.core.table import Table
 from kumihimo.index.levels import at_level
-from kumihimo.methods.leading import leading
 from kumihimo.methods.points import read, shuffled, told
 from kumihimo.ports.models import Ask, Match, Near, Rank, Rerank, side_by_side
 from kumihimo.ports.prompts import prompt
@@ -53,6 +52,8 @@ def global_(
     if level < 0:
         raise SettingsError(f"global.level is {level}; level 0 has the largest communities")
     if ask is None:
+        from kumihimo.methods.leading import leading  # here: a model does without
+
         found = leading(question, _of(_level(communities, level), reports), reports, match, near, ruler)
     else:
         chosen = relevant(question, communities, reports, ask, depth) if dynamic else _level(communities, level)

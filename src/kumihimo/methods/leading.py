@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from kumihimo.core.context import Context, Ruler
 from kumihimo.core.records import Point, Reference, Report
 from kumihimo.core.table import Table
-from kumihimo.index.referring import statements
 from kumihimo.methods.points import best, point
 from kumihimo.ports.models import Match, Near
 from kumihimo.ports.sentences import is_row
@@ -20,14 +19,10 @@ _POOL = 50  # reports that are searched out
 _CLEAR = 0.4  # share of what is asked about that a report has to speak of to be sought
 _SIZE = 0.3  # what the rating of a report counts beside its being sought
 # How one asks of the whole; where it is in a script without spaces, taken out of the question first.
-_WHOLE = frozenset(
-    subjects(
-        """across all any articles central chief collection common concerns content contents corpus cover covered deal
-        documents entire essays everything files general gist idea ideas issues kind main major matters message mostly
-        notes overall overview papers passages people point points said say says sort sources stories story subject
-        subjects summarise summarize summary texts theme themes these think thinks those topic topics treated whole"""
-    )
-)
+_WHOLE = """across all any articles central chief collection common concerns content contents corpus cover covered deal
+    documents entire essays everything files general gist idea ideas issues kind main major matters message mostly
+    notes overall overview papers passages people point points said say says sort sources stories story subject
+    subjects summarise summarize summary texts theme themes these think thinks those topic topics treated whole"""
 _WHOLE_WIDE = re.compile(
     "文書|文章|資料|記事|全体|全部|主な|主題|主旨|話題|内容|概要|要約|要点|共通|中心|テーマ|トピック|ドキュメント|メッセージ"
     "|まとめ|何|这些|這些|那些|文档|文檔|文件|资料|主要|主题|大意|总结|總結|概述|内容|內容|讲|講|什么|甚麼|哪些|的|是|有|在|了"
@@ -65,7 +60,7 @@ def about(question: str) -> set[str]:
     >>> about("What do people in the stories say of ferries?")
     {'ferry'}
     """
-    return set(subjects(_WHOLE_WIDE.sub(" ", question))) - _WHOLE
+    return set(subjects(_WHOLE_WIDE.sub(" ", question))) - set(subjects(_WHOLE))
 
 
 def _sought(
@@ -103,6 +98,8 @@ def _plain(text: str) -> bool:
 
 def _sentences(report: Report) -> Iterator[Said]:
     """The sentences of an extractive report, each with its chunks."""
+    from kumihimo.index.referring import statements
+
     ids = {number: id for table, number, id in report.data if table == "chunks"}
     for told in (report.summary, *(text for _, text in report.findings)) if report.extractive else ():
         for text, named in statements(told):

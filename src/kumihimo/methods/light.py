@@ -77,8 +77,7 @@ def light(
     parts = [found.fit(entity_budget, ruler), distinct(tied).fit(relation_budget, ruler)]
     if source:
         support = behind(mentions, ties, found, tied)
-        others = mode == "mix" or not support
-        read = reading(question, chunks, match, near, support, pool, others=others)
+        read = reading(question, chunks, match, near, support, pool, others=mode == "mix")
         parts.insert(0, scaled(rank(question, read, rerank)).fit(text_budget, ruler))
     return Context(tuple(sorted((item for part in parts for item in part), key=lambda item: -item.score)))
 

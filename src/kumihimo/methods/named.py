@@ -14,7 +14,7 @@ from kumihimo.views.words import subjects
 _WORDS = 6  # in a name of the question, at most
 _LETTERS = 12  # of a script without spaces
 _WIDE = "々〆ー\u3040-\u30ff\u3400-\u9fff"
-_PIECES = re.compile(rf"[{_WIDE}]|[^\s{_WIDE}]+")
+_PIECES = rf"[{_WIDE}]|[^\s{_WIDE}]+"  # compiled on first use
 _EDGES = " \t\n.,;:!?\"'()[]{}“”‘’«»。、・？！「」『』（）"
 
 
@@ -38,7 +38,7 @@ def named(question: str, entities: Table[Entity]) -> tuple[list[Entity], str]:
 
 def _places(spoken: str, entities: Table[Entity]) -> Iterator[tuple[int, int, Entity]]:
     """Where in a question, [start, end), the name of which entity stands."""
-    pieces = list(_PIECES.finditer(spoken))
+    pieces = list(re.finditer(_PIECES, spoken))
     may = [_wide(piece) or piece[0][0].isupper() or bool(subjects(piece[0])) for piece in pieces]  # begin or end a name
     spans = [(at, end) for at in range(len(pieces)) if may[at] for end in range(_reach(pieces, at), at, -1)]
     names = {(at, end): spoken[pieces[at].start() : pieces[end - 1].end()] for at, end in spans if may[end - 1]}

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from kumihimo.core.context import Context, Evidence, Ruler
 from kumihimo.core.records import Point, Reference, Report, digest
-from kumihimo.index.referring import unmarked
 from kumihimo.ports.models import Ask, side_by_side
 from kumihimo.ports.prompts import prompt
 
@@ -71,6 +70,8 @@ def numbered(rows: Sequence[Evidence]) -> str:
 
 def told(row: Evidence) -> str:
     """What a row says; without the references of a report, whose numbers mean something within it only."""
+    from kumihimo.index.referring import unmarked
+
     return unmarked(row.text) if isinstance(row.record, Report) else row.text
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 Kind = Literal["heading", "item", "row", "prose"]
@@ -17,13 +18,25 @@ ITEM = re.compile(
 _ROW = re.compile(r"\s*\||.*\S \| \S|[^\s:;][^:;\n]{0,40}: [^;\n]*; [^:;\n]{1,40}: ")  # `city: Otaru; founded: 1922`
 _STOPS, _OPEN, _CLOSE = "。！？!?｡．", "「『（(【〈《“", "」』）)】〉》”"
 _SPACED = re.compile(r"[.?!…][\"'”’)\]»]*\s")
-_WIDE = re.compile(r"[。！？｡．」』]|[\u3040-\u9fff][!?]")
-_LETTER = re.compile(r"[\u3040-\u30ff\u3400-\u9fff々〆ー」』）]")
 
 _SPACES = re.compile(r"[ \t\n\r\f\xa0]+")  # not the ideographic space: it is written on purpose
 _IDEOGRAPHIC = r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]"
-_WRAPPED = re.compile(rf"(?<={_IDEOGRAPHIC})[ \t]*\r?\n\s*(?={_IDEOGRAPHIC})")
 _UNSEEN = re.compile("[\xad\u200b\ufeff]")
+
+
+@cache  # these take a while to compile: only who cuts a text waits for it
+def _stop() -> re.Pattern[str]:
+    return re.compile(r"[。！？｡．」』]|[\u3040-\u9fff][!?]")
+
+
+@cache
+def _letter() -> re.Pattern[str]:
+    return re.compile(r"[\u3040-\u30ff\u3400-\u9fff々〆ー」』）]")
+
+
+@cache
+def _wrapped() -> re.Pattern[str]:
+    return re.compile(rf"(?<={_IDEOGRAPHIC})[ \t]*\r?\n\s*(?={_IDEOGRAPHIC})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +122,7 @@ def _spaced(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _wide(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Stretches that end with a full-width stop; those within quotation marks end nothing."""
-    if not _WIDE.search(text, start, end):
+    if not _stop().search(text, start, end):
         yield start, end
         return
     balanced = sum(text.count(c, start, end) for c in _OPEN) == sum(text.count(c, start, end) for c in _CLOSE)
@@ -132,8 +145,8 @@ def _ends(text: str, i: int, char: str) -> bool:
     if char in "。！？｡":
         return True
     if char in "．!?":  # `である．次に`, `本当?そう`; but not in `図３．２` or `A!B`
-        return bool(_LETTER.match(text, i - 2)) and (
-            char == "．" or bool(_LETTER.match(text, i)) or text[i : i + 1] in "!?"
+        return bool(_letter().match(text, i - 2)) and (
+            char == "．" or bool(_letter().match(text, i)) or text[i : i + 1] in "!?"
         )
     # a quotation that is a sentence of its own, 「行く。」, before a line end or another quotation
     return char in "」』" and text[i - 2 : i - 1] in tuple("。！？") and text[i : i + 1] in ("", *"\n\r「『")
@@ -150,4 +163,4 @@ def folded(text: str) -> str:
     >>> folded("名前は\\n    まだ  無い")
     '名前はまだ 無い'
     """
-    return _SPACES.sub(" ", _WRAPPED.sub("", _UNSEEN.sub("", text))).strip(" ")
+    return _SPACES.sub(" ", _wrapped().sub("", _UNSEEN.sub("", text))).strip(" ")

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-from kumihimo.core.flow import Progress
 from kumihimo.core.table import Row
+from kumihimo.core.task import Progress
 from kumihimo.ports.ledger import SqlLedger
 from kumihimo.ports.store import Db, SqlRows
 

@@ -18,7 +18,6 @@ from kumihimo.core.context import Context, Evidence
 from kumihimo.core.errors import ItemFailed, Refused, Unusable
 from kumihimo.core.table import Codec, Row, Table
 from kumihimo.ports.asking import other_length
-from kumihimo.ports.ledger import list_failures
 from kumihimo.ports.models import Embedder, side_by_side
 from kumihimo.ports.store import Db, SqlRows
 
@@ -124,6 +123,8 @@ class VectorIndex:
             return [(batch, None, str(error))]
 
     def _list(self, errors: Iterable[tuple[str, str | None]]) -> None:
+        from kumihimo.ports.ledger import list_failures
+
         list_failures(self.db, self.name, errors)
 
     def _append(self, ids: list[str], vectors: NDArray[np.float32]) -> None:

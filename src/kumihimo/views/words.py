@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, ClassVar
 from unicodedata import combining, normalize
 
@@ -28,12 +28,7 @@ _MARKS = (
     "\u00ad\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0963\u0966-\u0dff"
     "\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20ff"
 )
-_RUNS = re.compile(rf"([{_UNSPACED}]+)|((?:(?![{_UNSPACED}])[^\W_][{_MARKS}]*)+)")
 _KANJI = "々〆\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
-_SUBJECTS = re.compile(
-    f"([\u30a1-\u30fa\u31f0-\u31ff][\u30a1-\u30ffー]*)|([{_KANJI}]+)|([\uac00-\ud7af\u0e00-\u0e7f]+)"
-    f"|((?:(?![{_UNSPACED}])[^\\W_][{_MARKS}]*)+)"
-)
 _COMMON = frozenset(
     """a an and are as at be been but by did do does for from had has have he her his how i if in into is it its me my
     no not of on or our she so than that the their them then there these they this to was we were what when where
@@ -41,6 +36,19 @@ _COMMON = frozenset(
 )
 
 _ASKING = frozenset({"about", "describ", "explain", "giv", "know", "show", "tell"})  # roots of how one asks
+
+
+@cache  # sets of so many characters take a while to compile: only who reads or searches a text waits for it
+def _runs() -> re.Pattern[str]:
+    return re.compile(rf"([{_UNSPACED}]+)|((?:(?![{_UNSPACED}])[^\W_][{_MARKS}]*)+)")
+
+
+@cache
+def _subjects() -> re.Pattern[str]:
+    return re.compile(
+        f"([\u30a1-\u30fa\u31f0-\u31ff][\u30a1-\u30ffー]*)|([{_KANJI}]+)|([\uac00-\ud7af\u0e00-\u0e7f]+)"
+        f"|((?:(?![{_UNSPACED}])[^\\W_][{_MARKS}]*)+)"
+    )
 
 
 def tokens(text: str) -> list[str]:
@@ -52,7 +60,7 @@ def tokens(text: str) -> list[str]:
     ['組紐', '紐の', 'の工', '工房', 'a', '棟']
     """
     found: list[str] = []
-    for run in _RUNS.finditer(normalize("NFKC", text).casefold()):
+    for run in _runs().finditer(normalize("NFKC", text).casefold()):
         if unspaced := run[1]:
             found += [unspaced[i : i + 2] for i in range(max(1, len(unspaced) - 1))]
         else:
@@ -81,7 +89,7 @@ def subjects(text: str) -> list[str]:
     True
     """
     found: list[str] = []
-    for run in _SUBJECTS.finditer(normalize("NFKC", text).casefold()):
+    for run in _subjects().finditer(normalize("NFKC", text).casefold()):
         if kanji := run[2]:
             found += [kanji[i : i + 2] for i in range(max(1, len(kanji) - 1))]
         else:
