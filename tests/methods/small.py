@@ -72,8 +72,10 @@ class Nearby:
         scores = {r.id: float(v @ question) for r, v in zip(records, vectors[len(asked) :], strict=True)}
         return _best(table, scores, k)
 
-    def each(self, table: Table[Any], texts: Sequence[str], *, k: int) -> list[Context]:
-        return [self(table, text, k=k) for text in texts]
+    def each(
+        self, table: Table[Any], texts: Sequence[str], *, k: int, among: Collection[str] | None = None
+    ) -> list[Context]:
+        return [self(table, text, k=k, among=among) for text in texts]
 
 
 near = Nearby()

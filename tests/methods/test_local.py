@@ -7,7 +7,9 @@ from typing import Any
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.records import Chunk, Entity, Relation
 from kumihimo.index.naming import entity_id, key
-from kumihimo.methods.local import _named, local, shared
+from kumihimo.methods.around import shared
+from kumihimo.methods.local import local
+from kumihimo.methods.named import named
 from tests.methods.small import Graph, Nearby, chunk, match, ruler, table
 
 
@@ -96,7 +98,7 @@ def test_rows_that_a_filter_hides_are_passed_over() -> None:
 
 def names(question: str, *known: str) -> list[str]:
     rows = {entity_id(key(name)): _entity(name) for name in known}
-    return [entity.name for entity in _named(question, table("entities", Entity, rows))]
+    return [entity.name for entity in named(question, table("entities", Entity, rows))[0]]
 
 
 def _entity(name: str) -> Entity:

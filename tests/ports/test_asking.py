@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import pytest
 
-from kumihimo.core.errors import Capped, ItemFailed, Malformed
+from kumihimo.core.errors import Capped, ItemFailed, Malformed, Unreadable
 from kumihimo.core.records import Usage
 from kumihimo.ports.asking import Asking
 from kumihimo.ports.fake import FakeChat
@@ -201,7 +201,7 @@ def test_what_cannot_be_read_is_asked_again_with_what_was_wrong(memo: Memo) -> N
 def test_after_three_the_item_has_failed_until_it_is_asked_for_again(memo: Memo) -> None:
     chat, purse = scripted(*["maybe"] * 5, "yes"), Purse()
     ask = Asking(chat, memo, purse, "s")
-    with pytest.raises(ItemFailed) as failed:
+    with pytest.raises(Unreadable) as failed:
         ask("So?", into=YES_NO)
     assert (
         str(failed.value)

@@ -115,6 +115,9 @@ def test_several_questions_at_once_find_what_each_finds(
         found = near.each(table, questions, k=7)
         assert embed.given == questions, "they are embedded together"
         assert [list(context) for context in found] == [list(near(table, text, k=7)) for text in questions]
+        few = sorted(mixed(400))[::3]
+        of_few = [list(near(table, text, k=7, among=few)) for text in questions]
+        assert [list(context) for context in near.each(table, questions, k=7, among=few)] == of_few
         assert near.each(table, [], k=7) == [], "nothing is asked for"
         assert near.each(table, questions, k=0) == [Context()] * 4
     made.store.close()

@@ -14,6 +14,7 @@ KumiError                 anything this package raises on purpose
         Waits             what it needs has failed in this build
         Capped            a cap was reached before it was asked
         Refused           the model's server will not take this one: too long, or not allowed
+        Unreadable        a model's replies could not be read, however often it was asked
 """
 
 from __future__ import annotations
@@ -88,6 +89,10 @@ class Capped(ItemFailed):
 
 class Refused(ItemFailed):
     """The model's server will not take this request, whoever asks it again."""
+
+
+class Unreadable(ItemFailed):
+    """A model's replies could not be read, however often it was asked: who can do without them may go on."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:

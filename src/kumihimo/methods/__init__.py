@@ -7,6 +7,7 @@ from kumihimo.methods.bm25 import bm25
 from kumihimo.methods.drift import drift
 from kumihimo.methods.global_ import global_
 from kumihimo.methods.hyde import hyde
+from kumihimo.methods.light import light
 from kumihimo.methods.local import local
 from kumihimo.methods.mapreduce import mapreduce
 from kumihimo.methods.naive import naive
@@ -20,6 +21,7 @@ METHODS = catalogue(
     global_,
     local,
     drift,
+    light,
 )
 
 # The prompts of methods that have their own for the answer; else `answer.md`.

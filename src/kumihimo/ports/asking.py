@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from kumihimo.core.errors import ItemFailed, Malformed, ModelError
+from kumihimo.core.errors import ItemFailed, Malformed, ModelError, Unreadable
 from kumihimo.core.records import storable
 from kumihimo.ports.memo import Memo, key
 from kumihimo.ports.models import Chat, Embedder, Hear, Messages, side_by_side
@@ -68,7 +68,7 @@ class Asking:
             except Malformed as wrong:
                 if paid == ATTEMPTS:
                     told = f"{self.mark} gave {ATTEMPTS} replies that cannot be read; of the last: {wrong}"
-                    raise ItemFailed(told) from wrong
+                    raise Unreadable(told) from wrong
                 messages = _complained(first, reply, str(wrong))
                 attempt += 1
 

@@ -151,7 +151,9 @@ class Near(Protocol):
     def __call__(
         self, table: Table[Any], text: str | Sequence[str], *, k: int, among: Collection[str] | None = None
     ) -> Context: ...
-    def each(self, table: Table[Any], texts: Sequence[str], *, k: int) -> list[Context]: ...
+    def each(
+        self, table: Table[Any], texts: Sequence[str], *, k: int, among: Collection[str] | None = None
+    ) -> list[Context]: ...
 
 
 def side_by_side(call: Callable[[A], B], jobs: Iterable[A], workers: int) -> Iterator[B]:

@@ -187,8 +187,10 @@ class VectorSearch:
         texts = [text] if isinstance(text, str) else text
         return self._search(table, texts, k, one=True, among=among)[0]
 
-    def each(self, table: Table[Any], texts: Sequence[str], *, k: int) -> list[Context]:
-        return self._search(table, texts, k)
+    def each(
+        self, table: Table[Any], texts: Sequence[str], *, k: int, among: Collection[str] | None = None
+    ) -> list[Context]:
+        return self._search(table, texts, k, among=among)
 
     def _search(
         self, table: Table[Any], texts: Sequence[str], k: int, one: bool = False, among: Collection[str] | None = None
@@ -224,12 +226,12 @@ class VectorSearch:
 
     def _scored(
         self, table: Table[Any], questions: NDArray[np.float32], k: int, among: Collection[str] | None
-    ) -> Iterator[Iterator[tuple[float, str]]]:
+    ) -> Iterator[Iterable[tuple[float, str]]]:
         """For each question some rows, scored, the best `k` among them."""
         import numpy as np
 
         if among is not None:
-            yield from (self._of(table, question, among) for question in questions)
+            yield from self._of(table, questions, list(among))
             return
         matrix = self.matrices[table.name]
         many = len(matrix) > _MANY  # then one pass over the file serves all
@@ -256,18 +258,19 @@ class VectorSearch:
         yield from zip((held * question).sum(axis=1).tolist(), ids.values(), strict=True)
 
     def _of(
-        self, table: Table[Any], question: NDArray[np.float32], among: Collection[str]
-    ) -> Iterator[tuple[float, str]]:
-        """Of these rows each, scored."""
+        self, table: Table[Any], questions: NDArray[np.float32], among: list[str]
+    ) -> Iterator[list[tuple[float, str]]]:
+        """For each question these rows, scored."""
         import numpy as np
 
-        listed = list(among)
-        for i in range(0, len(listed), 1000):
-            marks = ",".join("?" * len(listed[i : i + 1000]))
+        rows: list[Row] = []
+        for i in range(0, len(among), 1000):
+            marks = ",".join("?" * len(among[i : i + 1000]))
             said = f'SELECT slot, id FROM "{_name(table.name)}" WHERE id IN ({marks})'
-            rows = [(slot, id) for slot, id in self.db.all(said, *listed[i : i + 1000]) if table.passes(id)]
-            held = self.matrices[table.name][[slot for slot, _ in rows]].astype(np.float64)
-            yield from zip((held * question).sum(axis=1).tolist(), (id for _, id in rows), strict=True)
+            rows += [row for row in self.db.all(said, *among[i : i + 1000]) if table.passes(row[1])]
+        held = self.matrices[table.name][[slot for slot, _ in rows]].astype(np.float64)
+        for question in questions:
+            yield list(zip((held * question).sum(axis=1).tolist(), (id for _, id in rows), strict=True))
 
     def _ids(self, table: Table[Any], slots: list[int]) -> dict[int, str]:
         """Those of the rows that are in use, and pass."""
