@@ -40,7 +40,7 @@ REPORT = json.dumps(
 )
 _SCHEMA = "JSON schema:\n"
 _NUMBERS = {"score": 50, "confidence": 80}  # others are 1, as the number of a source may be
-_MANY = {"questions": 3}  # others are lists of two, of sources one
+_MANY = {"questions": 3, "sources": 1, "answer": 1}  # items of a list; of others two
 
 
 def records(text: str) -> list[str]:
@@ -98,30 +98,36 @@ def _json(before: str, schema: dict[str, Any]) -> str:
         return REPORT.replace("What they talk about", f"What they talk about, {digest(before)}")
     if set(schema["properties"]) == {"rating"}:
         return json.dumps({"rating": 3 if int(digest(before), 16) % 3 == 0 else 0})
-    rng = random.Random(int(digest(before), 16))
-    terms = sorted(set(re.findall(r"[^\W\d_]{7,}", before)))
-    return json.dumps(_filled(schema, schema, "", rng, terms))
+    return json.dumps(_Form(schema, before, random.Random(int(digest(before), 16))).filled(schema, ""))
 
 
-def _filled(schema: Mapping[str, Any], whole: Mapping[str, Any], name: str, rng: random.Random, terms: list[str]) -> Any:
-    """A value of that form; name: of the property it is for. Questions and keywords are of terms of the prompt."""
-    if "$ref" in schema:
-        return _filled(whole["$defs"][schema["$ref"].rpartition("/")[2]], whole, name, rng, terms)
-    kind = schema.get("type", "")
-    if kind == "object":
-        return {key: _filled(inner, whole, key, rng, terms) for key, inner in schema["properties"].items()}
-    if kind == "array":
-        count = 1 if name in ("sources", "answer") else _MANY.get(name, 2)
-        one = "" if schema["items"].get("type") == "string" else name
-        return [_filled(schema["items"], whole, one, rng, terms) for _ in range(count)]
-    if kind in ("integer", "number"):
-        return _NUMBERS.get(name, 1)
-    if kind == "boolean":
-        return True
-    if name in ("answer", "description"):
-        return FILL
-    said = " ".join(rng.choices(terms, k=3)) if terms else "words"
-    return f"What is said of {said}?" if name == "question" else said
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A schema, what stands before it, and how to choose among its words."""
+
+    schema: Mapping[str, Any]
+    before: str
+    rng: random.Random
+
+    def filled(self, part: Mapping[str, Any], name: str) -> Any:
+        """A value of that part of the form; name: of the property that it is for."""
+        if "$ref" in part:
+            return self.filled(self.schema["$defs"][part["$ref"].rpartition("/")[2]], name)
+        kind = part.get("type", "string")
+        if kind == "object":
+            return {key: self.filled(inner, key) for key, inner in part["properties"].items()}
+        if kind == "array":
+            return [self.filled(part["items"], name) for _ in range(_MANY.get(name, 2))]
+        return self._said(name) if kind == "string" else _NUMBERS.get(name, 1)
+
+    def _said(self, name: str) -> str:
+        """A sentence; a question of words of the prompt; or words of its last paragraph, which is the question."""
+        if name in ("answer", "description"):
+            return FILL
+        told = self.before if name == "question" else self.before.split("\n\n")[-2]
+        terms = sorted(set(re.findall(r"[^\W\d_]{4,}", told))) or ["words"]
+        said = " ".join(self.rng.choices(terms, k=3 if name == "question" else 2))
+        return f"What is said of {said}?" if name == "question" else said
 
 
 def _text(conversation: str) -> str:
