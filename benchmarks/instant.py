@@ -43,17 +43,21 @@ _NUMBERS = {"score": 50, "confidence": 80}  # others are 1, as the number of a s
 _MANY = {"questions": 3, "sources": 1, "answer": 1}  # items of a list; of others two
 
 
-def records(text: str) -> list[str]:
-    """What the model reads in a text: names that stand in it, so that they come again elsewhere."""
+def records(text: str, *, own: bool = False) -> list[str]:
+    """What the model reads in a text: names that stand in it, so that they come again elsewhere.
+
+    own: with words of the text, so that of a name something else is said each time.
+    """
     chunk = Chunk(title="", start=0, end=len(text), tokens=0, text=text)
-    return told(list(dict.fromkeys(mention.name for mention in names.mentions(chunk, {})))[:EACH])
+    found = list(dict.fromkeys(mention.name for mention in names.mentions(chunk, {})))[:EACH]
+    return told(found, " ".join(text.split()[20:44]).replace("|", " ") if own else FILL)
 
 
-def told(found: list[str]) -> list[str]:
+def told(found: list[str], said: str = FILL) -> list[str]:
     """Records of these names, and of as many pairs of neighbours among them."""
     pairs = zip(found, [*found[1:], *found[:1]], strict=False)
-    lines = [f"entity<|>{name}<|>person<|>{name} is named. {FILL}" for name in found]
-    return lines + [f"relation<|>{a}<|>{b}<|>{a} and {b}. {FILL}<|>talk, work<|>7" for a, b in pairs]
+    lines = [f"entity<|>{name}<|>person<|>{name} is named. {said}" for name in found]
+    return lines + [f"relation<|>{a}<|>{b}<|>{a} and {b}. {said}<|>talk, work<|>7" for a, b in pairs]
 
 
 @dataclass
@@ -140,7 +144,7 @@ def beginning(text: str) -> str:
     return text[:400].strip()
 
 
-def connected(kumi: Kumihimo, *sources: Path) -> Instant:
+def connected(kumi: Kumihimo, *sources: Path, own: bool = False) -> Instant:
     """That model in place of the others; what it will say of these sources is thought of before anything is measured."""
     texts: list[str] = []
     for source in sources:
@@ -148,7 +152,7 @@ def connected(kumi: Kumihimo, *sources: Path) -> Instant:
             for row in map(json.loads, lines):
                 document = Document(uri="", file="", title="", media_type="", text=row["text"])
                 texts += [chunk.text for chunk in chunks(document, kumi.ruler)]
-    known = {beginning(text): records(text) for text in texts}
+    known = {beginning(text): records(text, own=own) for text in texts}
     model = Instant(kumi.models.settings, kumi.models.memo, known=known)
     kumi.models = model
     return model
