@@ -145,7 +145,10 @@ def beginning(text: str) -> str:
 
 
 def connected(kumi: Kumihimo, *sources: Path, own: bool = False) -> Instant:
-    """That model in place of the others; what it will say of these sources is thought of before anything is measured."""
+    """That model in place of the others; what it says of these sources is thought of before anything is measured.
+
+    own: something else of a name each time.
+    """
     texts: list[str] = []
     for source in sources:
         with source.open(encoding="utf-8") as lines:

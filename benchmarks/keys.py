@@ -20,7 +20,7 @@ from typing import Any
 
 from benchmarks.hubs import KINDS, fill, words
 from benchmarks.meter import bound
-from kumihimo.core.records import Chunk, Entity, Mention, Record, Relation, Tie, digest
+from kumihimo.core.records import Chunk, Entity, Mention, Record, Relation, Tie
 from kumihimo.core.table import Table, codec
 from kumihimo.index.naming import entity_id, key, relation_id
 from kumihimo.methods import METHODS

@@ -80,7 +80,9 @@ def table(home: Path, questions: Sequence[str] = QUESTIONS) -> None:
         with TemporaryDirectory() as memos:
             found = [asked(home, Path(memos, f"{n}.db"), q, method, settings) for n, q in enumerate(questions)]
         said = "".join(f", `{name}={str(value).lower()}`" for name, value in settings.items())
-        told = [f"{mean(getattr(one, name) for one in found):,.0f}" for name in ("calls", "prompt", "completion", "rows")]
+        told = [
+            f"{mean(getattr(one, name) for one in found):,.0f}" for name in ("calls", "prompt", "completion", "rows")
+        ]
         print(f"| `{method}`{said} | {' | '.join(told)} | {mean(one.seconds for one in found):.3f} |", flush=True)
         if method in CALLS:
             assert {one.calls for one in found} == {CALLS[method]}, (method, settings, found)

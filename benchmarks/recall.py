@@ -108,7 +108,7 @@ def measure(kumi: Kumihimo, path: Path, method: str, settings: Settings) -> list
             context = reading.retrieve(row["question"], method, **settings)
             spent = 1000 * (time.process_time() - began)
             gold = set(row["gold_passage_ids"])
-            chunks, every = (shares(passages(reading, context, named, traced=all), gold) for all in (False, True))
+            chunks, every = (shares(passages(reading, context, named, traced=traced), gold) for traced in (False, True))
             rows.append((*chunks, every[0], spent))
     return [mean(column) for column in zip(*rows, strict=True)]
 
