@@ -169,12 +169,14 @@ def run(home: Path, entities: int, most: float, rounds: int) -> None:
     if not (home / "index.db").exists():
         subprocess.run([sys.executable, "-m", "benchmarks.keys", "--build", str(home), str(entities)], check=True)
     print(f"{entities:,} entities, {EACH * entities:,} relations", flush=True)
+    found = {}
     for mode in MODES:
-        p50, p95 = measured(home, entities, mode, rounds)
-        print(f"  {mode}: p50 {p50:.1f} ms, p95 {p95:.1f} ms", flush=True)
-        bound(f"{METHOD}, mode {mode}, p95", p95, most, " ms")
+        p50, found[mode] = measured(home, entities, mode, rounds)
+        print(f"  {mode}: p50 {p50:.1f} ms, p95 {found[mode]:.1f} ms", flush=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"  memory at most {peak:,.0f} MB, of which vectors mapped from files {vectors_mb(home):,.0f} MB")
+    for mode, p95 in found.items():
+        bound(f"{METHOD}, mode {mode}, p95", p95, most, " ms")
 
 
 def vectors_mb(home: Path) -> float:
