@@ -26,7 +26,7 @@ from kumihimo.index.naming import entity_id, key, relation_id
 from kumihimo.methods import METHODS
 from kumihimo.ports.local import LocalEmbedder, LocalRuler
 from kumihimo.ports.store import Db, SqlRows, Store
-from kumihimo.views.vectors import VectorSearch, matrices
+from kumihimo.views.vectors import Matrices, VectorSearch, matrices
 from kumihimo.views.words import WordSearch
 
 METHOD = "light"
@@ -138,11 +138,11 @@ def answered(low: list[str], high: list[str]) -> Callable[..., Any]:
     return lambda _, *, into, **__: into(low=low, high=high)
 
 
-def asked(db: Db, home: Path, mode: str, told: list[tuple[str, list[str], list[str]]]) -> Iterator[float]:
+def asked(db: Db, vectors: Matrices, mode: str, told: list[tuple[str, list[str], list[str]]]) -> Iterator[float]:
     """Milliseconds of each question."""
     method = METHODS[METHOD]
     given = {name: Table(name, codec(KINDS[name]), SqlRows(db, name)) for name in method.tables}
-    ruler, vectors = LocalRuler(), matrices(db, home, {})
+    ruler = LocalRuler()
     for question, low, high in told:
         match, near = WordSearch(db), VectorSearch(db, LocalEmbedder(), vectors)
         began = perf_counter()
@@ -158,8 +158,9 @@ def measured(home: Path, entities: int, mode: str, rounds: int) -> list[float]:
     store = Store(home)
     told = questions(entities, rounds)
     with store.reading() as db:
-        list(asked(db, home, mode, told[:5]))
-        spent = [min(times) for times in zip(*(asked(db, home, mode, told) for _ in range(3)), strict=True)]
+        vectors = matrices(db, home, {})
+        list(asked(db, vectors, mode, told[:5]))
+        spent = [min(times) for times in zip(*(asked(db, vectors, mode, told) for _ in range(3)), strict=True)]
     store.close()
     return [median(spent), quantiles(spent, n=20)[-1]]
 
