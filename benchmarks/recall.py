@@ -119,7 +119,7 @@ def table(data: Path, name: str) -> None:
     with TemporaryDirectory() as folder, Kumihimo.open(Path(folder, ".kumi")) as kumi:
         with measured() as cost:
             built = kumi.index(corpus, methods=methods)
-        told = ", ".join(f"{built.rows[kind]:,} {kind}" for kind in ("chunks", "entities", "relations"))
+        told = ", ".join(f"{built.rows.get(kind, 0):,} {kind}" for kind in ("chunks", "entities", "relations"))
         print(f"\n{name}: {told}; {cost.cpu:.1f} CPU s\n")
         print("| method | recall@5 | recall@20 | all @5 | by trace: recall@5 | CPU ms |\n|---|---|---|---|---|---|")
         kumi.models = Scripted(kumi.models.settings, kumi.models.memo)
