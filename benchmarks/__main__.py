@@ -16,7 +16,12 @@ for name, options in (
     ("served", sys.argv[1:]),
     ("filters", []),
     ("hubs", []),
+    ("keys", ["--sizes", "10000"]),
+    ("insertions", []),
     ("stability", sys.argv[1:]),
+    ("questions", sys.argv[1:]),
+    ("recall", sys.argv[1:]),
+    ("doubling", sys.argv[1:]),
 ):
     print(f"\n== {name} {' '.join(options)}", flush=True)
     subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *options], check=True)

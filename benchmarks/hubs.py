@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import random
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, islice
 from pathlib import Path
 from statistics import median, quantiles
 from tempfile import TemporaryDirectory
@@ -32,6 +32,7 @@ from kumihimo.index.naming import entity_id, key, relation_id
 from kumihimo.methods.local import local
 from kumihimo.ports.ledger import SqlLedger
 from kumihimo.ports.local import LocalRuler
+from kumihimo.ports.models import Embedder
 from kumihimo.ports.reranking import Ranking
 from kumihimo.ports.store import Db, SqlRows, Store
 from kumihimo.views.upkeep import View
@@ -167,20 +168,25 @@ def _communities(tables: Tables, entities: int, rng: random.Random) -> None:
 
 
 def build(store: Store, folder: Path, tables: Tables) -> None:
+    fill(store, folder, {name: iter(sorted(rows.items())) for name, rows in tables.items()}, Thrown())
+
+
+def fill(store: Store, folder: Path, tables: Mapping[str, Iterator[tuple[str, Record]]], embedder: Embedder) -> None:
+    """Put rows, sorted by id, into an index as a build would leave it: tables, words, vectors."""
     with store.building() as db:
         ledger = SqlLedger(db)
         for name, kind in KINDS.items():
             ledger.shape(name, codec(kind), "documents", "id")
             views: list[View] = [
                 WordIndex(db, name, codec(kind)),
-                VectorIndex(db, folder, name, codec(kind), Thrown()),
+                VectorIndex(db, folder, name, codec(kind), embedder),
             ]
             for view in views if kind.FOUND else ():
                 view.ensure("1")
                 ledger.views[name].append(view)
-            rows = sorted(tables[name].items())
-            for i in range(0, len(rows), 1000):
-                ledger.change(name, [], [codec(kind).encode(id, record) for id, record in rows[i : i + 1000]])
+            encoded = (codec(kind).encode(id, record) for id, record in tables.get(name, iter(())))
+            while page := list(islice(encoded, 1000)):
+                ledger.change(name, [], page)
             ledger.settle(name)
             for view in views if kind.FOUND else ():
                 view.finish()

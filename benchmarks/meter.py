@@ -18,7 +18,8 @@ class Cost:
 
     cpu: float = 0.0
     wall: float = 0.0
-    written: float = 0.0  # MB handed to the disk
+    written: float = 0.0  # MB handed to files (wchar), however often the same place is written
+    disk: float = 0.0  # MB of pages made dirty (write_bytes): less where one is written again before the disk has it
     peak: float = 0.0
 
     def __str__(self) -> str:
@@ -28,9 +29,10 @@ class Cost:
 @contextmanager
 def measured() -> Iterator[Cost]:
     cost = Cost()
-    cpu, wall, written = _cpu(), time.perf_counter(), _written()
+    cpu, wall, written, disk = _cpu(), time.perf_counter(), _written("wchar"), _written("write_bytes")
     yield cost
-    cost.cpu, cost.wall, cost.written = _cpu() - cpu, time.perf_counter() - wall, _written() - written
+    cost.cpu, cost.wall = _cpu() - cpu, time.perf_counter() - wall
+    cost.written, cost.disk = _written("wchar") - written, _written("write_bytes") - disk
     cost.peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
@@ -39,10 +41,10 @@ def _cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _written() -> float:
-    """Bytes handed to files by this process so far, in MB (Linux)."""
+def _written(what: str) -> float:
+    """MB written by this process so far, by that count (Linux)."""
     lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("wchar")) / 1e6
+    return next(int(line.split()[1]) for line in lines if line.startswith(what)) / 1e6
 
 
 def child_cpu(command: list[str]) -> float:

@@ -1,0 +1,145 @@
+"""Passages and questions with gold: what each method finds that needs no model, or that a made-up one can serve.
+
+DATA/multihop: MuSiQue, HotpotQA, 2WikiMultiHopQA. DATA/japanese: JSQuAD. DATA/chinese: DRCD. Prints tables of Markdown:
+the share of the gold passages among the first 5 and 20, and of the questions all of whose gold is among the first 5. Of
+a ranking the passages of its chunks count, each where it comes first; "by trace" those of every row, of an entity or a
+relation the first few of its chunks.
+
+The graph is made by rule. What asks a model gets replies by rule, which show what the search makes of a plain
+reply, not what a model would add: `hyde` a passage that says the question's content words again, `rq` the question
+without them that are common, and its parts at commas and *and*; `light` keywords as it takes them without a model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from statistics import mean
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.meter import least, measured
+from benchmarks.passages import SETS, questions
+from kumihimo import Kumihimo
+from kumihimo.core.context import Context
+from kumihimo.core.trace import sources
+from kumihimo.index import STEPS
+from kumihimo.methods import METHODS
+from kumihimo.ports.connect import Connections
+from kumihimo.ports.fake import FakeChat
+from kumihimo.ports.models import Chat
+from kumihimo.reading import KINDS, Reading
+from kumihimo.views.words import content
+
+Settings = dict[str, Any]
+DEAR = ("mapreduce", "drift")  # which read, and ask, for minutes; and give points, whose order is the model's
+WAYS: dict[str, list[Settings]] = {  # those beside the defaults
+    "naive": [{}, {"words": False}],
+    "rq": [{"depth": 1}, {"depth": 2}],
+    "global": [{"level": 2}],
+    "light": [{"mode": mode} for mode in ("hybrid", "low", "high", "mix")],
+}
+SCRIPTED = ("hyde", "rq")
+ROWS = 3  # chunks of one row that count, by trace
+FLOORS = {"jsquad": 0.95, "drcd": 0.95}  # recall@5 of light
+
+
+@dataclass
+class Scripted(Connections):
+    """A model whose replies are made of the question by rule, for the methods that cannot do without one."""
+
+    def chat(self, scope: str) -> Chat | None:
+        return FakeChat(scripted, workers=1) if scope in SCRIPTED else None
+
+
+def scripted(told: str) -> str:
+    """A passage of the question's content words; or, where JSON is wanted, its rewording and its parts."""
+    if "JSON schema" not in told:
+        return " ".join(content(told.rpartition("Question: ")[2]))
+    asked = told.rpartition("\n\n")[0].rpartition("Question: ")[2]
+    parts = [part for part in re.split(r",|、|，|\band\b", asked) if len(content(part)) > 1]
+    return json.dumps(
+        {"rewrite": " ".join(content(asked)), "decompose": parts if len(parts) > 1 else [], "disambiguate": []}
+    )
+
+
+def ways() -> Iterator[tuple[str, Settings]]:
+    for method in METHODS:
+        if method not in DEAR:
+            for settings in WAYS.get(method, [{}]):
+                yield method, settings
+
+
+def passages(reading: Reading, context: Context, named: Mapping[str, str], *, traced: bool) -> list[str]:
+    """The passages of a context's chunks, in order of first appearance; traced: of every row. named: by document."""
+    found: dict[str, None] = {}
+    for item in context:
+        if item.table == "chunks":
+            found[named[item.record.id.partition(".")[0]]] = None
+        elif traced:
+            rows = [item.reference] if item.table in KINDS else item.record.made_of()
+            chunks = (id for row in rows for _, id in sources(STEPS, reading.table, row))
+            found |= dict.fromkeys(named[id.partition(".")[0]] for id in islice(chunks, ROWS))
+    return list(found)
+
+
+def shares(found: list[str], gold: set[str]) -> tuple[float, float, float]:
+    """
+    >>> shares(["a", "x", "y", "z", "w", "b"], {"a", "b"})
+    (0.5, 1.0, 0.0)
+    """
+    five, twenty = len(gold & set(found[:5])) / len(gold), len(gold & set(found[:20])) / len(gold)
+    return five, twenty, float(five == 1)
+
+
+def measure(kumi: Kumihimo, path: Path, method: str, settings: Settings) -> list[float]:
+    """Recall@5, recall@20 and all gold @5 by chunks, recall@5 by trace; CPU milliseconds of a question."""
+    rows: list[tuple[float, ...]] = []
+    with kumi.reading() as reading:
+        named = {document.id: document.uri.partition("#")[2] for document in reading.table("documents")}
+        for row in questions(path):
+            began = time.process_time()
+            context = reading.retrieve(row["question"], method, **settings)
+            spent = 1000 * (time.process_time() - began)
+            gold = set(row["gold_passage_ids"])
+            chunks, every = (shares(passages(reading, context, named, traced=traced), gold) for traced in (False, True))
+            rows.append((*chunks, every[0], spent))
+    return [mean(column) for column in zip(*rows, strict=True)]
+
+
+def table(data: Path, name: str) -> None:
+    corpus, asked = data / f"{SETS[name]}_corpus.jsonl", data / f"{SETS[name]}_questions.jsonl"
+    methods = list(dict.fromkeys(method for method, _ in ways()))
+    with TemporaryDirectory() as folder, Kumihimo.open(Path(folder, ".kumi")) as kumi:
+        with measured() as cost:
+            built = kumi.index(corpus, methods=methods)
+        told = ", ".join(f"{built.rows.get(kind, 0):,} {kind}" for kind in ("chunks", "entities", "relations"))
+        print(f"\n{name}: {told}; {cost.cpu:.1f} CPU s\n")
+        print("| method | recall@5 | recall@20 | all @5 | by trace: recall@5 | CPU ms |\n|---|---|---|---|---|---|")
+        kumi.models = Scripted(kumi.models.settings, kumi.models.memo)
+        for method, settings in ways():
+            found = measure(kumi, asked, method, settings)
+            said = "".join(f", `{key}={str(value).lower()}`" for key, value in settings.items())
+            said += ", scripted" if method in SCRIPTED else ""
+            print(f"| `{method}`{said} | {' | '.join(f'{x:.3f}' for x in found[:4])} | {found[4]:.1f} |", flush=True)
+            if method == "light" and settings.get("mode") in ("hybrid", "mix") and name in FLOORS:
+                least(f"{name}, recall@5 of light", found[0], FLOORS[name])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--sets", default=",".join(SETS))
+    given = parser.parse_args()
+    for name in given.sets.split(","):
+        table(given.data, name)
+
+
+if __name__ == "__main__":
+    main()
