@@ -96,6 +96,9 @@ class WhenAsked:
     def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
         return [row[0] for row in self.where(columns, values)] if columns == ("id",) else self.rows.ids(columns, values)
 
+    def ids_by(self, column: str, values: Sequence[str]) -> list[tuple[str, str]]:
+        return self.rows.ids_by(column, values)
+
     def pages(self, *columns: str) -> Iterator[list[Row]]:
         return self.rows.pages(*columns)
 

@@ -61,6 +61,9 @@ class Held:
     def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
         return [row[0] for row in self.where(columns, values)]
 
+    def ids_by(self, column: str, values: Sequence[str]) -> list[tuple[str, str]]:
+        return [(value, id) for value in values for id in self.ids((column,), (value,))]
+
     def pages(self, *columns: str) -> Iterator[list[Row]]:
         ats = [self.codec.columns.index(column) for column in columns or self.codec.columns]
         for row in self.rows:

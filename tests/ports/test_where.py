@@ -286,6 +286,9 @@ class Held:
     def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
         raise NotImplementedError
 
+    def ids_by(self, column: str, values: Sequence[str]) -> list[tuple[str, str]]:
+        raise NotImplementedError
+
     def pages(self, *columns: str) -> Iterator[list[Row]]:
         ats = [codec(Document).columns.index(column) for column in columns]
         yield [tuple(row[at] for at in ats) for row in self.documents]

@@ -15,7 +15,6 @@ from kumihimo.core.errors import Unusable
 from kumihimo.core.table import Table, codec
 from kumihimo.ports.fake import FakeEmbedder
 from kumihimo.ports.store import Db, SqlRows
-from kumihimo.views import vectors
 from kumihimo.views.vectors import Mapped, VectorIndex, VectorSearch, matrices, sweep
 from tests.views.small import Note, Notes
 
@@ -100,17 +99,13 @@ def test_equals_come_in_the_order_of_ids_beyond_any_limit(tmp_path: Path) -> Non
     made.store.close()
 
 
-@pytest.mark.parametrize("many", [0, 50_000])
-def test_several_questions_at_once_find_what_each_finds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int
-) -> None:
-    monkeypatch.setattr(vectors, "_MANY", many)
+def test_several_questions_at_once_find_what_each_finds(tmp_path: Path) -> None:
     embed = Embed()
     made = notes(tmp_path, mixed(400), embed)
     questions = ["sea sky", "silk", "nothing of it", "sea sky"]
     with made.store.reading() as db:
         table = Table("notes", codec(Note), SqlRows(db, "notes"))
-        near = VectorSearch(db, embed, vectors.matrices(db, tmp_path, {}))
+        near = VectorSearch(db, embed, matrices(db, tmp_path, {}))
         embed.given.clear()
         found = near.each(table, questions, k=7)
         assert embed.given == questions, "they are embedded together"

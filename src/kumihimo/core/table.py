@@ -28,6 +28,7 @@ class Rows(Protocol):
     def some(self, ids: Sequence[str]) -> list[Row]: ...
     def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]: ...
     def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]: ...
+    def ids_by(self, column: str, values: Sequence[str]) -> list[tuple[str, str]]: ...
     def pages(self, *columns: str) -> Iterator[list[Row]]: ...
     def count(self) -> int: ...
 
@@ -52,6 +53,9 @@ class _Passing:
     def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
         return list(filter(self.passes, self.rows.ids(columns, values)))
 
+    def ids_by(self, column: str, values: Sequence[str]) -> list[tuple[str, str]]:
+        return [pair for pair in self.rows.ids_by(column, values) if self.passes(pair[1])]
+
     def pages(self, *columns: str) -> Iterator[list[Row]]:
         for page in self.rows.pages(*(("id", *columns) if columns else ())):
             yield [row[1:] if columns else row for row in page if self.passes(row[0])]
@@ -73,6 +77,9 @@ class _NoRows:
         return []
 
     def ids(self, *_: Any, **__: Any) -> list[str]:
+        return []
+
+    def ids_by(self, *_: Any, **__: Any) -> list[tuple[str, str]]:
         return []
 
     def pages(self, *_: Any, **__: Any) -> Iterator[list[Row]]:
@@ -115,7 +122,8 @@ def _codec(record: type[R]) -> Codec[R]:
     kinds = tuple(kind for kind, _, _ in shapes)
     thaws = {i: thaw for i, (kind, _, thaw) in enumerate(shapes) if kind == "JSON"}
     bools = {i for i, name in enumerate(columns) if hints[name] in (bool, bool | None)}
-    reads: dict[int, Callable[[Any], object]] = {**thaws, **dict.fromkeys(bools, bool)}
+    thawing: dict[int, Callable[[Any], object]] = {**thaws, **dict.fromkeys(bools, bool)}
+    reads = {i - 2: read for i, read in thawing.items()}  # places after id and text
     plain = attrgetter(*columns[1:]) if len(columns) > 2 else lambda r: (r.text,)
 
     def encode(id: str, r: R) -> Row:
@@ -123,9 +131,11 @@ def _codec(record: type[R]) -> Codec[R]:
         return tuple(_dump(v) if i in thaws else v for i, v in enumerate(row)) if thaws else row
 
     def decode(row: Row) -> R:
-        if reads:
-            row = tuple(v if v is None or i not in reads else reads[i](v) for i, v in enumerate(row))
-        return record(*row[2:], id=row[0], text=row[1])
+        id, text, *values = row
+        for i, read in reads.items():
+            if values[i] is not None:
+                values[i] = read(values[i])
+        return record(*values, id=id, text=text)
 
     return Codec(record, columns, kinds, tuple(null for _, null, _ in shapes), _looks(record), encode, decode)
 
@@ -147,7 +157,7 @@ def _column(record: type[Record], name: str, hint: Any) -> tuple[str, bool, Call
     if hint in _SQL:
         return _SQL[hint], nullable, json.loads
     if get_origin(hint) is tuple:
-        return "JSON", nullable, _frozen
+        return "JSON", nullable, _strings if get_args(hint) == (str, ...) else _frozen
     if get_origin(hint) in (dict, Mapping):
         return "JSON", nullable, json.loads
     raise StepError(f"{record.__name__}.{name}: a column is str, int, float, bool, a tuple or a Mapping; it is {hint}")
@@ -157,9 +167,16 @@ def _dump(value: object) -> str | None:
     return None if value is None else json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
+def _strings(text: str) -> object:
+    """What `_frozen` gives of a list of texts, quicker."""
+    if text == "[]" or "\\" in text:
+        return _frozen(text)
+    return tuple(text[2:-2].split('","'))
+
+
 def _frozen(text: str) -> object:
     def freeze(value: object) -> object:
-        return tuple(freeze(v) for v in value) if isinstance(value, list) else value
+        return tuple(map(freeze, value)) if isinstance(value, list) else value
 
     return () if text == "[]" else freeze(json.loads(text))
 
@@ -241,6 +258,17 @@ class Table(Generic[R]):
         if self.note:
             self.note(self.name, columns, values, bool(ids))
         return ids
+
+    def ids_by(self, column: str, values: Iterable[str]) -> dict[str, list[str]]:
+        """What `ids` gives for each of these values of one column, in the order asked: quicker than one by one."""
+        found: dict[str, list[str]] = {value: [] for value in values}
+        columns, _ = self._asked({column: ""})
+        for value, id in self.rows.ids_by(column, list(found)):
+            found[value].append(id)
+        if self.note:
+            for value, ids in found.items():
+                self.note(self.name, columns, (value,), bool(ids))
+        return found
 
     def _asked(self, asked: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[object, ...]]:
         columns = next((entry for entry in self.codec.looks if set(entry) == set(asked)), None)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from kumihimo.core.context import Context, Evidence, Ruler
-from kumihimo.core.records import Chunk, Mention, Tie
+from kumihimo.core.records import Chunk, Mention, Relation, Tie
 from kumihimo.core.table import Table
 from kumihimo.ports.models import Match, Near
 
@@ -47,13 +47,19 @@ def shared(parts: Sequence[tuple[Context, float]], budget: int, ruler: Ruler) ->
     return kept
 
 
+def touching(relations: Table[Relation], ids: Sequence[str]) -> dict[str, list[str]]:
+    """Of each entity the relations that it is an end of."""
+    sources, targets = (relations.ids_by(end, ids) for end in ("source", "target"))
+    return {id: [*sources[id], *targets[id]] for id in ids}
+
+
 def behind(mentions: Table[Mention], ties: Table[Tie], found: Context, tied: Context) -> Mapping[str, float]:
     """The chunks that entities and relations come from, and the scores of those that each speaks of, added up."""
+    made = mentions.ids_by("entity", (item.record.id for item in found))
+    made |= ties.ids_by("relation", (item.record.id for item in tied))
     support: dict[str, float] = defaultdict(float)
     for item in (*found, *tied):
-        id = item.record.id
-        made = mentions.ids(entity=id) if item.table == "entities" else ties.ids(relation=id)
-        for chunk in {each.rpartition(".")[0] for each in made}:
+        for chunk in {id.rpartition(".")[0] for id in made[item.record.id]}:
             support[chunk] += item.score
     return support
 

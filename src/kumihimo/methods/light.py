@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -14,7 +15,7 @@ from kumihimo.core.errors import Unreadable
 from kumihimo.core.records import Chunk, Entity, Mention, Relation, Tie
 from kumihimo.core.table import Table
 from kumihimo.index.naming import entity_id, key
-from kumihimo.methods.around import behind, distinct, merged, reading, scaled, weightiest_first
+from kumihimo.methods.around import behind, distinct, merged, reading, scaled, touching, weightiest_first
 from kumihimo.methods.named import named
 from kumihimo.ports.models import Ask, Match, Near, Rank, Rerank
 from kumihimo.ports.prompts import prompt
@@ -50,8 +51,8 @@ def light(
     mode: Literal["hybrid", "low", "high", "mix"] = "hybrid",
     source: bool = True,
     neighbours: int = 1,
-    k: int = 40,
-    pool: int = 100,
+    k: int = 20,
+    pool: int = 50,
     entity_budget: int = 4000,
     relation_budget: int = 4000,
     text_budget: int = 4000,
@@ -72,7 +73,7 @@ def light(
     found = _entities(low, entities, match, near, k)
     tied = _relations(high, entities, relations, match, near, k)
     for _ in range(neighbours):
-        tied = merged(tied, _rated([*low, *high], _touching(found, relations), relations, near, k))
+        tied = merged(tied, _rated([*low, *high], _tying(found, relations), relations, near, k))
         found += _ends(tied, entities, k)
     parts = [found.fit(entity_budget, ruler), distinct(tied).fit(relation_budget, ruler)]
     if source:
@@ -122,18 +123,18 @@ def _relations(
     if found or not keys:
         return scaled(found.top(k))
     ends = _entities(keys, entities, match, near, k)
-    return _rated(keys, _touching(ends, relations), relations, near, k)
+    return _rated(keys, _tying(ends, relations), relations, near, k)
 
 
-def _touching(found: Context, relations: Table[Relation]) -> list[str]:
+def _tying(found: Context, relations: Table[Relation]) -> list[str]:
     """The relations of these entities, those first that tie most of them."""
-    ids = Counter(id for end in _ids(found) for id in (*relations.ids(source=end), *relations.ids(target=end)))
+    ids = Counter(chain.from_iterable(touching(relations, [item.record.id for item in found]).values()))
     return [id for id, _ in ids.most_common()]
 
 
 def _rated(keys: Sequence[str], among: Sequence[str], relations: Table[Relation], near: Near, k: int) -> Context:
     """Of these relations the nearest to the keywords, of equals the heaviest; made by rule, what speaks of most."""
-    by_key = near.each(relations, keys, k=2 * k, among=among) if among else []
+    by_key = near.each(relations, keys, k=k, among=among) if among else []
     if not any(by_key):
         by_key = [_speaking(keys, relations.some(among[:_UNJUDGED]).values())]
     return scaled(sorted(Context.fuse(by_key), key=weightiest_first)).top(k)
@@ -155,7 +156,3 @@ def _ends(tied: Context, entities: Table[Entity], k: int) -> Context:
                 nearest.setdefault(end, _NEXT * item.score)
     rows = entities.some(list(nearest)[:k])
     return Context(tuple(Evidence("entities", entity, nearest[id]) for id, entity in rows.items()))
-
-
-def _ids(found: Context) -> list[str]:
-    return [item.record.id for item in found]

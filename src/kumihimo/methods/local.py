@@ -11,7 +11,7 @@ from kumihimo.core.context import Context, Evidence, Ruler
 from kumihimo.core.records import Chunk, Claim, Community, Entity, Member, Mention, Relation, Report, Tie
 from kumihimo.core.table import Table
 from kumihimo.index.naming import relation_id
-from kumihimo.methods.around import behind, distinct, reading, scaled, shared, weightiest_first
+from kumihimo.methods.around import behind, distinct, reading, scaled, shared, touching, weightiest_first
 from kumihimo.methods.named import named
 from kumihimo.ports.models import Match, Near, Rank, Rerank
 
@@ -73,11 +73,11 @@ def _entities(question: str, entities: Table[Entity], match: Match, near: Near, 
 
 def _relations(question: str, relations: Table[Relation], near: Near, ids: Sequence[str], edges: int) -> Context:
     """Those between two of the entities, and of each entity those nearest to the question."""
-    touching = [[*relations.ids(source=id), *relations.ids(target=id)] for id in ids]
+    edges_of = list(touching(relations, ids).values())
     pairs = dict.fromkeys(relation_id(one, other) for one, other in combinations(ids, 2))
-    few = dict.fromkeys([*pairs, *(id for some in touching if len(some) <= edges for id in some)])
+    few = dict.fromkeys([*pairs, *(id for some in edges_of if len(some) <= edges for id in some)])
     nearest = [near(relations, question, k=len(few), among=list(few))] if few else []
-    nearest += [near(relations, question, k=edges, among=some) for some in touching if len(some) > edges]
+    nearest += [near(relations, question, k=edges, among=some) for some in edges_of if len(some) > edges]
     found = {item.record.id: item for some in nearest for item in some}
     unjudged = relations.some(id for id in pairs if id not in found).values()  # by rule: found by their ends alone
     found |= {relation.id: Evidence("relations", relation, 0.0) for relation in unjudged}

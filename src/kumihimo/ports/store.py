@@ -101,6 +101,14 @@ class SqlRows:
         asked = " AND ".join(f'"{column}" IS ?' for column in columns)
         return [id for (id,) in self.db.all(f'SELECT id FROM "{self.table}" WHERE {asked} ORDER BY id', *values)]
 
+    def ids_by(self, column: str, values: Sequence[str]) -> list[tuple[str, str]]:
+        found: list[tuple[str, str]] = []
+        for i in range(0, len(values), PAGE):
+            asked = values[i : i + PAGE]
+            said = f'SELECT "{column}", id FROM "{self.table}" WHERE "{column}" IN ({",".join("?" * len(asked))})'
+            found += self.db.all(f'{said} ORDER BY "{column}", id', *asked)
+        return found
+
     def pages(self, *columns: str) -> Iterator[list[Row]]:
         names = "*" if not columns else ", ".join(f'"{c}"' for c in ("id", *columns))
         after = ""

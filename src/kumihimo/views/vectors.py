@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _HELD = 4  # rounds of batches whose texts are held until they are embedded
-_MANY = 50_000  # rows from which BLAS is worth its threads: on a busy machine they wait 10 ms for each other
+_BLOCK = 256  # rows multiplied at once: BLAS takes no threads for so few, which on a busy machine wait for each other
 _SURE = 1e-5  # more than rounding moves a cosine when rows are multiplied in another order
 
 
@@ -209,12 +209,9 @@ class VectorSearch:
             )
         vectors = self._embedded(state, texts)
         questions = _mean(vectors) if one else vectors
-        return [self._best(table, found, k) for found in self._scored(table, questions, k, among)]
-
-    def _best(self, table: Table[Any], found: Iterable[tuple[float, str]], k: int) -> Context:
-        best = sorted((-score, id) for score, id in found)[:k]
-        rows = table.some(id for _, id in best)
-        return Context(tuple(Evidence(table.name, rows[id], -score) for score, id in best))
+        best = [sorted((-score, id) for score, id in found)[:k] for found in self._scored(table, questions, k, among)]
+        rows = table.some(id for found in best for _, id in found)  # each row is read once, whoever is near it
+        return [Context(tuple(Evidence(table.name, rows[id], -score) for score, id in found)) for found in best]
 
     def _embedded(self, state: dict[str, Any], texts: Sequence[str]) -> NDArray[np.float32]:
         vectors = self.last.get(tuple(texts))
@@ -234,12 +231,12 @@ class VectorSearch:
         if among is not None:
             yield from self._of(table, questions, list(among))
             return
-        matrix = self.matrices[table.name]
-        many = len(matrix) > _MANY  # then one pass over the file serves all
-        together = questions @ matrix.T if many else None
-        for i, question in enumerate(questions):
-            scores = np.einsum("ij,j->i", matrix, question) if together is None else together[i]
-            yield self._nearest(table, question, scores, k)
+        matrix = np.asarray(self.matrices[table.name])  # of a memmap each slice would be one, which takes longer
+        scores = np.empty((len(matrix), len(questions)), dtype=np.float32)
+        for i in range(0, len(matrix), _BLOCK):
+            np.matmul(matrix[i : i + _BLOCK], questions.T, out=scores[i : i + _BLOCK])
+        for question, column in zip(questions, np.ascontiguousarray(scores.T), strict=True):
+            yield self._nearest(table, question, column, k)
 
     def _nearest(
         self, table: Table[Any], question: NDArray[np.float32], scores: NDArray[np.float32], k: int
