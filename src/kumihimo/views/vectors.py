@@ -229,7 +229,7 @@ class VectorSearch:
         import numpy as np
 
         if among is not None:
-            yield from self._of(table, questions, list(among))
+            yield from self._of(table, questions, list(among), k)
             return
         matrix = np.asarray(self.matrices[table.name])  # of a memmap each slice would be one, which takes longer
         scores = np.empty((len(matrix), len(questions)), dtype=np.float32)
@@ -256,9 +256,9 @@ class VectorSearch:
         yield from zip((held * question).sum(axis=1).tolist(), ids.values(), strict=True)
 
     def _of(
-        self, table: Table[Any], questions: NDArray[np.float32], among: list[str]
-    ) -> Iterator[list[tuple[float, str]]]:
-        """For each question these rows, scored."""
+        self, table: Table[Any], questions: NDArray[np.float32], among: list[str], k: int
+    ) -> Iterator[Iterable[tuple[float, str]]]:
+        """For each question the best k of these rows, and whichever score as much."""
         import numpy as np
 
         rows: list[Row] = []
@@ -268,7 +268,9 @@ class VectorSearch:
             rows += [row for row in self.db.all(said, *among[i : i + 1000]) if table.passes(row[1])]
         held = self.matrices[table.name][[slot for slot, _ in rows]].astype(np.float64)
         for question in questions:
-            yield list(zip((held * question).sum(axis=1).tolist(), (id for _, id in rows), strict=True))
+            scores = (held * question).sum(axis=1)
+            least = np.partition(scores, -k)[-k] if len(rows) > k else -np.inf
+            yield [(float(scores[i]), rows[i][1]) for i in np.flatnonzero(scores >= least).tolist()]
 
     def _ids(self, table: Table[Any], slots: list[int]) -> dict[int, str]:
         """Those of the rows that are in use, and pass."""
