@@ -196,9 +196,10 @@ class WordSearch:
                 found.append((score, id))
             return True
 
-        name = _name(table.name)
-        said = f'"{name}" CROSS JOIN "{name}_ids" ON slot = "{name}".rowid WHERE "{name}" MATCH ?'
-        self.db.read(more, f"SELECT -rank, id FROM {said} ORDER BY rank", query)
+        name = _name(table.name)  # sorted by SQLite, not by FTS5 (`ORDER BY rank`), which takes twice as long
+        ranked = f'SELECT -bm25("{name}") AS score, rowid AS place FROM "{name}" WHERE "{name}" MATCH ? ORDER BY 1 DESC'
+        said = f'SELECT score, id FROM ({ranked} LIMIT -1) CROSS JOIN "{name}_ids" ON slot = place'
+        self.db.read(more, said, query)
         return found
 
 
