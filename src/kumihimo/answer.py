@@ -68,7 +68,7 @@ def answer(
 def _told(item: Evidence, spans: Spans) -> str:
     """A source as the model is told it: where it stands, and what it says."""
     uris = dict.fromkeys(span.uri for span in islice(spans(item), _NAMED))
-    return f"({', '.join(uris)})\n{item.text}"
+    return f"({', '.join(uris)})\n{item.told}"
 
 
 def _spoken(reply: Reply) -> Reply:

@@ -33,6 +33,11 @@ class Evidence:
     def text(self) -> str:
         return self.record.text
 
+    @property
+    def told(self) -> str:
+        """What a model is told of it: with its name, its title, its ends, as it is found."""
+        return self.record.found_by or self.text
+
     def tokens(self, ruler: Ruler) -> int:
         known = getattr(self.record, "tokens", None)
         return known if isinstance(known, int) else len(ruler(self.text))

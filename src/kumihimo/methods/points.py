@@ -72,7 +72,7 @@ def told(row: Evidence) -> str:
     """What a row says; without the references of a report, whose numbers mean something within it only."""
     from kumihimo.index.referring import unmarked
 
-    return unmarked(row.text) if isinstance(row.record, Report) else row.text
+    return unmarked(row.text) if isinstance(row.record, Report) else row.told
 
 
 def named(numbers: Iterable[int], rows: Sequence[Evidence]) -> tuple[Reference, ...]:

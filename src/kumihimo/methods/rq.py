@@ -80,7 +80,7 @@ def _refined(told: Messages, ask: Ask) -> list[str]:
 
 
 def _told(question: str, asked: Iterable[str], passages: Iterable[Evidence]) -> Messages:
-    texts = "\n\n---\n\n".join(item.text for item in passages)
+    texts = "\n\n---\n\n".join(item.told for item in passages)
     return prompt(AGAIN, passages=texts, searched="\n".join(f"- {one}" for one in asked), question=question)
 
 

@@ -33,7 +33,7 @@ class Ranking:
         if by == "none" or len(found) < 2:
             return found
         judged, rest = found.evidence[: self.candidates], found.evidence[self.candidates :]
-        scores = self.judges[by]()(question, [item.record.found_by or item.text for item in judged])
+        scores = self.judges[by]()(question, [item.told for item in judged])
         first = [replace(item, score=1 + score) for item, score in zip(judged, scores, strict=True)]
         below = (replace(item, score=1 - n / (len(rest) + 1)) for n, item in enumerate(rest, 1))
         return Context((*sorted(first, key=lambda item: -item.score), *below))
