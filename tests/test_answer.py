@@ -14,7 +14,9 @@ from kumihimo.answer import CUT, PROMPT, answer
 from kumihimo.citing import Cited
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.errors import ItemFailed
-from kumihimo.core.records import Chunk, Span, Usage
+from kumihimo.core.records import Chunk
+from kumihimo.core.spans import Span
+from kumihimo.core.usage import Usage
 from kumihimo.ports.asking import Asking
 from kumihimo.ports.fake import FakeChat
 from kumihimo.ports.memo import Memo

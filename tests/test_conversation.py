@@ -10,7 +10,7 @@ import pytest
 from kumihimo.conversation import PROMPT, alone
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import SettingsError, Unusable
-from kumihimo.core.records import Usage
+from kumihimo.core.usage import Usage
 from kumihimo.ports.asking import Asking
 from kumihimo.ports.fake import FakeChat
 from kumihimo.ports.fake_server import Server

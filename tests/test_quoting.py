@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from kumihimo.core.context import Answer, Context, Evidence
-from kumihimo.core.records import Chunk, Span
+from kumihimo.core.records import Chunk
+from kumihimo.core.spans import Span
 from kumihimo.ports.fake import FakeEmbedder
 from kumihimo.quoting import nothing, quoted
 from kumihimo.views.words import subjects

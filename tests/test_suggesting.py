@@ -11,7 +11,8 @@ import pytest
 from kumihimo import Kumihimo
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.errors import Capped, SettingsError
-from kumihimo.core.records import Record, Usage
+from kumihimo.core.records import Record
+from kumihimo.core.usage import Usage
 from kumihimo.ports.asking import Asking
 from kumihimo.ports.fake import FakeChat
 from kumihimo.ports.fake_server import Server

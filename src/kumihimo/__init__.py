@@ -2,7 +2,9 @@
 
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.errors import KumiError
-from kumihimo.core.records import Chunk, Citation, Document, Record, Span, Usage
+from kumihimo.core.records import Chunk, Document, Record
+from kumihimo.core.spans import Citation, Span
+from kumihimo.core.usage import Usage
 from kumihimo.ports.purse import Caps
 from kumihimo.results import Built, Plan, Status
 from kumihimo.session import Kumihimo

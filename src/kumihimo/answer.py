@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from kumihimo.core.context import Answer, Context, Evidence, Ruler, Spans
 from kumihimo.core.errors import SettingsError
-from kumihimo.core.records import Citation, Usage
+from kumihimo.core.spans import Citation
+from kumihimo.core.usage import Usage
 from kumihimo.ports.models import Ask, Hear
 from kumihimo.ports.prompts import prompt
 from kumihimo.ports.replies import Reply, any_text

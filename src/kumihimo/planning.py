@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from kumihimo.core.context import Ruler
 from kumihimo.core.errors import ItemFailed
-from kumihimo.core.records import Usage, digest
+from kumihimo.core.records import digest
 from kumihimo.core.task import Call, Job, Made, Pool, Task
+from kumihimo.core.usage import Usage
 from kumihimo.index import scope
 from kumihimo.ports.asking import EMBEDDING, RERANKING, Asking, Remembered
 from kumihimo.ports.connect import Connections

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from math import log
 
 from kumihimo.core.context import Answer, Context, Evidence, Spans
-from kumihimo.core.records import Chunk, Citation, Point, Span, Usage
+from kumihimo.core.records import Chunk, Point
+from kumihimo.core.spans import Citation, Span
+from kumihimo.core.usage import Usage
 from kumihimo.ports.models import Embedder
 from kumihimo.ports.sentences import blocks, folded, sentences
 from kumihimo.views.words import subjects

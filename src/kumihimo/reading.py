@@ -16,9 +16,10 @@ from kumihimo.answer import PROMPT, answer
 from kumihimo.conversation import alone
 from kumihimo.core.context import Answer, Context, Evidence, Ruler
 from kumihimo.core.errors import SettingsError, Unusable, unknown
-from kumihimo.core.records import NOT_READ, Chunk, Document, Record, Reference, Span, digest, place, storable
+from kumihimo.core.records import NOT_READ, Chunk, Document, Record, Reference, digest, storable
 from kumihimo.core.settings import Setting, Values, resolve
 from kumihimo.core.signature import Signature
+from kumihimo.core.spans import Span, place
 from kumihimo.core.table import Passes, Rows, Table, codec
 from kumihimo.core.task import Port
 from kumihimo.core.trace import passes, sources

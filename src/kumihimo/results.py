@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kumihimo.core.records import Usage
+from kumihimo.core.usage import Usage
 from kumihimo.ports.memo import Spent
 
 Range = tuple[float, float]  # at least, at most

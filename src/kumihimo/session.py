@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from kumihimo import scopes
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import NeedsConsent, SourceError, Unusable
-from kumihimo.core.records import Reference, Span
+from kumihimo.core.records import Reference
 from kumihimo.core.settings import Values, resolve
+from kumihimo.core.spans import Span
 from kumihimo.core.task import Progress, inline
 from kumihimo.methods import METHODS
 from kumihimo.ports import config

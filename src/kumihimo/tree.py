@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from kumihimo.core.records import Chunk, Entity, Reference, Report, Span
+from kumihimo.core.records import Chunk, Entity, Reference, Report
+from kumihimo.core.spans import Span
 from kumihimo.core.table import NO_ROWS, Table, codec
 from kumihimo.index.referring import pieces
 from kumihimo.reading import KINDS, Reading

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kumihimo.core.records import Chunk, Document, Record, Usage, digest, place
+from kumihimo.core.records import Chunk, Document, Record, digest
+from kumihimo.core.spans import place
+from kumihimo.core.usage import Usage
 
 PAGES = [(0, "p. 1"), (90, "p. 2"), (200, "p. 3")]
 

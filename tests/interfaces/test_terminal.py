@@ -18,7 +18,9 @@ from rich.console import Console
 
 from kumihimo import Kumihimo
 from kumihimo.core.context import Answer, Context, Evidence
-from kumihimo.core.records import Citation, Document, Span, Usage
+from kumihimo.core.records import Document
+from kumihimo.core.spans import Citation, Span
+from kumihimo.core.usage import Usage
 from kumihimo.interfaces import terminal
 from kumihimo.methods import METHODS
 from kumihimo.results import Built, Status

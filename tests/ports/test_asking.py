@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pytest
 
 from kumihimo.core.errors import Capped, ItemFailed, Malformed, Unreadable
-from kumihimo.core.records import Usage
+from kumihimo.core.usage import Usage
 from kumihimo.ports.asking import Asking
 from kumihimo.ports.fake import FakeChat
 from kumihimo.ports.memo import Memo

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from kumihimo.core.records import Usage
+from kumihimo.core.usage import Usage
 from kumihimo.ports.fake import FakeChat, FakeEmbedder
 from kumihimo.ports.models import Bill
 from kumihimo.ports.replies import Reply

@@ -14,7 +14,7 @@ from threading import Event, Lock, Thread
 import pytest
 
 from kumihimo.core.errors import ItemFailed, Unusable
-from kumihimo.core.records import Usage
+from kumihimo.core.usage import Usage
 from kumihimo.ports.memo import Memo, Spent, key
 
 

@@ -9,8 +9,8 @@ from time import sleep
 import pytest
 
 from kumihimo.core.errors import ItemFailed
-from kumihimo.core.records import Usage
 from kumihimo.core.task import Job, Made
+from kumihimo.core.usage import Usage
 from kumihimo.ports.models import Prices, free, threads
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kumihimo.core.errors import ItemFailed, ModelError, Refused, SettingsError
-from kumihimo.core.records import Usage
+from kumihimo.core.usage import Usage
 from kumihimo.ports import openai
 from kumihimo.ports.fake_server import Server
 from kumihimo.ports.models import free

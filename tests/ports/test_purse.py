@@ -12,7 +12,7 @@ from threading import Lock, Thread
 import pytest
 
 from kumihimo.core.errors import Capped
-from kumihimo.core.records import Usage
+from kumihimo.core.usage import Usage
 from kumihimo.ports.models import Bill, Prices
 from kumihimo.ports.purse import Caps, Purse
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 
 from kumihimo.core.errors import Malformed
-from kumihimo.core.records import Usage
+from kumihimo.core.usage import Usage
 from kumihimo.ports.replies import Form, Reply, Spoken, form, said
 
 HARMONY = "<|channel|>analysis<|message|>Nine?<|end|><|start|>assistant<|channel|>final<|message|>At ten.<|return|>"

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from kumihimo.core.records import Citation, Record, Reference, Span, Usage
+from kumihimo.core.records import Record, Reference
+from kumihimo.core.spans import Citation, Span
+from kumihimo.core.usage import Usage
 
 
 class Ruler(Protocol):
@@ -35,8 +37,7 @@ class Evidence:
 
     @property
     def told(self) -> str:
-        """What a model is told of it: with its name, its title, its ends, as it is found."""
-        return self.record.found_by or self.text
+        return self.record.told
 
     def tokens(self, ruler: Ruler) -> int:
         known = getattr(self.record, "tokens", None)

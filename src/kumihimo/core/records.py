@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import ClassVar
@@ -54,6 +53,11 @@ class Record:
     def found_by(self) -> str:
         """The text by which words and meaning find this row; empty: they do not."""
         return self.text
+
+    @property
+    def told(self) -> str:
+        """What a model is told of it: with its name, its title, its ends, as it is found."""
+        return self.found_by or self.text
 
     def made_of(self) -> tuple[Reference, ...]:
         """The rows this one was made of, where its id does not tell: a table step's rows say so here."""
@@ -294,6 +298,117 @@ class Report(Record):
         return tuple(dict.fromkeys((table, id) for table, _, id in self.data))
 
 
+# -- meta knowledge: what documents answer (MK-RAG, arXiv:2408.09017)
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata(Record):
+    """What one document says to one field of metadata; the text: its values, a line each."""
+
+    INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("document", "field")
+    FOUND: ClassVar[bool] = False
+
+    document: str
+    field: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Question(Record):
+    """A question that a document answers; the text: the question, which makes sense without the document."""
+
+    BIG: ClassVar[bool] = True
+
+    answer: str
+    title: str  # the document's
+    tokens: int  # of both
+
+    @property
+    def told(self) -> str:
+        return "\n".join(filter(None, [self.title, self.text, self.answer]))
+
+
+@dataclass(frozen=True, slots=True)
+class Tag(Record):
+    """That a question belongs to a document with these values of metadata; the text: the question."""
+
+    GROUP: ClassVar[str] = "summary"
+    FOUND: ClassVar[bool] = False
+
+    summary: str  # digest of the label
+    label: str  # `field = value`; of a combination several, ` x ` between them
+
+
+@dataclass(frozen=True, slots=True)
+class Summary(Record):
+    """The concepts in the questions that share a label, an MK Summary; the text: all of it."""
+
+    INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("label",)
+
+    label: str
+    questions: int  # how many
+    tokens: int
+
+    @property
+    def found_by(self) -> str:
+        return f"{self.label}\n{self.text}"
+
+
+# -- the chunk knowledge graph: 5W1H and discourse (江上・福田)
+
+
+@dataclass(frozen=True, slots=True)
+class Passage(Record):
+    """A piece of a chunk, about 50 tokens, cut at sentence ends; what the paper calls a chunk.
+
+    start, end: in characters of the document; what chunks share is in the first of them.
+    """
+
+    INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("chunk",)
+
+    chunk: str
+    start: int
+    end: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Frame(Record):
+    """That one passage says who, when, where, what, why, how, or its predicate; the text: in these words."""
+
+    GROUP: ClassVar[str] = "value"
+    FOUND: ClassVar[bool] = False
+
+    value: str  # digest of slot and name
+    slot: str
+    name: str  # the words, normalised: the same for all that mean the same
+    passage: str
+
+
+@dataclass(frozen=True, slots=True)
+class Value(Record):
+    """One thing that passages say in one slot; the text: its name, normalised. frames: how many say it."""
+
+    slot: str
+    forms: tuple[str, ...]  # as passages write it, those used most first
+    frames: int
+
+
+@dataclass(frozen=True, slots=True)
+class Link(Record):
+    """A discourse relation of two passages; the text: the label of its sense, a class of the PDTB."""
+
+    INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("first", "second", "text")
+    FOUND: ClassVar[bool] = False
+
+    first: str  # the passage that is Arg1
+    second: str  # Arg2
+    confidence: float | None  # 0 to 1, as a model judged it; None: nobody has
+
+
+# -- what methods make
+
+
 @dataclass(frozen=True, slots=True)
 class Point(Record):
     """A statement that a method read out of rows of the index while it searched; it stands in no table.
@@ -307,73 +422,3 @@ class Point(Record):
 
     def made_of(self) -> tuple[Reference, ...]:
         return self.sources
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """What was spent.
-
-    calls: requests that a server may charge for. prompt_tokens: of which cached_tokens were read from the server's
-    cache. cost: in the currency of the prices that are set. seconds: of waiting.
-    """
-
-    calls: int = 0
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    completion_tokens: int = 0
-    cost: float = 0.0
-    seconds: float = 0.0
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.calls + other.calls,
-            self.prompt_tokens + other.prompt_tokens,
-            self.cached_tokens + other.cached_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.cost + other.cost,
-            self.seconds + other.seconds,
-        )
-
-    @property
-    def tokens(self) -> int:
-        """Those of prompts and replies together."""
-        return self.prompt_tokens + self.completion_tokens
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Where a text stands: `[start, end)` in characters of the document at `uri`.
-
-    place: as one looks it up in the file, `p. 3`, `slide 4`, `line 23`; empty where nothing tells.
-    """
-
-    chunk: str  # the chunk's id
-    uri: str
-    start: int
-    end: int
-    text: str
-    place: str = ""
-
-
-def place(places: Sequence[tuple[int, str]], start: int, end: int) -> str:
-    """What `[start, end)` of a document stands on.
-
-    >>> [place([(0, "p. 1"), (90, "p. 2"), (200, "p. 3")], *span) for span in ((5, 80), (95, 210), (90, 200))]
-    ['p. 1', 'p. 2–3', 'p. 2']
-    >>> place([(0, "sheet Costs"), (50, "sheet Staff")], 0, 60)
-    'sheet Costs – sheet Staff'
-    """
-    begins = [begin for begin, _ in places]
-    first, last = (places[max(bisect_right(begins, at) - 1, 0)][1] for at in (start, max(end - 1, start)))
-    kind, _, number = last.rpartition(" ")
-    if first == last or not (first and last):
-        return first or last
-    return f"{first}–{number}" if number.isdecimal() and first.startswith(f"{kind} ") else f"{first} – {last}"
-
-
-@dataclass(frozen=True, slots=True)
-class Citation:
-    """The n-th source of an answer, with the words quoted as they stood when it was given."""
-
-    n: int
-    span: Span

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 import typer
 
 from kumihimo.core.errors import ItemFailed, SettingsError
-from kumihimo.core.records import Entity, Relation, Span
+from kumihimo.core.records import Entity, Relation
+from kumihimo.core.spans import Span
 from kumihimo.index import naming
 from kumihimo.interfaces import lines, terminal
 from kumihimo.interfaces.opening import listen, opened

@@ -12,7 +12,7 @@ import typer
 
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import ItemFailed, SettingsError
-from kumihimo.core.records import Span
+from kumihimo.core.spans import Span
 from kumihimo.interfaces import lines, terminal
 from kumihimo.interfaces.opening import listen, opened
 from kumihimo.interfaces.options import (

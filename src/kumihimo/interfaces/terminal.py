@@ -9,9 +9,10 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from kumihimo.core.context import Answer, Context, Evidence
-from kumihimo.core.records import Span, Usage
 from kumihimo.core.signature import Signature
+from kumihimo.core.spans import Span
 from kumihimo.core.task import Progress
+from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT
 from kumihimo.interfaces.plain import harmless
 from kumihimo.interfaces.wrapping import Wrapped

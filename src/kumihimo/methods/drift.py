@@ -8,18 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from kumihimo.core.context import Context, Evidence, Ruler
-from kumihimo.core.records import (
-    Chunk,
-    Claim,
-    Community,
-    Entity,
-    Member,
-    Mention,
-    Point,
-    Relation,
-    Report,
-    Tie,
-)
+from kumihimo.core.records import Chunk, Claim, Community, Entity, Member, Mention, Point, Relation, Report, Tie
 from kumihimo.core.table import Table
 from kumihimo.methods.local import local
 from kumihimo.methods.points import best, named, numbered, point

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from kumihimo.core.errors import SettingsError
-from kumihimo.core.records import Usage
+from kumihimo.core.usage import Usage
 from kumihimo.ports.memo import Memo, key
 from kumihimo.ports.models import Allow, Bill, Prices, free
 from kumihimo.ports.openai import count, part, prices_of, server_of

@@ -18,7 +18,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from kumihimo.core.errors import Unusable
-from kumihimo.core.records import Usage
+from kumihimo.core.usage import Usage
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS replies (key BLOB NOT NULL UNIQUE, value BLOB NOT NULL);

@@ -12,9 +12,9 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, overload
 
 from kumihimo.core.context import Context
-from kumihimo.core.records import Usage
 from kumihimo.core.table import Table
 from kumihimo.core.task import Pool
+from kumihimo.core.usage import Usage
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,7 +9,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
 from kumihimo.core.errors import ItemFailed, Refused, SettingsError
-from kumihimo.core.records import Usage, storable
+from kumihimo.core.records import storable
+from kumihimo.core.usage import Usage
 from kumihimo.ports.models import Allow, Bill, Hear, Messages, Prices, free
 from kumihimo.ports.pace import Pace
 from kumihimo.ports.replies import Reply

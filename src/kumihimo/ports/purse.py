@@ -10,7 +10,7 @@ from functools import partial
 from threading import Condition
 
 from kumihimo.core.errors import Capped
-from kumihimo.core.records import Usage
+from kumihimo.core.usage import Usage
 from kumihimo.ports.models import Allow, Bill, Prices
 
 Record = Callable[[str, str, str, Usage, int], None]  # spent or saved; scope, model; how much; bytes of the prompt

@@ -10,7 +10,8 @@ from functools import cache
 from typing import Any, Generic, Literal, TypeVar, cast, get_args, get_origin
 
 from kumihimo.core.errors import Malformed
-from kumihimo.core.records import Usage, storable
+from kumihimo.core.records import storable
+from kumihimo.core.usage import Usage
 from kumihimo.ports.models import Hear
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kumihimo.core.errors import ItemFailed, ModelError, Refused, SettingsError
-from kumihimo.core.records import Usage
+from kumihimo.core.usage import Usage
 from kumihimo.ports.models import Allow, Bill
 from kumihimo.ports.pace import Pace
 

@@ -1,0 +1,36 @@
+"""calls -> Usage: what was spent on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What was spent.
+
+    calls: requests that a server may charge for. prompt_tokens: of which cached_tokens were read from the server's
+    cache. cost: in the currency of the prices that are set. seconds: of waiting.
+    """
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+    seconds: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.calls + other.calls,
+            self.prompt_tokens + other.prompt_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.cost + other.cost,
+            self.seconds + other.seconds,
+        )
+
+    @property
+    def tokens(self) -> int:
+        """Those of prompts and replies together."""
+        return self.prompt_tokens + self.completion_tokens
