@@ -14,19 +14,8 @@ from typing import TYPE_CHECKING
 
 from benchmarks.growth import WORDS
 from benchmarks.meter import bound
-from kumihimo.core.records import (
-    Chunk,
-    Claim,
-    Community,
-    Entity,
-    Member,
-    Mention,
-    Record,
-    Relation,
-    Report,
-    Tie,
-    digest,
-)
+from kumihimo.core.digests import digest
+from kumihimo.core.records import Chunk, Claim, Community, Entity, Member, Mention, Record, Relation, Report, Tie
 from kumihimo.core.table import Table, codec
 from kumihimo.index.naming import entity_id, key, relation_id
 from kumihimo.methods.local import local

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from kumihimo import Kumihimo
-from kumihimo.core.records import Chunk, Document, digest
+from kumihimo.core.digests import digest
+from kumihimo.core.records import Chunk, Document
 from kumihimo.index.chunks import chunks
 from kumihimo.index.rules import names
 from kumihimo.ports.connect import Connections

@@ -17,8 +17,9 @@ from tempfile import TemporaryDirectory
 from typing import ClassVar
 
 from benchmarks.meter import bound, measured
+from kumihimo.core.digests import digest
 from kumihimo.core.flow import build, watch
-from kumihimo.core.records import Document, Record, digest
+from kumihimo.core.records import Document, Record
 from kumihimo.core.signature import Signature, catalogue
 from kumihimo.core.table import Group, codec
 from kumihimo.core.task import Pool, Port, inline

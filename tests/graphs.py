@@ -8,19 +8,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
-from kumihimo.core.records import (
-    Chunk,
-    Claim,
-    Community,
-    Document,
-    Entity,
-    Member,
-    Mention,
-    Record,
-    Relation,
-    Report,
-    digest,
-)
+from kumihimo.core.digests import digest
+from kumihimo.core.records import Chunk, Claim, Community, Document, Entity, Member, Mention, Record, Relation, Report
 from kumihimo.core.table import codec
 from kumihimo.core.wiring import plan
 from kumihimo.index import STEPS

@@ -10,7 +10,8 @@ import pytest
 
 from kumihimo import scopes
 from kumihimo.core.context import Context
-from kumihimo.core.records import Chunk, Record, digest
+from kumihimo.core.digests import digest
+from kumihimo.core.records import Chunk, Record
 from kumihimo.core.signature import catalogue
 from kumihimo.core.table import Group, Table
 from kumihimo.index import STEPS

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from kumihimo.core.records import digest
+from kumihimo.core.digests import digest
 from kumihimo.ports.connect import Connections
 from kumihimo.ports.fake import FakeChat
 from kumihimo.ports.models import Chat

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kumihimo.core.records import Chunk, Document, Entity, Mention, Record, Relation, digest
+from kumihimo.core.digests import digest
+from kumihimo.core.records import Chunk, Document, Entity, Mention, Record, Relation
 from kumihimo.core.table import Table, codec
 from kumihimo.index import naming
 from kumihimo.ports.ledger import SqlLedger

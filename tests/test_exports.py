@@ -18,8 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kumihimo import Kumihimo
+from kumihimo.core.digests import digest
 from kumihimo.core.errors import KumiError, SettingsError, Unusable
-from kumihimo.core.records import Chunk, Entity, Relation, digest
+from kumihimo.core.records import Chunk, Entity, Relation
 from kumihimo.exports import FORMATS, PLACES, obsidian
 from kumihimo.reading import Reading
 from kumihimo.tree import around, called, tree

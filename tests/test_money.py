@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from kumihimo.core.digests import digest
 from kumihimo.core.errors import Capped, KumiError, ModelError, NeedsConsent, SettingsError
-from kumihimo.core.records import Chunk, digest
+from kumihimo.core.records import Chunk
 from kumihimo.core.signature import catalogue
 from kumihimo.index import STEPS
 from kumihimo.methods import ANSWERS

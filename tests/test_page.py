@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kumihimo import Kumihimo, page
+from kumihimo.core.digests import digest
 from kumihimo.core.errors import SettingsError, Unusable
-from kumihimo.core.records import digest
 from kumihimo.page.layout import Circle, Layout, enclosed, layout, packed
 from kumihimo.reading import Reading
 from kumihimo.tree import Tree, tree

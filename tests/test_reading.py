@@ -10,8 +10,8 @@ from time import process_time
 import pytest
 
 from kumihimo import KumiError, Kumihimo, Span
+from kumihimo.core.digests import digest
 from kumihimo.core.errors import SettingsError, Unusable
-from kumihimo.core.records import digest
 from kumihimo.methods import METHODS
 from kumihimo.reading import Reading, method
 from kumihimo.scopes import SETTINGS

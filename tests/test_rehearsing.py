@@ -12,8 +12,9 @@ import pytest
 
 from kumihimo import Kumihimo, scopes
 from kumihimo.core.context import Context, Evidence, Ruler
+from kumihimo.core.digests import digest
 from kumihimo.core.errors import Malformed, SettingsError
-from kumihimo.core.records import Chunk, Point, digest
+from kumihimo.core.records import Chunk, Point
 from kumihimo.core.signature import catalogue
 from kumihimo.core.table import Table
 from kumihimo.methods import METHODS

@@ -12,8 +12,8 @@ import pytest
 
 from kumihimo import Kumihimo
 from kumihimo.core.context import Context
+from kumihimo.core.digests import digest
 from kumihimo.core.errors import SettingsError
-from kumihimo.core.records import digest
 from kumihimo.core.table import Table
 from kumihimo.methods import METHODS
 from kumihimo.ports.fake_server import Server

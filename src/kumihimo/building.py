@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from unicodedata import unidata_version
 
 from kumihimo.core.context import Ruler
+from kumihimo.core.digests import digest
 from kumihimo.core.flow import build, fingerprints, watch
-from kumihimo.core.records import digest
 from kumihimo.core.settings import Values
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import codec

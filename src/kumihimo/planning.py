@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kumihimo.core.context import Ruler
+from kumihimo.core.digests import digest
 from kumihimo.core.errors import ItemFailed
-from kumihimo.core.records import digest
 from kumihimo.core.task import Call, Job, Made, Pool, Task
 from kumihimo.core.usage import Usage
 from kumihimo.index import scope

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, cast
 from kumihimo.answer import PROMPT, answer
 from kumihimo.conversation import alone
 from kumihimo.core.context import Answer, Context, Evidence, Ruler
+from kumihimo.core.digests import digest, storable
 from kumihimo.core.errors import SettingsError, Unusable, unknown
-from kumihimo.core.records import NOT_READ, Chunk, Document, Record, Reference, digest, storable
+from kumihimo.core.records import NOT_READ, Chunk, Document, Record, Reference
 from kumihimo.core.settings import Setting, Values, resolve
 from kumihimo.core.signature import Signature
 from kumihimo.core.spans import Span, place

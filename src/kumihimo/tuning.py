@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kumihimo.core.digests import digest
 from kumihimo.core.errors import Capped, ItemFailed, Malformed, SettingsError
-from kumihimo.core.records import Chunk, digest
+from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
 from kumihimo.ports.models import Ask
 from kumihimo.ports.prompts import prompt

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from kumihimo.core.digests import digest
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.flow import build, watch
-from kumihimo.core.records import Document, Record, digest
+from kumihimo.core.records import Document, Record
 from kumihimo.core.settings import Values
 from kumihimo.core.signature import catalogue
 from kumihimo.core.table import Group, Row, Table

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from kumihimo.core import task
+from kumihimo.core.digests import digest
 from kumihimo.core.errors import ItemFailed, StepError
 from kumihimo.core.flow import differ
-from kumihimo.core.records import Document, digest
+from kumihimo.core.records import Document
 from kumihimo.core.table import Group, Row, Table
 from tests.core.small import (
     Entry,

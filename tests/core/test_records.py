@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kumihimo.core.records import Chunk, Document, Record, digest
+from kumihimo.core.digests import digest
+from kumihimo.core.records import Chunk, Document, Record
 from kumihimo.core.spans import place
 from kumihimo.core.usage import Usage
 

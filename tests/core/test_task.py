@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from kumihimo.core import task
+from kumihimo.core.digests import digest
 from kumihimo.core.errors import ItemFailed, StepError, Waits
-from kumihimo.core.records import Document, digest
+from kumihimo.core.records import Document
 from kumihimo.core.table import Group, Table
 from kumihimo.core.task import Task, inline
 from tests.core.small import (

@@ -10,8 +10,9 @@ from typing import ClassVar
 
 import pytest
 
+from kumihimo.core.digests import digest
 from kumihimo.core.errors import KumiError
-from kumihimo.core.records import Chunk, Document, Record, Reference, digest
+from kumihimo.core.records import Chunk, Document, Record, Reference
 from kumihimo.core.signature import catalogue
 from kumihimo.core.table import Group, Table, codec
 from kumihimo.core.trace import passes, sources

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kumihimo.core.records import Community, Document, Entity, Mention, Relation, Tie, digest
+from kumihimo.core.digests import digest
+from kumihimo.core.records import Community, Document, Entity, Mention, Relation, Tie
 from kumihimo.core.table import Group, Table
 from kumihimo.index.communities import communities, members, modularity
 from kumihimo.index.levels import at_level, deepest

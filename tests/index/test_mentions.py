@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from kumihimo.core.digests import digest
 from kumihimo.core.errors import ItemFailed
-from kumihimo.core.records import Chunk, digest
+from kumihimo.core.records import Chunk
 from kumihimo.index import naming
 from kumihimo.index.mentions import assertions, mentions, ties
 from kumihimo.ports.asking import Asking

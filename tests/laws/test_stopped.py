@@ -15,8 +15,8 @@ from random import Random
 import pytest
 
 from kumihimo import Kumihimo
+from kumihimo.core.digests import digest
 from kumihimo.core.errors import ItemFailed
-from kumihimo.core.records import digest
 from kumihimo.ports.purse import Caps
 from tests.laws.town import HERE, TOWN, Killed, Town, accounted, lacking
 from tests.shelf import Held, apart, tables

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
+from kumihimo.core.digests import digest
 from kumihimo.core.errors import ItemFailed
-from kumihimo.core.records import Document, Record, Reference, digest
+from kumihimo.core.records import Document, Record, Reference
 from kumihimo.core.signature import catalogue
 from kumihimo.core.table import Group, Table
 from kumihimo.ports.models import Ask

@@ -8,9 +8,10 @@ from pathlib import Path
 from time import sleep
 from typing import Any
 
+from kumihimo.core.digests import digest
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.flow import build, differ, watch
-from kumihimo.core.records import Document, digest
+from kumihimo.core.records import Document
 from kumihimo.core.settings import Values
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import Row, Table, codec

@@ -8,19 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kumihimo.core.context import Context, Evidence
-from kumihimo.core.records import (
-    Chunk,
-    Claim,
-    Community,
-    Entity,
-    Member,
-    Mention,
-    Record,
-    Relation,
-    Report,
-    Tie,
-    digest,
-)
+from kumihimo.core.digests import digest
+from kumihimo.core.records import Chunk, Claim, Community, Entity, Member, Mention, Record, Relation, Report, Tie
 from kumihimo.core.table import Table, codec
 from kumihimo.index.naming import entity_id, key, relation_id
 from kumihimo.ports.fake import FakeEmbedder

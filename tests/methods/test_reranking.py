@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kumihimo.core.context import Context
-from kumihimo.core.records import digest
+from kumihimo.core.digests import digest
 from kumihimo.methods import METHODS
 from kumihimo.ports.models import Rerank
 from kumihimo.ports.reranking import Ranking

@@ -13,8 +13,9 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
+from kumihimo.core.digests import digest
 from kumihimo.core.errors import ItemFailed, StepError
-from kumihimo.core.records import Record, digest
+from kumihimo.core.records import Record
 from kumihimo.core.settings import Values
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import Codec, Row, Rows, codec

@@ -4,31 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from typing import ClassVar
 
 NOT_READ = "not_read"  # in a document's metadata: what of it could not be read, a sentence each
 Reference = tuple[str, str]  # (table, id): ids are unique within a table, not over tables
-
-
-def digest(*parts: str) -> str:
-    """The id of whatever `parts` name: 20 hex digits, the same on every machine.
-
-    The parts are digested as Python writes a tuple of them, so that no two lists of parts are alike:
-
-    >>> digest("AB", "C") == digest("A", "BC")
-    False
-    >>> digest("AB", "C")
-    '4bbc395d71529a87b3de'
-    """
-    return blake2b(ascii(parts).encode("ascii"), digest_size=10).hexdigest()
-
-
-def storable(text: str) -> str:
-    """The text with each half of a surrogate pair, which no file can hold, replaced by U+FFFD."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 @dataclass(frozen=True, slots=True)

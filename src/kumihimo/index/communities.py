@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from kumihimo.core.digests import digest
 from kumihimo.core.errors import SettingsError
-from kumihimo.core.records import Community, Entity, Member, Relation, digest
+from kumihimo.core.records import Community, Entity, Member, Relation
 from kumihimo.core.table import Row, Table
 from kumihimo.index import leiden
 from kumihimo.index.leiden import Cluster, Edge, clusters, npmi

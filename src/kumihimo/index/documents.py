@@ -10,9 +10,10 @@ from itertools import count
 from pathlib import Path
 from unicodedata import normalize
 
+from kumihimo.core.digests import digest, storable
 from kumihimo.core.errors import SourceError, unknown
 from kumihimo.core.flow import differ
-from kumihimo.core.records import Document, digest, storable
+from kumihimo.core.records import Document
 from kumihimo.core.table import Row, codec
 from kumihimo.core.wiring import ROOT
 from kumihimo.ports.ledger import SqlLedger

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
+from kumihimo.core.digests import digest
 from kumihimo.core.errors import ItemFailed
-from kumihimo.core.records import Assertion, Chunk, Mention, Record, Tie, digest
+from kumihimo.core.records import Assertion, Chunk, Mention, Record, Tie
 from kumihimo.index import naming
 from kumihimo.ports.models import Ask
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from kumihimo.core.context import Ruler
-from kumihimo.core.records import digest
+from kumihimo.core.digests import digest
 from kumihimo.ports.models import Ask
 from kumihimo.ports.prompts import prompt
 from kumihimo.ports.replies import whole_text

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from unicodedata import normalize
 
+from kumihimo.core.digests import digest
 from kumihimo.core.errors import SettingsError
-from kumihimo.core.records import digest
 
 _LEGAL = frozenset(
     "inc incorporated corp corporation ltd limited llc llp plc gmbh srl".split()  # noqa: SIM905

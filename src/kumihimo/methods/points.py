@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kumihimo.core.context import Context, Evidence, Ruler
-from kumihimo.core.records import Point, Reference, Report, digest
+from kumihimo.core.digests import digest
+from kumihimo.core.records import Point, Reference, Report
 from kumihimo.ports.models import Ask, side_by_side
 from kumihimo.ports.prompts import prompt
 

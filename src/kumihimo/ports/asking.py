@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from kumihimo.core.digests import storable
 from kumihimo.core.errors import ItemFailed, Malformed, ModelError, Unreadable
-from kumihimo.core.records import storable
 from kumihimo.ports.memo import Memo, key
 from kumihimo.ports.models import Chat, Embedder, Hear, Messages, side_by_side
 from kumihimo.ports.purse import Purse

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from kumihimo.core.records import digest
+from kumihimo.core.digests import digest
 from kumihimo.core.usage import Usage
 from kumihimo.ports.models import Allow, Hear, Messages, Prices, free
 from kumihimo.ports.replies import Reply

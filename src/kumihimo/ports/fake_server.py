@@ -20,7 +20,7 @@ from socketserver import ThreadingTCPServer
 from threading import Lock, Thread
 from typing import Any
 
-from kumihimo.core.records import digest
+from kumihimo.core.digests import digest
 from kumihimo.ports.fake_replies import (
     FAULTS_OF_CHATS,
     Behaviour,

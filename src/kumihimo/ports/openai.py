@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
+from kumihimo.core.digests import storable
 from kumihimo.core.errors import ItemFailed, Refused, SettingsError
-from kumihimo.core.records import storable
 from kumihimo.core.usage import Usage
 from kumihimo.ports.models import Allow, Bill, Hear, Messages, Prices, free
 from kumihimo.ports.pace import Pace

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Generic, Literal, TypeVar, cast, get_args, get_origin
 
+from kumihimo.core.digests import storable
 from kumihimo.core.errors import Malformed
-from kumihimo.core.records import storable
 from kumihimo.core.usage import Usage
 from kumihimo.ports.models import Hear
 

@@ -10,8 +10,8 @@ import pytest
 from tests import office
 from tests.office import letter, lines
 
+from kumihimo.core.digests import digest
 from kumihimo.core.errors import SourceError
-from kumihimo.core.records import digest
 from kumihimo.ports.readers import DEEPEST
 from kumihimo.ports.readers.mail import mail
 from kumihimo.ports.readers.page import Page

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from kumihimo.core.digests import digest
 from kumihimo.core.errors import SourceError
-from kumihimo.core.records import Document, digest
+from kumihimo.core.records import Document
 from kumihimo.ports.readers import READERS, TITLE, read, supported, walk
 
 OFFICE = {".pdf", ".docx", ".pptx", ".xlsx", ".xlsm", ".xls", ".epub", ".eml"}

@@ -12,7 +12,8 @@ from math import exp, log
 from typing import TYPE_CHECKING
 
 from kumihimo.core.context import Ruler
-from kumihimo.core.records import Community, Mention, Report, digest
+from kumihimo.core.digests import digest
+from kumihimo.core.records import Community, Mention, Report
 from kumihimo.core.table import Table
 from kumihimo.index.referring import mark, statements
 from kumihimo.index.selecting import Graph, Near, cost, near

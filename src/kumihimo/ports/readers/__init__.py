@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
+from kumihimo.core.digests import digest
 from kumihimo.core.errors import SourceError, unknown
-from kumihimo.core.records import NOT_READ, Document, digest
+from kumihimo.core.records import NOT_READ, Document
 from kumihimo.ports.readers.docx import docx
 from kumihimo.ports.readers.epub import epub
 from kumihimo.ports.readers.folder import walk
