@@ -1,4 +1,4 @@
-"""values -> rows: every noun of the house, one frozen dataclass each, and the digests that name them."""
+"""values -> rows: every noun of the house, one frozen dataclass each."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Chunk(Record):
         return f"{self.title}\n{self.text}" if self.title else self.text
 
 
-# -- the entity graph: what single chunks say ...
+# -- the entity graph: what single chunks say, then what all say together
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +150,6 @@ class Assertion(Record):
     start: str
     end: str
     quote: str
-
-
-# ... and what all chunks together say
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,9 +380,6 @@ class Link(Record):
     first: str  # the passage that is Arg1
     second: str  # Arg2
     confidence: float | None  # 0 to 1, as a model judged it; None: nobody has
-
-
-# -- what methods make
 
 
 @dataclass(frozen=True, slots=True)
