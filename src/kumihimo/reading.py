@@ -27,7 +27,7 @@ from kumihimo.core.trace import passes, sources
 from kumihimo.core.wiring import ROOT, plan
 from kumihimo.index import STEPS, needed, scope, values
 from kumihimo.methods import ANSWERS, METHODS
-from kumihimo.ports.connect import Connections
+from kumihimo.ports.connect import SET, Connections
 from kumihimo.ports.local import LocalEmbedder
 from kumihimo.ports.models import Embedder, Hear, Rerank
 from kumihimo.ports.purse import Caps, Purse
@@ -165,10 +165,18 @@ class Reading:
         if missing:
             wanted = ",".join(dict.fromkeys([*self.db.meta("methods", []), name]))
             steps = [step for step in needed(missing) if "ask" in STEPS[step].ports]
+            if lacking := [step for step in STEPS if step in steps and self._lacks_a_model(step)]:
+                raise Unusable(
+                    f"{name} needs a chat model, which writes {' and '.join(lacking)}: {SET}; "
+                    f"then `kumi index --methods {wanted}` builds them"
+                )
             asks = any(self.models.chat(scope(step)) for step in steps)
             dear = asks or ("near" in asked.ports and self.models.paid_embedder)
             cost = f", and `kumi plan --methods {wanted}` says what it costs" if dear else ""
             raise Unusable(f"the index was not built for {name}: `kumi index --methods {wanted}` does that{cost}")
+
+    def _lacks_a_model(self, step: str) -> bool:
+        return "ask" not in STEPS[step].optional and self.models.chat(scope(step)) is None
 
     def _embedder(self, purse: Purse) -> Embedder:
         """The one that the index was made with, as far as it can be had: settings may have changed since."""
@@ -252,6 +260,10 @@ class Reading:
     def _sources(self, item: Reference | Evidence) -> Iterator[Reference]:
         """The chunks and documents that it was made of; one may come again."""
         made_up = isinstance(item, Evidence) and item.table not in KINDS  # it stands in no table
+        if isinstance(item, Evidence) and item.also:
+            for part in item.parts:
+                yield from self._sources(part)
+            return
         record = item.record if isinstance(item, Evidence) else self.table(item[0]).get(item[1])
         reference = item.reference if isinstance(item, Evidence) else item
         for row in record.made_of() if made_up and record else record.cites() if record else ():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from kumihimo.core.records import Record, Reference
@@ -21,11 +21,15 @@ class Ruler(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One row that speaks to the question, and how strongly; scores compare within one context only."""
+    """One row that speaks to the question, and how strongly; scores compare within one context only.
+
+    also: other rows of the table that say the same; they are told and traced with it.
+    """
 
     table: str
     record: Record
     score: float
+    also: tuple[Record, ...] = ()
 
     @property
     def reference(self) -> Reference:
@@ -37,11 +41,20 @@ class Evidence:
 
     @property
     def told(self) -> str:
-        return self.record.told
+        return "\n\n".join(dict.fromkeys(record.told for record in (self.record, *self.also)))
+
+    @property
+    def parts(self) -> tuple[Evidence, ...]:
+        """Each of its rows alone."""
+        return tuple(Evidence(self.table, record, self.score) for record in (self.record, *self.also))
 
     def tokens(self, ruler: Ruler) -> int:
-        known = getattr(self.record, "tokens", None)
-        return known if isinstance(known, int) else len(ruler(self.text))
+        return sum(_tokens(record, ruler) for record in (self.record, *self.also))
+
+
+def _tokens(record: Record, ruler: Ruler) -> int:
+    known = getattr(record, "tokens", None)
+    return known if isinstance(known, int) else len(ruler(record.text))
 
 
 Spans = Callable[[Evidence], Iterable[Span]]  # where what it was made of stands
@@ -51,6 +64,8 @@ Spans = Callable[[Evidence], Iterable[Span]]  # where what it was made of stands
 class Context:
     """Ordered, scored evidence. A row met twice keeps its first place.
 
+    searched: questions that were searched for beside the one that was asked, or in its place, in order.
+
     >>> from kumihimo.core.records import Record
     >>> a, b, c = (Evidence("notes", Record(id=i, text=i), 1.0) for i in "abc")
     >>> [e.text for e in Context((a, b)) + Context((b, c))]
@@ -58,6 +73,7 @@ class Context:
     """
 
     evidence: tuple[Evidence, ...] = ()
+    searched: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         first: dict[Reference, Evidence] = {}
@@ -72,11 +88,11 @@ class Context:
         return len(self.evidence)
 
     def __add__(self, other: Context) -> Context:
-        return Context(self.evidence + other.evidence)
+        return Context(self.evidence + other.evidence, tuple(dict.fromkeys(self.searched + other.searched)))
 
     def top(self, k: int) -> Context:
         """The first k."""
-        return Context(self.evidence[: max(k, 0)])
+        return replace(self, evidence=self.evidence[: max(k, 0)])
 
     def fit(self, budget: int, ruler: Ruler) -> Context:
         """What fits into `budget` tokens, best first; what is too long gives way to what comes after it."""
@@ -86,7 +102,7 @@ class Context:
             if size <= budget:
                 kept.append(item)
                 budget -= size
-        return Context(tuple(kept))
+        return replace(self, evidence=tuple(kept))
 
     @staticmethod
     def fuse(contexts: Iterable[Context], weights: Sequence[float] | None = None) -> Context:
@@ -104,7 +120,9 @@ class Context:
         """
         found: dict[Reference, Evidence] = {}
         total: dict[Reference, float] = {}
+        searched: dict[str, None] = {}
         for i, context in enumerate(contexts):
+            searched |= dict.fromkeys(context.searched)
             weight = weights[i] if weights else 1.0
             best = max((item.score for item in context), default=0.0)
             least = min((item.score for item in context), default=0.0)
@@ -113,7 +131,7 @@ class Context:
                 found.setdefault(item.reference, item)
                 total[item.reference] = total.get(item.reference, 0.0) + weight * share
         order = sorted(total, key=lambda reference: (-total[reference], reference))
-        return Context(tuple(Evidence(ref[0], found[ref].record, total[ref]) for ref in order))
+        return Context(tuple(replace(found[ref], score=total[ref]) for ref in order), tuple(searched))
 
 
 @dataclass(frozen=True, slots=True)

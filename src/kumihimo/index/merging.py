@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kumihimo.core.context import Ruler
@@ -28,8 +28,8 @@ def merged(names: Iterable[str], texts: Sequence[str], ruler: Ruler, ask: Ask | 
         return "\n".join(_first(texts, ruler, limit))
     lengths = {text: len(ruler(text)) for text in texts}
     while len(texts) > 1 and sum(lengths[text] for text in texts) > limit:
-        packs = list(_packs(texts, lengths))
-        texts = sorted({_merged(names, pack, ask, limit) if len(pack) > 1 else pack[0] for pack in packs})
+        cut = list(packs(texts, lengths, _PACK, _ENDS))
+        texts = sorted({_merged(names, pack, ask, limit) if len(pack) > 1 else pack[0] for pack in cut})
         lengths = {text: len(ruler(text)) for text in texts}
     return "\n".join(texts)
 
@@ -42,18 +42,25 @@ def _first(texts: Sequence[str], ruler: Ruler, limit: int) -> Iterator[str]:
         yield text
 
 
-def _packs(texts: Sequence[str], lengths: dict[str, int]) -> Iterator[list[str]]:
-    """Two or more each, but for the last. What ends a pack is its last text, not how many came before: one more
-    description is in one pack, and the others are what they were.
+def packs(texts: Sequence[str], lengths: Mapping[str, int], size: int, ends: int) -> Iterator[list[str]]:
+    """Of at most `size`, but two texts or more each, save the last. One text in `ends` ends its pack.
+
+    It is the text that ends it, not how many came before: one more is in one pack, and the others are what they were.
+
+    >>> texts = [f"{n:02}" for n in range(20)]
+    >>> cut = list(packs(texts, dict.fromkeys(texts, 1), 99, 4))
+    >>> more = list(packs(sorted([*texts, "12b"]), dict.fromkeys([*texts, "12b"], 1), 99, 4))
+    >>> len(cut), len([pack for pack in more if pack not in cut])
+    (6, 1)
     """
     pack: list[str] = []
-    size = 0
+    held = 0
     for text in texts:
-        if len(pack) > 1 and (size + lengths[text] > _PACK or int(digest(pack[-1]), 16) % _ENDS == 0):
+        if len(pack) > 1 and (held + lengths[text] > size or int(digest(pack[-1]), 16) % ends == 0):
             yield pack
-            pack, size = [], 0
+            pack, held = [], 0
         pack.append(text)
-        size += lengths[text]
+        held += lengths[text]
     yield pack
 
 

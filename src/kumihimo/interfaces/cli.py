@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, unknown
-from kumihimo.interfaces import graph, lines, questions, seeing, terminal
+from kumihimo.interfaces import graph, lines, questions, seeing, summaries, terminal
 from kumihimo.interfaces.opening import Stopped, listen, opened
 from kumihimo.interfaces.options import (
     HOME,
@@ -214,6 +214,7 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # under the
             "kumi retrieve 'oat seed' --k 5",
             "kumi retrieve --questions asked.jsonl --out found.jsonl",
         ),
+        summaries.summaries: ("kumi summaries", "kumi summaries 'research_field = NLP'"),
         questions.trace: ("kumi trace chunks:4f376d639742497b27fa.00000", "kumi trace notes/harbour.md"),
     },
     "The graph": {

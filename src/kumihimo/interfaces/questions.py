@@ -89,6 +89,7 @@ def _answered(answer: Answer) -> dict[str, object]:
             {"n": c.n, "chunk": c.span.chunk, **place(c.span), "quote": c.span.text} for c in answer.citations
         ],
         "dangling": answer.dangling,
+        "searched": list(answer.context.searched),
         "suggested": list(answer.suggested),
         "usage": asdict(answer.usage),
     }
@@ -146,10 +147,10 @@ def _found(
     try:
         with kumi.reading() as reading:
             context = reading.retrieve(str(row["question"]), method, **settings)
-            return {**told, "evidence": _evidence(reading, context)}
+            return {**told, "searched": list(context.searched), "evidence": _evidence(reading, context)}
     except ItemFailed as failure:
         failed.append(str(failure))
-        return {**told, "evidence": [], "failed": str(failure)}
+        return {**told, "searched": [], "evidence": [], "failed": str(failure)}
 
 
 def _evidence(reading: Reading, context: Context) -> list[dict[str, object]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from kumihimo.core.context import Context, Evidence, Ruler
 from kumihimo.core.errors import SettingsError, Unreadable
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
-from kumihimo.methods.searching import others, plain
+from kumihimo.methods.searching import best, others, plain
 from kumihimo.ports.models import Ask, Match, Messages, Near, Rank, Rerank
 from kumihimo.ports.prompts import prompt
 
@@ -67,7 +67,8 @@ def rq(
             break
         asked += more
         found += search(more)
-    return rank(question, _best(found), rerank).top(k).fit(budget, ruler)
+    context = rank(question, _best(found), rerank).top(k).fit(budget, ruler)
+    return replace(context, searched=tuple(asked[1:]))
 
 
 def _refined(told: Messages, ask: Ask) -> list[str]:
@@ -85,10 +86,5 @@ def _told(question: str, asked: Iterable[str], passages: Iterable[Evidence]) -> 
 
 
 def _best(rankings: Iterable[Context]) -> Context:
-    """One ranking of several, the first of them that of the question: a row has the best of its scores in any.
-
-    They are not added: a part of a question has a passage of its own, which the others say nothing of (measured).
-    """
-    weighted = (Context.fuse([one], weights=[_FURTHER if n else 1.0]) for n, one in enumerate(rankings))
-    found = [item for ranking in weighted for item in ranking]
-    return Context(tuple(sorted(found, key=lambda item: (-item.score, item.reference))))
+    """One ranking of several, the first of them that of the question."""
+    return best(Context.fuse([one], weights=[_FURTHER if n else 1.0]) for n, one in enumerate(rankings))

@@ -45,3 +45,12 @@ def others(questions: Iterable[str], known: Iterable[str]) -> list[str]:
             there.add(said(question))
             found.append(question.strip())
     return found
+
+
+def best(rankings: Iterable[Context]) -> Context:
+    """One ranking of several: a row has the best of its scores in any.
+
+    They are not added: a part of a question has a passage of its own, which the others say nothing of (measured).
+    """
+    found = [item for ranking in rankings for item in ranking]
+    return Context(tuple(sorted(found, key=lambda item: (-item.score, item.reference))))

@@ -32,7 +32,7 @@ MODELS: Mapping[str, Mapping[str, Setting]] = {
 }
 _OTHERS = (EMBEDDING, RERANKING)  # models that are no chat models
 
-_SET = 'set `model = "..."` under [chat] in kumi.toml, or KUMI_CHAT_MODEL'
+SET = 'set `model = "..."` under [chat] in kumi.toml, or KUMI_CHAT_MODEL'
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Gone:
 
     def __call__(self, messages: Messages, **_: Any) -> Reply:  # noqa: ARG002
         given_up = '; `model = "rules"` there goes on without one'
-        raise SettingsError(f"{self.scope} was made by {self.mark}, and no model is set now: {_SET}{given_up}")
+        raise SettingsError(f"{self.scope} was made by {self.mark}, and no model is set now: {SET}{given_up}")
 
 
 def borrowed(own: Mapping[str, Setting]) -> dict[str, Setting]:
@@ -122,7 +122,7 @@ class Connections:
         """
         chat = self.chat(scope) or (Gone(before, scope) if before else None)
         if chat is None:
-            raise SettingsError(f"{scope} needs a chat model: {_SET}")
+            raise SettingsError(f"{scope} needs a chat model: {SET}")
         return Asking(chat, self.memo(), purse, scope)
 
     @cached_property

@@ -36,7 +36,7 @@ class Ranking:
         scores = self.judges[by]()(question, [item.told for item in judged])
         first = [replace(item, score=1 + score) for item, score in zip(judged, scores, strict=True)]
         below = (replace(item, score=1 - n / (len(rest) + 1)) for n, item in enumerate(rest, 1))
-        return Context((*sorted(first, key=lambda item: -item.score), *below))
+        return replace(found, evidence=(*sorted(first, key=lambda item: -item.score), *below))
 
 
 @dataclass(frozen=True, slots=True)
