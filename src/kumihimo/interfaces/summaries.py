@@ -61,7 +61,7 @@ def _show_list(found: dict[str, Any]) -> None:
     if not found["total"]:
         print(
             "There are no summaries: no document says anything by which questions are summed up. "
-            "`tags.by` names the fields of metadata for that, `kumi retrieve` with --method meta shows what was asked."
+            "`tags.by` in kumi.toml names the fields of metadata for that."
         )
         return
     rows = [(each["label"], f"{each['questions']:,}") for each in found["summaries"]]
