@@ -62,6 +62,23 @@ VALUES = {
     "mentions_more": {},
     "mentions_rest": {"last": "entity<|>Oban<|>place<|>A port."},
     "merging": {"names": "Oban", "descriptions": "- A port.\n- A town on the coast.", "words": "300"},
+    "summaries": {
+        "label": "research_field = tides",
+        "questions": "- How high does the water rise?\n- 潮はいつ満ちますか。",
+        "words": "400",
+        "language": "Write in Japanese.",
+    },
+    "summaries_parts": {
+        "label": "research_field = tides",
+        "parts": "## Heights\nThe rise of the water.\n\n---\n\n## 潮\n満潮の時刻。",
+        "words": "400",
+        "language": "Write in Japanese.",
+    },
+    "meta": {
+        "n": "5",
+        "summary": "[DatabaseSummary]\nfield = tides\n## Heights\n[/DatabaseSummary]\n\n",
+        "question": "When does it leave?",
+    },
     "hyde": {"question": "組紐はいつ?"},
     "light": {"question": "組紐はいつ?"},
     "rq": {"question": "組紐はいつ?"},

@@ -10,6 +10,7 @@ from kumihimo.methods.hyde import hyde
 from kumihimo.methods.light import light
 from kumihimo.methods.local import local
 from kumihimo.methods.mapreduce import mapreduce
+from kumihimo.methods.meta import meta
 from kumihimo.methods.naive import naive
 from kumihimo.methods.points import REDUCE
 from kumihimo.methods.rq import rq
@@ -24,6 +25,7 @@ METHODS = catalogue(
     local,
     drift,
     light,
+    meta,
 )
 
 # The prompts of methods that have their own for the answer; else `answer.md`.
