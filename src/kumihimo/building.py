@@ -12,6 +12,7 @@ from unicodedata import unidata_version
 
 from kumihimo.core.context import Ruler
 from kumihimo.core.digests import digest
+from kumihimo.core.errors import SettingsError
 from kumihimo.core.flow import build, fingerprints, watch
 from kumihimo.core.settings import Values
 from kumihimo.core.signature import Signature
@@ -22,7 +23,7 @@ from kumihimo.index import STEPS, made_of, needed, scope, values
 from kumihimo.methods import METHODS
 from kumihimo.planning import Past, Sample, Tally, estimated, history, sampled, without_failures
 from kumihimo.ports.asking import EMBEDDING, Asking
-from kumihimo.ports.connect import RULES, Connections
+from kumihimo.ports.connect import RULES, SET, Connections
 from kumihimo.ports.ledger import SqlLedger
 from kumihimo.ports.models import Embedder
 from kumihimo.ports.purse import Purse
@@ -102,7 +103,15 @@ class Build:
         return {name: values(name, self.settings) for name in self.steps}
 
     def _ports(self, step: str) -> dict[str, Port]:
-        return {"ruler": self.ruler} | ({"ask": self.ask(scope(step))} if step in self.asked else {})
+        return {"ruler": self.ruler} | ({"ask": self._asking(step)} if step in self.asked else {})
+
+    def _asking(self, step: str) -> Asking:
+        """Raises SettingsError where no model is set, naming all that need one."""
+        try:
+            return self.ask(scope(step))
+        except SettingsError as error:
+            needy = [name for name in self.steps if name in self.asked and "ask" not in STEPS[name].optional]
+            raise SettingsError(f"writing {' and '.join(needy)} needs a chat model: {SET}") from error
 
     def _models(self) -> dict[str, str]:
         could = [name for name, step in self.steps.items() if "ask" in step.ports]

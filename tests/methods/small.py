@@ -9,7 +9,20 @@ from typing import Any
 
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.digests import digest
-from kumihimo.core.records import Chunk, Claim, Community, Entity, Member, Mention, Record, Relation, Report, Tie
+from kumihimo.core.records import (
+    Chunk,
+    Claim,
+    Community,
+    Entity,
+    Member,
+    Mention,
+    Question,
+    Record,
+    Relation,
+    Report,
+    Summary,
+    Tie,
+)
 from kumihimo.core.table import Table, codec
 from kumihimo.index.naming import entity_id, key, relation_id
 from kumihimo.ports.fake import FakeEmbedder
@@ -192,8 +205,22 @@ class Graph:
         self.rows["members"] |= {f"{id}.{n:05}": Member(entity=entity) for n, entity in enumerate(ids)}
         self.rows["reports"][id] = report(text, level=level)
 
-    def tables(self) -> dict[str, Any]:
-        return {name: table(name, kind, self.rows[name]) for name, kind in KINDS.items()}
+    def answers(self, document: str, question: str, answer: str) -> str:
+        """A question that a document answers; its id."""
+        id = f"{digest(document)}.{len(self.rows['questions']):05}"
+        tokens = len(f"{question} {answer}".split())
+        self.rows["questions"][id] = Question(text=question, answer=answer, title=document, tokens=tokens)
+        return id
+
+    def summed_up(self, label: str, text: str) -> None:
+        """A summary of the questions of that label."""
+        made = Summary(text=text, label=label, questions=1, tokens=len(text.split()))
+        self.rows["summaries"][digest(label)] = made
+
+    def tables(self, *, every: bool = False) -> dict[str, Any]:
+        """Those of the entity graph, or `every` one."""
+        kinds = KINDS if every else {name: kind for name, kind in KINDS.items() if name not in _META}
+        return {name: table(name, kind, self.rows[name]) for name, kind in kinds.items()}
 
 
 KINDS: dict[str, type[Record]] = {
@@ -206,4 +233,7 @@ KINDS: dict[str, type[Record]] = {
     "communities": Community,
     "members": Member,
     "reports": Report,
+    "questions": Question,
+    "summaries": Summary,
 }
+_META = ("questions", "summaries")

@@ -105,7 +105,7 @@ def _numbered() -> re.Pattern[str]:
     called = r"(?:question|query|質問|問い?|问题|問題|q)\s*"
     return re.compile(
         rf"[\s>*_#|\-•]*(?:[①-⑳]|[(（\[【]\s*(?:{called})?(?:{number})\s*[)）\]】]|{called}(?:{number})\s*[.．:：)）、]"
-        rf"|(?:{number})\s*[.．)）、:：](?!\d))[.．:：、]?[*_]*\s*(.*)",
+        rf"|(?:{number})(?:\s*[.．)）、:：](?!\d)|\s+[-–—]\s))[.．:：、]?[*_]*\s*(.*)",
         re.I,
     )
 
