@@ -28,7 +28,7 @@ from kumihimo.ports.ledger import SqlLedger
 from kumihimo.ports.models import Embedder
 from kumihimo.ports.purse import Purse
 from kumihimo.ports.store import Db, SqlRows
-from kumihimo.reading import KINDS, counts, failures
+from kumihimo.reading import KINDS, counts, failures, lacking
 from kumihimo.results import Built, Plan
 from kumihimo.views.upkeep import View, kept
 from kumihimo.views.vectors import VectorIndex, sweep
@@ -98,6 +98,20 @@ class Build:
         """Those whose tables the wanted methods read, or that make what those are made of."""
         wanted = needed(table for name in self.wanted for table in METHODS[name].tables)
         return {name: step for name, step in STEPS.items() if name in wanted}
+
+    def _values(self) -> dict[str, dict[str, object]]:
+        return {name: values(name, self.settings) for name in self.steps}
+
+    def _ports(self, step: str) -> dict[str, Port]:
+        return {"ruler": self.ruler} | ({"ask": self._asking(step)} if step in self.asked else {})
+
+    def _asking(self, step: str) -> Asking:
+        """Raises SettingsError where no model is set, naming all that need one."""
+        try:
+            return self.ask(scope(step))
+        except SettingsError as error:
+            needy = " and ".join(lacking(self.models, self.steps))
+            raise SettingsError(f"writing {needy} needs a chat model: {SET}") from error
 
     def _values(self) -> dict[str, dict[str, object]]:
         return {name: values(name, self.settings) for name in self.steps}
@@ -214,6 +228,13 @@ def free_methods(models: Connections) -> list[str]:
         for name, method in METHODS.items()
         if not (embeds and "near" in method.ports) and asked.isdisjoint(needed(method.tables))
     ]
+
+
+def left_out(models: Connections, wanted: Sequence[str]) -> tuple[str, ...]:
+    """The methods that are not among those that cost nothing, and could be built for."""
+    if list(wanted) != free_methods(models):
+        return ()
+    return tuple(name for name, m in METHODS.items() if name not in wanted and not lacking(models, m.tables))
 
 
 def before(db: Db) -> dict[str, str]:

@@ -51,6 +51,12 @@ def method(name: str) -> Signature:
     return METHODS[name]
 
 
+def lacking(models: Connections, tables: Iterable[str]) -> list[str]:
+    """Of the steps that make these tables those that cannot do without a model, and have none."""
+    paid = [name for name in needed(tables) if "ask" in STEPS[name].ports and "ask" not in STEPS[name].optional]
+    return [name for name in STEPS if name in paid and models.chat(scope(name)) is None]
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """The index as one finished build left it, for as long as its transaction lasts."""
@@ -166,18 +172,15 @@ class Reading:
         if missing:
             wanted = ",".join(dict.fromkeys([*self.db.meta("methods", []), name]))
             steps = [step for step in needed(missing) if "ask" in STEPS[step].ports]
-            if lacking := [step for step in STEPS if step in steps and self._lacks_a_model(step)]:
+            if without := lacking(self.models, missing):
                 raise Unusable(
-                    f"{name} needs a chat model, which writes {' and '.join(lacking)}: {SET}; "
+                    f"{name} needs a chat model, which writes {' and '.join(without)}: {SET}; "
                     f"then `kumi index --methods {wanted}` builds them"
                 )
             asks = any(self.models.chat(scope(step)) for step in steps)
             dear = asks or ("near" in asked.ports and self.models.paid_embedder)
             cost = f", and `kumi plan --methods {wanted}` says what it costs" if dear else ""
             raise Unusable(f"the index was not built for {name}: `kumi index --methods {wanted}` does that{cost}")
-
-    def _lacks_a_model(self, step: str) -> bool:
-        return "ask" not in STEPS[step].optional and self.models.chat(scope(step)) is None
 
     def _embedder(self, purse: Purse) -> Embedder:
         """The one that the index was made with, as far as it can be had: settings may have changed since."""

@@ -17,7 +17,6 @@ from kumihimo.core.records import Reference
 from kumihimo.core.settings import Values, resolve
 from kumihimo.core.spans import Span
 from kumihimo.core.task import Progress, inline
-from kumihimo.methods import METHODS
 from kumihimo.ports import config
 from kumihimo.ports.connect import Connections
 from kumihimo.ports.local import LocalRuler
@@ -106,7 +105,7 @@ class Kumihimo:
         consent: to pay again for what was paid before, where a model, a prompt or a setting has changed; asked with the
         plan if it is a function. Without it NeedsConsent is raised, and nothing changes.
         """
-        from kumihimo.building import free_methods
+        from kumihimo.building import left_out
 
         places, purse = self._places(paths, methods), self.models.purse(caps)
         with self.store.building(wait=wait) as db:
@@ -114,8 +113,7 @@ class Kumihimo:
             build = replace(build, afresh=frozenset({"communities"} if regroup else ()))
             self._agree(build, consent)
             built = self._kept(build)
-        unasked = not methods and build.wanted == free_methods(self.models)
-        return replace(built, left=tuple(name for name in METHODS if unasked and name not in build.wanted))
+        return built if methods else replace(built, left=left_out(self.models, build.wanted))
 
     def plan(
         self, *paths: str | Path, methods: Sequence[str] = (), sample: int = 0, progress: Progress | None = None
