@@ -20,8 +20,8 @@ _HEADS: dict[Section, str] = {
     "decisions": "yes or no|yes/no|yes / no|yes-or-no|decision|decisions|はい・いいえ|はい/いいえ|はい／いいえ|はいかいいえ|"
     "判断|是/否|是／否|是否|是或否|ja/nein|ja oder nein|oui/non|oui ou non|sí/no|sí o no|sì/no",
     "lists": "list|lists|metadata|リスト|一覧|メタデータ|列表|清单|元数据|liste|listen|listes|lista|listas|metadaten",
-    "answers": "answer|answers|回答|答え|解答|答案|antwort|antworten|réponse|réponses|respuesta|respuestas|risposte|q&a",
-    "questions": "question|questions|質問|問い|問題|设问|提问|问题|frage|fragen|pregunta|preguntas|domande|perguntas",
+    "answers": "answer|answers|回答|答え|解答|答案|antwort|antworten|réponse|réponses|respuesta|respuestas|risposte",
+    "questions": "question|questions|q&a|質問|問い|問題|设问|提问|问题|frage|fragen|pregunta|preguntas|domande|perguntas",
 }
 _BESIDE = (  # what may stand in a heading beside that
     "general|specific|and|the|python|python-style|final|all|numbered|of|for|to|part|section|一般的な|具体的な|一般|具体|"
@@ -249,7 +249,7 @@ def _numbers() -> re.Pattern[str]:
     return re.compile(
         rf"(?P<indent>\s*+)[>*_#`]*+\s*+(?:[-•・+]\s++)?[*_]*+(?:(?:{called})[\s.]?+)?+"
         r"(?:[(（\[【<](?P<inside>\d{1,3})[)）\]】>]|(?P<round>[①-⑳])|(?P<number>\d{1,3})(?!\d))?+"
-        r"[*_]*+(?P<sign>[)）、：．]|[.:](?!\d)|\s[-–]\s)?[*_]*+\s*+[*_]*+\s*+",
+        r"[*_]*+(?P<sign>[)）、：．]|[.:](?!\d)|(?(number)\s[-–]\s|(?!)))?[*_]*+\s*+[*_]*+\s*+",
         re.I,
     )
 
