@@ -363,10 +363,8 @@ def test_filters_see_what_was_read_below_what_documents_say() -> None:
             (2, 1, "title", ("T",)),
         )
     ]
-    documents, read = (
-        Table(name, codec(kind), table(name, kind, rows).rows)
-        for name, kind, rows in (("documents", Document, notes), ("metadata", Metadata, made))
-    )
+    documents = Table("documents", codec(Document), table("documents", Document, notes).rows)
+    read = Table("metadata", codec(Metadata), table("metadata", Metadata, made).rows)
     passes: Callable[[str], set[str]] = lambda where: set(passing(where, documents, read))  # noqa: E731
     assert passes('topic = "ropes"') == {"d0", "d2"}
     assert passes('topic = "own" or company contains "loft"') == {"d0", "d1"}

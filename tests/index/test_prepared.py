@@ -1,4 +1,4 @@
-"""A reply -> values and pairs: whatever models make of the form that they are asked for, and what nobody should send."""
+"""A reply -> values and pairs: whatever models make of the form that is asked for, and what nobody should send."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ FORMS = {
     "as asked for": PLAIN,
     "with an introduction and a farewell": f"Here is what you asked for.\n\n{PLAIN}",
     "without headings": "\n\n".join(part.partition("\n")[2] for part in PLAIN.split("\n\n")),
-    "Markdown": PLAIN.replace("Yes or no:", "## Yes or No").replace("Lists:", "**Lists:**").replace("Answers:", "### Answers")
-    .replace("1. What is a tide gate?", "**1.** **What is a tide gate?**"),
+    "Markdown": PLAIN.replace("Yes or no:", "## Yes or No").replace("Lists:", "**Lists:**")
+    .replace("Answers:", "### Answers").replace("1. What is a tide gate?", "**1.** **What is a tide gate?**"),
     "fenced": f"```text\n{PLAIN}\n```",
     "CRLF": PLAIN.replace("\n", "\r\n"),
     "numbered 1)": PLAIN.replace("1. ", "1) ").replace("2. ", "2) "),
@@ -57,7 +57,8 @@ FORMS = {
     + "Questions and answers:\nQ1. What is a tide gate?\nA1. A gate that the tide shuts.\n\nQ2. Who made it?\n"
     "A2. The Net Loft made it in 1998.",
     "answers without a number": PLAIN.partition("Questions:")[0]
-    + "1. **Question:** What is a tide gate?\n   **Answer:** A gate that the tide shuts.\n2. **Question:** Who made it?\n"
+    + "1. **Question:** What is a tide gate?\n   **Answer:** A gate that the tide shuts.\n"
+    "2. **Question:** Who made it?\n"
     "   **Answer:** The Net Loft made it in 1998.",
     "answers without a mark": PLAIN.partition("Questions:")[0]
     + "Q&A\n1. What is a tide gate?\nA gate that the tide shuts.\n2. Who made it?\nThe Net Loft made it in 1998.",
@@ -68,18 +69,23 @@ FORMS = {
     .replace("2. Who", "Specific questions:\n1. Who")
     .replace("2. The Net", "Specific answers:\n1. The Net"),
     "double quotes": PLAIN.replace("'", '"'),
-    "typographic quotes": PLAIN.replace("['tide gates']", "[“tide gates”]").replace("'Long Arm', '", "‘Long Arm’，「"),
+    "typographic quotes": PLAIN.replace("'tide gates'", "“tide gates”").replace("'Long Arm', '", "‘Long Arm’，「"),
     "a comma at the end": PLAIN.replace("gates']", "gates',]"),
     "no quotes": PLAIN.replace("'", ""),
     "no brackets": PLAIN.replace("['", "").replace("']", "").replace("'", ""),
-    "lists over several lines": PLAIN.replace("['Long", "[\n  'Long").replace("Loft']", "Loft',\n]").replace("', '", "',\n  '"),
-    "bulleted": PLAIN.replace("['tide gates']", "\n   - Tide Gates").replace("['Long Arm', 'Net Loft']", "- Long Arm\n   - Net Loft"),
-    "called by their fields": PLAIN.replace("1. ['tide", "Research field: ['tide").replace("2. ['Long", "- **company**: ['Long"),
+    "lists over several lines": PLAIN.replace("['Long", "[\n 'Long").replace("Loft']", "Loft',\n]")
+    .replace("', '", "',\n  '"),
+    "bulleted": PLAIN.replace("['tide gates']", "\n   - Tide Gates")
+    .replace("['Long Arm', 'Net Loft']", "- Long Arm\n   - Net Loft"),
+    "numbered within": PLAIN.replace("['Long Arm', 'Net Loft']", "\n1. Long Arm\n2. Net Loft"),
+    "called by their fields": PLAIN.replace("1. ['tide", "Research field: ['tide")
+    .replace("2. ['Long", "- **company**: ['Long"),
     "JSON": PLAIN.replace("1. ['tide gates']", '{"research_field": ["tide gates"],').replace(
         "2. ['Long Arm', 'Net Loft']", '"company": ["Long Arm", "Net Loft"]}'
     ),
     "lists alone": PLAIN.replace("1. ['", "['").replace("2. ['", "['"),
-    "too many, and others": PLAIN.replace("['tide", "['Gates', 'ＴＩＤＥ  GATES', 'tide").replace("Loft']", "Loft', 'Wrack Fund']"),
+    "too many, and others": PLAIN.replace("['tide", "['Gates', 'ＴＩＤＥ  GATES', 'tide")
+    .replace("Loft']", "Loft', 'Wrack Fund']"),
     "with reasons": PLAIN.replace("1. yes", "1. Yes, it does.").replace("2. yes", "2. Does it name companies? Yes"),
     "Japanese": PLAIN.replace("Yes or no:", "はい／いいえ：").replace("yes", "はい").replace("Lists:", "【リスト】")
     .replace("Questions:", "質問").replace("Answers:", "## 回答"),
@@ -146,8 +152,9 @@ def test_what_cannot_be_read_is_told_to_the_model(reply: str, told: str) -> None
         prepared(reply, FIELDS)
 
 
+MARKS = ("[", "]", "['", "Q1", "A:", "**", "(3)", "１．", "\ud800", "```")
 BROKEN = st.lists(
-    st.sampled_from([*PLAIN.splitlines(), "Questions:", "Answers:", "[", "]", "['", "Q1", "A:", "**", "(3)", "１．", "\ud800", "```"])
+    st.sampled_from([*PLAIN.splitlines(), "Questions:", "Answers:", *MARKS])
     | st.text(max_size=20),
     max_size=25,
 ).map("\n".join)  # fmt: skip
