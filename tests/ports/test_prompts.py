@@ -61,6 +61,16 @@ VALUES = {
     "mentions_mend": {"lines": "entity<|>Oban"},
     "mentions_more": {},
     "mentions_rest": {"last": "entity<|>Oban<|>place<|>A port."},
+    "metadata": {
+        "document_types": "minutes",
+        "users_types": "clerks",
+        "questions": "1. Does it name vessels?\n2. Does it name ports?",
+        "lists": "1. Their names. At most 3.\n2. The ports. At most 2. Only from: ['Oban', '函館'].",
+        "language": "Write questions and answers in Japanese.",
+        "doc_title": "Title: 組紐\n",
+        "doc_content": "The {ferry} leaves at nine.",
+    },
+    "metadata_rest": {"last": "2. What leaves at nine?"},
     "merging": {"names": "Oban", "descriptions": "- A port.\n- A town on the coast.", "words": "300"},
     "summaries": {
         "label": "research_field = tides",

@@ -17,11 +17,12 @@ _WIDE = "\u0500"  # words of scripts behind it are not set apart by spaces
 _SKIPS = 10  # numbers that may be left out; what jumps further is a year, or a number of the text
 
 _HEADS: dict[Section, str] = {
-    "decisions": "yes or no|yes/no|yes / no|yes-or-no|decision|decisions|はい・いいえ|はい/いいえ|はい／いいえ|はいかいいえ|"
-    "判断|是/否|是／否|是否|是或否|ja/nein|ja oder nein|oui/non|oui ou non|sí/no|sí o no|sì/no",
+    "decisions": "yes or no|yes/no|yes / no|yes-or-no|decision|decisions|はい・いいえ|はい/いいえ|はい／いいえ|"
+    "はいかいいえ|判断|是/否|是／否|是否|是或否|ja/nein|ja oder nein|oui/non|oui ou non|sí/no|sí o no|sì/no",
     "lists": "list|lists|metadata|リスト|一覧|メタデータ|列表|清单|元数据|liste|listen|listes|lista|listas|metadaten",
-    "answers": "answer|answers|回答|答え|解答|答案|antwort|antworten|réponse|réponses|respuesta|respuestas|risposte|q&a",
-    "questions": "question|questions|質問|問い|問題|设问|提问|问题|frage|fragen|pregunta|preguntas|domande|perguntas",
+    "answers": "answer|answers|回答|答え|解答|答案|antwort|antworten|réponse|réponses|respuesta|respuestas|risposte",
+    "questions": "question|questions|q&a|質問|問い|問題|设问|提问|问题|frage|fragen|pregunta|preguntas|domande|"
+    "perguntas",
 }
 _BESIDE = (  # what may stand in a heading beside that
     "general|specific|and|the|python|python-style|final|all|numbered|of|for|to|part|section|一般的な|具体的な|一般|具体|"
@@ -123,8 +124,9 @@ class Numbered:
         return called or (self._section if self._section in self._begun else "questions")
 
     def _listed(self, content: str) -> bool:
-        """Whether it is a list still: each field has one only, and none is a question."""
-        return not asks(content) and (len(self.lists) < len(self.names) or len(self._current) == 1 > len(content))
+        """Whether it is a list still, or one of the lines of the last: each field has one, and none is a question."""
+        bulleted = bool(self._current) and not self._current[0].strip(" :：*")
+        return not asks(content) and (bulleted or len(self.lists) < len(self.names))
 
     def _next_called(self, kind: Section, number: int) -> int:
         """The number of what is called a question or an answer; of an answer without one, that of its question."""
@@ -148,7 +150,7 @@ class Numbered:
         return kind, number + self._added
 
     def _unnumbered(self, line: str) -> bool:
-        """Whether it is a list, or yes or no, that is called by its field; or a list by itself, the next of its kind."""
+        """Whether it is a list, or yes or no, that is called by its field; or a list by itself, the next."""
         if self._section not in ("", "decisions", "lists"):
             return False
         plain = line.strip().lstrip("-•*_{ \"'")
@@ -210,8 +212,10 @@ def _heading(line: str) -> Section:
 def _item(line: str) -> tuple[int, Section, int, str]:
     """The number that a line begins with, or 0; what it is called; how far in it stands; and what follows.
 
-    >>> [_item(said) for said in ("1. [2]", "**Ｑ２：** どこ?", "  (3) So.", "A: Yes.", "1. **Question:** Where?")]
-    [(1, '', 0, '[2]'), (2, 'questions', 0, 'どこ?'), (3, '', 2, 'So.'), (0, 'answers', 0, 'Yes.'), (1, 'questions', 0, 'Where?')]
+    >>> [_item(said) for said in ("1. [2]", "**Ｑ２：** どこ?", "  (3) So.", "A: Yes.")]
+    [(1, '', 0, '[2]'), (2, 'questions', 0, 'どこ?'), (3, '', 2, 'So.'), (0, 'answers', 0, 'Yes.')]
+    >>> _item("1. **Question:** Where?")
+    (1, 'questions', 0, 'Where?')
     >>> [_item(said)[:2] for said in ("1.5 tons", "2024 was dry.", "A ferry leaves.", "12:30 it left", "Question")]
     [(0, ''), (0, ''), (0, ''), (0, ''), (0, '')]
     """
@@ -249,7 +253,7 @@ def _numbers() -> re.Pattern[str]:
     return re.compile(
         rf"(?P<indent>\s*+)[>*_#`]*+\s*+(?:[-•・+]\s++)?[*_]*+(?:(?:{called})[\s.]?+)?+"
         r"(?:[(（\[【<](?P<inside>\d{1,3})[)）\]】>]|(?P<round>[①-⑳])|(?P<number>\d{1,3})(?!\d))?+"
-        r"[*_]*+(?P<sign>[)）、：．]|[.:](?!\d)|\s[-–]\s)?[*_]*+\s*+[*_]*+\s*+",
+        r"[*_]*+(?P<sign>[)）、：．]|[.:](?!\d)|(?(number)\s[-–]\s|(?!)))?[*_]*+\s*+[*_]*+\s*+",
         re.I,
     )
 

@@ -56,7 +56,7 @@ def read(
     failure = None
     for text in parts(document, ruler, window):
         try:
-            read.append(_heard(ask, ask_part(doc_content=storable(text)), fields))
+            read.append(_heard(ask, ask_part(doc_content=text), fields))
         except ItemFailed as failed:  # what the other parts give is kept
             failure = failure or failed
     values = {
@@ -103,7 +103,7 @@ def parts(document: Document, ruler: Ruler, window: int) -> Iterator[str]:
     """
     if window < 1:
         raise SettingsError(f"metadata.window is {window}; it must be 1 or more")
-    text, start = document.text, document.body
+    text, start = storable(document.text), document.body
     starts = list(_starts(text, start, ruler))
     ends: list[int] | None = None
     while (last := bisect_left(starts, start) + window) < len(starts):
@@ -118,8 +118,9 @@ def parts(document: Document, ruler: Ruler, window: int) -> Iterator[str]:
 
 
 def _ends(text: str, start: int) -> list[int]:
-    """Where sentences end."""
-    return [end for block in blocks(text, start) for _, end in sentences(text, block.start, block.end)]
+    """Where sentences end; a heading stays with what it heads."""
+    told = (block for block in blocks(text, start) if block.kind != "heading")
+    return [end for block in told for _, end in sentences(text, block.start, block.end)]
 
 
 def _within(text: str, start: int, end: int) -> int:

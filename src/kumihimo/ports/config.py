@@ -14,6 +14,14 @@ from kumihimo.core.settings import Setting, Values
 PREFIX = "KUMI_"
 OTHERS = ("KUMI_INDEX", "KUMI_MEMO", "KUMI_OFFLINE")  # variables of that prefix that are no settings
 
+_EXAMPLE = """
+# What is to be known of each document, in place of the fields of the preset: as many such tables as you like.
+# [fields.vessel]
+# question = "Does it name vessels?"  # to be answered yes or no
+# list = "The names of these vessels."  # what is listed then
+# maximum = 3  # how many of them, at most
+# categories = []  # the only ones there may be; none: any
+"""
 _ALIASES = "# Names of one thing, a line each: the first is kept. Take a line away to undo it.\n"
 
 Known = Mapping[str, Mapping[str, Setting]]
@@ -58,7 +66,9 @@ def with_fields(settings: Values, where: str = "settings") -> Values:
 def _field(name: str, table: object, where: str) -> dict[str, object]:
     """The field, checked. Raises SettingsError."""
     if not isinstance(table, Mapping):
-        raise SettingsError(f"{where}: fields.{name} is no field: write [fields.{name}], and under it question and list")
+        raise SettingsError(
+            f"{where}: fields.{name} is no field: write [fields.{name}], and under it question and list"
+        )
     if wrong := next((key for key in table if key not in _FIELD), ""):
         raise SettingsError(f"{where}: fields.{name} has {unknown('key', wrong, _FIELD)}")
     if not _NAME.fullmatch(name) or name in _TAKEN:
@@ -83,7 +93,10 @@ _FIELD: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "question": (_said, 'a question to be answered yes or no, such as "Does it name companies?"'),
     "list": (_said, 'what its values are, such as "The names of these companies."'),
     "maximum": (lambda v: isinstance(v, int) and not isinstance(v, bool) and v > 0, "a whole number from 1 on"),
-    "categories": (lambda v: isinstance(v, list | tuple) and all(map(_said, v)), "a list of the texts that are allowed"),
+    "categories": (
+        lambda v: isinstance(v, list | tuple) and all(map(_said, v)),
+        "a list of the texts that are allowed",
+    ),
 }
 
 
@@ -158,6 +171,7 @@ def written(known: Known, summaries: Mapping[str, str]) -> str:
         if settings:
             lines += ["", f"# {summaries[scope]}", f"[{scope}]"]
             lines += [f"# {s.name} = {_toml(s.default)}  # {s.kind}" for s in settings.values()]
+            lines += _EXAMPLE.splitlines() if "fields" in settings else []
     return "\n".join(lines) + "\n"
 
 

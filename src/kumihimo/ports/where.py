@@ -100,9 +100,7 @@ def _made(made: Table[Metadata] | None, asked: Collection[str]) -> dict[str, dic
     return found
 
 
-def _fields(
-    documents: Table[Document], own: Sequence[str], made: Mapping[str, Fields]
-) -> Iterator[tuple[str, Fields]]:
+def _fields(documents: Table[Document], own: Sequence[str], made: Mapping[str, Fields]) -> Iterator[tuple[str, Fields]]:
     """A document's metadata, and over them those of its own columns; all metadata once more as `metadata`.
 
     Below them those that were made, of what it says nothing itself.
