@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kumihimo import Kumihimo
-from kumihimo.index import made_of
+from kumihimo.index import STEPS, made_of, needed
 from kumihimo.methods import METHODS
 from kumihimo.ports.connect import Connections
 from kumihimo.ports.fake import FakeChat
@@ -26,6 +26,11 @@ QUESTIONS = (
 )
 RANKING = [name for name, method in METHODS.items() if [*method.tables] == ["chunks"] and "k" in method.settings]
 FREE = [name for name, method in METHODS.items() if "ask" not in method.ports]  # may be asked without a model
+BUILT = [  # have tables that may be made without a model
+    name
+    for name, method in METHODS.items()
+    if all("ask" not in STEPS[step].ports or "ask" in STEPS[step].optional for step in needed(method.tables))
+]
 ROOT_READS_ALL = not hasattr(os, "geteuid") or os.geteuid() == 0
 
 REMEMBER = made_of(["communities"])  # what they were before matters
@@ -82,7 +87,7 @@ def tables(kumi: Kumihimo) -> Held:
         return held | {"failed": [list(row) for row in reading.db.all("SELECT * FROM failed ORDER BY step, maker")]}
 
 
-def dump(kumi: Kumihimo, methods: Iterable[str] = METHODS) -> Held:
+def dump(kumi: Kumihimo, methods: Iterable[str] = BUILT) -> Held:
     """The same, and what each of these methods finds, for a few questions."""
     return tables(kumi) | {f"{m}: {q}": found(connected(kumi), m, q) for m in methods for q in QUESTIONS}
 

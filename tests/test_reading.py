@@ -16,7 +16,7 @@ from kumihimo.methods import METHODS
 from kumihimo.reading import Reading, method
 from kumihimo.scopes import SETTINGS
 from tests import office
-from tests.shelf import RANKING, connected, fill
+from tests.shelf import BUILT, RANKING, connected, fill
 
 GATE = "# Gate\n\nThe gate leaks.\n\nNobody mends it.\n"
 FILES = {
@@ -46,14 +46,14 @@ def chunk(uri: str) -> str:
 
 
 def test_the_best_comes_first(reading: Reading) -> None:
-    for name in METHODS:
+    for name in BUILT:
         context = reading.retrieve("When does the ferry leave?", name)
         assert name not in RANKING or context.evidence[0].record.id == chunk("notes/ferry.txt")
         assert [e.score for e in context] == sorted((e.score for e in context), reverse=True)
 
 
 def test_the_same_question_finds_the_same(kumi: Kumihimo, reading: Reading) -> None:
-    for name in METHODS:
+    for name in BUILT:
         assert reading.retrieve("the lamp", name) == kumi.retrieve("the lamp", name)
 
 
@@ -69,7 +69,7 @@ def test_an_empty_question_is_refused(reading: Reading, question: str) -> None:
         reading.ask(question, "naive")
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", BUILT)
 @pytest.mark.parametrize(
     "question", ["???", "the", '" OR *', "ferry AND (gate", "NEAR(a b)", "a\0b", "🛶", "組", "x" * 100_000]
 )
@@ -79,7 +79,7 @@ def test_any_question_may_be_asked(reading: Reading, name: str, question: str) -
     assert answer.text
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", BUILT)
 def test_half_a_character_may_be_asked(reading: Reading, name: str) -> None:
 
     assert reading.ask("ferry \ud800", name).citations or name == "global"  # no note has a report
@@ -128,9 +128,7 @@ def test_a_table_that_is_not_built_yet(tmp_path: Path) -> None:
             db.run("DROP TABLE chunks")
         with (
             kumi.reading() as reading,
-            pytest.raises(
-                Unusable, match=rf"not built for bm25: `kumi index --methods {','.join(METHODS)}` does that$"
-            ),
+            pytest.raises(Unusable, match=rf"not built for bm25: `kumi index --methods {','.join(BUILT)}` does that$"),
         ):
             reading.retrieve("ferry", "bm25")
 
@@ -205,7 +203,7 @@ def test_what_was_read_in_part_is_told(tmp_path: Path) -> None:
 
 def test_quotes_are_the_documents_words(reading: Reading) -> None:
     documents = {document.uri: document.text for document in reading.table("documents")}
-    for name in METHODS:
+    for name in BUILT:
         for question in (
             "When does the ferry leave?",
             "Who mends the gate?",
@@ -232,7 +230,7 @@ def test_a_reading_sees_one_build(tmp_path: Path) -> None:
         connected(kumi).index(notes)
         with kumi.reading() as before:
             kumi.index(fill(notes, {"a.txt": "The lamp is out.", "b.txt": "A second lamp."}))
-            for name in METHODS:
+            for name in BUILT:
                 found = before.retrieve("the lamp", name)
                 assert found or name not in RANKING
                 assert {span.text for e in found for span in before.trace(e)} <= {"The lamp is lit."}

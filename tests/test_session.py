@@ -22,7 +22,7 @@ from kumihimo.methods import METHODS
 from kumihimo.ports.local import LocalEmbedder
 from kumihimo.ports.store import Store
 from kumihimo.reading import DEFAULT
-from tests.shelf import EXAMPLES, RANKING, connected, dump, fill, found, texts, uris
+from tests.shelf import BUILT, EXAMPLES, RANKING, connected, dump, fill, found, texts, uris
 
 ZEBRA = "Zebras sleep in the observatory at noon."
 
@@ -160,7 +160,7 @@ def test_methods_are_built_for_and_remembered(kumi: Kumihimo, notes: Path) -> No
 
 def test_all_that_costs_nothing_is_built_at_first(kumi: Kumihimo, notes: Path) -> None:
     kumi.index(notes)
-    assert kumi.status().methods == tuple(METHODS)
+    assert kumi.status().methods == tuple(BUILT)
 
 
 def test_a_method_left_out_names_the_command_that_builds_it(kumi: Kumihimo, notes: Path) -> None:
@@ -181,7 +181,7 @@ def test_switching_methods_there_and_back(kumi: Kumihimo, notes: Path, there_and
     fill(notes, {"zebra.txt": ZEBRA})
     (notes / "a.txt").unlink()
     kumi.index()
-    kumi.index(methods=list(METHODS))
+    kumi.index(methods=BUILT)
     with Kumihimo.open("fresh") as fresh:
         fresh.index(notes)
         assert dump(kumi) == dump(fresh)

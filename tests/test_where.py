@@ -26,7 +26,7 @@ from kumihimo.views.words import WordSearch
 from tests.paid import notes, opened
 from tests.paid import paid as paid
 from tests.readme import HERE
-from tests.shelf import FREE, RANKING, connected, fill
+from tests.shelf import BUILT, FREE, RANKING, connected, fill
 
 WORDS = "ferry gate lamp oats harbour storm rope mason".split()  # noqa: SIM905
 ROWS = [
@@ -116,7 +116,7 @@ def test_what_one_search_finds_is_its_ranking_without_the_others(reading: Readin
     assert list(reading.retrieve("the ferry and the harbour", "bm25", where=where, k=5)) == expected[:5]
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", BUILT)
 def test_an_answer_quotes_what_passes_alone(kumi: Kumihimo, name: str) -> None:
     where = 'author = "Bo Lind" and year < 2020'
     answer = kumi.ask("What of the ferry and the gate?", name, where=where)
@@ -131,12 +131,12 @@ def test_an_answer_quotes_what_passes_alone(kumi: Kumihimo, name: str) -> None:
 
 @pytest.mark.parametrize("where", ["", " ", "\n"])
 def test_no_filter_is_no_filter(reading: Reading, where: str) -> None:
-    for name in METHODS:
+    for name in BUILT:
         assert reading.retrieve("ferry", name, where=where) == reading.retrieve("ferry", name)
 
 
 def test_a_filter_that_is_not_right_is_refused_before_anything_is_asked(reading: Reading) -> None:
-    for name in METHODS:
+    for name in BUILT:
         with pytest.raises(
             SettingsError, match=r"^the filter is not understood from 'Bo' \(character 10\) on: write it"
         ):

@@ -226,7 +226,9 @@ def test_index_before_prune_is_heard(built: Run) -> None:
 
 def test_the_json_of_an_answer(built: Run) -> None:
     answer = document(built("ask", "When does the ferry leave, and who lit the lamp?", "--json"))
-    assert list(answer) == ["question", "method", "model", "text", "citations", "dangling", "suggested", "usage"]
+    told = ["question", "method", "model", "text", "citations", "dangling", "searched", "suggested", "usage"]
+    assert list(answer) == told
+    assert answer["searched"] == []
     assert (answer["question"], answer["method"]) == ("When does the ferry leave, and who lit the lamp?", "naive")
     assert (answer["model"], answer["dangling"]) == ("", 0)
     counts = ["calls", "prompt_tokens", "cached_tokens", "completion_tokens", "cost", "seconds"]
@@ -244,7 +246,7 @@ def test_the_json_of_an_answer(built: Run) -> None:
 def test_the_json_of_evidence(built: Run) -> None:
     found = document(built("retrieve", "ferry", "--json", "-m", "bm25"))
     (only,) = found.pop("evidence")
-    assert found == {"id": "", "question": "ferry"}
+    assert found == {"id": "", "question": "ferry", "searched": []}
     assert only.pop("score") > 0
     assert only.pop("id").endswith(".00000")
     where = [{"uri": "notes/ferry.txt", "place": "line 1", "start": 0, "end": 52}]
@@ -266,7 +268,7 @@ def test_many_questions_give_a_line_each(built: Run) -> None:
     fill(Path(), {"asked.jsonl": asked})
     code, out, err = built("retrieve", "--questions", "asked.jsonl", "--k", "1", "-m", "bm25")
     lines = [json.loads(line) for line in out.splitlines()]
-    assert (code, err, [list(line) for line in lines]) == (0, "", [["id", "question", "evidence"]] * 3)
+    assert (code, err, [list(line) for line in lines]) == (0, "", [["id", "question", "searched", "evidence"]] * 3)
     assert [(line["id"], len(line["evidence"])) for line in lines] == [("q1", 1), (7, 1), ("4", 0)]
     assert lines[0]["evidence"][0]["chunks"][0]["uri"] == "notes/ferry.txt"
     ran = built("retrieve", "--questions", "asked.jsonl", "--k", "1", "-m", "bm25", "--out", "found.jsonl")

@@ -11,13 +11,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from kumihimo import Kumihimo
-from kumihimo.methods import METHODS
-from tests.shelf import Held, dump
+from tests.shelf import BUILT, Held, dump
 
 HERE = Path(__file__).parents[2]
 
 
-def fresh(folder: Path, methods: Iterable[str] = METHODS) -> Held:
+def fresh(folder: Path, methods: Iterable[str] = BUILT) -> Held:
     """What an index of `folder` holds that never held anything else, made with another hash seed."""
     command = [sys.executable, "-m", "tests.laws.fresh", str(folder), *methods]
     seeded = {**os.environ, "PYTHONHASHSEED": "4242"}
