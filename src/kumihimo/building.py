@@ -113,20 +113,6 @@ class Build:
             needy = " and ".join(lacking(self.models, self.steps))
             raise SettingsError(f"writing {needy} needs a chat model: {SET}") from error
 
-    def _values(self) -> dict[str, dict[str, object]]:
-        return {name: values(name, self.settings) for name in self.steps}
-
-    def _ports(self, step: str) -> dict[str, Port]:
-        return {"ruler": self.ruler} | ({"ask": self._asking(step)} if step in self.asked else {})
-
-    def _asking(self, step: str) -> Asking:
-        """Raises SettingsError where no model is set, naming all that need one."""
-        try:
-            return self.ask(scope(step))
-        except SettingsError as error:
-            needy = [name for name in self.steps if name in self.asked and "ask" not in STEPS[name].optional]
-            raise SettingsError(f"writing {' and '.join(needy)} needs a chat model: {SET}") from error
-
     def _models(self) -> dict[str, str]:
         could = [name for name, step in self.steps.items() if "ask" in step.ports]
         asking = {name: self.ask(scope(name)).mark if name in self.asked else RULES for name in could}

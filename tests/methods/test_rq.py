@@ -67,6 +67,12 @@ def test_the_question_comes_first_then_its_wording_its_parts_and_its_meanings() 
     assert len(ask.asked) == 1
 
 
+def test_what_was_searched_for_is_told() -> None:
+    ask = Scripted(lambda _: said("Mill fire?", ("Who trimmed wicks?",)))
+    context = rq(QUESTION, CHUNKS, ask, match, near, ruler, rank, k=1)
+    assert context.searched == ("Mill fire?", "Who trimmed wicks?")
+
+
 def test_at_most_so_many_are_searched() -> None:
     ask = Scripted(lambda _: said("Mill fire?", tuple(f"Part {n}?" for n in range(9))))
     assert searched(ask) == [[QUESTION, "Mill fire?", "Part 0?", "Part 1?", "Part 2?"]]
