@@ -65,8 +65,8 @@ def light(
     One call finds keywords of both levels; each is searched by itself. mode: `low` searches entities and takes their
     relations (the paper's -High); `high` searches relations and takes their ends (-Low); `hybrid` does both; `mix`
     adds the chunks that plain search finds. source: chunks too, not the graph alone (without: -Origin). neighbours: how
-    many steps to go on from what was found; with 0 low keys bring no relations, high ones no ends. k: of each table at
-    most, for each step.
+    many steps to go on from what was found; with 0 low keys bring no relations, high ones no ends. k: entities and
+    relations at most, for each search and step; chunks are limited by their budget alone.
     Without a model: names of entities in the question are low, its other words high.
     But: keywords are searched one by one, not as one text; entities by name and words too; relations are ranked by
     their nearness to the keywords, not by degree; chunks by the question and by how much of that they support.
