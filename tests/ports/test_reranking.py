@@ -281,5 +281,5 @@ def test_without_a_server_it_is_said_what_to_set(memo: Memo, given: dict[str, st
     judges: dict[Rerank, Callable[[], Judge]] = dict(models.ranking("naive", models.purse()).judges)
     with pytest.raises(SettingsError, match=r"set `model` and `base_url` under \[reranking\] in kumi\.toml"):
         judges["endpoint"]()
-    with pytest.raises(SettingsError, match=r'naive needs a chat model: set `model = "..."`'):
+    with pytest.raises(SettingsError, match=r'naive\.rerank = "model" needs a chat model: set `model = "..."`'):
         judges["model"]()

@@ -74,7 +74,7 @@ def drift(
 
     A made-up report finds the `k` reports nearest to it, which are read in `folds`; each gives an answer and questions
     that lead on. Of those the best `width` are searched, `depth` times over, by `local` with that `budget`. calls: how
-    often a model is asked at most, but for the answer itself.
+    often a model is asked at most, but for reranking and the answer itself.
     But: the made-up report has one form, not that of a report at random; questions are ranked by how much the answer
     they came from helps and how sure the model is of them, not drawn; each is asked once; the points have a window.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from kumihimo.core.context import Context, Evidence, Ruler
-from kumihimo.core.errors import Unreadable
+from kumihimo.core.errors import SettingsError, Unreadable
 from kumihimo.core.records import Chunk, Entity, Mention, Relation, Tie
 from kumihimo.core.table import Table
 from kumihimo.index.naming import entity_id, key
@@ -25,6 +26,7 @@ PROMPT = Path(__file__).with_suffix(".md")
 _KEYS = 10  # of each level, at most
 _UNJUDGED = 100  # relations by rule that are read to see which of them speak of the keys
 _NEXT = 0.5  # what it counts to lie next to what was found
+log = logging.getLogger("kumihimo")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +65,14 @@ def light(
     One call finds keywords of both levels; each is searched by itself. mode: `low` searches entities and takes their
     relations (the paper's -High); `high` searches relations and takes their ends (-Low); `hybrid` does both; `mix`
     adds the chunks that plain search finds. source: chunks too, not the graph alone (without: -Origin). neighbours: how
-    many steps to go on from what was found. k: of each table at most, for each step.
+    many steps to go on from what was found; with 0 low keys bring no relations, high ones no ends. k: entities and
+    relations at most, for each search and step; chunks are limited by their budget alone.
     Without a model: names of entities in the question are low, its other words high.
     But: keywords are searched one by one, not as one text; entities by name and words too; relations are ranked by
     their nearness to the keywords, not by degree; chunks by the question and by how much of that they support.
     """
+    if neighbours < 0:
+        raise SettingsError(f"light.neighbours is {neighbours}; 0 stays with what was found")
     low, high = _keys(question, entities, ask)
     low, high = low if mode != "high" else [], high if mode != "low" else []
     found = _entities(low, entities, match, near, k)
@@ -87,17 +92,18 @@ def _keys(question: str, entities: Table[Entity], ask: Ask | None) -> tuple[list
     """Keywords, low and high, each at least one: where there are none, the question itself."""
     if ask is None:
         names, rest = named(question, entities)
-        return [entity.name for entity in names] or [question], [rest or question]
+        return _distinct(entity.name for entity in names) or [question], [rest or question]
     try:
         said = ask(prompt(PROMPT, question=question), into=Keys)
-    except Unreadable:
+    except Unreadable as error:
+        log.warning("light searches for the question itself: %s", error)
         return [question], [question]
-    return _plain(said.low) or [question], _plain(said.high) or [question]
+    return _distinct(said.low) or [question], _distinct(said.high) or [question]
 
 
-def _plain(words: Iterable[str]) -> list[str]:
+def _distinct(words: Iterable[str]) -> list[str]:
     """
-    >>> _plain(["tides ", "", "Tides", "the ferry"])
+    >>> _distinct(["tides ", "", "Tides", "the ferry"])
     ['tides', 'the ferry']
     """
     first: dict[str, str] = {}

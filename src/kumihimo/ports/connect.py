@@ -166,9 +166,12 @@ class Connections:
 
     def ranking(self, scope: str, purse: Purse) -> Ranking:
         """`Rank` for that method."""
+
+        def model() -> Judge:
+            if self.chat(scope) is None:  # the method may need none itself
+                raise SettingsError(f'{scope}.rerank = "model" needs a chat model: {_SET}')
+            return listwise(self.asking(scope, purse))
+
         given: dict[str, Any] = dict(self.settings[RERANKING])
-        judges: dict[Rerank, Callable[[], Judge]] = {
-            "model": lambda: listwise(self.asking(scope, purse)),
-            "endpoint": lambda: self.reranker(purse),
-        }
+        judges: dict[Rerank, Callable[[], Judge]] = {"model": model, "endpoint": lambda: self.reranker(purse)}
         return Ranking(judges, reranking(**given).candidates)

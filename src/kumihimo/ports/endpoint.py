@@ -45,7 +45,7 @@ def reranking(
     candidates: how many of what a method found are judged, by whomever.
     """
     if candidates < 2:
-        raise SettingsError(f"candidates is at least 2, not {candidates}")
+        raise SettingsError(f"reranking.candidates is at least 2, not {candidates}")
     server = server_of(base_url, key, "", timeout, retries, workers, requests_per_minute, tokens_per_minute)
     return Endpoint(server, model, candidates, workers, prices_of(price, None, None, search_price))
 
