@@ -16,7 +16,7 @@ from kumihimo.core.errors import SettingsError, Unreadable
 from kumihimo.core.records import Chunk, Entity, Mention, Relation, Tie
 from kumihimo.core.table import Table
 from kumihimo.index.naming import entity_id, key
-from kumihimo.methods.around import behind, distinct, merged, reading, scaled, touching, weightiest_first
+from kumihimo.methods.around import behind, distinct, excerpts, merged, scaled, sought, touching, weightiest_first
 from kumihimo.methods.named import named
 from kumihimo.ports.models import Ask, Match, Near, Rank, Rerank
 from kumihimo.ports.prompts import prompt
@@ -78,12 +78,15 @@ def light(
     found = _entities(low, entities, match, near, k)
     tied = _relations(high, entities, relations, match, near, k)
     for _ in range(neighbours):
+        before = len(found), len(tied)
         tied = merged(tied, _rated([*low, *high], _tying(found, relations), relations, near, k))
         found += _ends(tied, entities, k)
+        if before == (len(found), len(tied)):
+            break
     parts = [found.fit(entity_budget, ruler), distinct(tied).fit(relation_budget, ruler)]
     if source:
         support = behind(mentions, ties, found, tied)
-        read = reading(question, chunks, match, near, support, pool, others=mode == "mix")
+        read = excerpts(question, chunks, match, near, support, pool, plain=mode == "mix")
         parts.insert(0, scaled(rank(question, read, rerank)).fit(text_budget, ruler))
     return Context(tuple(sorted((item for part in parts for item in part), key=lambda item: -item.score)))
 
@@ -114,11 +117,9 @@ def _distinct(words: Iterable[str]) -> list[str]:
 
 def _entities(keys: Sequence[str], entities: Table[Entity], match: Match, near: Near, k: int) -> Context:
     """Those that a keyword names, then those that keywords are near to by meaning and words."""
-    known = entities.some(entity_id(key(word)) for word in keys)
-    exact = Context(tuple(Evidence("entities", entity, 1.0) for entity in known.values()))
+    exact = entities.some(entity_id(key(word)) for word in keys).values()
     by_words = [match(entities, word, k=k) for word in keys]
-    searches = [*by_words, *near.each(entities, keys, k=k)]
-    return scaled(Context.fuse([exact, *searches], weights=[1.0, *(0.5 for _ in searches)]).top(k))
+    return sought(exact, [*by_words, *near.each(entities, keys, k=k)], k)
 
 
 def _relations(
@@ -141,9 +142,8 @@ def _tying(found: Context, relations: Table[Relation]) -> list[str]:
 def _rated(keys: Sequence[str], among: Sequence[str], relations: Table[Relation], near: Near, k: int) -> Context:
     """Of these relations the nearest to the keywords, of equals the heaviest; made by rule, what speaks of most."""
     by_key = near.each(relations, keys, k=k, among=among) if among else []
-    if not any(by_key):
-        by_key = [_speaking(keys, relations.some(among[:_UNJUDGED]).values())]
-    return scaled(sorted(Context.fuse(by_key), key=weightiest_first)).top(k)
+    found = Context.fuse(by_key) if any(by_key) else _speaking(keys, relations.some(among[:_UNJUDGED]).values())
+    return scaled(sorted(found, key=weightiest_first)).top(k)
 
 
 def _speaking(keys: Iterable[str], relations: Iterable[Relation]) -> Context:

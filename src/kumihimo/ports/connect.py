@@ -12,7 +12,7 @@ from kumihimo.core.settings import Setting, Values
 from kumihimo.core.signature import settings_of
 from kumihimo.ports import openai
 from kumihimo.ports.asking import EMBEDDING, RERANKING, Asking, Remembered
-from kumihimo.ports.endpoint import Endpoint, Kept, reranking
+from kumihimo.ports.endpoint import Endpoint, RememberedScores, reranking
 from kumihimo.ports.local import LocalEmbedder
 from kumihimo.ports.memo import Memo
 from kumihimo.ports.models import Chat, Embedder, Messages, Prices, Rerank
@@ -162,7 +162,7 @@ class Connections:
                 'kumi.toml, or KUMI_RERANKING_MODEL and KUMI_RERANKING_BASE_URL; rerank = "model" asks the chat model'
             )
         allow = purse.allow(RERANKING, paid.mark, paid.prices, reply=0)
-        return Kept(replace(paid, allow=allow), self.memo())
+        return RememberedScores(replace(paid, allow=allow), self.memo())
 
     def ranking(self, scope: str, purse: Purse) -> Ranking:
         """`Rank` for that method."""

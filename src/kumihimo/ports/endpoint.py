@@ -119,7 +119,7 @@ def scores(found: Mapping[str, Any], texts: int) -> list[float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RememberedScores:
     """A server that reranks, whose judgements are remembered: the same is paid once."""
 
     endpoint: Endpoint
