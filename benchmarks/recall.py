@@ -70,7 +70,7 @@ class Scripted(Connections):
         if "JSON schema" not in told:
             return " ".join(content(told.rpartition("Question: ")[2]))
         shown = told.rpartition("\n\n")[0]
-        asked = shown.rpartition("Question: ")[2]
+        asked = shown.rpartition("Question: ")[2].strip()
         row = self.rows[asked]
         gold = [self.texts[id] for id in row["gold_passage_ids"]]
         said = {"rewrite": "", "decompose": parts(row, shown, gold), "disambiguate": []}
