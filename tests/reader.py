@@ -28,6 +28,8 @@ def answer(conversation: str) -> str:
         conversation = conversation.rsplit("\n\n", 2)[0]  # without the reply that was no good, and the complaint
     last = conversation.rpartition("\n\n")[2]
     first = _text_of(conversation)
+    if "The form, with all the questions first" in conversation:
+        return _prepared(conversation.partition("\nText:\n")[2])
     if "yes or no" in last:
         return "no" if _leaves_out(first) else "yes"
     if "are still missing" in last:
@@ -64,6 +66,17 @@ def _claims(text: str) -> Iterator[str]:
         for name in _NAME.findall(sentence)[:1]:
             said = " ".join(sentence.split())
             yield f"claim<|>{name}<|>NONE<|>doing<|>TRUE<|>2024-01-01<|>NONE<|>{said}<|>{said}"
+
+
+def _prepared(text: str) -> str:
+    """Of the first names of a text a list for each field; of each sentence a question, and the sentence in answer."""
+    names = list(dict.fromkeys(_NAME.findall(text)))
+    told = [" ".join(sentence.split()) for sentence in _SENTENCE.findall(text) if sentence.strip()][:9]
+    lists = [f"{n + 1}. {names[n : n + 2]!r}" for n in range(6)]
+    asked = [f"{n}. What was it that happened, such as {said[:60]!r}?" for n, said in enumerate(told, 1)]
+    given = [f"{n}. {said}" for n, said in enumerate(told, 1)]
+    decided = [f"{n}. yes" for n in range(1, 7)]
+    return "\n".join(["Yes or no:", *decided, "Lists:", *lists, "Questions:", *asked, "Answers:", *given])
 
 
 def _other(conversation: str) -> str:

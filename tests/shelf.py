@@ -76,9 +76,10 @@ def connected(kumi: Kumihimo) -> Kumihimo:
 
 
 def tables(kumi: Kumihimo) -> Held:
-    """Every row of every table, and what failed."""
+    """Every row of every table that was built, and what failed."""
     with kumi.reading() as reading:
-        held: Held = {name: [list(row) for page in SqlRows(reading.db, name).pages() for row in page] for name in KINDS}
+        built = [name for name in KINDS if reading.db.has(name)]
+        held: Held = {name: [list(row) for page in SqlRows(reading.db, name).pages() for row in page] for name in built}
         return held | {"failed": [list(row) for row in reading.db.all("SELECT * FROM failed ORDER BY step, maker")]}
 
 

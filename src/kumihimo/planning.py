@@ -125,9 +125,10 @@ class Sample:
 
     def __call__(self, call: Call, jobs: Iterable[Job]) -> Iterator[list[Made]]:
         listed = list(jobs)
-        if not self._chosen:  # of those that are to be asked, not of all that there are
-            chunks = {self._chunk(key) for job in listed for key, _ in job if self.is_document(key.partition(".")[0])}
-            self._chosen = set(sorted(chunks, key=digest)[: self.size])
+        chunks = {self._chunk(key) for job in listed for key, _ in job if self.is_document(key.partition(".")[0])}
+        if {"." in chunk for chunk in chunks} - {"." in chunk for chunk in self._chosen}:
+            # of those that are to be asked, not of all that there are: whole documents may come before their chunks
+            self._chosen |= set(sorted(chunks, key=digest)[: self.size])
             self._chosen |= {chunk.partition(".")[0] for chunk in self._chosen}
 
         def some(job: Job) -> list[Made]:

@@ -27,7 +27,7 @@ from kumihimo.core.trace import passes, sources
 from kumihimo.core.wiring import ROOT, plan
 from kumihimo.index import STEPS, needed, scope, values
 from kumihimo.methods import ANSWERS, METHODS
-from kumihimo.ports.connect import Connections
+from kumihimo.ports.connect import RULES, Connections
 from kumihimo.ports.local import LocalEmbedder
 from kumihimo.ports.models import Embedder, Hear, Rerank
 from kumihimo.ports.purse import Caps, Purse
@@ -152,7 +152,8 @@ class Reading:
         """The ids of the documents of which the expression holds. Raises SettingsError."""
         from kumihimo.ports.where import passing  # here: few questions have a filter
 
-        return passing(where, self.table(ROOT))
+        by = self.db.meta("models", {}).get("metadata", RULES)
+        return passing(where, self.table(ROOT), self.table("metadata") if by != RULES else None)  # by rule: their own
 
     def _check(self, name: str, asked: Signature) -> None:
         """Raises Unusable where a table is not indexed as the method needs it, with the command that does it."""

@@ -51,7 +51,7 @@ class Kumihimo:
 
     def __init__(self, folder: str | Path, *settings: Values, memo: str | Path | None = None) -> None:
         self.folder = Path(folder)
-        values = resolve(scopes.KNOWN, *settings)
+        values = resolve(scopes.KNOWN, *map(config.with_fields, settings))
         self.settings = scopes.own(values)
         self.models = Connections(scopes.of_models(values), lambda: self.remembered)
         self.store = Store(self.folder)

@@ -9,6 +9,7 @@ from kumihimo.index.chunks import chunks
 from kumihimo.index.communities import communities, members
 from kumihimo.index.graph import claims, entities, relations
 from kumihimo.index.mentions import assertions, mentions, ties
+from kumihimo.index.metadata import metadata, questions
 from kumihimo.index.reports import reports
 
 STEPS = catalogue(
@@ -22,10 +23,12 @@ STEPS = catalogue(
     communities,
     members,
     reports,
+    metadata,
+    questions,
 )
 
 # Steps that go on with one conversation: their settings and their model are those of the first.
-_CONVERSATIONS = {"ties": "mentions", "assertions": "mentions"}
+_CONVERSATIONS = {"ties": "mentions", "assertions": "mentions", "questions": "metadata"}
 
 
 def scope(step: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from kumihimo.core.errors import SettingsError, unknown
@@ -14,6 +14,14 @@ from kumihimo.core.settings import Setting, Values
 PREFIX = "KUMI_"
 OTHERS = ("KUMI_INDEX", "KUMI_MEMO", "KUMI_OFFLINE")  # variables of that prefix that are no settings
 
+_EXAMPLE = """
+# What is to be known of each document, in place of the fields of the preset: as many such tables as you like.
+# [fields.vessel]
+# question = "Does it name vessels?"  # to be answered yes or no
+# list = "The names of these vessels."  # what is listed then
+# maximum = 3  # how many of them, at most
+# categories = []  # the only ones there may be; none: any
+"""
 _ALIASES = "# Names of one thing, a line each: the first is kept. Take a line away to undo it.\n"
 
 Known = Mapping[str, Mapping[str, Setting]]
@@ -32,7 +40,64 @@ def from_file(path: Path) -> Values:
     for name, table in read.items():
         if not isinstance(table, dict):
             raise SettingsError(f"{path}: {name} stands alone; settings stand under a step or method, such as [chunks]")
-    return read
+    return with_fields(read, str(path))
+
+
+def with_fields(settings: Values, where: str = "settings") -> Values:
+    """With the tables `[fields.NAME]` as the setting `metadata.fields`: a text of JSON each, in their order.
+
+    Raises SettingsError, which begins with `where`.
+
+    >>> asked = {"question": "Does it name vessels?", "list": "Their names.", "maximum": 2}
+    >>> with_fields({"fields": {"vessel": asked}})["metadata"]["fields"][0]
+    '{"name": "vessel", "question": "Does it name vessels?", "list": "Their names.", "maximum": 2}'
+    """
+    if "fields" not in settings:
+        return settings
+    tables = dict(settings)
+    fields = tables.pop("fields")
+    own = tables.get("metadata", {})
+    if "fields" in own:
+        raise SettingsError(f"{where}: fields stand under [fields.NAME], and again as metadata.fields: keep the tables")
+    said = tuple(json.dumps(_field(name, table, where), ensure_ascii=False) for name, table in fields.items())
+    return {**tables, "metadata": {**own, "fields": said}} if said else tables
+
+
+def _field(name: str, table: object, where: str) -> dict[str, object]:
+    """The field, checked. Raises SettingsError."""
+    if not isinstance(table, Mapping):
+        raise SettingsError(
+            f"{where}: fields.{name} is no field: write [fields.{name}], and under it question and list"
+        )
+    if wrong := next((key for key in table if key not in _FIELD), ""):
+        raise SettingsError(f"{where}: fields.{name} has {unknown('key', wrong, _FIELD)}")
+    if not _NAME.fullmatch(name) or name in _TAKEN:
+        raise SettingsError(
+            f"{where}: {name!r} cannot be the name of a field: take one of letters, digits, _ and - that is not one of "
+            + ", ".join(_TAKEN)
+        )
+    for key, (kind, example) in _FIELD.items():
+        if (key in _NEEDED or key in table) and not kind(table.get(key)):
+            raise SettingsError(f"{where}: fields.{name}.{key} is to be {example}")
+    return {"name": name, **table}
+
+
+def _said(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+_NAME = re.compile(r"[\w-]+")
+_TAKEN = ("uri", "file", "title", "media_type", "modified", "metadata")  # what filters know of every document
+_NEEDED = ("question", "list")
+_FIELD: Mapping[str, tuple[Callable[[object], bool], str]] = {
+    "question": (_said, 'a question to be answered yes or no, such as "Does it name companies?"'),
+    "list": (_said, 'what its values are, such as "The names of these companies."'),
+    "maximum": (lambda v: isinstance(v, int) and not isinstance(v, bool) and v > 0, "a whole number from 1 on"),
+    "categories": (
+        lambda v: isinstance(v, list | tuple) and all(map(_said, v)),
+        "a list of the texts that are allowed",
+    ),
+}
 
 
 def aliases(path: Path) -> Values:
@@ -106,6 +171,7 @@ def written(known: Known, summaries: Mapping[str, str]) -> str:
         if settings:
             lines += ["", f"# {summaries[scope]}", f"[{scope}]"]
             lines += [f"# {s.name} = {_toml(s.default)}  # {s.kind}" for s in settings.values()]
+            lines += _EXAMPLE.splitlines() if "fields" in settings else []
     return "\n".join(lines) + "\n"
 
 

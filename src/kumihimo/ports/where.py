@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from unicodedata import normalize
 
 from kumihimo.core.errors import SettingsError, unknown
-from kumihimo.core.records import Document
+from kumihimo.core.records import Document, Metadata
 from kumihimo.core.table import Table
 
 if TYPE_CHECKING:
@@ -71,39 +71,53 @@ _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def passing(expression: str, documents: Table[Document]) -> frozenset[str]:
+def passing(expression: str, documents: Table[Document], made: Table[Metadata] | None = None) -> frozenset[str]:
     """The ids of the documents that pass.
 
-    Raises SettingsError where the expression is not understood, or asks for a field that no document has.
+    made: metadata that a model read in the documents, which say what those do not say themselves. Raises SettingsError
+    where the expression is not understood, or asks for a field that no document has.
     """
     asked = parsed(expression)
     own = [name for name in OWN if name in asked.fields]
     missing = set(asked.fields).difference(own)
     found = set()
-    for id, fields in _fields(documents, own):
+    for id, fields in _fields(documents, own, _made(made, missing)):
         if missing:
             missing -= {field for field in missing if any(True for _ in values(fields, field))}
         if asked.passes(fields):
             found.add(id)
     if missing:
         field = next(field for field in asked.fields if field in missing)
-        raise SettingsError(f"the filter: {unknown('field', field, _known(documents))}")
+        raise SettingsError(f"the filter: {unknown('field', field, _known(documents, made))}")
     return frozenset(found)
 
 
-def _fields(documents: Table[Document], own: Sequence[str]) -> Iterator[tuple[str, Fields]]:
-    """A document's metadata, and over them those of its own columns; all metadata once more as `metadata`."""
+def _made(made: Table[Metadata] | None, asked: Collection[str]) -> dict[str, dict[str, object]]:
+    """By document what was made for it of the fields that are asked for."""
+    found: dict[str, dict[str, object]] = {}
+    for row in (row for field in sorted(asked) for row in (() if made is None else made.where(field=field))):
+        found.setdefault(row.document, {})[row.field] = list(row.values)
+    return found
+
+
+def _fields(documents: Table[Document], own: Sequence[str], made: Mapping[str, Fields]) -> Iterator[tuple[str, Fields]]:
+    """A document's metadata, and over them those of its own columns; all metadata once more as `metadata`.
+
+    Below them those that were made, of what it says nothing itself.
+    """
     read = json.JSONDecoder().raw_decode  # half the time of `json.loads`
     for id, metadata, *columns in documents.columns("id", "metadata", *own):
         told: dict[str, object] = read(metadata)[0]
         fields = {"metadata": told, **told}
+        if id in made:
+            fields |= {field: said for field, said in made[id].items() if not any(True for _ in values(told, field))}
         fields |= compress(zip(own, columns, strict=True), columns)
         yield id, fields
 
 
-def _known(documents: Table[Document]) -> set[str]:
+def _known(documents: Table[Document], made: Table[Metadata] | None) -> set[str]:
     """The fields by which these documents may be asked for."""
-    known = set(OWN)
+    known = {*OWN, *(field for (field,) in (made.columns("field") if made is not None else ()))}
     for (metadata,) in documents.columns("metadata"):
         _learn(known, json.loads(metadata), "")
     return known

@@ -1,0 +1,150 @@
+"""a document -> metadata, questions: what it says to each field, and what can be asked that it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+from kumihimo.core.context import Ruler
+from kumihimo.core.errors import ItemFailed
+from kumihimo.core.records import NOT_READ, Document, Metadata, Question, Record
+from kumihimo.index.fields import Preset, schema
+from kumihimo.ports.models import Ask
+
+if TYPE_CHECKING:
+    from kumihimo.index.preparing import Found
+
+R = TypeVar("R", bound=Record)
+
+TYPES, USERS = "documents", "people who know their subject well"
+LONGEST = 200  # characters of a value: what is longer is a text, which no one would filter by
+
+
+def metadata(
+    document: Document,
+    ruler: Ruler,
+    ask: Ask | None,
+    *,
+    preset: Preset = "paper",
+    fields: tuple[str, ...] = (),
+    document_types: str = TYPES,
+    users_types: str = USERS,
+    text_categories: tuple[str, ...] = (),
+    window: int = 8000,
+    language: str = "",
+) -> Iterable[Metadata]:
+    """What a document says to each field of metadata (MK-RAG, arXiv:2408.09017, section "prepare", appendix A).
+
+    But: where a document says one itself, in its front matter or its row of a file, its own word counts; without a
+    model these are all there are, and its title.
+    """
+    own = _own(document)
+    if ask is None:
+        return list(_rows(document, own))
+    known = schema(preset, fields, text_categories)
+    said, _, failure = _read(
+        document,
+        ruler,
+        ask,
+        preset=preset,
+        fields=fields,
+        document_types=document_types,
+        users_types=users_types,
+        text_categories=text_categories,
+        window=window,
+        language=language,
+    )
+    return _given(_rows(document, {field.name: own.get(field.name) or said[field.name] for field in known}), failure)
+
+
+def questions(
+    document: Document,
+    ruler: Ruler,
+    ask: Ask,
+    *,
+    preset: Preset = "paper",
+    fields: tuple[str, ...] = (),
+    document_types: str = TYPES,
+    users_types: str = USERS,
+    text_categories: tuple[str, ...] = (),
+    window: int = 8000,
+    language: str = "",
+) -> Iterable[Question]:
+    """What can be asked that a document answers, each with its answer, in the same reply."""
+    _, pairs, failure = _read(
+        document,
+        ruler,
+        ask,
+        preset=preset,
+        fields=fields,
+        document_types=document_types,
+        users_types=users_types,
+        text_categories=text_categories,
+        window=window,
+        language=language,
+    )
+    title = document.title or document.uri.rpartition("/")[2]
+    return _given(
+        (Question(answer, title, len(ruler(f"{question}\n{answer}")), text=question) for question, answer in pairs),
+        failure,
+    )
+
+
+def _read(
+    document: Document,
+    ruler: Ruler,
+    ask: Ask,
+    *,
+    preset: Preset,
+    fields: tuple[str, ...],
+    document_types: str,
+    users_types: str,
+    text_categories: tuple[str, ...],
+    window: int,
+    language: str,
+) -> Found:
+    from kumihimo.index import preparing  # here: reading an index asks nothing
+
+    return preparing.read(
+        document,
+        ruler,
+        ask,
+        fields=schema(preset, fields, text_categories),
+        document_types=document_types,
+        users_types=users_types,
+        window=window,
+        language=language,
+    )
+
+
+def _given(rows: Iterable[R], failure: ItemFailed | None) -> list[R]:
+    """The rows. Raises the failure, if there was one, with them to be stored in place of all."""
+    found = list(rows)
+    if failure:
+        failure.instead = tuple(found)
+        raise failure
+    return found
+
+
+def _rows(document: Document, values: Mapping[str, tuple[str, ...]]) -> Iterator[Metadata]:
+    for field, said in values.items():
+        if said:
+            yield Metadata(document.id, field, said, text="\n".join(said))
+
+
+def _own(document: Document) -> dict[str, tuple[str, ...]]:
+    """What a document says of itself: its title, and what its metadata holds as values and lists of them."""
+    told = {**document.metadata, "title": document.title} if document.title else document.metadata
+    return {field: _values(said) for field, said in told.items() if field != NOT_READ}
+
+
+def _values(said: object) -> tuple[str, ...]:
+    """Each once, as texts on one line; none of what is empty, long, or holds more than values."""
+    texts = (_text(value) for value in (said if isinstance(said, list) else [said]))
+    return tuple(dict.fromkeys(text for text in texts if 0 < len(text) <= LONGEST))
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return " ".join(str(value).split()) if isinstance(value, str | int | float) else ""
