@@ -5,9 +5,12 @@ the share of the gold passages among the first 5 and 20, and of the questions al
 a ranking the passages of its chunks count, each where it comes first; "by trace" those of every row, of an entity or a
 relation the first few of its chunks.
 
-The graph is made by rule. What asks a model gets replies by rule, which show what the search makes of a plain
-reply, not what a model would add: `hyde` a passage that says the question's content words again, `rq` the question
-without them that are common, and its parts at commas and *and*; `light` keywords as it takes them without a model.
+The graph is made by rule. What asks a model gets replies by rule: that measures the search, not what a model would add.
+`light` takes keywords as it does without a model; `hyde` gets a passage that says the question's content words again;
+`rq` its parts. Of MuSiQue these are the sub-questions that the data give, `#1` as the first of them in brackets; of
+2WikiMultiHopQA the relations that the data give of what the question names; of the others the question without words
+that are common, and its parts at commas and *and*. With `depth` 2 a passage that was found gives more: its answer
+takes the place of `#1`, and what it names counts as named. No model does as well as parts that came with the data.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import json
 import re
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from statistics import mean
@@ -38,6 +41,7 @@ from kumihimo.reading import KINDS, Reading
 from kumihimo.views.words import content
 
 Settings = dict[str, Any]
+Row = dict[str, Any]
 DEAR = ("mapreduce", "drift")  # which read, and ask, for minutes; and give points, whose order is the model's
 WAYS: dict[str, list[Settings]] = {  # those beside the defaults
     "naive": [{}, {"words": False}],
@@ -46,27 +50,56 @@ WAYS: dict[str, list[Settings]] = {  # those beside the defaults
     "light": [{"mode": mode} for mode in ("hybrid", "low", "high", "mix")],
 }
 SCRIPTED = ("hyde", "rq")
+GIVEN = {"question_decomposition", "evidence_triples"}  # parts of a question, with the answer to each
 ROWS = 3  # chunks of one row that count, by trace
 FLOORS = {"jsquad": 0.95, "drcd": 0.95}  # recall@5 of light
 
 
 @dataclass
 class Scripted(Connections):
-    """A model whose replies are made of the question by rule, for the methods that cannot do without one."""
+    """A model whose replies are made of the question's row by rule, for the methods that cannot do without one."""
+
+    rows: Mapping[str, Row] = field(default_factory=dict)  # by question
+    texts: Mapping[str, str] = field(default_factory=dict)  # of passages
 
     def chat(self, scope: str) -> Chat | None:
-        return FakeChat(scripted, workers=1) if scope in SCRIPTED else None
+        return FakeChat(self.reply, workers=1) if scope in SCRIPTED else None
+
+    def reply(self, told: str) -> str:
+        """A passage of the question's content words; or, where JSON is wanted, its rewording and its parts."""
+        if "JSON schema" not in told:
+            return " ".join(content(told.rpartition("Question: ")[2]))
+        shown = told.rpartition("\n\n")[0]
+        asked = shown.rpartition("Question: ")[2].strip()
+        row = self.rows[asked]
+        gold = [self.texts[id] for id in row["gold_passage_ids"]]
+        said = {"rewrite": "", "decompose": parts(row, shown, gold), "disambiguate": []}
+        return json.dumps(said if GIVEN & row.keys() else said | split(asked))
 
 
-def scripted(told: str) -> str:
-    """A passage of the question's content words; or, where JSON is wanted, its rewording and its parts."""
-    if "JSON schema" not in told:
-        return " ".join(content(told.rpartition("Question: ")[2]))
-    asked = told.rpartition("\n\n")[0].rpartition("Question: ")[2]
-    parts = [part for part in re.split(r",|、|，|\band\b", asked) if len(content(part)) > 1]
-    return json.dumps(
-        {"rewrite": " ".join(content(asked)), "decompose": parts if len(parts) > 1 else [], "disambiguate": []}
-    )
+def parts(row: Row, shown: str, gold: list[str]) -> list[str]:
+    """The parts that the data give of a question, as far as they can be known by what was shown.
+
+    >>> steps = [{"question": "Who built it?", "answer": "Roake"}, {"question": "When was #1 born?", "answer": "1861"}]
+    >>> row = {"question_decomposition": steps}
+    >>> parts(row, "When was its builder born?", ["Roake built it."])
+    ['Who built it?', 'When was (Who built it) born?']
+    >>> parts(row, "Roake built it. When was its builder born?", ["Roake built it."])
+    ['Who built it?', 'When was Roake born?']
+    """
+    said: list[str] = []
+    known: list[str] = []
+    for part in row.get("question_decomposition", ()):
+        said.append(re.sub(r"#(\d+)", lambda found: known[int(found[1]) - 1], part["question"]))
+        read = any(part["answer"] in text and text in shown for text in gold)
+        known.append(part["answer"] if read else f"({said[-1].rstrip('?. ')})")
+    named = [triple for triple in row.get("evidence_triples", ()) if triple[0].casefold() in shown.casefold()]
+    return said + [f"{relation} of {subject}" for subject, relation, _ in named]
+
+
+def split(question: str) -> dict[str, Any]:
+    found = [part for part in re.split(r",|、|，|\band\b", question) if len(content(part)) > 1]
+    return {"rewrite": " ".join(content(question)), "decompose": found if len(found) > 1 else []}
 
 
 def ways() -> Iterator[tuple[str, Settings]]:
@@ -122,7 +155,9 @@ def table(data: Path, name: str) -> None:
         told = ", ".join(f"{built.rows.get(kind, 0):,} {kind}" for kind in ("chunks", "entities", "relations"))
         print(f"\n{name}: {told}; {cost.cpu:.1f} CPU s\n")
         print("| method | recall@5 | recall@20 | all @5 | by trace: recall@5 | CPU ms |\n|---|---|---|---|---|---|")
-        kumi.models = Scripted(kumi.models.settings, kumi.models.memo)
+        rows = {row["question"].strip(): row for row in questions(asked)}
+        texts = {row["id"]: row["text"] for row in questions(corpus)}
+        kumi.models = Scripted(kumi.models.settings, kumi.models.memo, rows=rows, texts=texts)
         for method, settings in ways():
             found = measure(kumi, asked, method, settings)
             said = "".join(f", `{key}={str(value).lower()}`" for key, value in settings.items())

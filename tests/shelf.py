@@ -25,7 +25,8 @@ QUESTIONS = (
     "oat seed",
 )
 RANKING = [name for name, method in METHODS.items() if [*method.tables] == ["chunks"] and "k" in method.settings]
-FREE = [name for name, method in METHODS.items() if "ask" not in method.ports]  # may be asked without a model
+# may be asked without a model
+FREE = [name for name, method in METHODS.items() if "ask" not in method.ports or "ask" in method.optional]
 BUILT = [  # have tables that may be made without a model
     name
     for name, method in METHODS.items()

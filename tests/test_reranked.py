@@ -78,7 +78,7 @@ def test_a_method_may_have_a_model_of_its_own_to_judge(tmp_path: Path, server: S
         kumi.index(fill(tmp_path / "notes", NOTES), methods=["bm25", "naive"])
         assert len(found(kumi, "bm25")) == 3
         assert [s.scope for s in kumi.spent()] == ["bm25"]
-        with pytest.raises(SettingsError, match="naive needs a chat model"):
+        with pytest.raises(SettingsError, match=r'naive\.rerank = "model" needs a chat model'):
             found(kumi, rerank="model")
 
 

@@ -122,8 +122,7 @@ class Reading:
         values = resolve(known, {name: self.settings.get(name, {})}, {name: settings})[name]
         self._check(name, asked)
         ranking = self.models.ranking(name, purse)
-        if judge := ranking.judges.get(cast(Rerank, values.get("rerank"))):
-            judge()
+        ranking.ready(cast(Rerank, values.get("rerank", "none")))
         ports: dict[str, Callable[[], object]] = {
             "ask": lambda: None if self._without(asked) else self.models.asking(name, purse),
             "match": lambda: WordSearch(self.db),

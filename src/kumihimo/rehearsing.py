@@ -17,7 +17,7 @@ from kumihimo.core.wiring import ROOT
 from kumihimo.planning import Asked, estimated, history
 from kumihimo.ports.asking import EMBEDDING, RERANKING, Asking, Remembered
 from kumihimo.ports.connect import Connections
-from kumihimo.ports.endpoint import Kept
+from kumihimo.ports.endpoint import RememberedScores
 from kumihimo.ports.memo import Memo
 from kumihimo.ports.models import Chat, Embedder, Messages
 from kumihimo.ports.purse import Caps, Purse
@@ -209,7 +209,7 @@ class _Embedding(Remembered):
 
 
 @dataclass(frozen=True, slots=True)
-class _Reranking(Kept):
+class _Reranking(RememberedScores):
     """Judgements that leave all as it is; texts are counted."""
 
     asked: Asked = field(kw_only=True)

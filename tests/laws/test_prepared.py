@@ -45,7 +45,7 @@ def method(monkeypatch: pytest.MonkeyPatch) -> None:
     (made,) = catalogue(answered).values()
     monkeypatch.setitem(METHODS, made.name, made)
     for held in (scopes.KNOWN, scopes.SETTINGS):
-        monkeypatch.setitem(held, made.name, made.settings)  # type: ignore[arg-type]
+        monkeypatch.setitem(held, made.name, made.settings)
 
 
 class Prepared(Town):
@@ -58,7 +58,7 @@ class Prepared(Town):
     def rows(self) -> dict[str, dict[str, list[Any]]]:
         """By document the rows of each table."""
         with self.kumi.reading() as reading:
-            uris = dict(reading.table("documents").columns("id", "uri"))
+            uris: dict[str, str] = dict(reading.table("documents").columns("id", "uri"))
             found: dict[str, dict[str, list[Any]]] = {uri.partition("/")[2]: {} for uri in uris.values()}
             for table in TABLES:
                 for row in reading.table(table):
@@ -187,4 +187,15 @@ def test_without_a_model_metadata_are_the_documents_own(tmp_path: Path) -> None:
         ]
         assert len(reading.passing('topic = "gates"')) == 1
     assert not re.search(FORM, "".join(made.asked))
+    made.kumi.close()
+
+
+def test_a_sample_is_of_documents_and_of_chunks(tmp_path: Path) -> None:
+    made = town(tmp_path / "town")
+    made.write(TOWN)
+    plan = made.kumi.plan(made.home, methods=["answered", "local"], sample=2)
+    asked = [said.partition("\nText:\n")[2] for said in made.asked if FORM in said]
+    assert len(set(asked)) == 2
+    assert len({text for text in TOWN.values() if any(text in s for s in made.asked if "entity<|>NAME" in s)}) == 2
+    assert {estimate.step for estimate in plan.estimates} >= {"metadata", "mentions"}
     made.kumi.close()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kumihimo.core.context import Context
-from kumihimo.core.errors import ItemFailed, Unreadable
+from kumihimo.core.errors import ItemFailed, SettingsError, Unreadable
 from kumihimo.core.table import Table
 from kumihimo.methods.light import light
 from tests.methods.small import Graph, Nearby, Scripted, match, rank, ruler
@@ -111,6 +111,11 @@ class Noted(Nearby):
         return super().each(table, texts, **options)
 
 
+def test_there_are_no_steps_backwards() -> None:
+    with pytest.raises(SettingsError, match=r"light\.neighbours is -1"):
+        found(neighbours=-1)
+
+
 def test_each_keyword_is_searched_by_itself() -> None:
     near = Noted()
     tables = {name: each for name, each in strait().tables().items() if name in TABLES}
@@ -132,12 +137,23 @@ def failing(error: ItemFailed) -> Any:
     return ask
 
 
-def test_a_reply_that_cannot_be_read_is_no_refusal_and_a_server_that_fails_is_not_hidden() -> None:
+def test_a_reply_that_cannot_be_read_is_no_refusal_and_a_server_that_fails_is_not_hidden(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     tables = {name: each for name, each in strait().tables().items() if name in TABLES}
     options: Any = {**tables, "match": match, "near": Nearby(), "ruler": ruler, "rank": rank}
     assert light(QUESTION, **options, ask=failing(Unreadable("no JSON"))) == found({"high": [], "low": []})
+    assert "light searches for the question itself: no JSON" in caplog.text
     with pytest.raises(ItemFailed, match="500"):
         light(QUESTION, **options, ask=failing(ItemFailed("500")))
+
+
+def test_a_name_that_stands_in_the_question_twice_is_one_keyword() -> None:
+    near = Noted()
+    tables = {name: each for name, each in strait().tables().items() if name in TABLES}
+    options: Any = {"match": match, "near": near, "ruler": ruler, "rank": rank, "ask": None, "neighbours": 0}
+    light("Did Bo Lind owe what Bo Lind sold?", **tables, **options)
+    assert near.searched[0] == ("entities", ["Bo Lind"])
 
 
 def test_without_a_model_names_are_low_and_other_words_high() -> None:

@@ -7,7 +7,7 @@ import pytest
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.errors import Malformed
 from kumihimo.core.records import Point
-from kumihimo.methods.points import batches, best, named, numbered, point, read, shuffled
+from kumihimo.methods.points import batches, best, cited, numbered, point, read, shuffled
 from tests.methods.small import Scripted, chunk, report, ruler
 
 
@@ -61,13 +61,13 @@ def test_points_come_best_first_and_zeros_are_dropped() -> None:
 
 def test_where_no_number_is_right_a_point_rests_on_one_of_all_that_was_read() -> None:
     three = rows("one", "two", "three")
-    assert named([3, 9, 1, 0, -1, 3], three) == (("chunks", "d.00000"), ("chunks", "d.00002"))
-    assert named([7], three) == tuple(row.reference for row in three)
+    assert cited([3, 9, 1, 0, -1, 3], three) == (("chunks", "d.00000"), ("chunks", "d.00002"))
+    assert cited([7], three) == tuple(row.reference for row in three)
     ask = Scripted(
         lambda _: [{"description": "So.", "score": 9, "sources": [7]}, {"description": " ", "score": 9, "sources": [1]}]
     )
     (only,) = read("?", three, ask, ruler, window=99)
-    assert (only.text, only.record.made_of()) == ("So.", named([7], three))
+    assert (only.text, only.record.made_of()) == ("So.", cited([7], three))
 
 
 def test_a_reply_that_cannot_be_read_is_no_zero() -> None:

@@ -96,8 +96,9 @@ def test_where_nothing_is_needed_it_finds_what_plain_search_finds() -> None:
         assert [item.reference for item in found] == [item.reference for item in plainly]
 
 
-def test_a_reply_that_cannot_be_read_leaves_the_question() -> None:
+def test_a_reply_that_cannot_be_read_leaves_the_question(caplog: pytest.LogCaptureFixture) -> None:
     assert searched(Unread(lambda _: "I cannot say.")) == [[QUESTION]]
+    assert "rq searches for no further questions: " in caplog.text
     ask = Unread(lambda told: "No." if "Searched so far" in told else said("Mill fire?"))
     assert searched(ask, depth=2) == [[QUESTION, "Mill fire?"]]
     ask = Unread(lambda told: said("Mill fire?") if "Searched so far" in told else "No.")

@@ -15,7 +15,7 @@ from kumihimo.core.records import Record
 from kumihimo.ports import endpoint
 from kumihimo.ports.asking import RERANKING, Asking
 from kumihimo.ports.connect import MODELS, Connections
-from kumihimo.ports.endpoint import Endpoint, Kept, scores
+from kumihimo.ports.endpoint import Endpoint, RememberedScores, scores
 from kumihimo.ports.fake import FakeChat
 from kumihimo.ports.fake_server import Server
 from kumihimo.ports.memo import Memo
@@ -187,12 +187,12 @@ def test_a_server_is_asked_in_one_request(server: Server, route: str) -> None:
 
 
 def test_the_same_is_paid_once(server: Server, memo: Memo) -> None:
-    judge = Kept(at(server), memo)
+    judge = RememberedScores(at(server), memo)
     assert judge(QUESTION, TEXTS) == judge(QUESTION, TEXTS) == [0.25, 0.25, 0.75]
     assert server.counts()["requests"] == 1
     judge(QUESTION, TEXTS[::-1])
     judge("another", TEXTS)
-    Kept(at(server, model="other"), memo)(QUESTION, TEXTS)
+    RememberedScores(at(server, model="other"), memo)(QUESTION, TEXTS)
     assert server.counts()["requests"] == 4
 
 
@@ -209,9 +209,9 @@ def test_a_server_that_takes_no_top_n_is_asked_without(server: Server) -> None:
 def test_what_goes_wrong_is_tried_again_and_then_has_failed(server: Server, memo: Memo, fault: str) -> None:
     server.set(faults={fault: 1.0}, retry_after=0.01, drip=2.0)
     with pytest.raises(ItemFailed, match="times"):
-        Kept(at(server, timeout=0.2), memo)(QUESTION, TEXTS)
+        RememberedScores(at(server, timeout=0.2), memo)(QUESTION, TEXTS)
     server.set(faults={})
-    assert Kept(at(server), memo)(QUESTION, TEXTS)[2] == 0.75  # nothing of it is remembered
+    assert RememberedScores(at(server), memo)(QUESTION, TEXTS)[2] == 0.75  # nothing of it is remembered
 
 
 def test_errors_name_the_remedy(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,5 +281,5 @@ def test_without_a_server_it_is_said_what_to_set(memo: Memo, given: dict[str, st
     judges: dict[Rerank, Callable[[], Judge]] = dict(models.ranking("naive", models.purse()).judges)
     with pytest.raises(SettingsError, match=r"set `model` and `base_url` under \[reranking\] in kumi\.toml"):
         judges["endpoint"]()
-    with pytest.raises(SettingsError, match=r'naive needs a chat model: set `model = "..."`'):
+    with pytest.raises(SettingsError, match=r'naive\.rerank = "model" needs a chat model: set `model = "..."`'):
         judges["model"]()

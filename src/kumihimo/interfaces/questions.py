@@ -102,7 +102,9 @@ def retrieve(
     ] = None,
     method: Method = "",
     where: Where = "",
-    k: Annotated[int | None, typer.Option("--k", help="How much evidence.", min=1)] = None,
+    k: Annotated[
+        int | None, typer.Option("--k", help="How much evidence; of the graph, from each search.", min=1)
+    ] = None,
     folder: Index = HOME,
     options: Set = None,
     out: Annotated[Path | None, typer.Option(help="Write a JSON line per question here.")] = None,

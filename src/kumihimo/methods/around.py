@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from kumihimo.core.context import Context, Evidence, Ruler
-from kumihimo.core.records import Chunk, Mention, Relation, Tie
+from kumihimo.core.records import Chunk, Entity, Mention, Relation, Tie
 from kumihimo.core.table import Table
 from kumihimo.ports.models import Match, Near
 
@@ -47,6 +47,12 @@ def shared(parts: Sequence[tuple[Context, float]], budget: int, ruler: Ruler) ->
     return kept
 
 
+def sought(exact: Iterable[Entity], searches: Sequence[Context], k: int) -> Context:
+    """The best k entities: those that are named exactly, with those that searches find, each at half weight."""
+    named = Context(tuple(Evidence("entities", entity, 1.0) for entity in exact))
+    return scaled(Context.fuse([named, *searches], weights=[1.0, *(0.5 for _ in searches)]).top(k))
+
+
 def touching(relations: Table[Relation], ids: Sequence[str]) -> dict[str, list[str]]:
     """Of each entity the relations that it is an end of."""
     sources, targets = (relations.ids_by(end, ids) for end in ("source", "target"))
@@ -64,7 +70,7 @@ def behind(mentions: Table[Mention], ties: Table[Tie], found: Context, tied: Con
     return support
 
 
-def reading(
+def excerpts(
     question: str,
     chunks: Table[Chunk],
     match: Match,
@@ -72,16 +78,16 @@ def reading(
     support: Mapping[str, float],
     pool: int,
     *,
-    others: bool = True,
+    plain: bool = True,
 ) -> Context:
     """The chunks behind what was found, and what plain search finds: by words, meaning, and how much they support.
 
-    others: whether those count that plain search alone finds. They do anyway where nothing else shares a word with the
+    plain: whether those count that plain search alone finds. They do anyway where nothing else shares a word with the
     question.
     """
     by_words, by_meaning = match(chunks, question, k=pool), Context()
     among = Context(tuple(item for item in by_words if item.record.id in support))
-    if others or not among:
+    if plain or not among:
         by_meaning = near(chunks, question, k=pool)
     else:
         by_words = among

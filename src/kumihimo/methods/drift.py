@@ -11,7 +11,7 @@ from kumihimo.core.context import Context, Evidence, Ruler
 from kumihimo.core.records import Chunk, Claim, Community, Entity, Member, Mention, Point, Relation, Report, Tie
 from kumihimo.core.table import Table
 from kumihimo.methods.local import local
-from kumihimo.methods.points import best, named, numbered, point
+from kumihimo.methods.points import best, cited, numbered, point
 from kumihimo.methods.searching import said
 from kumihimo.ports.models import Ask, Match, Near, Rank, Rerank, side_by_side
 from kumihimo.ports.prompts import prompt
@@ -74,7 +74,7 @@ def drift(
 
     A made-up report finds the `k` reports nearest to it, which are read in `folds`; each gives an answer and questions
     that lead on. Of those the best `width` are searched, `depth` times over, by `local` with that `budget`. calls: how
-    often a model is asked at most, but for the answer itself.
+    often a model is asked at most, but for reranking and the answer itself.
     But: the made-up report has one form, not that of a report at random; questions are ranked by how much the answer
     they came from helps and how sure the model is of them, not drawn; each is asked once; the points have a window.
     """
@@ -122,5 +122,5 @@ def _points(taken: Iterable[Taken], ruler: Ruler) -> Iterator[tuple[float, Point
     """The answers that help, each with the rows that it names, or else with the first that it was given."""
     for step, rows in taken:
         if step.score > 0 and step.answer.strip():
-            sources = named(step.sources, rows) or tuple(row.reference for row in rows[:_FIRST])
+            sources = cited(step.sources, rows) or tuple(row.reference for row in rows[:_FIRST])
             yield float(min(step.score, 100)), point(step.answer, sources, ruler)

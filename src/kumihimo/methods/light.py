@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,11 +12,11 @@ from pathlib import Path
 from typing import Literal
 
 from kumihimo.core.context import Context, Evidence, Ruler
-from kumihimo.core.errors import Unreadable
+from kumihimo.core.errors import SettingsError, Unreadable
 from kumihimo.core.records import Chunk, Entity, Mention, Relation, Tie
 from kumihimo.core.table import Table
 from kumihimo.index.naming import entity_id, key
-from kumihimo.methods.around import behind, distinct, merged, reading, scaled, touching, weightiest_first
+from kumihimo.methods.around import behind, distinct, excerpts, merged, scaled, sought, touching, weightiest_first
 from kumihimo.methods.named import named
 from kumihimo.ports.models import Ask, Match, Near, Rank, Rerank
 from kumihimo.ports.prompts import prompt
@@ -25,6 +26,7 @@ PROMPT = Path(__file__).with_suffix(".md")
 _KEYS = 10  # of each level, at most
 _UNJUDGED = 100  # relations by rule that are read to see which of them speak of the keys
 _NEXT = 0.5  # what it counts to lie next to what was found
+log = logging.getLogger("kumihimo")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +65,28 @@ def light(
     One call finds keywords of both levels; each is searched by itself. mode: `low` searches entities and takes their
     relations (the paper's -High); `high` searches relations and takes their ends (-Low); `hybrid` does both; `mix`
     adds the chunks that plain search finds. source: chunks too, not the graph alone (without: -Origin). neighbours: how
-    many steps to go on from what was found. k: of each table at most, for each step.
+    many steps to go on from what was found; with 0 low keys bring no relations, high ones no ends. k: entities and
+    relations at most, for each search and step; chunks are limited by their budget alone.
     Without a model: names of entities in the question are low, its other words high.
     But: keywords are searched one by one, not as one text; entities by name and words too; relations are ranked by
     their nearness to the keywords, not by degree; chunks by the question and by how much of that they support.
     """
+    if neighbours < 0:
+        raise SettingsError(f"light.neighbours is {neighbours}; 0 stays with what was found")
     low, high = _keys(question, entities, ask)
     low, high = low if mode != "high" else [], high if mode != "low" else []
     found = _entities(low, entities, match, near, k)
     tied = _relations(high, entities, relations, match, near, k)
     for _ in range(neighbours):
+        before = len(found), len(tied)
         tied = merged(tied, _rated([*low, *high], _tying(found, relations), relations, near, k))
         found += _ends(tied, entities, k)
+        if before == (len(found), len(tied)):
+            break
     parts = [found.fit(entity_budget, ruler), distinct(tied).fit(relation_budget, ruler)]
     if source:
         support = behind(mentions, ties, found, tied)
-        read = reading(question, chunks, match, near, support, pool, others=mode == "mix")
+        read = excerpts(question, chunks, match, near, support, pool, plain=mode == "mix")
         parts.insert(0, scaled(rank(question, read, rerank)).fit(text_budget, ruler))
     return Context(tuple(sorted((item for part in parts for item in part), key=lambda item: -item.score)))
 
@@ -87,17 +95,18 @@ def _keys(question: str, entities: Table[Entity], ask: Ask | None) -> tuple[list
     """Keywords, low and high, each at least one: where there are none, the question itself."""
     if ask is None:
         names, rest = named(question, entities)
-        return [entity.name for entity in names] or [question], [rest or question]
+        return _distinct(entity.name for entity in names) or [question], [rest or question]
     try:
         said = ask(prompt(PROMPT, question=question), into=Keys)
-    except Unreadable:
+    except Unreadable as error:
+        log.warning("light searches for the question itself: %s", error)
         return [question], [question]
-    return _plain(said.low) or [question], _plain(said.high) or [question]
+    return _distinct(said.low) or [question], _distinct(said.high) or [question]
 
 
-def _plain(words: Iterable[str]) -> list[str]:
+def _distinct(words: Iterable[str]) -> list[str]:
     """
-    >>> _plain(["tides ", "", "Tides", "the ferry"])
+    >>> _distinct(["tides ", "", "Tides", "the ferry"])
     ['tides', 'the ferry']
     """
     first: dict[str, str] = {}
@@ -108,11 +117,9 @@ def _plain(words: Iterable[str]) -> list[str]:
 
 def _entities(keys: Sequence[str], entities: Table[Entity], match: Match, near: Near, k: int) -> Context:
     """Those that a keyword names, then those that keywords are near to by meaning and words."""
-    known = entities.some(entity_id(key(word)) for word in keys)
-    exact = Context(tuple(Evidence("entities", entity, 1.0) for entity in known.values()))
+    exact = entities.some(entity_id(key(word)) for word in keys).values()
     by_words = [match(entities, word, k=k) for word in keys]
-    searches = [*by_words, *near.each(entities, keys, k=k)]
-    return scaled(Context.fuse([exact, *searches], weights=[1.0, *(0.5 for _ in searches)]).top(k))
+    return sought(exact, [*by_words, *near.each(entities, keys, k=k)], k)
 
 
 def _relations(
@@ -135,9 +142,8 @@ def _tying(found: Context, relations: Table[Relation]) -> list[str]:
 def _rated(keys: Sequence[str], among: Sequence[str], relations: Table[Relation], near: Near, k: int) -> Context:
     """Of these relations the nearest to the keywords, of equals the heaviest; made by rule, what speaks of most."""
     by_key = near.each(relations, keys, k=k, among=among) if among else []
-    if not any(by_key):
-        by_key = [_speaking(keys, relations.some(among[:_UNJUDGED]).values())]
-    return scaled(sorted(Context.fuse(by_key), key=weightiest_first)).top(k)
+    found = Context.fuse(by_key) if any(by_key) else _speaking(keys, relations.some(among[:_UNJUDGED]).values())
+    return scaled(sorted(found, key=weightiest_first)).top(k)
 
 
 def _speaking(keys: Iterable[str], relations: Iterable[Relation]) -> Context:

@@ -11,7 +11,7 @@ from kumihimo.core.context import Context, Evidence, Ruler
 from kumihimo.core.records import Chunk, Claim, Community, Entity, Member, Mention, Relation, Report, Tie
 from kumihimo.core.table import Table
 from kumihimo.index.naming import relation_id
-from kumihimo.methods.around import behind, distinct, reading, scaled, shared, touching, weightiest_first
+from kumihimo.methods.around import behind, distinct, excerpts, scaled, shared, sought, touching, weightiest_first
 from kumihimo.methods.named import named
 from kumihimo.ports.models import Match, Near, Rank, Rerank
 
@@ -58,7 +58,7 @@ def local(
     claimed = _claims(question, claims, near, ids)
     told = _reports(members, communities, reports, ids)
     support = behind(mentions, ties, found, tied)
-    read = scaled(rank(question, reading(question, chunks, match, near, support, pool), rerank))
+    read = scaled(rank(question, excerpts(question, chunks, match, near, support, pool), rerank))
     graph = distinct(sorted([*found, *tied, *claimed], key=lambda item: -item.score))
     parts = shared([(told, whole), (graph, 1 - text - whole), (read, text)], budget, ruler)
     return Context(tuple(sorted([*parts[2], *parts[1], *parts[0]], key=lambda item: -item.score)))
@@ -66,9 +66,8 @@ def local(
 
 def _entities(question: str, entities: Table[Entity], match: Match, near: Near, k: int) -> Context:
     """Those that the question names, then those that it is near to by meaning and words."""
-    spoken_of = Context(tuple(Evidence("entities", entity, 1.0) for entity in named(question, entities)[0]))
-    found = [spoken_of, match(entities, question, k=2 * k), near(entities, question, k=2 * k)]
-    return scaled(Context.fuse(found, weights=[1.0, 0.5, 0.5]).top(k))
+    searches = [match(entities, question, k=2 * k), near(entities, question, k=2 * k)]
+    return sought(named(question, entities)[0], searches, k)
 
 
 def _relations(question: str, relations: Table[Relation], near: Near, ids: Sequence[str], edges: int) -> Context:

@@ -35,7 +35,7 @@ def read(question: str, rows: Iterable[Evidence], ask: Ask, ruler: Ruler, *, win
     def points(batch: Sequence[Evidence]) -> list[tuple[float, Point]]:
         said = ask(prompt(PROMPT, sources=numbered(batch), question=question), into=list[Said])
         return [
-            (float(min(one.score, 100)), point(one.description, named(one.sources, batch), ruler))
+            (float(min(one.score, 100)), point(one.description, cited(one.sources, batch), ruler))
             for one in said
             if one.score > 0 and one.description.strip()
         ]
@@ -76,7 +76,7 @@ def told(row: Evidence) -> str:
     return unmarked(row.text) if isinstance(row.record, Report) else row.told
 
 
-def named(numbers: Iterable[int], rows: Sequence[Evidence]) -> tuple[Reference, ...]:
+def cited(numbers: Iterable[int], rows: Sequence[Evidence]) -> tuple[Reference, ...]:
     """The rows of these numbers; where none is right, all of them: it was read out of one of those."""
     right = {n for n in numbers if 1 <= n <= len(rows)} or set(range(1, len(rows) + 1))
     return tuple(rows[n - 1].reference for n in sorted(right))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,6 +19,7 @@ from kumihimo.ports.prompts import prompt
 PROMPT = Path(__file__).with_suffix(".md")
 AGAIN = Path(__file__).with_name("rq_again.md")
 _FURTHER = 0.9  # what a model's question counts beside the one that was asked
+log = logging.getLogger("kumihimo")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,8 @@ def _refined(told: Messages, ask: Ask) -> list[str]:
     """What a model would search for; nothing where its replies cannot be read, for the question is searched anyway."""
     try:
         said = ask(told, into=Refined)
-    except Unreadable:
+    except Unreadable as error:
+        log.warning("rq searches for no further questions: %s", error)
         return []
     return [said.rewrite, *said.decompose, *said.disambiguate]
 

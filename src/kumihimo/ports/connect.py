@@ -12,7 +12,7 @@ from kumihimo.core.settings import Setting, Values
 from kumihimo.core.signature import settings_of
 from kumihimo.ports import openai
 from kumihimo.ports.asking import EMBEDDING, RERANKING, Asking, Remembered
-from kumihimo.ports.endpoint import Endpoint, Kept, reranking
+from kumihimo.ports.endpoint import Endpoint, RememberedScores, reranking
 from kumihimo.ports.local import LocalEmbedder
 from kumihimo.ports.memo import Memo
 from kumihimo.ports.models import Chat, Embedder, Messages, Prices, Rerank
@@ -162,13 +162,16 @@ class Connections:
                 'kumi.toml, or KUMI_RERANKING_MODEL and KUMI_RERANKING_BASE_URL; rerank = "model" asks the chat model'
             )
         allow = purse.allow(RERANKING, paid.mark, paid.prices, reply=0)
-        return Kept(replace(paid, allow=allow), self.memo())
+        return RememberedScores(replace(paid, allow=allow), self.memo())
 
     def ranking(self, scope: str, purse: Purse) -> Ranking:
         """`Rank` for that method."""
+
+        def model() -> Judge:
+            if self.chat(scope) is None:  # the method may need none itself
+                raise SettingsError(f'{scope}.rerank = "model" needs a chat model: {_SET}')
+            return listwise(self.asking(scope, purse))
+
         given: dict[str, Any] = dict(self.settings[RERANKING])
-        judges: dict[Rerank, Callable[[], Judge]] = {
-            "model": lambda: listwise(self.asking(scope, purse)),
-            "endpoint": lambda: self.reranker(purse),
-        }
+        judges: dict[Rerank, Callable[[], Judge]] = {"model": model, "endpoint": lambda: self.reranker(purse)}
         return Ranking(judges, reranking(**given).candidates)

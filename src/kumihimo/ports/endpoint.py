@@ -45,7 +45,7 @@ def reranking(
     candidates: how many of what a method found are judged, by whomever.
     """
     if candidates < 2:
-        raise SettingsError(f"candidates is at least 2, not {candidates}")
+        raise SettingsError(f"reranking.candidates is at least 2, not {candidates}")
     server = server_of(base_url, key, "", timeout, retries, workers, requests_per_minute, tokens_per_minute)
     return Endpoint(server, model, candidates, workers, prices_of(price, None, None, search_price))
 
@@ -119,7 +119,7 @@ def scores(found: Mapping[str, Any], texts: int) -> list[float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RememberedScores:
     """A server that reranks, whose judgements are remembered: the same is paid once."""
 
     endpoint: Endpoint

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kumihimo.core.context import Context
+from kumihimo.core.errors import Unreadable
 from kumihimo.ports.models import Ask, Rerank
 from kumihimo.ports.prompts import prompt
 
@@ -28,6 +29,11 @@ class Ranking:
 
     judges: Mapping[Rerank, Callable[[], Judge]]
     candidates: int = 20
+
+    def ready(self, by: Rerank) -> None:
+        """Raises SettingsError where nobody is there to judge: before anything is paid."""
+        if by != "none":
+            self.judges[by]()
 
     def __call__(self, question: str, found: Context, by: Rerank) -> Context:
         if by == "none" or len(found) < 2:
@@ -54,7 +60,10 @@ def listwise(ask: Ask) -> Judge:
     """
 
     def judge(question: str, texts: Sequence[str]) -> list[float]:
-        said = ask(prompt(PROMPT, passages=_numbered(texts), question=question), into=list[Judged])
+        try:
+            said = ask(prompt(PROMPT, passages=_numbered(texts), question=question), into=list[Judged])
+        except Unreadable as failure:
+            raise Unreadable(f'{failure} (that was reranking: `rerank = "none"` does without)') from failure
         scores: dict[int, float] = {}
         for one in said:
             scores.setdefault(one.number, min(max(one.score, 0), 100) / 100)

@@ -291,7 +291,7 @@ class _Without(Again):
 def parsed(pieces: Iterable[bytes], timeout: float) -> Any:
     """The JSON of a response's body. Raises Again where it drips for longer than `timeout`, or is no JSON.
 
-    Of an answer that is a bare list: an object that has it as its `data`.
+    Of an answer that is no object, such as a bare list: an object that has it as its `data`.
     """
     end, body = monotonic() + timeout, b""
     for piece in pieces:

@@ -198,6 +198,7 @@ class WordSearch:
 
         name = _name(table.name)  # sorted by SQLite, not by FTS5 (`ORDER BY rank`), which takes twice as long
         ranked = f'SELECT -bm25("{name}") AS score, rowid AS place FROM "{name}" WHERE "{name}" MATCH ? ORDER BY 1 DESC'
+        # LIMIT -1 limits nothing, but has the rows come in the order of the inner query
         said = f'SELECT score, id FROM ({ranked} LIMIT -1) CROSS JOIN "{name}_ids" ON slot = place'
         self.db.read(more, said, query)
         return found
