@@ -169,7 +169,7 @@ class Connections:
 
         def model() -> Judge:
             if self.chat(scope) is None:  # the method may need none itself
-                raise SettingsError(f'{scope}.rerank = "model" needs a chat model: {_SET}')
+                raise SettingsError(f'{scope}.rerank = "model" needs a chat model: {SET}')
             return listwise(self.asking(scope, purse))
 
         given: dict[str, Any] = dict(self.settings[RERANKING])
