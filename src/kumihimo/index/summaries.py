@@ -109,7 +109,7 @@ def _written(
     parts, texts, usual = False, list(questions), _USUAL
     while not parts or len(texts) > 1:
         lengths = {text: len(ruler(text)) for text in texts}
-        cut = packs(texts, lengths, window, max(2, window // (2 * usual)))
+        cut = packs(texts, lengths, window, max(2, window // usual))
         if sum(lengths.values()) <= window:
             cut = iter([texts])
         made = [pack[0] if parts and len(pack) == 1 else sum_up(pack) for pack in cut]
