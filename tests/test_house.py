@@ -66,7 +66,7 @@ def test_functions_are_short() -> None:
 
 def test_the_catalogues_hold_what_we_think() -> None:
     graph = ["mentions", "ties", "assertions", "entities", "relations", "claims", "communities", "members", "reports"]
-    assert list(STEPS) == ["chunks", *graph]
+    assert list(STEPS) == ["chunks", *graph, "passages", "frames", "values"]
     assert list(METHODS) == ["bm25", "naive", "hyde", "rq", "mapreduce", "global", "local", "drift", "light"]
     assert not STEPS.keys() & METHODS.keys()
 
