@@ -46,6 +46,7 @@ VALUES = {
     "conversation": {"before": BEFORE, "question": "それはいつのことですか。"},
     "drift": {"sources": SOURCES, "whole": "How does one leave the island?", "question": "When does it leave?"},
     "drift_guess": {"question": "組紐はいつ?"},
+    "frames": {"text": "Ada {sold} the ferry. 組紐は十月に届きます。", "language": "\n- Write in Japanese."},
     "global_rating": {"report": "# Ferries\n\nTwo ferries serve the island.", "question": "When does it leave?"},
     "mentions": {
         "types": "person, place",

@@ -8,7 +8,7 @@ from kumihimo.core.wiring import plan
 from kumihimo.index.chunks import chunks
 from kumihimo.index.communities import communities, members
 from kumihimo.index.frames import frames
-from kumihimo.index.frames import values as frame_values
+from kumihimo.index.frames import values as values_
 from kumihimo.index.graph import claims, entities, relations
 from kumihimo.index.links import links
 from kumihimo.index.mentions import assertions, mentions, ties
@@ -28,7 +28,7 @@ STEPS = catalogue(
     reports,
     passages,
     frames,
-    frame_values,
+    values_,
     links,
 )
 

@@ -79,8 +79,8 @@ def name(slot: str, text: str, *, paper: bool = False) -> str:
     ['cat', 'cat', '田中さん', 'watson']
     >>> [name("when", text) for text in ("in April 1883", "1883年4月に", "翌朝", "the next morning")]
     ['1883-04', '1883-04', '翌朝', 'next morning']
-    >>> [name("predicate", text) for text in ("was married", "does not know", "結婚した", "結婚", "知らない", "描かれていた")]
-    ['marry', 'not know', '結婚', '結婚', '知ない', '描']
+    >>> [name("predicate", text) for text in ("was married", "does not know", "結婚した", "知らない", "描かれていた")]
+    ['marry', 'not know', '結婚', '知ない', '描']
     >>> [name("where", "at the door of the house"), name("how", "with a pencil"), name("why", "雨のために")]
     ['door of house', 'pencil', '雨']
 
@@ -91,10 +91,10 @@ def name(slot: str, text: str, *, paper: bool = False) -> str:
     """
     if paper:
         return " ".join(map(_lemma, text.lower().split()))
-    plain = " ".join(normalize("NFKC", text).split()).strip(_EDGES)
+    plain = " ".join((text if text.isascii() else normalize("NFKC", text)).split()).strip(_EDGES)
     if slot == "when" and (date := _date(plain)):
         return date
-    if _wide().search(plain):
+    if not plain.isascii() and _wide().search(plain):
         return _japanese(slot, plain.casefold())
     return _predicate(plain.casefold()) if slot == "predicate" else _spaced(slot, plain)
 

@@ -51,10 +51,10 @@ _PLACES = frozenset(
     east west neighborhood neighbourhood valley coast border capital headquarters apartment basement stairs cabin tent
     cave""".split()  # noqa: SIM905
 )
-_NOUN = "d?b?(?:t+|[nmqk][nmqtk]*)(?:od?[nmqkt]+)*"
+_NOUN = "(?>d?b?(?>t+|[nmqk][nmqtk]*)(?>od?[nmqkt]+)*)"
 _CLAUSE = re.compile(
-    rf"(?:[pwfo]{_NOUN},?){{0,2}}(?P<subject>{_NOUN}(?:(?:,{_NOUN}){{0,3}},?a{_NOUN})?|r)(?:p{_NOUN}){{0,2}},?b*"
-    rf"(?P<verb>(?:x[Nbx]*)?[vseg]|x[Nb]*)(?P<rest>(?:b*(?P<object>{_NOUN}(?:a{_NOUN}){{0,2}}))?)"
+    rf"(?>(?:[pwfo]{_NOUN},?){{0,2}})(?P<subject>{_NOUN}(?:(?:,{_NOUN}){{0,3}},?a{_NOUN})?|r)(?>(?:p{_NOUN}){{0,2}}),?b*"
+    rf"(?P<verb>(?>x[Nbx]*)[vseg]?|[vseg])(?P<rest>(?:b*(?P<object>{_NOUN}(?:a{_NOUN}){{0,2}}))?)"
 )
 _PHRASE = re.compile(rf"(?P<by>[pwh])(?P<noun>{_NOUN}|g(?:{_NOUN})?)")
 _TIME = re.compile(r"(?:(?<=[.,c])|^)(?:d?t+)(?=[,.mnrd])|(?<=[vsegnmqb])d?n?t+(?=[.,]|$)")

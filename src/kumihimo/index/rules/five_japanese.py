@@ -27,7 +27,7 @@ def _term() -> re.Pattern[str]:
 @cache
 def _time() -> re.Pattern[str]:
     return re.compile(
-        rf"(?:(?<![少青老])年|[月日時分秒朝昼夜晩頃週春夏秋冬]|[昨今明翌前後同]日|夕方|世紀|最近|現在|当時|当夜|時間|時刻|直後|直前|以前|以後|その後"
+        rf"(?:(?<![少青老])年|年代|[月日時分秒朝昼夜晩頃週春夏秋冬]|[昨今明翌前後同]日|夕方|世紀|最近|現在|当時|当夜|時間|時刻|直後|直前|以前|以後|その後"
         rf"|[{_HAN}0-9][年日月週]前|[年日月週]間?後)$"
     )
 
@@ -41,15 +41,16 @@ def _place() -> re.Pattern[str]:
 
 
 @cache
-def _verb() -> re.Pattern[str]:
-    """How a sentence ends: `結婚した`, `受け取った`, `紳士である`, or, after a particle, `ある`."""
+def _verbs() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """How a sentence ends: after a particle, `ある`; else `結婚した`, `受け取った`, `紳士である`."""
     verb = rf"(?:[{_HAN}][きぎしじちびみりけげせてねべめれいえ])?{_RUN}+[ぁ-ん]*"
     kana = "(?:あ[るっり]|い[るたなま]|な[るっりい]|でき|し[たてま]|する|され|もら|くれ|わか|つく|かか)[ぁ-ん]*"
-    return re.compile(rf"(?:(?<={_RUN}[はがもをにでと])({kana})|({verb}))[」』）)\s]*$")
+    return re.compile(rf"(?<={_RUN}[はがもをにでと]){kana}$"), re.compile(f"{verb}$")
 
 
 _CUT = re.compile(r"(?<=[。！？!?\n])|」と")
-_WHY = re.compile(r"([^、。，\nはが]{2,30}?)(?:ために|ため|ので|せいで|(?<=[るたいだ])から)[、，,。]")
+_ASIDE = re.compile(r"[（(][^（）()]{0,80}[）)]")
+_WHY = re.compile(r"([^、。，\nはが]{2,30}?)(?:ために|ため|(?<!も)ので|せいで|(?<=[るたいだ])から)[、，,。]")
 _BE = re.compile("い[るた]|あ[るっ]|[住泊残置立座来行着戻帰入向]")
 _STOPS = frozenset(
     ["以下", "それぞれ", "今", "結果", "場合", "時", "中", "一人", "本当", "実際", "一緒", "非常", "同様", "様", "特"]
@@ -65,12 +66,12 @@ def slots(text: str) -> Iterator[tuple[str, str]]:
     [('why', '病気な'), ('who', '父'), ('where', '家'), ('predicate', 'いる')]
     """
     for sentence in _CUT.split(text):
-        plain = sentence.strip(" \n\u3000。．！？!?」』")
+        plain = _ASIDE.sub("", sentence).strip(" \n\u3000。．！？!?」』")
         if plain:
             for why in _WHY.finditer(sentence):
                 yield "why", why[1]
-            found = _verb().search(plain, max(len(plain) - 40, 0))
-            verb = (found[1] or found[2]) if found else ""
+            ends = (verb.search(plain, max(len(plain) - 40, 0)) for verb in _verbs())
+            verb = next((found[0] for found in ends if found), "")
             yield from _terms(plain, bool(_BE.match(verb)))
             if verb:
                 yield "predicate", verb
@@ -81,7 +82,7 @@ def _terms(sentence: str, moving: bool) -> Iterator[tuple[str, str]]:
     waiting = list[str]()
     for found in _term().finditer(sentence):
         term, particle = found[1], found[2]
-        if term in _STOPS or len(term) > _LONGEST:
+        if term in _STOPS or len(term) > _LONGEST or term.isdecimal():
             continue
         slot = "when" if _time().search(term) else _slot(term, particle, moving)
         if particle == "と" and not slot:
@@ -104,7 +105,7 @@ def _slot(term: str, particle: str, moving: bool) -> str:
         return "how"
     place = bool(_place().search(term))
     if particle in ("で", "では", "でも"):
-        return "where" if place else "how"
+        return "where" if place else "how" if particle == "で" else ""
     if particle in ("に", "には", "にも", "へ", "へは", "から", "まで") and (place or moving):
         return "where"
     return ""
