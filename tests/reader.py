@@ -36,7 +36,7 @@ def answer(conversation: str) -> str:
         return "\n".join([*_claims(first), "END"])
     if "\n\nSenses:\n" in conversation:
         return json.dumps(dict(_links(conversation)))
-    if '"predicate": []' in conversation:
+    if '"how" and "predicate"' in conversation:
         return json.dumps(_frame(conversation.rpartition("Text:\n")[2]))
     if "entity<|>NAME<|>TYPE" in conversation:
         return "\n".join([*list(_records(first))[_leaves_out(first) :], "END"])
