@@ -251,7 +251,7 @@ def main() -> None:
     print("the scene found by its gold but one slot (Listing 2)")
     for said, find in (("gold", known), ("rules, English", lambda scene: framed(scene.text["en"], None))):
         for weights in ("count", "rare"):
-            count, first, five = hits(every, find, cast(Weights, weights))
+            count, first, five = hits(every, find, weights)
             print(f"  frames of the {said:15} {weights:6} hits@1 {first:.3f}   hits@5 {five:.3f}   {count} questions")
             if find is known:
                 least("hits@5", five, 0.97)
