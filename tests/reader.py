@@ -40,6 +40,8 @@ def answer(conversation: str) -> str:
         return json.dumps(_frame(conversation.rpartition("Text:\n")[2]))
     if "entity<|>NAME<|>TYPE" in conversation:
         return "\n".join([*list(_records(first))[_leaves_out(first) :], "END"])
+    if '"how" and "predicate"' in conversation:
+        return _frames(first)
     return _other(conversation)
 
 
@@ -61,6 +63,12 @@ def _records(text: str) -> Iterator[str]:
             yield f"entity<|>{name}<|>person<|>{name}: {said}"
         for one, other in pairwise(names):
             yield f"relation<|>{one}<|>{other}<|>{said}<|>meeting<|>{len(said) % 10 + 1}"
+
+
+def _frames(text: str) -> str:
+    """Who is named in a text, and its first word in small letters."""
+    said = {"who": list(dict.fromkeys(_NAME.findall(text)))[:4], "predicate": re.findall(r"\b[a-z]+\b", text)[:1]}
+    return json.dumps({slot: found or "none" for slot, found in said.items()}, ensure_ascii=False)
 
 
 def _claims(text: str) -> Iterator[str]:

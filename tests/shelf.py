@@ -77,7 +77,8 @@ def connected(kumi: Kumihimo) -> Kumihimo:
 def tables(kumi: Kumihimo) -> Held:
     """Every row of every table, and what failed."""
     with kumi.reading() as reading:
-        held: Held = {name: [list(row) for page in SqlRows(reading.db, name).pages() for row in page] for name in KINDS}
+        there = [name for name in KINDS if reading.db.has(name)]
+        held: Held = {name: [list(row) for page in SqlRows(reading.db, name).pages() for row in page] for name in there}
         return held | {"failed": [list(row) for row in reading.db.all("SELECT * FROM failed ORDER BY step, maker")]}
 
 

@@ -14,12 +14,14 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from kumihimo.core.records import Community
-from kumihimo.index import STEPS
+from kumihimo.index import STEPS, needed
+from kumihimo.methods import METHODS
 from tests.laws.town import DAYS, TOWN, Documents, Town, Twin, lacking, told
 from tests.shelf import Held, apart
 
 MERGE, REPORT = "You bring several descriptions", "You write a report"
 OF = re.compile(r"^Of: (.*)$", re.M)
+MADE = [name for name in STEPS if name in needed(METHODS["local"].tables)]
 MERGED = ("entities", "relations", "claims")
 FEW = settings(
     max_examples=int(os.environ.get("HISTORIES", "5")),
@@ -86,7 +88,7 @@ def settled(town: Town, documents: Documents) -> Held:
 
 def test_the_town_is_large_enough(town: Town) -> None:
     held = town.held()
-    assert all(held[step] for step in STEPS)
+    assert all(held[step] for step in MADE)
     with town.kumi.reading() as reading:
         assert {community.level for community in reading.table("communities")} >= {0, 1, 2}
     asked = list(town.asked)
@@ -95,7 +97,7 @@ def test_the_town_is_large_enough(town: Town) -> None:
         assert any(part in said for said in asked)
 
 
-@pytest.mark.parametrize("table", STEPS)
+@pytest.mark.parametrize("table", MADE)
 def test_every_row_stands_in_the_documents(town: Town, table: str) -> None:
     with town.kumi.reading() as reading:
         for (id,) in reading.table(table).columns("id"):

@@ -56,7 +56,7 @@ def _packed(units: list[_Unit], size: int, overlap: int) -> Iterator[tuple[int, 
         yield first, last
         if last == len(units):
             return
-        first = _back(units, first, last, min(overlap, size - units[last].tokens))
+        first = _back(units, first, last, min(overlap, size - units[last].tokens)) if overlap else last
 
 
 def _back(units: list[_Unit], first: int, last: int, room: int) -> int:

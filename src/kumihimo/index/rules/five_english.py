@@ -57,7 +57,7 @@ _CLAUSE = re.compile(
     rf"(?P<verb>(?>x[Nbx]*)[vseg]?|[vseg])(?P<rest>(?:b*(?P<object>{_NOUN}(?:a{_NOUN}){{0,2}}))?)"
 )
 _PHRASE = re.compile(rf"(?P<by>[pwh])(?P<noun>{_NOUN}|g(?:{_NOUN})?)")
-_TIME = re.compile(r"(?:(?<=[.,c])|^)(?:d?t+)(?=[,.mnrd])|(?<=[vsegnmqb])d?n?t+(?=[.,]|$)")
+_TIME = re.compile(r"(?:(?<=[.,c])|^)(?:d?n?t+)(?=[,.mnrd])|(?<=[vsegnmqb])d?n?t+(?=[.,]|$)")
 _TAKEN = re.compile(r"(?<=[dpofw])[vsge]+(?=[nmqtk.,poafhxc]|$)|(?<=[dpofw])[vsge](?=[vsge])")
 _NOMINAL = re.compile(r"(?<=[nk])v|^v(?=[segx])|(?<=[nmk])s(?=[sex])|(?<![xNbqw])g(?=[nmqseg])")
 _OPENS = re.compile(r"(?:(?<=[.,])|^)M(?![sex])")  # `Look`; but `Mark sold it`
@@ -163,7 +163,7 @@ def _clause(text: str, kinds: str, spans: Spans, clause: re.Match[str]) -> Itera
     plain = copula and rest.lstrip("b") in ("n", "q")
     if plain and not there:
         yield "predicate", _words(text, kinds, spans, start, clause.end())  # `is tall`
-    elif not copula and not (nobody and text[slice(*spans[end - 1])].lower() in _EMPTY):
+    elif not copula and not (nobody and not said and text[slice(*spans[end - 1])].lower() in _EMPTY):
         yield "predicate", _words(text, kinds, spans, start, end)
     if said and (there or not plain):
         slot = "when" if "t" in said else "who" if there else "what"
