@@ -36,8 +36,6 @@ def answer(conversation: str) -> str:
         return "\n".join([*_claims(first), "END"])
     if "\n\nSenses:\n" in conversation:
         return json.dumps(dict(_links(conversation)))
-    if '"how" and "predicate"' in conversation:
-        return json.dumps(_frame(conversation.rpartition("Text:\n")[2]))
     if "entity<|>NAME<|>TYPE" in conversation:
         return "\n".join([*list(_records(first))[_leaves_out(first) :], "END"])
     if '"how" and "predicate"' in conversation:
@@ -85,12 +83,6 @@ def _links(conversation: str) -> Iterator[tuple[str, dict[str, object]]]:
         n = int(digest(texts[one], texts[other]), 16)
         sense = ("reason", "precedence", "no relation", "list")[n % 4]
         yield name, {"sense": sense, "arg1": ("first", "second")[n // 4 % 2], "confidence": n // 8 % 11 / 10}
-
-
-def _frame(text: str) -> dict[str, object]:
-    """Who is named first, and the last word but one."""
-    words = text.split()
-    return {"who": _NAME.findall(text)[:1], "when": words[-2:-1], "predicate": "none"}
 
 
 def _other(conversation: str) -> str:

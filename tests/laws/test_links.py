@@ -10,7 +10,11 @@ import pytest
 from kumihimo.core.records import Link, Passage
 from tests.laws.town import Town, line
 
-SMALL = {"chunks": {"size": 60, "overlap": 12}, "passages": {"size": 12}, "mentions": {"model": "rules"}}
+SMALL: dict[str, dict[str, object]] = {
+    "chunks": {"size": 60, "overlap": 12},
+    "passages": {"size": 12},
+    "mentions": {"model": "rules"},
+}
 LINES = [line(day) for day in range(40)]
 
 

@@ -78,7 +78,7 @@ VALUES = {
         "answer": "At nine. [1]",
     },
     "reports": {"persona": "You know textiles.\n\n", "language": "Write in Japanese.", "tables": TABLES.strip()},
-    "discourse": {"senses": "- cause: one is why the other is so\n  - reason: Arg2 is why", "question": "組紐はなぜ遅れた?"},
+    "discourse": {"senses": "- cause: one is why\n  - reason: Arg2 is why", "question": "組紐はなぜ遅れた?"},
     "links": {
         "confidence": "- `confidence`: how sure you are.\n",
         "none": "- Where there is none, the sense is `no relation`.\n",
