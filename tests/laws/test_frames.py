@@ -71,7 +71,7 @@ def of(kumi: Kumihimo, name: str) -> list[tuple[Any, ...]]:
     with kumi.reading() as reading:
         [id] = [document.id for document in reading.table("documents") if document.uri.endswith(f"/{name}")]
         rows = [frame for frame in reading.table("frames") if frame.id.startswith(id)]
-        return [(row.slot, row.name, row.text) for row in rows]  # type: ignore[attr-defined]
+        return [(row.slot, row.name, row.text) for row in rows]
 
 
 @pytest.mark.parametrize("model", [False, True], ids=["by rule", "by a model"])
@@ -99,7 +99,7 @@ def test_every_row_stands_in_the_documents(kumi: Kumihimo, tmp_path: Path) -> No
                 assert all(texts[span.uri][span.start : span.end] == span.text for span in spans)
         for document in reading.table("documents"):
             own = [row for row in reading.table("passages") if row.id.startswith(document.id)]
-            assert all(document.text[row.start : row.end] == row.text for row in own)  # type: ignore[attr-defined]
+            assert all(document.text[row.start : row.end] == row.text for row in own)
             assert sum(len(row.text.split()) for row in own) >= len(document.text.split())
 
 
