@@ -204,7 +204,7 @@ def test_a_value_holds_its_forms_the_most_used_first() -> None:
 
 def test_the_order_of_what_is_said_makes_no_difference() -> None:
     said: Mapping[str, Any] = {"who": ["Ada", "Bo"], "what": ["boat"]}
-    other = {slot: list(reversed(texts)) for slot, texts in reversed(said.items())}
+    other = {slot: list(reversed(texts)) for slot, texts in reversed(list(said.items()))}
     one, two = (
         sorted(Said(slot, text, name(slot, text)) for slot, text in read(Reply(json.dumps(reply))))
         for reply in (said, other)

@@ -43,11 +43,15 @@ _TIME = re.compile(
     "(?:公元前?|西元前?)?[0-9一二三四五六七八九十]{1,4}(?:年代?|世紀|世纪|月|日)(?:[0-9一二三四五六七八九十]{1,2}[月日])*(?:初|底|末|間|间|後|后)?"
     "|(?:今|去|明|同|隔|翌|次)[年日天]|昨[天日晚]|當[時年]|当[时年]|后来|後來|目前|現在|现在"
 )
+_DATED = re.compile(f"[在於于]?(?:{_TIME.pattern})")
 _EDGE = re.compile(
     "^(?:而|但|但是|並|并|並且|并且|且|也|又|則|则|其中|此外|因此|所以|由於|由于|因為|因为|雖然|虽然|如果|在|於|于|了|著|着|過|过|個|个|一個|一个|一種|一种"
     "|一位|一座|的|為|为|到|出|對|对|從|从|與|与|和|給|给|把|以|用|他|她|它|才|不過|不过)+|(?:對|对|從|从|與|与|和|給|给|把|以|用|才|還|还|則|则|也|都|曾|已|已經|已经|將|将|被|會|会|可以|可能|能|不|就|便|並|并|的|了|共同|正式|後來|后来|主要|一直|開始|开始)+$"
 )
-_PRONOUNS = frozenset("他 她 它 他們 他们 她們 她们 我 我們 我们 你 這 这 那 其 此 這些 这些 該 该 自己 人 之".split())  # noqa: SIM905
+_PRONOUNS = frozenset(
+    """誰 谁 什麼 什么 何時 哪裡 哪里 為什麼 为什么 他 她 它 他們 他们 她們 她们 我 我們 我们 你 這 这 那 其 此 這些
+    这些 該 该 自己 人 之""".split()  # noqa: SIM905
+)
 
 
 def slots(text: str) -> Iterator[tuple[str, str]]:
@@ -60,7 +64,7 @@ def slots(text: str) -> Iterator[tuple[str, str]]:
     for clause in _CLAUSE.finditer(text):
         said = clause[0].strip()
         yield from (("when", time[0]) for time in _TIME.finditer(said))
-        rest = _TIME.sub("", said)
+        rest = _DATED.sub("", said)
         for slot, pattern in _phrases():
             for found in pattern.finditer(f"{rest}。"):
                 if not _TIME.fullmatch(found[1]):

@@ -61,7 +61,9 @@ _TIME = re.compile(r"(?:(?<=[.,c])|^)(?:d?n?t+)(?=[,.mnrd])|(?<=[vsegnmqb])d?n?t
 _TAKEN = re.compile(r"(?<=[dpofw])[vsge]+(?=[nmqtk.,poafhxc]|$)|(?<=[dpofw])[vsge](?=[vsge])")
 _NOMINAL = re.compile(r"(?<=[nk])v|^v(?=[segx])|(?<=[nmk])s(?=[sex])|(?<![xNbqw])g(?=[nmqseg])")
 _OPENS = re.compile(r"(?:(?<=[.,])|^)M(?![sex])")  # `Look`; but `Mark sold it`
-_WORDS = re.compile(r"(?:Mr|Mrs|Ms|Dr|St|Prof)\.|[^\W_]+(?:['’._-][^\W_]+)*|[&$€£]|[^\w\s]|\n\s*\n")
+_WORDS = re.compile(
+    r"\w+(?:['’.-]\w+)*(?:\.(?:(?<=\bM[rs]\.)|(?<=\bMrs\.)|(?<=\b[DS][rt]\.)|(?<=\bProf\.)))?|[^\w\s]|\n\s*\n"
+)
 _WHY = re.compile(
     r"\b(?:because(?: of)?|due to|owing to|thanks to|in order to|so that)\s+"
     r"(?:(?:the|a|an|his|her|its|their|my|our)\s)?"

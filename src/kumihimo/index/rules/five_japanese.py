@@ -53,7 +53,25 @@ _ASIDE = re.compile(r"[（(][^（）()]{0,80}[）)]")
 _WHY = re.compile(r"([^、。，\nはが]{2,30}?)(?:の?ために|の?ため|(?<!も)ので|せいで|(?<=[るたいだ])から)[、，,。]")
 _BE = re.compile("い[るた]|あ[るっ]|[住泊残置立座来行着戻帰入向]")
 _STOPS = frozenset(
-    ["以下", "それぞれ", "今", "結果", "場合", "時", "中", "一人", "本当", "実際", "一緒", "非常", "同様", "様", "特"]
+    [
+        "誰",
+        "何",
+        "以下",
+        "それぞれ",
+        "今",
+        "結果",
+        "場合",
+        "時",
+        "中",
+        "一人",
+        "本当",
+        "実際",
+        "一緒",
+        "非常",
+        "同様",
+        "様",
+        "特",
+    ]
 )
 
 
@@ -73,7 +91,7 @@ def slots(text: str) -> Iterator[tuple[str, str]]:
             ends = (verb.search(plain, max(len(plain) - 40, 0)) for verb in _verbs())
             verb = next((found[0] for found in ends if found), "")
             yield from _terms(plain, bool(_BE.match(verb)))
-            if verb:
+            if verb and verb[0] not in "誰何":
                 yield "predicate", verb
 
 

@@ -94,8 +94,8 @@ def _ies(verb: str) -> bool:
 def lemma(form: str) -> str:
     """The verb that a form, in small letters, is of.
 
-    >>> [lemma(form) for form in ("went", "visited", "hopping", "created", "weaves", "tries", "sung", "tall")]
-    ['go', 'visit', 'hop', 'create', 'weave', 'try', 'sing', 'tall']
+    >>> [lemma(form) for form in ("went", "visited", "hopping", "created", "weaves", "cancelled", "sung", "tall")]
+    ['go', 'visit', 'hop', 'create', 'weave', 'cancel', 'sing', 'tall']
     """
     if form in forms():
         return forms()[form][0]
@@ -114,7 +114,7 @@ def _whole(stem: str, ending: str) -> str:
         ("at", "iz", "uc", "iv", "ov", "av", "ur", "dg", "ang", "ns", "rs", "c", "v", "u")
     ):
         return f"{stem}e"
-    if len(stem) > 2 and stem[-1] == stem[-2] and stem[-1] not in "lsze":
+    if len(stem) > 2 and stem[-1] == stem[-2] and (stem[-1] not in "lsze" or (stem.endswith("ell") and len(stem) > 5)):
         return stem[:-1]
     consonant, vowel = stem[-1] not in "aeiouwxy", len(stem) > 2 and stem[-2] in "aeiou"
     return f"{stem}e" if consonant and vowel and not any(map(stem[:-2].__contains__, "aeiou")) else stem
