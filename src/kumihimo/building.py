@@ -259,9 +259,9 @@ def table_code() -> str:
 
 @cache
 def code_digest(*rooms: str) -> str:
-    """The digest of the code and prompts in these rooms, and of the libraries that decide what they make."""
+    """The digest of the code, prompts and lists in these rooms, and of the libraries that decide what they make."""
     house = Path(__file__).parent
-    files = sorted(path for room in rooms for end in ("py", "md") for path in (house / room).rglob(f"*.{end}"))
+    files = sorted(path for room in rooms for end in ("py", "md", "tsv") for path in (house / room).rglob(f"*.{end}"))
     libraries = [f"{name} {_version(name)}" for name in _DECIDE] + [unidata_version]
     return digest(*libraries, *(part for path in files for part in (path.name, path.read_text(encoding="utf-8"))))
 
