@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 from kumihimo.core.errors import SettingsError, unknown
 from kumihimo.placing import MARK, filled
@@ -36,10 +37,35 @@ def write(reading: Reading, path: Path) -> dict[str, int]:
     def fill(made: Path) -> None:
         with made.open("wb") as out:
             out.write(f"# {MARK}\n".encode())
-            if form == "N_QUADS":
-                serialize((Quad(*triple) for triple in counted()), out, RdfFormat.N_QUADS)
+            if form == "TURTLE":
+                turtle(counted(), out, prefixes)
+            elif form == "N_TRIPLES":
+                serialize(counted(), out, RdfFormat.N_TRIPLES)
             else:
-                serialize(counted(), out, getattr(RdfFormat, form), prefixes=prefixes if form == "TURTLE" else None)
+                serialize((Quad(*triple) for triple in counted()), out, RdfFormat.N_QUADS)
 
     filled(path, fill)
     return {name: n for name, n in counts(reading.db).items() if name in TABLES} | count
+
+
+def turtle(triples: Iterable[Triple], out: IO[bytes], prefixes: dict[str, str]) -> None:
+    """Write them as they come, the prefixes in the order of their names: the library has them in any."""
+    from pyoxigraph import RdfFormat, serialize
+
+    serialize(triples, cast(IO[bytes], _Ordered(out)), RdfFormat.TURTLE, prefixes=prefixes)
+
+
+class _Ordered:
+    """A file that puts the prefixes in order, all of which are in the first part that is written."""
+
+    def __init__(self, out: IO[bytes]) -> None:
+        self.out, self.begun = out, False
+
+    def write(self, part: bytes) -> int:
+        lines = [] if self.begun else list(takewhile(lambda line: line[:8] == b"@prefix ", part.splitlines(True)))
+        self.begun = True
+        self.out.write(b"".join(sorted(lines)) + part[sum(map(len, lines)) :])
+        return len(part)
+
+    def flush(self) -> None:
+        self.out.flush()

@@ -231,7 +231,7 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # under the
         seeing.export: ("kumi export graphml", "kumi export obsidian --out vault", "kumi export rdf --out graph.nt"),
         sparql.sparql: (
             "kumi sparql 'SELECT ?name { ?e a kumi:Entity ; rdfs:label ?name } LIMIT 10'",
-            "kumi sparql 'DESCRIBE <entities/4f376d639742497b27fa>'",
+            "kumi sparql 'DESCRIBE entities:4f376d639742497b27fa'",
             "kumi sparql @question.rq --format csv",
         ),
         graph.tune: ("kumi tune", "kumi tune --sample 40 --max-cost 1 --write"),

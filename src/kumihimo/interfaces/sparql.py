@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
+from io import BytesIO
 from pathlib import Path
 from typing import Annotated
 
@@ -124,9 +125,9 @@ def _plain(term: Term | None) -> str:
 
 
 def _show_turtle(found: Solutions, prefixes: dict[str, str]) -> None:
-    from pyoxigraph import RdfFormat, serialize
-
+    from kumihimo.exports.rdf import turtle
     from kumihimo.querying import triples_of
 
-    written = serialize(triples_of(found), format=RdfFormat.TURTLE, prefixes=prefixes)
-    print((written or b"").decode(), end="")
+    out = BytesIO()
+    turtle(triples_of(found), out, prefixes)
+    print(out.getvalue().decode(), end="")

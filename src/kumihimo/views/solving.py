@@ -104,28 +104,37 @@ def check(query: str, **known: Any) -> None:
 
 
 def _explained(query: str, error: str) -> str:
-    """Where it went wrong and what was expected there."""
-    if _UPDATE.match(query, _begin(query)):
+    """Near where it went wrong, and what was expected there as far as the parser tells."""
+    begin = _begin(query)
+    if _UPDATE.match(query, begin):
         return "only queries are answered, nothing is changed: documents change with `kumi index`"
     if not (said := _AT.match(error)):
         return f"the query cannot be read: {error}"
-    line, column = int(said[1]), int(said[2])
-    lines = query.split("\n")
-    at = sum(len(above) + 1 for above in lines[: line - 1]) + column - 1
-    if _SERVICE.search(query, max(0, at - 7), at + 7):
-        return f"line {line}, column {column}: SERVICE would ask another server, which is not done here"
+    symbols, keywords = _expected(error[said.end() :])
+    at = _offset(query, int(said[1]), int(said[2])) - (0 if symbols else min(map(len, keywords), default=0))
+    if any(found.start() <= at and not query[found.end() : at].strip() for found in _SERVICE.finditer(query)):
+        return "SERVICE would ask another server, which is not done here: ask what is in the index"
+    before = query[:at].split("\n")
     here = query[at : at + 30].split("\n")[0].strip()
-    where = f"line {line}, column {column}, at {here!r}" if here else f"line {line}, at its end"
-    return f"the query cannot be read: {where}: {_expected(error[said.end() :])}"
+    where = f"line {len(before)}, column {len(before[-1]) + 1}{f', at {here!r}' if here else ', where it ends'}"
+    if at == begin:
+        wanted = "expected SELECT, CONSTRUCT, DESCRIBE or ASK"
+    elif "Prefix not found" in error:
+        wanted = "this prefix is not declared: PREFIX name: <IRI> at the beginning does that"
+    else:
+        wanted = f"expected {' or '.join(symbols[:8])}" if symbols else "this is not expected there"
+    return f"the query cannot be read: {where}: {wanted}"
 
 
-def _expected(listed: str) -> str:
-    if "Prefix not found" in listed:
-        return "this prefix is not declared: PREFIX name: <IRI> at the beginning does that"
-    plain = re.sub(r"\[[^\]]*\](\s*\|\s*)?", "", listed.removeprefix("one of "))
+def _expected(listed: str) -> tuple[list[str], list[str]]:
+    """Symbols and keywords. Of these only the longest are told, as if they were expected where they would end."""
+    plain = re.sub(r"\[(?!_\])[^\]]*\](\s*\|\s*)?", "", listed.removeprefix("one of ").replace("Prefix not found", ""))
     names = [name.strip() for name in plain.split(", ")]
-    names = [name for name in dict.fromkeys(names) if re.fullmatch(r'\w+|".+"', name)]
-    return f"expected {' or '.join(names[:12])}{' ...' if len(names) > 12 else ''}" if names else "not expected there"
+    return [name for name in names if name.startswith('"')], [name for name in names if re.fullmatch(r"\w+", name)]
+
+
+def _offset(query: str, line: int, column: int) -> int:
+    return sum(len(above) + 1 for above in query.split("\n")[: line - 1]) + column - 1
 
 
 def _begin(query: str) -> int:

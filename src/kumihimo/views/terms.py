@@ -27,6 +27,20 @@ TYPE, LABEL, BROADER = NamedNode(f"{RDF}type"), NamedNode(f"{RDFS}label"), Named
 FROM = NamedNode(f"{PROV}wasDerivedFrom")
 FIRST, SECOND, SENSE = (NamedNode(PDTB + name) for name in ("hasArg1", "hasArg2", "hasSense"))
 
+# Tables whose rows have IRIs of their own, but for passages.
+ROWS = (
+    "documents",
+    "chunks",
+    "links",
+    "entities",
+    "relations",
+    "claims",
+    "communities",
+    "reports",
+    "questions",
+    "summaries",
+)
+
 _LONGEST = 200  # characters of a value whose IRI spells it
 _DATE, _TIME = NamedNode(f"{XSD}date"), NamedNode(f"{XSD}dateTime")
 _TAG = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z]{4})?(-([A-Za-z]{2}|\d{3}))?")
@@ -44,8 +58,8 @@ def ours(name: str) -> NamedNode:
 
 def prefixes(base: str) -> dict[str, str]:
     """The names that queries and files may use for the beginnings of IRIs."""
-    own = {"ex": base, "value": f"{base}value/", "field": f"{base}field/", "kumi": OURS}
-    return {"rdf": RDF, "rdfs": RDFS, "xsd": XSD, "prov": PROV, "pdtb": PDTB, **own}
+    others = {"rdf": RDF, "rdfs": RDFS, "xsd": XSD, "prov": PROV, "pdtb": PDTB, "kumi": OURS}
+    return {**others, "ex": base, **{name: f"{base}{name}/" for name in (*ROWS, "value", "field")}}
 
 
 class Sense(Protocol):
