@@ -20,7 +20,7 @@ from kumihimo.results import Solutions, Term
 from kumihimo.views import rdf
 
 if TYPE_CHECKING:
-    from pyoxigraph import Triple
+    from pyoxigraph import Quad, Triple
 
 ROWS, SECONDS = 1000, 30.0
 _AGAIN = 3  # times that a store is made anew where it cannot be read, or a newer build has taken it away
@@ -41,7 +41,7 @@ def names(*, base: str = "http://example.org/") -> dict[str, str]:
     return prefixes(base)
 
 
-def triples(reading: Reading, prefixes: dict[str, str]) -> Iterator[Triple]:
+def triples(reading: Reading, prefixes: dict[str, str]) -> Iterator[Quad]:
     """All that the tables of the index say, as they were built."""
     from kumihimo.index.senses import senses
     from kumihimo.views.triples import TABLES

@@ -13,7 +13,7 @@ from kumihimo.querying import names, own, triples
 from kumihimo.reading import Reading, counts
 
 if TYPE_CHECKING:
-    from pyoxigraph import Triple
+    from pyoxigraph import Quad, Triple
 
 _FORMS = {".ttl": "TURTLE", ".nt": "N_TRIPLES", ".nq": "N_QUADS"}
 
@@ -23,26 +23,26 @@ def write(reading: Reading, path: Path) -> dict[str, int]:
     form = _FORMS.get(path.suffix or ".ttl")
     if form is None:
         raise SettingsError(unknown("ending of an RDF file", path.suffix, _FORMS))
-    from pyoxigraph import Quad, RdfFormat, serialize
+    from pyoxigraph import RdfFormat, serialize
 
     from kumihimo.views.triples import TABLES
 
     prefixes, count = names(**own(reading.settings)), {"triples": 0}
 
-    def counted() -> Iterator[Triple]:
-        for triple in triples(reading, prefixes):
+    def counted() -> Iterator[Quad]:
+        for quad in triples(reading, prefixes):
             count["triples"] += 1
-            yield triple
+            yield quad
 
     def fill(made: Path) -> None:
         with made.open("wb") as out:
             out.write(f"# {MARK}\n".encode())
             if form == "TURTLE":
-                turtle(counted(), out, prefixes)
+                turtle((quad.triple for quad in counted()), out, prefixes)
             elif form == "N_TRIPLES":
-                serialize(counted(), out, RdfFormat.N_TRIPLES)
+                serialize((quad.triple for quad in counted()), out, RdfFormat.N_TRIPLES)
             else:
-                serialize((Quad(*triple) for triple in counted()), out, RdfFormat.N_QUADS)
+                serialize(counted(), out, RdfFormat.N_QUADS)
 
     filled(path, fill)
     return {name: n for name, n in counts(reading.db).items() if name in TABLES} | count

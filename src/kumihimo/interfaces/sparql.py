@@ -51,11 +51,10 @@ def sparql(
     {"table": _show_table, "json": _show_json, "csv": _show_csv, "turtle": _show_turtle}[form](found, prefixes)
     if found.cut:
         sys.stdout.flush()
-        more = (
-            f"there is more than {limit:,} rows: --limit N" if found.cut == "rows" else f"stopped after {timeout:g} s"
-        )
         terminal.complain(
-            f"{more} shows more" if found.cut == "rows" else f"{more}, this is not all: --timeout SECONDS"
+            f"there are more than {limit:,} rows: `--limit` shows more"
+            if found.cut == "rows"
+            else f"stopped after {timeout:g} s, this is not all: `--timeout` gives it more"
         )
     raise typer.Exit(1 if found.cut == "time" else 0)
 

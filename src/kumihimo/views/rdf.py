@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from kumihimo.core.errors import KumiError, SettingsError
 
 if TYPE_CHECKING:
-    from pyoxigraph import Triple
+    from pyoxigraph import Quad
 
 BUILD = "build"  # in the index, how many builds have changed it
 _PATIENCE = 3600  # seconds to wait for another process that makes the same store
@@ -43,7 +43,7 @@ def sweep(folder: Path, build: int) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def ready(folder: Path, name: str, made: Callable[[], Iterator[Triple]]) -> Path:
+def ready(folder: Path, name: str, made: Callable[[], Iterator[Quad]]) -> Path:
     """The store of that name, filled with the triples that `made` gives where it is not there yet."""
     path = stores(folder) / name
     if path.exists():
@@ -64,12 +64,12 @@ def forget(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
 
 
-def fill(path: Path, triples: Iterator[Triple]) -> None:
+def fill(path: Path, triples: Iterator[Quad]) -> None:
     """A store of these."""
-    from pyoxigraph import Quad, Store
+    from pyoxigraph import Store
 
     store = Store(path)
-    store.bulk_extend(Quad(*triple) for triple in triples)
+    store.bulk_extend(triples)
     store.flush()
 
 

@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Protocol
 from urllib.parse import quote
 
@@ -44,6 +44,7 @@ ROWS = (
 _LONGEST = 200  # characters of a value whose IRI spells it
 _DATE, _TIME = NamedNode(f"{XSD}date"), NamedNode(f"{XSD}dateTime")
 _TAG = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z]{4})?(-([A-Za-z]{2}|\d{3}))?")
+_PLAIN = re.compile(r"[A-Za-z0-9-]*")  # what is spelled alike in an IRI, as most ids are
 _KANA, _HANGUL = re.compile("[ぁ-ヺー-ヿ]"), re.compile("[가-힣]")
 _HAN, _LATIN = re.compile("[㐀-鿿]"), re.compile("[A-Za-z]")
 
@@ -90,16 +91,23 @@ class World:
         self.documents = _documents(self.tables)
 
     def node(self, table: str, id: str) -> NamedNode:
-        """The IRI of a row. That of a passage is its id alone, as in the paper."""
-        return NamedNode(f"{self.base}{'' if table == 'passages' else f'{table}/'}{quote(id, safe='')}")
+        """The IRI of a row. That of a passage is its id alone, as in the paper.
+
+        With `-` for `.`: the library's parser of queries takes one dot in a name, and ids may hold two.
+        """
+        return _iri(f"{self.base}{'' if table == 'passages' else f'{table}/'}", id.replace(".", "-"))
 
     def value(self, name: str) -> NamedNode:
         """The IRI of what is said in a slot: its text, or the digest of one that is long."""
-        return NamedNode(f"{self.base}value/{quote(name, safe='') if len(name) <= _LONGEST else digest(name)}")
+        return _iri(f"{self.base}value/", name if len(name) <= _LONGEST else digest(name))
+
+    def slot(self, name: str) -> NamedNode:
+        """The property that says who, when, where ..."""
+        return _iri(self.base, name)
 
     def field(self, name: str) -> NamedNode:
         """The property that says a field of metadata."""
-        return NamedNode(f"{self.base}field/{quote(name, safe='')}")
+        return _iri(f"{self.base}field/", name)
 
     def sources(self, id: str, *, chunk: str = "") -> list[NamedNode]:
         """The document of a row, by its id, and the chunk."""
@@ -112,6 +120,11 @@ class World:
             return None
         language = language_of(text) or self.languages.get(id.partition(".")[0], "")
         return Literal(text, language=language) if language else Literal(text)
+
+
+@lru_cache(1 << 14)  # rows that are neighbours name the same
+def _iri(beginning: str, name: str) -> NamedNode:
+    return NamedNode(beginning + (name if _PLAIN.fullmatch(name) else quote(name, safe="")))
 
 
 def language_of(text: str) -> str:

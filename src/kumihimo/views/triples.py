@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
-from urllib.parse import quote
 
-from pyoxigraph import Literal, NamedNode, Triple
+from pyoxigraph import Literal, NamedNode, Quad
 
 from kumihimo.core.records import (
     NOT_READ,
@@ -47,16 +46,18 @@ Said = tuple[NamedNode, object]  # a property, and what it says: nothing, a term
 About = tuple[NamedNode, list[Said]]
 
 
-def triples(tables: Tables, senses: Iterable[Sense], base: str) -> Iterator[Triple]:
+def triples(tables: Tables, senses: Iterable[Sense], base: str) -> Iterator[Quad]:
     """All that the tables say, those of them that there are, in the order of their ids; the senses first.
 
-    base: what the IRIs of rows begin with.
+    As a store takes them, each in the graph that has no name. base: what the IRIs of rows begin with.
     """
     world = World(tables, base, senses := list(senses))
     for about, said in _everything(world, senses):
         for name, value in said:
-            for term in terms(value):
-                yield Triple(about, name, term)
+            if isinstance(value, NamedNode | Literal):  # as most are
+                yield Quad(about, name, value)
+            else:
+                yield from (Quad(about, name, term) for term in terms(value))
 
 
 def _everything(world: World, senses: Iterable[Sense]) -> Iterator[About]:
@@ -100,7 +101,7 @@ def _passage(world: World, p: Passage) -> Iterator[About]:
     document = p.id.partition(".")[0]
     order = world.place[1] if world.place[0] == document else 0
     world.place = (document, order + 1)
-    about: list[Said] = [(TYPE, NamedNode(f"{world.base}Chunk")), (LABEL, world.text(p.text, p.id) or Literal(""))]
+    about: list[Said] = [(TYPE, world.slot("Chunk")), (LABEL, world.text(p.text, p.id) or Literal(""))]
     yield (
         world.node("passages", p.id),
         [*about, (ours("order"), order), *_span(p), (FROM, world.sources(p.id, chunk=p.chunk))],
@@ -109,7 +110,7 @@ def _passage(world: World, p: Passage) -> Iterator[About]:
 
 def _frame(world: World, f: Frame) -> Iterator[About]:
     value = world.value(f.name)
-    yield world.node("passages", f.passage), [(NamedNode(world.base + quote(f.slot, safe="")), value)]
+    yield world.node("passages", f.passage), [(world.slot(f.slot), value)]
     if f.name not in world.labelled:
         world.labelled.add(f.name)
         yield value, [(TYPE, ours("Value")), (LABEL, f.name)]
