@@ -34,6 +34,10 @@ def answer(conversation: str) -> str:
         return "\n".join([*list(_records(first))[:1], "END"])
     if "claim<|>SUBJECT" in conversation.partition(first)[2]:
         return "\n".join([*_claims(first), "END"])
+    if "\n\nSenses:\n" in conversation:
+        return json.dumps(dict(_links(conversation)))
+    if '"predicate": []' in conversation:
+        return json.dumps(_frame(conversation.rpartition("Text:\n")[2]))
     if "entity<|>NAME<|>TYPE" in conversation:
         return "\n".join([*list(_records(first))[_leaves_out(first) :], "END"])
     return _other(conversation)
@@ -64,6 +68,21 @@ def _claims(text: str) -> Iterator[str]:
         for name in _NAME.findall(sentence)[:1]:
             said = " ".join(sentence.split())
             yield f"claim<|>{name}<|>NONE<|>doing<|>TRUE<|>2024-01-01<|>NONE<|>{said}<|>{said}"
+
+
+def _links(conversation: str) -> Iterator[tuple[str, dict[str, object]]]:
+    """Of each pair a sense, or none, which its two texts decide."""
+    texts = dict(re.findall(r"^(\d+): (.*)$", conversation.partition("\nTexts, ")[2], re.M))
+    for name, one, other in re.findall(r"^(pair_\d+): first (\d+), second (\d+)$", conversation, re.M):
+        n = int(digest(texts[one], texts[other]), 16)
+        sense = ("reason", "precedence", "no relation", "list")[n % 4]
+        yield name, {"sense": sense, "arg1": ("first", "second")[n // 4 % 2], "confidence": n // 8 % 11 / 10}
+
+
+def _frame(text: str) -> dict[str, object]:
+    """Who is named first, and the last word but one."""
+    words = text.split()
+    return {"who": _NAME.findall(text)[:1], "when": words[-2:-1], "predicate": "none"}
 
 
 def _other(conversation: str) -> str:

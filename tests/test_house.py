@@ -67,8 +67,10 @@ def test_functions_are_short() -> None:
 
 def test_the_catalogues_hold_what_we_think() -> None:
     graph = ["mentions", "ties", "assertions", "entities", "relations", "claims", "communities", "members", "reports"]
-    assert list(STEPS) == ["chunks", *graph]
-    assert list(METHODS) == ["bm25", "naive", "hyde", "rq", "mapreduce", "global", "local", "drift", "light"]
+    pieces = ["passages", "frames", "values", "links"]
+    assert list(STEPS) == ["chunks", *graph, *pieces]
+    old = ["bm25", "naive", "hyde", "rq", "mapreduce", "global", "local", "drift", "light"]
+    assert list(METHODS) == [*old, "discourse"]
     assert not STEPS.keys() & METHODS.keys()
 
 

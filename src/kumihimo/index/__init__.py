@@ -7,8 +7,12 @@ from kumihimo.core.signature import catalogue
 from kumihimo.core.wiring import plan
 from kumihimo.index.chunks import chunks
 from kumihimo.index.communities import communities, members
+from kumihimo.index.frames import frames
+from kumihimo.index.frames import values as values_
 from kumihimo.index.graph import claims, entities, relations
+from kumihimo.index.links import links
 from kumihimo.index.mentions import assertions, mentions, ties
+from kumihimo.index.passages import passages
 from kumihimo.index.reports import reports
 
 STEPS = catalogue(
@@ -22,6 +26,10 @@ STEPS = catalogue(
     communities,
     members,
     reports,
+    passages,
+    frames,
+    values_,
+    links,
 )
 
 # Steps that go on with one conversation: their settings and their model are those of the first.

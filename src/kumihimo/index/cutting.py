@@ -32,7 +32,7 @@ class _Unit:
 
 
 def stretches(text: str, begin: int, ruler: Ruler, size: int, overlap: int = 0) -> Iterator[Stretch]:
-    """The text from `begin` on in stretches of at most `size` tokens; each repeats the last `overlap` of the one before.
+    """The text from `begin` on in stretches of at most `size` tokens; each repeats the last `overlap` of the last.
 
     Only whole sentences, list items and table rows are cut apart, unless one alone is longer than `size`; a heading
     stays with what it heads.

@@ -21,7 +21,7 @@ LONGEST = 200  # characters: what is longer is no value but a copy of the text
 
 _NONE = frozenset(
     """none n/a na null nil unknown unspecified unclear - -- not+mentioned not+specified not+stated not+given なし 無し
-    該当なし 記載なし 不明 无 無 未提及 不詳 不详""".replace("+", " ").split()  # noqa: SIM905
+    該当なし 記載なし 不明 无 無 未提及 不詳 不详""".replace("+", " ").split()
 ) | {"not mentioned", "not specified", "not stated", "not given", "not applicable"}
 _APART = re.compile(r"\s*[;；\n]\s*")
 _LISTED = re.compile(r"\s*(?:[,;、，；\n])\s*")  # where a slot holds no commas of its own

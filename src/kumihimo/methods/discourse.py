@@ -72,22 +72,34 @@ def discourse(
         if isinstance(item.record, Passage):
             tied = hanging(item.record, wanted, links, passages, fallback=fallback, least=min_confidence)
             order += [item.record, *tied]
-    asked = _alike(_asked(question, ask, paper), values, near, alike)
+    asked = _alike(_asked(question, ask), values, near, alike)
     sharing = by_frames(asked, frames, weights=weights)[:framed]
     order += passages.some(id for id, _ in sharing).values()
     ordered = Context(tuple(_placed(order)))
     return (ordered + scaled(found) if top_up else ordered).fit(budget, ruler)
 
 
-def _asked(question: str, ask: Ask | None, paper: bool) -> list[tuple[str, str]]:
-    """The slots of the question, each with a name, as frames have them; by rule where replies cannot be read."""
-    from kumihimo.index.framing import framed
+def _asked(question: str, ask: Ask | None) -> list[tuple[str, str]]:
+    """The slots of the question, each with a name, as frames have them: also as those have that keep to the paper."""
+    from kumihimo.index.framing import normalised
 
-    try:
-        found = framed(question, ask, paper=paper)
-        return list(dict.fromkeys((slot, name) for slot, _, name in found))
-    except Unreadable:
-        return _asked(question, None, paper)
+    said = _said(question, ask)
+    named = (one for paper in (False, True) for one in normalised(said, paper=paper))
+    return list(dict.fromkeys((one.slot, one.name) for one in named))
+
+
+def _said(question: str, ask: Ask | None) -> list[tuple[str, str]]:
+    """The same in words of the question; by rule without a model, or where its replies cannot be read."""
+    if ask:
+        from kumihimo.index.framing import messages, read
+
+        try:
+            return ask(messages(question), read=read)
+        except Unreadable:
+            pass
+    from kumihimo.index.rules import five
+
+    return list(five.slots(question))
 
 
 def _alike(

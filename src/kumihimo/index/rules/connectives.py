@@ -14,7 +14,7 @@ from kumihimo.core.records import Link, Passage
 BEGINS = 0.8  # a sentence begins with a word that ties it to the one before: "However, ..."
 SPLIT = 0.7  # one sentence goes on in the next passage, and one of its clauses begins with its conjunction there
 INSIDE = 0.5  # the word stands within the sentence, between commas: "The ferry, however, ..."
-ALONE = 0.4  # a conjunction begins a sentence that seems to have no other clause: "Because the tide had turned."
+ALONE = 0.4  # a conjunction begins a sentence too short to have another clause: "Because the tide had turned."
 
 _TABLE = Path(__file__).with_suffix(".tsv")
 _COMMAS = ",，、"
@@ -25,6 +25,8 @@ _SENTENCE = re.compile(r"(?:[^.?!。？！\n]|[.?!](?!\s))*")  # up to its stop
 _UNFINISHED = re.compile(rf"{_COMMA}\Z")
 _LAST = re.compile(r"(?:.*(?:[.?!]\s|[。？！\n]))?(.*)\Z", re.S)
 _LONGEST = 400  # characters of a sentence that are looked at
+_SHORT = 45  # bytes of one that has no other clause, and no comma
+_WORDS_TOO = ("conjunction", "disjunctive")  # what says so joins words as well as clauses, within a sentence
 
 
 def links(pairs: Iterable[tuple[Passage, Passage]]) -> Iterator[Link]:
@@ -57,11 +59,18 @@ def relation(one: str, other: str) -> tuple[str, bool, float] | None:
     if found := _begins(other, "adverb", "backward"):
         kind, sense = found
         return sense, kind == "adverb", BEGINS
-    sentence = _SENTENCE.match(other[:_LONGEST])
+    sentence = _first_sentence(other)
     if found := _begins(other, "conjunction"):
-        return None if sentence and re.search(_COMMA, sentence[0]) else (found[1], True, ALONE)
-    inside = _inside().search(sentence[0]) if sentence else None
+        whole = len(sentence.encode()) > _SHORT or re.search(_COMMA, sentence)
+        return None if whole else (found[1], True, ALONE)
+    inside = _inside().search(sentence)
     return (_meant(inside[1])[1], True, INSIDE) if inside else None
+
+
+def _first_sentence(text: str) -> str:
+    start = _LEADING.match(text)
+    found = _SENTENCE.match(text[start.end() if start else 0 :][:_LONGEST])
+    return found[0] if found else ""
 
 
 def _goes_on(one: str, other: str) -> bool:
@@ -80,7 +89,8 @@ def _joined(one: str, other: str) -> tuple[str, bool, float] | None:
     pattern, senses = _endings()
     if ending := pattern.search(one.rstrip()):
         return senses[ending[1]], False, SPLIT
-    return (found[1], True, SPLIT) if (found := _begins(other, "adverb")) else None
+    found = _begins(other, "adverb")
+    return (found[1], True, SPLIT) if found and found[1] not in _WORDS_TOO else None
 
 
 def _begins(text: str, *kinds: str) -> tuple[str, str] | None:
