@@ -99,7 +99,7 @@ def test_a_store_that_goes_or_breaks_is_made_again(how: str, kumi: Kumihimo) -> 
     kumi.sparql(NAMES)
     path = rdf.stores(kumi.folder) / stores(kumi)[0]
     solve: Callable[..., Any] = rdf.solve
-    spoilt = []
+    spoilt: list[bool] = []
 
     def spoiling(*arguments: Any, **options: Any) -> Any:
         if not spoilt:

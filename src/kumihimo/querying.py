@@ -85,7 +85,9 @@ def own(settings: Values) -> dict[str, Any]:
 
 
 def _term(told: dict[str, str] | None) -> Term | None:
-    return told and Term(told["value"], told["type"], told.get("xml:lang", ""), told.get("datatype", ""))
+    return (
+        None if told is None else Term(told["value"], told["type"], told.get("xml:lang", ""), told.get("datatype", ""))
+    )
 
 
 def triples_of(found: Solutions) -> Iterator[Triple]:

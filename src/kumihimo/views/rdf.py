@@ -96,7 +96,12 @@ def solve(
     program = [sys.executable, "-P", str(Path(__file__).with_name("solving.py"))]
     with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as ran:
         late = Event()
-        timer = Timer(seconds, lambda: (late.set(), ran.kill()))
+
+        def stop() -> None:
+            late.set()
+            ran.kill()
+
+        timer = Timer(seconds, stop)
         timer.start()
         try:
             head, rows = _read(_lines(ran, json.dumps(asked)))
