@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from kumihimo.core.digests import digest
@@ -119,6 +118,8 @@ def _store(reading: Reading, folder: Path, prefixes: dict[str, str]) -> Iterator
             rdf.forget(path)  # where it is still there, it is broken
             raise
         return
+    from tempfile import TemporaryDirectory
+
     with TemporaryDirectory() as other:
         yield rdf.ready(Path(other), name, made)
 

@@ -7,9 +7,7 @@ of, and never changes. One process makes it, others that want it wait; what a ki
 from __future__ import annotations
 
 import json
-import shutil
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -20,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 from kumihimo.core.errors import KumiError, SettingsError
 
 if TYPE_CHECKING:
+    import subprocess
+
     from pyoxigraph import Quad
 
 BUILD = "build"  # in the index, how many builds have changed it
@@ -40,7 +40,7 @@ def sweep(folder: Path, build: int) -> None:
     """Remove the stores of other builds; who reads one of them begins again."""
     for path in stores(folder).glob("[0-9]*"):
         if path.name.partition("-")[0] != str(build):
-            shutil.rmtree(path, ignore_errors=True)
+            forget(path)
 
 
 def ready(folder: Path, name: str, made: Callable[[], Iterator[Quad]]) -> Path:
@@ -53,7 +53,7 @@ def ready(folder: Path, name: str, made: Callable[[], Iterator[Quad]]) -> Path:
         if not path.exists():
             for old in path.parent.iterdir():
                 if old.is_dir():
-                    shutil.rmtree(old, ignore_errors=True)
+                    forget(old)
             fill(path.with_name(name + _PART), made())
             path.with_name(name + _PART).rename(path)
     return path
@@ -61,7 +61,9 @@ def ready(folder: Path, name: str, made: Callable[[], Iterator[Quad]]) -> Path:
 
 def forget(path: Path) -> None:
     """Remove a store that cannot be read; the next who wants it makes it again."""
-    shutil.rmtree(path, ignore_errors=True)
+    from shutil import rmtree  # here: whoever never asks for a store does without
+
+    rmtree(path, ignore_errors=True)
 
 
 def fill(path: Path, triples: Iterator[Quad]) -> None:
@@ -92,6 +94,8 @@ def solve(
 
     Raises SettingsError where it cannot be asked or answered, Gone where the store is there no more.
     """
+    import subprocess
+
     asked = {"store": str(path), "query": query, "prefixes": prefixes, "base": base, "most": most}
     program = [sys.executable, "-P", str(Path(__file__).with_name("solving.py"))]
     with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as ran:
