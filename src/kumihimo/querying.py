@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyoxigraph import Quad, Triple
 
 ROWS, SECONDS = 1000, 30.0
-_AGAIN = 3  # times that a store is made anew where it cannot be read, or a newer build has taken it away
+_AGAIN = 5  # times that a store is made anew where it cannot be read, or a newer build has taken it away
 
 
 def names(*, base: str = "http://example.org/") -> dict[str, str]:

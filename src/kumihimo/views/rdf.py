@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 BUILD = "build"  # in the index, how many builds have changed it
 _PATIENCE = 3600  # seconds to wait for another process that makes the same store
-_PART = ".part"
 
 
 class Gone(KumiError):
@@ -39,7 +38,7 @@ def stores(folder: Path) -> Path:
 def sweep(folder: Path, build: int) -> None:
     """Remove the stores of other builds; who reads one of them begins again."""
     for path in stores(folder).glob("[0-9]*"):
-        if path.name.partition("-")[0] != str(build):
+        if _build(path) != build:
             forget(path)
 
 
@@ -51,12 +50,19 @@ def ready(folder: Path, name: str, made: Callable[[], Iterator[Quad]]) -> Path:
     path.parent.mkdir(exist_ok=True)
     with _alone(path.parent):
         if not path.exists():
-            for old in path.parent.iterdir():
-                if old.is_dir():
-                    forget(old)
-            fill(path.with_name(name + _PART), made())
-            path.with_name(name + _PART).rename(path)
+            for other in path.parent.iterdir():
+                if other.is_dir() and _build(other) <= _build(path):  # a later one has its own readers
+                    forget(other)
+            part = path.with_name(f".{name}")  # which no build sweeps away
+            fill(part, made())
+            part.rename(path)
     return path
+
+
+def _build(path: Path) -> int:
+    """Of a store the build it is of; of one that was never finished none."""
+    number = path.name.partition("-")[0]
+    return int(number) if number.isdecimal() else -1
 
 
 def forget(path: Path) -> None:
