@@ -26,6 +26,7 @@ HEAVY = [
     "nupunkt",
     "openai",
     "pydantic",
+    "pyoxigraph",
     "rich",
     "safetensors",
     "selectolax",

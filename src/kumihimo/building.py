@@ -29,6 +29,7 @@ from kumihimo.ports.purse import Purse
 from kumihimo.ports.store import Db, SqlRows
 from kumihimo.reading import KINDS, counts, failures
 from kumihimo.results import Built, Plan
+from kumihimo.views import rdf
 from kumihimo.views.upkeep import View, kept
 from kumihimo.views.vectors import VectorIndex, sweep
 from kumihimo.views.words import WordIndex
@@ -70,6 +71,7 @@ class Build:
         code, mark = code or table_code(), mark or code_digest("core", "views")
         before = counts(db)
         sweep(db, self.folder)
+        rdf.sweep(self.folder, number := db.meta(rdf.BUILD, 0))
         ledger = SqlLedger(db)
         watch(steps, ledger)
         with kept(ledger, self._views() if searched else [], mark, self.progress):
@@ -85,6 +87,8 @@ class Build:
                 progress=self.progress,
                 afresh=self.afresh,
             )
+        if ledger.written or counts(db) != before:
+            db.set_meta(rdf.BUILD, number + 1)
         db.set_meta("methods", list(self.wanted))
         db.set_meta("models", self._models())
         db.set_meta("settings", {scope(name): self.settings.get(scope(name), {}) for name in STEPS})
