@@ -22,6 +22,8 @@ for name, options in (
     ("questions", sys.argv[1:]),
     ("recall", sys.argv[1:]),
     ("doubling", sys.argv[1:]),
+    ("scenes", sys.argv[1:]),
+    ("triples", []),
 ):
     print(f"\n== {name} {' '.join(options)}", flush=True)
     subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *options], check=True)

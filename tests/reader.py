@@ -61,6 +61,12 @@ def _records(text: str) -> Iterator[str]:
             yield f"relation<|>{one}<|>{other}<|>{said}<|>meeting<|>{len(said) % 10 + 1}"
 
 
+def _frames(text: str) -> str:
+    """Who is named in a text, and its first word in small letters."""
+    said = {"who": list(dict.fromkeys(_NAME.findall(text)))[:4], "predicate": re.findall(r"\b[a-z]+\b", text)[:1]}
+    return json.dumps({slot: found or "none" for slot, found in said.items()}, ensure_ascii=False)
+
+
 def _claims(text: str) -> Iterator[str]:
     for sentence in _SENTENCE.findall(text):
         for name in _NAME.findall(sentence)[:1]:
@@ -79,8 +85,21 @@ def _prepared(text: str) -> str:
     return "\n".join(["Yes or no:", *decided, "Lists:", *lists, "Questions:", *asked, "Answers:", *given])
 
 
+def _links(conversation: str) -> Iterator[tuple[str, dict[str, object]]]:
+    """Of each pair a sense, or none, which its two texts decide."""
+    texts = dict(re.findall(r"^(\d+): (.*)$", conversation.partition("\nTexts, ")[2], re.M))
+    for name, one, other in re.findall(r"^(pair_\d+): first (\d+), second (\d+)$", conversation, re.M):
+        n = int(digest(texts[one], texts[other]), 16)
+        sense = ("reason", "precedence", "no relation", "list")[n % 4]
+        yield name, {"sense": sense, "arg1": ("first", "second")[n // 4 % 2], "confidence": n // 8 % 11 / 10}
+
+
 def _other(conversation: str) -> str:
     """A report, a rating, points, a description: whatever is asked for, of the words that are there."""
+    if "\n\nSenses:\n" in conversation:
+        return json.dumps(dict(_links(conversation)))
+    if '"how" and "predicate"' in conversation:
+        return _frames(_text_of(conversation))
     given = _GIVEN.search(conversation)
     names = _NAME.findall(conversation[given.end() if given else 0 :].partition("\n\nWrite the report.")[0])
     words = " ".join(dict.fromkeys(names))[: _SHORT if given else 200] or "nothing"

@@ -16,13 +16,14 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyoxigraph import RdfFormat, parse
 
-from kumihimo import Kumihimo
+from kumihimo import Kumihimo, querying
 from kumihimo.core.digests import digest
 from kumihimo.core.errors import KumiError, SettingsError, Unusable
 from kumihimo.core.records import Chunk, Entity, Relation
 from kumihimo.exports import FORMATS, PLACES, obsidian
-from kumihimo.reading import Reading
+from kumihimo.reading import Reading, counts
 from kumihimo.tree import around, called, tree
 from tests import graphs
 
@@ -80,7 +81,7 @@ def test_what_is_not_ours_stays(name: str, reading: Reading, tmp_path: Path) -> 
     assert files(tmp_path) == {"file": b"mine", "folder/mine.txt": b"mine"}
 
 
-@pytest.mark.parametrize("name", FREE)
+@pytest.mark.parametrize("name", [name for name in FREE if name != "rdf"])
 def test_nothing_is_written_without_a_graph(name: str, tmp_path: Path) -> None:
     none = pytest.raises(Unusable, match="no table entities yet")
     with Kumihimo.open(graphs.write(tmp_path / ".kumi", {"documents": []})) as kumi, kumi.reading() as reading, none:
@@ -93,6 +94,32 @@ def test_entities_alone_are_written(name: str, tmp_path: Path) -> None:
     tables = {"entities": graphs.made(20, 20)["entities"]}
     for reading in read(tmp_path / ".kumi", tables):
         assert FORMATS[name](reading, tmp_path / "out")["entities"] == 20
+
+
+# -- rdf
+
+
+@pytest.mark.parametrize("suffix", ["ttl", "nt", "nq"])
+def test_rdf_is_read_back_as_it_was_told(suffix: str, reading: Reading, tmp_path: Path) -> None:
+    prefixes = querying.names()
+    told = [quad.triple for quad in querying.triples(reading, prefixes)]
+    counted = FORMATS["rdf"](reading, tmp_path / f"graph.{suffix}")
+    assert counted["triples"] == len(told)
+    assert {name: n for name, n in counts(reading.db).items() if name != "members"}.items() <= counted.items()
+    form = RdfFormat.from_extension(suffix)
+    read = [quad.triple for quad in parse(path=str(tmp_path / f"graph.{suffix}"), format=form)]
+    assert read == told
+    lines = (tmp_path / f"graph.{suffix}").read_text(encoding="utf-8").split("\n")
+    assert lines[0] == "# written by kumihimo"
+    named = [line for line in lines if line.startswith("@prefix")]
+    assert len(named) == (len(prefixes) if suffix == "ttl" else 0)
+    assert named == sorted(named)
+
+
+def test_an_ending_that_is_none_of_rdf_is_refused(reading: Reading, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"no ending of an RDF file '.tt'; did you mean '.ttl'"):
+        FORMATS["rdf"](reading, tmp_path / "graph.tt")
+    assert list(tmp_path.iterdir()) == []
 
 
 # -- graphml

@@ -26,6 +26,7 @@ HEAVY = [
     "nupunkt",
     "openai",
     "pydantic",
+    "pyoxigraph",
     "rich",
     "safetensors",
     "selectolax",
@@ -67,8 +68,10 @@ def test_functions_are_short() -> None:
 def test_the_catalogues_hold_what_we_think() -> None:
     graph = ["mentions", "ties", "assertions", "entities", "relations", "claims", "communities", "members", "reports"]
     meta = ["metadata", "questions", "tags", "summaries"]
-    assert list(STEPS) == ["chunks", *graph, *meta]
-    assert list(METHODS) == ["bm25", "naive", "hyde", "rq", "mapreduce", "global", "local", "drift", "light", "meta"]
+    pieces = ["passages", "frames", "values", "links"]
+    assert list(STEPS) == ["chunks", *graph, *meta, *pieces]
+    old = ["bm25", "naive", "hyde", "rq", "mapreduce", "global", "local", "drift", "light"]
+    assert list(METHODS) == [*old, "meta", "discourse"]
     assert not STEPS.keys() & METHODS.keys()
 
 

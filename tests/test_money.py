@@ -38,7 +38,19 @@ def test_what_is_free_is_built_unasked_and_what_is_paid_for_is_not(tmp_path: Pat
     with opened(tmp_path, server, embedding=embedding) as kumi:
         built = kumi.index(notes(tmp_path / "notes", 3))
         assert kumi.status().methods == ("bm25", "mapreduce")
-        assert built.left == ("naive", "hyde", "rq", "global", "local", "drift", "light", "meta", "told", "meant")
+        assert built.left == (
+            "naive",
+            "hyde",
+            "rq",
+            "global",
+            "local",
+            "drift",
+            "light",
+            "meta",
+            "discourse",
+            "told",
+            "meant",
+        )
         assert "gists" not in built.rows
         assert server.counts()["requests"] == 0
         kumi.index(methods=["bm25", "naive", "told"])

@@ -53,7 +53,7 @@ def test_a_model_that_appears_changes_nothing(town: Town) -> None:
 
 def test_a_model_that_appears_is_asked_once_a_method_is_named(town: Town, tmp_path: Path) -> None:
     by_rule(town)
-    assert town.kumi.index(methods=["local"]).spent["mentions"].calls
+    assert town.kumi.index(methods=["local", "discourse"]).spent["mentions"].calls
     assert made_by(town.kumi) == {"fake"}
     never = Town(tmp_path / "never")
     never.build(SOME)
@@ -63,7 +63,7 @@ def test_a_model_that_appears_is_asked_once_a_method_is_named(town: Town, tmp_pa
     never.kumi.close()
 
 
-@pytest.mark.parametrize("methods", [[], ["local"], ["local", "naive"]])
+@pytest.mark.parametrize("methods", [[], ["local", "discourse"], ["local", "discourse", "naive"]])
 def test_a_model_that_vanishes_changes_nothing(town: Town, methods: list[str]) -> None:
     town.build(SOME)
     held = town.held()
@@ -113,7 +113,7 @@ def test_a_model_that_was_given_up_is_not_asked(town: Town) -> None:
     other = Town(town.folder / "other")
     other.write(TOWN)
     with without_a_model(other) as kumi:
-        kumi.index(other.home, methods=["local"])
+        kumi.index(other.home, methods=["local", "discourse"])
         assert not lacking(apart(ruled), apart(tables(kumi)))
     other.kumi.close()
 

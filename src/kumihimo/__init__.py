@@ -6,7 +6,7 @@ from kumihimo.core.records import Chunk, Document, Record
 from kumihimo.core.spans import Citation, Span
 from kumihimo.core.usage import Usage
 from kumihimo.ports.purse import Caps
-from kumihimo.results import Built, Plan, Status
+from kumihimo.results import Built, Plan, Solutions, Status
 from kumihimo.session import Kumihimo
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Kumihimo",
     "Plan",
     "Record",
+    "Solutions",
     "Span",
     "Status",
     "Usage",

@@ -30,6 +30,7 @@ from kumihimo.ports.purse import Purse
 from kumihimo.ports.store import Db, SqlRows
 from kumihimo.reading import KINDS, counts, failures, lacking
 from kumihimo.results import Built, Plan
+from kumihimo.views import rdf
 from kumihimo.views.upkeep import View, kept
 from kumihimo.views.vectors import VectorIndex, sweep
 from kumihimo.views.words import WordIndex
@@ -71,6 +72,7 @@ class Build:
         code, mark = code or table_code(), mark or code_digest("core", "views")
         before = counts(db)
         sweep(db, self.folder)
+        rdf.sweep(self.folder, number := db.meta(rdf.BUILD, 0))
         ledger = SqlLedger(db)
         watch(steps, ledger)
         with kept(ledger, self._views() if searched else [], mark, self.progress):
@@ -86,6 +88,8 @@ class Build:
                 progress=self.progress,
                 afresh=self.afresh,
             )
+        if ledger.written or counts(db) != before:
+            db.set_meta(rdf.BUILD, number + 1)
         db.set_meta("methods", list(self.wanted))
         db.set_meta("models", self._models())
         db.set_meta("settings", {scope(name): self.settings.get(scope(name), {}) for name in STEPS})
@@ -271,9 +275,9 @@ def table_code() -> str:
 
 @cache
 def code_digest(*rooms: str) -> str:
-    """The digest of the code and prompts in these rooms, and of the libraries that decide what they make."""
+    """The digest of the code, prompts and lists in these rooms, and of the libraries that decide what they make."""
     house = Path(__file__).parent
-    files = sorted(path for room in rooms for end in ("py", "md") for path in (house / room).rglob(f"*.{end}"))
+    files = sorted(path for room in rooms for end in ("py", "md", "tsv") for path in (house / room).rglob(f"*.{end}"))
     libraries = [f"{name} {_version(name)}" for name in _DECIDE] + [unidata_version]
     return digest(*libraries, *(part for path in files for part in (path.name, path.read_text(encoding="utf-8"))))
 

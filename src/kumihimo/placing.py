@@ -17,14 +17,23 @@ LIST = ".kumihimo.json"  # in a folder: the files of it that we wrote
 
 def file(path: Path, parts: Iterable[str]) -> None:
     """A file of these texts, in place of one that has our mark at most. Raises SettingsError."""
+
+    def fill(made: Path) -> None:
+        with made.open("w", encoding="utf-8", newline="\n") as out:
+            out.writelines(parts)
+
+    filled(path, fill)
+
+
+def filled(path: Path, fill: Callable[[Path], None]) -> None:
+    """A file as `fill` writes it under the name it is given, where `file` would write one. Raises SettingsError."""
     with _said(path):
         if path.is_dir() or (path.exists() and MARK not in _beginning(path)):
             raise SettingsError(f"{path} is there already, and not by `kumi`: choose another name, or move it away")
         path.parent.mkdir(parents=True, exist_ok=True)
         made = path.with_name(f".{path.name}.part")
         try:
-            with made.open("w", encoding="utf-8", newline="\n") as out:
-                out.writelines(parts)
+            fill(made)
             made.replace(path)
         finally:
             made.unlink(missing_ok=True)

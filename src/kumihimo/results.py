@@ -1,4 +1,4 @@
-"""what a command did, would do, or found -> Built, Plan, Status: for whoever shows it."""
+"""what a command did, would do, or found -> Built, Plan, Status, Solutions: for whoever shows it."""
 
 from __future__ import annotations
 
@@ -107,6 +107,31 @@ class Status:
         None  # of the communities as they are, and as a fresh start would have them
     )
     levels: tuple[Level, ...] = ()  # where they were asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A name or a value of RDF. kind: uri, literal or bnode. datatype: an IRI; empty: a text."""
+
+    value: str
+    kind: str
+    language: str = ""
+    datatype: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Solutions:
+    """What a SPARQL query found.
+
+    rows: a term, or None, for each of the columns. yes: the answer of ASK. graph: whether the rows are triples, of
+    CONSTRUCT or DESCRIBE. cut: the limit, `rows` or `time`, at which it was stopped; empty: this is all.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Term | None, ...], ...]
+    yes: bool | None = None
+    graph: bool = False
+    cut: str = ""
 
 
 def _sum(ranges: Iterable[Range]) -> Range:

@@ -11,6 +11,7 @@ from kumihimo.index import STEPS, scope
 from kumihimo.index import settings as of_steps
 from kumihimo.methods import METHODS
 from kumihimo.ports.connect import MODELS, borrowed
+from kumihimo.querying import names
 
 ANSWER = "answer"  # the role of whoever writes the answer
 SETTINGS: Mapping[str, Mapping[str, Setting]] = {
@@ -18,12 +19,14 @@ SETTINGS: Mapping[str, Mapping[str, Setting]] = {
     ANSWER: settings_of(answer),
     **of_steps(),
     **{name: s.settings for name, s in METHODS.items()},
+    "rdf": settings_of(names),
 }
 SUMMARIES = {
     "chat": "The chat model, for all who ask.",
     "embedding": "The embedding model; without one, that inside this process.",
     "reranking": "The server that reranks, for methods told so; how many candidates are judged.",
     ANSWER: "How answers are written.",
+    "rdf": "The index as RDF, for `kumi sparql` and `kumi export rdf`.",
     **{name: s.summary for name, s in {**STEPS, **METHODS}.items() if scope(name) == name},
 }
 ASKING = (

@@ -25,7 +25,7 @@ from kumihimo.ports.models import Hear, heard, threads
 from kumihimo.ports.purse import Caps, Purse
 from kumihimo.ports.store import Db, Store
 from kumihimo.reading import Reading, counts, failures, method, partly
-from kumihimo.results import Built, Plan, Status
+from kumihimo.results import Built, Plan, Solutions, Status
 from kumihimo.views.vectors import Mapped, matrices
 
 if TYPE_CHECKING:
@@ -303,6 +303,12 @@ class Kumihimo:
         with self.reading() as reading:
             found = reading.find(reference).reference if isinstance(reference, str) else reference
             return list(reading.trace(found))
+
+    def sparql(self, query: str, *, limit: int | None = 1000, timeout: float = 30.0) -> Solutions:
+        """What a SPARQL query finds in the index as RDF: so many rows at most, within so many seconds."""
+        from kumihimo.querying import asked
+
+        return asked(self.reading, self.folder, query, limit=limit, timeout=timeout)
 
     def status(self, *, levels: bool = False) -> Status:
         """What the index holds, what failed, how large it is. levels: and what each level of its communities does."""

@@ -18,7 +18,8 @@ from kumihimo.reading import KINDS, Reading
 from tests.laws.fresh import fresh
 from tests.shelf import BUILT, EXAMPLES, FREE, QUESTIONS, Held, apart, connected, dump
 
-TABLES = ("documents", *(name for name in STEPS if name in needed(t for m in FREE for t in METHODS[m].tables)))
+READ = needed(table for name in FREE for table in METHODS[name].tables)
+TABLES = ("documents", *(name for name in STEPS if name in READ))
 BY_A_MODEL = ("assertions", "claims")  # no rule makes them
 FILES = sorted(path.name for path in EXAMPLES.iterdir())
 ROW = "oral-history.jsonl#oh-05"

@@ -91,7 +91,7 @@ class Town:
     def build(self, documents: Documents, **options: Any) -> Built:
         """Have the folder hold these documents, and bring the index up to date."""
         self.write(documents)
-        return self.kumi.index(self.home, methods=["local"], **options)
+        return self.kumi.index(self.home, methods=["local", "discourse"], **options)
 
     def write(self, documents: Documents) -> None:
         """Have the folder hold these documents."""

@@ -13,6 +13,7 @@ from kumihimo.core.digests import digest
 from kumihimo.methods import METHODS
 from kumihimo.ports.models import Rerank
 from kumihimo.ports.reranking import Ranking
+from tests import pdtb
 from tests.methods.small import Graph, Scripted, match, near, ruler
 
 QUESTION = "What did Ada Holm buy of Bo Lind?"
@@ -46,6 +47,10 @@ def answer(told: str) -> object:
     point = {"description": text, "score": 60, "sources": [1]}
     if "[HumanQuery]" in told:
         return "1. What did Ada Holm buy?\n2. What does Bo Lind sell?"
+    if "Penn Discourse" in told:
+        return "cause"
+    if '"how" and "predicate"' in told:
+        return {"who": "none"}
     if "`high`" in told:
         return {"high": ["buying"], "low": ["Ada Holm"]}
     if "`rewrite`" in told:
@@ -57,7 +62,7 @@ def answer(told: str) -> object:
 
 
 def found(name: str, judge: LastBest, by: Rerank, **settings: Any) -> Context:
-    method, tables = METHODS[name], graph().tables(every=True)
+    method, tables = METHODS[name], {**pdtb.tables(), **graph().tables(every=True)}
     rank = Ranking({"model": lambda: judge}, 20)
     ports = {"match": match, "near": near, "ruler": ruler, "ask": Scripted(answer), "rank": rank}
     given = {table: tables[table] for table in method.tables} | {port: ports[port] for port in method.ports}

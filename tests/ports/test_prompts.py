@@ -46,6 +46,7 @@ VALUES = {
     "conversation": {"before": BEFORE, "question": "それはいつのことですか。"},
     "drift": {"sources": SOURCES, "whole": "How does one leave the island?", "question": "When does it leave?"},
     "drift_guess": {"question": "組紐はいつ?"},
+    "frames": {"text": "Ada {sold} the ferry. 組紐は十月に届きます。", "language": "\n- Write in Japanese."},
     "global_rating": {"report": "# Ferries\n\nTwo ferries serve the island.", "question": "When does it leave?"},
     "mentions": {
         "types": "person, place",
@@ -104,6 +105,15 @@ VALUES = {
         "answer": "At nine. [1]",
     },
     "reports": {"persona": "You know textiles.\n\n", "language": "Write in Japanese.", "tables": TABLES.strip()},
+    "discourse": {"senses": "- cause: one is why\n  - reason: Arg2 is why", "question": "組紐はなぜ遅れた?"},
+    "links": {
+        "confidence": "- `confidence`: how sure you are.\n",
+        "none": "- Where there is none, the sense is `no relation`.\n",
+        "senses": "- reason: Arg2 is why Arg1 is so\n- no relation: the two say nothing to each other",
+        "texts": "1: The ferry waited.\n2: 潮が引いていた。",
+        "pairs": "pair_1: first 1, second 2",
+    },
+    "links_paper": {"one": "The ferry waited.", "other": "潮が引いていた。", "senses": "reason, result"},
     "points": {"sources": SOURCES, "question": "When does it leave?"},
     "reduce": {"sources": SOURCES, "question": "When does it leave?"},
     "reranking": {"passages": SOURCES, "question": "When does it leave?"},

@@ -379,7 +379,7 @@ class Link(Record):
 
     first: str  # the passage that is Arg1
     second: str  # Arg2
-    confidence: float | None  # 0 to 1, as a model judged it; None: nobody has
+    confidence: float | None  # 0 to 1, as a model judged it, or a rule is sure of itself; None: nobody has judged
 
 
 @dataclass(frozen=True, slots=True)

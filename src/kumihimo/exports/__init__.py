@@ -1,11 +1,11 @@
-"""one read transaction -> files of its graph, communities and reports: one function for each format."""
+"""one read transaction -> files of its graph and reports, or of all of it: one function for each format."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
-from kumihimo.exports import csv_, graphml, obsidian, parquet
+from kumihimo.exports import csv_, graphml, obsidian, parquet, rdf
 from kumihimo.reading import Reading
 
 # Each writes what its reading holds to a path (a file, or a folder), whole or not at all, and says how many rows of
@@ -15,5 +15,12 @@ FORMATS: dict[str, Callable[[Reading, Path], dict[str, int]]] = {
     "csv": csv_.write,
     "obsidian": obsidian.write,
     "parquet": parquet.write,
+    "rdf": rdf.write,
 }
-PLACES = {"graphml": "graph.graphml", "csv": "graph-csv", "obsidian": "graph-obsidian", "parquet": "graph-parquet"}
+PLACES = {
+    "graphml": "graph.graphml",
+    "csv": "graph-csv",
+    "obsidian": "graph-obsidian",
+    "parquet": "graph-parquet",
+    "rdf": "graph.ttl",
+}

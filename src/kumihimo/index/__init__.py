@@ -7,9 +7,13 @@ from kumihimo.core.signature import catalogue
 from kumihimo.core.wiring import plan
 from kumihimo.index.chunks import chunks
 from kumihimo.index.communities import communities, members
+from kumihimo.index.frames import frames
+from kumihimo.index.frames import values as values_
 from kumihimo.index.graph import claims, entities, relations
+from kumihimo.index.links import links
 from kumihimo.index.mentions import assertions, mentions, ties
 from kumihimo.index.metadata import metadata, questions
+from kumihimo.index.passages import passages
 from kumihimo.index.reports import reports
 from kumihimo.index.summaries import summaries, tags
 
@@ -28,6 +32,10 @@ STEPS = catalogue(
     questions,
     tags,
     summaries,
+    passages,
+    frames,
+    values_,
+    links,
 )
 
 # Steps that go on with one conversation: their settings and their model are those of the first.

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, unknown
-from kumihimo.interfaces import graph, lines, questions, seeing, summaries, terminal
+from kumihimo.interfaces import graph, lines, questions, seeing, sparql, summaries, terminal
 from kumihimo.interfaces.opening import Stopped, listen, opened
 from kumihimo.interfaces.options import (
     HOME,
@@ -229,7 +229,12 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # under the
             "kumi report 4f376d                     one of them, whole",
             "kumi report --html report.html         the graph and its reports, in a page",
         ),
-        seeing.export: ("kumi export graphml", "kumi export obsidian --out vault"),
+        seeing.export: ("kumi export graphml", "kumi export obsidian --out vault", "kumi export rdf --out graph.nt"),
+        sparql.sparql: (
+            "kumi sparql 'SELECT ?name { ?e a kumi:Entity ; rdfs:label ?name } LIMIT 10'",
+            "kumi sparql 'DESCRIBE entities:4f376d639742497b27fa'",
+            "kumi sparql @question.rq --format csv",
+        ),
         graph.tune: ("kumi tune", "kumi tune --sample 40 --max-cost 1 --write"),
     },
     "Look after it": {

@@ -23,15 +23,15 @@ def _formats() -> list[str]:
 def export(
     form: Annotated[
         str,
-        typer.Argument(help="graphml, csv, obsidian or parquet.", metavar="FORMAT", autocompletion=_formats),
+        typer.Argument(help="graphml, csv, obsidian, parquet or rdf.", metavar="FORMAT", autocompletion=_formats),
     ],
     out: Annotated[
-        Path | None, typer.Option(help="The file or folder to write: graph.graphml, graph-csv ...", metavar="PATH")
+        Path | None, typer.Option(help="The file or folder to write: graph.graphml, graph.ttl ...", metavar="PATH")
     ] = None,
     folder: Index = HOME,
     as_json: Json = False,
 ) -> None:
-    """Write the graph with its communities and reports to files that other programs read."""
+    """Write the graph with its communities and reports, or all as RDF, to files that other programs read."""
     from kumihimo.exports import FORMATS, PLACES
 
     if form not in FORMATS:

@@ -58,7 +58,7 @@ def rq(
     """
     if depth < 1 or queries < 1:
         raise SettingsError(f"rq.depth = {depth}, rq.queries = {queries}: both have to be 1 or more")
-    search = partial(plain, chunks=chunks, match=match, near=near, pool=pool, meaning=meaning)
+    search = partial(plain, rows=chunks, match=match, near=near, pool=pool, meaning=meaning)
     refined = _refined(prompt(PROMPT, question=question), ask) if queries > 1 else []
     asked = [question, *others(refined, [question])][:queries]
     found = search(asked)

@@ -1,25 +1,28 @@
-"""questions -> chunks by words and meaning, a ranking for each; and which questions ask for the same."""
+"""questions -> rows by words and meaning, a ranking for each; and which questions ask for the same."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 from kumihimo.core.context import Context
-from kumihimo.core.records import Chunk
+from kumihimo.core.records import Record
 from kumihimo.core.table import Table
 from kumihimo.ports.models import Match, Near
 from kumihimo.views.words import content
 
+R = TypeVar("R", bound=Record)
+
 
 def plain(
-    questions: Sequence[str], chunks: Table[Chunk], match: Match, near: Near, *, pool: int, meaning: float
+    questions: Sequence[str], rows: Table[R], match: Match, near: Near, *, pool: int, meaning: float
 ) -> list[Context]:
     """What words and meaning find for each question: the best `pool` of both, fused, those of meaning times `meaning`.
 
     The questions are embedded together.
     """
-    near_them = near.each(chunks, questions, k=pool)
-    by_words = [match(chunks, question, k=pool) for question in questions]
+    near_them = near.each(rows, questions, k=pool)
+    by_words = [match(rows, question, k=pool) for question in questions]
     return [Context.fuse(pair, weights=[1.0, meaning]) for pair in zip(by_words, near_them, strict=True)]
 
 

@@ -1,0 +1,114 @@
+"""What the index as RDF costs: a million triples from its tables into a store, and questions of it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from tests import held
+
+from benchmarks.meter import bound, measured
+from kumihimo.core.digests import digest
+from kumihimo.core.records import Chunk, Document, Frame, Link, Passage
+from kumihimo.index.senses import leaves, senses
+from kumihimo.views import rdf
+from kumihimo.views.terms import prefixes
+from kumihimo.views.triples import triples
+
+BASE = "http://example.org/"
+SLOTS = ("who", "predicate", "what", "when")
+PER = 32  # triples of a passage, its frames and its link, about
+COUNT = "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }"
+PATH = 'SELECT ?r { ?s rdfs:subClassOf* ?c . ?c rdfs:label "%s" . ?r pdtb:hasSense ?s } LIMIT 1000'
+LISTING_1 = """SELECT DISTINCT ?chunk ?text {
+  { ?r pdtb:hasArg1 ex:%(id)s ; pdtb:hasArg2 ?chunk } UNION { ?r pdtb:hasArg2 ex:%(id)s ; pdtb:hasArg1 ?chunk }
+  ?r pdtb:hasSense/rdfs:subClassOf*/rdfs:label ?label . ?chunk rdfs:label ?text
+} ORDER BY ?chunk"""
+LISTING_2 = """SELECT ?chunk ?text (COUNT(DISTINCT ?slot) AS ?hits) {
+  VALUES (?slot ?value) { (ex:who value:name-17) (ex:when value:name-3017) (ex:what value:name-2017) }
+  ?chunk rdf:type ex:Chunk ; rdfs:label ?text ; ?slot ?value
+} GROUP BY ?chunk ?text ORDER BY DESC(?hits) ?chunk LIMIT 10"""
+
+
+def tables(count: int) -> dict[str, Any]:
+    """Passages of ten documents to the hundred, each with four frames and a link to the next."""
+    made: dict[str, list[Any]] = {"documents": [], "chunks": [], "passages": [], "frames": [], "links": []}
+    senses_, text = leaves(), "Orrell lent oat seed to the school when the storm had broken the breakwater. " * 3
+    for n in range(count):
+        document, within = digest(str(n // 100)), n % 100
+        chunk = f"{document}.{within // 10:05}"
+        id = f"{chunk}.{within % 10:05}"
+        if not within:
+            uri = f"notes/{n // 100}.md"
+            made["documents"].append(Document(id=document, uri=uri, file=uri, title=f"Note {n}", media_type="t"))
+        if not within % 10:
+            made["chunks"].append(
+                Chunk(id=chunk, text=f"{n} {text}", title="", start=within * 9, end=within * 9 + 90, tokens=600)
+            )
+        made["passages"].append(Passage(id=id, text=f"{text} {n}", chunk=chunk, start=n, end=n + 50, tokens=50))
+        for i, slot in enumerate(SLOTS):
+            name = f"name {i * 1000 + n % 997}".replace(" ", "-")
+            made["frames"].append(Frame(id=f"{id}.{i}", value=digest(slot, name), slot=slot, name=name, passage=id))
+        if within < 99:
+            following = f"{document}.{(within + 1) // 10:05}.{(within + 1) % 10:05}"
+            made["links"].append(Link(id=id, text=senses_[n % 30], first=id, second=following, confidence=0.5))
+    return {name: held.table(type(rows[0]), rows, shuffled=True) for name, rows in made.items()}
+
+
+def asked(store: Path, query: str) -> tuple[float, int]:
+    """Milliseconds within a process that has the store open, the median of nine, and how many rows there are."""
+    said = """
+import json, sys, time
+from statistics import median
+import pyoxigraph as ox
+store, query, prefixes = json.loads(sys.stdin.read())
+opened, times = ox.Store.read_only(store), []
+for _ in range(9):
+    began = time.perf_counter()
+    found = list(opened.query(query, prefixes=prefixes))
+    times.append(time.perf_counter() - began)
+print(json.dumps([1000 * median(times), len(found)]))
+"""
+    given = json.dumps([str(store), query, prefixes(BASE)])
+    ran = subprocess.run([sys.executable, "-c", said], input=given, capture_output=True, text=True, check=True)
+    ms, rows = json.loads(ran.stdout)
+    return ms, rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--triples", type=int, default=1_000_000)
+    wanted = parser.parse_args().triples
+    held_ = tables(wanted // PER * 2)
+    with TemporaryDirectory() as folder:
+        with measured() as cost:
+            told = triples(held_, senses().values(), BASE)
+            store = rdf.ready(Path(folder), "1-a", lambda: (t for t, _ in zip(told, range(wanted), strict=False)))
+        count = rdf.solve(store, COUNT, prefixes(BASE), BASE, most=None, seconds=60)[1][0][0]["value"]
+        size = sum(file.stat().st_size for file in store.iterdir()) / 1e6
+        print(f"  {int(count):,} triples from tables into a store of {size:.0f} MB: {cost}")
+        bound("a million triples", cost.cpu / int(count) * 1e6, 10, " CPU s")
+        first = next(iter(held_["passages"])).id.replace(".", "-")
+        for name, query in {
+            "a path over senses": PATH % "contigency",
+            "Listing 1": LISTING_1 % {"id": first},
+            "Listing 2": LISTING_2,
+        }.items():
+            ms, rows = asked(store, query)
+            bound(f"{name}, {rows:,} rows", ms, 100, " ms")
+        before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        rdf.solve(store, PATH % "contigency", prefixes(BASE), BASE, most=1000, seconds=60)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        print(f"  the path in a process of its own: {time.perf_counter() - began:.2f} s, {used:.2f} CPU s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""a text -> the dates in it, as ISO 8601."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+_ERAS = {"明治": 1867, "大正": 1911, "昭和": 1925, "平成": 1988, "令和": 2018}
+_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM905
+_MONTH = (
+    "January|February|March|April|May|June|July|August|September|October|November|December"
+    "|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec"
+)
+_DIGIT = re.compile(r"\d")
+_YEAR = r"1\d{3}|20\d{2}"
+
+
+@cache  # it takes a while to compile: only who reads a date waits for it
+def _date() -> re.Pattern[str]:
+    return re.compile(
+        rf"""(?<![\d.,$€£¥])(?:
+        (?P<year1>{_YEAR})([-/.])(?P<month1>\d\d?)(?:\2(?P<day1>\d\d?))?(?![\d./-])
+        |(?:(?P<era>{"|".join(_ERAS)})(?P<of>\d\d?|元)|(?P<year2>\d{{4}}))年
+            (?:\s?(?P<month2>\d\d?)月(?:\s?(?P<day2>\d\d?)日)?)?(?![間代])
+        |(?P<month3>\d\d?)月(?:\s?(?P<day3>\d\d?)日)?
+        |(?:(?P<day4>\d\d?)(?:st|nd|rd|th)?\ (?:of\ )?)?\b(?P<month4>{_MONTH})\b\.?
+            (?:\ (?P<day5>\d\d?)(?:st|nd|rd|th)?(?!\d))?(?:,?\ (?P<year3>{_YEAR})(?!\d))?
+        |(?P<year4>{_YEAR})(?![\d.,]\d|\d|s|%|\ ?[€£$円ドル])
+        )""",
+        re.X | re.I,
+    )
+
+
+def dates(text: str) -> Iterator[tuple[int, int]]:
+    """Where dates stand in a text: with a number, and a month by its name with a capital.
+
+    >>> text = "On 3 April 1883, and 1883年4月 too; it may be 12 of 2000 on May 5"
+    >>> [text[a:b] for a, b in dates(text)]
+    ['3 April 1883', '1883年4月', '2000', 'May 5']
+    """
+    for found in _date().finditer(text) if _DIGIT.search(text) else ():
+        month = found["month4"]
+        if (not month or (month[0].isupper() and _DIGIT.search(found[0]))) and _iso(found):
+            yield found.start(), found.end()
+
+
+def iso(text: str) -> str:
+    """A date, where a text is one and nothing else: of what it does not say the place stays empty. Else nothing.
+
+    >>> [iso(text) for text in ("1883年4月", "April 1883", "3rd of April, 1883", "4月3日", "April", "明治16年")]
+    ['1883-04', '1883-04', '1883-04-03', '--04-03', '--04', '1883']
+    >>> iso("early April"), iso("13月")
+    ('', '')
+    """
+    found = _date().fullmatch(text)
+    return _iso(found) if found else ""
+
+
+def _iso(found: re.Match[str]) -> str:
+    said = {name: value for name, value in found.groupdict().items() if value}
+    parts = {name.rstrip("12345"): value for name, value in said.items()}
+    year, month, day = parts.get("year", ""), _number(parts.get("month", "")), _number(parts.get("day", ""))
+    if era := parts.get("era"):
+        year = str(_ERAS[era] + (1 if parts["of"] == "元" else int(parts["of"])))
+    if not (month <= 12 and day <= 31) or ("month" in parts and not month) or ("day" in parts and not day):
+        return ""
+    return "-".join([year or "-", *([f"{month:02}"] if month else []), *([f"{day:02}"] if day else [])])
+
+
+def _number(said: str) -> int:
+    if said and not said.isdecimal():
+        return _MONTHS.index(said[:3].lower()) + 1
+    return int(said or 0)

@@ -1,0 +1,164 @@
+"""pairs of passages -> links, without a model: what connectives say, in English, Japanese and Chinese."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from kumihimo.core.records import Link, Passage
+
+# How sure one may be. Nobody has measured these: they only say which is surer than which.
+BEGINS = 0.8  # a sentence begins with a word that ties it to the one before: "However, ..."
+SPLIT = 0.7  # one sentence goes on in the next passage, and one of its clauses begins with its conjunction there
+INSIDE = 0.5  # the word stands within the sentence, between commas: "The ferry, however, ..."
+ALONE = 0.4  # a conjunction begins a sentence too short to have another clause: "Because the tide had turned."
+
+_TABLE = Path(__file__).with_suffix(".tsv")
+_COMMAS = ",，、"
+_COMMA = f"[{_COMMAS}]"
+_FREE = ("result", "contra-expectation", "juxtaposition", "opposition", "instantiation", "synchronous")  # inside, too
+_LEADING = re.compile(r"[\s>#*•・\-–—「『“\"'‘(（【\[]*(?:\d{1,3}[.)．、）]\s*)?")
+_SENTENCE = re.compile(r"(?:[^.?!。？！\n]|[.?!](?!\s))*")  # up to its stop
+_UNFINISHED = re.compile(rf"{_COMMA}\Z")
+_LAST = re.compile(r"(?:.*(?:[.?!]\s|[。？！\n]))?(.*)\Z", re.S)
+_LONGEST = 400  # characters of a sentence that are looked at
+_SHORT = 45  # bytes of one that has no other clause, and no comma
+_WORDS_TOO = ("conjunction", "disjunctive")  # what says so joins words as well as clauses, within a sentence
+
+
+def links(pairs: Iterable[tuple[Passage, Passage]]) -> Iterator[Link]:
+    """What connectives say of passages that follow each other; of those further apart they say nothing.
+
+    Arg2 is the text that the connective stands in, as the PDTB has it.
+    """
+    before = ""
+    for one, other in pairs:
+        if one.id != before and (found := relation(one.text, other.text)):
+            sense, forward, confidence = found
+            first, second = (one, other) if forward else (other, one)
+            yield Link(first.id, second.id, confidence, text=sense)
+        before = one.id
+
+
+def relation(one: str, other: str) -> tuple[str, bool, float] | None:
+    """The sense in which two texts stand that follow each other, whether the first is Arg1, and how sure that is.
+
+    >>> relation("The tide had turned.", "Therefore the ferry waited.")
+    ('result', True, 0.8)
+    >>> relation("船は遅れた。", "なぜなら、潮が引いていたからだ。")
+    ('reason', True, 0.8)
+    >>> relation("Because the tide had turned,", "the ferry waited.")
+    ('reason', False, 0.7)
+    >>> relation("The ferry waited.", "Because the tide had turned, nobody minded.")
+    """
+    if _goes_on(one, other):
+        return _joined(one, other)
+    if found := _begins(other, "adverb", "backward"):
+        kind, sense = found
+        return sense, kind == "adverb", BEGINS
+    sentence = _first_sentence(other)
+    if found := _begins(other, "conjunction"):
+        whole = len(sentence.encode()) > _SHORT or re.search(_COMMA, sentence)
+        return None if whole else (found[1], True, ALONE)
+    inside = _inside().search(sentence)
+    return (_meant(inside[1])[1], True, INSIDE) if inside else None
+
+
+def _first_sentence(text: str) -> str:
+    start = _LEADING.match(text)
+    found = _SENTENCE.match(text[start.end() if start else 0 :][:_LONGEST])
+    return found[0] if found else ""
+
+
+def _goes_on(one: str, other: str) -> bool:
+    """Whether the second text goes on with a sentence of the first: what is cut off has a comma, or a small letter."""
+    start = other.lstrip()[:1]
+    return bool(_UNFINISHED.search(one.rstrip())) or (start.islower() and one.rstrip()[-1:].isalnum())
+
+
+def _joined(one: str, other: str) -> tuple[str, bool, float] | None:
+    """The relation of two halves of a sentence."""
+    if found := _begins(other, "conjunction"):
+        return found[1], True, SPLIT
+    last = _LAST.match(one.rstrip()[-_LONGEST:])
+    if last and (found := _begins(last[1], "conjunction")):
+        return found[1], False, SPLIT
+    pattern, senses = _endings()
+    if ending := pattern.search(one.rstrip()):
+        return senses[ending[1]], False, SPLIT
+    found = _begins(other, "adverb")
+    return (found[1], True, SPLIT) if found and found[1] not in _WORDS_TOO else None
+
+
+def _begins(text: str, *kinds: str) -> tuple[str, str] | None:
+    """Kind and sense of the connective of these kinds that a text begins with."""
+    start = _LEADING.match(text)
+    found = _beginning().match(text, start.end() if start else 0)
+    said = _meant(found[0]) if found else None
+    return said if said and said[0] in kinds else None
+
+
+def _meant(word: str) -> tuple[str, str]:
+    return _meanings()[" ".join(word.casefold().split())]
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """One word of the table. text: with its comma, where it has to have one."""
+
+    kind: str
+    sense: str
+    language: str
+    text: str
+
+    @property
+    def bare(self) -> str:
+        return self.text.rstrip(_COMMAS)
+
+
+@cache  # these are read and compiled when they are first needed
+def _table() -> list[_Word]:
+    """Longest first, so that no word hides one that begins with it."""
+    lines = [line.split("\t") for line in _TABLE.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    words = [
+        _Word(kind, sense, language, text)
+        for kind, sense, *columns in lines
+        for language, column in zip(("English", "Japanese", "Chinese"), columns, strict=True)
+        for text in filter(None, column.split("|"))
+    ]
+    return sorted(words, key=lambda word: (-len(word.bare), word.bare))
+
+
+@cache
+def _meanings() -> Mapping[str, tuple[str, str]]:
+    return {word.bare: (word.kind, word.sense) for word in _table() if word.kind != "ending"}
+
+
+@cache
+def _beginning() -> re.Pattern[str]:
+    """What begins with one of them, or with what only looks like one."""
+    return re.compile("|".join(_whole(word) for word in _table() if word.kind != "ending"), re.I)
+
+
+def _whole(word: _Word) -> str:
+    end = r"(?![\w'’-])" if word.language == "English" else ""
+    return (
+        r"\s+".join(map(re.escape, word.bare.split())) + end + (rf"(?=\s*{_COMMA})" if word.bare != word.text else "")
+    )
+
+
+@cache
+def _inside() -> re.Pattern[str]:
+    """One of them between commas. Not in Chinese, where commas part clauses: it would tie these."""
+    words = (w for w in _table() if w.kind == "adverb" and w.sense in _FREE and w.language != "Chinese")
+    return re.compile(rf"[,、]\s*({'|'.join(re.escape(word.bare) for word in words)})\s*[,、]", re.I)
+
+
+@cache
+def _endings() -> tuple[re.Pattern[str], Mapping[str, str]]:
+    """How a clause ends, and the senses of that."""
+    senses = {word.text: word.sense for word in _table() if word.kind == "ending"}
+    return re.compile(f"({'|'.join(map(re.escape, senses))})\\Z"), senses

@@ -1,0 +1,123 @@
+"""question -> passages near it, those that hang on them by discourse relations, and those with its 5W1H."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+from kumihimo.core.context import Context, Evidence, Ruler
+from kumihimo.core.errors import SettingsError, Unreadable
+from kumihimo.core.records import Frame, Link, Passage, Value
+from kumihimo.core.table import Table
+from kumihimo.methods.around import scaled
+from kumihimo.methods.fivew import by_frames
+from kumihimo.methods.hanging import Fallback, hanging
+from kumihimo.methods.needing import needed
+from kumihimo.methods.searching import plain
+from kumihimo.ports.models import Ask, Match, Near, Rank, Rerank
+
+_ALIKE = 50  # values that are looked at for one of the question's, where it is enough that they are near
+
+
+def discourse(
+    question: str,
+    passages: Table[Passage],
+    frames: Table[Frame],
+    values: Table[Value],
+    links: Table[Link],
+    match: Match,
+    near: Near,
+    ruler: Ruler,
+    ask: Ask | None,
+    rank: Rank,
+    *,
+    k: int = 1,
+    pool: int = 100,
+    meaning: float = 0.5,
+    words: bool = True,
+    fallback: Fallback = "parent",
+    min_confidence: float = 0.0,
+    framed: int = 10,
+    alike: float = 1.0,
+    weights: Literal["count", "rare"] = "count",
+    top_up: bool = True,
+    budget: int = 8000,
+    rerank: Rerank = "none",
+    paper: bool = False,
+) -> Context:
+    """Passages near a question, those tied to them by relations it needs, those with its 5W1H (江上・福田, 3.2, 3.3).
+
+    L_v: the `k` nearest; directly after each its L_d: what is tied to it by a sense that a chain of thought says the
+    question needs (Listing 1); then L_w: `framed` passages, by the number of slots in which they say what the question
+    says (Listing 2). Without a model: senses by what the question asks with, its 5W1H by rule.
+    But: L_v by words, too (`words`), and filled up with the next of L_v (`top_up`); where a sense ties nothing, what it
+    is a kind of may (`fallback`). alike: the least cosine of a value with the question's; 1: the same only. weights:
+    by `rare`, what few passages say counts more. paper: none of these, k = 1, and nothing is put in order anew.
+    """
+    if k < 1 or framed < 0:
+        raise SettingsError(
+            f"discourse.k = {k}, discourse.framed = {framed}: the first is 1 or more, the other 0 or more"
+        )
+    if paper:
+        k, words, fallback, min_confidence, alike = 1, False, "none", 0.0, 1.0
+        weights, top_up, rerank = "count", False, "none"
+    if words:
+        [found] = plain([question], passages, match, near, pool=pool, meaning=meaning)
+    else:
+        found = near(passages, question, k=max(k, pool, rank.candidates))
+    found = rank(question, found, rerank)
+    wanted = needed(question, ask)
+    order: list[Passage] = []
+    for item in found.top(k):
+        if isinstance(item.record, Passage):
+            tied = hanging(item.record, wanted, links, passages, fallback=fallback, least=min_confidence)
+            order += [item.record, *tied]
+    asked = _alike(_asked(question, ask), values, near, alike)
+    sharing = by_frames(asked, frames, weights=weights)[:framed]
+    order += passages.some(id for id, _ in sharing).values()
+    ordered = Context(tuple(_placed(order)))
+    return (ordered + scaled(found) if top_up else ordered).fit(budget, ruler)
+
+
+def _asked(question: str, ask: Ask | None) -> list[tuple[str, str]]:
+    """The slots of the question, each with a name, as frames have them: also as those have that keep to the paper."""
+    from kumihimo.index.framing import normalised
+
+    said = _said(question, ask)
+    named = (one for paper in (False, True) for one in normalised(said, paper=paper))
+    return list(dict.fromkeys((one.slot, one.name) for one in named))
+
+
+def _said(question: str, ask: Ask | None) -> list[tuple[str, str]]:
+    """The same in words of the question; by rule without a model, or where its replies cannot be read."""
+    if ask:
+        from kumihimo.index.framing import messages, read
+
+        try:
+            return ask(messages(question), read=read)
+        except Unreadable:
+            pass
+    from kumihimo.index.rules import five
+
+    return list(five.slots(question))
+
+
+def _alike(
+    asked: Iterable[tuple[str, str]], values: Table[Value], near: Near, least: float
+) -> Iterator[tuple[str, str]]:
+    """What is asked, and what passages say in its stead: values of the slot whose cosine with it is `least` or more."""
+    pairs = list(asked)
+    yield from pairs
+    if least >= 1 or not pairs:
+        return
+    for (slot, _), found in zip(pairs, near.each(values, [name for _, name in pairs], k=_ALIKE), strict=True):
+        for item in found:
+            if isinstance(item.record, Value) and item.record.slot == slot and item.score >= least:
+                yield slot, item.record.text
+
+
+def _placed(passages: Iterable[Passage]) -> Iterator[Evidence]:
+    """Each with a score that tells its place, since what finds them does not compare: from 2 down, above the rest."""
+    once = list({passage.id: passage for passage in passages}.values())
+    for n, passage in enumerate(once):
+        yield Evidence("passages", passage, 2 - n / len(once))
