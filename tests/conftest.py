@@ -10,6 +10,11 @@ import pytest
 from kumihimo.ports.fake_server import Server, serving
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Of `-n auto`: one more than there are cores, for builds wait for the disk."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture(scope="session", autouse=True)
 def offline() -> None:
     """For this process and those it starts: only servers on this machine may be asked."""
