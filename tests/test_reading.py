@@ -237,3 +237,12 @@ def test_a_reading_sees_one_build(tmp_path: Path) -> None:
             with kumi.reading() as after:
                 assert len(after.retrieve("the lamp", "bm25")) == 2
             assert before.ask("Is the lamp lit?", "naive").text == "“The lamp is lit.” [1]"
+
+
+def test_a_passage_stands_where_it_stands_not_where_its_chunk_does(reading: Reading) -> None:
+    found = reading.retrieve("When does the ferry leave?", "discourse")
+    assert found
+    for item in found:
+        [span] = reading.trace(item)
+        assert span.text == item.text == reading.table("passages")[item.record.id].text
+        assert reading.table("chunks")[span.chunk].start <= span.start < span.end

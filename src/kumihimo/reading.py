@@ -17,7 +17,7 @@ from kumihimo.conversation import alone
 from kumihimo.core.context import Answer, Context, Evidence, Ruler
 from kumihimo.core.digests import digest, storable
 from kumihimo.core.errors import SettingsError, Unusable, unknown
-from kumihimo.core.records import NOT_READ, Chunk, Document, Record, Reference
+from kumihimo.core.records import NOT_READ, Chunk, Document, Passage, Record, Reference
 from kumihimo.core.settings import Setting, Values, resolve
 from kumihimo.core.signature import Signature
 from kumihimo.core.spans import Span, place
@@ -254,14 +254,15 @@ class Reading:
                 continue
             seen.add((table, id))
             record = self.table(table)[id]
-            if isinstance(record, Chunk):
-                ((uri,),) = self.db.all("SELECT uri FROM documents WHERE id = ?", record.document)
-                yield Span(id, uri, record.start, record.end, record.text)
+            if isinstance(record, Chunk | Passage):
+                ((uri,),) = self.db.all("SELECT uri FROM documents WHERE id = ?", id.partition(".")[0])
+                chunk = id if isinstance(record, Chunk) else record.chunk
+                yield Span(chunk, uri, record.start, record.end, record.text)
             else:
                 yield Span("", record.uri, 0, len(record.text), record.text)
 
     def _sources(self, item: Reference | Evidence) -> Iterator[Reference]:
-        """The chunks and documents that it was made of; one may come again."""
+        """The chunks and documents that it was made of, or the passage that it is; one may come again."""
         made_up = isinstance(item, Evidence) and item.table not in KINDS  # it stands in no table
         if isinstance(item, Evidence) and item.also:
             for part in item.parts:
@@ -271,7 +272,9 @@ class Reading:
         reference = item.reference if isinstance(item, Evidence) else item
         for row in record.made_of() if made_up and record else record.cites() if record else ():
             yield from self._sources(row)
-        if not made_up:
+        if isinstance(record, Passage):
+            yield reference
+        elif not made_up:
             yield from sources(STEPS, self.table, reference)
 
     def placed(self, span: Span) -> Span:
