@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import make_dataclass
 from functools import cache, partial
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
@@ -59,16 +60,16 @@ def links(
     return _all(_by_label(ask) if paper else judge, [pairs[at : at + size] for at in range(0, len(pairs), size)])
 
 
-def _following(chunk: Chunk, chunks: Table[Chunk], passages: Table[Passage], count: int) -> list[Passage]:
+def _following(chunk: Chunk, chunks: Table[Chunk], passages: Table[Passage], wanted: int) -> list[Passage]:
     """The first passages after the chunk, in the chunks that follow it."""
     found: list[Passage] = []
-    for ordinal in range(chunk.ordinal + 1, chunk.ordinal + 1 + 99_999):
+    for ordinal in count(chunk.ordinal + 1):
         id = f"{chunk.document}.{ordinal:05}"
         more = passages.where(chunk=id)
         found += more
-        if len(found) >= count or not (more or chunks.ids(id=id)):  # a chunk may say nothing new
+        if len(found) >= wanted or not (more or chunks.ids(id=id)):  # a chunk may say nothing new
             break
-    return found[:count]
+    return found[:wanted]
 
 
 def _pairs(line: Sequence[Passage], following: Sequence[Passage], reach: int) -> Iterator[Pair]:

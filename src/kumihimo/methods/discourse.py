@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
@@ -16,6 +17,7 @@ from kumihimo.methods.needing import needed
 from kumihimo.methods.searching import plain
 from kumihimo.ports.models import Ask, Match, Near, Rank, Rerank
 
+log = logging.getLogger("kumihimo")
 _ALIKE = 50  # values that are looked at for one of the question's, where it is enough that they are near
 
 
@@ -95,8 +97,8 @@ def _said(question: str, ask: Ask | None) -> list[tuple[str, str]]:
 
         try:
             return ask(messages(question), read=read)
-        except Unreadable:
-            pass
+        except Unreadable as error:
+            log.warning("discourse reads who, when, where of the question by rule: %s", error)
     from kumihimo.index.rules import five
 
     return list(five.slots(question))

@@ -7,6 +7,7 @@ from typing import Literal
 
 from kumihimo.core.records import Link, Passage
 from kumihimo.core.table import Table
+from kumihimo.index.senses import labels as every
 from kumihimo.index.senses import parents, under
 
 Fallback = Literal["none", "parent", "any", "neighbours"]
@@ -49,7 +50,7 @@ def _wider(wanted: Sequence[str], fallback: Fallback) -> Iterator[frozenset[str]
     while far >= _STEPS.index("parent") and (labels := _broader(labels)):
         yield _kinds(labels)
     if far >= _STEPS.index("any"):
-        yield _kinds(("comparison", "contigency", "expansion", "temporal"))
+        yield frozenset(every())
 
 
 def _broader(labels: Iterable[str]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,6 +21,7 @@ from kumihimo.ports.prompts import prompt
 from kumihimo.ports.replies import any_text
 
 PROMPT = Path(__file__).with_suffix(".md")
+log = logging.getLogger("kumihimo")
 _MARKS = re.compile(r"\[(?=/?(?:DatabaseSummary|HumanQuery)\])", re.I)
 _WIDER = 4  # times as many rows, where too few different questions are among those that were found
 
@@ -85,7 +87,8 @@ def _simple(question: str, lean: Summary | None, ask: Ask, n: int) -> list[str]:
     told = f"[DatabaseSummary]\n{_plain(lean.found_by)}\n[/DatabaseSummary]\n\n" if lean else ""
     try:
         said = ask(prompt(PROMPT, n=str(n), summary=told, question=_plain(question)), read=any_text)
-    except Unreadable:
+    except Unreadable as error:
+        log.warning("meta searches for the question itself: %s", error)
         return []
     return others(_listed(said), [])[:n]
 

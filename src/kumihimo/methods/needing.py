@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -14,6 +15,7 @@ from kumihimo.ports.prompts import prompt
 from kumihimo.ports.replies import Reply
 
 PROMPT = Path(__file__).with_name("discourse.md")
+log = logging.getLogger("kumihimo")
 
 # What one asks with, in English, Japanese and Chinese, and the senses that an answer then takes. Broad ones: which of
 # two texts is Arg1 is not for the question to say.
@@ -68,8 +70,8 @@ def needed(question: str, ask: Ask | None) -> tuple[str, ...]:
     if ask:
         try:
             return ask(prompt(PROMPT, senses="\n".join(_tree()), question=question), read=_concluded)
-        except Unreadable:
-            pass
+        except Unreadable as error:
+            log.warning("discourse takes the senses that the question's words ask for: %s", error)
     return by_cues(question)
 
 
