@@ -13,7 +13,7 @@ from kumihimo.core.context import Context, Evidence
 from kumihimo.core.errors import Malformed, SettingsError, Unreadable
 from kumihimo.core.records import Link
 from kumihimo.index.senses import labels
-from kumihimo.methods.discourse import discourse
+from kumihimo.methods.discourse import _said, discourse
 from kumihimo.methods.fivew import by_frames
 from kumihimo.methods.hanging import Fallback, hanging
 from kumihimo.methods.needing import by_cues, needed
@@ -209,11 +209,14 @@ def test_a_last_line_without_names_is_asked_again(said: str) -> None:
         needed("Why?", model(said))
 
 
-def test_where_nobody_can_be_read_words_decide() -> None:
+def test_where_nobody_can_be_read_words_decide_and_that_is_said(caplog: pytest.LogCaptureFixture) -> None:
     def never(*_: Any, **__: Any) -> Any:
         raise Unreadable("no")
 
     assert needed("Why did it wait?", never) == needed("Why did it wait?", None) == by_cues("Why did it wait?")  # type: ignore[arg-type]
+    assert "discourse takes the senses that the question's words ask for: no" in caplog.text
+    assert _said("Why did Bo wait?", never) == _said("Why did Bo wait?", None)  # type: ignore[arg-type]
+    assert "discourse reads who, when, where of the question by rule: no" in caplog.text
 
 
 @pytest.mark.parametrize(

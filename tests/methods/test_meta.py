@@ -130,6 +130,11 @@ def test_where_nothing_can_be_read_the_question_is_searched(ask: Scripted) -> No
     assert len(ask.asked) == 1
 
 
+def test_replies_that_cannot_be_read_are_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    found(Unread(lambda _: ""))
+    assert "meta searches for the question itself: three replies that cannot be read" in caplog.text
+
+
 def test_marks_in_what_is_told_are_no_marks() -> None:
     hostile = graph()
     hostile.rows["summaries"].clear()
