@@ -55,7 +55,14 @@ def named(path: Path) -> str:
 @cache
 def commands() -> dict[str, Any]:
     group: Any = typer.main.get_command(app)
-    return dict(group.commands)
+    found = dict(group.commands)
+    return found | {f"eval {name}": command for name, command in found.pop("eval").commands.items()}
+
+
+def command_of(words: list[str]) -> tuple[str, list[str]]:
+    """The name of a command, `eval run`, and what it is given."""
+    size = 2 if words[0] == "eval" else 1
+    return " ".join(words[:size]), words[size:]
 
 
 def options(command: str) -> list[str]:
@@ -67,9 +74,10 @@ def options(command: str) -> list[str]:
 
 @pytest.mark.parametrize("name", commands())
 def test_every_command_and_option_is_described(name: str) -> None:
-    _, _, section = page("commands.md").partition(f"## kumi {name}")
-    assert section, f"docs/commands.md has no section on kumi {name}"
-    everywhere, _, _ = page("commands.md").partition("\n## ")
+    on = "evaluation.md" if name.startswith("eval ") else "commands.md"
+    _, _, section = page(on).partition(f"## kumi {name}")
+    assert section, f"docs/{on} has no section on kumi {name}"
+    everywhere, _, _ = page(on).partition("\n## ")
     section = everywhere + section.partition("\n## ")[0]
     assert [option for option in options(name) if f"`{option}" not in section] == []
 
@@ -143,14 +151,17 @@ def test_shell_lines_can_be_given(path: Path) -> None:
     for line in "".join(blocks(path, "sh")).splitlines():
         name, *arguments = shlex.split(line, comments=True) or [""]
         if name == "kumi":
-            commands()[arguments[0]].make_context(arguments[0], arguments[1:])
+            command, given = command_of(arguments)
+            commands()[command].make_context(command, given)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=named)
 def test_commands_that_are_mentioned_exist(path: Path) -> None:
     for line in re.findall(r"`kumi ([a-z][^`]*)`", path.read_text(encoding="utf-8")):
-        command, *arguments = line.split()
-        assert command in commands(), line
+        command, arguments = command_of(line.split())
+        assert command in commands() or command == "eval", line
+        if command == "eval":
+            continue
         given = [argument.partition("=")[0] for argument in arguments if argument.startswith("-")]
         assert set(given) <= {*options(command), "--help"}, line
 

@@ -24,9 +24,11 @@ from kumihimo.core.spans import Span, place
 from kumihimo.core.table import Passes, Rows, Table, codec
 from kumihimo.core.task import Port
 from kumihimo.core.trace import passes, sources
+from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT, plan
 from kumihimo.index import STEPS, needed, scope, values
 from kumihimo.methods import ANSWERS, METHODS
+from kumihimo.ports.asking import Asking
 from kumihimo.ports.connect import RULES, SET, Connections
 from kumihimo.ports.local import LocalEmbedder
 from kumihimo.ports.models import Embedder, Hear, Rerank
@@ -68,6 +70,7 @@ class Reading:
     matrices: Matrices
     lines: dict[str, list[int] | None] = field(default_factory=dict)  # by uri, where the lines end that were asked for
     held: dict[str, Held] = field(default_factory=dict)  # by table, the rows that were made when they were asked for
+    generation: int = 0  # which of several answers to the same question is meant
 
     def table(self, name: str) -> Table[Any]:
         """A table of the index. Raises Unusable where it has not been built."""
@@ -121,10 +124,10 @@ class Reading:
         known: dict[str, Mapping[str, Setting]] = {name: asked.settings}
         values = resolve(known, {name: self.settings.get(name, {})}, {name: settings})[name]
         self._check(name, asked)
-        ranking = self.models.ranking(name, purse)
+        ranking = self.models.ranking(name, purse, self.generation)
         ranking.ready(cast(Rerank, values.get("rerank", "none")))
         ports: dict[str, Callable[[], object]] = {
-            "ask": lambda: None if self._without(asked) else self.models.asking(name, purse),
+            "ask": lambda: None if self._without(asked) else self._asking(name, purse),
             "match": lambda: WordSearch(self.db),
             "near": lambda: VectorSearch(self.db, self._embedder(purse), self.matrices),
             "ruler": lambda: self.ruler,
@@ -207,10 +210,10 @@ class Reading:
         began, question, purse = perf_counter(), storable(question), self.models.purse(caps)
         search = self._search(name, where, settings, purse)
         if after and question.strip() and self.models.chat("answer"):
-            question = alone(question, after, self.models.asking("answer", purse))
+            question = alone(question, after, self._asking("answer", purse))
         context = search(question)
         if self.models.chat("answer"):
-            ask, own = self.models.asking("answer", purse), cast(dict[str, Any], self.settings["answer"])
+            ask, own = self._asking("answer", purse), cast(dict[str, Any], self.settings["answer"])
             made = answer(question, name, context, self._spans, ask, self.ruler, ANSWERS.get(name, PROMPT), hear, **own)
         else:
             from kumihimo.quoting import quoted  # here: who builds an index quotes nothing
@@ -219,7 +222,11 @@ class Reading:
             if hear:
                 hear(made.text)
         citations = tuple(replace(citation, span=self.placed(citation.span)) for citation in made.citations)
-        return replace(made, citations=citations, usage=replace(purse.total, seconds=perf_counter() - began))
+        usage, saved = replace(purse.total, seconds=perf_counter() - began), sum(purse.saved.values(), Usage())
+        return replace(made, citations=citations, usage=usage, saved=saved)
+
+    def _asking(self, scope: str, purse: Purse) -> Asking:
+        return self.models.asking(scope, purse, generation=self.generation)
 
     def suggester(self, caps: Caps | None = None) -> Callable[[Answer], Answer]:
         """What adds to an answer the questions one may want to ask next, and their cost to its own.

@@ -115,11 +115,11 @@ class _Models(Connections):
     def purse(self, _: Caps | None = None) -> Purse:
         return Purse()
 
-    def asking(self, scope: str, purse: Purse, before: str = "") -> Asking:
-        real = self.reading.models.asking(scope, purse, before)
+    def asking(self, scope: str, purse: Purse, before: str = "", generation: int = 0) -> Asking:
+        real = self.reading.models.asking(scope, purse, before, generation)
         asked = self.asked.setdefault(scope, Asked(real.mark, real.chat.prices, real.chat.workers))
         memo: Any = self.kept
-        return _Asking(real.chat, memo, purse, scope, asked=asked, ruler=self.reading.ruler, full=self.full)
+        return _Asking(real.chat, memo, purse, scope, generation, asked=asked, ruler=self.reading.ruler, full=self.full)
 
     def embedder(self, purse: Purse) -> Embedder:
         paid = self.reading.models.paid_embedder

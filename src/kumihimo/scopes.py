@@ -14,12 +14,20 @@ from kumihimo.ports.connect import MODELS, borrowed
 from kumihimo.querying import names
 
 ANSWER = "answer"  # the role of whoever writes the answer
+EVALUATING = {  # the roles of an evaluation
+    "questioner": "Who writes the questions of `kumi eval questions`.",
+    "judge": "Who compares answers for `kumi eval judge`: best of another family than the model of the answers.",
+    "second_judge": "Who judges a sample of them again.",
+    "claimer": "Who reads claims out of answers for `kumi eval claims`, and checks them.",
+    "scorer": "Who takes answers apart for `kumi eval score`.",
+}
 SETTINGS: Mapping[str, Mapping[str, Setting]] = {
     **MODELS,
     ANSWER: settings_of(answer),
     **of_steps(),
     **{name: s.settings for name, s in METHODS.items()},
     "rdf": settings_of(names),
+    **{role: {} for role in EVALUATING},
 }
 SUMMARIES = {
     "chat": "The chat model, for all who ask.",
@@ -28,9 +36,11 @@ SUMMARIES = {
     ANSWER: "How answers are written.",
     "rdf": "The index as RDF, for `kumi sparql` and `kumi export rdf`.",
     **{name: s.summary for name, s in {**STEPS, **METHODS}.items() if scope(name) == name},
+    **EVALUATING,
 }
 ASKING = (
     ANSWER,
+    *EVALUATING,
     *dict.fromkeys(scope(name) for name, s in {**STEPS, **METHODS}.items() if {"ask", "rank"} & {*s.ports}),
 )  # may have a model of their own
 KNOWN = {**SETTINGS, **{name: {**SETTINGS[name], **borrowed(SETTINGS[name])} for name in ASKING}}

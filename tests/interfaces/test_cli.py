@@ -226,7 +226,7 @@ def test_index_before_prune_is_heard(built: Run) -> None:
 
 def test_the_json_of_an_answer(built: Run) -> None:
     answer = document(built("ask", "When does the ferry leave, and who lit the lamp?", "--json"))
-    told = ["question", "method", "model", "text", "citations", "dangling", "searched", "suggested", "usage"]
+    told = ["question", "method", "model", "text", "citations", "dangling", "searched", "suggested", "usage", "saved"]
     assert list(answer) == told
     assert answer["searched"] == []
     assert (answer["question"], answer["method"]) == ("When does the ferry leave, and who lit the lamp?", "naive")

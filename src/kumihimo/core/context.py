@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from kumihimo.core.records import Record, Reference
@@ -139,7 +139,7 @@ class Answer:
     """What is said in reply, where each part of it stands, and what it cost.
 
     model: whose words they are; none: those of the documents. dangling: how many citations that pointed nowhere were
-    taken out of the text. suggested: questions to ask next, where such were asked for.
+    taken out of the text. suggested: questions to ask next, where such were asked for. saved: what the memo spared.
     """
 
     question: str
@@ -151,3 +151,4 @@ class Answer:
     model: str = ""
     dangling: int = 0
     suggested: tuple[str, ...] = ()
+    saved: Usage = field(default_factory=Usage)

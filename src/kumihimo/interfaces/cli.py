@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, unknown
-from kumihimo.interfaces import graph, lines, questions, seeing, sparql, summaries, terminal
+from kumihimo.interfaces import evaluating, graph, lines, questions, seeing, sparql, summaries, terminal
 from kumihimo.interfaces.opening import Stopped, listen, opened
 from kumihimo.interfaces.options import (
     HOME,
@@ -258,9 +258,19 @@ def _app(*, coloured: bool) -> typer.Typer:
     )
     made.callback()(about)
     for panel, commands in COMMANDS.items():
-        for command, shown in commands.items():
-            made.command(epilog=_examples(shown, coloured), rich_help_panel=panel)(command)
+        _fill(made, commands, panel, coloured)
+    group = typer.Typer(help=evaluating.HELP, epilog=_examples(evaluating.FIRST, coloured), no_args_is_help=True)
+    _fill(group, evaluating.COMMANDS, None, coloured)
+    made.add_typer(group, name="eval", rich_help_panel="Evaluate it")
     return made
+
+
+def _fill(
+    group: typer.Typer, commands: Mapping[Callable[..., None], Sequence[str]], panel: str | None, coloured: bool
+) -> None:
+    for command, shown in commands.items():
+        made = group.command(command.__name__.rstrip("_"), epilog=_examples(shown, coloured), rich_help_panel=panel)
+        made(command)
 
 
 def _examples(shown: Sequence[str], coloured: bool) -> str:

@@ -92,6 +92,7 @@ def _answered(answer: Answer) -> dict[str, object]:
         "searched": list(answer.context.searched),
         "suggested": list(answer.suggested),
         "usage": asdict(answer.usage),
+        "saved": asdict(answer.saved),
     }
 
 

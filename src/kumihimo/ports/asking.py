@@ -28,13 +28,15 @@ prompts = logging.getLogger("kumihimo.prompts")
 class Asking:
     """`Ask` by a chat model, whose replies are remembered as they came: reading them happens after.
 
-    scope: the step, method or role it is asked for.
+    scope: the step, method or role it is asked for. generation: which of several runs of the same is meant; no two of
+    them share a reply.
     """
 
     chat: Chat
     memo: Memo
     purse: Purse = field(default_factory=Purse)
     scope: str = ""
+    generation: int = 0
 
     @property
     def mark(self) -> str:
@@ -124,7 +126,8 @@ class Asking:
     def _key(self, messages: Messages, schema: Any, sample: int, attempt: int, parameters: Mapping[str, Any]) -> bytes:
         """Of everything that determines the reply."""
         what = self.chat.determined_by(parameters, structured=schema is not None)
-        return key(model=what, messages=messages, schema=schema, sample=sample, attempt=attempt)
+        run = {"generation": self.generation} if self.generation else {}
+        return key(model=what, messages=messages, schema=schema, sample=sample, attempt=attempt, **run)
 
     def _noted(self, messages: Messages, reply: Reply, *, paid: bool) -> None:
         if not paid:

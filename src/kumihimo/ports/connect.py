@@ -115,7 +115,7 @@ class Connections:
         """How many requests of a build may be under way together; each server has its own limit besides."""
         return max(int(str(own.get("workers") or 1)) for scope, own in self.settings.items() if scope not in _OTHERS)
 
-    def asking(self, scope: str, purse: Purse, before: str = "") -> Asking:
+    def asking(self, scope: str, purse: Purse, before: str = "", generation: int = 0) -> Asking:
         """`Ask` for that scope. before: the mark of the model that its table was made by, if it was.
 
         Raises SettingsError where no model is set, or none any more; then not before it is asked.
@@ -123,7 +123,7 @@ class Connections:
         chat = self.chat(scope) or (Gone(before, scope) if before else None)
         if chat is None:
             raise SettingsError(f"{scope} needs a chat model: {SET}")
-        return Asking(chat, self.memo(), purse, scope)
+        return Asking(chat, self.memo(), purse, scope, generation)
 
     @cached_property
     def paid_embedder(self) -> openai.OpenAIEmbedder | None:
@@ -164,13 +164,13 @@ class Connections:
         allow = purse.allow(RERANKING, paid.mark, paid.prices, reply=0)
         return RememberedScores(replace(paid, allow=allow), self.memo())
 
-    def ranking(self, scope: str, purse: Purse) -> Ranking:
+    def ranking(self, scope: str, purse: Purse, generation: int = 0) -> Ranking:
         """`Rank` for that method."""
 
         def model() -> Judge:
             if self.chat(scope) is None:  # the method may need none itself
                 raise SettingsError(f'{scope}.rerank = "model" needs a chat model: {SET}')
-            return listwise(self.asking(scope, purse))
+            return listwise(self.asking(scope, purse, generation=generation))
 
         given: dict[str, Any] = dict(self.settings[RERANKING])
         judges: dict[Rerank, Callable[[], Judge]] = {"model": model, "endpoint": lambda: self.reranker(purse)}

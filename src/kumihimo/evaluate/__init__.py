@@ -1,0 +1,1 @@
+"""an index + questions -> which method answers them best, at what cost, and how sure that is."""

@@ -1,0 +1,187 @@
+"""what an evaluation is made of -> Question, Answered, Verdict, Rating, Score, Claim: rows of the files of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from kumihimo.core.usage import Usage
+
+Status = Literal["ok", "invalid", "failed"]  # invalid: replies that cannot be read; failed: no reply at all
+Winner = Literal["a", "b", "tie", ""]  # "": none, since the verdict is not ok
+
+
+@dataclass(frozen=True, slots=True)
+class Gold:
+    """Where the answer to a question stands: a document, `[start, end)` of it in characters, or a passage in its words.
+
+    id: of a document, its uri, or what is after the # of it, or of a chunk. Empty: wherever the text stands.
+    """
+
+    id: str = ""
+    start: int | None = None
+    end: int | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What systems are asked.
+
+    scope: whether it is about a detail, the whole, or things that have to be linked. source: what it was made from, the
+    work of somebody (a persona and a task), the documents, or nobody knows: users bring their own.
+    reference: an answer that is known to be right. assertions: what a good answer should say.
+    """
+
+    id: str
+    text: str
+    scope: Literal["global", "local", "linked"] = "global"
+    source: Literal["activity", "data", "user"] = "user"
+    persona: str = ""
+    task: str = ""
+    reference: str = ""
+    assertions: tuple[str, ...] = ()
+    gold: tuple[Gold, ...] = ()
+    more: Mapping[str, Any] = field(default_factory=dict)  # what else came with it, kept as it is
+
+    @property
+    def cluster(self) -> str:
+        """Questions of the same cluster do not count as independent: those of one persona's task."""
+        return f"{self.persona}\n{self.task}" if self.task else self.id
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """`[start, end)` of a document, in characters; place: as one looks it up in the file."""
+
+    uri: str
+    start: int
+    end: int
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A piece of the evidence of an answer, or what one of its citations quotes (then n is the citation's number)."""
+
+    n: int  # its rank, from 1
+    text: str
+    id: str = ""
+    table: str = ""
+    score: float = 0.0
+    places: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a system said to a question.
+
+    system: its name, such as `global:C0`. generation: which of several answers, 0 the first; another is had by asking
+    all over again. usage: what it took, whether it was paid now or remembered; its seconds are those of all calls.
+    seconds: from question to answer, None where it was remembered. failed: why there is no answer.
+    """
+
+    system: str
+    question: str  # its id
+    text: str
+    contexts: tuple[Source, ...] = ()
+    citations: tuple[Source, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    seconds: float | None = None
+    model: str = ""
+    generation: int = 0
+    failed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A judge's choice between the answers of two systems to a question, by one criterion.
+
+    a, b: systems, in the order of their comparison; the same twice where a system is compared with another generation
+    of itself. first: which of them was shown first, "a" or "b". role: `judge` or `second_judge`.
+    """
+
+    protocol: str
+    criterion: str
+    question: str  # its id
+    a: str
+    b: str
+    first: Literal["a", "b"]
+    replicate: int
+    winner: Winner
+    reason: str = ""
+    status: Status = "ok"
+    why: str = ""  # it is not ok
+    role: Literal["judge", "second_judge"] = "judge"
+    judge: str = ""  # the model
+
+    @property
+    def points(self) -> float | None:
+        """For a: 100, 50 or 0; for b what is missing to 100 (GraphRAG, section 3.3)."""
+        return {"a": 100.0, "tie": 50.0, "b": 0.0}.get(self.winner)
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """A judge's score from 0 to 100 for what one system said or found (MK-RAG). place: of several shown, from 1."""
+
+    protocol: str
+    criterion: str
+    question: str  # its id
+    system: str
+    place: int
+    replicate: int
+    value: float | None
+    reason: str = ""
+    status: Status = "ok"
+    why: str = ""
+    judge: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A measure of one answer, or of what was found for it; value None: undefined, and the reason why.
+
+    detail: what it was computed from: statements, verdicts on them, so that one can look it up.
+    """
+
+    name: str
+    system: str
+    question: str  # its id
+    value: float | None
+    reason: str = ""
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A proposition that an answer makes, which can be checked (Claimify).
+
+    supported, in_corpus: whether the evidence of the answer, or any document, says so; None: not asked, or undecided.
+    doubt: by SelfCheck, from 0, all samples say so, to 1; None: not asked.
+    """
+
+    system: str
+    question: str  # its id
+    sentence: int  # of the answer, from 0
+    text: str
+    supported: bool | None = None
+    in_corpus: bool | None = None
+    doubt: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """What became of one sentence of an answer on its way to claims.
+
+    outcome: claims, or why there are none: not selected, ambiguous, nothing decomposed, invalid, failed. trace: what
+    each stage made of it.
+    """
+
+    system: str
+    question: str  # its id
+    sentence: int
+    text: str
+    outcome: str
+    trace: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,83 @@
+"""rows -> files of a study, and back; what is wrong with a file is said with its line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kumihimo.core.errors import SettingsError
+from kumihimo.core.usage import Usage
+from kumihimo.evaluate.records import Answered, Gold, Place, Question, Source, Verdict
+from kumihimo.evaluate.study import Study
+from tests.shell import kumi
+
+ASKED = Question("q1", "Who mended it?", "local", gold=(Gold("notes/a.md", 3, 9),), more={"split": "dev"})
+SAID = Answered(
+    "global:C0", "q1", "Roake. [1]", (Source(1, "Roake.", "c", "chunks", 0.5, (Place("a.md", 0, 6),)),), usage=Usage(2)
+)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    return Study(tmp_path / "eval")
+
+
+def test_rows_come_back_as_they_were(study: Study) -> None:
+    study.write("questions", [ASKED])
+    verdict = Verdict("debiased", "directness", "q1", "a", "b", "b", 2, "tie", "alike")
+    study.write("verdicts", [verdict])
+    for generation in (0, 1):
+        study.write_answers("global:C0", generation, [SAID])
+    assert study.questions() == [ASKED]
+    assert list(study.rows("verdicts", Verdict)) == [verdict]
+    assert list(study.answers("global:C0", 1)) == [SAID]
+    assert (study.systems(), study.generations("global:C0"), study.generations("naive")) == (["global:C0"], 2, 0)
+
+
+def test_a_file_is_whole_or_as_it_was(study: Study) -> None:
+    def broken() -> Iterator[Question]:
+        yield Question("q2", "?")
+        raise KeyboardInterrupt
+
+    study.write("questions", [ASKED])
+    with pytest.raises(KeyboardInterrupt):
+        study.write("questions", broken())
+    assert study.questions() == [ASKED]
+    assert not list(study.folder.glob(".*"))
+
+
+def test_what_is_wrong_is_said_with_its_place(study: Study) -> None:
+    with pytest.raises(SettingsError, match="kumi eval questions"):
+        study.questions()
+    study.write("questions", [ASKED, ASKED])
+    with pytest.raises(SettingsError, match="two questions have the id 'q1'"):
+        study.questions()
+    study.path("questions").write_text('{"id": "q1", "text": "?"}\n{"id": 3}\n', encoding="utf-8")
+    with pytest.raises(SettingsError, match="line 2: id: Input should be a valid string; text: Field required"):
+        study.questions()
+
+
+def test_a_folder_of_somebody_else_is_left_alone(study: Study) -> None:
+    study.folder.mkdir()
+    (study.folder / "taxes.txt").write_text("mine")
+    with pytest.raises(SettingsError, match="name another folder with --study"):
+        study.write("questions", [ASKED])
+    assert [path.name for path in study.folder.iterdir()] == ["taxes.txt"]
+
+
+def test_the_manifest_says_how_each_stage_was_run(study: Study) -> None:
+    assert study.manifest() == {}
+    study.note("judge", protocol="debiased", replicates=3)
+    study.note("claims", votes=[3, 3, 1])
+    assert study.manifest() == {"claims": {"votes": [3, 3, 1]}, "judge": {"protocol": "debiased", "replicates": 3}}
+
+
+def test_status_says_what_is_there_and_what_adds_the_rest(study: Study) -> None:
+    study.write("questions", [ASKED])
+    study.write_answers("naive", 0, [SAID])
+    said = kumi(study.folder.parent, "eval", "status").stdout
+    assert "questions  1 rows" in said
+    assert "1 answered" in said
+    assert "not there yet: `kumi eval judge`" in said
