@@ -61,7 +61,8 @@ def read(path: Path) -> tuple[list[Question], list[Answered]]:
         if questions.setdefault(question.id, question) != question:
             raise SettingsError(f"{path}: two questions have the id {question.id!r}")
         if (answer := _answer(sample, question.id)) is not None:
-            answers[answer.system, answer.question] = _apart(answer, answers)
+            answer = _apart(answer, answers)
+            answers[answer.system, answer.question] = answer
     return list(questions.values()), list(answers.values())
 
 
