@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kumihimo.core.digests import digest
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.interfaces import lines, terminal
 from kumihimo.interfaces.evaluating.options import STUDY, Folder
@@ -25,6 +28,7 @@ from kumihimo.interfaces.options import (
     ShowPrompts,
     Verbose,
 )
+from kumihimo.interfaces.plain import harmless
 from kumihimo.ports.connect import SET
 from kumihimo.ports.purse import Caps
 
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     from kumihimo.session import Kumihimo
 
 _ROLE = "scorer"
+_LISTED, _NAMED = 10, 3  # reasons, measures of one
 
 
 def score(
@@ -105,6 +110,7 @@ def _scored(
     """The scores, written, with how they were made."""
     from kumihimo.evaluate.scoring import MEASURES
     from kumihimo.evaluate.scoring.scored import paired, prompts, scored
+    from kumihimo.evaluate.study import line
 
     purse = kumi.models.purse(caps)
     ask = kumi.models.asking(_ROLE, purse) if any(MEASURES[n].paid for n in names) else None
@@ -115,8 +121,12 @@ def _scored(
         made = list(scored(cases, names, ask, embedder, repeats=repeats, progress=progress))
     held.write("scores", made)
     marks = {"model": ask.mark if ask else "", "embedder": embedder.mark if embedder else ""}
-    of = {"questions": len(questions), "answers": len(cases), "systems": list(systems)}
-    held.note("score", measures=list(names), repeats=repeats, **marks, prompts=prompts() if ask else {}, **of)
+    reads = {"questions": digest(*map(line, questions))}
+    reads |= {
+        system: digest(*(line(case.answer) for case in cases if case.answer.system == system)) for system in systems
+    }
+    told = {"measures": list(names), "repeats": repeats, **marks, "prompts": prompts() if ask else {}}
+    held.note("score", **told, reads=reads)
     return made
 
 
@@ -130,12 +140,22 @@ def _show(held: Study, scores: Sequence[Score], found: Sequence[Mean], left: Seq
     again = any(mean.spread is not None for mean in found)
     rows = [(*_row(mean), *([_number(mean.spread)] if again else [])) for mean in found]
     terminal.show_rows(rows, head=(*head, "spread") if again else head, figures=(2, 3, 4, 5))
-    for mean in found:
-        for reason, count in list(mean.reasons.items())[:3]:
-            print(f"{mean.measure}, {mean.system}: no value for {count:,} of {mean.of:,}: {reason}", file=sys.stderr)
+    for line in islice(_without(scores), _LISTED):
+        print(harmless(line), file=sys.stderr)
     if left:
         print(f"Not computed, since a chat model is needed: {', '.join(left)}. To have them, {SET}.", file=sys.stderr)
     print(f"{len(scores):,} scores are in {held.path('scores')}.")
+
+
+def _without(scores: Sequence[Score]) -> Iterator[str]:
+    """Why scores have no value, the most frequent reason first."""
+    why: dict[str, Counter[str]] = {}
+    for score in scores:
+        if score.value is None:
+            why.setdefault(score.reason, Counter())[score.name] += 1
+    for reason, names in sorted(why.items(), key=lambda each: -each[1].total()):
+        which = ", ".join(list(names)[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+        yield f"No value for {names.total():,} of {len(scores):,}: {reason} ({which})."
 
 
 def _row(mean: Mean) -> tuple[str, ...]:
