@@ -43,6 +43,12 @@ The ferry leaves at nine."
 """
 VALUES = {
     "answer": {"sources": SOURCES, "question": "When does it leave?"},
+    "assertions": {"text": "The {ferry} leaves at nine.", "question": "組紐はいつ?", "most": "20"},
+    "assertions_rated": {
+        "text": "The ferry leaves at nine.",
+        "question": "When does it leave?",
+        "items": "1. The answer should say that the ferry leaves at nine.\n2. 回答は組紐に触れる。",
+    },
     "conversation": {"before": BEFORE, "question": "それはいつのことですか。"},
     "drift": {"sources": SOURCES, "whole": "How does one leave the island?", "question": "When does it leave?"},
     "drift_guess": {"question": "組紐はいつ?"},

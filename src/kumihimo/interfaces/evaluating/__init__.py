@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kumihimo.interfaces.evaluating.assertions import assertions
 from kumihimo.interfaces.evaluating.score import score
 from kumihimo.interfaces.evaluating.status import status
 
 HELP = "Measure which method serves your documents best, at what cost, and how sure that is."
 COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {  # with examples
+    assertions: ("kumi eval assertions --max-calls 100",),
     score: ("kumi eval score --measures faithfulness,token_f1",),
     status: ("kumi eval status",),
 }
