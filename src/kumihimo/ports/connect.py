@@ -70,8 +70,13 @@ class Connections:
     _made: dict[str, openai.OpenAIChat] = field(default_factory=dict)
     _servers: dict[str, Server] = field(default_factory=dict)  # those who ask one model in one place share its pace
 
-    def purse(self, caps: Caps | None = None) -> Purse:
-        """For one command or one question; what is spent is noted in the memo. Servers given up get another chance."""
+    def purse(self, caps: Caps | None = None, within: Purse | None = None) -> Purse:
+        """For one command or one question; what is spent is noted in the memo. Servers given up get another chance.
+
+        within: the purse of a command whose questions have one each.
+        """
+        if within:
+            return Purse(caps, within=within)
         for server in self._servers.values():
             server.hope()
         if caps and caps.cost is not None and (dear := self._without_prices()):
