@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args, get_origin
 
-from kumihimo.core.errors import SettingsError, unknown
+from kumihimo.core.errors import SettingsError, Unusable, unknown
 from kumihimo.core.settings import Setting, Values, resolve
-from kumihimo.reading import method
+from kumihimo.reading import DEFAULT, Reading, method
 
 _LEVEL = re.compile(r"C(\d+)")  # of the communities, as GraphRAG names them
 
@@ -89,3 +89,30 @@ def _settings(one: System, own: Values) -> dict[str, object]:
     """All of its settings, those too that it does not name."""
     known = {one.method: method(one.method).settings}
     return resolve(known, {one.method: own.get(one.method, {})}, {one.method: one.settings})[one.method]
+
+
+def chosen(reading: Reading, names: str) -> tuple[list[System], dict[str, str]]:
+    """The systems named, each ready to be asked. Raises SettingsError, Unusable, where one is not.
+
+    With none named: of the methods that the index was built for those that are ready, and why others are not.
+    """
+    if names.strip():
+        found = systems(names, reading.settings)
+        for one in found:
+            reading.ready(one.method, **one.settings)
+        return found, {}
+    left: dict[str, str] = {}
+    for name in built_for(reading):
+        try:
+            reading.ready(name)
+        except (SettingsError, Unusable) as error:
+            left[name] = str(error)
+    ready = [system(name) for name in built_for(reading) if name not in left]
+    if not ready:
+        raise SettingsError(f"none of the index's methods can be asked: {'; '.join(left.values())}")
+    return ready, left
+
+
+def built_for(reading: Reading) -> list[str]:
+    """The methods that the index was built for."""
+    return list(reading.db.meta("methods", [DEFAULT]))

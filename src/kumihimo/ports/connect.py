@@ -75,9 +75,7 @@ class Connections:
 
         within: the purse of a command whose questions have one each.
         """
-        if within:
-            return Purse(caps, within=within)
-        for server in self._servers.values():
+        for server in () if within else self._servers.values():
             server.hope()
         if caps and caps.cost is not None and (dear := self._without_prices()):
             raise SettingsError(f"a cap on cost needs prices: set {' and '.join(dear)}, 0 for what is free")
@@ -85,7 +83,7 @@ class Connections:
         def record(*spent: Any) -> None:
             self.memo().note(*spent)
 
-        return Purse(caps, record)
+        return Purse(caps, None if within else record, within)
 
     def _without_prices(self) -> list[str]:
         """The settings that would say what the models cost, where nobody has said."""
