@@ -91,7 +91,7 @@ def wanted(reading: Reading, there: Layout, questions: Iterable[Question]) -> di
     return found
 
 
-def stretch(reading: Reading, there: Layout, name: str) -> Stretch | None:
+def stretch(there: Layout, name: str) -> Stretch | None:
     """What a name stands for that `Wanted` or `Layout.name` gave, or Gold.id may be; None: nothing, or several."""
     named, bracket, span = name.rpartition("[")
     start, comma, end = span.removesuffix(")").partition(",")

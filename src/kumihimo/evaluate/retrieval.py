@@ -16,7 +16,7 @@ from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Passage, Reference
 from kumihimo.core.task import Progress
 from kumihimo.core.wiring import ROOT
-from kumihimo.evaluate.gold import Layout, Stretch, Wanted
+from kumihimo.evaluate.gold import Layout, Stretch, Wanted, stretch
 from kumihimo.evaluate.measures import Ranking, catalogue, recall
 from kumihimo.evaluate.records import Question, Score
 from kumihimo.evaluate.running import workers
@@ -236,3 +236,35 @@ def means(rows: Iterable[Score], questions: Iterable[Question]) -> dict[str, dic
         }
         for system, by in held.items()
     }
+
+
+# -- runs that were made elsewhere
+
+
+def of_run(
+    system: str, rankings: Mapping[str, Sequence[str]], gold: Mapping[str, Sequence[str]], ks: Sequence[int]
+) -> Iterator[Score]:
+    """The measures of a run against qrels; a question that it has no ranking for counts 0, as nothing was found."""
+    for question, names in gold.items():
+        if names:
+            yield from measured(system, question, rankings.get(question, ()), names, ks)
+
+
+def translated(
+    rankings: Mapping[str, Sequence[str]], meant: Mapping[str, Sequence[Wanted]], there: Layout
+) -> tuple[dict[str, list[str]], int]:
+    """The rankings in the names of what is wanted; and how many names the index does not know, which stay as they are.
+
+    A name may be whatever gold may be: a document, a chunk, `uri[start,end)`.
+    """
+    found: dict[str, list[str]] = {}
+    unknown = 0
+    for question, wanted in meant.items():
+        same = {one.name for one in wanted}
+        said: list[list[str]] = []
+        for name in rankings.get(question, ()):
+            place = None if name in same else stretch(there, name)
+            unknown += place is None and name not in same
+            said.append([name] if place is None else next(named([place], wanted, there)))
+        found[question] = ranking(said)
+    return found, unknown

@@ -12,9 +12,9 @@ from typing import Any, cast
 
 from kumihimo import answer as answering
 from kumihimo import methods
-from kumihimo.core.context import Answer, Citation, Evidence
+from kumihimo.core.context import Answer, Evidence
 from kumihimo.core.errors import ItemFailed, SettingsError
-from kumihimo.core.spans import Span
+from kumihimo.core.spans import Citation, Span
 from kumihimo.core.task import Progress
 from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from kumihimo.core.errors import SettingsError, Unusable, unknown
 from kumihimo.core.settings import Setting, Values, resolve
@@ -20,7 +20,7 @@ class System:
 
     name: str
     method: str
-    settings: Mapping[str, object]
+    settings: Mapping[str, Any]
 
 
 def systems(names: str | Iterable[str], own: Values | None = None) -> list[System]:
@@ -40,8 +40,9 @@ def systems(names: str | Iterable[str], own: Values | None = None) -> list[Syste
     for one in found:
         set_to = repr((one.method, sorted(_settings(one, own or {}).items())))
         if same := whole.get(set_to):
-            twice = f"{same.name} is named twice" if same.name == one.name else f"{same.name} and {one.name} are the same"
-            raise SettingsError(f"{twice}: name each system once; `--again {same.name}` asks it again")
+            raise SettingsError(
+                f"{same.name} and {one.name} are one system: name it once; `--again {same.name}` asks it once more"
+            )
         whole[set_to] = one
     return found
 

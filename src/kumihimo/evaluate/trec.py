@@ -41,11 +41,11 @@ def read_run(path: Path) -> tuple[str, dict[str, list[str]]]:
     scores: dict[str, dict[str, float]] = {}
     systems: dict[str, None] = {}
     for number, (question, _, name, _, score, system) in _rows(path, 6, "question Q0 name place score system"):
-        systems.setdefault(unquote(system))
-        held = scores.setdefault(unquote(question), {})
-        if unquote(name) in held:
-            raise SettingsError(f"{path}, line {number}: {unquote(name)!r} stands twice for that question")
-        held[unquote(name)] = _number(path, number, score)
+        systems.setdefault(_read(system))
+        held = scores.setdefault(_read(question), {})
+        if _read(name) in held:
+            raise SettingsError(f"{path}, line {number}: {_read(name)!r} stands twice for that question")
+        held[_read(name)] = _number(path, number, score)
     if len(systems) != 1:
         many = f"holds runs of {', '.join(systems)}: write a file for each" if systems else "holds no run"
         raise SettingsError(f"{path} {many}")
@@ -56,9 +56,9 @@ def read_qrels(path: Path) -> dict[str, list[str]]:
     """By question what is relevant, however much. Raises SettingsError."""
     found: dict[str, list[str]] = {}
     for number, (question, _, name, relevance) in _rows(path, 4, "question 0 name relevance"):
-        held = found.setdefault(unquote(question), [])
-        if _number(path, number, relevance) > 0 and unquote(name) not in held:
-            held.append(unquote(name))
+        held = found.setdefault(_read(question), [])
+        if _number(path, number, relevance) > 0 and _read(name) not in held:
+            held.append(_read(name))
     return found
 
 
@@ -88,3 +88,7 @@ def _number(path: Path, number: int, text: str) -> float:
 def _whole(text: str) -> str:
     """Without what would break the line; `%` alone stands for nothing."""
     return _BREAKS.sub(lambda found: quote(found[0]), text) or "%"
+
+
+def _read(text: str) -> str:
+    return "" if text == "%" else unquote(text)

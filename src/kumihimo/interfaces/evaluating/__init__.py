@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kumihimo.interfaces.evaluating.retrieval import retrieval
+from kumihimo.interfaces.evaluating.run import run
 from kumihimo.interfaces.evaluating.status import status
 
 HELP = "Measure which method serves your documents best, at what cost, and how sure that is."
 COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {  # with examples
+    run: (
+        "kumi eval run --methods naive,global:C0,light:hybrid --max-cost 5",
+        "kumi eval run --methods naive,global:C0 --again naive",
+    ),
+    retrieval: (
+        "kumi eval retrieval --methods bm25,naive,naive:words=false --k 5,10,20",
+        "kumi eval retrieval --run runs --qrels gold.qrels",
+        "kumi eval retrieval --from-run theirs.run",
+    ),
     status: ("kumi eval status",),
 }
 FIRST = ("kumi eval status",)
