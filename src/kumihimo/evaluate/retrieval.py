@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from statistics import fmean
 from time import perf_counter
 
 from kumihimo.core.context import Evidence
@@ -227,7 +228,7 @@ def means(rows: Iterable[Score], questions: Iterable[Question]) -> dict[str, dic
     return {
         system: {
             name: Mean(
-                sum(value for value, _ in values) / len(values),
+                fmean(value for value, _ in values),
                 *interval([value for value, _ in values], [of for _, of in values]),
                 len(values),
             )

@@ -18,7 +18,7 @@ Systems = Annotated[
     typer.Option(
         "--methods",
         "-m",
-        help="What to compare: naive,global:C0,light:hybrid,naive:words=false+k=10; none: what the index was built for.",
+        help="What to compare: naive,global:C0,light:hybrid,naive:words=false+k=10; none: all it was built for.",
         metavar="NAMES",
         autocompletion=lambda: list(METHODS),
     ),

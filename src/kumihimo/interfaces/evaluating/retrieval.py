@@ -90,10 +90,10 @@ def retrieval(
         _by_qrels(made, from_run, qrels, ks)
     else:
         _asked(made, held)
-        with opened(folder, options, memo) as kumi, kumi.reading() as reading:
-            with terminal.progress(not (verbose or show_prompts)) as progress:
-                purse = kumi.models.purse(Caps(max_calls, max_tokens, max_cost))
-                _by_index(made, reading, methods, from_run or [], ks, purse, progress)
+        shown = terminal.progress(not (verbose or show_prompts))
+        with opened(folder, options, memo) as kumi, kumi.reading() as reading, shown as progress:
+            purse = kumi.models.purse(Caps(max_calls, max_tokens, max_cost))
+            _by_index(made, reading, methods, from_run or [], ks, purse, progress)
         made.ran |= {"index": str(folder), "questions": digest(held.path("questions"))}
         _write_trec(made, run, qrels)
     held.write("retrieval", made.scores)
@@ -237,9 +237,7 @@ def _tell(made: Measured, ks: Sequence[int], as_json: bool) -> None:
         lines.show({**told, **seconds, "systems": systems})
         return
     _table(found, made.seconds, ks)
-    print(
-        f"\n{len(made.questions):,} questions with gold, and {made.without:,} without. Below a mean: 95 % of where it may lie."
-    )
+    print(f"\n{len(made.questions):,} questions with gold, {made.without:,} without. Below means: 95 % intervals.")
     if missing:
         print(f"(Not among them: {', '.join(missing)}, without which a figure says little.)", file=sys.stderr)
 
