@@ -1,8 +1,8 @@
 """Passages and questions with gold: what each method that works without a model finds, by `kumi eval retrieval`.
 
-DATA/multihop: MuSiQue, HotpotQA; with --sets 2WikiMultiHopQA, DATA/japanese: JSQuAD, DATA/chinese: DRCD. Prints tables of
-Markdown: means over questions, each with its 95 % interval (bootstrap). Rankings are of documents: all that a method finds
-is followed to the chunks that it was made of. The graph is made by rule. CPU ms: of a question, following not counted.
+DATA/multihop: MuSiQue, HotpotQA; with --sets 2WikiMultiHopQA, DATA/japanese: JSQuAD, DATA/chinese: DRCD. Prints tables
+of Markdown: means over questions, each with its 95 % interval (bootstrap). Rankings are of documents: all that a method
+finds is followed to the chunks that it was made of. The graph is made by rule. CPU ms: of a search, not of following.
 """
 
 from __future__ import annotations
