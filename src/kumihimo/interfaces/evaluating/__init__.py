@@ -6,12 +6,23 @@ from collections.abc import Callable
 
 from kumihimo.interfaces.evaluating.assertions import assertions
 from kumihimo.interfaces.evaluating.score import score
+from kumihimo.interfaces.evaluating.retrieval import retrieval
+from kumihimo.interfaces.evaluating.run import run
 from kumihimo.interfaces.evaluating.status import status
 
 HELP = "Measure which method serves your documents best, at what cost, and how sure that is."
 COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {  # with examples
     assertions: ("kumi eval assertions --max-calls 100",),
     score: ("kumi eval score --measures faithfulness,token_f1",),
+    run: (
+        "kumi eval run --methods naive,global:C0,light:hybrid --max-cost 5",
+        "kumi eval run --methods naive,global:C0 --again naive",
+    ),
+    retrieval: (
+        "kumi eval retrieval --methods bm25,naive,naive:words=false --k 5,10,20",
+        "kumi eval retrieval --run runs --qrels gold.qrels",
+        "kumi eval retrieval --from-run theirs.run",
+    ),
     status: ("kumi eval status",),
 }
 FIRST = ("kumi eval status",)
