@@ -17,6 +17,7 @@ from kumihimo.evaluate.records import Answered, Question, Verdict
 from kumihimo.evaluate.statistics import interval
 
 ALIKE = 15.0  # percent by which lengths may differ that are about the same
+TASKS = 5  # that an interval is drawn from at least
 LEAST = 10  # such questions, before they are set against the others
 GAPS = (0.0, 10.0, 25.0, 50.0, 100.0)  # percent
 
@@ -211,8 +212,8 @@ def rate(scores: Sequence[tuple[str, float]], clusters: Mapping[str, str], *, fe
         return Rate(None, why=few)
     values, of = [value for _, value in scores], [clusters.get(question, question) for question, _ in scores]
     mean = sum(values) / len(values)
-    if len(set(of)) < 2:
-        return Rate(mean, n=len(values), why="no interval: all questions are of one task")
+    if len(set(of)) < TASKS:
+        return Rate(mean, n=len(values), why=f"no interval: fewer than {TASKS} tasks")
     low, high = interval(values, of)
     return Rate(mean, low, high, len(values))
 
