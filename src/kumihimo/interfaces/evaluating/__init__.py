@@ -8,6 +8,7 @@ from kumihimo.interfaces.evaluating.assertions import assertions
 from kumihimo.interfaces.evaluating.score import score
 from kumihimo.interfaces.evaluating.retrieval import retrieval
 from kumihimo.interfaces.evaluating.run import run
+from kumihimo.interfaces.evaluating.judging import judge
 from kumihimo.interfaces.evaluating.status import status
 
 HELP = "Measure which method serves your documents best, at what cost, and how sure that is."
@@ -23,6 +24,7 @@ COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {  # with examples
         "kumi eval retrieval --run runs --qrels gold.qrels",
         "kumi eval retrieval --from-run theirs.run",
     ),
+    judge: ("kumi eval judge --max-cost 20", "kumi eval judge --protocol graphrag --methods global:C0,naive --yes"),
     status: ("kumi eval status",),
 }
 FIRST = ("kumi eval status",)
