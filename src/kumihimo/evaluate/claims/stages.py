@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 from unicodedata import normalize
@@ -88,7 +87,8 @@ def _select(asked: Asked, said: str, ask: Ask, votes: int) -> Poll[Selected]:
     shown = asked.prompt(SELECTION, said, _AFTER)
 
     def one(n: int) -> Selected:
-        return ask(shown, into=Selected, sample=n, **settings(votes))
+        reply: Selected = ask(shown, into=Selected, sample=n, **settings(votes))
+        return reply
 
     return poll(one, lambda reply: reply.verdict != "none", votes)
 
@@ -97,7 +97,8 @@ def _read(asked: Asked, said: str, ask: Ask, votes: int) -> Poll[Read]:
     shown = asked.prompt(DISAMBIGUATION, said)
 
     def one(n: int) -> Read:
-        return ask(shown, into=Read, sample=n, **settings(votes))
+        reply: Read = ask(shown, into=Read, sample=n, **settings(votes))
+        return reply
 
     return poll(one, lambda reply: reply.verdict != "unresolvable", votes)
 
@@ -111,26 +112,21 @@ def _told(found: Poll[Any]) -> dict[str, Any]:
 
 
 def _decompose(asked: Asked, said: str, ask: Ask, votes: int, trace: dict[str, Any]) -> Taken:
+    """Each claim is voted on, not only whether there are any."""
     shown = asked.prompt(DECOMPOSITION, said)
-    one = partial(ask, shown, into=list[str], **settings(votes))
-    found: Poll[list[str]] = poll(lambda n: one(sample=n), bool, votes) if votes == 1 else _all(one, votes)
-    claims = _agreed(found.ayes, majority(votes))
-    trace["decomposition"] = {"of": said, "claims": list(claims)}
+
+    def one(n: int) -> list[str]:
+        reply: list[str] = ask(shown, into=list[str], sample=n, **settings(votes))
+        return reply
+
+    found = poll(one, bool, votes, every=True)
+    claims = _agreed(found.ayes, majority(votes)) if found.outcome == "yes" else ()
+    trace["decomposition"] = {"sentence": said, "claims": list(claims)}
     trace["decomposition"] |= {"votes": found.troubles} if found.without else {}
-    if found.outcome != "yes":
-        return Taken("nothing decomposed" if found.outcome == "no" else found.outcome, trace=trace)
-    return Taken("claims" if claims else "nothing decomposed", claims, trace)
-
-
-def _all(one: Any, votes: int) -> Poll[list[str]]:
-    """Every reply: each claim is voted on, not only whether there are any."""
-    replies = [poll(lambda _, n=n: one(sample=n), bool, 1) for n in range(votes)]  # type: ignore[misc]
-    held = Poll[list[str]](votes)
-    for reply in replies:
-        held.ayes += reply.ayes
-        held.noes += reply.noes
-        held.without += reply.without
-    return held
+    outcome = (
+        "claims" if claims else {"invalid": "invalid", "failed": "failed"}.get(found.outcome, "nothing decomposed")
+    )
+    return Taken(outcome, claims, trace)
 
 
 def _agreed(replies: Sequence[Sequence[str]], needed: int) -> tuple[str, ...]:

@@ -58,11 +58,11 @@ class Poll(Generic[T]):
         return [f"{trouble(each)}: {each}" for each in self.without]
 
 
-def poll(ask: Callable[[int], T], passes: Callable[[T], bool], votes: int) -> Poll[T]:
-    """Ask for reply 0, 1, ...; those that pass are ayes. The first aye of a majority is what is gone on with."""
+def poll(ask: Callable[[int], T], passes: Callable[[T], bool], votes: int, *, every: bool = False) -> Poll[T]:
+    """Ask for reply 0, 1, ...; those that pass are ayes. every: all of them, for it matters what each of them says."""
     held = Poll[T](votes)
     for n in range(votes):
-        if held.settled:
+        if held.settled and not every:
             break
         try:
             reply = ask(n)
