@@ -72,14 +72,14 @@ def _labelled(verdicts: Iterable[Verdict]) -> Iterator[tuple[str, str, str, str,
 
 
 def majority(winners: Iterable[str]) -> str:
-    """Whom more than half of the verdicts name that there are; "tie" where there is no such. "": no verdict.
+    """Whom more than half of the verdicts name; "tie" where there is no such. "": a verdict that names nobody.
 
-    >>> majority(["a", "a", "tie", "b", "a"]), majority(["a", "a", "tie", "b", "b"]), majority(["a", "", "", "", ""])
-    ('a', 'tie', 'a')
+    >>> majority(["a", "a", "tie", "b", "a"]), majority(["a", "a", "tie", "b", "b"]), majority(["a", "a", "", "", ""])
+    ('a', 'tie', 'tie')
     """
-    found = Counter(winner for winner in winners if winner)
-    [(name, count)] = found.most_common(1) or [("", 0)]
-    return name if 2 * count > found.total() else "tie" if found else ""
+    found = Counter(winners)
+    name = max(found, key=lambda name: found[name], default="")
+    return name if name and 2 * found[name] > found.total() else "tie"
 
 
 def _agreement(
