@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from kumihimo.core.context import Ruler
-from kumihimo.core.errors import ItemFailed
+from kumihimo.core.errors import ItemFailed, Unreadable
 from kumihimo.core.task import Progress
+from kumihimo.evaluate.claims.counting import Values
 from kumihimo.evaluate.claims.voting import trouble
-from kumihimo.evaluate.records import Answered, Claim
+from kumihimo.evaluate.records import Answered, Claim, Question
 from kumihimo.ports.models import Ask, side_by_side
 from kumihimo.ports.prompts import prompt
 
@@ -20,7 +22,7 @@ A = TypeVar("A")
 SUPPORT, SELFCHECK = (Path(__file__).with_name(f"claim_{name}.md") for name in ("support", "selfcheck"))
 BATCH = 20  # claims that are asked about together
 BUDGET = 8000  # tokens of evidence that are shown together
-RATES = ("unsupported_by_context", "unsupported_by_corpus", "selfcheck")
+FIELDS = {"unsupported_by_context": "supported", "unsupported_by_corpus": "in_corpus", "selfcheck": "doubt"}  # by rate
 _DOUBT = {"yes": 0.0, "no": 1.0, "unsure": 0.5}
 
 
@@ -80,7 +82,7 @@ def parts(sources: Sequence[tuple[int, str]], ruler: Ruler, budget: int) -> list
 
 def _cut(text: str, ruler: Ruler, budget: int) -> Iterator[str]:
     at = [0, *list(ruler(text))[budget::budget], len(text)]
-    return (text[a:b] for a, b in zip(at, at[1:], strict=False) if text[a:b].strip())
+    return (text[a:b] for a, b in pairwise(at) if text[a:b].strip())
 
 
 # -- by the documents
@@ -100,15 +102,24 @@ def by_corpus(
     """
     listed = list(claims)
     known = dict.fromkeys(claim.text for claim in listed)
-    found = ((text, list(retrieve(text))) for text in known)
+    found = ((text, _searched(retrieve, text)) for text in known)
 
-    def one(job: tuple[str, list[str]]) -> Claim:
-        passages = list(enumerate(job[1], 1))
-        return _by_sources([Claim("", "", 0, job[0])], "in_corpus", [passages] if passages else [], ask)[0]
+    def one(job: tuple[str, list[str] | ItemFailed]) -> Claim:
+        claim, passages = Claim("", "", 0, job[0]), job[1]
+        if isinstance(passages, ItemFailed):
+            return _decided(claim, "in_corpus", None, f"{trouble(passages)}: {passages}")
+        return _by_sources([claim], "in_corpus", [list(enumerate(passages, 1))] if passages else [], ask)[0]
 
     each = _each(one, found, ask, "corpus", progress, len(known))
     said = {claim.text: claim for claim in each}
     return [_decided(c, "in_corpus", said[c.text].in_corpus, said[c.text].why.get("in_corpus", "")) for c in listed]
+
+
+def _searched(retrieve: Callable[[str], Sequence[str]], text: str) -> list[str] | ItemFailed:
+    try:
+        return list(retrieve(text))
+    except ItemFailed as failure:
+        return failure
 
 
 # -- by other answers to the same question
@@ -124,7 +135,8 @@ def by_samples(
     """The claims with `doubt`: the mean over the samples of 0 where one says so, 1 where not, .5 for all else.
 
     samples: of a system and a question, its other answers. SelfCheckGPT (2303.08896) by prompt. At temperature 0 all
-    answers are one, and nothing is ever in doubt; nor is what every answer has wrong.
+    answers are one, and nothing is ever in doubt; nor is what every answer has wrong. A reply that cannot be read is
+    .5, too, with the reason in `why`.
     But: the claims of an answer are asked about together, and claims take the place of sentences.
     """
     jobs = [(batch, samples.get((batch[0].system, batch[0].question), ())) for batch in batches(claims)]
@@ -139,14 +151,16 @@ def by_samples(
 
 def _doubted(batch: list[Claim], texts: Sequence[str], ask: Ask) -> list[Claim]:
     found: list[list[float]] = [[] for _ in batch]
-    why = "" if texts else "the system has answered once: `kumi eval run --generations 5`"
+    why = "" if texts else "there is no other answer"
     for text in texts:
+        shown = prompt(SELFCHECK, text=text, claims=_numbered([claim.text for claim in batch]))
+        said: dict[int, str] = {}
         try:
-            shown = prompt(SELFCHECK, text=text, claims=_numbered([claim.text for claim in batch]))
             said = {each.claim: each.supported for each in reversed(ask(shown, into=list[Agreed]))}
         except ItemFailed as failure:
             why = f"{trouble(failure)}: {failure}"
-            continue
+            if not isinstance(failure, Unreadable):
+                return [_decided(claim, "doubt", None, why) for claim in batch]
         for n, doubts in enumerate(found, 1):
             doubts.append(_DOUBT[said.get(n, "unsure")])
     return [
@@ -190,15 +204,14 @@ def _by_sources(
             break
         try:
             asked = prompt(SUPPORT, sources=_sources(part), claims=_numbered([batch[n - 1].text for n in left]))
-            said = {
-                left[each.claim - 1]: each for each in reversed(ask(asked, into=list[Supported])) if _in(each, left)
-            }
+            said = {left[e.claim - 1]: e for e in reversed(ask(asked, into=list[Supported])) if _in(e, left)}
         except ItemFailed as failure:
             why |= dict.fromkeys(left, f"{trouble(failure)}: {failure}")
             continue
         why |= {n: why[n] or "the reply leaves it out" for n in left if n not in said}
         numbers = {n for n, _ in part}
         yes |= {n: tuple(s for s in e.sources if s in numbers) for n, e in said.items() if e.supported == "yes"}
+    why |= dict.fromkeys(yes, "")
     made = [_decided(claim, name, n in yes or (None if why[n] else False), why[n]) for n, claim in enumerate(batch, 1)]
     return [replace(c, sources=yes.get(n, ())) if name == "supported" else c for n, c in enumerate(made, 1)]
 
@@ -208,9 +221,9 @@ def _in(each: Supported, left: Sequence[int]) -> bool:
 
 
 def _decided(claim: Claim, name: str, value: object, why: str) -> Claim:
-    """With that, or why it is not known."""
+    """With that, and why it is not known, or not quite."""
     reasons = {other: said for other, said in claim.why.items() if other != name}
-    changed: dict[str, Any] = {name: value, "why": {**reasons, name: why} if value is None else reasons}
+    changed: dict[str, Any] = {name: value, "why": {**reasons, name: why} if why else reasons}
     return replace(claim, **changed)
 
 
@@ -252,7 +265,7 @@ def _flat(lists: Iterable[list[Claim]]) -> list[Claim]:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """value: of the n claims of which it is known, out of `of`; None: of none, and why. why: how many for what reason."""
+    """value: of the n claims of which it is known, out of `of`; None: of none. why: of how many it is not, and why."""
 
     value: float | None
     n: int
@@ -267,12 +280,30 @@ def rates(claims: Iterable[Claim], system: str) -> dict[str, Rate]:
     """
     mine = [claim for claim in claims if claim.system == system]
     found: dict[str, Rate] = {}
-    for name, field in zip(RATES, ("supported", "in_corpus", "doubt"), strict=True):
-        known = [_share(getattr(claim, field)) for claim in mine if getattr(claim, field) is not None]
+    for name, field in FIELDS.items():
+        known = _known(mine, field)
         why = Counter(claim.why[field] for claim in mine if field in claim.why)
         if known or why:
-            found[name] = Rate(sum(known) / len(known) if known else None, len(known), len(mine), dict(why))
+            found[name] = Rate(_mean(known), len(known), len(mine), dict(why))
     return found
+
+
+def values(claims: Iterable[Claim], questions: Iterable[Question], system: str) -> Values:
+    """The same of the answer to each question; None where nothing is known of any claim of it, or it makes none."""
+    of: defaultdict[str, list[Claim]] = defaultdict(list)
+    for claim in claims:
+        if claim.system == system:
+            of[claim.question].append(claim)
+    listed = [(question.id, of[question.id]) for question in questions]
+    return {name: {id: _mean(_known(mine, field)) for id, mine in listed} for name, field in FIELDS.items()}
+
+
+def _known(claims: Iterable[Claim], field: str) -> list[float]:
+    return [_share(value) for claim in claims if (value := getattr(claim, field)) is not None]
+
+
+def _mean(known: Sequence[float]) -> float | None:
+    return sum(known) / len(known) if known else None
 
 
 def _share(value: float | bool) -> float:
