@@ -160,7 +160,7 @@ class Claim:
 
     supported, in_corpus: whether the evidence of the answer, or any document, says so; None: not asked, or undecided.
     doubt: by SelfCheck, from 0, all samples say so, to 1; None: not asked. sources: which of the answer's evidence says
-    so, by n. why: of those of the three that were asked for and are None, or rest on replies that cannot be read.
+    so, by n. why: the reason, where one of the three was asked for and is None, or rests on replies nobody can read.
     """
 
     system: str
