@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, cast
 
 from kumihimo.evaluate.agreement import agreements
@@ -20,8 +21,8 @@ def judged(question: str, winners: str, criterion: str = "comprehensiveness", **
     """A verdict for each letter: a, b, t for a tie, x for one that is invalid."""
     for n, letter in enumerate(winners):
         winner = cast(Any, {"t": "tie", "x": ""}.get(letter, letter))
-        row = Verdict("graphrag", criterion, question, "naive", "global:C0", "a", n, winner, status="ok")
-        yield Verdict(**{**{f: getattr(row, f) for f in row.__slots__}, "status": "ok" if winner else "invalid", **more})
+        row = Verdict("graphrag", criterion, question, "naive", "global:C0", "a", n, winner)
+        yield replace(row, status="ok" if winner else "invalid", **more)
 
 
 def test_the_majority_of_five() -> None:

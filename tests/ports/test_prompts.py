@@ -43,7 +43,11 @@ The ferry leaves at nine."
 """
 VALUES = {
     "answer": {"sources": SOURCES, "question": "When does it leave?"},
-    "claim_selection": {"question": "Who led it?", "excerpt": "# 港\nShe {led} it.\n[...]", "sentence": "She {led} it."},
+    "claim_selection": {
+        "question": "Who led it?",
+        "excerpt": "# 港\nShe {led} it.\n[...]",
+        "sentence": "She {led} it.",
+    },
     "claim_disambiguation": {"question": "Who led it?", "excerpt": "[...]\nShe led it.", "sentence": "She led it."},
     "claim_decomposition": {"question": "誰が?", "excerpt": "彼女が率いた。", "sentence": "彼女が率いた。"},
     "claim_support": {"sources": SOURCES, "claims": "1. The ferry [of Oban] leaves at nine.\n2. 組紐は十月に届く。"},
