@@ -143,7 +143,8 @@ def _show(told: Mapping[str, Mapping[str, Any]]) -> None:
     counts = [(s, *(f"{each['sentences'].get(kind, 0):,}" for kind in kinds)) for s, each in told.items()]
     terminal.show_rows(counts, head=("sentences", *kinds), figures=range(1, len(kinds) + 1))
     for system, each in told.items():
-        for name in checks:
+        alone = "samples" in each and not each["samples"]["samples"]  # which is said in any case
+        for name in [name for name in checks if not (alone and name == "selfcheck")]:
             _show_unknown(system, _HEADS[name], each["fabrication"].get(name))
         if "samples" in each:
             print(f"{remark(system, Sampled(**each['samples']))}.")
