@@ -9,6 +9,7 @@ from kumihimo.interfaces.evaluating.score import score
 from kumihimo.interfaces.evaluating.retrieval import retrieval
 from kumihimo.interfaces.evaluating.run import run
 from kumihimo.interfaces.evaluating.judging import judge
+from kumihimo.interfaces.evaluating.claims import claims
 from kumihimo.interfaces.evaluating.status import status
 
 HELP = "Measure which method serves your documents best, at what cost, and how sure that is."
@@ -25,6 +26,7 @@ COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {  # with examples
         "kumi eval retrieval --from-run theirs.run",
     ),
     judge: ("kumi eval judge --max-cost 20", "kumi eval judge --protocol graphrag --methods global:C0,naive --yes"),
+    claims: ("kumi eval claims --context", "kumi eval claims --economy --sample 20"),
     status: ("kumi eval status",),
 }
 FIRST = ("kumi eval status",)
