@@ -1,4 +1,4 @@
-"""an index -> pieces of what it holds, spread evenly -> a description of the documents, which questions are made from."""
+"""an index -> pieces of it, spread evenly -> a description of the documents, which questions are made from."""
 
 from __future__ import annotations
 

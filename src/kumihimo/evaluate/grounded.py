@@ -140,7 +140,7 @@ def _tried(what: str, ask: Callable[[], Question]) -> Question | Missing:
     try:
         return ask()
     except ItemFailed as failure:
-        return Missing(what, 1, 0, str(failure))
+        return Missing(what, 1, 0, str(failure), failed=True)
 
 
 # -- what is asked about

@@ -62,12 +62,13 @@ class Expert:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Of what fewer were made than asked for, and why."""
+    """Of what fewer were made than asked for, and why. failed: there was no reply, so it is worth asking again."""
 
     what: str
     asked: int
     made: int
     why: str
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,7 @@ class _Filled(Generic[A]):
     found: tuple[A, ...] = ()
     given: tuple[str, ...] = ()
     why: str = ""
+    failed: bool = False
 
 
 def sensemaking(
@@ -115,7 +117,7 @@ def sensemaking(
     asked for again, twice at most. What fails is listed, and the others go on.
     """
     users = _users(description, ask, personas, variant, further=personas * (1 + tasks))
-    missing = _short(f"users of {personas}", personas, users)
+    missing = _short("users", personas, users)
     work = [(user, _tasks(description, user, ask, tasks, further=tasks)) for user in users.found]
     planned = [(user, filled) for (user, wanted), filled in zip(work, _all(work, ask, "tasks", progress), strict=True)]
     missing += [m for user, filled in planned for m in _short(f"tasks of “{user.persona}”", tasks, filled)]
@@ -189,7 +191,7 @@ def _listed(before: Sequence[str]) -> str:
 
 def _filled(wanted: _Wanted[A], before: _Filled[A] | None = None) -> _Filled[A]:
     """So many that are of use and not alike, asked for again while there are too few and others come."""
-    start = before or _Filled[A]()
+    start: _Filled[A] = before or _Filled()
     found, given, why = {key(wanted.text(a)): a for a in start.found}, list(start.given), ""
     for _ in range(_ROUNDS):
         if len(found) >= wanted.count:
@@ -197,7 +199,7 @@ def _filled(wanted: _Wanted[A], before: _Filled[A] | None = None) -> _Filled[A]:
         try:
             new = [a for a in wanted.ask(wanted.count - len(found), given) if wanted.text(a)]
         except ItemFailed as failure:
-            return _Filled(tuple(found.values()), tuple(given), str(failure))
+            return _Filled(tuple(found.values()), tuple(given), str(failure), failed=True)
         seen = set(map(key, given))
         why = "the model gives the same again, or what is not to be asked"
         if not {key(wanted.text(a)) for a in new} - seen:
@@ -210,9 +212,7 @@ def _filled(wanted: _Wanted[A], before: _Filled[A] | None = None) -> _Filled[A]:
     return _Filled(tuple(found.values()), tuple(given), why if len(found) < wanted.count else "")
 
 
-def _all(
-    work: Sequence[tuple[B, _Wanted[str]]], ask: Ask, what: str, progress: Progress | None
-) -> list[_Filled[str]]:
+def _all(work: Sequence[tuple[B, _Wanted[str]]], ask: Ask, what: str, progress: Progress | None) -> list[_Filled[str]]:
     done: list[_Filled[str]] = []
     for filled in side_by_side(_filled, [wanted for _, wanted in work], ask.workers):
         done.append(filled)
@@ -247,7 +247,7 @@ def _first(filled: Iterable[_Filled[str]], seen: set[str]) -> tuple[list[_Filled
 
 def _short(what: str, asked: int, filled: _Filled[A]) -> list[Missing]:
     made = len(filled.found)
-    return [Missing(what, asked, made, filled.why)] if made < asked else []
+    return [Missing(what, asked, made, filled.why, filled.failed)] if made < asked else []
 
 
 # -- texts
@@ -268,7 +268,7 @@ def key(text: str) -> str:
     >>> key("Which themes recur?") == key("which  themes recur")
     True
     """
-    return " ".join(re.findall(r"\w+", text.casefold()))
+    return " ".join(text.casefold().split()).rstrip(" ?？!！.。")
 
 
 def fit(question: str) -> bool:
