@@ -59,6 +59,8 @@ def spread(items: Sequence[str], lengths: Sequence[int], count: int) -> list[str
     >>> spread(["long", "short", "shorter"], [80, 30, 10], 9)
     ['long', 'short', 'shorter']
     """
+    if count >= len(items):
+        return list(items)
     total, chosen, at, i = sum(lengths), dict[str, None](), 0, 0
     for n in range(count):
         wanted = (n + 0.5) * total / count

@@ -27,6 +27,7 @@ LINKED = PROMPT.with_name("grounded_linked.md")
 _ENOUGH = 40  # tokens of a chunk that there is much to ask about
 _COMMON = 0.1  # share of the documents: what more of them name links nothing
 _TOKEN = re.compile(r"[^\W\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+|\S")
+_AROUND = " \t\n\"'“”‘’„«»「」"
 _ALIKE = {"'": "['‘’`]", '"': '["“”„«»]', "-": "[-‐‑–—]"}
 _ABOUT = re.compile(
     r"\b(?:(?:the|this|these|both|two|that|given|provided|above|first|second)\s+)+"
@@ -251,11 +252,12 @@ def stands(quote: str, text: str) -> tuple[int, int] | None:
     >>> stands("組紐 は届く", "その組紐は\\n届く。"), stands("…", "x"), stands("not there", "here")
     ((2, 8), None, None)
     """
-    words = _TOKEN.findall(quote.strip(" \t\n\"'“”‘’„«»「」…."))
-    if not words:
-        return None
-    found = re.search(r"\s*".join(_ALIKE.get(_plain(word), re.escape(word)) for word in words), text, re.I)
-    return found.span() if found else None
+    for around in (_AROUND, _AROUND + ".…"):
+        words = _TOKEN.findall(quote.strip(around))
+        looked_for = r"\s*".join(_ALIKE.get(_plain(word), re.escape(word)) for word in words)
+        if any(map(str.isalnum, quote)) and (found := re.search(looked_for, text, re.I)):
+            return found.span()
+    return None
 
 
 def _plain(mark: str) -> str:

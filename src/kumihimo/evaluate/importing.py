@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from io import StringIO
 from pathlib import Path
 from typing import Any, Literal
 
@@ -69,7 +70,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Row]]:
 
 
 def _table(path: Path, text: str, between: str) -> Iterator[tuple[str, Row]]:
-    lines = csv.DictReader(text.splitlines(keepends=True), delimiter=between)
+    lines = csv.DictReader(StringIO(text, newline=""), delimiter=between)
     if not set(lines.fieldnames or ()) & set(_TEXTS):
         raise SettingsError(f"{path}: its first line has to name a column {', '.join(_TEXTS[:-1])} or {_TEXTS[-1]}")
     try:

@@ -208,7 +208,9 @@ def _filled(wanted: _Wanted[A], before: _Filled[A] | None = None) -> _Filled[A]:
             text = wanted.text(each)
             if key(text) not in seen and wanted.fits(text) and len(found) < wanted.count:
                 found.setdefault(key(text), each)
-        given = list({key(text): text for text in [*given, *map(wanted.text, new)]}.values())
+        for text in map(wanted.text, new):
+            given += [text] if key(text) not in seen else []
+            seen.add(key(text))
     return _Filled(tuple(found.values()), tuple(given), why if len(found) < wanted.count else "")
 
 

@@ -106,6 +106,12 @@ def _take_answers(
         held.write("questions", questions)
     held.write_answers(system, 0, answers)
     held.note(f"import {system}", file=file.name, answers=len(answers), strange=strange)
+    _show_answers(system, questions, answers, strange, as_json)
+
+
+def _show_answers(
+    system: str, questions: Sequence[Question], answers: Sequence[Answered], strange: int, as_json: bool
+) -> None:
     missing, failed = len(questions) - len(answers), sum(bool(answer.failed) for answer in answers)
     if as_json:
         told = {"system": system, "answers": len(answers), "failed": failed}
