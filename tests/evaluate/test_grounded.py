@@ -33,8 +33,7 @@ def reading(tmp_path: Path) -> Iterator[Reading]:
     made = {uri: document(uri, *texts) for uri, texts in TEXTS.items()}
     chunks = [chunk for _, some in made.values() for chunk in some]
     first, _, third, _ = chunks
-    named = [mention(chunk.id, n, name) for chunk, *names in [(first, "Roake", "Pier"), (third, "Pier")]
-             for n, name in enumerate(names)]  # fmt: skip
+    named = [mention(first.id, 0, "Roake"), mention(first.id, 1, "Pier"), mention(third.id, 0, "Pier")]
     put(tmp_path / ".kumi", {"documents": [d for d, _ in made.values()], "chunks": chunks, "mentions": named})
     with Kumihimo.open(tmp_path / ".kumi") as kumi, kumi.reading() as reading:
         yield reading
@@ -135,12 +134,11 @@ def test_a_description_is_of_pieces_from_all_over(reading: Reading, tmp_path: Pa
     shown = pieces(reading)
     assert len(shown) == 4
     assert len(pieces(reading, size=500)) == 2
-    prompts: list[str] = []
-    chat = FakeChat(lambda prompt: prompts.append(prompt) or " Letters of an island. ", whole=True)
+    chat = FakeChat(lambda prompt: " Letters of an island. ", whole=True)
     memo = Memo(tmp_path / "replies.db")
     assert described(list(reversed(shown)), Asking(chat, memo)) == "Letters of an island."
     memo.close()
-    assert prompts[0].endswith("\n\n---\n\n".join(sorted(shown)))
+    assert next(iter(chat.asked)).endswith("\n\n---\n\n".join(sorted(shown)))
     with pytest.raises(SettingsError, match="the index has no reports: `kumi index --methods global`"):
         pieces(reading, "reports")
 
@@ -155,6 +153,6 @@ def test_nothing_can_be_said_of_nothing(tmp_path: Path) -> None:
 
 def test_words_stand_where_only_spaces_and_marks_differ() -> None:
     text = "“It’s late,” said\nRoake — (twice)."
-    assert stands('"It\'s late," said Roake - (twice).', text) == (1, len(text) - 1)
+    assert stands('"It\'s late," said Roake - (twice).', text) == (1, len(text))
     assert stands("a.c", "abc") is None
     assert stands("ROAKE", text) == (18, 23)

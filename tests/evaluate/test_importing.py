@@ -100,7 +100,7 @@ def test_questions_that_are_there_are_not_lost() -> None:
     assert joined([a, c], [b], "replace").questions == [b]
     for put in ("", "merge"):
         with pytest.raises(SettingsError, match="another question has the id 'a' already"):
-            joined([a], [Question("a", "Quite another?")], put)  # type: ignore[arg-type]
+            joined([a], [Question("a", "Quite another?")], put)
     with pytest.raises(SettingsError, match="two questions have the id 'a'"):
         joined([], [a, Question("a", "Quite another?")])
 

@@ -54,7 +54,7 @@ def _of_chunks(chunks: Table[Chunk], ruler: Ruler, size: int) -> Iterator[str]:
 def spread(items: Sequence[str], lengths: Sequence[int], count: int) -> list[str]:
     """So many of the items at even distances of their lengths laid end to end, each once.
 
-    >>> spread(["long", "short", "shorter"], [80, 30, 10], 3)  # at 20, 60 and 100 of 120
+    >>> spread(["long", "short", "shorter"], [80, 30, 10], 2)  # at 30 and 90 of 120
     ['long', 'short']
     >>> spread(["long", "short", "shorter"], [80, 30, 10], 9)
     ['long', 'short', 'shorter']
