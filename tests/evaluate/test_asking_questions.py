@@ -97,6 +97,13 @@ def test_what_cannot_be_is_said_before_anything_is_paid(
     assert not (folder / "eval").exists()
 
 
+def test_a_folder_of_somebody_else_is_left_alone_and_nothing_is_paid(folder: Path, server: Server) -> None:
+    (folder / "taxes").mkdir()
+    (folder / "taxes/2024.txt").write_text("mine")
+    assert "taxes holds other files: name another folder" in asked(folder, "--study", "taxes", code=2).stderr
+    assert server.counts()["requests"] == 0
+
+
 def test_answers_of_others_go_in_and_out(tmp_path: Path) -> None:
     rows = [{"question_id": n, "question_text": f"Who {n}?", "answer": f"Ada {n}."} for n in "abc"]
     (tmp_path / "a.json").write_text(json.dumps(rows), "utf-8")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from kumihimo.core.digests import digest
-from kumihimo.core.errors import ItemFailed, Malformed, Unusable
+from kumihimo.core.errors import ItemFailed, Malformed, SettingsError, Unusable
 from kumihimo.core.records import Chunk
 from kumihimo.core.task import Progress
 from kumihimo.evaluate.questions import Made, Missing, key, plain
@@ -150,9 +150,11 @@ def _tried(what: str, ask: Callable[[], Question]) -> Question | Missing:
 def sampled(reading: Reading, count: int) -> list[Chunk]:
     """Chunks of as many documents as there are, in an order that only the documents decide.
 
-    Of each document one, then of each another; those of a few words come last.
+    Of each document one, then of each another; those of a few words come last. Raises SettingsError where none are.
     """
     rows = [(str(id), int(tokens)) for id, tokens in reading.table("chunks").columns("id", "tokens")]
+    if not rows:
+        raise SettingsError("the index holds no text to make questions of: `kumi index PATH` adds some")
     turns: dict[tuple[str, bool], int] = defaultdict(int)
     ranked: list[tuple[bool, int, str, str]] = []
     for id, tokens in sorted(rows, key=lambda row: digest("chunk", row[0])):

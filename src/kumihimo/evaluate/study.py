@@ -141,11 +141,15 @@ class Study:
         told = {"note": MARK, "stages": dict(sorted(held.items()))}
         file(self.folder / MANIFEST, [json.dumps(told, ensure_ascii=False, indent=2), "\n"])
 
-    def _put(self, name: str, lines: Iterable[str]) -> None:
-        """A file that is whole. Raises SettingsError where the folder is somebody's own."""
+    def check(self) -> None:
+        """Raises SettingsError where the folder is somebody's own, which is better said before anything is paid."""
         held = self.folder.iterdir() if self.folder.is_dir() else iter(())
         if self.folder.exists() and not (self.folder / MANIFEST).exists() and any(held):
             raise SettingsError(f"{self.folder} holds other files: name another folder with --study DIR")
+
+    def _put(self, name: str, lines: Iterable[str]) -> None:
+        """A file that is whole. Raises SettingsError where the folder is somebody's own."""
+        self.check()
         if not (self.folder / MANIFEST).exists():
             file(self.folder / MANIFEST, [json.dumps({"note": MARK, "stages": {}}, indent=2), "\n"])
         path = self.folder / name

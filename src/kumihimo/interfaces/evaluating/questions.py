@@ -81,6 +81,7 @@ def questions(
     wanted |= {"local": local, "linked": linked, "from": source}
     put = _put(merge, replace)
     _check(wanted, draft=draft)
+    held.check()
     with opened(folder, options, memo) as kumi, kumi.reading() as reading:
         ask = kumi.models.asking("questioner", kumi.models.purse(Caps(max_calls, max_tokens, max_cost)))
         told, drafted = ("", False)
@@ -101,6 +102,8 @@ def questions(
     _show(held, found, made, drafted, as_json)
     if failed := sum(m.failed for m in made.missing):
         raise ItemFailed(f"{failed:,} calls failed: the same command asks again for what they were to give")
+    if not made.questions:
+        raise ItemFailed("no questions were made")
 
 
 def _put(merge: bool, replace: bool) -> Any:
@@ -214,7 +217,6 @@ def _complain(missing: Sequence[Missing]) -> None:
 def show_put(held: Study, found: Joined) -> None:
     """What questions the study holds now, with a look at them."""
     if not found.questions:
-        print("No questions were made.")
         return
     kinds = Counter(question.scope for question in found.questions)
     told = ", ".join(f"{n:,} {name}" for name, n in kinds.items())
