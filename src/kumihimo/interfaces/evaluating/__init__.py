@@ -10,6 +10,9 @@ from kumihimo.interfaces.evaluating.retrieval import retrieval
 from kumihimo.interfaces.evaluating.run import run
 from kumihimo.interfaces.evaluating.judging import judge
 from kumihimo.interfaces.evaluating.claims import claims
+from kumihimo.interfaces.evaluating.export import export
+from kumihimo.interfaces.evaluating.import_ import import_
+from kumihimo.interfaces.evaluating.questions import questions
 from kumihimo.interfaces.evaluating.status import status
 
 HELP = "Measure which method serves your documents best, at what cost, and how sure that is."
@@ -27,6 +30,9 @@ COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {  # with examples
     ),
     judge: ("kumi eval judge --max-cost 20", "kumi eval judge --protocol graphrag --methods global:C0,naive --yes"),
     claims: ("kumi eval claims --context", "kumi eval claims --economy --sample 20"),
+    questions: ("kumi eval questions --draft", "kumi eval questions", "kumi eval questions --personas 0 --local 50"),
+    import_: ("kumi eval import my-questions.jsonl", "kumi eval import answers.json --system lightrag"),
+    export: ("kumi eval export --format benchmarkqed --out qed",),
     status: ("kumi eval status",),
 }
 FIRST = ("kumi eval status",)

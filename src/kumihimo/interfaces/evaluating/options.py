@@ -24,3 +24,5 @@ Systems = Annotated[
     ),
 ]
 STUDY = Path("eval")
+Merge = Annotated[bool, typer.Option("--merge", help="Add to the questions that are there.")]
+Replace = Annotated[bool, typer.Option("--replace", help="Put these in the place of what is there.")]
