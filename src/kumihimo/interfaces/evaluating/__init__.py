@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kumihimo.interfaces.evaluating.assertions import assertions
+from kumihimo.interfaces.evaluating.claims import claims
 from kumihimo.interfaces.evaluating.score import score
 from kumihimo.interfaces.evaluating.status import status
 
@@ -12,6 +13,7 @@ HELP = "Measure which method serves your documents best, at what cost, and how s
 COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {  # with examples
     assertions: ("kumi eval assertions --max-calls 100",),
     score: ("kumi eval score --measures faithfulness,token_f1",),
+    claims: ("kumi eval claims --context", "kumi eval claims --economy --sample 20"),
     status: ("kumi eval status",),
 }
 FIRST = ("kumi eval status",)
