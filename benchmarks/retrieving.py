@@ -63,11 +63,19 @@ def figures(kumi: Kumihimo, system: System, rows: list[Question]) -> float:
         each = found(reading, system, rows, Follow(reading, there), Purse(), clock=time.process_time)
         said: list[Score] = [score for row in each for score in scores(row, meant[row.question], there, KS)]
     mean: Mapping[str, Mean] = means(said, rows)[system.name]
-    cells = [f"{mean[m].value:.3f} ({mean[m].low:.2f}–{mean[m].high:.2f})" for m in MEASURES]
+    cells = [f"{_bare(mean[m].value)} ({_bare(mean[m].low, 2)}–{_bare(mean[m].high, 2)})" for m in MEASURES]
     counts = [f"{mean[m].value:,.0f}" for m in ("tokens", "chunks")]
     spent = 1000 * sum(row.seconds for row in each) / len(each)
     print(f"| `{system.name}` | {' | '.join([*cells, *counts, f'{spent:.0f}'])} |", flush=True)
     return mean["recall@5"].value
+
+
+def _bare(value: float, digits: int = 3) -> str:
+    """
+    >>> _bare(0.5), _bare(1.0, 2)
+    ('.500', '1.00')
+    """
+    return f"{value:.{digits}f}".removeprefix("0")
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from kumihimo.evaluate.records import Gold, Question
 from kumihimo.reading import Reading
 
 _SHOWN = 3  # names that may have been meant
+_HEAD = 16  # characters of a text by which it is looked for: many texts are found in one pass
 _END = 2**62  # of a document, wherever that is
 
 
@@ -180,11 +181,15 @@ def _touched(there: Layout, one: Wanted) -> Iterator[str]:
 def _standing(reading: Reading, texts: set[str]) -> dict[str, list[Stretch]]:
     """Where texts stand, of all documents, each of which is read once."""
     found: dict[str, list[Stretch]] = {text: [] for text in sorted(texts)}
+    heads: dict[str, list[str]] = {}
+    for text in found:
+        heads.setdefault(text[:_HEAD], []).append(text)
+    short = {head for head in heads if len(head) < _HEAD}
     for id, said in reading.table(ROOT).columns("id", "text") if found else ():
         bare = _bare(said)
-        for text, places in found.items():
-            if text in bare:
-                places += [Stretch(id, *span) for span in _spans(said, text)]
+        begun = heads.keys() & {bare[i : i + _HEAD] for i in range(len(bare) - _HEAD + 1)}
+        for text in (text for head in begun | short for text in heads[head]):
+            found[text] += [Stretch(id, *span) for span in _spans(said, text)]
     return found
 
 
@@ -199,9 +204,9 @@ def _spans(said: str, bare: str) -> Iterator[tuple[int, int]]:
     >>> list(_spans("the\\n pier, the pier", "thepier"))
     [(0, 9), (11, 19)]
     """
-    at = [i for i, letter in enumerate(said) if not letter.isspace()]
     whole = _bare(said)
     start = whole.find(bare)
+    at = [i for i, letter in enumerate(said) if not letter.isspace()] if start >= 0 else []
     while start >= 0:
         yield at[start], at[start + len(bare) - 1] + 1
         start = whole.find(bare, start + len(bare))

@@ -78,7 +78,7 @@ def _answered(
     try:
         made = asked.ask(question.text, system.method, **system.settings)
     except ItemFailed as failure:
-        said = f"{type(failure).__name__}: {failure}" if not str(failure) else str(failure)
+        said = str(failure) or type(failure).__name__
         return Answered(system.name, question.id, "", usage=took(own), generation=generation, failed=said)
     seconds = None if own.saved else perf_counter() - began
     row = Answered(

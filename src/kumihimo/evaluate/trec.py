@@ -1,4 +1,4 @@
-"""rankings, gold <-> the files of TREC: what other programs measure, or have found.
+"""rankings, gold -> files of TREC, and back: what other programs measure, or have found.
 
 A run has `question Q0 name place score system` on each line, qrels have `question 0 name 1`. What would break a line in
 an id is written as in a URL: `my%20notes/a.md`.
