@@ -32,12 +32,12 @@ class Judge:
     workers: int = 1
     asked: list[tuple[str, int]] = field(default_factory=list)
 
-    def __call__(self, prompt: Messages, *, into: Any, sample: int = 0, **_: Any) -> Any:
+    def __call__(self, prompt: Any, *, into: Any = None, sample: int = 0, **_: Any) -> Any:
         self.asked.append(("\n\n".join(message["content"] for message in prompt), sample))
         one, other, criterion = shown(prompt)
         better = self.decide(one, other, criterion, sample)
         if into is Chosen:
-            return Chosen("since it is", ("tie", "first", "second")[better])  # type: ignore[arg-type]
+            return Chosen("since it is", ("tie", "first", "second")[better])
         if into is Compared:
             return Compared(better, "since it is")  # type: ignore[arg-type]
         best = Best("Answer 1" if better == 1 else "Answer 2", "since it is")

@@ -36,7 +36,7 @@ def test_the_alarm_of_a_system_against_itself_rings_when_it_should() -> None:
 def test_a_liking_for_length_is_seen() -> None:
     rng = random.Random(4)
     sizes, longer = sized(rng, 0.5)
-    for length, rings in ((60.0, True), (0.0, False)):
+    for length, rings in ((100.0, True), (0.0, False)):
         judged = Judged(points(study(Judge(length=length), DEBIASED_DESIGN, rng, longer)), CLUSTERS, sizes)
         (panel,), (rate,) = lengths(judged), adjusted(judged)
         assert (bool(panel.alarm), bool(rate.alarm)) == (rings, rings)
@@ -62,8 +62,10 @@ def test_what_the_order_did_is_counted() -> None:
 
 
 def test_a_second_judge_is_compared_with_the_first() -> None:
-    rows = [row(q, "a", w) for q, w in zip("qrst", ("a", "b", "a", "b"), strict=True)]
-    rows += [row(q, "a", w, role="second_judge") for q, w in zip("qrst", ("a", "b", "b", "b"), strict=True)]
+    one: list[Winner] = ["a", "b", "a", "b"]
+    other: list[Winner] = ["a", "b", "b", "b"]
+    rows = [row(q, "a", w) for q, w in zip("qrst", one, strict=True)]
+    rows += [row(q, "a", w, role="second_judge") for q, w in zip("qrst", other, strict=True)]
     (found,) = agreement(rows)
     assert (found.alike, found.kappa) == (Share(3, 4), 0.5)
     alike = [row("q", "a", "a"), row("q", "a", "a", role="second_judge")]
@@ -108,7 +110,7 @@ def test_a_system_that_wins_by_everything_is_looked_at() -> None:
 def test_a_judge_of_its_own_answers_is_named() -> None:
     (own,) = whole(lambda _, __: "tie").own
     assert (own.judge, own.systems) == ("m temperature=1.0", ("x", "y"))
-    assert "set another under [judge]" in own.alarm
+    assert "set another [judge]" in own.alarm
 
 
 def test_an_empty_answer_has_no_length() -> None:
@@ -173,6 +175,6 @@ def test_rates_are_corrected_within_a_criterion() -> None:
 def test_points_that_are_as_far_from_50_are_tied() -> None:
     from kumihimo.evaluate.statistics import signed_rank
 
-    high, low = 175 / 3, 125 / 3
+    high, low = 200 / 3, 100 / 3
     assert high - 50 != 50 - low
     assert signed_rank([value - 50 for value in [high, low] * 20]).z == 0

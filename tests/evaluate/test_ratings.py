@@ -16,7 +16,6 @@ from kumihimo.evaluate.judging.rates import means
 from kumihimo.evaluate.judging.ratings import cut, ratings, shown, told
 from kumihimo.evaluate.records import Answered
 from kumihimo.ports.local import LocalRuler
-from kumihimo.ports.models import Messages
 from kumihimo.ports.replies import Reply, form
 
 ASKED = questions(4)
@@ -31,7 +30,7 @@ class Rater:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def __call__(self, prompt: Messages, *, into: Any, **_: Any) -> Any:
+    def __call__(self, prompt: Any, *, into: Any = None, **_: Any) -> Any:
         text = prompt[-1]["content"]
         self.asked.append(text)
         if "w says 3" in text:
@@ -89,5 +88,6 @@ def test_what_was_found_is_cut_at_the_same_length() -> None:
 
 def test_a_score_beyond_its_bounds_is_asked_for_again() -> None:
     reply = '{"system_1": {"recall": {"justification": "", "score": 101}}}'
+    kind: Any = rated(("recall",), 1)
     with pytest.raises(Malformed, match="from 0 to 100"):
-        form(rated(("recall",), 1)).read(Reply(reply))
+        form(kind).read(Reply(reply))

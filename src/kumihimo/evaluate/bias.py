@@ -374,7 +374,7 @@ def own_of(judge: str, answers: Mapping[str, Mapping[str, Answered]]) -> list[Ow
     by = [s for s, held in answers.items() if any(a.model.partition(" ")[0] == name for a in held.values())]
     if not by or not name:
         return []
-    alarm = f"{name} judges its own answers, those of {', '.join(by)}: judges like their own; set another under [judge]"
+    alarm = f"the judge, {name}, is the model of answers of {', '.join(by)}: judges like their own; set another [judge]"
     return [Own(judge, tuple(by), alarm)]
 
 
