@@ -121,6 +121,9 @@ def test_answers_of_others_go_in_and_out(tmp_path: Path) -> None:
     assert out.splitlines()[1] == "Left out, since they failed: 1 answers of naive."
     held = {path.relative_to(tmp_path / "qed").as_posix() for path in (tmp_path / "qed").rglob("*.json")}
     assert held == {".kumihimo.json", "questions.json", "light%3Ax/user_global.json"}
+    assert "ragas.jsonl" in kumi(tmp_path, "eval", "export", "--out", "lines", "--format", "ragas").stdout
+    lines = ("lines/ragas.jsonl", "--format", "ragas", "--system", "light:x", "--study", "lines-back")
+    assert "light:x: answers to 2 of 3 questions." in kumi(tmp_path, "eval", "import", *lines).stdout
     fresh = kumi(tmp_path, "eval", "import", "a.json", "--system", "graphrag", "--study", "new", "--json").stdout
     assert json.loads(fresh)["answers"] == 3
     assert [q.id for q in Study(tmp_path / "new").questions()] == ["a", "b", "c"]

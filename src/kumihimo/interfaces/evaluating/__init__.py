@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kumihimo.interfaces.evaluating.assertions import assertions
 from kumihimo.interfaces.evaluating.export import export
 from kumihimo.interfaces.evaluating.import_ import import_
 from kumihimo.interfaces.evaluating.questions import questions
+from kumihimo.interfaces.evaluating.score import score
 from kumihimo.interfaces.evaluating.status import status
 
 HELP = "Measure which method serves your documents best, at what cost, and how sure that is."
@@ -14,6 +16,8 @@ COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {  # with examples
     questions: ("kumi eval questions --draft", "kumi eval questions", "kumi eval questions --personas 0 --local 50"),
     import_: ("kumi eval import my-questions.jsonl", "kumi eval import answers.json --system lightrag"),
     export: ("kumi eval export --format benchmarkqed --out qed",),
+    assertions: ("kumi eval assertions --max-calls 100",),
+    score: ("kumi eval score --measures faithfulness,token_f1",),
     status: ("kumi eval status",),
 }
 FIRST = ("kumi eval status",)
