@@ -77,22 +77,20 @@ def test_what_fails_is_listed_by_why(folder: Path) -> None:
     assert not (folder / "local").exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["--personas", "0"], "no questions are asked for: say --personas, --local or --linked"),
-        (["--variant", "graphrga"], "no variant 'graphrga'; did you mean 'graphrag'"),
-        (["--from", "report"], "did you mean 'reports'"),
-        (["--from", "reports"], "the index has no reports: `kumi index --methods global` makes them"),
-        (["--description", "@nowhere.md"], "nowhere.md cannot be read"),
-        (["--linked", "2", "--description", "x"], "questions that link documents need the graph"),
-        (["--set", "questioner.model=rules"], "questioner needs a chat model: set `model"),
-    ],
-)
-def test_what_cannot_be_is_said_before_anything_is_paid(
-    folder: Path, server: Server, words: list[str], told: str
-) -> None:
-    assert told in asked(folder, *words, code=2).stderr
+WRONG = [
+    (["--personas", "0"], "no questions are asked for: say --personas, --local or --linked"),
+    (["--variant", "graphrga"], "no variant 'graphrga'; did you mean 'graphrag'"),
+    (["--from", "report"], "did you mean 'reports'"),
+    (["--from", "reports"], "the index has no reports: `kumi index --methods global` makes them"),
+    (["--description", "@nowhere.md"], "nowhere.md cannot be read"),
+    (["--linked", "2"], "questions that link documents need the graph"),
+    (["--set", "questioner.model=rules"], "questioner needs a chat model: set `model"),
+]
+
+
+def test_what_cannot_be_is_said_before_anything_is_paid(folder: Path, server: Server) -> None:
+    for words, told in WRONG:
+        assert told in asked(folder, *words, code=2).stderr
     assert server.counts()["requests"] == 0
     assert not (folder / "eval").exists()
 
@@ -123,6 +121,9 @@ def test_answers_of_others_go_in_and_out(tmp_path: Path) -> None:
     assert out.splitlines()[1] == "Left out, since they failed: 1 answers of naive."
     held = {path.relative_to(tmp_path / "qed").as_posix() for path in (tmp_path / "qed").rglob("*.json")}
     assert held == {".kumihimo.json", "questions.json", "light%3Ax/user_global.json"}
+    assert "ragas.jsonl" in kumi(tmp_path, "eval", "export", "--out", "lines", "--format", "ragas").stdout
+    lines = ("lines/ragas.jsonl", "--format", "ragas", "--system", "light:x", "--study", "lines-back")
+    assert "light:x: answers to 2 of 3 questions." in kumi(tmp_path, "eval", "import", *lines).stdout
     fresh = kumi(tmp_path, "eval", "import", "a.json", "--system", "graphrag", "--study", "new", "--json").stdout
     assert json.loads(fresh)["answers"] == 3
     assert [q.id for q in Study(tmp_path / "new").questions()] == ["a", "b", "c"]

@@ -14,6 +14,9 @@ from kumihimo.interfaces.evaluating.export import export
 from kumihimo.interfaces.evaluating.import_ import import_
 from kumihimo.interfaces.evaluating.questions import questions
 from kumihimo.interfaces.evaluating.claims import claims
+from kumihimo.interfaces.evaluating.export import export
+from kumihimo.interfaces.evaluating.import_ import import_
+from kumihimo.interfaces.evaluating.questions import questions
 from kumihimo.interfaces.evaluating.score import score
 from kumihimo.interfaces.evaluating.status import status
 
@@ -36,6 +39,11 @@ COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {  # with examples
     import_: ("kumi eval import my-questions.jsonl", "kumi eval import answers.json --system lightrag"),
     export: ("kumi eval export --format benchmarkqed --out qed",),
     claims: ("kumi eval claims --context", "kumi eval claims --economy --sample 20"),
+    questions: ("kumi eval questions --draft", "kumi eval questions", "kumi eval questions --personas 0 --local 50"),
+    import_: ("kumi eval import my-questions.jsonl", "kumi eval import answers.json --system lightrag"),
+    export: ("kumi eval export --format benchmarkqed --out qed",),
+    assertions: ("kumi eval assertions --max-calls 100",),
+    score: ("kumi eval score --measures faithfulness,token_f1",),
     status: ("kumi eval status",),
 }
 FIRST = ("kumi eval status",)

@@ -73,18 +73,19 @@ def questions(
 ) -> None:
     """Write questions: those of users that need all documents, and those of single chunks or pairs of them."""
     listen(verbose, show_prompts)
-    from kumihimo.evaluate.importing import joined
     from kumihimo.evaluate.study import Study
 
     held = Study(study)
-    wanted = {"variant": variant, "personas": personas, "tasks": tasks, "questions": questions}
+    wanted: dict[str, Any] = {"variant": variant, "personas": personas, "tasks": tasks, "questions": questions}
     wanted |= {"local": local, "linked": linked, "from": source}
     put = _put(merge, replace)
     _check(wanted, draft=draft)
     held.check()
     with opened(folder, options, memo) as kumi, kumi.reading() as reading:
         ask = kumi.models.asking("questioner", kumi.models.purse(Caps(max_calls, max_tokens, max_cost)))
-        told, drafted = ("", False)
+        if linked:
+            _check_pairs(reading)
+        told, drafted = "", False
         if personas or draft:
             told, drafted = _described(held, reading, ask, description, source, draft=draft, anew=replace)
         if draft:
@@ -92,13 +93,19 @@ def questions(
             return
         with terminal.progress(not (verbose or show_prompts)) as progress:
             made = _made(reading, ask, told, wanted, progress)
-        mark = ask.mark
+    _keep(held, made, put, drafted, as_json, {**wanted, "description": told, "model": ask.mark})
+
+
+def _keep(held: Study, made: Made, put: Any, drafted: bool, as_json: bool, run_with: dict[str, Any]) -> None:
+    """Write what was made, and say what is missing. Raises ItemFailed where something failed."""
+    from kumihimo.evaluate.importing import joined
+
     if not as_json:
         _complain(made.missing)
     found = joined(held.rows_if("questions"), made.questions, put)
     if found.questions:
         held.write("questions", found.questions)
-        held.note("questions", **wanted, description=told, model=mark, prompts=_prompts(), written=len(made.questions))
+        held.note("questions", **run_with, prompts=_prompts(), written=len(made.questions))
     _show(held, found, made, drafted, as_json)
     if failed := sum(m.failed for m in made.missing):
         raise ItemFailed(f"{failed:,} calls failed: the same command asks again for what they were to give")
@@ -125,6 +132,12 @@ def _check(wanted: dict[str, Any], *, draft: bool) -> None:
             raise SettingsError(unknown(what, wanted[name], get_args(known)))
     if not draft and not any(wanted[name] for name in ("personas", "local", "linked")):
         raise SettingsError("no questions are asked for: say --personas, --local or --linked")
+
+
+def _check_pairs(reading: Reading) -> None:
+    from kumihimo.evaluate.grounded import paired
+
+    paired(reading, 1)
 
 
 def _described(
@@ -164,8 +177,6 @@ def _made(reading: Reading, ask: Asking, told: str, wanted: dict[str, Any], prog
     variant: Variant = wanted["variant"]
     sizes = {name: wanted[name] for name in ("personas", "tasks", "questions")}
     parts: list[Made] = []
-    if wanted["linked"]:
-        grounded.paired(reading, 1)  # what cannot be made is said before anything is paid
     if wanted["personas"]:
         parts.append(sensemaking(told, ask, **sizes, variant=variant, progress=progress))
     for name, make in (("local", grounded.local), ("linked", grounded.linked)):
