@@ -25,7 +25,24 @@ COST = {
     "bm25": 3_000,
 }
 CRITERIA = ("comprehensiveness", "diversity", "empowerment", "directness")
-WORDS = ["the", "harbour", "fund", "paid", "for", "nets", "boats", "winter", "repairs", "letters", "minutes", "accounts", "tide", "crew", "council", "loans"]
+WORDS = [
+    "the",
+    "harbour",
+    "fund",
+    "paid",
+    "for",
+    "nets",
+    "boats",
+    "winter",
+    "repairs",
+    "letters",
+    "minutes",
+    "accounts",
+    "tide",
+    "crew",
+    "council",
+    "loans",
+]
 HARMFUL = '</script><img src=x onerror="alert(1)"> & "quoted" <b>'
 JAPANESE = "港の基金は冬の修理に支払われました。議事録によると、網と船の費用は毎年増えています。[1]"
 

@@ -1,0 +1,197 @@
+"""a study -> its answer in words: which system is best, by how much, how sure that is, and what it costs.
+
+It claims nothing that the numbers do not bear: where nothing differs for sure, that is what it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kumihimo.evaluate.comparing import Compared, Ranked, Sides, matrix
+from kumihimo.evaluate.report.gathered import CONTROL, Criterion, Gathered, Measure
+from kumihimo.evaluate.report.markup import Html, Part, bold, chance, counted, enumerated, figure, joined, p, share
+
+_LESS = 0.95  # of the tokens: not worth a word above
+_FIRST = ("recall@5", "recall@10", "answer_correctness", "faithfulness")
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The first of an order, those it beats for sure, and those it cannot be told from."""
+
+    system: str
+    beaten: Sequence[Compared]
+    level: Sequence[Compared]
+
+
+def best(order: Sequence[Ranked], compared: Sequence[Compared]) -> Best | None:
+    if not order:
+        return None
+    first = order[0].system
+    cells = matrix(compared)
+    pairs = [cells[first, one.system] for one in order[1:] if (first, one.system) in cells]
+    beaten = [pair for pair in pairs if pair.sure and pair.mean > pair.even]
+    return Best(first, beaten, [pair for pair in pairs if pair not in beaten])
+
+
+def headline(held: Gathered) -> list[Html]:
+    """A few paragraphs."""
+    if held.deciding is None or not held.deciding.ranked:
+        return _without_judge(held)
+    return [
+        _winner(held, held.deciding),
+        *_level(held.deciding),
+        *_cheaper(held, held.deciding),
+        *_control(held, held.deciding.protocol),
+        *_alarms(held),
+    ]
+
+
+def judged_by(criterion: Criterion) -> Html:
+    by = f"the mean of {enumerated(criterion.parts)}" if criterion.parts else criterion.name
+    return joined(["protocol ", bold(criterion.protocol), f", {by}"])
+
+
+def _winner(held: Gathered, criterion: Criterion) -> Html:
+    found = best(criterion.ranked, criterion.compared)
+    assert found
+    first = criterion.ranked[0]
+    n = max((pair.n for pair in criterion.compared), default=0)
+    where = joined([" (", judged_by(criterion), f"; {counted(n, 'question')})."])
+    if not found.beaten:
+        return p(
+            bold(f"No system answers best for sure on {held.name}."),
+            " The first by the judge is ",
+            bold(found.system),
+            f", with {share(first.mean)} of the points against the others, and it may be chance",
+            where,
+        )
+    others = len(found.beaten) + len(found.level)
+    which = "all others" if not found.level else f"{len(found.beaten)} of {others} others"
+    whom = "" if not found.level else f": {enumerated([pair.b for pair in found.beaten])}"
+    return p(
+        bold(found.system),
+        " answers best on ",
+        bold(held.name),
+        f": {share(first.mean)} of the points against the others, where 50 is as good. It beats {which} for sure{whom}",
+        where,
+    )
+
+
+def _level(criterion: Criterion) -> Iterator[Html]:
+    """Those it cannot be told from, and what could have been seen."""
+    found = best(criterion.ranked, criterion.compared)
+    if not found or not found.level:
+        return
+    told = [joined([bold(pair.b), f" ({_cell(pair)})"]) for pair in found.level]
+    seen = [pair.corrected_detectable for pair in found.level if pair.corrected_detectable is not None]
+    power = (
+        f" With so many questions a win rate of {share(max(seen))} or more would have been seen in 4 of 5 studies: "
+        "smaller differences would need more questions."
+        if seen
+        else ""
+    )
+    yield p(f"It cannot be told from ", joined(told, ", "), ".", power)
+
+
+def _cell(pair: Compared) -> str:
+    return f"{share(pair.mean)}, interval {round(pair.low)}–{round(pair.high)}, p {_equals(pair.corrected)}"
+
+
+def _equals(p_value: float) -> str:
+    told = chance(p_value)
+    return told if told.startswith("<") else f"= {told}"
+
+
+def _cheaper(held: Gathered, criterion: Criterion) -> Iterator[Html]:
+    """What the best one costs; who takes fewer tokens and is not worse for sure; else the cheapest of all."""
+    tokens = {spent.system: spent.tokens for spent in held.spent if spent.answered}
+    first = criterion.ranked[0].system
+    if not tokens.get(first):
+        return
+    cells = matrix(criterion.compared)
+    less = {system: 1 - tokens[system] / tokens[first] for system in tokens if tokens[system] < _LESS * tokens[first]}
+    pairs: dict[str, Compared] = {s: cells[s, first] for s in less if (s, first) in cells}
+    good = sorted((s for s in pairs if not pairs[s].sure), key=lambda s: -less[s])
+    spends: list[Part] = [bold(first), f" takes {figure(tokens[first])} tokens for a question"]
+    if good:
+        told = [joined([bold(s), f": {share(100 * less[s])} fewer tokens, not significantly worse ({_cell(pairs[s])})"])
+                for s in good]  # fmt: skip
+        yield p(*spends, "; ", joined(told, "; "), ".")
+    elif pairs:
+        s = max(pairs, key=lambda s: pairs[s].mean)
+        told = [f". Of those that take fewer, ", bold(s), f" does best: {share(100 * less[s])} fewer tokens, ",
+                f"{share(pairs[s].mean)} of the points against it, which is worse for sure."]  # fmt: skip
+        yield p(*spends, *told)
+    else:
+        yield p(*spends, ": none of the others takes clearly fewer.")
+
+
+def _control(held: Gathered, protocol: str) -> Iterator[Html]:
+    for criterion in held.of(protocol):
+        if criterion.name.casefold() == CONTROL and criterion.ranked:
+            first = criterion.ranked[0]
+            yield p("Most direct is ", bold(first.system), f" ({share(first.mean)}): the control, which long answers lose.")
+
+
+def _alarms(held: Gathered) -> Iterator[Html]:
+    if held.bias is None:
+        return
+    if not held.bias.same:
+        yield p(
+            "No system was compared with another answer of its own (A/A), so nobody knows what this judge makes of "
+            "nothing: ", _code("kumi eval run --generations 2"), " and ", _code("kumi eval judge"), " add it.",
+            class_="alarm",
+        )  # fmt: skip
+    if held.bias.alarms:
+        yield p(
+            bold(f"Read the win rates with care: {counted(len(held.bias.alarms), 'alarm')}."), " ",
+            joined(held.bias.alarms[:3], " "),
+            " The others are listed under Bias." if len(held.bias.alarms) > 3 else "",
+            class_="alarm",
+        )  # fmt: skip
+
+
+def _code(text: str) -> Html:
+    from kumihimo.evaluate.report.markup import tag
+
+    return tag("code", text)
+
+
+# -- where no judge has decided
+
+
+def _without_judge(held: Gathered) -> list[Html]:
+    measure = leading_measure(held)
+    if measure is None:
+        return [p(bold(f"Nothing is measured of {held.name} yet.")), p("The commands below add what is missing.")]
+    order = in_order(measure)
+    first, others = order[0], order[1:]
+    cells = matrix(measure.compared)
+    beaten = [s for s in others if (pair := cells.get((first, s))) and pair.sure and pair.mean > 0]
+    mean = figure(measure.mean(first))
+    sure = f", more than {enumerated(beaten)} for sure" if beaten else ", and no difference is for sure"
+    close = [s for s in others if s not in beaten and (first, s) in cells]
+    told = [joined([bold(s), f" ({figure(measure.mean(s))}; {_difference(cells[first, s])})"]) for s in close]
+    said = [p(bold(first), f" has the best {measure.name} on ", bold(held.name), f": {mean}{sure}.")]
+    return said + ([p("It cannot be told from ", joined(told, ", "), ".")] if told and beaten else [])
+
+
+def _difference(pair: Compared) -> str:
+    return f"difference {figure(pair.mean)}, interval {figure(pair.low)} to {figure(pair.high)}, p {_equals(pair.corrected)}"
+
+
+def leading_measure(held: Gathered) -> Measure | None:
+    """The one that says most where there is no judge."""
+    measures = [measure for measure in held.measures if any(measure.values.values())]
+    known = {measure.name: measure for measure in measures}
+    return next((known[name] for name in _FIRST if name in known), measures[0] if measures else None)
+
+
+def in_order(measure: Measure) -> list[str]:
+    return sorted(measure.values, key=lambda system: (-(measure.mean(system) or 0.0), system))
+
+
+def sides(pair: Compared) -> Sides:
+    return pair.a, pair.b
