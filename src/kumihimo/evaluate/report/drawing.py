@@ -38,12 +38,20 @@ def text(x: float, y: float, said: str, **more: str) -> Html:
 
 
 def svg(title: str, wide: float, high: float, *inside: Html) -> Html:
-    drawn = tag("svg", tag("title", title), *inside, viewBox=f"0 0 {wide:g} {high:g}", role="img", width=wide, height=high)
+    drawn = tag(
+        "svg", tag("title", title), *inside, viewBox=f"0 0 {wide:g} {high:g}", role="img", width=wide, height=high
+    )
     return tag("div", drawn, class_="wide", tabindex="0", role="group", aria_label=title)
 
 
 def scatter(
-    title: str, x_name: str, y_name: str, points: Mapping[str, Point], systems: Sequence[str], *, even: float | None = None
+    title: str,
+    x_name: str,
+    y_name: str,
+    points: Mapping[str, Point],
+    systems: Sequence[str],
+    *,
+    even: float | None = None,
 ) -> Html:
     """x on a scale of powers of ten; a line joins those that no other beats in both."""
     placed = {name: (log10(max(x, 1e-9)), y) for name, (x, y) in points.items() if x > 0}
@@ -125,7 +133,9 @@ def _along(left: float, right: float, at, low: float) -> list[Html]:  # type: ig
     decades = range(floor(left), floor(right) + 1)
     by = (1, 2, 5) if right - left < 2.5 else (1,)
     shown = [(power, n) for power in decades for n in by if left <= power + log10(n) <= right]
-    return [text(at(p + log10(n), low)[0], _HIGH - _BOTTOM + 16, short(n * 10.0**p), text_anchor="middle") for p, n in shown]
+    return [
+        text(at(p + log10(n), low)[0], _HIGH - _BOTTOM + 16, short(n * 10.0**p), text_anchor="middle") for p, n in shown
+    ]
 
 
 def short(value: float) -> str:
@@ -151,9 +161,7 @@ def _names(x_name: str, y_name: str) -> list[Html]:
     ]
 
 
-def curves(
-    title: str, x_name: str, y_name: str, found: Mapping[str, Sequence[Point]], systems: Sequence[str]
-) -> Html:
+def curves(title: str, x_name: str, y_name: str, found: Mapping[str, Sequence[Point]], systems: Sequence[str]) -> Html:
     """A line for each system, named where it ends."""
     every = [point for points in found.values() for point in points]
     xs, ys = [x for x, _ in every], [y for _, y in every]
@@ -182,7 +190,9 @@ def ranks(best: int, rank: int, worst: int, of: int, at: int) -> Html:
     def x(n: float) -> float:
         return 10 + (n - 1) * 120 / max(of - 1, 1)
 
-    marks = joined(tag("line", x1=f"{x(n):.1f}", x2=f"{x(n):.1f}", y1=5, y2=15, class_="rule") for n in range(1, of + 1))
+    marks = joined(
+        tag("line", x1=f"{x(n):.1f}", x2=f"{x(n):.1f}", y1=5, y2=15, class_="rule") for n in range(1, of + 1)
+    )
     line = tag("line", x1=f"{x(best):.1f}", x2=f"{x(worst):.1f}", y1=10, y2=10, class_=f"span s{at % 8}")
     said = f"rank {rank}, between {best} and {worst}"
     return tag("svg", tag("title", said), marks, line, mark(at, x(rank), 10), viewBox="0 0 140 20", width=140, height=20,

@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import Any
 
 from kumihimo.core.errors import SettingsError
-from kumihimo.evaluate.bias import Bias
+from kumihimo.evaluate.bias import Bias, biases
+from kumihimo.evaluate.clusters import THRESHOLDS, clusters
 from kumihimo.evaluate.comparing import (
     Compared,
     Ranked,
@@ -125,9 +126,9 @@ def gathered(study: Study, name: str, *, systems: Sequence[str] = (), neighbours
     order = _systems(study, verdicts, systems)
     verdicts = [v for v in verdicts if v.a in order and v.b in order]
     answers = {s: {row.question: row for row in study.answers(s)} for s in order if s in study.systems()}
-    clusters = {question.id: question.cluster for question in questions}
+    of = {question.id: question.cluster for question in questions}
     claims = [c for c in study.rows("claims", Claim) if c.system in order] if study.has("claims") else []
-    made = _Measuring(questions, order, clusters, answers, neighbours=neighbours)
+    made = _Measuring(questions, order, of, answers, neighbours)
     measures = [*made.ratings(study), *made.scores(study), *made.retrieval(study), *made.claimed(claims)]
     return Gathered(
         name,
@@ -136,8 +137,8 @@ def gathered(study: Study, name: str, *, systems: Sequence[str] = (), neighbours
         order,
         answers,
         verdicts,
-        list(_criteria(verdicts, clusters, order)),
-        _bias(study, verdicts, answers, questions),
+        list(_criteria(verdicts, of, order)),
+        _bias(verdicts, answers, questions),
         measures,
         claims,
         [_spent(system, answers[system].values()) for system in order if system in answers],
@@ -205,8 +206,12 @@ def overall(criteria: Sequence[Criterion], clusters: Mapping[str, str]) -> Crite
     return _criterion(chosen[0].protocol, "together", pairs, clusters, [criterion.name for criterion in chosen])
 
 
-def _bias(study: Study, verdicts: Sequence[Verdict], answers: Answers, questions: Sequence[Question]) -> Bias | None:
-    return None
+def _bias(verdicts: Sequence[Verdict], answers: Answers, questions: Sequence[Question]) -> Bias | None:
+    if not verdicts:
+        return None
+    from kumihimo.ports.local import LocalRuler
+
+    return biases(verdicts, questions, answers, LocalRuler())
 
 
 # -- numbers of each answer
@@ -278,6 +283,7 @@ class _Measuring:
             asked = dict.fromkeys([*answered, *different[system]])
             counts[system] = {q: float(len(different[system].get(q, ()))) for q in asked if q in self.clusters}
         yield self._measure("claims", "claims", counts, {})
+        yield from self._clustered(different, counts)
         told: tuple[tuple[str, Callable[[Claim], bool | None]], ...] = (
             ("supported by the evidence", lambda claim: claim.supported),
             ("in the corpus", lambda claim: claim.in_corpus),
@@ -286,6 +292,19 @@ class _Measuring:
             shares = _shares(claims, asked_of)
             if shares:
                 yield self._measure("claims", name, shares, {})
+
+    def _clustered(
+        self, different: Mapping[str, Mapping[str, set[str]]], counts: Mapping[str, Mapping[str, float]]
+    ) -> Iterator[Measure]:
+        """How many different things they say (GraphRAG, section 4.2)."""
+        found: dict[float, dict[str, dict[str, float]]] = {t: {} for t in THRESHOLDS}
+        for system, by_question in counts.items():
+            for question in by_question:
+                texts = sorted(different[system].get(question, ()))
+                for threshold, n in zip(THRESHOLDS, clusters(texts), strict=True):
+                    found[threshold].setdefault(system, {})[question] = float(n)
+        for threshold, values in found.items():
+            yield self._measure("claims", f"clusters@{threshold:g}", values, {})
 
     def _measure(
         self,

@@ -132,7 +132,9 @@ def _control(held: Gathered, protocol: str) -> Iterator[Html]:
     for criterion in held.of(protocol):
         if criterion.name.casefold() == CONTROL and criterion.ranked:
             first = criterion.ranked[0]
-            yield p("Most direct is ", bold(first.system), f" ({share(first.mean)}): the control, which long answers lose.")
+            yield p(
+                "Most direct is ", bold(first.system), f" ({share(first.mean)}): the control, which long answers lose."
+            )
 
 
 def _alarms(held: Gathered) -> Iterator[Html]:

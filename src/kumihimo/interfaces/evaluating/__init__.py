@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kumihimo.interfaces.evaluating.report import report
 from kumihimo.interfaces.evaluating.status import status
 
 HELP = "Measure which method serves your documents best, at what cost, and how sure that is."
 COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {  # with examples
     status: ("kumi eval status",),
+    report: ("kumi eval report", "kumi eval report --study podcast --study news --out figure2.html"),
 }
 FIRST = ("kumi eval status",)
