@@ -35,7 +35,8 @@ def points(mean: float, seed: int) -> dict[str, float]:
     """Of 125 questions the means of five replicates each, which have that mean, but for a rounding."""
     rng = np.random.default_rng(seed)
     drawn = rng.binomial(5, mean / 100, size=125) * 20.0
-    drawn[: int(abs(off := (mean * 125 - drawn.sum()) / 20)) + 1] += 20 * np.sign(off)
+    off = (mean * 125 - drawn.sum()) / 20
+    drawn[: int(abs(off)) + 1] += 20 * np.sign(off)
     return dict(zip(TASKS, np.clip(drawn, 0, 100).tolist(), strict=True))
 
 

@@ -15,7 +15,7 @@ from kumihimo.evaluate.records import Answered, Question, Source, Verdict
 from kumihimo.evaluate.report.gathered import Gathered
 from kumihimo.page import cut, embedded
 
-ROOM = {"answers": 7_000_000, "quotes": 3_000_000, "reasons": 9_000_000}  # bytes, of all studies together
+ROOM = {"answers": 7_000_000, "quotes": 3_000_000, "reasons": 12_500_000}  # bytes, of all studies together
 _LONGEST_QUOTE = 500
 _CITED = 20  # of one answer
 _PLACES = 3  # of one citation

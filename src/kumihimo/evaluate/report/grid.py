@@ -77,7 +77,7 @@ def _cell(cells: Mapping[Sides, Compared], sides: Sides, *, doubted: bool) -> Ht
     if pair is None:
         return tag("td", "–", class_="self", title=f"{sides[0]} and {sides[1]} were not compared")
     strength = min(1.0, abs(pair.mean - 50) / 40)
-    kind = ("more" if pair.mean > 50 else "less") + (" strong" if strength > 0.72 else "")
+    kind = "more" if pair.mean > 50 else "less"
     shown = f"{round(pair.mean)}{'*' if pair.sure else ''}"
     told = (
         f"{pair.a} over {pair.b}: {share(pair.mean)}, interval {round(pair.low)}–{round(pair.high)}, "

@@ -36,7 +36,7 @@ def tag(name: str, *inside: Part, **attributes: str | float | None) -> Html:
         for key, value in attributes.items()
         if value is not None
     )
-    return Html(f"<{name}{said}>" if name in _EMPTY else f"<{name}{said}>{joined(inside)}</{name}>")
+    return Html(f"<{name}{said}/>" if name in _EMPTY else f"<{name}{said}>{joined(inside)}</{name}>")
 
 
 def p(*inside: Part, class_: str | None = None) -> Html:

@@ -226,7 +226,7 @@ def measures_table(caption: str, held: Gathered, measures: Sequence[Measure]) ->
         for measure in measures
         for reason, n in _reasons(measure).items()
     ]
-    note = p("Bold: the highest. † : lower for sure, p < .05 by Wilcoxon after Holm.", class_="soft")
+    note = p("Bold: the highest. † : significantly lower, p < .05 by Wilcoxon after Holm.", class_="soft")
     why = folded("Why some have no value", listed(whys)) if whys else Html("")
     return joined([table(caption, ["System", *(measure.name for measure in measures)], rows), note, why])
 

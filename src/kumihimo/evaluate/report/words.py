@@ -61,7 +61,7 @@ def _winner(held: Gathered, criterion: Criterion) -> Html:
     where = joined([" (", judged_by(criterion), f"; {counted(n, 'question')})."])
     if not found.beaten:
         return p(
-            bold(f"No system answers best for sure on {held.name}."),
+            bold(f"No system answers significantly better than all others on {held.name}."),
             " The first by the judge is ",
             bold(found.system),
             f", with {share(first.mean)} of the points against the others, and it may be chance",
@@ -74,7 +74,7 @@ def _winner(held: Gathered, criterion: Criterion) -> Html:
         bold(found.system),
         " answers best on ",
         bold(held.name),
-        f": {share(first.mean)} of the points against the others, where 50 is as good. It beats {which} for sure{whom}",
+        f": {share(first.mean)} of the points against the others, where 50 is as good. It is significantly better than {which}{whom}",
         where,
     )
 
@@ -122,7 +122,7 @@ def _cheaper(held: Gathered, criterion: Criterion) -> Iterator[Html]:
     elif pairs:
         s = max(pairs, key=lambda s: pairs[s].mean)
         told = [f". Of those that take fewer, ", bold(s), f" does best: {share(100 * less[s])} fewer tokens, ",
-                f"{share(pairs[s].mean)} of the points against it, which is worse for sure."]  # fmt: skip
+                f"{share(pairs[s].mean)} of the points against it, which is significantly worse."]  # fmt: skip
         yield p(*spends, *told)
     else:
         yield p(*spends, ": none of the others takes clearly fewer.")
@@ -173,7 +173,7 @@ def _without_judge(held: Gathered) -> list[Html]:
     cells = matrix(measure.compared)
     beaten = [s for s in others if (pair := cells.get((first, s))) and pair.sure and pair.mean > 0]
     mean = figure(measure.mean(first))
-    sure = f", more than {enumerated(beaten)} for sure" if beaten else ", and no difference is for sure"
+    sure = f", significantly more than {enumerated(beaten)}" if beaten else ", and no difference is significant"
     close = [s for s in others if s not in beaten and (first, s) in cells]
     told = [joined([bold(s), f" ({figure(measure.mean(s))}; {_difference(cells[first, s])})"]) for s in close]
     said = [p(bold(first), f" has the best {measure.name} on ", bold(held.name), f": {mean}{sure}.")]
