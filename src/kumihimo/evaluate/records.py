@@ -159,7 +159,8 @@ class Claim:
     """A proposition that an answer makes, which can be checked (Claimify).
 
     supported, in_corpus: whether the evidence of the answer, or any document, says so; None: not asked, or undecided.
-    doubt: by SelfCheck, from 0, all samples say so, to 1; None: not asked.
+    doubt: by SelfCheck, from 0, all samples say so, to 1; None: not asked. sources: which of the answer's evidence says
+    so, by n. why: the reason, where one of the three was asked for and is None, or rests on replies nobody can read.
     """
 
     system: str
@@ -169,13 +170,16 @@ class Claim:
     supported: bool | None = None
     in_corpus: bool | None = None
     doubt: float | None = None
+    sources: tuple[int, ...] = ()
+    why: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """What became of one sentence of an answer on its way to claims.
 
-    outcome: claims, or why there are none: not selected, ambiguous, nothing decomposed, invalid, failed. trace: what
+    outcome: claims, or why there are none: heading, not selected, ambiguous, nothing decomposed, repeated (all of them
+    were made before), invalid, failed. Of an answer without sentences: empty, or no answer; sentence is -1. trace: what
     each stage made of it.
     """
 

@@ -83,7 +83,7 @@ def _compared(texts: Sequence[str], kind: Tokens) -> tuple[NDArray[np.float64], 
 def _spelled(lists: Sequence[Sequence[str]]) -> list[str]:
     """Each list with a character for each word: what the library compares fastest."""
     letters: dict[str, str] = {}
-    for word in (word for words in lists for word in words):
+    for word in (word for listed in lists for word in listed):
         n = len(letters)
         letters.setdefault(word, chr(n if n < _HALF else n + _HALVES))
-    return ["".join(letters[word] for word in words) for words in lists]
+    return ["".join(letters[word] for word in listed) for listed in lists]
