@@ -98,6 +98,25 @@ VALUES = {
         "searched": "- When does it leave?\n- When does the boat leave?",
         "question": "When does it leave?",
     },
+    "scoring_assertions": {
+        "question": "When does it leave?",
+        "text": "At nine.",
+        "items": "1. The answer should say nine.\n2. 組紐のことを述べる。",
+    },
+    "scoring_grade": {"text": "The {ferry} leaves at nine.", "question": "組紐はいつ?"},
+    "scoring_grade_again": {"text": "The {ferry} leaves at nine.", "question": "組紐はいつ?"},
+    "scoring_needed": {"items": "1. The ferry leaves at nine.\n2. 雨だった。", "question": "When does it leave?"},
+    "scoring_statements": {"question": "When does it leave?", "text": "At nine, {daily}. [1]"},
+    "scoring_supported": {
+        "text": "The ferry leaves at nine.\n\n---\n\n組紐は十月に届きます。",
+        "question": "When does it leave?",
+        "items": "1. The ferry leaves at nine.\n2. It is white.",
+    },
+    "scoring_useful": {
+        "items": "1. The ferry leaves at nine.\n2. 雨だった。",
+        "question": "When does it leave?",
+        "reference": "At nine.",
+    },
     "suggesting": {
         "count": "5",
         "sources": "The ferry leaves at nine.\n\n---\n\n組紐は十月に届きます。",

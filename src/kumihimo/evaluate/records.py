@@ -143,7 +143,8 @@ class Rating:
 class Score:
     """A measure of one answer, or of what was found for it; value None: undefined, and the reason why.
 
-    detail: what it was computed from: statements, verdicts on them, so that one can look it up.
+    detail: what it was computed from: statements, verdicts on them, so that one can look it up. status: whether a model
+    failed to say what was needed; what is undefined for other reasons is ok.
     """
 
     name: str
@@ -152,6 +153,7 @@ class Score:
     value: float | None
     reason: str = ""
     detail: Mapping[str, Any] = field(default_factory=dict)
+    status: Status = "ok"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 from kumihimo.interfaces.evaluating.claims import claims
 from kumihimo.interfaces.evaluating.report import report
+from kumihimo.interfaces.evaluating.score import score
 from kumihimo.interfaces.evaluating.status import status
 
 HELP = "Measure which method serves your documents best, at what cost, and how sure that is."
 COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {  # with examples
     claims: ("kumi eval claims --context", "kumi eval claims --economy --sample 20"),
+    score: ("kumi eval score --measures faithfulness,token_f1",),
     status: ("kumi eval status",),
     report: ("kumi eval report", "kumi eval report --study podcast --study news --out figure2.html"),
 }
