@@ -22,9 +22,7 @@ from kumihimo.evaluate.rouge import Tokens, distances, matrix, rouge_l
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 RENEW = os.environ.get("KUMI_GOLDEN", "") == "1"
-WORDS = (
-    "the The ferry ferries left at nine 9 o'clock Émile café snake_case naïve U.S. 組紐 工房 — 1,000 boat-house".split()
-)
+WORDS = "the The ferry ferries left at nine 9 o'clock Émile café snake_case naïve U.S. 組紐 工房 — 1,000 boat-house".split()
 AT = (0.2, 0.3, 0.4, *THRESHOLDS, 0.9, 1.0)
 
 

@@ -1,8 +1,8 @@
-"""studies -> one HTML page that says which system answers best, at what cost, and how sure that is; and CSV beside it."""
+"""studies -> one HTML page that says which system answers best, at what cost, how sure that is; and CSV beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape, unescape
 from importlib import metadata
@@ -109,7 +109,7 @@ def _sections(studies: Sequence[Gathered]) -> Iterator[tuple[str, str, list[Html
             yield id, name, inside
 
 
-def _named(studies: Sequence[Gathered], panel) -> list[Html]:  # type: ignore[no-untyped-def]
+def _named(studies: Sequence[Gathered], panel: Callable[[Gathered], Iterable[Html]]) -> list[Html]:
     """With a heading for each study, where there are several."""
     found = [(held, list(panel(held))) for held in studies]
     return [

@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import floor, log10
 
 from kumihimo.evaluate.report.markup import Html, figure, joined, tag
 
-_WIDE, _HIGH = 560.0, 330.0
+_WIDE, _HIGH = 540.0, 320.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 112.0, 14.0, 44.0
 _LETTER = 7.0
 _SHAPES = ("circle", "square", "up", "diamond", "down", "cross")
 
 Point = tuple[float, float]
+At = Callable[[float, float], Point]  # a value -> its place in the picture
 
 
 def mark(at: int, x: float, y: float) -> Html:
     """Systems differ by colour and by shape."""
-    kind, r = _SHAPES[at % len(_SHAPES)], 5.5
+    kind, r = _SHAPES[at % len(_SHAPES)], 5.0
     of = f"mark s{at % 8}"
     if kind == "circle":
         return tag("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r=r, class_=of)
-    corners = {
+    shapes: dict[str, list[Point]] = {
         "square": [(-1, -1), (1, -1), (1, 1), (-1, 1)],
         "up": [(0, -1.2), (1.1, 0.9), (-1.1, 0.9)],
         "down": [(0, 1.2), (1.1, -0.9), (-1.1, -0.9)],
         "diamond": [(0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)],
         "cross": [(-1.2, -.4), (-.4, -.4), (-.4, -1.2), (.4, -1.2), (.4, -.4), (1.2, -.4), (1.2, .4), (.4, .4),
                   (.4, 1.2), (-.4, 1.2), (-.4, .4), (-1.2, .4)],
-    }[kind]  # fmt: skip
+    }  # fmt: skip
+    corners = shapes[kind]
     path = "M" + "L".join(f"{x + dx * r * 0.9:.1f} {y + dy * r * 0.9:.1f}" for dx, dy in corners) + "Z"
     return tag("path", d=path, class_=of)
 
@@ -106,6 +108,17 @@ def _labels(places: Mapping[str, Point]) -> list[Html]:
     return found
 
 
+def _ends(places: Mapping[str, Point]) -> list[Html]:
+    """At the ends of lines, from top to bottom as these, a line's height apart."""
+    order = sorted(places, key=lambda name: places[name][1])
+    down: list[float] = []
+    for name in order:
+        down.append(max(places[name][1] + 4, down[-1] + 13 if down else 0))
+    off = sum(y - places[name][1] - 4 for name, y in zip(order, down, strict=True)) / len(order)
+    up = max(off, down[-1] - (_HIGH - _BOTTOM))
+    return [text(places[name][0] + 10, y - up, name, class_="name") for name, y in zip(order, down, strict=True)]
+
+
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
     """Round numbers between.
 
@@ -118,7 +131,7 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
     return [round(i * step, 10) for i in range(first, int(high // step) + 1)]
 
 
-def _down(low: float, high: float, at, left: float, right: float) -> list[Html]:  # type: ignore[no-untyped-def]
+def _down(low: float, high: float, at: At, left: float, right: float) -> list[Html]:
     return [
         part
         for y in ticks(low, high)
@@ -129,7 +142,7 @@ def _down(low: float, high: float, at, left: float, right: float) -> list[Html]:
     ]
 
 
-def _along(left: float, right: float, at, low: float) -> list[Html]:  # type: ignore[no-untyped-def]
+def _along(left: float, right: float, at: At, low: float) -> list[Html]:
     decades = range(floor(left), floor(right) + 1)
     by = (1, 2, 5) if right - left < 2.5 else (1,)
     shown = [(power, n) for power in decades for n in by if left <= power + log10(n) <= right]
@@ -173,14 +186,13 @@ def curves(title: str, x_name: str, y_name: str, found: Mapping[str, Sequence[Po
         return _LEFT + (x - left) / ((right - left) or 1) * wide, _TOP + (high - y) / (high - low) * tall
 
     parts = [*_down(low, high, at, left, right), *_names(x_name, y_name)]
-    for x in dict.fromkeys(xs):
-        parts.append(text(at(x, low)[0], _HIGH - _BOTTOM + 16, f"{x:g}", text_anchor="middle"))
+    parts += [text(at(x, low)[0], _HIGH - _BOTTOM + 16, f"{x:g}", text_anchor="middle") for x in dict.fromkeys(xs)]
     for name, points in found.items():
         of = systems.index(name)
         way = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(*point) for point in points))
         parts.append(tag("polyline", points=way, class_=f"curve s{of % 8}"))
         parts += [mark(of, *at(*point)) for point in points]
-    parts += _labels({name: at(*points[-1]) for name, points in found.items()})
+    parts += _ends({name: at(*points[-1]) for name, points in found.items()})
     return svg(title, _WIDE, _HIGH, *parts)
 
 
@@ -195,8 +207,7 @@ def ranks(best: int, rank: int, worst: int, of: int, at: int) -> Html:
     )
     line = tag("line", x1=f"{x(best):.1f}", x2=f"{x(worst):.1f}", y1=10, y2=10, class_=f"span s{at % 8}")
     said = f"rank {rank}, between {best} and {worst}"
-    return tag("svg", tag("title", said), marks, line, mark(at, x(rank), 10), viewBox="0 0 140 20", width=140, height=20,
-               role="img")  # fmt: skip
+    return _small(said, marks, line, mark(at, x(rank), 10))
 
 
 def dots(low: float, value: float, high: float, at: int, even: float = 50.0) -> Html:
@@ -208,5 +219,9 @@ def dots(low: float, value: float, high: float, at: int, even: float = 50.0) -> 
     half = tag("line", x1=f"{x(even):.1f}", x2=f"{x(even):.1f}", y1=2, y2=18, class_="even")
     line = tag("line", x1=f"{x(low):.1f}", x2=f"{x(high):.1f}", y1=10, y2=10, class_=f"span s{at % 8}")
     said = f"{figure(value)}, between {figure(low)} and {figure(high)}"
-    return tag("svg", tag("title", said), half, line, mark(at, x(value), 10), viewBox="0 0 140 20", width=140, height=20,
-               role="img")  # fmt: skip
+    return _small(said, half, line, mark(at, x(value), 10))
+
+
+def _small(said: str, *inside: Html) -> Html:
+    """In a line of a table."""
+    return tag("svg", tag("title", said), *inside, viewBox="0 0 140 20", width=140, height=20, role="img")

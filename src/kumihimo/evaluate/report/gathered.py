@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from kumihimo.core.errors import SettingsError
+from kumihimo.evaluate.agreement import Agreement, agreements
 from kumihimo.evaluate.bias import Bias, biases
-from kumihimo.evaluate.clusters import THRESHOLDS, clusters
+from kumihimo.evaluate.claims.counting import values
 from kumihimo.evaluate.comparing import (
     Compared,
     Ranked,
@@ -23,14 +24,17 @@ from kumihimo.evaluate.comparing import (
     together,
     zeros_of,
 )
+from kumihimo.evaluate.fabrication import FIELDS
+from kumihimo.evaluate.fabrication import values as fabricated
 from kumihimo.evaluate.points import points
-from kumihimo.evaluate.records import Answered, Claim, Question, Rating, Score, Verdict
-from kumihimo.evaluate.study import Study
+from kumihimo.evaluate.records import Answered, Claim, Question, Rating, Score, Sentence, Verdict
+from kumihimo.evaluate.scoring import MEASURES
+from kumihimo.evaluate.study import FILES, MADE_BY, Study
 
 CONTROL = "directness"  # which no method should win along with all else
 OVERALL = "overall"  # what some protocols ask for themselves
 _FIRST = ("debiased", "graphrag", "lightrag")  # the protocol that decides, where there are several
-_LONGEST = 20_000  # characters of a part of a prompt in the manifest
+LESS = {*FIELDS, "tokens", "chunks", *(name for name, measure in MEASURES.items() if measure.better == "less")}
 
 Answers = Mapping[str, Mapping[str, Answered]]  # by system and question
 
@@ -49,7 +53,7 @@ class Criterion:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A number of each answer. undefined: by system why it has none, and how often. total: questions that were asked."""
+    """A number of each answer. undefined: by system why it has none, how often. total: questions that were asked."""
 
     group: str
     name: str
@@ -57,6 +61,7 @@ class Measure:
     undefined: Mapping[str, Counter[str]]
     total: int
     compared: Sequence[Compared]
+    less: bool = False  # is better
 
     def mean(self, system: str) -> float | None:
         held = self.values.get(system)
@@ -89,7 +94,7 @@ class Gathered:
     criteria: Sequence[Criterion]
     bias: Bias | None
     measures: Sequence[Measure]
-    claims: Sequence[Claim]
+    agreements: Sequence[Agreement]
     spent: Sequence[Spent]
     manifest: Mapping[str, Any]
     missing: Mapping[str, str] = field(default_factory=dict)  # what is not there: the command that adds it
@@ -129,7 +134,7 @@ def gathered(study: Study, name: str, *, systems: Sequence[str] = (), neighbours
     of = {question.id: question.cluster for question in questions}
     claims = [c for c in study.rows("claims", Claim) if c.system in order] if study.has("claims") else []
     made = _Measuring(questions, order, of, answers, neighbours)
-    measures = [*made.ratings(study), *made.scores(study), *made.retrieval(study), *made.claimed(claims)]
+    measures = [*made.ratings(study), *made.scores(study), *made.retrieval(study), *made.claimed(study, claims)]
     return Gathered(
         name,
         study,
@@ -140,7 +145,7 @@ def gathered(study: Study, name: str, *, systems: Sequence[str] = (), neighbours
         list(_criteria(verdicts, of, order)),
         _bias(verdicts, answers, questions),
         measures,
-        claims,
+        _agreements(verdicts, measures),
         [_spent(system, answers[system].values()) for system in order if system in answers],
         study.manifest(),
         _missing(study, answers),
@@ -150,9 +155,9 @@ def gathered(study: Study, name: str, *, systems: Sequence[str] = (), neighbours
 def _systems(study: Study, verdicts: Iterable[Verdict], chosen: Sequence[str]) -> list[str]:
     """In the order they were judged in, then those that were only asked, then those only retrieval was measured of."""
     found = dict.fromkeys(side for v in verdicts for side in (v.a, v.b)) | dict.fromkeys(study.systems())
-    for name, kind in (("retrieval", Score), ("scores", Score), ("ratings", Rating)):
+    for name in ("retrieval", "scores", "ratings"):
         if study.has(name):
-            found |= dict.fromkeys(row.system for row in study.rows(name, kind))
+            found |= dict.fromkeys(row.system for row in study.rows(name, FILES[name]))
     for system in chosen:
         if system not in found:
             raise SettingsError(f"{study.folder} holds no system {system!r}: there is {', '.join(found)}")
@@ -160,8 +165,6 @@ def _systems(study: Study, verdicts: Iterable[Verdict], chosen: Sequence[str]) -
 
 
 def _missing(study: Study, answers: Answers) -> dict[str, str]:
-    from kumihimo.evaluate.study import MADE_BY
-
     wanted = {"verdicts": "verdicts", "claims": "claims", "scores": "scores", "retrieval": "retrieval measures"}
     found = {told: MADE_BY[name] for name, told in wanted.items() if not study.has(name)}
     return found | ({} if answers else {"answers": "kumi eval run"})
@@ -212,6 +215,16 @@ def _bias(verdicts: Sequence[Verdict], answers: Answers, questions: Sequence[Que
     from kumihimo.ports.local import LocalRuler
 
     return biases(verdicts, questions, answers, LocalRuler())
+
+
+def _agreements(verdicts: Iterable[Verdict], measures: Iterable[Measure]) -> list[Agreement]:
+    """How often judges prefer the answer that claims more."""
+    held: dict[str, dict[str, dict[str, float | None]]] = {}
+    for measure in measures:
+        if measure.group == "claims":
+            for system, by_question in measure.values.items():
+                held.setdefault(system, {})[measure.name] = dict(by_question)
+    return agreements(verdicts, held) if held else []
 
 
 # -- numbers of each answer
@@ -269,42 +282,21 @@ class _Measuring:
             compared = None if family is None else [one for one in family if one.metric == name]
             yield self._measure("ratings", name, by_system, undefined.get(name, {}), compared, protocol="mk")
 
-    def claimed(self, claims: Sequence[Claim]) -> Iterator[Measure]:
-        """How many different claims each answer makes; and what share of them its evidence, or any document, says."""
-        if not claims:
-            return
-        different: dict[str, dict[str, set[str]]] = {}
-        for claim in claims:
-            said = " ".join(claim.text.casefold().split())
-            different.setdefault(claim.system, {}).setdefault(claim.question, set()).add(said)
-        counts: dict[str, dict[str, float]] = {}
-        for system in different:
-            answered = [q for q, row in self.answers.get(system, {}).items() if not row.failed]
-            asked = dict.fromkeys([*answered, *different[system]])
-            counts[system] = {q: float(len(different[system].get(q, ()))) for q in asked if q in self.clusters}
-        yield self._measure("claims", "claims", counts, {})
-        yield from self._clustered(different, counts)
-        told: tuple[tuple[str, Callable[[Claim], bool | None]], ...] = (
-            ("supported by the evidence", lambda claim: claim.supported),
-            ("in the corpus", lambda claim: claim.in_corpus),
-        )
-        for name, asked_of in told:
-            shares = _shares(claims, asked_of)
-            if shares:
-                yield self._measure("claims", name, shares, {})
-
-    def _clustered(
-        self, different: Mapping[str, Mapping[str, set[str]]], counts: Mapping[str, Mapping[str, float]]
-    ) -> Iterator[Measure]:
-        """How many different things they say (GraphRAG, section 4.2)."""
-        found: dict[float, dict[str, dict[str, float]]] = {t: {} for t in THRESHOLDS}
-        for system, by_question in counts.items():
-            for question in by_question:
-                texts = sorted(different[system].get(question, ()))
-                for threshold, n in zip(THRESHOLDS, clusters(texts), strict=True):
-                    found[threshold].setdefault(system, {})[question] = float(n)
-        for threshold, values in found.items():
-            yield self._measure("claims", f"clusters@{threshold:g}", values, {})
+    def claimed(self, study: Study, claims: Sequence[Claim]) -> Iterator[Measure]:
+        """How many claims each answer makes, how many different things they say; how many are supported by nothing."""
+        sentences = list(study.rows("sentences", Sentence)) if study.has("sentences") else None
+        counted = [system for system in self.systems if any(claim.system == system for claim in claims)]
+        held: dict[str, dict[str, dict[str, float]]] = {}
+        undefined: dict[str, dict[str, Counter[str]]] = {}
+        for system in counted:
+            whole = values(claims, self.questions, system, sentences)
+            wrong = {name: found for name, found in fabricated(claims, self.questions, system).items() if _any(found)}
+            for name, by_question in (whole | wrong).items():
+                held.setdefault(name, {})[system] = {q: v for q, v in by_question.items() if v is not None}
+                if unknown := sum(v is None for v in by_question.values()):
+                    undefined.setdefault(name, {})[system] = Counter({"nothing is known of its claims": unknown})
+        for name, by_system in held.items():
+            yield self._measure("claims", name, by_system, undefined.get(name, {}))
 
     def _measure(
         self,
@@ -318,16 +310,11 @@ class _Measuring:
         ordered = {system: values[system] for system in self.systems if system in values}
         if compared is None:
             compared = by_measure(name, ordered, self.clusters, zeros=zeros_of(protocol))
-        return Measure(group, name, ordered, undefined, len(self.questions), compared)
+        return Measure(group, name, ordered, undefined, len(self.questions), compared, name in LESS)
 
 
-def _shares(claims: Iterable[Claim], asked: Callable[[Claim], bool | None]) -> dict[str, dict[str, float]]:
-    """Of each answer how many of its claims of which it is known are so, 0 to 1."""
-    known: dict[str, dict[str, list[bool]]] = {}
-    for claim in claims:
-        if (so := asked(claim)) is not None:
-            known.setdefault(claim.system, {}).setdefault(claim.question, []).append(so)
-    return {s: {q: sum(so) / len(so) for q, so in by.items()} for s, by in known.items()}
+def _any(found: Mapping[str, float | None]) -> bool:
+    return any(value is not None for value in found.values())
 
 
 def _spent(system: str, rows: Iterable[Answered]) -> Spent:

@@ -38,10 +38,10 @@ def _family(protocol: str, studies: Sequence[Gathered]) -> str:
     zeros = "left out before ranking, as published" if _published(protocol) else "ranked, then left out (Pratt)"
     of = " or ".join(map(str, sizes)) or "no"
     return (
-        f"Protocol {protocol}. Each number: how many points of 100 the row has against the column, a tie 50, the mean of "
-        f"the questions. * : p < .05 by Wilcoxon's signed-rank test (questions without a difference {zeros}), corrected "
-        f"by Holm among the {of} pairs of one criterion and one data set. Bold: the best row. Hatched: of a system that "
-        "does not come out even against another answer of its own (A/A)."
+        f"Protocol {protocol}. Each number: how many points of 100 the row has against the column, a tie 50, the mean "
+        f"of the questions. * : p < .05 by Wilcoxon's signed-rank test (questions without a difference {zeros}), "
+        f"corrected by Holm among the {of} pairs of one criterion and one data set. Bold: the best row. Hatched: "
+        "of a system that does not come out even against another answer of its own (A/A)."
     )
 
 

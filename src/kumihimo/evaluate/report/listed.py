@@ -7,36 +7,58 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from kumihimo.evaluate.bias import Bias, Rate, Share
 from kumihimo.evaluate.report.gathered import Criterion, Gathered
 from kumihimo.placing import folder
 
 Row = Sequence[Any]
-_PAIR = ("kind", "mean", "low", "high", "n", "left_out", "z", "p", "corrected", "family", "effect", "flipped",
-         "detectable", "corrected_detectable")  # fmt: skip
+_PAIR = [
+    "kind",
+    "mean",
+    "low",
+    "high",
+    "n",
+    "left_out",
+    "z",
+    "p",
+    "corrected",
+    "family",
+    "effect",
+    "flipped",
+    "detectable",
+    "corrected_detectable",
+]  # of Compared
+_HEADS = {
+    "pairs": ["study", "by", "metric", "a", "b", *_PAIR, "shapiro_w", "shapiro_p", "shapiro_why"],
+    "ranks": ["study", "protocol", "criterion", "system", "rank", "best", "worst", "mean", "strength"],
+    "measures": ["study", "group", "name", "system", "mean", "n", "of", "undefined"],
+    "values": ["study", "group", "name", "system", "question", "value"],
+    "points": ["study", "protocol", "criterion", "a", "b", "question", "points_of_a"],
+    "cost": ["study", "system", "answered", "failed", "calls", "tokens", "cost", "seconds_p50", "seconds_p95", "timed"],
+    "bias": ["study", "panel", "protocol", "criterion", "of", "value", "low", "high", "n", "alarm"],
+}
 
 
-def write(studies: Sequence[Gathered], path: Path) -> list[str]:
-    """A folder of tables; gives their names."""
+def write(studies: Sequence[Gathered], path: Path) -> None:
+    """A folder of tables."""
     tables = {
-        "pairs": (["study", "by", "metric", "a", "b", *_PAIR, "shapiro_w", "shapiro_p", "shapiro_why"], _pairs(studies)),
-        "ranks": (["study", "protocol", "criterion", "system", "rank", "best", "worst", "mean", "strength"], _ranks(studies)),
-        "measures": (["study", "group", "name", "system", "mean", "n", "of", "undefined"], _measures(studies)),
-        "values": (["study", "group", "name", "system", "question", "value"], _values(studies)),
-        "points": (["study", "protocol", "criterion", "a", "b", "question", "points_of_a"], _points(studies)),
-        "cost": (["study", "system", "answered", "failed", "calls", "tokens", "cost", "seconds_p50", "seconds_p95",
-                  "timed"], _cost(studies)),
-        "bias": (["study", "panel", "protocol", "criterion", "of", "value", "low", "high", "n", "alarm"], _bias(studies)),
-    }  # fmt: skip
+        "pairs": _pairs(studies),
+        "ranks": _ranks(studies),
+        "measures": _measures(studies),
+        "values": _values(studies),
+        "points": _points(studies),
+        "cost": _cost(studies),
+        "bias": (row for held in studies if held.bias for row in _bias(held.name, held.bias)),
+    }
 
     def fill(made: Path) -> None:
-        for name, (head, rows) in tables.items():
+        for name, rows in tables.items():
             with (made / f"{name}.csv").open("w", encoding="utf-8", newline="") as out:
                 lines = csv.writer(out, lineterminator="\n")
-                lines.writerow(head)
+                lines.writerow(_HEADS[name])
                 lines.writerows(["" if cell is None else cell for cell in row] for row in rows)
 
     folder(path, fill)
-    return [f"{name}.csv" for name in tables]
 
 
 def _judged(studies: Iterable[Gathered]) -> Iterator[tuple[Gathered, Criterion]]:
@@ -96,27 +118,22 @@ def _cost(studies: Sequence[Gathered]) -> Iterator[Row]:
             yield [held.name, s.system, s.answered, s.failed, s.calls, s.tokens, s.cost, s.half, s.most, s.timed]
 
 
-def _bias(studies: Sequence[Gathered]) -> Iterator[Row]:
-    for held in studies:
-        if held.bias is None:
-            continue
-        for one in held.bias.orders:
-            for name in ("flips", "first", "ties", "invalid", "failed"):
-                part = getattr(one, name)
-                yield [held.name, name, one.protocol, one.criterion, "", part.percent, None, None, part.of, ""]
-        for aa in held.bias.same:
-            yield [held.name, "A/A", aa.protocol, aa.criterion, aa.system, *_rate(aa.rate), aa.alarm]
-        for length in held.bias.lengths:
-            yield [held.name, "longer", length.protocol, length.criterion, "", *_rate(length.longer), length.alarm]
-        for pair in held.bias.adjusted:
-            of = f"{pair.a} over {pair.b}"
-            for name in ("raw", "matched", "adjusted"):
-                alarm = pair.alarm if name == "matched" else ""
-                yield [held.name, name, pair.protocol, pair.criterion, of, *_rate(getattr(pair, name)), alarm]
-        for second in held.bias.agreement:
-            of = [held.name, "kappa", second.protocol, second.criterion]
-            yield [*of, "", second.kappa, None, None, second.alike.of, ""]
+def _bias(name: str, bias: Bias) -> Iterator[Row]:
+    for order in bias.orders:
+        for panel in ("flips", "first", "ties", "invalid", "failed"):
+            part: Share = getattr(order, panel)
+            yield [name, panel, order.protocol, order.criterion, "", part.percent, None, None, part.of, ""]
+    for aa in bias.same:
+        yield [name, "A/A", aa.protocol, aa.criterion, aa.system, *_rate(aa.rate), aa.alarm]
+    for length in bias.lengths:
+        yield [name, "longer", length.protocol, length.criterion, "", *_rate(length.longer), length.alarm]
+    for pair in bias.adjusted:
+        of = [pair.protocol, pair.criterion, f"{pair.a} over {pair.b}"]
+        for panel, rate in (("raw", pair.raw), ("matched", pair.matched), ("adjusted", pair.adjusted)):
+            yield [name, panel, *of, *_rate(rate), pair.alarm if panel == "matched" else ""]
+    for second in bias.agreement:
+        yield [name, "kappa", second.protocol, second.criterion, "", second.kappa, None, None, second.alike.of, ""]
 
 
-def _rate(rate: Any) -> Row:
+def _rate(rate: Rate) -> Row:
     return [rate.value, rate.low, rate.high, rate.n]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from kumihimo.evaluate.bias import Rate, Share
-from kumihimo.evaluate.comparing import matrix
+from kumihimo.evaluate.comparing import Ranked, matrix
 from kumihimo.evaluate.report.drawing import curves, dots, ranks, scatter
 from kumihimo.evaluate.report.gathered import Criterion, Gathered, Measure
 from kumihimo.evaluate.report.grid import compared_table, pairs_table
@@ -58,12 +58,17 @@ def ranking(held: Gathered) -> Iterator[Html]:
     ]
     yield table(joined(["Order by ", judged_by(deciding)]), head, rows)
     yield p(
-        "By Bradley–Terry strengths, a tie half a win for each; where it may stand: in 95 of 100 draws of the tasks. By "
-        "each criterion: rank (and where it may stand).",
+        "By Bradley–Terry strengths, a tie half a win for each; where it may stand: in 95 of 100 draws of the tasks. "
+        "By each criterion: rank (and where it may stand).",
         class_="soft",
     )
     if deciding.parts:
         yield folded("All pairs of the criteria together in numbers", pairs_table(deciding))
+
+
+def _standing(held: Gathered, one: Ranked, of: int) -> Html:
+    drawn = ranks(one.best, one.rank, one.worst, of, _coloured(held, one.system))
+    return joined([drawn, f" {_span(one.best, one.worst)}"])
 
 
 def _span(best: int, worst: int) -> str:
@@ -192,6 +197,25 @@ def claims(held: Gathered) -> Iterator[Html]:
         title = f"Different things said, by how alike they must be to count as one: {held.name}"
         yield curves(title, "distance at which claims are one", "clusters", lines, held.systems)
     yield pairs_of(measures)
+    yield from _agreeing(held)
+
+
+def _agreeing(held: Gathered) -> Iterator[Html]:
+    rows = [
+        [f"{one.criterion}, {one.protocol}", one.measure, f"{one.decided:,} of {one.pairs:,}", f"{one.n:,}",
+         f"{one.equal:,}", "–" if one.share is None else share(100 * one.share)]
+        for one in held.agreements
+    ]  # fmt: skip
+    if rows:
+        head = [
+            "Criterion",
+            "Measure",
+            "Pairs decided by most verdicts",
+            "Counted",
+            "Both as many",
+            "Judge prefers more",
+        ]
+        yield table("Whether the judge prefers the answer that has more of them", head, rows)
 
 
 def ratings(held: Gathered) -> Iterator[Html]:
@@ -226,9 +250,13 @@ def measures_table(caption: str, held: Gathered, measures: Sequence[Measure]) ->
         for measure in measures
         for reason, n in _reasons(measure).items()
     ]
-    note = p("Bold: the highest. † : significantly lower, p < .05 by Wilcoxon after Holm.", class_="soft")
+    note = p(
+        "Bold: the best. † : significantly worse, p < .05 by Wilcoxon after Holm. ↓ : less is better.", class_="soft"
+    )
     why = folded("Why some have no value", listed(whys)) if whys else Html("")
-    return joined([table(caption, ["System", *(measure.name for measure in measures)], rows), note, why])
+    return joined(
+        [table(caption, ["System", *(measure.name + " ↓" * measure.less for measure in measures)], rows), note, why]
+    )
 
 
 def _reasons(measure: Measure) -> dict[str, int]:
@@ -247,7 +275,7 @@ def _mean(measure: Measure, system: str) -> Html:
         return joined(["–", of])
     first = in_order(measure)[0]
     pair = matrix(measure.compared).get((first, system))
-    lower = pair is not None and pair.sure and pair.mean > 0
+    lower = pair is not None and pair.sure
     said = figure(mean)
     return joined([tag("b", said) if system == first else said, "†" if lower else "", of])
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kumihimo.evaluate.comparing import Compared, Ranked, Sides, matrix
+from kumihimo.evaluate.comparing import Compared, Ranked, matrix
 from kumihimo.evaluate.report.gathered import CONTROL, Criterion, Gathered, Measure
-from kumihimo.evaluate.report.markup import Html, Part, bold, chance, counted, enumerated, figure, joined, p, share
+from kumihimo.evaluate.report.markup import Html, Part, bold, chance, counted, enumerated, figure, joined, p, share, tag
 
 _LESS = 0.95  # of the tokens: not worth a word above
 _FIRST = ("recall@5", "recall@10", "answer_correctness", "faithfulness")
@@ -18,21 +18,21 @@ _FIRST = ("recall@5", "recall@10", "answer_correctness", "faithfulness")
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The first of an order, those it beats for sure, and those it cannot be told from."""
+    """The first of an order; those it is significantly better than, or worse; those it cannot be told from."""
 
     system: str
     beaten: Sequence[Compared]
+    worse: Sequence[Compared]
     level: Sequence[Compared]
 
 
-def best(order: Sequence[Ranked], compared: Sequence[Compared]) -> Best | None:
-    if not order:
-        return None
+def best(order: Sequence[Ranked], compared: Sequence[Compared]) -> Best:
     first = order[0].system
     cells = matrix(compared)
     pairs = [cells[first, one.system] for one in order[1:] if (first, one.system) in cells]
-    beaten = [pair for pair in pairs if pair.sure and pair.mean > pair.even]
-    return Best(first, beaten, [pair for pair in pairs if pair not in beaten])
+    sure = [pair for pair in pairs if pair.sure]
+    beaten = [pair for pair in sure if pair.mean > pair.even]
+    return Best(first, beaten, [p for p in sure if p not in beaten], [p for p in pairs if p not in sure])
 
 
 def headline(held: Gathered) -> list[Html]:
@@ -55,44 +55,34 @@ def judged_by(criterion: Criterion) -> Html:
 
 def _winner(held: Gathered, criterion: Criterion) -> Html:
     found = best(criterion.ranked, criterion.compared)
-    assert found
-    first = criterion.ranked[0]
+    mean = f"{share(criterion.ranked[0].mean)} of the points against the others"
     n = max((pair.n for pair in criterion.compared), default=0)
     where = joined([" (", judged_by(criterion), f"; {counted(n, 'question')})."])
     if not found.beaten:
-        return p(
-            bold(f"No system answers significantly better than all others on {held.name}."),
-            " The first by the judge is ",
-            bold(found.system),
-            f", with {share(first.mean)} of the points against the others, and it may be chance",
-            where,
-        )
-    others = len(found.beaten) + len(found.level)
-    which = "all others" if not found.level else f"{len(found.beaten)} of {others} others"
-    whom = "" if not found.level else f": {enumerated([pair.b for pair in found.beaten])}"
-    return p(
-        bold(found.system),
-        " answers best on ",
-        bold(held.name),
-        f": {share(first.mean)} of the points against the others, where 50 is as good. It is significantly better than {which}{whom}",
-        where,
-    )
+        first = [" The judge's first is ", bold(found.system), f", with {mean}: that may be chance", where]
+        return p(bold(f"No system answers significantly better than the others on {held.name}."), *first)
+    others = len(criterion.ranked) - 1
+    all_of_them = len(found.beaten) == others
+    which = "all others" if all_of_them else f"{len(found.beaten)} of {others} others"
+    whom = "" if all_of_them else f": {enumerated([pair.b for pair in found.beaten])}"
+    said = f": {mean}, where 50 is as good. It is significantly better than {which}{whom}"
+    return p(bold(found.system), " answers best on ", bold(held.name), said, where)
 
 
 def _level(criterion: Criterion) -> Iterator[Html]:
-    """Those it cannot be told from, and what could have been seen."""
+    """Those it cannot be told from, and what could have been seen; those that are better in spite of all."""
     found = best(criterion.ranked, criterion.compared)
-    if not found or not found.level:
+    for pair in found.worse:
+        yield p("But against ", bold(pair.b), f" alone it is significantly worse ({_cell(pair)}).")
+    if not found.level:
         return
     told = [joined([bold(pair.b), f" ({_cell(pair)})"]) for pair in found.level]
     seen = [pair.corrected_detectable for pair in found.level if pair.corrected_detectable is not None]
     power = (
         f" With so many questions a win rate of {share(max(seen))} or more would have been seen in 4 of 5 studies: "
         "smaller differences would need more questions."
-        if seen
-        else ""
     )
-    yield p(f"It cannot be told from ", joined(told, ", "), ".", power)
+    yield p("It cannot be told from ", joined(told, ", "), ".", power if seen else "")
 
 
 def _cell(pair: Compared) -> str:
@@ -105,7 +95,7 @@ def _equals(p_value: float) -> str:
 
 
 def _cheaper(held: Gathered, criterion: Criterion) -> Iterator[Html]:
-    """What the best one costs; who takes fewer tokens and is not worse for sure; else the cheapest of all."""
+    """What the best one costs; who takes fewer tokens and is not significantly worse; else who is next."""
     tokens = {spent.system: spent.tokens for spent in held.spent if spent.answered}
     first = criterion.ranked[0].system
     if not tokens.get(first):
@@ -121,9 +111,9 @@ def _cheaper(held: Gathered, criterion: Criterion) -> Iterator[Html]:
         yield p(*spends, "; ", joined(told, "; "), ".")
     elif pairs:
         s = max(pairs, key=lambda s: pairs[s].mean)
-        told = [f". Of those that take fewer, ", bold(s), f" does best: {share(100 * less[s])} fewer tokens, ",
-                f"{share(pairs[s].mean)} of the points against it, which is significantly worse."]  # fmt: skip
-        yield p(*spends, *told)
+        but: list[Part] = [". Of those that take fewer, ", bold(s), " does best: ",
+                f"{share(100 * less[s])} fewer tokens, {share(pairs[s].mean)} of the points against it, which is significantly worse."]  # fmt: skip
+        yield p(*spends, *but)
     else:
         yield p(*spends, ": none of the others takes clearly fewer.")
 
@@ -156,8 +146,6 @@ def _alarms(held: Gathered) -> Iterator[Html]:
 
 
 def _code(text: str) -> Html:
-    from kumihimo.evaluate.report.markup import tag
-
     return tag("code", text)
 
 
@@ -171,9 +159,9 @@ def _without_judge(held: Gathered) -> list[Html]:
     order = in_order(measure)
     first, others = order[0], order[1:]
     cells = matrix(measure.compared)
-    beaten = [s for s in others if (pair := cells.get((first, s))) and pair.sure and pair.mean > 0]
+    beaten = [s for s in others if (pair := cells.get((first, s))) and pair.sure]
     mean = figure(measure.mean(first))
-    sure = f", significantly more than {enumerated(beaten)}" if beaten else ", and no difference is significant"
+    sure = f", significantly better than {enumerated(beaten)}" if beaten else ", and no difference is significant"
     close = [s for s in others if s not in beaten and (first, s) in cells]
     told = [joined([bold(s), f" ({figure(measure.mean(s))}; {_difference(cells[first, s])})"]) for s in close]
     said = [p(bold(first), f" has the best {measure.name} on ", bold(held.name), f": {mean}{sure}.")]
@@ -181,7 +169,8 @@ def _without_judge(held: Gathered) -> list[Html]:
 
 
 def _difference(pair: Compared) -> str:
-    return f"difference {figure(pair.mean)}, interval {figure(pair.low)} to {figure(pair.high)}, p {_equals(pair.corrected)}"
+    between = f"interval {figure(pair.low)} to {figure(pair.high)}"
+    return f"difference {figure(pair.mean)}, {between}, p {_equals(pair.corrected)}"
 
 
 def leading_measure(held: Gathered) -> Measure | None:
@@ -192,8 +181,5 @@ def leading_measure(held: Gathered) -> Measure | None:
 
 
 def in_order(measure: Measure) -> list[str]:
-    return sorted(measure.values, key=lambda system: (-(measure.mean(system) or 0.0), system))
-
-
-def sides(pair: Compared) -> Sides:
-    return pair.a, pair.b
+    sign = 1 if measure.less else -1
+    return sorted(measure.values, key=lambda system: (sign * (measure.mean(system) or 0.0), system))
