@@ -6,7 +6,7 @@ As a program: `python -m tests.evaluate.made FOLDER [QUESTIONS]`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 from pathlib import Path
 from random import Random
@@ -47,22 +47,24 @@ HARMFUL = '</script><img src=x onerror="alert(1)"> & "quoted" <b>'
 JAPANESE = "港の基金は冬の修理に支払われました。議事録によると、網と船の費用は毎年増えています。[1]"
 
 
-def made(folder: Path, questions: int = 10, *, seed: int = 7, words: int = 60, generations: int = 2) -> Study:
-    """Tasks of two questions each; the systems of GOOD; verdicts in both orders; A/A of the first system."""
+def made(
+    folder: Path, questions: int = 10, *, seed: int = 7, words: int = 60, systems: Sequence[str] = tuple(GOOD)
+) -> Study:
+    """Tasks of two questions each; systems of GOOD; verdicts in both orders; A/A of the first."""
     rng = Random(seed)
     study = Study(folder)
     asked = [_question(i) for i in range(questions)]
     study.write("questions", asked)
-    for system, generation in product(GOOD, range(generations)):
-        if generation == 0 or system == "global:C0":
+    for system, generation in product(systems, range(2)):
+        if generation == 0 or system == systems[0]:
             rows = [_answer(rng, system, generation, q, i, words) for i, q in enumerate(asked)]
             study.write_answers(system, generation, rows)
-    study.write("verdicts", _verdicts(rng, asked))
-    study.write("ratings", _ratings(rng, asked))
-    study.write("claims", _claims(rng, asked))
-    study.write("scores", _scores(rng, asked))
-    study.write("retrieval", _retrieval(rng, asked))
-    study.note("run", systems=list(GOOD), model="a-model-of-7b", temperature=0)
+    study.write("verdicts", _verdicts(rng, asked, systems))
+    study.write("ratings", _ratings(rng, asked, systems))
+    study.write("claims", _claims(rng, asked, systems))
+    study.write("scores", _scores(rng, asked, systems))
+    study.write("retrieval", _retrieval(rng, asked, systems))
+    study.note("run", systems=list(systems), model="a-model-of-7b", temperature=0)
     study.note("judge", protocol="debiased", model="another-model", prompts={"criteria.md": "4f1c8a"}, replicates=3)
     return study
 
@@ -93,8 +95,8 @@ def _answer(rng: Random, system: str, generation: int, q: Question, i: int, word
     return Answered(system, q.id, text, quoted, quoted, usage, None if i % 7 == 0 else size / 4000, "m", generation)
 
 
-def _verdicts(rng: Random, asked: list[Question]) -> Iterator[Verdict]:
-    pairs = [*combinations(GOOD, 2), ("global:C0", "global:C0")]
+def _verdicts(rng: Random, asked: list[Question], systems: Sequence[str]) -> Iterator[Verdict]:
+    pairs = [*combinations(systems, 2), (systems[0], systems[0])]
     for q, criterion, (a, b) in product(asked, CRITERIA, pairs):
         pull = GOOD[a] - GOOD[b] + rng.gauss(0, 0.5)
         pull = -0.5 * pull if criterion == "directness" else pull
@@ -118,24 +120,24 @@ def _verdicts(rng: Random, asked: list[Question]) -> Iterator[Verdict]:
                 )  # fmt: skip
 
 
-def _ratings(rng: Random, asked: list[Question]) -> Iterator[Rating]:
+def _ratings(rng: Random, asked: list[Question], systems: Sequence[str]) -> Iterator[Rating]:
     metrics = ("recall", "precision", "specificity", "breadth", "depth", "relevancy")
-    for q, metric, (place, system) in product(asked, metrics, enumerate(GOOD, 1)):
+    for q, metric, (place, system) in product(asked, metrics, enumerate(systems, 1)):
         value = min(100.0, max(0.0, 60 + 20 * GOOD[system] + rng.gauss(0, 12)))
         yield Rating(
             "mk", metric, q.id, system, place, 0, round(value), "It covers what is asked.", judge="another-model"
         )
 
 
-def _claims(rng: Random, asked: list[Question]) -> Iterator[Claim]:
-    for q, system in product(asked, GOOD):
+def _claims(rng: Random, asked: list[Question], systems: Sequence[str]) -> Iterator[Claim]:
+    for q, system in product(asked, systems):
         for n in range(max(1, int(8 + 6 * GOOD[system] + rng.gauss(0, 2)))):
             text = " ".join(rng.choices(WORDS, k=8))
             yield Claim(system, q.id, n // 2, text, rng.random() < 0.8, rng.random() < 0.9, round(rng.random() / 2, 2))
 
 
-def _scores(rng: Random, asked: list[Question]) -> Iterator[Score]:
-    for (i, q), system in product(enumerate(asked), GOOD):
+def _scores(rng: Random, asked: list[Question], systems: Sequence[str]) -> Iterator[Score]:
+    for (i, q), system in product(enumerate(asked), systems):
         for name in ("faithfulness", "answer_correctness"):
             value = min(1.0, max(0.0, 0.7 + 0.2 * GOOD[system] + rng.gauss(0, 0.1)))
             undefined = i == 3 or (name == "answer_correctness" and i % 5 == 0)
@@ -143,8 +145,8 @@ def _scores(rng: Random, asked: list[Question]) -> Iterator[Score]:
             yield Score(name, system, q.id, None if undefined else round(value, 3), why if undefined else "")
 
 
-def _retrieval(rng: Random, asked: list[Question]) -> Iterator[Score]:
-    for (i, q), system, name in product(enumerate(asked), GOOD, ("recall@5", "recall@20", "rr", "ndcg@5")):
+def _retrieval(rng: Random, asked: list[Question], systems: Sequence[str]) -> Iterator[Score]:
+    for (i, q), system, name in product(enumerate(asked), systems, ("recall@5", "recall@20", "rr", "ndcg@5")):
         value = min(1.0, max(0.0, 0.5 + 0.3 * GOOD[system] + rng.gauss(0, 0.2)))
         yield Score(name, system, q.id, None if i == 4 else round(value, 3), "no gold" if i == 4 else "")
 

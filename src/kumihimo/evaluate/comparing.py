@@ -10,7 +10,18 @@ from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Literal
 
-from kumihimo.evaluate.statistics import SEED, Shape, Zeros, detectable, flipped, holm, interval, normal, signed_rank
+from kumihimo.evaluate.statistics import (
+    SEED,
+    Shape,
+    Zeros,
+    beyond,
+    detectable,
+    flipped,
+    holm,
+    interval,
+    normal,
+    signed_rank,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -156,13 +167,11 @@ def corrected(family: Iterable[Compared | None]) -> list[Compared]:
 
 def _widened(one: Compared, family: int) -> float | None:
     """What could have been seen at .05 by the size of the family: it grows as the quantile of the normal does."""
-    from scipy.stats import norm
-
     if one.detectable is None:
         return None
-    power = norm.isf(0.2)
-    wider = (norm.isf(LEVEL / family / 2) + power) / (norm.isf(LEVEL / 2) + power)
-    seen = one.even + (one.detectable - one.even) * float(wider)
+    power = beyond(0.2)
+    wider = (beyond(LEVEL / family / 2) + power) / (beyond(LEVEL / 2) + power)
+    seen = one.even + (one.detectable - one.even) * wider
     return min(100.0, seen) if one.kind == "points" else seen
 
 

@@ -10,7 +10,20 @@ from dataclasses import dataclass
 
 from kumihimo.evaluate.comparing import Compared, Ranked, matrix
 from kumihimo.evaluate.report.gathered import CONTROL, Criterion, Gathered, Measure
-from kumihimo.evaluate.report.markup import Html, Part, bold, chance, counted, enumerated, figure, joined, p, share, tag
+from kumihimo.evaluate.report.markup import (
+    Html,
+    Part,
+    bold,
+    chance,
+    counted,
+    enumerated,
+    figure,
+    joined,
+    listed,
+    p,
+    share,
+    tag,
+)
 
 _LESS = 0.95  # of the tokens: not worth a word above
 _FIRST = ("recall@5", "recall@10", "answer_correctness", "faithfulness")
@@ -40,11 +53,12 @@ def headline(held: Gathered) -> list[Html]:
     if held.deciding is None or not held.deciding.ranked:
         return _without_judge(held)
     return [
+        *_alarms(held),
         _winner(held, held.deciding),
         *_level(held.deciding),
         *_cheaper(held, held.deciding),
         *_control(held, held.deciding.protocol),
-        *_alarms(held),
+        *_without_control(held),
     ]
 
 
@@ -111,8 +125,8 @@ def _cheaper(held: Gathered, criterion: Criterion) -> Iterator[Html]:
         yield p(*spends, "; ", joined(told, "; "), ".")
     elif pairs:
         s = max(pairs, key=lambda s: pairs[s].mean)
-        but: list[Part] = [". Of those that take fewer, ", bold(s), " does best: ",
-                f"{share(100 * less[s])} fewer tokens, {share(pairs[s].mean)} of the points against it, which is significantly worse."]  # fmt: skip
+        told_of = f"{share(100 * less[s])} fewer tokens, {share(pairs[s].mean)} of the points against it"
+        but = [". Of those that take fewer, ", bold(s), f" does best: {told_of}, which is significantly worse."]
         yield p(*spends, *but)
     else:
         yield p(*spends, ": none of the others takes clearly fewer.")
@@ -128,21 +142,19 @@ def _control(held: Gathered, protocol: str) -> Iterator[Html]:
 
 
 def _alarms(held: Gathered) -> Iterator[Html]:
-    if held.bias is None:
-        return
-    if not held.bias.same:
-        yield p(
-            "No system was compared with another answer of its own (A/A), so nobody knows what this judge makes of "
-            "nothing: ", _code("kumi eval run --generations 2"), " and ", _code("kumi eval judge"), " add it.",
-            class_="alarm",
-        )  # fmt: skip
-    if held.bias.alarms:
-        yield p(
-            bold(f"Read the win rates with care: {counted(len(held.bias.alarms), 'alarm')}."), " ",
-            joined(held.bias.alarms[:3], " "),
-            " The others are listed under Bias." if len(held.bias.alarms) > 3 else "",
-            class_="alarm",
-        )  # fmt: skip
+    """What makes the win rates doubtful: above all else."""
+    alarms = held.bias.alarms if held.bias else ()
+    if alarms:
+        more = [f"{len(alarms) - 3} more, listed under Bias"] if len(alarms) > 3 else []
+        said = bold(f"Read the win rates with care: {counted(len(alarms), 'alarm')}.")
+        yield tag("div", p(said), listed([*(f"{alarm}. " for alarm in alarms[:3]), *more]), class_="alarm")
+
+
+def _without_control(held: Gathered) -> Iterator[Html]:
+    if held.bias is not None and not held.bias.same:
+        again, judge = _code("kumi eval run --generations 2"), _code("kumi eval judge")
+        said = "No system was compared with another answer of its own (A/A), so nobody knows what this judge makes of "
+        yield p(said, "differences that are none: ", again, " and ", judge, " add that.", class_="alarm")
 
 
 def _code(text: str) -> Html:

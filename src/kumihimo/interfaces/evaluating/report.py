@@ -49,6 +49,6 @@ def report(
         terminal.show_rows([(name if not i else "", sentence) for i, sentence in enumerate(said)])
     for sentence in written.cut:
         print(sentence)
-    for missing in written.missing.values():
-        terminal.show_rows([(what, f"not there yet: `{command}`") for what, command in missing.items()])
+    for name, missing in written.missing.items():
+        terminal.show_rows([(f"{name}: {what}", f"not there yet: `{by}`") for what, by in missing.items()])
     print(f"{written.page} ({written.size / 1e6:.1f} MB), and its tables in {written.tables}/")
