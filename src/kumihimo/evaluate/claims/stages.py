@@ -134,10 +134,9 @@ def _agreed(replies: Sequence[Sequence[str]], needed: int) -> tuple[str, ...]:
     said: dict[str, str] = {}
     times: Counter[str] = Counter()
     for reply in replies:
-        held = {key(claim): " ".join(claim.split()) for claim in reversed(reply) if key(claim)}
-        times.update(held.keys())
-        for name, claim in reversed(held.items()):
-            said.setdefault(name, claim)
+        for claim in reply:
+            said.setdefault(key(claim), " ".join(claim.split()))
+        times.update({key(claim) for claim in reply} - {""})
     return tuple(claim for name, claim in said.items() if times[name] >= needed)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from kumihimo.core.errors import Unreadable
 from kumihimo.evaluate.scoring.case import Tools, numbered
@@ -23,6 +23,9 @@ class Checked:
     holds: bool
 
 
+N = TypeVar("N", bound=Any)  # with a number
+
+
 def supported(tools: Tools, question: str, statements: Sequence[str], text: str) -> list[Checked]:
     """Whether the text says each statement, in their order; nobody is asked where there are none, or no text."""
     if not text.strip():
@@ -31,24 +34,29 @@ def supported(tools: Tools, question: str, statements: Sequence[str], text: str)
 
 
 def checked(tools: Tools, path: Path, items: Sequence[str], **values: str) -> list[Checked]:
-    """A verdict on each item, in their order, by a prompt that shows them as `{items}`.
+    """A verdict on each item, in their order, by a prompt that shows them as `{items}`."""
+    return by_item(tools, path, items, Checked, **values)
+
+
+def by_item(tools: Tools, path: Path, items: Sequence[str], into: type[N], **values: str) -> list[N]:
+    """What a model says of each item, in their order; into: its form, which has the number of the item.
 
     Those that a reply leaves out are asked about again, by themselves; of two verdicts on one item the first counts.
     Raises Unreadable where a reply says nothing about any of those it was asked about.
     """
-    found: dict[int, Checked] = {}
+    found: dict[int, N] = {}
     for begin in range(0, len(items), _TOGETHER):
         left = list(range(begin, min(begin + _TOGETHER, len(items))))
         while left:
-            said = tools.ask(path, list[Checked], items=numbered([items[i] for i in left]), **values)
-            for one in said:
+            kind: Any = into
+            for one in tools.ask(path, list[kind], items=numbered([items[i] for i in left]), **values):
                 if 1 <= one.number <= len(left):
                     found.setdefault(left[one.number - 1], one)
             still = [i for i in left if i not in found]
             if still == left:
                 raise Unreadable(f"a reply gave no verdict on {len(left)} of {len(items)} items")
             left = still
-    return [Checked(i + 1, found[i].reason, found[i].holds) for i in range(len(items))]
+    return [replace(found[i], number=i + 1) for i in range(len(items))]
 
 
 def told(items: Sequence[str], verdicts: Sequence[Checked]) -> list[dict[str, Any]]:

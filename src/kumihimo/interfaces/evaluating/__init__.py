@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kumihimo.interfaces.evaluating.assertions import assertions
 from kumihimo.interfaces.evaluating.claims import claims
 from kumihimo.interfaces.evaluating.report import report
 from kumihimo.interfaces.evaluating.score import score
@@ -11,9 +12,10 @@ from kumihimo.interfaces.evaluating.status import status
 
 HELP = "Measure which method serves your documents best, at what cost, and how sure that is."
 COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {  # with examples
-    claims: ("kumi eval claims --context", "kumi eval claims --economy --sample 20"),
+    assertions: ("kumi eval assertions --max-calls 100",),
     score: ("kumi eval score --measures faithfulness,token_f1",),
-    status: ("kumi eval status",),
+    claims: ("kumi eval claims --context", "kumi eval claims --economy --sample 20"),
     report: ("kumi eval report", "kumi eval report --study podcast --study news --out figure2.html"),
+    status: ("kumi eval status",),
 }
 FIRST = ("kumi eval status",)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -73,19 +74,15 @@ def claims(
     listen(verbose, show_prompts)
     files, votes, caps = Study(study), ECONOMY if economy else PAPER, Caps(max_calls, max_tokens, max_cost)
     read = held(files, [name.strip() for name in methods.split(",") if name.strip()], sample=sample, others=selfcheck)
-    with opened(folder, options, memo) as kumi, terminal.progress(not (verbose or show_prompts)) as progress:
+    with (
+        opened(folder, options, memo) as kumi,
+        kumi.reading() if corpus else nullcontext() as reading,
+        terminal.progress(not (verbose or show_prompts)) as progress,
+    ):
         ask = kumi.models.asking(ROLE, kumi.models.purse(caps))
+        checks = Checks(context, _passages(reading, caps) if reading else None, selfcheck)
         _begin(read, ask, votes, bounded=yes or caps != Caps(), quiet=as_json)
-
-        def run(reading: Reading | None = None) -> Any:
-            checks = Checks(context, _passages(reading, caps) if reading else None, selfcheck)
-            return claimed(read, ask, kumi.ruler, votes, checks, _tell, progress)
-
-        if corpus:
-            with kumi.reading() as reading:
-                made, sentences = run(reading)
-        else:
-            made, sentences = run()
+        made, sentences = claimed(read, ask, kumi.ruler, votes, checks, _tell, progress)
         files.write("claims", made)
         files.write("sentences", sentences)
         checked = {"context": context, "corpus": corpus, "selfcheck": selfcheck}
@@ -104,7 +101,7 @@ def _begin(read: Held, ask: Ask, votes: Votes, *, bounded: bool, quiet: bool) ->
     from kumihimo.evaluate.claims import calls
 
     least, most = calls(read.all, votes)
-    each = f"for each sentence that holds claims about {sum(votes)} at most, where the memo holds none"
+    each = f"about {sum(votes)} for a sentence that holds claims, fewer for others, none for what is remembered"
     _tell(f"{least:,} to {most:,} calls to {ask.mark}: {each}")
     if most <= _MANY or bounded or (terminal.is_person() and not quiet and terminal.go_on()):
         return
@@ -146,7 +143,8 @@ def _show(told: Mapping[str, Mapping[str, Any]]) -> None:
     counts = [(s, *(f"{each['sentences'].get(kind, 0):,}" for kind in kinds)) for s, each in told.items()]
     terminal.show_rows(counts, head=("sentences", *kinds), figures=range(1, len(kinds) + 1))
     for system, each in told.items():
-        for name in checks:
+        alone = "samples" in each and not each["samples"]["samples"]  # which is said in any case
+        for name in [name for name in checks if not (alone and name == "selfcheck")]:
             _show_unknown(system, _HEADS[name], each["fabrication"].get(name))
         if "samples" in each:
             print(f"{remark(system, Sampled(**each['samples']))}.")
