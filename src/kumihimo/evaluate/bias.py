@@ -17,6 +17,7 @@ from kumihimo.evaluate.records import Answered, Question, Verdict
 from kumihimo.evaluate.statistics import interval
 
 ALIKE = 15.0  # percent by which lengths may differ that are about the same
+TASKS = 5  # that an interval is drawn from at least
 LEAST = 10  # such questions, before they are set against the others
 GAPS = (0.0, 10.0, 25.0, 50.0, 100.0)  # percent
 
@@ -198,7 +199,7 @@ def biases(
         same=same(points(verdicts, same=True), clusters),
         tokens={system: sum(held.values()) / len(held) for system, held in sizes.items() if held},
         lengths=lengths(judged),
-        adjusted=tuple(_adjusted(judged, pair) for pair in judged.scores),
+        adjusted=adjusted(judged),
         controls=controls(judged),
         agreement=agreement(verdicts),
         own=own(verdicts, answers),
@@ -211,8 +212,8 @@ def rate(scores: Sequence[tuple[str, float]], clusters: Mapping[str, str], *, fe
         return Rate(None, why=few)
     values, of = [value for _, value in scores], [clusters.get(question, question) for question, _ in scores]
     mean = sum(values) / len(values)
-    if len(set(of)) < 2:
-        return Rate(mean, n=len(values), why="no interval: all questions are of one task")
+    if len(set(of)) < TASKS:
+        return Rate(mean, n=len(values), why=f"no interval: fewer than {TASKS} tasks")
     low, high = interval(values, of)
     return Rate(mean, low, high, len(values))
 
@@ -282,6 +283,11 @@ def _length(judged: Judged, protocol: str, criterion: str, rows: Sequence[tuple[
     return Length(protocol, criterion, longer, tuple(gaps), alarm if wins else "")
 
 
+def adjusted(judged: Judged) -> tuple[Adjusted, ...]:
+    """The win rate of each pair beside what it is without regard to length."""
+    return tuple(_adjusted(judged, pair) for pair in judged.scores)
+
+
 def _adjusted(judged: Judged, pair: Pair) -> Adjusted:
     scores = judged.scores[pair]
     near = {question: value for question, value in scores.items() if judged.gap(pair, question) < ALIKE}
@@ -291,7 +297,7 @@ def _adjusted(judged: Judged, pair: Pair) -> Adjusted:
     if not raw.off or matched.n < LEAST or matched.value is None or raw.value is None:
         return found
     confirmed = matched.off and (matched.value > 50) == (raw.value > 50)
-    if confirmed or not matched.low or not matched.high or matched.low <= raw.value <= matched.high:
+    if confirmed or matched.low is None or matched.high is None or matched.low <= raw.value <= matched.high:
         return found
     alarm = (
         f"{pair.a} against {pair.b} by {pair.criterion} ({pair.protocol}): {_told(raw)}, but {_told(matched)} where "
@@ -332,8 +338,8 @@ def agreement(verdicts: Iterable[Verdict]) -> tuple[Agreement, ...]:
     said: defaultdict[tuple[str, str], dict[tuple[object, ...], dict[str, str]]] = defaultdict(dict)
     for v in verdicts:
         if v.status == "ok":
-            of = v.question, v.a, v.b, v.first, v.replicate
-            said[v.protocol, v.criterion].setdefault(of, {})[v.role] = v.winner
+            shown = v.question, v.a, v.b, v.first, v.replicate
+            said[v.protocol, v.criterion].setdefault(shown, {})[v.role] = v.winner
     made: list[Agreement] = []
     for of, held in said.items():
         both = [(told["judge"], told["second_judge"]) for told in held.values() if len(told) == 2]
@@ -368,9 +374,10 @@ def own_of(judge: str, answers: Mapping[str, Mapping[str, Answered]]) -> list[Ow
     by = [s for s, held in answers.items() if any(a.model.partition(" ")[0] == name for a in held.values())]
     if not by or not name:
         return []
-    alarm = f"{name} judges its own answers, those of {', '.join(by)}: judges like their own; set another under [judge]"
+    alarm = f"the judge, {name}, is the model of answers of {', '.join(by)}: judges like their own; set another [judge]"
     return [Own(judge, tuple(by), alarm)]
 
 
 def _told(found: Rate) -> str:
-    return f"{found.value:.1f} % ({found.low:.1f}–{found.high:.1f})"
+    within = "" if found.low is None else f" ({found.low:.1f}–{found.high:.1f})"
+    return f"{found.value or 0:.1f} %{within}"

@@ -51,13 +51,13 @@ def _fitted(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.
     """Newton's method: the coefficients, and the inverse of the information. Raises Undefined where it runs away."""
     import numpy as np
 
-    found = np.zeros(2)
+    found = np.asarray(np.zeros(2))
     for _ in range(_STEPS):
         p = _logistic(x @ found)
         information = x.T @ (x * (p * (1 - p))[:, None])
         if np.linalg.cond(information) > 1e10 or np.abs(found).max() > _ENDLESS:
             break
-        inverse = np.linalg.inv(information)
+        inverse = np.asarray(np.linalg.inv(information), dtype=np.float64)
         step = inverse @ (x.T @ (y - p))
         found = found + step
         if np.abs(step).max() < 1e-9:
