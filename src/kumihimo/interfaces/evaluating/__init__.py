@@ -18,6 +18,10 @@ from kumihimo.interfaces.evaluating.export import export
 from kumihimo.interfaces.evaluating.import_ import import_
 from kumihimo.interfaces.evaluating.questions import questions
 from kumihimo.interfaces.evaluating.score import score
+from kumihimo.interfaces.evaluating.claims import claims
+from kumihimo.interfaces.evaluating.judging import judge
+from kumihimo.interfaces.evaluating.report import report
+from kumihimo.interfaces.evaluating.score import score
 from kumihimo.interfaces.evaluating.status import status
 
 HELP = "Measure which method serves your documents best, at what cost, and how sure that is."
@@ -43,6 +47,9 @@ COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {  # with examples
     import_: ("kumi eval import my-questions.jsonl", "kumi eval import answers.json --system lightrag"),
     export: ("kumi eval export --format benchmarkqed --out qed",),
     assertions: ("kumi eval assertions --max-calls 100",),
+    claims: ("kumi eval claims --context", "kumi eval claims --economy --sample 20"),
+    judge: ("kumi eval judge --max-cost 20", "kumi eval judge --protocol graphrag --methods global:C0,naive --yes"),
+    report: ("kumi eval report", "kumi eval report --study podcast --study news --out figure2.html"),
     score: ("kumi eval score --measures faithfulness,token_f1",),
     status: ("kumi eval status",),
 }
