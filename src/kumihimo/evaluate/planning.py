@@ -6,7 +6,7 @@ The stages themselves are run, on a sample, by models that nobody asks; what is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -36,7 +36,7 @@ STAGES = ("questions", "run", "judge", "claims", "score")
 USUAL = 125  # questions: of five users, five tasks of each, five of each task
 _FIVE = 5
 _AGAIN = 3  # times a list of questions is asked for at most
-_ASKED, _JUDGED, _READ = 3, 40, 12  # questions of a system, calls of a judge, answers: those that are looked at
+_ASKED, _JUDGED, _READ = 3, 40, 8  # questions of a system, calls of a judge, answers: those that are looked at
 _DESCRIBED = 1600  # characters of a description that nobody has written yet
 
 
@@ -67,18 +67,7 @@ class Foreseen:
     systems: tuple[str, ...]
 
 
-@dataclass(slots=True)
-class Answers:
-    """Of each system an answer to each question: the one that is there, or else what one may look like."""
-
-    least: dict[str, dict[str, Answered]] = field(default_factory=dict)
-    most: dict[str, dict[str, Answered]] = field(default_factory=dict)
-
-    def of(self, full: bool) -> dict[str, dict[str, Answered]]:
-        return self.most if full else self.least
-
-    def listed(self, full: bool) -> list[Answered]:
-        return [answer for mine in self.of(full).values() for answer in mine.values() if not answer.failed]
+Answers = dict[str, dict[str, Answered]]  # by system, by question: those that are there, or else made up at full length
 
 
 def foreseen(study: Study, models: Models, systems: Sequence[System | str], wanted: Wanted) -> Foreseen:
@@ -88,7 +77,8 @@ def foreseen(study: Study, models: Models, systems: Sequence[System | str], want
     found: list[Estimate] = []
     if "questions" in wanted.stages and not held:
         found += _questions(study, models)
-    first, again = Answers(), Answers()
+    first: Answers = {}
+    again: Answers = {}
     for one in systems:
         found += _system(study, models, one, questions, wanted, first, again)
     if "judge" in wanted.stages:
@@ -147,15 +137,14 @@ def _system(
     found: list[Estimate] = []
     for n in range(max(wanted.generations, min(study.generations(name), 2))):
         there = _there(study, name, n)
-        made: dict[bool, list[Answered]] = {False: [], True: []}
+        made: list[Answered] = []
         for group in ([q for q in questions if q.id not in there], [q for q in questions if q.id in there]):
             if isinstance(one, System) and group and models.reading:
                 sample = spread(group, _ASKED)
                 parts = models.both(partial(_asked, models.reading, one, sample, n, made))
                 found += [scaled(part, len(group) / len(sample)) for part in parts]
-        for full, rows in made.items():
-            if n < 2:
-                (again if n else first).of(full)[name] = _filled(name, questions, there, rows, n)
+        if n < 2:
+            (again if n else first)[name] = _filled(name, questions, there, made, n)
     return row(f"run {name}", found) if "run" in wanted.stages else []
 
 
@@ -164,12 +153,13 @@ def _asked(
     one: System,
     sample: Sequence[Question],
     generation: int,
-    made: Mapping[bool, list[Answered]],
+    made: list[Answered],
     models: StandIn,
     full: bool,
 ) -> None:
     asked = replace(reading, models=models, lines={}, held={})
-    made[full].extend(answered(asked, one, sample, Purse(), generation=generation))
+    rows = answered(asked, one, sample, Purse(), generation=generation)
+    made += rows if full else []
 
 
 def _there(study: Study, name: str, generation: int) -> dict[str, Answered]:
@@ -191,74 +181,64 @@ def _judged(
 ) -> list[Estimate]:
     """The calls are counted one by one, what they hold is measured on some of them."""
     protocol = wanted.protocol
-    listed = {
-        full: calls(
-            protocol,
-            questions,
-            first.of(full),
-            again=again.of(full),
-            criteria=wanted.criteria,
-            replicates=wanted.replicates,
-            against=wanted.against,
-        )
-        for full in (False, True)
-    }
+    given = {"replicates": wanted.replicates, "against": wanted.against}
+    listed = calls(protocol, questions, first, again=again, criteria=wanted.criteria, **given)  # type: ignore[arg-type]
     roles = {"judge": 100.0}
     if models.real.settings.get("second_judge", {}).get("model") and wanted.second:
         roles["second_judge"] = wanted.second
-    each = len(listed[True][0].criteria) if listed[True] else 1
-    found: list[Estimate] = []
+    each = len(listed[0].criteria) if listed else 1
+    stage, found = partial(verdicts, protocol), list[Estimate]()
     for role, percent in roles.items():
-        least, most = (some(listed[full], percent) if percent < 100 else listed[full] for full in (False, True))
-        name = f"{role.replace('_', ' ')} {protocol.name}"
-        found += _counted(name, role, models, least, most, partial(verdicts, protocol), each)
+        its = some(listed, percent) if percent < 100 else listed
+        found += _counted(f"{role.replace('_', ' ')} {protocol.name}", role, models, its, stage, each)
     return found
 
 
 def _rated(
     models: Models, questions: Sequence[Question], first: Answers, _again: Answers, wanted: Wanted
 ) -> list[Estimate]:
-    of = {full: shown(questions, first.of(full), replicates=wanted.replicates or 1) for full in (False, True)}
+    listed = shown(questions, first, replicates=wanted.replicates or 1)
     stage = partial(ratings, wanted.protocol, ruler=models.ruler)
-    rows = len(first.most) * len(wanted.protocol.criteria)
-    return _counted(f"judge {wanted.protocol.name}", "judge", models, of[False], of[True], stage, rows)
+    rows = len(first) * len(wanted.protocol.criteria)
+    return _counted(f"judge {wanted.protocol.name}", "judge", models, listed, stage, rows)
 
 
-def _counted(
-    name: str, role: str, models: Models, least: Sequence[Any], most: Sequence[Any], stage: Any, rows: int
-) -> list[Estimate]:
-    """A row with the number of calls that are left. least, most: the same calls, on other answers."""
-    left = {id(call) for call in models.left(role, most, stage, rows)}
-    places = [i for i, call in enumerate(most) if id(call) in left]
-    sample = spread(places, _JUDGED)
+def _counted(name: str, role: str, models: Models, listed: Sequence[Any], stage: Any, rows: int) -> list[Estimate]:
+    """A row with the number of calls that are left. rows: that the stage makes of a call."""
+    left = models.left(role, listed, stage, rows)
+    sample = spread(left, _JUDGED)
 
-    def by(stand_in: StandIn, full: bool) -> None:
-        held = most if full else least
-        list(stage([held[i] for i in sample], stand_in.asking(role, Purse())))
+    def by(stand_in: StandIn, _: bool) -> None:
+        list(stage(sample, stand_in.asking(role, Purse())))
 
-    made = [scaled(e, len(places) / len(sample)) for e in models.both(by)] if sample else []
-    n = float(len(places))
+    made = [scaled(e, len(left) / len(sample)) for e in models.both(by)] if sample else []
+    n = float(len(left))
     return [replace(e, calls=(n, n), exact=True) for e in row(name, made)]
 
 
 def _claims(models: Models, questions: Sequence[Question], first: Answers, votes: Votes) -> list[Estimate]:
     """Claims alone, not what they are checked against."""
+    answers = _listed(first)
 
-    def by(stand_in: StandIn, full: bool) -> None:
-        claims(questions, spread(first.listed(full), _READ), stand_in.asking("claimer", Purse()), votes)
+    def by(stand_in: StandIn, _: bool) -> None:
+        claims(questions, spread(answers, _READ), stand_in.asking("claimer", Purse()), votes)
 
     agreed = sum(map(majority, votes[:2])) + votes[2]
-    return _of_answers("claims", models.both(by, sum(votes) / agreed), len(first.listed(True)))
+    return _of_answers("claims", models.both(by, sum(votes) / agreed), len(answers))
 
 
 def _scores(models: Models, questions: Sequence[Question], first: Answers, measures: Sequence[str]) -> list[Estimate]:
-    paid = [name for name in measures if MEASURES[name].paid]
+    paid, answers = [name for name in measures if MEASURES[name].paid], _listed(first)
 
-    def by(stand_in: StandIn, full: bool) -> None:
-        cases = list(paired(questions, spread(first.listed(full), _READ)))
+    def by(stand_in: StandIn, _: bool) -> None:
+        cases = list(paired(questions, spread(answers, _READ)))
         list(scored(cases, paid, stand_in.asking("scorer", Purse()), stand_in.embedder(Purse())))
 
-    return _of_answers("score", models.both(by), len(first.listed(True))) if paid else []
+    return _of_answers("score", models.both(by), len(answers)) if paid else []
+
+
+def _listed(answers: Answers) -> list[Answered]:
+    return [answer for mine in answers.values() for answer in mine.values() if not answer.failed]
 
 
 def _of_answers(name: str, found: Sequence[Estimate], count: int) -> list[Estimate]:
