@@ -16,9 +16,13 @@ import typer
 from kumihimo.core.errors import ItemFailed, SettingsError, unknown
 from kumihimo.core.usage import Usage
 from kumihimo.interfaces import lines, terminal
-from kumihimo.interfaces.evaluating import claims, judging, report, run, score
 from kumihimo.interfaces.evaluating.agreed import agreed
+from kumihimo.interfaces.evaluating.claims import claims
+from kumihimo.interfaces.evaluating.judging import judge
 from kumihimo.interfaces.evaluating.options import STUDY, Folder
+from kumihimo.interfaces.evaluating.report import report
+from kumihimo.interfaces.evaluating.run import run
+from kumihimo.interfaces.evaluating.score import score
 from kumihimo.interfaces.opening import listen, opened
 from kumihimo.interfaces.options import HOME, Index, Json, MaxCalls, MaxCost, MaxTokens, Memo, Set, ShowPrompts, Verbose
 from kumihimo.ports.purse import Caps
@@ -151,12 +155,12 @@ Stage = Callable[..., None]
 def _stages(design: Design, held: Study, generations: int) -> dict[str, Stage]:
     """The commands, with what the study says of them."""
     found: dict[str, Stage] = {
-        "run": partial(run.run, design.methods, generations),
+        "run": partial(run, design.methods, generations),
         "judge": partial(
-            judging.judge, protocol=design.protocol, methods=design.methods, against=design.against, yes=True
+            judge, protocol=design.protocol, methods=design.methods, against=design.against, yes=True
         ),
-        "claims": partial(claims.claims, methods=design.methods, yes=True),
-        "score": partial(score.score, methods=design.methods, measures=",".join(design.measures)),
+        "claims": partial(claims, methods=design.methods, yes=True),
+        "score": partial(score, methods=design.methods, measures=",".join(design.measures)),
     }
     return {name: partial(found[name], study=held.folder) for name in design.stages}
 
@@ -180,12 +184,12 @@ def _go_through(
                 break
     neighbours = "mk" in str(stages.get("judge", ""))
     page = held.folder / "report.html"
-    written = partial(report.report, [held.folder], page, neighbours=neighbours, as_json=shown["as_json"])
+    written = partial(report, [held.folder], page, neighbours=neighbours, as_json=shown["as_json"])
     _told(written, "report", told, quiet=shown["as_json"])
     if shown["as_json"]:
         lines.show({"study": str(held.folder), "stages": told, "failed": failed})
     if failed:
-        raise ItemFailed(f"{'; '.join(failed)}. The same command goes on")
+        raise ItemFailed('; '.join(failed))
 
 
 def _told(stage: Stage, name: str, told: dict[str, Any], *, quiet: bool) -> None:
