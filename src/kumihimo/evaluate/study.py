@@ -70,6 +70,10 @@ class Study:
             raise SettingsError(f"{path} is not there yet: `{MADE_BY[name]}` writes it")
         return read(path, kind)
 
+    def rows_if(self, name: str) -> list[Any]:
+        """Those of a file, none where it is not there yet."""
+        return list(read(self.path(name), FILES[name])) if self.has(name) else []
+
     def has(self, name: str) -> bool:
         return self.path(name).exists()
 
@@ -78,6 +82,17 @@ class Study:
 
     def write(self, name: str, rows: Iterable[Any]) -> None:
         self._put(f"{name}.jsonl", (f"{line(row)}\n" for row in rows))
+
+    def text(self, name: str) -> str:
+        """What a file that somebody may edit holds; empty where it is not there."""
+        path = self.folder / name
+        try:
+            return path.read_text(encoding="utf-8-sig").strip() if path.exists() else ""
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingsError(f"{path} cannot be read ({error}): write it in UTF-8") from error
+
+    def write_text(self, name: str, text: str) -> None:
+        self._put(name, [text.strip(), "\n"])
 
     # -- answers, a file for each system and generation
 
@@ -126,11 +141,15 @@ class Study:
         told = {"note": MARK, "stages": dict(sorted(held.items()))}
         file(self.folder / MANIFEST, [json.dumps(told, ensure_ascii=False, indent=2), "\n"])
 
-    def _put(self, name: str, lines: Iterable[str]) -> None:
-        """A file that is whole. Raises SettingsError where the folder is somebody's own."""
+    def check(self) -> None:
+        """Raises SettingsError where the folder is somebody's own, which is better said before anything is paid."""
         held = self.folder.iterdir() if self.folder.is_dir() else iter(())
         if self.folder.exists() and not (self.folder / MANIFEST).exists() and any(held):
             raise SettingsError(f"{self.folder} holds other files: name another folder with --study DIR")
+
+    def _put(self, name: str, lines: Iterable[str]) -> None:
+        """A file that is whole. Raises SettingsError where the folder is somebody's own."""
+        self.check()
         if not (self.folder / MANIFEST).exists():
             file(self.folder / MANIFEST, [json.dumps({"note": MARK, "stages": {}}, indent=2), "\n"])
         path = self.folder / name

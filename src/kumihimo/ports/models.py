@@ -108,16 +108,27 @@ class Ask(Protocol):
     """The paid verb: a chat model's reply to a prompt, or to a conversation, as a text or as what it says.
 
     into: a frozen dataclass, a Literal, a list of such: the model is asked for JSON of that form. read: reply -> value;
-    raises Malformed, whose text is told to the model when it is asked again. sample: which of several replies to the
-    same prompt is meant. hear: is told the reply while it comes. further: how many turns of the conversation may follow
-    this one, for whoever has to say before what it costs. Raises ItemFailed where no reply could be had, or none
-    that can be read.
+    raises Malformed, whose text is told to the model when it is asked again; beside `into` it reads that form. sample:
+    which of several replies to the same prompt is meant. hear: is told the reply while it comes. further: how many
+    turns of the conversation may follow this one, for whoever has to say before what it costs. Raises ItemFailed where
+    no reply could be had, or none that can be read.
     """
 
     @property
     def mark(self) -> str: ...
     @property
     def workers(self) -> int: ...  # how many may be asked side by side
+    @overload
+    def __call__(
+        self,
+        prompt: str | Messages,
+        *,
+        into: type[B],
+        read: Callable[[Reply], A],
+        sample: int = 0,
+        further: int = 0,
+        **parameters: Any,
+    ) -> A: ...
     @overload
     def __call__(
         self, prompt: str | Messages, *, into: type[A], sample: int = 0, further: int = 0, **parameters: Any

@@ -6,11 +6,17 @@ from collections.abc import Callable
 
 from kumihimo.interfaces.evaluating.assertions import assertions
 from kumihimo.interfaces.evaluating.claims import claims
+from kumihimo.interfaces.evaluating.export import export
+from kumihimo.interfaces.evaluating.import_ import import_
+from kumihimo.interfaces.evaluating.questions import questions
 from kumihimo.interfaces.evaluating.score import score
 from kumihimo.interfaces.evaluating.status import status
 
 HELP = "Measure which method serves your documents best, at what cost, and how sure that is."
 COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {  # with examples
+    questions: ("kumi eval questions --draft", "kumi eval questions", "kumi eval questions --personas 0 --local 50"),
+    import_: ("kumi eval import my-questions.jsonl", "kumi eval import answers.json --system lightrag"),
+    export: ("kumi eval export --format benchmarkqed --out qed",),
     assertions: ("kumi eval assertions --max-calls 100",),
     score: ("kumi eval score --measures faithfulness,token_f1",),
     claims: ("kumi eval claims --context", "kumi eval claims --economy --sample 20"),

@@ -12,3 +12,5 @@ Folder = Annotated[
     typer.Option("--study", envvar="KUMI_STUDY", help="The folder of questions, answers, verdicts.", metavar="DIR"),
 ]
 STUDY = Path("eval")
+Merge = Annotated[bool, typer.Option("--merge", help="Add to the questions that are there.")]
+Replace = Annotated[bool, typer.Option("--replace", help="Put these in the place of what is there.")]

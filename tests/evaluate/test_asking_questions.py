@@ -1,0 +1,138 @@
+"""kumi eval questions, import, export -> what a person sees when all is well, and when it is not."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from tests.paid import notes
+from tests.shell import Ran, kumi
+
+from kumihimo.evaluate.records import Answered, Question
+from kumihimo.evaluate.study import Study
+from kumihimo.ports.fake_server import Server
+
+USERS = json.dumps({"answer": [{"persona": "A clerk."}, {"persona": "A pilot."}]})
+TASKS = json.dumps({"answer": ["Compare piers"]})
+ASKED = [json.dumps({"answer": [f"Which {who} themes recur?"]}) for who in ("clerks'", "pilots'")]
+GROUNDED = json.dumps({"question": "Who says so?", "answer": "Ada.", "quote": "It never stood there."})
+
+
+@pytest.fixture
+def folder(tmp_path: Path, server: Server) -> Path:
+    notes(tmp_path / "notes", 3)
+    assert kumi(tmp_path, "index", "notes", "--methods", "bm25").returncode == 0
+    told = f'[chat]\nmodel = "m"\nbase_url = "{server.url}"\n'
+    (tmp_path / "kumi.toml").write_text(told, "utf-8")
+    tasks = [("The user:\nA clerk.\n\nThe task:", ASKED[0]), ("The user:\nA pilot.\n\nThe task:", ASKED[1])]
+    alone = [("The user:", TASKS), ('"persona"', USERS), ('"quote"', GROUNDED), ("do not stand there", GROUNDED)]
+    server.set(replies=[*tasks, *alone, ("", "A harbour.")])
+    return tmp_path
+
+
+def asked(folder: Path, *words: str, code: int = 0) -> Ran:
+    small = ["--personas", "2", "--tasks", "1", "--questions", "1"]
+    ran = kumi(folder, "eval", "questions", *(small if "--personas" not in words else []), *words)
+    assert ran.returncode == code, ran
+    return ran
+
+
+def test_from_a_draft_to_questions(folder: Path, server: Server) -> None:
+    assert "A harbour.\n\nWritten to eval/description.md: go over it" in asked(folder, "--draft").stdout
+    assert "is there already: edit it" in asked(folder, "--draft", code=2).stderr
+    (folder / "eval/description.md").write_text("A harbour and its cords.", "utf-8")
+    out = asked(folder).stdout
+    assert "eval/questions.jsonl: 2 questions (2 global), 2 of them new." in out
+    assert re.search(r"^global +Which clerks' themes recur\?$", out, re.M)
+    assert server.counts()["requests"] == 1 + 1 + 2 + 2
+    manifest = Study(folder / "eval").manifest()["questions"]
+    assert (manifest["description"], manifest["model"]) == ("A harbour and its cords.", "m temperature=0.0")
+    assert set(manifest["prompts"]) >= {"describing", "questions_asked", "grounded"}
+    before = (folder / "eval/questions.jsonl").read_bytes()
+    assert "0 of them new" in asked(folder).stdout
+    assert (folder / "eval/questions.jsonl").read_bytes() == before
+    assert server.counts()["requests"] == 6
+
+
+def test_other_questions_are_left_alone(folder: Path) -> None:
+    (folder / "mine.txt").write_text("Who wound the cord?\n", "utf-8")
+    assert kumi(folder, "eval", "import", "mine.txt").returncode == 0
+    assert "1 other questions are there: --merge adds" in asked(folder, code=2).stderr
+    assert "3 questions (3 global), 2 of them new" in asked(folder, "--merge").stdout
+    assert json.loads(asked(folder, "--replace", "--json").stdout)["questions"] == 2
+    assert "say one or the other" in asked(folder, "--merge", "--replace", code=2).stderr
+
+
+def test_what_fails_is_listed_by_why(folder: Path) -> None:
+    ran = asked(folder, "--max-calls", "4", "--description", "A harbour.", code=1)
+    assert "1 fewer than asked for, questions of “A pilot.”, “Compare piers”: capped" in ran.stderr
+    assert "1 calls failed: the same command asks again" in ran.stderr
+    assert "1 questions (1 global)" in ran.stdout
+    told = json.loads(asked(folder, "--personas", "0", "--local", "2", "--study", "local", "--json", code=1).stdout)
+    assert told["questions"] == 0
+    assert [m["asked"] - m["made"] for m in told["missing"]] == [1, 1]
+    assert "These words do not stand there" in told["missing"][0]["why"]
+    assert not (folder / "local").exists()
+
+
+WRONG = [
+    (["--personas", "0"], "no questions are asked for: say --personas, --local or --linked"),
+    (["--variant", "graphrga"], "no variant 'graphrga'; did you mean 'graphrag'"),
+    (["--from", "report"], "did you mean 'reports'"),
+    (["--from", "reports"], "the index has no reports: `kumi index --methods global` makes them"),
+    (["--description", "@nowhere.md"], "nowhere.md cannot be read"),
+    (["--linked", "2"], "questions that link documents need the graph"),
+    (["--set", "questioner.model=rules"], "questioner needs a chat model: set `model"),
+]
+
+
+def test_what_cannot_be_is_said_before_anything_is_paid(folder: Path, server: Server) -> None:
+    for words, told in WRONG:
+        assert told in asked(folder, *words, code=2).stderr
+    assert server.counts()["requests"] == 0
+    assert not (folder / "eval").exists()
+
+
+def test_a_folder_of_somebody_else_is_left_alone_and_nothing_is_paid(folder: Path, server: Server) -> None:
+    (folder / "taxes").mkdir()
+    (folder / "taxes/2024.txt").write_text("mine")
+    assert "taxes holds other files: name another folder" in asked(folder, "--study", "taxes", code=2).stderr
+    assert server.counts()["requests"] == 0
+
+
+def test_answers_of_others_go_in_and_out(tmp_path: Path) -> None:
+    rows = [{"question_id": n, "question_text": f"Who {n}?", "answer": f"Ada {n}."} for n in "abc"]
+    (tmp_path / "a.json").write_text(json.dumps(rows), "utf-8")
+    study = Study(tmp_path / "eval")
+    study.write("questions", [Question("1", "Who a?"), Question("2", "Who b?"), Question("4", "Who d?")])
+    out = kumi(tmp_path, "eval", "import", "a.json", "--system", "light:x").stdout
+    assert out.splitlines() == [
+        "light:x: answers to 2 of 3 questions.",
+        "Questions without an answer of it, which it is not compared by: 1.",
+        "Left out, since the study does not ask that: 1 answers.",
+    ]
+    assert [(a.question, a.text) for a in study.answers("light:x")] == [("1", "Ada a."), ("2", "Ada b.")]
+    again = kumi(tmp_path, "eval", "import", "a.json", "--system", "light:x")
+    assert "light:x has answered in this study already: --replace" in again.stderr
+    study.write_answers("naive", 0, [Answered("naive", "1", "", failed="capped")])
+    out = kumi(tmp_path, "eval", "export", "--out", "qed").stdout
+    assert out.splitlines()[1] == "Left out, since they failed: 1 answers of naive."
+    held = {path.relative_to(tmp_path / "qed").as_posix() for path in (tmp_path / "qed").rglob("*.json")}
+    assert held == {".kumihimo.json", "questions.json", "light%3Ax/user_global.json"}
+    assert "ragas.jsonl" in kumi(tmp_path, "eval", "export", "--out", "lines", "--format", "ragas").stdout
+    lines = ("lines/ragas.jsonl", "--format", "ragas", "--system", "light:x", "--study", "lines-back")
+    assert "light:x: answers to 2 of 3 questions." in kumi(tmp_path, "eval", "import", *lines).stdout
+    fresh = kumi(tmp_path, "eval", "import", "a.json", "--system", "graphrag", "--study", "new", "--json").stdout
+    assert json.loads(fresh)["answers"] == 3
+    assert [q.id for q in Study(tmp_path / "new").questions()] == ["a", "b", "c"]
+
+
+def test_of_a_file_with_answers_the_questions_alone_may_be_taken(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('[{"question_id": "1", "question": "Who?", "answer": "Ada."}]', "utf-8")
+    assert "It holds 1 answers, too: --system NAME takes them in." in kumi(tmp_path, "eval", "import", "a.json").stdout
+    assert "no format 'xml'" in kumi(tmp_path, "eval", "import", "a.json", "--format", "xml").stderr
+    (tmp_path / "taxes").mkdir()
+    (tmp_path / "taxes/2024.txt").write_text("mine")
+    assert "choose another --out" in kumi(tmp_path, "eval", "export", "--out", "taxes").stderr
