@@ -24,6 +24,8 @@ for name, options in (
     ("doubling", sys.argv[1:]),
     ("scenes", sys.argv[1:]),
     ("triples", []),
+    ("biases", []),
+    ("judging", []),
 ):
     print(f"\n== {name} {' '.join(options)}", flush=True)
     subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *options], check=True)

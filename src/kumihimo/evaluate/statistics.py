@@ -41,7 +41,7 @@ def signed_rank(differences: Sequence[float], zeros: Zeros = "pratt") -> Tested:
     import numpy as np
     from scipy.stats import rankdata
 
-    d = np.asarray(differences, dtype=float)
+    d = np.asarray(differences, dtype=float).round(9)  # 58 1/3 - 50 and 50 - 41 2/3 are tied, whatever their last bit
     n = len(d)
     if zeros == "wilcox":
         d = d[d != 0]

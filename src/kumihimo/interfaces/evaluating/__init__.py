@@ -8,6 +8,7 @@ from kumihimo.interfaces.evaluating.assertions import assertions
 from kumihimo.interfaces.evaluating.claims import claims
 from kumihimo.interfaces.evaluating.export import export
 from kumihimo.interfaces.evaluating.import_ import import_
+from kumihimo.interfaces.evaluating.judging import judge
 from kumihimo.interfaces.evaluating.questions import questions
 from kumihimo.interfaces.evaluating.score import score
 from kumihimo.interfaces.evaluating.status import status
@@ -20,6 +21,7 @@ COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {  # with examples
     assertions: ("kumi eval assertions --max-calls 100",),
     score: ("kumi eval score --measures faithfulness,token_f1",),
     claims: ("kumi eval claims --context", "kumi eval claims --economy --sample 20"),
+    judge: ("kumi eval judge --max-cost 20", "kumi eval judge --protocol graphrag --methods global:C0,naive --yes"),
     status: ("kumi eval status",),
 }
 FIRST = ("kumi eval status",)
