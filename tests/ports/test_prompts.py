@@ -43,6 +43,21 @@ The ferry leaves at nine."
 """
 VALUES = {
     "answer": {"sources": SOURCES, "question": "When does it leave?"},
+    "assertions": {"text": "The {ferry} leaves at nine.", "question": "組紐はいつ?", "most": "20"},
+    "assertions_rated": {
+        "text": "The ferry leaves at nine.",
+        "question": "When does it leave?",
+        "items": "1. The answer should say that the ferry leaves at nine.\n2. 回答は組紐に触れる。",
+    },
+    "claim_selection": {
+        "question": "Who led it?",
+        "excerpt": "# 港\nShe {led} it.\n[...]",
+        "sentence": "She {led} it.",
+    },
+    "claim_disambiguation": {"question": "Who led it?", "excerpt": "[...]\nShe led it.", "sentence": "She led it."},
+    "claim_decomposition": {"question": "誰が?", "excerpt": "彼女が率いた。", "sentence": "彼女が率いた。"},
+    "claim_support": {"sources": SOURCES, "claims": "1. The ferry [of Oban] leaves at nine.\n2. 組紐は十月に届く。"},
+    "claim_selfcheck": {"text": "The ferry left. [1]", "claims": "1. The ferry leaves at nine.\n2. 組紐は十月に届く。"},
     "conversation": {"before": BEFORE, "question": "それはいつのことですか。"},
     "drift": {"sources": SOURCES, "whole": "How does one leave the island?", "question": "When does it leave?"},
     "drift_guess": {"question": "組紐はいつ?"},
@@ -97,6 +112,25 @@ VALUES = {
         "passages": "The ferry leaves at nine.\n\n---\n\n組紐は十月に届きます。",
         "searched": "- When does it leave?\n- When does the boat leave?",
         "question": "When does it leave?",
+    },
+    "scoring_assertions": {
+        "question": "When does it leave?",
+        "text": "At nine.",
+        "items": "1. The answer should say nine.\n2. 組紐のことを述べる。",
+    },
+    "scoring_grade": {"text": "The {ferry} leaves at nine.", "question": "組紐はいつ?"},
+    "scoring_grade_again": {"text": "The {ferry} leaves at nine.", "question": "組紐はいつ?"},
+    "scoring_needed": {"items": "1. The ferry leaves at nine.\n2. 雨だった。", "question": "When does it leave?"},
+    "scoring_statements": {"question": "When does it leave?", "text": "At nine, {daily}. [1]"},
+    "scoring_supported": {
+        "text": "The ferry leaves at nine.\n\n---\n\n組紐は十月に届きます。",
+        "question": "When does it leave?",
+        "items": "1. The ferry leaves at nine.\n2. It is white.",
+    },
+    "scoring_useful": {
+        "items": "1. The ferry leaves at nine.\n2. 雨だった。",
+        "question": "When does it leave?",
+        "reference": "At nine.",
     },
     "suggesting": {
         "count": "5",

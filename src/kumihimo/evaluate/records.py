@@ -143,7 +143,8 @@ class Rating:
 class Score:
     """A measure of one answer, or of what was found for it; value None: undefined, and the reason why.
 
-    detail: what it was computed from: statements, verdicts on them, so that one can look it up.
+    detail: what it was computed from: statements, verdicts on them, so that one can look it up. status: whether a model
+    failed to say what was needed; what is undefined for other reasons is ok.
     """
 
     name: str
@@ -152,6 +153,7 @@ class Score:
     value: float | None
     reason: str = ""
     detail: Mapping[str, Any] = field(default_factory=dict)
+    status: Status = "ok"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +161,8 @@ class Claim:
     """A proposition that an answer makes, which can be checked (Claimify).
 
     supported, in_corpus: whether the evidence of the answer, or any document, says so; None: not asked, or undecided.
-    doubt: by SelfCheck, from 0, all samples say so, to 1; None: not asked.
+    doubt: by SelfCheck, from 0, all samples say so, to 1; None: not asked. sources: which of the answer's evidence says
+    so, by n. why: the reason, where one of the three was asked for and is None, or rests on replies nobody can read.
     """
 
     system: str
@@ -169,13 +172,16 @@ class Claim:
     supported: bool | None = None
     in_corpus: bool | None = None
     doubt: float | None = None
+    sources: tuple[int, ...] = ()
+    why: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """What became of one sentence of an answer on its way to claims.
 
-    outcome: claims, or why there are none: not selected, ambiguous, nothing decomposed, invalid, failed. trace: what
+    outcome: claims, or why there are none: heading, not selected, ambiguous, nothing decomposed, repeated (all of them
+    were made before), invalid, failed. Of an answer without sentences: empty, or no answer; sentence is -1. trace: what
     each stage made of it.
     """
 

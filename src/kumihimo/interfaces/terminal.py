@@ -222,6 +222,11 @@ def agree(plan: Plan, changes: Sequence[str]) -> bool:
     print("\n".join(f"{change[0].upper()}{change[1:]}." for change in changes), file=sys.stderr)
     with redirect_stdout(sys.stderr):
         show_plan(plan)
+    return go_on()
+
+
+def go_on() -> bool:
+    """Ask whether to go on."""
     print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 

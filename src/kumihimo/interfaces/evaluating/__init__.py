@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kumihimo.interfaces.evaluating.assertions import assertions
+from kumihimo.interfaces.evaluating.claims import claims
 from kumihimo.interfaces.evaluating.retrieval import retrieval
 from kumihimo.interfaces.evaluating.run import run
+from kumihimo.interfaces.evaluating.score import score
 from kumihimo.interfaces.evaluating.status import status
 
 HELP = "Measure which method serves your documents best, at what cost, and how sure that is."
@@ -19,6 +22,9 @@ COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {  # with examples
         "kumi eval retrieval --run runs --qrels gold.qrels",
         "kumi eval retrieval --from-run theirs.run",
     ),
+    assertions: ("kumi eval assertions --max-calls 100",),
+    score: ("kumi eval score --measures faithfulness,token_f1",),
+    claims: ("kumi eval claims --context", "kumi eval claims --economy --sample 20"),
     status: ("kumi eval status",),
 }
 FIRST = ("kumi eval status",)

@@ -1,0 +1,127 @@
+"""an answer, its evidence, the reference -> MEASURES: what each is, what it needs, when it is undefined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from kumihimo.evaluate.scoring import claims
+from kumihimo.evaluate.scoring.assertions import assertions
+from kumihimo.evaluate.scoring.case import Case, Found, Tools
+from kumihimo.evaluate.scoring.correctness import answer_correctness
+from kumihimo.evaluate.scoring.faithfulness import faithfulness
+from kumihimo.evaluate.scoring.precision import context_precision
+from kumihimo.evaluate.scoring.recall import context_recall
+from kumihimo.evaluate.scoring.relevance_graded import context_relevance_graded
+from kumihimo.evaluate.scoring.relevance_sentences import context_relevance_sentences
+from kumihimo.evaluate.scoring.words import exact_match, token_f1
+
+Group = Literal["words", "ragas", "assertions", "claims"]
+Calculated = Callable[[Case, Tools], Found]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One of the catalogue. needs: beside an answer. undefined: when it is, beside where something needed is missing.
+
+    better: whether more of it is better, or less. paid: whether a model is asked.
+    """
+
+    function: Calculated
+    group: Group
+    formula: str
+    needs: tuple[str, ...]
+    undefined: str
+    better: Literal["more", "less"] = "more"
+
+    @property
+    def paid(self) -> bool:
+        return "model" in self.needs
+
+
+_REFERENCE, _CLAIMS = "reference answer", "the answer makes no statement"
+
+
+def _claims(share: Callable[[claims.Matrices], float | None], formula: str, undefined: str = _CLAIMS) -> Measure:
+    needs = ("model", _REFERENCE, "evidence")
+    return Measure(claims.measured(share, undefined), "claims", formula, needs, undefined)
+
+
+def _fewer(measure: Measure) -> Measure:
+    return replace(measure, better="less")
+
+
+MEASURES: Mapping[str, Measure] = {
+    "exact_match": Measure(
+        exact_match, "words", "1 if the words are those of a reference, else 0", (_REFERENCE,), "it has no words"
+    ),
+    "token_f1": Measure(
+        token_f1, "words", "2PR / (P + R) of words shared with a reference", (_REFERENCE,), "it has no words"
+    ),
+    "faithfulness": Measure(
+        faithfulness, "ragas", "supported statements / statements of the answer", ("model", "evidence"), _CLAIMS
+    ),
+    "answer_correctness": Measure(
+        answer_correctness,
+        "ragas",
+        ".75 F1 of statements + .25 cosine",
+        ("model", "embedder", _REFERENCE),
+        "the reference answer states nothing",
+    ),
+    "context_relevance_sentences": Measure(
+        context_relevance_sentences,
+        "ragas",
+        "needed sentences / sentences of the evidence",
+        ("model", "evidence"),
+        "there is no evidence",
+    ),
+    "context_relevance_graded": Measure(
+        context_relevance_graded,
+        "ragas",
+        "mean of two ratings of 0, 1, 2 / 2",
+        ("model", "evidence"),
+        "there is no evidence",
+    ),
+    "context_recall": Measure(
+        context_recall,
+        "ragas",
+        "supported sentences / sentences of the reference",
+        ("model", _REFERENCE, "evidence"),
+        "the reference answer has no sentence",
+    ),
+    "context_precision": Measure(
+        context_precision,
+        "ragas",
+        "sum of P@k v_k / sum of v_k",
+        ("model", _REFERENCE, "evidence"),
+        "there is no evidence, or none of it is of use",
+    ),
+    "assertions": Measure(
+        assertions, "assertions", "assertions met / assertions", ("model", "assertions"), "there are none"
+    ),
+    "claim_precision": _claims(claims.claim_precision, "right claims / claims of the answer"),
+    "claim_recall": _claims(
+        claims.claim_recall,
+        "claims of the reference that a chunk says / claims of the reference",
+        "the reference answer states nothing",
+    ),
+    "chunk_precision": _claims(
+        claims.chunk_precision, "chunks that say a claim of the reference / chunks", "there is no evidence"
+    ),
+    "context_utilisation": _claims(
+        claims.context_utilisation,
+        "of the claims of the reference that a chunk says: those that the answer says",
+        "no chunk says any claim of the reference",
+    ),
+    "noise_in_relevant": _fewer(
+        _claims(claims.noise_in_relevant, "wrong claims that a relevant chunk says / claims of the answer")
+    ),
+    "noise_in_irrelevant": _fewer(
+        _claims(claims.noise_in_irrelevant, "wrong claims that only irrelevant chunks say / claims of the answer")
+    ),
+    "hallucination": _fewer(_claims(claims.hallucination, "wrong claims that no chunk says / claims of the answer")),
+    "self_knowledge": _claims(claims.self_knowledge, "right claims that no chunk says / claims of the answer"),
+}
+GROUPS: tuple[Group, ...] = ("words", "ragas", "assertions", "claims")
+USUAL: tuple[str, ...] = tuple(name for name, m in MEASURES.items() if m.group != "claims")  # two calls a chunk

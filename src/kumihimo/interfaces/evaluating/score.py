@@ -1,0 +1,178 @@
+"""a study's answers -> scores.jsonl: what each is worth by itself, without another to compare it with."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kumihimo.core.digests import digest
+from kumihimo.core.errors import ItemFailed, SettingsError
+from kumihimo.interfaces import lines, terminal
+from kumihimo.interfaces.evaluating.options import STUDY, Folder
+from kumihimo.interfaces.opening import listen, opened
+from kumihimo.interfaces.options import (
+    HOME,
+    Index,
+    Json,
+    MaxCalls,
+    MaxCost,
+    MaxTokens,
+    Memo,
+    Set,
+    ShowPrompts,
+    Verbose,
+)
+from kumihimo.interfaces.plain import harmless
+from kumihimo.ports.connect import SET
+from kumihimo.ports.purse import Caps
+
+if TYPE_CHECKING:
+    from kumihimo.evaluate.records import Score
+    from kumihimo.evaluate.scoring.scored import Mean
+    from kumihimo.evaluate.study import Study
+    from kumihimo.session import Kumihimo
+
+_ROLE = "scorer"
+_LISTED, _NAMED = 10, 3  # reasons, measures of one
+
+
+def score(
+    study: Folder = STUDY,
+    methods: Annotated[
+        str, typer.Option(help="Of these systems only: bm25,global:C0; none: of all that answered.", metavar="NAMES")
+    ] = "",
+    measures: Annotated[
+        str, typer.Option(help="These measures, or groups: words, ragas, assertions, claims, all.", metavar="NAMES")
+    ] = "",
+    repeats: Annotated[int, typer.Option(help="Score each answer so many times, and take the mean.", min=1)] = 1,
+    folder: Index = HOME,
+    options: Set = None,
+    max_calls: MaxCalls = None,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
+    memo: Memo = None,
+    verbose: Verbose = False,
+    show_prompts: ShowPrompts = False,
+    as_json: Json = False,
+) -> None:
+    """Score each answer: faithful, correct, its evidence relevant and complete; some measures need no model."""
+    from kumihimo.evaluate.scoring.scored import chosen, means
+    from kumihimo.evaluate.study import Study
+
+    listen(verbose, show_prompts)
+    held = Study(study)
+    systems = _systems(held, _named(methods))
+    with opened(folder, options, memo) as kumi:
+        names, left = _affordable(kumi, chosen(_named(measures)), named=bool(_named(measures)))
+        scores = _scored(
+            kumi,
+            held,
+            systems,
+            names,
+            Caps(max_calls, max_tokens, max_cost),
+            repeats,
+            shown=not (verbose or show_prompts),
+        )
+    _show(held, scores, means(scores, held.questions()), left, as_json=as_json)
+    _complain(scores)
+
+
+def _named(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def _systems(held: Study, wanted: Sequence[str]) -> list[str]:
+    """Those that are to be scored. Raises SettingsError where there are no answers."""
+    found = list(wanted) or held.systems()
+    if not found:
+        raise SettingsError(f"{held.folder} holds no answers yet: `kumi eval run` writes some")
+    return found
+
+
+def _affordable(kumi: Kumihimo, names: Sequence[str], *, named: bool) -> tuple[list[str], list[str]]:
+    """The measures that can be had, and those left out for want of a model, which nobody has asked for by name."""
+    from kumihimo.evaluate.scoring import MEASURES
+
+    if named or kumi.models.chat(_ROLE):
+        return list(names), []
+    return [n for n in names if not MEASURES[n].paid], [n for n in names if MEASURES[n].paid]
+
+
+def _scored(
+    kumi: Kumihimo, held: Study, systems: Sequence[str], names: Sequence[str], caps: Caps, repeats: int, *, shown: bool
+) -> list[Score]:
+    """The scores, written, with how they were made."""
+    from kumihimo.evaluate.scoring import MEASURES
+    from kumihimo.evaluate.scoring.scored import paired, prompts, scored
+    from kumihimo.evaluate.study import line
+
+    purse = kumi.models.purse(caps)
+    ask = kumi.models.asking(_ROLE, purse) if any(MEASURES[n].paid for n in names) else None
+    embedder = kumi.models.embedder(purse) if any("embedder" in MEASURES[n].needs for n in names) else None
+    questions = held.questions()
+    cases = list(paired(questions, (answer for system in systems for answer in held.answers(system))))
+    with terminal.progress(shown) as progress:
+        made = list(scored(cases, names, ask, embedder, repeats=repeats, progress=progress))
+    held.write("scores", made)
+    marks = {"model": ask.mark if ask else "", "embedder": embedder.mark if embedder else ""}
+    reads = {"questions": digest(*map(line, questions))}
+    reads |= {
+        system: digest(*(line(case.answer) for case in cases if case.answer.system == system)) for system in systems
+    }
+    told = {"measures": list(names), "repeats": repeats, **marks, "prompts": prompts() if ask else {}}
+    held.note("score", **told, reads=reads)
+    return made
+
+
+def _show(held: Study, scores: Sequence[Score], found: Sequence[Mean], left: Sequence[str], *, as_json: bool) -> None:
+    if as_json:
+        missed = {status: sum(score.status == status for score in scores) for status in ("invalid", "failed")}
+        written = {"written": str(held.path("scores")), "scores": len(scores), **missed, "needs_a_model": list(left)}
+        lines.show({**written, "means": [asdict(mean) for mean in found]})
+        return
+    head = ("measure", "system", "mean", "95 %", "n/N")
+    again = any(mean.spread is not None for mean in found)
+    rows = [(*_row(mean), *([_number(mean.spread)] if again else [])) for mean in found]
+    terminal.show_rows(rows, head=(*head, "spread") if again else head, figures=(2, 3, 4, 5))
+    for line in islice(_without(scores), _LISTED):
+        print(harmless(line), file=sys.stderr)
+    if left:
+        print(f"Not computed, since a chat model is needed: {', '.join(left)}. To have them, {SET}.", file=sys.stderr)
+    print(f"{len(scores):,} scores are in {held.path('scores')}.")
+
+
+def _without(scores: Sequence[Score]) -> Iterator[str]:
+    """Why scores have no value, the most frequent reason first."""
+    why: dict[str, Counter[str]] = {}
+    for score in scores:
+        if score.value is None:
+            why.setdefault(score.reason, Counter())[score.name] += 1
+    for reason, names in sorted(why.items(), key=lambda each: -each[1].total()):
+        which = ", ".join(list(names)[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+        yield f"No value for {names.total():,} of {len(scores):,}: {reason} ({which})."
+
+
+def _row(mean: Mean) -> tuple[str, ...]:
+    between = f"{_number(mean.low)}–{_number(mean.high)}" if mean.n else ""
+    return mean.measure, mean.system, _number(mean.value), between, f"{mean.n:,}/{mean.of:,}"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _complain(scores: Sequence[Score]) -> None:
+    """Raises ItemFailed where a score could not be had from the model."""
+    failed = [score for score in scores if score.status != "ok"]
+    if failed:
+        unread = sum(score.status == "invalid" for score in failed)
+        raise ItemFailed(
+            f"{len(failed):,} of {len(scores):,} scores could not be had, {unread:,} of them since replies cannot be "
+            f"read; the same command tries them again. Of the first: {failed[0].reason}"
+        )

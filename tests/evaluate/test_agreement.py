@@ -1,0 +1,53 @@
+"""verdicts + claims -> how often the judge prefers the answer that claims more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, cast
+
+from kumihimo.evaluate.agreement import agreements
+from kumihimo.evaluate.claims.counting import at
+from kumihimo.evaluate.clusters import THRESHOLDS
+from kumihimo.evaluate.records import Verdict
+
+VALUES: Any = {
+    "naive": {"claims": {"q1": 3, "q2": 5, "q3": 2, "q4": 1}} | {at(t): {"q1": 3} for t in THRESHOLDS},
+    "global:C0": {"claims": {"q1": 9, "q2": 4, "q3": 2, "q4": None}} | {at(t): {"q1": 2} for t in THRESHOLDS},
+}
+
+
+def judged(question: str, winners: str, criterion: str = "comprehensiveness", **more: Any) -> Iterator[Verdict]:
+    """A verdict for each letter: a, b, t for a tie, x for one that is invalid."""
+    for n, letter in enumerate(winners):
+        winner = cast(Any, {"t": "tie", "x": ""}.get(letter, letter))
+        row = Verdict("graphrag", criterion, question, "naive", "global:C0", "a", n, winner)
+        yield replace(row, status="ok" if winner else "invalid", **more)
+
+
+def test_the_majority_of_five() -> None:
+    rows = [
+        *judged("q1", "bbbta"),  # b, which has more: agrees
+        *judged("q2", "bbbxx"),  # b, which has fewer
+        *judged("q3", "aaaaa"),  # as many
+        *judged("q4", "aaaaa"),  # nobody knows
+        *judged("q5", "aattb"),  # no majority
+        *judged("q6", "aaxxx"),  # nor here
+        *judged("q1", "aaaaa", role="second_judge"),
+        *judged("q1", "aaaaa", b="naive"),
+        *judged("q1", "aaaaa", "directness"),
+    ]
+    [found] = agreements(rows, VALUES)
+    assert (found.pairs, found.decided, found.unknown, found.equal, found.agreeing) == (6, 4, 1, 1, 1)
+    assert (found.protocol, found.measure, found.n, found.share) == ("graphrag", "claims", 3, 1 / 3)
+
+
+def test_diversity_is_compared_at_each_threshold() -> None:
+    found = agreements([*judged("q1", "aaabt", "diversity"), *judged("q1", "bbbbb", a="global:C0", b="naive")], VALUES)
+    assert [(one.criterion, one.measure, one.share) for one in found] == [
+        *(("diversity", at(t), 1.0) for t in THRESHOLDS),
+        ("comprehensiveness", "claims", 0.0),
+    ]
+    assert agreements([], VALUES) == []
+    [nothing] = agreements(judged("q1", "ttttt"), VALUES)
+    assert (nothing.n, nothing.share) == (0, None)

@@ -1,0 +1,111 @@
+"""ragas' JSONL -> questions and answers -> the same lines: what the format holds comes back as it was."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kumihimo.core.errors import SettingsError
+from kumihimo.evaluate.ragas import lines, read
+from kumihimo.evaluate.records import Answered, Gold, Question, Source
+
+NEW = {  # as `EvaluationDataset.to_jsonl` of ragas 0.2 and later writes a SingleTurnSample, and what test sets add
+    "user_input": "組紐はいつ届きますか。",
+    "retrieved_contexts": ["組紐は十月に届きます。", "雨だった。"],
+    "reference_contexts": ["組紐は十月に届きます。"],
+    "retrieved_context_ids": ["c1", "c2"],
+    "reference_context_ids": ["notes/a.md"],
+    "response": "十月です。",
+    "multi_responses": ["十月です。", "十月"],
+    "reference": "十月",
+    "rubrics": {"score1_description": "wrong", "score5_description": "right"},
+    "persona_name": "Archivist",
+    "query_style": "FORMAL",
+    "query_length": "SHORT",
+    "synthesizer_name": "single_hop",
+}
+OLD = {"question": "When?", "contexts": ["At nine."], "answer": "Nine.", "ground_truth": "At nine."}
+
+
+def written(folder: Path, *rows: dict[str, Any]) -> Path:
+    path = folder / "data.jsonl"
+    path.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_what_ragas_writes_comes_back(tmp_path: Path) -> None:
+    questions, answers = read(written(tmp_path, NEW))
+    (line,) = lines(questions, answers)
+    assert json.loads(line) == NEW | {"id": "1", "system": "ragas"}
+    (question,), (answer,) = questions, answers
+    assert (question.reference, question.persona, question.gold) == (
+        "十月",
+        "Archivist",
+        (Gold("notes/a.md", text="組紐は十月に届きます。"),),
+    )
+    assert [(source.n, source.id) for source in answer.contexts] == [(1, "c1"), (2, "c2")]
+
+
+def test_what_we_write_comes_back(tmp_path: Path) -> None:
+    questions = [
+        Question("q1", "Who?", reference="Roake", gold=(Gold(text="Roake did."), Gold(text="She did."))),
+        Question("q2", "When?", gold=(Gold("notes/a.md"), Gold("notes/b.md")), more={"references": ["nine"]}),
+        Question("q3", "Why?"),
+    ]
+    answers = [
+        Answered("naive", "q1", "Roake.", (Source(1, "Roake did."),)),
+        Answered("light:hybrid", "q1", "", ()),
+        Answered("naive", "q2", "Nine.", (Source(1, "At nine.", "c1"),)),
+    ]
+    path = tmp_path / "data.jsonl"
+    path.write_text("\n".join(lines(questions, answers)), encoding="utf-8")
+    back, said = read(path)
+    assert said == answers
+    assert back[0] == questions[0]
+    assert (back[1].gold, back[2]) == (questions[1].gold, questions[2])
+
+
+def test_names_of_older_versions_are_read(tmp_path: Path) -> None:
+    several = {"question": "Which?", "contexts": [], "answer": "This.", "ground_truths": ["This one", "That one"]}
+    questions, answers = read(written(tmp_path, OLD, several))
+    assert [(q.text, q.reference) for q in questions] == [("When?", "At nine."), ("Which?", "This one")]
+    assert questions[1].more == {"references": ["That one"]}
+    assert [(a.text, [c.text for c in a.contexts]) for a in answers] == [("Nine.", ["At nine."]), ("This.", [])]
+    assert json.loads(list(lines(questions, answers))[1])["ground_truths"] == ["This one", "That one"]
+
+
+def test_lines_of_one_question_are_answers_of_several_systems(tmp_path: Path) -> None:
+    other = OLD | {"answer": "At ten."}
+    questions, answers = read(written(tmp_path, OLD, other, OLD | {"ground_truth": "Never."}))
+    assert [question.id for question in questions] == ["1", "3"]
+    assert [(a.system, a.question, a.text) for a in answers] == [
+        ("ragas", "1", "Nine."),
+        ("ragas 2", "1", "At ten."),
+        ("ragas", "3", "Nine."),
+    ]
+
+
+def test_failed_answers_have_no_response() -> None:
+    (line,) = lines([Question("q1", "Who?")], [Answered("naive", "q1", "", failed="timeout")])
+    assert json.loads(line) == {"user_input": "Who?", "id": "q1", "retrieved_contexts": [], "system": "naive"}
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"user_input": [{"content": "Hi", "type": "human"}]}, "question 1: a conversation of several turns"),
+        ({"response": "x"}, "question 1: `user_input` is missing"),
+        ({"user_input": "?", "retrieved_contexts": "x"}, "line 1: retrieved_contexts: Input should be a valid array"),
+    ],
+)
+def test_what_cannot_be_read_is_said(tmp_path: Path, row: dict[str, Any], told: str) -> None:
+    with pytest.raises(SettingsError, match=told):
+        read(written(tmp_path, row))
+
+
+def test_two_questions_of_one_id_are_an_error(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="two questions have the id 'q'"):
+        read(written(tmp_path, NEW | {"id": "q"}, OLD | {"id": "q"}))
