@@ -21,6 +21,7 @@ for name, options in (
     ("stability", sys.argv[1:]),
     ("questions", sys.argv[1:]),
     ("recall", sys.argv[1:]),
+    ("retrieving", sys.argv[1:]),
     ("doubling", sys.argv[1:]),
     ("scenes", sys.argv[1:]),
     ("triples", []),
