@@ -92,11 +92,15 @@ def _level(criterion: Criterion) -> Iterator[Html]:
         return
     told = [joined([bold(pair.b), f" ({_cell(pair)})"]) for pair in found.level]
     seen = [pair.corrected_detectable for pair in found.level if pair.corrected_detectable is not None]
-    power = (
-        f" With so many questions a win rate of {share(max(seen))} or more would have been seen in 4 of 5 studies: "
+    power = _power(max(seen)) if seen else ""
+    yield p("It cannot be told from ", joined(told, ", "), ".", power)
+
+
+def _power(rate: float) -> str:
+    return (
+        f" With so many questions a win rate of {share(rate)} or more would have been seen in 4 of 5 studies: "
         "smaller differences would need more questions."
     )
-    yield p("It cannot be told from ", joined(told, ", "), ".", power if seen else "")
 
 
 def _cell(pair: Compared) -> str:
@@ -167,7 +171,8 @@ def _code(text: str) -> Html:
 def _without_judge(held: Gathered) -> list[Html]:
     measure = leading_measure(held)
     if measure is None:
-        return [p(bold(f"Nothing is measured of {held.name} yet.")), p("The commands below add what is missing.")]
+        judged = f" None of {counted(len(held.verdicts), 'verdict')} is of use." if held.verdicts else ""
+        return [p(bold(f"Nothing is measured of {held.name} yet."), judged)]
     order = in_order(measure)
     first, others = order[0], order[1:]
     cells = matrix(measure.compared)
