@@ -104,7 +104,8 @@ def _power(rate: float) -> str:
 
 
 def _cell(pair: Compared) -> str:
-    return f"{share(pair.mean)}, interval {round(pair.low)}–{round(pair.high)}, p {_equals(pair.corrected)}"
+    between = f"interval {round(pair.low)}–{round(pair.high)}, " if pair.low < pair.high else ""
+    return f"{share(pair.mean)}, {between}p {_equals(pair.corrected)}"
 
 
 def _equals(p_value: float) -> str:
@@ -138,7 +139,7 @@ def _cheaper(held: Gathered, criterion: Criterion) -> Iterator[Html]:
 
 def _control(held: Gathered, protocol: str) -> Iterator[Html]:
     for criterion in held.of(protocol):
-        if criterion.name.casefold() == CONTROL and criterion.ranked:
+        if criterion.name.casefold() == CONTROL and [one.rank for one in criterion.ranked[:2]] == [1, 2]:
             first = criterion.ranked[0]
             yield p(
                 "Most direct is ", bold(first.system), f" ({share(first.mean)}): the control, which long answers lose."
