@@ -10,6 +10,7 @@ from kumihimo.interfaces.evaluating.export import export
 from kumihimo.interfaces.evaluating.import_ import import_
 from kumihimo.interfaces.evaluating.judging import judge
 from kumihimo.interfaces.evaluating.questions import questions
+from kumihimo.interfaces.evaluating.report import report
 from kumihimo.interfaces.evaluating.retrieval import retrieval
 from kumihimo.interfaces.evaluating.run import run
 from kumihimo.interfaces.evaluating.score import score
@@ -30,9 +31,10 @@ COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {  # with examples
         "kumi eval retrieval --from-run theirs.run",
     ),
     assertions: ("kumi eval assertions --max-calls 100",),
-    score: ("kumi eval score --measures faithfulness,token_f1",),
     claims: ("kumi eval claims --context", "kumi eval claims --economy --sample 20"),
     judge: ("kumi eval judge --max-cost 20", "kumi eval judge --protocol graphrag --methods global:C0,naive --yes"),
+    report: ("kumi eval report", "kumi eval report --study podcast --study news --out figure2.html"),
+    score: ("kumi eval score --measures faithfulness,token_f1",),
     status: ("kumi eval status",),
 }
 FIRST = ("kumi eval status",)
