@@ -23,8 +23,8 @@ RULER = LocalRuler()
 def test_position_does_not_make_a_difference_of_none() -> None:
     """The whole table, of 1,000 studies each: `python -m benchmarks.biases`."""
     fixed, _, even = DESIGNS
-    assert false_positives(Judge(20), even, 200) <= 7.5
-    assert false_positives(Judge(20), fixed, 60) >= 60
+    assert false_positives(Judge(20), even, 120) <= 7.5
+    assert false_positives(Judge(20), fixed, 30) >= 60
 
 
 def test_the_alarm_of_a_system_against_itself_rings_when_it_should() -> None:

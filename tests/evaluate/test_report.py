@@ -108,9 +108,29 @@ def test_words_where_nothing_is_significant(tmp_path: Path) -> None:
 def test_words_where_a_system_beats_itself(tmp_path: Path) -> None:
     said = told(tmp_path, list(judged(20, aa=90)))
     assert "Read the win rates with care: 1 alarm." in said
-    assert "old beats another generation of itself" in said
+    assert "against another generation of itself" in said
     without = told(tmp_path / "other", [v for v in judged(20) if v.a != v.b])
     assert "No system was compared with another answer of its own" in without
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "words"),
+    [
+        ([("diversity", "x", "y", "")], "Nothing is measured of harbour yet. None of 2 verdicts is of use."),
+        ([("diversity", "x", "x", "tie")], "Nothing is measured of harbour yet. None of 2 verdicts is of use."),
+        ([("directness", "x", "y", "tie"), ("diversity", "x", "y", "tie")], "It cannot be told from y"),
+        ([("overall", "x", "y", "a"), ("diversity", "x", "y", "b")], "(protocol debiased, overall; 1 question)"),
+        ([("directness", "x", "y", "b")], "(protocol debiased, directness; 1 question)"),
+    ],
+)
+def test_words_of_next_to_nothing(tmp_path: Path, verdicts: list[tuple[str, str, str, str]], words: str) -> None:
+    rows = [
+        Verdict("debiased", c, "q1", a, b, first, 0, won, status="ok" if won else "invalid")  # type: ignore[arg-type]
+        for c, a, b, won in verdicts
+        for first in ("a", "b")
+    ]
+    assert words in told(tmp_path / "harbour", rows)
+    report.write([tmp_path / "harbour"], tmp_path / "report.html")
 
 
 def test_words_name_who_is_cheaper_and_no_worse(held: Gathered) -> None:

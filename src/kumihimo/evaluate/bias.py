@@ -250,7 +250,7 @@ def same(scores: Mapping[Pair, Mapping[str, float]], clusters: Mapping[str, str]
     for pair, held in scores.items():
         found = rate(list(held.items()), clusters, few="no question was judged")
         alarm = (
-            f"{pair.a} beats another generation of itself with {_told(found)} by {pair.criterion} ({pair.protocol}): "
+            f"{pair.a} wins {_told(found)} against another generation of itself by {pair.criterion} ({pair.protocol}): "
             "differences of that size are none"
         )
         made.append(Same(pair.protocol, pair.criterion, pair.a, found, alarm if found.off else ""))

@@ -112,7 +112,7 @@ const verdicts = (data, systems) => {
     found.ontoggle = () => {
       if (found.children.length > 1) return;
       for (const [n, rows] of criteria) {
-        found.append(make("h4", {}, `${name(n)}: ${mean(rows)} points of 100 for ${systems[a]}`));
+        found.append(make("h4", {}, `${name(n)}: ${mean(rows)} points of 100 for ${systems[a]}, the mean of these verdicts`));
         found.append(...rows.map((row) => told(name, systems, row)));
       }
     };
@@ -142,7 +142,7 @@ const open = (id) => {
     data.assertions.length ? make("details", {}, make("summary", {}, `${data.assertions.length} assertions that it should make`),
       make("ul", {}, data.assertions.map((said) => make("li", {}, said)))) : null,
     make("div", { className: "answers" }, data.answers.map(answer(id, systems))),
-    judged.length ? make("h4", {}, "What the judges said: points of the first, of 100") : null,
+    judged.length ? make("h4", {}, "What the judges said: points of the first of each two, of 100") : null,
     ...judged,
   ].filter(Boolean));
 };

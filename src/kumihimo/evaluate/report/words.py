@@ -92,15 +92,20 @@ def _level(criterion: Criterion) -> Iterator[Html]:
         return
     told = [joined([bold(pair.b), f" ({_cell(pair)})"]) for pair in found.level]
     seen = [pair.corrected_detectable for pair in found.level if pair.corrected_detectable is not None]
-    power = (
-        f" With so many questions a win rate of {share(max(seen))} or more would have been seen in 4 of 5 studies: "
+    power = _power(max(seen)) if seen else ""
+    yield p("It cannot be told from ", joined(told, ", "), ".", power)
+
+
+def _power(rate: float) -> str:
+    return (
+        f" With so many questions a win rate of {share(rate)} or more would have been seen in 4 of 5 studies: "
         "smaller differences would need more questions."
     )
-    yield p("It cannot be told from ", joined(told, ", "), ".", power if seen else "")
 
 
 def _cell(pair: Compared) -> str:
-    return f"{share(pair.mean)}, interval {round(pair.low)}–{round(pair.high)}, p {_equals(pair.corrected)}"
+    between = f"interval {round(pair.low)}–{round(pair.high)}, " if pair.low < pair.high else ""
+    return f"{share(pair.mean)}, {between}p {_equals(pair.corrected)}"
 
 
 def _equals(p_value: float) -> str:
@@ -134,7 +139,7 @@ def _cheaper(held: Gathered, criterion: Criterion) -> Iterator[Html]:
 
 def _control(held: Gathered, protocol: str) -> Iterator[Html]:
     for criterion in held.of(protocol):
-        if criterion.name.casefold() == CONTROL and criterion.ranked:
+        if criterion.name.casefold() == CONTROL and [one.rank for one in criterion.ranked[:2]] == [1, 2]:
             first = criterion.ranked[0]
             yield p(
                 "Most direct is ", bold(first.system), f" ({share(first.mean)}): the control, which long answers lose."
@@ -167,7 +172,8 @@ def _code(text: str) -> Html:
 def _without_judge(held: Gathered) -> list[Html]:
     measure = leading_measure(held)
     if measure is None:
-        return [p(bold(f"Nothing is measured of {held.name} yet.")), p("The commands below add what is missing.")]
+        judged = f" None of {counted(len(held.verdicts), 'verdict')} is of use." if held.verdicts else ""
+        return [p(bold(f"Nothing is measured of {held.name} yet."), judged)]
     order = in_order(measure)
     first, others = order[0], order[1:]
     cells = matrix(measure.compared)
