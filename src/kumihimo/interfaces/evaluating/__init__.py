@@ -22,23 +22,23 @@ HELP = "Measure which method serves your documents best, at what cost, and how s
 COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {  # with examples
     questions: ("kumi eval questions --draft", "kumi eval questions", "kumi eval questions --personas 0 --local 50"),
     import_: ("kumi eval import my-questions.jsonl", "kumi eval import answers.json --system lightrag"),
+    export: ("kumi eval export --format benchmarkqed --out qed",),
     plan: ("kumi eval plan --methods naive,global:C0", "kumi eval plan --protocol graphrag --questions 125"),
     run: (
         "kumi eval run --methods naive,global:C0,light:hybrid --max-cost 5",
         "kumi eval run --methods naive,global:C0 --again naive",
     ),
-    judge: ("kumi eval judge --max-cost 20", "kumi eval judge --protocol graphrag --methods global:C0,naive --yes"),
-    claims: ("kumi eval claims --context", "kumi eval claims --economy --sample 20"),
-    assertions: ("kumi eval assertions --max-calls 100",),
-    score: ("kumi eval score --measures faithfulness,token_f1",),
     retrieval: (
         "kumi eval retrieval --methods bm25,naive,naive:words=false --k 5,10,20",
         "kumi eval retrieval --run runs --qrels gold.qrels",
         "kumi eval retrieval --from-run theirs.run",
     ),
+    assertions: ("kumi eval assertions --max-calls 100",),
+    claims: ("kumi eval claims --context", "kumi eval claims --economy --sample 20"),
+    judge: ("kumi eval judge --max-cost 20", "kumi eval judge --protocol graphrag --methods global:C0,naive --yes"),
     report: ("kumi eval report", "kumi eval report --study podcast --study news --out figure2.html"),
-    study: ("kumi eval study", "kumi eval study levels --max-cost 20"),
-    export: ("kumi eval export --format benchmarkqed --out qed",),
+    score: ("kumi eval score --measures faithfulness,token_f1",),
     status: ("kumi eval status",),
+    study: ("kumi eval study", "kumi eval study levels --max-cost 20"),
 }
 FIRST = ("kumi eval status",)
