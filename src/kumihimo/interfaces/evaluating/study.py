@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from io import StringIO
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,6 +30,7 @@ from kumihimo.ports.purse import Caps
 if TYPE_CHECKING:
     from kumihimo.evaluate.studies import Design
     from kumihimo.evaluate.study import Study
+    from kumihimo.results import Level
 
 _DOCUMENTS = 10  # that gleanings are tried on
 
@@ -80,9 +81,8 @@ def study(
     given["options"] = [*design.settings, *(options or ())]
     _questions(Study(study), held)
     _agree(design, held, given, caps, generations, yes=yes, quiet=as_json)
-    _go_through(_stages(design, held, generations), held, given, caps, shown)
-    if name == "levels" and not as_json:
-        _levels(given)
+    levels = _levels(given) if name == "levels" else ()
+    _go_through(_stages(design, held, generations), held, given, caps, shown, levels)
 
 
 def _list(*, as_json: bool) -> None:
@@ -156,9 +156,7 @@ def _stages(design: Design, held: Study, generations: int) -> dict[str, Stage]:
     """The commands, with what the study says of them."""
     found: dict[str, Stage] = {
         "run": partial(run, design.methods, generations),
-        "judge": partial(
-            judge, protocol=design.protocol, methods=design.methods, against=design.against, yes=True
-        ),
+        "judge": partial(judge, protocol=design.protocol, methods=design.methods, against=design.against, yes=True),
         "claims": partial(claims, methods=design.methods, yes=True),
         "score": partial(score, methods=design.methods, measures=",".join(design.measures)),
     }
@@ -166,7 +164,12 @@ def _stages(design: Design, held: Study, generations: int) -> dict[str, Stage]:
 
 
 def _go_through(
-    stages: Mapping[str, Stage], held: Study, given: Mapping[str, Any], caps: Caps, shown: Mapping[str, bool]
+    stages: Mapping[str, Stage],
+    held: Study,
+    given: Mapping[str, Any],
+    caps: Caps,
+    shown: Mapping[str, bool],
+    levels: Sequence[Level] = (),
 ) -> None:
     """One after the other, and the report. Raises ItemFailed at the end, where some of it failed."""
     told: dict[str, Any] = {}
@@ -187,9 +190,13 @@ def _go_through(
     written = partial(report, [held.folder], page, neighbours=neighbours, as_json=shown["as_json"])
     _told(written, "report", told, quiet=shown["as_json"])
     if shown["as_json"]:
-        lines.show({"study": str(held.folder), "stages": told, "failed": failed})
+        more = {"levels": [asdict(level) for level in levels]} if levels else {}
+        lines.show({"study": str(held.folder), "stages": told, "failed": failed, **more})
+    elif levels:
+        print("\nWhat a question to each level reads:")
+        terminal.show_levels(levels)
     if failed:
-        raise ItemFailed('; '.join(failed))
+        raise ItemFailed("; ".join(failed))
 
 
 def _told(stage: Stage, name: str, told: dict[str, Any], *, quiet: bool) -> None:
@@ -216,8 +223,7 @@ def _left(caps: Caps, now: Usage, before: Usage) -> Caps:
     return Caps(calls, tokens, cost)
 
 
-def _levels(given: Mapping[str, Any]) -> None:
+def _levels(given: Mapping[str, Any]) -> Sequence[Level]:
+    """What a question to each level reads."""
     with opened(**given) as kumi:
-        levels = kumi.status(levels=True).levels
-    print("\nWhat a question to each level reads:")
-    terminal.show_levels(levels)
+        return kumi.status(levels=True).levels
