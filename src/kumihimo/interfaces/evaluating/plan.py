@@ -83,9 +83,10 @@ def foretold(kumi: Kumihimo, held: Study, methods: str, wanted: Wanted) -> Fores
     from kumihimo.evaluate.estimating import Models
     from kumihimo.evaluate.planning import foreseen
 
-    named = methods or ",".join(held.systems())
+    there = held.systems()
+    named = methods or ",".join(there)
+    asks = {"run", "questions"} & {*wanted.stages} or not there or {*_named(named)} - {*there}
     with ExitStack() as stack:
-        asks = {"run", "questions"} & {*wanted.stages} or not held.systems()
         reading = stack.enter_context(kumi.reading()) if asks else None
         systems = _systems(held, reading, named)
         models = Models(kumi.models, kumi.ruler, kumi.models.memo().usage(), reading)
