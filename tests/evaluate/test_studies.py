@@ -13,10 +13,10 @@ from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.records import Document
 from kumihimo.evaluate.gleanings import drawn, references, table
 from kumihimo.evaluate.judging.protocols import PROTOCOLS
-from kumihimo.evaluate.records import Question, Verdict
+from kumihimo.evaluate.records import Question, Score, Verdict
 from kumihimo.evaluate.scoring import MEASURES
 from kumihimo.evaluate.studies import STUDIES, windowed
-from kumihimo.evaluate.study import Study
+from kumihimo.evaluate.study import Study, read
 from kumihimo.evaluate.systems import systems
 from kumihimo.ports.fake_server import Server
 from kumihimo.ports.local import LocalRuler
@@ -149,10 +149,14 @@ def test_studies_are_listed_and_wrong_names_are_told(folder: Path) -> None:
 
 
 def test_gleanings_are_written_and_drawn(folder: Path, server: Server) -> None:
-    server.set(replies=[("Reply with", "yes"), ("", "entity<|>Bo<|>person<|>Bo mends.\nEND")])
+    server.set(replies=[("one word, yes or no", "yes"), ("", "entity<|>Bo<|>person<|>Bo mends.\nEND")])
     ran = study(folder, "gleanings", "--set", "mentions.model=m")
+    assert ran.returncode == 0, ran.stderr
     held = Study(folder / "eval" / "gleanings")
-    assert {row.name for row in held.rows_if("gleanings")} == {"entity_references"} if ran.returncode == 0 else ran
+    rows = list(read(held.path("gleanings"), Score))
+    assert {(row.name, row.value) for row in rows} == {("entity_references", 1.0)}
+    assert len(rows) == 2 * 3 * 4
+    assert held.manifest()["gleanings"]["documents"] == 2
     assert held.text("gleanings.svg").startswith("<svg")
     assert "2 gleanings" in ran.stdout
 
