@@ -188,7 +188,7 @@ def test_parts_that_are_missing_name_their_command(tmp_path: Path) -> None:
     shown = {dict(attrs).get("id") for tag, attrs in Page(text).tags if tag == "section"}
     assert shown == {"answer", "retrieval", "questions", "how", "words"}
     assert re.findall(r"<code>(kumi eval [^<]*)</code>", text.partition('id="retrieval"')[0]) == [
-        "kumi eval judge", "kumi eval claims", "kumi eval score", "kumi eval run"
+        "kumi eval judge", "kumi eval judge --protocol mk", "kumi eval claims", "kumi eval score", "kumi eval run"
     ]  # fmt: skip
 
 
