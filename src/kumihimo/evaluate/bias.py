@@ -157,8 +157,13 @@ class Bias:
 
     @property
     def alarms(self) -> tuple[str, ...]:
-        panels = (self.same, self.lengths, self.adjusted, self.controls, self.own)
-        return tuple(row.alarm for panel in panels for row in panel if row.alarm)
+        return self.alarms_of()
+
+    def alarms_of(self, protocol: str = "") -> tuple[str, ...]:
+        """Those that ring for a protocol, or for any; whose own answers a judge likes rings for each."""
+        judged = [*self.same, *self.lengths, *self.adjusted, *self.controls]
+        rows = [*(row for row in judged if protocol in ("", row.protocol)), *self.own]
+        return tuple(row.alarm for row in rows if row.alarm)
 
 
 @dataclass(frozen=True, slots=True)

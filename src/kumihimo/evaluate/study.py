@@ -167,8 +167,17 @@ class Study:
         """The same, beside what is noted of other parts of that stage."""
         self.note(stage, **{**self.manifest().get(stage, {}), **run_with})
 
+    def ready(self, *names: str) -> None:
+        """Raises SettingsError where rows cannot be added to these files, which is better said before anything is paid."""
+        self.check()
+        self.manifest()
+        for name in names:
+            self.rows_if(name)
+
     def check(self) -> None:
-        """Raises SettingsError where the folder is somebody's own, which is better said before anything is paid."""
+        """Raises SettingsError where the folder is somebody's own."""
+        if self.folder.exists() and not self.folder.is_dir():
+            raise SettingsError(f"{self.folder} is a file: name a folder with --study DIR")
         held = self.folder.iterdir() if self.folder.is_dir() else iter(())
         if self.folder.exists() and not (self.folder / MANIFEST).exists() and any(held):
             raise SettingsError(f"{self.folder} holds other files: name another folder with --study DIR")

@@ -105,7 +105,7 @@ def _power(rate: float) -> str:
 
 def _cell(pair: Compared) -> str:
     between = f"interval {round(pair.low)}–{round(pair.high)}, " if pair.low < pair.high else ""
-    return f"{share(pair.mean)}, {between}p {_equals(pair.corrected)}"
+    return f"{share(pair.mean)} against it, {between}p {_equals(pair.corrected)}"
 
 
 def _equals(p_value: float) -> str:
@@ -147,10 +147,11 @@ def _control(held: Gathered, protocol: str) -> Iterator[Html]:
 
 
 def _alarms(held: Gathered) -> Iterator[Html]:
-    """What makes the win rates doubtful: above all else."""
-    alarms = held.bias.alarms if held.bias else ()
-    if alarms:
-        more = [f"{len(alarms) - 3} more, listed under Bias"] if len(alarms) > 3 else []
+    """What makes the win rates of the protocol that decides doubtful: above all else."""
+    alarms = held.bias.alarms_of(held.protocols[0]) if held.bias else ()
+    if held.bias and alarms:
+        rest = len(held.bias.alarms) - len(alarms[:3])
+        more = [f"{rest} more, listed under Bias"] if rest else []
         said = bold(f"Read the win rates with care: {counted(len(alarms), 'alarm')}.")
         yield tag("div", p(said), listed([*(f"{alarm}. " for alarm in alarms[:3]), *more]), class_="alarm")
 
@@ -179,6 +180,8 @@ def _without_judge(held: Gathered) -> list[Html]:
     cells = matrix(measure.compared)
     beaten = [s for s in others if (pair := cells.get((first, s))) and pair.sure]
     mean = figure(measure.mean(first))
+    if not others:
+        return [p(bold(first), f" is the only system on {held.name}: its {measure.name} is {mean}.")]
     sure = f", significantly better than {enumerated(beaten)}" if beaten else ", and no difference is significant"
     close = [s for s in others if s not in beaten and (first, s) in cells]
     told = [joined([bold(s), f" ({figure(measure.mean(s))}; {_difference(cells[first, s])})"]) for s in close]

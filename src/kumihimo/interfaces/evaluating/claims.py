@@ -73,6 +73,7 @@ def claims(
     listen(verbose, show_prompts)
     files, votes, caps = Study(study), ECONOMY if economy else PAPER, Caps(max_calls, max_tokens, max_cost)
     read = held(files, split(methods), sample=sample, others=selfcheck)
+    files.ready("claims", "sentences")
     with (
         opened(folder, options, memo) as kumi,
         kumi.reading() if corpus else nullcontext() as reading,

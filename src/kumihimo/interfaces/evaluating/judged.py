@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
+from kumihimo.core.errors import SettingsError
 from kumihimo.core.task import Progress
 from kumihimo.evaluate.bias import Bias, Rate, Share, biases, own_of
 from kumihimo.evaluate.comparing import Compared, by_criteria
@@ -51,6 +52,11 @@ class Run:
         other = self.kumi.models.asking(SECOND, purse) if self._has_second() and second else None
         found = self.found
         listed = calls(self.protocol, found.questions, found.answers, again=found.again, **given)
+        if not listed and len(found.answers) + len(found.again) < 2:
+            raise SettingsError(
+                f"there is only {', '.join(found.answers)}, and nothing to compare it with: `kumi eval run` asks other "
+                "systems, `--protocol mk` rates one"
+            )
         again = some(listed, second) if other else []
         self._begin(ask, len(listed) + len(again))
         judges: list[tuple[Asking, Any, list[Call]]] = [(ask, "judge", listed)]
@@ -198,7 +204,8 @@ def _rate(rate: Rate) -> tuple[str, str, str]:
 
 
 def _won(pair: Compared) -> tuple[str, str, str]:
-    return f"{pair.mean:.1f}", f"{pair.low:.1f}–{pair.high:.1f}", f"{pair.n:,}"
+    within = f"{pair.low:.1f}–{pair.high:.1f}" if pair.low < pair.high else "–"
+    return f"{pair.mean:.1f}", within, f"{pair.n:,}"
 
 
 def _share(share: Share) -> str:

@@ -66,6 +66,7 @@ def judge(
     caps = Caps(max_calls, max_tokens, max_cost)
     where = Study(study)
     found = held(where, systems=split(methods), against=against, sample=sample, same=split(same))
+    where.ready("ratings" if protocol == "mk" else "verdicts")
     given = {"criteria": split(criteria), "replicates": replicates, "order": order or "", "against": against}
     with opened(folder, options, memo) as kumi, terminal.progress(not (verbose or show_prompts)) as progress:
         run = Run(where, PROTOCOLS[protocol], found, kumi, caps, yes, as_json, progress, strip)

@@ -85,6 +85,7 @@ def retrieval(
 
     listen(verbose, show_prompts)
     held, ks, made = Study(study), _ks(k), Measured()
+    held.ready("retrieval")
     if from_run and qrels:
         if methods or run:
             raise SettingsError("--from-run with --qrels measures runs alone: leave out --methods and --run")

@@ -63,6 +63,7 @@ def run(
 
     listen(verbose, show_prompts)
     held = Study(study)
+    held.ready()
     with opened(folder, options, memo) as kumi, kumi.reading() as reading:
         purse = kumi.models.purse(Caps(max_calls, max_tokens, max_cost))
         systems, left = chosen(reading, methods)

@@ -66,6 +66,7 @@ def score(
     listen(verbose, show_prompts)
     held = Study(study)
     systems = held.chosen(split(methods))
+    held.ready("scores")
     with opened(folder, options, memo) as kumi:
         names, left = _affordable(kumi, chosen(split(measures)), named=bool(measures))
         scores = _scored(
@@ -102,7 +103,10 @@ def _scored(
     ask = kumi.models.asking(_ROLE, purse) if any(MEASURES[n].paid for n in names) else None
     embedder = kumi.models.embedder(purse) if any("embedder" in MEASURES[n].needs for n in names) else None
     questions = held.questions()
-    cases = list(paired(questions, (answer for system in systems for answer in held.answers(system))))
+    answers = [answer for system in systems for answer in held.answers(system)]
+    cases = list(paired(questions, answers))
+    if len(cases) < len(answers):
+        print(f"(Left out, since the study does not ask that: {len(answers) - len(cases):,} answers.)", file=sys.stderr)
     with terminal.progress(shown) as progress:
         made = list(scored(cases, names, ask, embedder, repeats=repeats, progress=progress))
     held.put("scores", made, lambda row: row.system in systems and row.name in names)
@@ -133,8 +137,11 @@ def _show(held: Study, scores: Sequence[Score], found: Sequence[Mean], left: Seq
         return
     head = ("measure", "system", "mean", "95 %", "n/N")
     again = any(mean.spread is not None for mean in found)
-    rows = [(*_row(mean), *([_number(mean.spread)] if again else [])) for mean in found]
+    defined = {mean.measure for mean in found if mean.n}
+    rows = [(*_row(mean), *([_number(mean.spread)] if again else [])) for mean in found if mean.measure in defined]
     terminal.show_rows(rows, head=(*head, "spread") if again else head, figures=(2, 3, 4, 5))
+    if nowhere := [name for name in dict.fromkeys(mean.measure for mean in found) if name not in defined]:
+        print(f"Of no answer: {', '.join(nowhere)}.")
     for line in islice(_without(scores), _LISTED):
         print(harmless(line), file=sys.stderr)
     if left:
