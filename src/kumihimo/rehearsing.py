@@ -45,15 +45,20 @@ def rehearsed(reading: Reading, question: str, name: str, *, where: str = "", **
     The method itself is run, twice: once on replies that say as little as may be, no, nothing, 0, and once on such
     as say as much as may be. What is remembered answers as it did, and costs nothing.
     """
-    question, options = question or _question(reading), {"where": where, **settings}
+    question, options = question or any_question(reading), {"where": where, **settings}
     least, most = (_estimated(reading, question, name, options, full=full) for full in (False, True))
+    return between(least, most)
+
+
+def between(least: Plan, most: Plan) -> Plan:
+    """Of each step from one to the other."""
     there = {e.step: e for e in least.estimates}
     estimates = [_between(there.pop(e.step, None), e) for e in most.estimates]
     estimates += [_between(None, e) for e in there.values()]
     return Plan(tuple(estimates), tuple(dict.fromkeys(least.unknown + most.unknown)))
 
 
-def _question(reading: Reading) -> str:
+def any_question(reading: Reading) -> str:
     """One of no matter what, in words that the documents use."""
     documents = reading.table(ROOT)
     first = [documents[id] for (id,) in islice(documents.columns("id"), 1)]
@@ -63,7 +68,7 @@ def _question(reading: Reading) -> str:
 
 def _estimated(reading: Reading, question: str, name: str, options: Mapping[str, Any], *, full: bool) -> Plan:
     asked: dict[str, Asked] = {}
-    stand_in = _Models(reading.models.settings, reading.models.memo, asked=asked, reading=reading, full=full)
+    stand_in = StandIn.of(reading.models, reading.ruler, asked, full=full, like=reading)
     unknown: tuple[str, ...] = ()
     try:
         replace(reading, models=stand_in, lines={}, held={}).ask(question, name, **options)
@@ -98,45 +103,64 @@ def _both(one: Range, other: Range) -> Range:
 
 
 @dataclass
-class _Models(Connections):
-    """Those that the settings name, by name only."""
+class StandIn(Connections):
+    """Those that the settings name, by name only. length: of the vectors that texts would have."""
 
     asked: dict[str, Asked] = field(kw_only=True)  # by scope
-    reading: Reading = field(kw_only=True)
+    real: Connections = field(kw_only=True)
+    ruler: Ruler = field(kw_only=True)
     full: bool = field(kw_only=True)
-    kept: _Kept = field(init=False)
+    length: int = field(default=1, kw_only=True)
+    made_up: dict[bytes, bytes] = field(default_factory=dict, kw_only=True)  # replies so far
 
     def __post_init__(self) -> None:
-        self.kept = _Kept(self.memo)
+        self.kept = _Kept(self.memo, self.made_up)
+
+    @classmethod
+    def of(
+        cls,
+        real: Connections,
+        ruler: Ruler,
+        asked: dict[str, Asked],
+        *,
+        full: bool,
+        made_up: dict[bytes, bytes] | None = None,
+        like: Reading | None = None,
+    ) -> StandIn:
+        """In place of those. like: an index, which has vectors of theirs."""
+        length = next((matrix.shape[1] for matrix in like.matrices.values()), 1) if like else 1
+        held = {} if made_up is None else made_up
+        return cls(
+            real.settings, real.memo, asked=asked, real=real, ruler=ruler, full=full, length=length, made_up=held
+        )
 
     def chat(self, scope: str) -> Chat | None:
-        return self.reading.models.chat(scope)
+        return self.real.chat(scope)
 
     def purse(self, _: Caps | None = None, within: Purse | None = None) -> Purse:  # noqa: ARG002
         return Purse()
 
     def asking(self, scope: str, purse: Purse, before: str = "", generation: int = 0) -> Asking:
-        real = self.reading.models.asking(scope, purse, before, generation)
+        real = self.real.asking(scope, purse, before, generation)
         asked = self.asked.setdefault(scope, Asked(real.mark, real.chat.prices, real.chat.workers))
         memo: Any = self.kept
-        return _Asking(real.chat, memo, purse, scope, generation, asked=asked, ruler=self.reading.ruler, full=self.full)
+        return _Asking(real.chat, memo, purse, scope, generation, asked=asked, ruler=self.ruler, full=self.full)
 
     def embedder(self, purse: Purse) -> Embedder:
-        paid = self.reading.models.paid_embedder
+        paid = self.real.paid_embedder
         if paid is None:
-            return self.reading.models.embedder(purse)
+            return self.real.embedder(purse)
         asked = self.asked.setdefault(EMBEDDING, Asked(paid.mark, paid.prices, paid.workers))
         memo: Any = self.kept
-        length = next((matrix.shape[1] for matrix in self.reading.matrices.values()), 1)
-        return _Embedding(paid, memo, asked=asked, ruler=self.reading.ruler, length=length)
+        return _Embedding(paid, memo, asked=asked, ruler=self.ruler, length=self.length)
 
     def reranker(self, purse: Purse) -> Judge:
-        paid = self.reading.models.paid_reranker
+        paid = self.real.paid_reranker
         if paid is None:
             return super().reranker(purse)
         asked = self.asked.setdefault(RERANKING, Asked(paid.mark, paid.prices, paid.workers))
         memo: Any = self.kept
-        return _Reranking(paid, memo, asked=asked, ruler=self.reading.ruler)
+        return _Reranking(paid, memo, asked=asked, ruler=self.ruler)
 
 
 @dataclass(slots=True)

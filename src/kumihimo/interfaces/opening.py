@@ -32,6 +32,6 @@ def listen(verbose: bool, show_prompts: bool) -> None:
         told = logging.StreamHandler(sys.stderr)
         told.setFormatter(logging.Formatter("%(message)s"))
         log = logging.getLogger("kumihimo")
-        log.addHandler(told)
+        log.handlers[:] = log.handlers or [told]  # a command may be made of several
         log.setLevel(logging.INFO if verbose else logging.WARNING)
         logging.getLogger("kumihimo.prompts").setLevel(logging.DEBUG if show_prompts else logging.WARNING)

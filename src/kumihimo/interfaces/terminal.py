@@ -237,10 +237,10 @@ def show_plan(plan: Plan) -> None:
         return
     rows = [("step", "model", "calls", "prompt tokens", "reply tokens", "cost", "time")]
     for e in plan.estimates:
-        tokens = (_range(e.prompt_tokens), _range(e.completion_tokens))
-        time = _range(e.seconds, "{:,.0f}", " s") if e.seconds else "?"
-        cost = _range(e.cost, "{:,.4f}") if e.cost else "?"
-        rows.append((e.step, e.model, _range(e.calls), *tokens, cost, time))
+        tokens = (ranged(e.prompt_tokens), ranged(e.completion_tokens))
+        time = ranged(e.seconds, "{:,.0f}", " s") if e.seconds else "?"
+        cost = ranged(e.cost, "{:,.4f}") if e.cost else "?"
+        rows.append((e.step, e.model, ranged(e.calls), *tokens, cost, time))
     rows += [(step, "", "?", "?", "?", "?", "?") for step in plan.unknown]
     show_rows(rows[1:], head=rows[0], figures=range(2, 7))
     if plan.unknown:
@@ -249,7 +249,8 @@ def show_plan(plan: Plan) -> None:
         print("Cost needs prices: prompt_price, completion_price under [chat], price under [embedding], [reranking].")
 
 
-def _range(much: Range, form: str = "{:,.0f}", unit: str = "") -> str:
+def ranged(much: Range, form: str = "{:,.0f}", unit: str = "") -> str:
+    """From ... to ..., or one number."""
     low, high = (form.format(end) for end in much)
     return f"{low}{unit}" if low == high else f"{low}–{high}{unit}"
 

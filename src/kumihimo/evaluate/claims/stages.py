@@ -34,7 +34,7 @@ class Selected:
 @dataclass(frozen=True, slots=True)
 class Read:
     reasoning: str
-    verdict: Literal["clear", "resolved", "unresolvable"]
+    verdict: Literal["unresolvable", "resolved", "clear"]  # from no to yes
     sentence: str
 
 

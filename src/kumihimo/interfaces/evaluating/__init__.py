@@ -9,18 +9,21 @@ from kumihimo.interfaces.evaluating.claims import claims
 from kumihimo.interfaces.evaluating.export import export
 from kumihimo.interfaces.evaluating.import_ import import_
 from kumihimo.interfaces.evaluating.judging import judge
+from kumihimo.interfaces.evaluating.plan import plan
 from kumihimo.interfaces.evaluating.questions import questions
 from kumihimo.interfaces.evaluating.report import report
 from kumihimo.interfaces.evaluating.retrieval import retrieval
 from kumihimo.interfaces.evaluating.run import run
 from kumihimo.interfaces.evaluating.score import score
 from kumihimo.interfaces.evaluating.status import status
+from kumihimo.interfaces.evaluating.study import study
 
 HELP = "Measure which method serves your documents best, at what cost, and how sure that is."
 COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {  # with examples
     questions: ("kumi eval questions --draft", "kumi eval questions", "kumi eval questions --personas 0 --local 50"),
     import_: ("kumi eval import my-questions.jsonl", "kumi eval import answers.json --system lightrag"),
     export: ("kumi eval export --format benchmarkqed --out qed",),
+    plan: ("kumi eval plan --methods naive,global:C0", "kumi eval plan --protocol graphrag --questions 125"),
     run: (
         "kumi eval run --methods naive,global:C0,light:hybrid --max-cost 5",
         "kumi eval run --methods naive,global:C0 --again naive",
@@ -36,5 +39,6 @@ COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {  # with examples
     report: ("kumi eval report", "kumi eval report --study podcast --study news --out figure2.html"),
     score: ("kumi eval score --measures faithfulness,token_f1",),
     status: ("kumi eval status",),
+    study: ("kumi eval study", "kumi eval study levels --max-cost 20"),
 }
 FIRST = ("kumi eval status",)

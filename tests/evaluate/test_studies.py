@@ -1,0 +1,170 @@
+"""studies of the papers: the catalogue, gleanings, and one command that asks, judges and reports."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.shell import Ran, kumi
+
+from kumihimo.core.errors import ItemFailed, SettingsError
+from kumihimo.core.records import Document
+from kumihimo.evaluate.gleanings import drawn, references, table
+from kumihimo.evaluate.judging.protocols import PROTOCOLS
+from kumihimo.evaluate.records import Question, Verdict
+from kumihimo.evaluate.scoring import MEASURES
+from kumihimo.evaluate.studies import STUDIES, windowed
+from kumihimo.evaluate.study import Study
+from kumihimo.evaluate.systems import systems
+from kumihimo.ports.fake_server import Server
+from kumihimo.ports.local import LocalRuler
+
+SAID = json.dumps({"winner": 1, "reasoning": "It says more."})
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_study_can_be_run(name: str) -> None:
+    design = STUDIES[name]
+    found = systems(design.methods) if design.systems else []
+    assert [one.name for one in found] == list(design.systems.values())
+    assert design.protocol in PROTOCOLS
+    assert {*design.measures} <= {*MEASURES}
+    assert {*design.stages} <= {"run", "judge", "claims", "score"}
+    assert not design.against or design.against in design.systems.values()
+
+
+def test_a_study_can_be_of_fewer_systems() -> None:
+    of = STUDIES["ablations"].limited
+    assert of(["-Low", "light:hybrid"]).methods == "light:hybrid,light:high"
+    assert (of(["NaiveRAG", "-High"]).against, of(["-Low", "-High"]).against) == ("naive:words=false", "")
+    for wrong in (["bm25"], ["-Low"]):
+        with pytest.raises(SettingsError):
+            of(wrong)
+    with pytest.raises(SettingsError, match="bm25 has no window"):
+        windowed("bm25")
+
+
+# -- gleanings
+
+
+class Reader:
+    """Finds one entity in a turn, as long as it is asked: two turns' worth, and fails where told so."""
+
+    mark, workers = "reader", 1
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+
+    def __call__(self, prompt: Any, *, read: Any, **_: Any) -> Any:
+        from kumihimo.ports.replies import Reply
+
+        self.seen.add(json.dumps(prompt))
+        if any("storm" in message["content"] for message in prompt):
+            raise ItemFailed("the model is out")
+        turn = sum(message["role"] == "assistant" for message in prompt)
+        if turn % 2:
+            return read(Reply("no"))
+        name = ("Ada", "Bo", "Cleo", "Dan")[turn // 2]
+        return read(Reply(f"entity<|>{name}<|>person<|>{name} mends.\nEND"))
+
+
+def test_more_gleanings_find_more_in_smaller_chunks() -> None:
+    text = " ".join(f"Ada mends wall {n} by the sea." for n in range(250))
+    documents = [
+        Document(id=name, text=said, uri=name, file=name, title="", media_type="")
+        for name, said in (("long", text), ("bad", "A storm."))
+    ]
+    reader: Any = Reader()
+    rows = list(references(documents, reader, LocalRuler()))
+    assert {row.system for row in rows} >= {"chunks.size=600+mentions.gleanings=0"}
+    assert {row.status for row in rows if row.question == "bad"} == {"failed"}
+    found = table(rows)
+    chunks = {row.detail["size"]: row.detail["chunks"] for row in rows if row.question == "long"}
+    assert found == {size: [n * count for n in (1.0, 2.0, 3.0, 4.0)] for size, count in chunks.items()}
+    assert chunks[600] > chunks[1200] > chunks[2400] - 1
+    assert len(reader.seen) <= 7 * sum(chunks.values()) + 3  # fewer gleanings are the beginning of more
+    picture = drawn(found)
+    assert picture.count("<polyline") == 3
+    assert "2,400 tokens" in picture
+
+
+# -- the command
+
+
+@pytest.fixture
+def folder(tmp_path: Path, server: Server) -> Path:
+    (tmp_path / "notes").mkdir()
+    for name in ("pier", "mole"):
+        (tmp_path / "notes" / f"{name}.md").write_text(f"The {name} was mended by Bo Lind in 1911.", "utf-8")
+    server.set(replies=[("winner", SAID)])
+    settings = f'[chat]\nmodel = "m"\nbase_url = "{server.url}"\n[mentions]\nmodel = "rules"\n'
+    (tmp_path / "kumi.toml").write_text(settings, encoding="utf-8")
+    assert kumi(tmp_path, "index", "notes", "--methods", "naive,mapreduce,bm25").returncode == 0
+    Study(tmp_path / "eval").write("questions", [Question(n, f"Who mended the {n}?") for n in ("pier", "mole")])
+    return tmp_path
+
+
+def study(folder: Path, *words: str) -> Ran:
+    return kumi(folder, "eval", "study", *words)
+
+
+def test_a_study_is_one_command(folder: Path, server: Server) -> None:
+    given = ("levels", "--methods", "TS,SS", "--protocol", "graphrag")
+    ran = study(folder, *given, "--max-calls", "2")
+    assert ran.returncode == 1
+    assert "judge graphrag" in ran.stderr
+    assert "40" in ran.stderr
+    assert (server.counts()["requests"], "run: " in ran.stderr, "judge: " in ran.stderr) == (2, True, False)
+    ran = study(folder, *given, "--json")
+    assert ran.returncode == 0, ran.stderr
+    told = json.loads(ran.stdout)
+    assert list(told["stages"]) == ["run", "judge", "report"]
+    assert told["stages"]["judge"]["rows"] == {"ok": 40, "invalid": 0, "failed": 0}
+    held = Study(folder / "eval" / "levels")
+    assert {row.protocol for row in held.rows("verdicts", Verdict)} == {"graphrag"}
+    assert (held.folder / "report.html").exists()
+    assert not Study(folder / "eval").has("verdicts")
+    assert server.counts()["requests"] == 46  # 3 for the answers to each question, 40 verdicts; none twice
+
+
+def test_much_has_to_be_agreed_to(folder: Path, server: Server) -> None:
+    many = [Question(str(n), f"Who mended wall {n}?") for n in range(60)]
+    Study(folder / "eval").write("questions", many)
+    ran = study(folder, "levels", "--methods", "TS,SS")
+    assert ran.returncode == 2
+    assert "nothing was asked; `--yes` does it" in ran.stderr
+    assert server.counts()["requests"] == 0
+
+
+def test_studies_are_listed_and_wrong_names_are_told(folder: Path) -> None:
+    assert {*json.loads(study(folder, "--json").stdout)} == {*STUDIES}
+    assert "appendix C" in study(folder).stdout
+    assert "levels" in study(folder, "level").stderr
+    assert "protocol" in study(folder, "levels", "--protocol", "blind").stderr
+    assert "stage" in study(folder, "levels", "--stages", "report").stderr
+    assert "`kumi index --methods" in study(folder, "ablations").stderr
+    assert "mentions needs a chat model" in study(folder, "gleanings").stderr
+
+
+def test_gleanings_are_written_and_drawn(folder: Path, server: Server) -> None:
+    server.set(replies=[("Reply with", "yes"), ("", "entity<|>Bo<|>person<|>Bo mends.\nEND")])
+    ran = study(folder, "gleanings", "--set", "mentions.model=m")
+    held = Study(folder / "eval" / "gleanings")
+    assert {row.name for row in held.rows_if("gleanings")} == {"entity_references"} if ran.returncode == 0 else ran
+    assert held.text("gleanings.svg").startswith("<svg")
+    assert "2 gleanings" in ran.stdout
+
+
+def test_a_plan_is_shown(folder: Path, server: Server) -> None:
+    ran = kumi(folder, "eval", "plan", "--methods", "naive,bm25", "--stages", "run,judge", "--protocol", "graphrag")
+    assert ran.returncode == 0, ran.stderr
+    assert "2 questions, 2 systems: naive, bm25." in ran.stdout
+    assert "judge graphrag" in ran.stdout
+    told = json.loads(kumi(folder, "eval", "plan", "--stages", "judge", "--json", "--questions", "1").stdout)
+    assert {e["step"] for e in told["estimates"]} == {"judge debiased"}
+    assert told["questions"] == 1
+    assert "stage" in kumi(folder, "eval", "plan", "--stages", "ask").stderr
+    assert "protocol" in kumi(folder, "eval", "plan", "--protocol", "x").stderr
+    assert server.counts()["requests"] == 0
