@@ -161,9 +161,9 @@ class Bias:
 
     def alarms_of(self, protocol: str = "") -> tuple[str, ...]:
         """Those that ring for a protocol, or for any; whose own answers a judge likes rings for each."""
-        judged = [*self.same, *self.lengths, *self.adjusted, *self.controls]
-        rows = [*(row for row in judged if protocol in ("", row.protocol)), *self.own]
-        return tuple(row.alarm for row in rows if row.alarm)
+        judged = (self.same, self.lengths, self.adjusted, self.controls)
+        rung = [row.alarm for panel in judged for row in panel if protocol in ("", row.protocol)]
+        return tuple(alarm for alarm in (*rung, *(own.alarm for own in self.own)) if alarm)
 
 
 @dataclass(frozen=True, slots=True)

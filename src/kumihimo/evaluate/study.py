@@ -168,7 +168,7 @@ class Study:
         self.note(stage, **{**self.manifest().get(stage, {}), **run_with})
 
     def ready(self, *names: str) -> None:
-        """Raises SettingsError where rows cannot be added to these files, which is better said before anything is paid."""
+        """Raises SettingsError where nothing can be added to these files: better said before anything is paid."""
         self.check()
         self.manifest()
         for name in names:

@@ -13,7 +13,7 @@ import typer
 
 from kumihimo.core.errors import ItemFailed
 from kumihimo.interfaces import lines, terminal
-from kumihimo.interfaces.evaluating.consent import consented
+from kumihimo.interfaces.evaluating.agreed import consented
 from kumihimo.interfaces.evaluating.options import STUDY, Answering, Folder, split
 from kumihimo.interfaces.opening import listen, opened
 from kumihimo.interfaces.options import (

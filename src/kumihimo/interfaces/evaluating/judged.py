@@ -22,7 +22,7 @@ from kumihimo.evaluate.points import points
 from kumihimo.evaluate.records import Rating, Verdict
 from kumihimo.evaluate.study import Study
 from kumihimo.interfaces import terminal
-from kumihimo.interfaces.evaluating.consent import consented
+from kumihimo.interfaces.evaluating.agreed import consented
 from kumihimo.ports.asking import Asking
 from kumihimo.ports.purse import Caps
 from kumihimo.session import Kumihimo
@@ -131,7 +131,8 @@ class Run:
         """Into the manifest how it was run; gives what is told of it in any case."""
         found = self.found
         status = Counter[str](row.status for row in rows)
-        why = {row.status: row.why for row in reversed(rows) if row.status != "ok"}  # of the first
+        listed: list[Verdict | Rating] = [*rows]
+        why = {row.status: row.why for row in reversed(listed) if row.status != "ok"}  # of the first
         told = {
             "protocol": self.protocol.name,
             "judge": ask.mark,

@@ -81,12 +81,15 @@ def judge(
 
 def _end(told: dict[str, Any], max_invalid: float) -> None:
     """Raises ItemFailed where some could not be judged, or too many replies could not be read."""
-    rows = told["rows"]
+    rows, why = told["rows"], told["why"]
     total = sum(rows.values())
     if rows["failed"]:
-        raise ItemFailed(f"{rows['failed']:,} of {total:,} rows failed; of the first: {told['why']['failed']}. The same command again asks for them alone")
+        raise ItemFailed(
+            f"{rows['failed']:,} of {total:,} rows failed: the same command again asks for them alone; of the first: "
+            f"{why['failed']}"
+        )
     if rows["invalid"] * 100 > max_invalid * total:
         raise ItemFailed(
-            f"{rows['invalid']:,} of {total:,} rows are invalid, more than {max_invalid:g} %; of the first: "
-            f"{told['why']['invalid']}. Set another model under [judge], or allow more by --max-invalid"
+            f"{rows['invalid']:,} of {total:,} rows are invalid, more than {max_invalid:g} %: set another model under "
+            f"[judge], or allow more by --max-invalid; of the first: {why['invalid']}"
         )
