@@ -273,7 +273,7 @@ def test_the_command(folder: Path, server: Server) -> None:
 def test_what_stops_the_command(folder: Path, server: Server) -> None:
     ran = kumi(folder, "eval", "claims", "--methods", "naive", "--max-calls", "3")
     assert ran.returncode == 1
-    assert "sentences or checks failed: the same command goes on with them" in ran.stderr
+    assert "sentences or checks failed: the same command goes on with them; of the first: capped" in ran.stderr
     assert (folder / "eval/claims.jsonl").exists()
     assert "–" in ran.stdout
     assert "did you mean 'naive'" in kumi(folder, "eval", "claims", "--methods", "naiv").stderr

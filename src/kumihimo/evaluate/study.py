@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import quote, unquote
@@ -160,7 +161,7 @@ class Study:
     def note(self, stage: str, **run_with: Any) -> None:
         """Write into the manifest how a stage was run."""
         held = self.manifest() | {stage: run_with}
-        told = {"note": MARK, "stages": dict(sorted(held.items()))}
+        told = {"note": MARK, "kumihimo": version("kumihimo"), "stages": dict(sorted(held.items()))}
         file(self.folder / MANIFEST, [json.dumps(told, ensure_ascii=False, indent=2), "\n"])
 
     def note_beside(self, stage: str, **run_with: Any) -> None:

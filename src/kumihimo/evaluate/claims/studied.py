@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from typing import Any
 
 from kumihimo.core.context import Ruler
@@ -118,6 +119,14 @@ def troubles(claims: Iterable[Claim], sentences: Iterable[Sentence]) -> Counter[
     found = Counter(sentence.outcome for sentence in sentences if sentence.outcome in ("failed", "invalid"))
     reasons = (why.partition(":")[0] for claim in claims for why in claim.why.values())
     return found + Counter(reason for reason in reasons if reason in ("failed", "invalid"))
+
+
+def why_failed(claims: Iterable[Claim], sentences: Iterable[Sentence]) -> str:
+    """Of the first that failed."""
+    votes = (vote for s in sentences for stage in s.trace.values() if isinstance(stage, Mapping)
+             for vote in stage.get("votes", ()))  # fmt: skip
+    said = chain(votes, (why for claim in claims for why in claim.why.values()))
+    return next((told.removeprefix("failed: ") for told in map(str, said) if told.startswith("failed: ")), "")
 
 
 def noted(read: Held, ask: Ask, votes: Votes, **used: Any) -> dict[str, Any]:

@@ -77,6 +77,7 @@ def note(study: Study, protocol: Protocol, found: Held, **run_with: Any) -> None
     told = {
         **run_with,
         "prompt": digest(protocol.prompt.read_text(encoding="utf-8"), *protocol.criteria.values()),
+        "asked": len(found.questions),
         "questions": digest(*(part for q in found.questions for part in (q.id, q.text))),
         "answers": {system: _digest(answers) for system, answers in found.answers.items()},
         "again": {system: _digest(answers) for system, answers in found.again.items()},

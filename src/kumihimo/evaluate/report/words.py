@@ -25,6 +25,7 @@ from kumihimo.evaluate.report.markup import (
     tag,
 )
 
+_FEW = 10  # questions: of fewer nothing is said of what could have been seen
 _LESS = 0.95  # of the tokens: not worth a word above
 _FIRST = ("recall@5", "recall@10", "answer_correctness", "faithfulness")
 
@@ -92,7 +93,8 @@ def _level(criterion: Criterion) -> Iterator[Html]:
         return
     told = [joined([bold(pair.b), f" ({_cell(pair)})"]) for pair in found.level]
     seen = [pair.corrected_detectable for pair in found.level if pair.corrected_detectable is not None]
-    power = _power(max(seen)) if seen else ""
+    n = max(pair.n for pair in found.level)
+    power = _power(max(seen)) if seen and n >= _FEW else " Few questions tell little: ask 50 and more." * (n < _FEW)
     yield p("It cannot be told from ", joined(told, ", "), ".", power)
 
 
@@ -182,11 +184,14 @@ def _without_judge(held: Gathered) -> list[Html]:
     mean = figure(measure.mean(first))
     if not others:
         return [p(bold(first), f" is the only system on {held.name}: its {measure.name} is {mean}.")]
-    sure = f", significantly better than {enumerated(beaten)}" if beaten else ", and no difference is significant"
     close = [s for s in others if s not in beaten and (first, s) in cells]
     told = [joined([bold(s), f" ({figure(measure.mean(s))}; {_difference(cells[first, s])})"]) for s in close]
-    said = [p(bold(first), f" has the best {measure.name} on ", bold(held.name), f": {mean}{sure}.")]
-    return said + ([p("It cannot be told from ", joined(told, ", "), ".")] if told and beaten else [])
+    cannot = [p("It cannot be told from ", joined(told, ", "), ".")] if told else []
+    if not beaten:
+        none = bold(f"No system is significantly better than the others on {held.name} by {measure.name}.")
+        return [p(none, " The first is ", bold(first), f", with {mean}: that may be chance."), *cannot]
+    sure = f": {mean}, significantly better than {enumerated(beaten)}."
+    return [p(bold(first), f" has the best {measure.name} on ", bold(held.name), sure), *cannot]
 
 
 def _difference(pair: Compared) -> str:

@@ -67,7 +67,7 @@ def claims(
 ) -> None:
     """Take the claims out of each answer; count them, cluster them, and check them."""
     from kumihimo.evaluate.claims.stages import ECONOMY, PAPER
-    from kumihimo.evaluate.claims.studied import Checks, claimed, held, noted, summary, troubles
+    from kumihimo.evaluate.claims.studied import Checks, claimed, held, noted, summary, troubles, why_failed
     from kumihimo.evaluate.study import Study
 
     listen(verbose, show_prompts)
@@ -95,7 +95,7 @@ def claims(
         lines.show({"study": str(study), "votes": votes, "tokens": tokens, "systems": shown, "troubles": wrong})
     else:
         _show(shown)
-    _complain(wrong)
+    _complain(wrong, why_failed(made, sentences))
 
 
 def _begin(read: Held, ask: Ask, votes: Votes, caps: Caps, *, yes: bool, quiet: bool) -> None:
@@ -159,9 +159,11 @@ def _show_unknown(system: str, name: str, rate: Mapping[str, Any] | None) -> Non
         print(f"{system}, {name}: of {count:,} claims not known, or not quite: {why}.")
 
 
-def _complain(wrong: Counter[str]) -> None:
+def _complain(wrong: Counter[str], why: str) -> None:
     """Raises ItemFailed where something failed: the next run goes on with it."""
     if wrong["invalid"]:
         _tell(f"{wrong['invalid']:,} sentences or checks could not be read; sentences.jsonl and claims.jsonl say why")
     if wrong["failed"]:
-        raise ItemFailed(f"{wrong['failed']:,} sentences or checks failed: the same command goes on with them")
+        raise ItemFailed(
+            f"{wrong['failed']:,} sentences or checks failed: the same command goes on with them; of the first: {why}"
+        )
