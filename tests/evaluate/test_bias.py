@@ -11,7 +11,7 @@ from benchmarks.biases import CLUSTERS, DEBIASED_DESIGN, DESIGNS, Judge, alarm, 
 from tests.evaluate.judges import answered, questions
 
 from kumihimo.evaluate.bias import Bias, Judged, Share, adjusted, agreement, biases, kappa, lengths, orders, same
-from kumihimo.evaluate.judging.rates import rates
+from kumihimo.evaluate.comparing import by_criteria
 from kumihimo.evaluate.logistic import Undefined, at_no_gap
 from kumihimo.evaluate.points import Pair, points
 from kumihimo.evaluate.records import Answered, Question, Verdict, Winner
@@ -166,10 +166,10 @@ def test_rates_are_corrected_within_a_criterion() -> None:
     held = {f"q{i}": rng.choice((0.0, 50.0, 100.0)) for i in range(60)}
     better = {question: 100.0 for question in held}
     pairs = {Pair("debiased", c, "x", b): s for c in ("c", "d") for b, s in (("y", held), ("z", better))}
-    found = rates(pairs, {question: question for question in held})
+    found = by_criteria(pairs, {question: question for question in held})
     assert [won.family for won in found] == [2, 2, 2, 2]
     assert all(won.corrected >= won.p for won in found)
-    assert (found[1].rate.value, found[1].corrected < 1e-9) == (100.0, True)
+    assert (found[1].mean, found[1].corrected < 1e-9) == (100.0, True)
 
 
 def test_points_that_are_as_far_from_50_are_tied() -> None:

@@ -263,15 +263,17 @@ def test_the_command(folder: Path, server: Server) -> None:
     assert server.counts()["chats"] == asked == 2 * 5 + 2 + 2 + 2
     assert told["systems"]["naive"]["means"]["claims"] == 1.0
     assert told["systems"]["bm25"]["sentences"] == {"empty": 1, "no answer": 1}
-    noted = study.manifest()["claims"]
+    noted = study.manifest()["claims"]["naive"]
     assert (noted["model"], noted["votes"], noted["merges"]) == ("m temperature=0.0", [3, 3, 1], "<")
-    assert set(noted["read"]["answers"]) == {"naive", "bm25"}
+    assert set(study.manifest()["claims"]) == {"naive", "bm25"}
+    assert kumi(folder, "eval", "claims", "--methods", "bm25").returncode == 0
+    assert list(study.rows("claims", Claim)) == found
 
 
 def test_what_stops_the_command(folder: Path, server: Server) -> None:
     ran = kumi(folder, "eval", "claims", "--methods", "naive", "--max-calls", "3")
     assert ran.returncode == 1
-    assert "sentences or checks failed: the same command goes on with them" in ran.stderr
+    assert "sentences or checks failed: the same command goes on with them; of the first: capped" in ran.stderr
     assert (folder / "eval/claims.jsonl").exists()
     assert "–" in ran.stdout
     assert "did you mean 'naive'" in kumi(folder, "eval", "claims", "--methods", "naiv").stderr

@@ -16,11 +16,10 @@ from kumihimo.evaluate.comparing import (
     measured,
     neighbouring,
     ranked,
-    strengths_of,
     together,
     zeros_of,
 )
-from kumihimo.evaluate.statistics import holm, interval, signed_rank, strengths
+from kumihimo.evaluate.statistics import holm, interval, signed_rank, strengths, strengths_of
 
 # Figure 2 of GraphRAG, podcast transcripts, comprehensiveness: the row over the column
 FIGURE_2 = {

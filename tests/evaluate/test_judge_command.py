@@ -58,7 +58,7 @@ def test_verdicts_are_written_and_their_rates_shown(study: Study, server: Server
     assert server.counts()["requests"] == len(rows)
     assert study.path("verdicts").read_bytes() == before
     assert told["rows"] == {"ok": len(rows), "invalid": 0, "failed": 0}
-    assert {(pair["criterion"], pair["rate"]["value"]) for pair in told["pairs"]} >= {("directness", 50.0)}
+    assert {(pair["metric"], pair["mean"]) for pair in told["pairs"]} >= {("directness", 50.0)}
     assert told["bias"]["orders"][0]["flips"] == {"count": 9, "of": 9}
     noted = study.manifest()["judge"]["debiased"]
     assert (noted["judge"], noted["second_judge"], noted["replicates"]) == ("m temperature=0.0", "n temperature=0.0", 3)

@@ -12,8 +12,7 @@ from tests.evaluate.judges import answered, questions
 from kumihimo.core.errors import Malformed, Unreadable
 from kumihimo.evaluate.judging.forms import rated
 from kumihimo.evaluate.judging.protocols import MK_RAG
-from kumihimo.evaluate.judging.rates import means
-from kumihimo.evaluate.judging.ratings import cut, ratings, shown, told
+from kumihimo.evaluate.judging.ratings import cut, means, ratings, shown, told
 from kumihimo.evaluate.records import Answered
 from kumihimo.ports.local import LocalRuler
 from kumihimo.ports.replies import Reply, form
@@ -61,8 +60,9 @@ def test_scores_go_to_whom_they_are_for() -> None:
     assert len(rows) == 4 * 4 * 6
     assert {row.value for row in rows if row.system == "w" and row.status == "ok"} == {90.0}
     assert {row.status for row in rows if row.question == "q3"} == {"invalid"}
-    assert means(rows)["w", "recall"] == (90.0, 3)
-    assert means(rows)["z", "depth"] == (40.0, 3)
+    found = means(rows)
+    assert found["recall"]["w"] == {"q0": 90.0, "q1": 90.0, "q2": 90.0}
+    assert set(found["depth"]["z"].values()) == {40.0}
     assert "z found this." in judge.asked[0]
     one = list(ratings(MK_RAG, shown(ASKED[:1], ANSWERS, alone=True), judge, ruler=LocalRuler()))
     assert {row.place for row in one} == {1}

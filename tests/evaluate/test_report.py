@@ -188,13 +188,24 @@ def test_parts_that_are_missing_name_their_command(tmp_path: Path) -> None:
     shown = {dict(attrs).get("id") for tag, attrs in Page(text).tags if tag == "section"}
     assert shown == {"answer", "retrieval", "questions", "how", "words"}
     assert re.findall(r"<code>(kumi eval [^<]*)</code>", text.partition('id="retrieval"')[0]) == [
-        "kumi eval judge", "kumi eval claims", "kumi eval score", "kumi eval run"
+        "kumi eval judge", "kumi eval judge --protocol mk", "kumi eval claims", "kumi eval score", "kumi eval run"
     ]  # fmt: skip
 
 
 def test_undefined_values_are_counted_with_their_reasons(page: str) -> None:
     assert "faithfulness: no statements (4 answers)" in page
     assert "<small> 7/8</small>" in page
+
+
+def test_a_question_tells_the_points_that_count_of_each_protocol(held: Gathered) -> None:
+    asked = details.elements([held], details.shares([held]))
+    for question, said in zip(held.questions, asked, strict=True):
+        data = json.loads(said.partition(">")[2].rpartition("<")[0])
+        names = data["names"]
+        for criterion in held.criteria:
+            for (a, b), values in criterion.points.items():
+                of = (names.index(criterion.protocol), names.index(criterion.name), *map(held.systems.index, (a, b)))
+                assert data["points"][" ".join(map(str, of))] == round(values[question.id], 1)
 
 
 def test_several_studies_are_rows_of_one_grid(held: Gathered) -> None:

@@ -10,7 +10,7 @@ from tests.shell import kumi
 
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.usage import Usage
-from kumihimo.evaluate.records import Answered, Gold, Place, Question, Source, Verdict
+from kumihimo.evaluate.records import Answered, Gold, Place, Question, Score, Source, Verdict
 from kumihimo.evaluate.study import Study
 
 ASKED = Question("q1", "Who mended it?", "local", gold=(Gold("notes/a.md", 3, 9),), more={"split": "dev"})
@@ -72,6 +72,15 @@ def test_the_manifest_says_how_each_stage_was_run(study: Study) -> None:
     study.note("judge", protocol="debiased", replicates=3)
     study.note("claims", votes=[3, 3, 1])
     assert study.manifest() == {"claims": {"votes": [3, 3, 1]}, "judge": {"protocol": "debiased", "replicates": 3}}
+
+
+def test_what_is_not_made_anew_stays(study: Study) -> None:
+    study.write("questions", [ASKED, Question("q2", "When?")])
+    before = [Score("f1", system, question, 0.5) for system in ("bm25", "naive") for question in ("q1", "q2", "gone")]
+    study.write("scores", before)
+    study.put("scores", [Score("f1", "bm25", "q2", 1.0)], lambda row: row.system == "bm25")
+    held = [(row.system, row.question, row.value) for row in study.rows("scores", Score)]
+    assert held == [("bm25", "q2", 1.0), ("naive", "q1", 0.5), ("naive", "q2", 0.5)]
 
 
 def test_status_says_what_is_there_and_what_adds_the_rest(study: Study) -> None:

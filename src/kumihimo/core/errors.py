@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from kumihimo.core.records import Record
 
 
+_LISTED = 100  # names that a message may list
+
+
 class KumiError(Exception):
     """Anything this package raises on purpose; its text is fit to show to a user."""
 
@@ -105,4 +108,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     names = sorted(known)
     near = get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]!r}?" if near else "."
+    if len(names) > _LISTED:
+        alike = sorted(get_close_matches(name, names, n=8, cutoff=0.3))
+        return f"no {kind} {name!r}{hint} There are {len(names)}" + (f", such as {', '.join(alike)}" if alike else "")
     return f"no {kind} {name!r}{hint} Known: {', '.join(names) or 'none'}"

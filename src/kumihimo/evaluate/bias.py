@@ -157,8 +157,13 @@ class Bias:
 
     @property
     def alarms(self) -> tuple[str, ...]:
-        panels = (self.same, self.lengths, self.adjusted, self.controls, self.own)
-        return tuple(row.alarm for panel in panels for row in panel if row.alarm)
+        return self.alarms_of()
+
+    def alarms_of(self, protocol: str = "") -> tuple[str, ...]:
+        """Those that ring for a protocol, or for any; whose own answers a judge likes rings for each."""
+        judged = (self.same, self.lengths, self.adjusted, self.controls)
+        rung = [row.alarm for panel in judged for row in panel if protocol in ("", row.protocol)]
+        return tuple(alarm for alarm in (*rung, *(own.alarm for own in self.own)) if alarm)
 
 
 @dataclass(frozen=True, slots=True)

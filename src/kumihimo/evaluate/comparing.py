@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Literal
 
+from kumihimo.evaluate.points import Pair
 from kumihimo.evaluate.statistics import (
     SEED,
     Shape,
@@ -21,6 +22,7 @@ from kumihimo.evaluate.statistics import (
     interval,
     normal,
     signed_rank,
+    strengths_of,
 )
 
 if TYPE_CHECKING:
@@ -32,7 +34,6 @@ Sides = tuple[str, str]  # two systems, the second not the first
 
 AS_PUBLISHED = ("graphrag", "lightrag", "mk")  # protocols of which zeros are left out before they are ranked
 LEVEL = 0.05
-_STEPS = 400  # of the algorithm for strengths, for each draw
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +193,18 @@ def by_judging(
     return corrected(judged(metric, s, points[s], clusters, zeros=zeros, left_out=missing(s)) for s in pairs)
 
 
+def by_criteria(found: Mapping[Pair, Values], clusters: Mapping[str, str]) -> list[Compared]:
+    """Every pair by each criterion of each protocol, a family each."""
+    families: dict[tuple[str, str], dict[Sides, Values]] = {}
+    for pair, values in found.items():
+        families.setdefault((pair.protocol, pair.criterion), {})[pair.a, pair.b] = values
+    return [
+        one
+        for (protocol, criterion), points in families.items()
+        for one in by_judging(criterion, points, clusters, zeros=zeros_of(protocol))
+    ]
+
+
 def by_measure(
     metric: str,
     values: Mapping[str, Values],
@@ -284,26 +297,6 @@ def _wins(pairs: Mapping[Sides, Values], systems: Sequence[str], clusters: Mappi
             wins[cluster, place[a], place[b]] += points / 100
             wins[cluster, place[b], place[a]] += 1 - points / 100
     return wins
-
-
-def strengths_of(wins: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Bradley–Terry strengths as `statistics.strengths` gives them, of many tables of wins at once."""
-    import numpy as np
-
-    met = wins + wins.transpose(0, 2, 1)
-    wins = wins + 0.005 * (met > 0)
-    met = wins + wins.transpose(0, 2, 1)
-    won = wins.sum(axis=2)
-    s = np.full(won.shape, 1 / won.shape[1])
-    for _ in range(_STEPS):
-        expected = (met / (s[:, :, None] + s[:, None, :])).sum(axis=2)
-        new = np.where(won > 0, won / np.maximum(expected, 1e-300), s)
-        new /= new.sum(axis=1, keepdims=True)
-        far = float(np.abs(new - s).max())
-        s = new
-        if far < 1e-9:
-            break
-    return s
 
 
 def _means(pairs: Mapping[Sides, Values]) -> dict[str, float]:

@@ -196,17 +196,24 @@ def strengths(wins: Sequence[Sequence[float]]) -> list[float]:
     """
     import numpy as np
 
-    w = np.asarray(wins, dtype=float)
-    met = w + w.T
-    w = w + 0.005 * (met > 0)
-    met = w + w.T
-    s = np.full(len(w), 1 / max(len(w), 1))
-    won = w.sum(axis=1)
-    for _ in range(10_000):
-        pairs = met / (s[:, None] + s[None, :])
-        new = np.where(won > 0, won / np.maximum(pairs.sum(axis=1), _SMALLEST), s)
-        new /= new.sum()
-        if np.allclose(new, s, rtol=1e-10, atol=1e-15):
-            break
+    return [float(s) for s in strengths_of(np.asarray([wins], dtype=float), steps=10_000, near=1e-13)[0]]
+
+
+def strengths_of(wins: NDArray[np.float64], *, steps: int = 400, near: float = 1e-9) -> NDArray[np.float64]:
+    """The same of many tables at once: as many steps at most, or till none changes by more."""
+    import numpy as np
+
+    met = wins + wins.transpose(0, 2, 1)
+    wins = wins + 0.005 * (met > 0)
+    met = wins + wins.transpose(0, 2, 1)
+    won = wins.sum(axis=2)
+    s = np.full(won.shape, 1 / max(won.shape[1], 1))
+    for _ in range(steps):
+        expected = (met / (s[:, :, None] + s[:, None, :])).sum(axis=2)
+        new = np.where(won > 0, won / np.maximum(expected, _SMALLEST), s)
+        new /= new.sum(axis=1, keepdims=True)
+        far = float(np.abs(new - s).max(initial=0.0))
         s = new
-    return [float(x) for x in s]
+        if far < near:
+            break
+    return s

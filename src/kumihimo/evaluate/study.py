@@ -7,14 +7,15 @@ written whole, when all of it is there.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import quote, unquote
 
-from kumihimo.core.errors import SettingsError
+from kumihimo.core.errors import SettingsError, unknown
 from kumihimo.evaluate.records import Answered, Claim, Question, Rating, Score, Sentence, Verdict
 from kumihimo.placing import MARK, file
 
@@ -83,6 +84,18 @@ class Study:
     def write(self, name: str, rows: Iterable[Any]) -> None:
         self._put(f"{name}.jsonl", (f"{line(row)}\n" for row in rows))
 
+    def put(self, name: str, made: Sequence[Any], anew: Callable[[Any], bool]) -> None:
+        """Write rows of single systems that were made anew in the place of those before, by system and question."""
+        place = {question.id: at for at, question in enumerate(self.rows_if("questions"))}
+        rows = [*self.kept(name, anew, {row.question for row in made}), *made]
+        self.write(name, sorted(rows, key=lambda row: (row.system, place.get(row.question, 0))))
+
+    def kept(self, name: str, anew: Callable[[Any], bool], besides: Iterable[str] = ()) -> Iterator[Any]:
+        """The rows that stay where others are made anew: of questions that are still asked, or of those besides."""
+        asked = {question.id for question in self.rows_if("questions")}.union(besides)
+        rows = self.rows(name, FILES[name]) if self.has(name) else ()
+        return (row for row in rows if row.question in asked and not anew(row))
+
     def text(self, name: str) -> str:
         """What a file that somebody may edit holds; empty where it is not there."""
         path = self.folder / name
@@ -99,6 +112,16 @@ class Study:
     def systems(self) -> list[str]:
         """Those that have answered, by name; other generations are not named."""
         return [unquote(path.stem) for path in sorted((self.folder / _ANSWERS).glob("*.jsonl")) if "@" not in path.stem]
+
+    def chosen(self, names: Sequence[str] = ()) -> list[str]:
+        """These systems, or all that have answered. Raises SettingsError where there are none, or one has not."""
+        there = self.systems()
+        if not there:
+            raise SettingsError(f"{self.folder} holds no answers yet: `kumi eval run` asks for some")
+        for name in names:
+            if name not in there:
+                raise SettingsError(f"{unknown('answered system', name, there)}: `kumi eval run` asks systems")
+        return list(dict.fromkeys(names)) or there
 
     def answers(self, system: str, generation: int = 0) -> Iterator[Answered]:
         """Raises SettingsError where that system has not been asked."""
@@ -138,11 +161,24 @@ class Study:
     def note(self, stage: str, **run_with: Any) -> None:
         """Write into the manifest how a stage was run."""
         held = self.manifest() | {stage: run_with}
-        told = {"note": MARK, "stages": dict(sorted(held.items()))}
+        told = {"note": MARK, "kumihimo": version("kumihimo"), "stages": dict(sorted(held.items()))}
         file(self.folder / MANIFEST, [json.dumps(told, ensure_ascii=False, indent=2), "\n"])
 
+    def note_beside(self, stage: str, **run_with: Any) -> None:
+        """The same, beside what is noted of other parts of that stage."""
+        self.note(stage, **{**self.manifest().get(stage, {}), **run_with})
+
+    def ready(self, *names: str) -> None:
+        """Raises SettingsError where nothing can be added to these files: better said before anything is paid."""
+        self.check()
+        self.manifest()
+        for name in names:
+            self.rows_if(name)
+
     def check(self) -> None:
-        """Raises SettingsError where the folder is somebody's own, which is better said before anything is paid."""
+        """Raises SettingsError where the folder is somebody's own."""
+        if self.folder.exists() and not self.folder.is_dir():
+            raise SettingsError(f"{self.folder} is a file: name a folder with --study DIR")
         held = self.folder.iterdir() if self.folder.is_dir() else iter(())
         if self.folder.exists() and not (self.folder / MANIFEST).exists() and any(held):
             raise SettingsError(f"{self.folder} holds other files: name another folder with --study DIR")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from typing import Any
 
 from kumihimo.core.context import Ruler
 from kumihimo.core.digests import digest
-from kumihimo.core.errors import SettingsError, unknown
 from kumihimo.core.task import Progress
 from kumihimo.evaluate import fabrication
 from kumihimo.evaluate.claims import Found, claims
@@ -52,15 +52,10 @@ def held(study: Study, systems: Sequence[str] = (), *, sample: int = 0, others: 
 
     Raises SettingsError where there is nothing to read.
     """
-    there = study.systems()
-    if missing := [name for name in systems if name not in there]:
-        raise SettingsError(f"{unknown('system that has answered', missing[0], there)}; `kumi eval run` asks more")
-    if not there:
-        raise SettingsError(f"{study.folder} holds no answers: `kumi eval run` asks for some")
+    wanted = study.chosen(systems)
     questions = study.questions()
     drawn = sorted(questions, key=lambda question: digest(question.id))[: sample or None]
     chosen = {question.id for question in drawn}
-    wanted = list(dict.fromkeys(systems)) or there
     answers = {name: [a for a in study.answers(name) if a.question in chosen] for name in wanted}
     more: dict[tuple[str, str], list[Answered]] = {}
     for name in wanted if others else ():
@@ -126,19 +121,30 @@ def troubles(claims: Iterable[Claim], sentences: Iterable[Sentence]) -> Counter[
     return found + Counter(reason for reason in reasons if reason in ("failed", "invalid"))
 
 
+def why_failed(claims: Iterable[Claim], sentences: Iterable[Sentence]) -> str:
+    """Of the first that failed."""
+    votes = (vote for s in sentences for stage in s.trace.values() if isinstance(stage, Mapping)
+             for vote in stage.get("votes", ()))  # fmt: skip
+    said = chain(votes, (why for claim in claims for why in claim.why.values()))
+    return next((told.removeprefix("failed: ") for told in map(str, said) if told.startswith("failed: ")), "")
+
+
 def noted(read: Held, ask: Ask, votes: Votes, **used: Any) -> dict[str, Any]:
-    """For the manifest: how it was run."""
-    files = {system: digest(*map(line, answers)) for system, answers in read.answers.items()}
-    others = [line(answer) for answers in read.others.values() for answer in answers]
-    return {
+    """For the manifest, of each system: how it was run."""
+    told = {
         "model": ask.mark,
         "votes": list(votes),
         "temperature": [TEMPERATURE if n > 1 else None for n in votes],
         **used,
         "prompts": {path.stem: digest(path.read_text(encoding="utf-8")) for path in (*PROMPTS, SUPPORT, SELFCHECK)},
-        "read": {
-            "questions": digest(*map(line, read.questions)),
-            "answers": files,
-            **({"others": digest(*others)} if others else {}),
-        },
+        "questions": digest(*map(line, read.questions)),
     }
+    return {
+        system: {**told, "answers": digest(*map(line, rows)), **_others(read, system)}
+        for system, rows in read.answers.items()
+    }
+
+
+def _others(read: Held, system: str) -> dict[str, str]:
+    said = [line(answer) for (name, _), answers in read.others.items() if name == system for answer in answers]
+    return {"others": digest(*said)} if said else {}

@@ -5,7 +5,8 @@ But: the paper shows all systems in one order. Here each stands in each place eq
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,3 +110,16 @@ def cut(text: str, ruler: Ruler, tokens: int) -> str:
     """Its first tokens."""
     begins = ruler(text)
     return text if len(begins) <= tokens else text[: begins[tokens]].rstrip()
+
+
+Means = Mapping[str, Mapping[str, Mapping[str, float]]]  # by criterion, system and question
+
+
+def means(rows: Iterable[Rating]) -> Means:
+    """The mean of replicates, of those that could be read; a system of which none could has no questions."""
+    said: dict[str, dict[str, defaultdict[str, list[float]]]] = {}
+    for row in rows:
+        held = said.setdefault(row.criterion, {}).setdefault(row.system, defaultdict(list))
+        if row.value is not None:
+            held[row.question].append(row.value)
+    return {c: {s: {q: sum(v) / len(v) for q, v in held.items()} for s, held in of.items()} for c, of in said.items()}

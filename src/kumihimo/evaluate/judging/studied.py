@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeVar
 
 from kumihimo.core.digests import digest
-from kumihimo.core.errors import SettingsError, unknown
 from kumihimo.evaluate.judging.calls import Answers
 from kumihimo.evaluate.judging.protocols import PROTOCOLS, Protocol
 from kumihimo.evaluate.records import Answered, Question, Rating, Verdict
@@ -36,12 +35,9 @@ def held(
     systems: none, all that have answered. sample: so many questions, the same ones each time; 0: all. same: systems
     that are compared with another generation of themselves, where there is one.
     """
-    known = study.systems()
-    named = list(dict.fromkeys(systems)) or known
+    named = study.chosen(systems)
     repeated = named if tuple(same) == ALL else [system for system in same if system != "none"]
-    for system in (*named, *repeated, *([against] if against else ())):
-        if system not in known:
-            raise SettingsError(f"{unknown('answered system', system, known)}: `kumi eval run` asks systems")
+    study.chosen([*repeated, *([against] if against else ())])
     if against and against not in named:
         named.append(against)
     questions = some(study.questions(), sample)
@@ -64,15 +60,14 @@ def _by_question(answers: Iterable[Answered], wanted: set[str]) -> dict[str, Ans
     return {answer.question: answer for answer in answers if answer.question in wanted}
 
 
-def write(study: Study, name: str, kind: type[R], protocol: Protocol, rows: Iterable[R]) -> None:
+def write(study: Study, name: str, protocol: Protocol, rows: Iterable[R]) -> None:
     """The rows of that protocol in place of those it had; rows of others stay, in the order of the catalogue."""
     rank = {known: place for place, known in enumerate(PROTOCOLS)}
 
-    def others(*, before: bool) -> Iterable[R]:
-        if study.has(name):
-            mine = rank[protocol.name]
-            kept = (row for row in study.rows(name, kind) if row.protocol != protocol.name)
-            yield from (row for row in kept if (rank.get(row.protocol, -1) < mine) is before)
+    def others(*, before: bool) -> Iterator[R]:
+        mine = rank[protocol.name]
+        kept = study.kept(name, lambda row: row.protocol == protocol.name)
+        return (row for row in kept if (rank.get(row.protocol, -1) < mine) is before)
 
     study.write(name, chain(others(before=True), rows, others(before=False)))
 
@@ -82,11 +77,12 @@ def note(study: Study, protocol: Protocol, found: Held, **run_with: Any) -> None
     told = {
         **run_with,
         "prompt": digest(protocol.prompt.read_text(encoding="utf-8"), *protocol.criteria.values()),
+        "asked": len(found.questions),
         "questions": digest(*(part for q in found.questions for part in (q.id, q.text))),
         "answers": {system: _digest(answers) for system, answers in found.answers.items()},
         "again": {system: _digest(answers) for system, answers in found.again.items()},
     }
-    study.note("judge", **{**study.manifest().get("judge", {}), protocol.name: told})
+    study.note_beside("judge", **{protocol.name: told})
 
 
 def _digest(answers: Mapping[str, Answered]) -> str:

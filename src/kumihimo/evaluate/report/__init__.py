@@ -60,7 +60,7 @@ def named(folders: Sequence[Path]) -> list[str]:
 
 def plain(said: Html) -> str:
     """Without its markup."""
-    return unescape(sub(r"<[^>]*>", "", said))
+    return " ".join(unescape(sub(r"<[^>]*>", "", sub(r"</(?:p|li)>", " ", said))).split(" ")).strip()
 
 
 def html(studies: Sequence[Gathered], told: details.Shares) -> Iterator[str]:

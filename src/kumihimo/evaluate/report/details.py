@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kumihimo.evaluate.points import Pair, points, with_mirrored
 from kumihimo.evaluate.records import Answered, Question, Source, Verdict
 from kumihimo.evaluate.report.gathered import Gathered
 from kumihimo.page import cut, embedded
@@ -131,15 +132,19 @@ def _points(held: Gathered, question: str) -> list[float | None]:
 def elements(studies: Sequence[Gathered], told: Shares) -> Iterator[str]:
     """An element for each question."""
     for at, held in enumerate(studies):
+        found = [*with_mirrored(points(held.verdicts)).items(), *points(held.verdicts, same=True).items()]
         verdicts: dict[str, list[Verdict]] = defaultdict(list)
         for verdict in held.verdicts:
             verdicts[verdict.question].append(verdict)
         for n, question in enumerate(held.questions):
-            said = embedded(_question(held, question, verdicts[question.id], told))
+            means = {pair: values[question.id] for pair, values in found if question.id in values}
+            said = embedded(_question(held, question, verdicts[question.id], means, told))
             yield f'<script type="application/json" id="q{at}-{n}">{said}</script>\n'
 
 
-def _question(held: Gathered, q: Question, verdicts: Sequence[Verdict], told: Shares) -> dict[str, Any]:
+def _question(
+    held: Gathered, q: Question, verdicts: Sequence[Verdict], means: Mapping[Pair, float], told: Shares
+) -> dict[str, Any]:
     answers = [
         [held.systems.index(s), *_answer(rows[q.id], told), _numbers(held, s, q.id)]
         for s, rows in held.answers.items()
@@ -156,7 +161,14 @@ def _question(held: Gathered, q: Question, verdicts: Sequence[Verdict], told: Sh
         "answers": answers,
         "names": names.listed,
         "verdicts": rows,
+        "points": {_of(held, names, pair): round(value, 1) for pair, value in means.items()},
     }
+
+
+def _of(held: Gathered, names: _Names, pair: Pair) -> str:
+    """As the page's script asks for it."""
+    of = (names.at(pair.protocol), names.at(pair.criterion), held.systems.index(pair.a), held.systems.index(pair.b))
+    return " ".join(map(str, of))
 
 
 class _Names:

@@ -26,6 +26,7 @@ from kumihimo.evaluate.comparing import (
 )
 from kumihimo.evaluate.fabrication import FIELDS
 from kumihimo.evaluate.fabrication import values as fabricated
+from kumihimo.evaluate.judging.ratings import means
 from kumihimo.evaluate.points import points
 from kumihimo.evaluate.records import Answered, Claim, Question, Rating, Score, Sentence, Verdict
 from kumihimo.evaluate.scoring import MEASURES
@@ -165,7 +166,7 @@ def _systems(study: Study, verdicts: Iterable[Verdict], chosen: Sequence[str]) -
 
 
 def _missing(study: Study, answers: Answers) -> dict[str, str]:
-    wanted = {"verdicts": "verdicts", "claims": "claims", "scores": "scores", "retrieval": "retrieval measures"}
+    wanted = {name: name for name in ("verdicts", "ratings", "claims", "scores")} | {"retrieval": "retrieval measures"}
     found = {told: MADE_BY[name] for name, told in wanted.items() if not study.has(name)}
     return found | ({} if answers else {"answers": "kumi eval run"})
 
@@ -260,25 +261,18 @@ class _Measuring:
 
     def ratings(self, study: Study) -> Iterator[Measure]:
         """The means of the replicates that could be read. As neighbours all are one family."""
-        rows = study.rows("ratings", Rating) if study.has("ratings") else ()
-        held: dict[str, dict[str, dict[str, list[float]]]] = {}
+        held = study.rows("ratings", Rating) if study.has("ratings") else ()
+        rows = [row for row in held if row.system in self.systems and row.question in self.clusters]
         undefined: dict[str, dict[str, Counter[str]]] = {}
         for row in rows:
-            if row.system in self.systems and row.question in self.clusters:
-                of = held.setdefault(row.criterion, {}).setdefault(row.system, {})
-                if row.value is None or row.status != "ok":
-                    undefined.setdefault(row.criterion, {}).setdefault(row.system, Counter())[
-                        row.why or row.status
-                    ] += 1
-                else:
-                    of.setdefault(row.question, []).append(row.value)
-        means = {
-            name: {s: {q: sum(v) / len(v) for q, v in by.items()} for s, by in of.items()} for name, of in held.items()
-        }
+            if row.value is None:
+                why = undefined.setdefault(row.criterion, {}).setdefault(row.system, Counter())
+                why[row.why or row.status] += 1
+        found = means(rows)
         family: Sequence[Compared] | None = None
         if self.neighbours:
-            family = by_measures(means, self.clusters, neighbouring(self.systems))
-        for name, by_system in means.items():
+            family = by_measures(found, self.clusters, neighbouring(self.systems))
+        for name, by_system in found.items():
             compared = None if family is None else [one for one in family if one.metric == name]
             yield self._measure("ratings", name, by_system, undefined.get(name, {}), compared, protocol="mk")
 

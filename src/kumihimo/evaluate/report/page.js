@@ -79,40 +79,42 @@ const answer = (id, systems) => ([system, text, failed, citations, [calls, token
     quotes.length ? make("details", {}, make("summary", {}, `${quotes.length} cited`), quotes) : "");
 };
 
-const POINTS = { a: 100, tie: 50, b: 0 };
 const told = (name, systems, [protocol, , a, b, first, replicate, winner, second, reason, why]) => {
   const shown = first === "a" ? systems[a] : systems[b];
-  const won = winner === "tie" ? "a tie" : winner in POINTS ? `${systems[winner === "a" ? a : b]} wins` : `${winner}: ${why}`;
+  const won = winner === "tie" ? "a tie" : winner === "a" || winner === "b" ? `${systems[winner === "a" ? a : b]} wins` : `${winner}: ${why}`;
   return make("div", { className: "verdict" },
     make("p", {}, make("b", {}, won), make("span", { className: "soft" },
       ` ${name(protocol)}, replicate ${replicate + 1}, ${a === b ? (first === "a" ? "the first" : "the other") + " generation" : shown} shown first${second ? ", second judge" : ""}`)),
     reason === null ? make("p", { className: "soft" }, "Its reason is in verdicts.jsonl.") : reason ? make("p", {}, reason) : "");
 };
 
-// By pair and criterion; what was said is made when it is unfolded.
+// By pair, protocol and criterion; what was said is made when it is unfolded.
 const verdicts = (data, systems) => {
   const pairs = new Map();
   for (const row of data.verdicts) {
     const key = `${row[2]} ${row[3]}`;
     if (!pairs.has(key)) pairs.set(key, new Map());
     const criteria = pairs.get(key);
-    if (!criteria.has(row[1])) criteria.set(row[1], []);
-    criteria.get(row[1]).push(row);
+    const of = `${row[0]} ${row[1]}`;
+    if (!criteria.has(of)) criteria.set(of, []);
+    criteria.get(of).push(row);
   }
   const name = (n) => data.names[n];
-  const mean = (rows) => {
-    const points = rows.filter((row) => row[6] in POINTS && !row[7]).map((row) => POINTS[row[6]]);
-    return points.length ? figure.format(Math.round(points.reduce((x, y) => x + y, 0) / points.length)) : "–";
+  const several = new Set(data.verdicts.map((row) => row[0])).size > 1;
+  const named = ([[protocol, criterion]]) => name(criterion) + (several ? `, ${name(protocol)}` : "");
+  const mean = ([row]) => {
+    const points = data.points[row.slice(0, 4).join(" ")];
+    return points === undefined ? "–" : figure.format(Math.round(points));
   };
   return [...pairs.values()].map((criteria) => {
     const [, , a, b] = [...criteria.values()][0][0];
     const label = a === b ? `${systems[a]} against another answer of its own` : `${systems[a]} – ${systems[b]}`;
-    const brief = [...criteria].map(([n, rows]) => `${name(n)} ${mean(rows)}`).join(" · ");
+    const brief = [...criteria.values()].map((rows) => `${named(rows)} ${mean(rows)}`).join(" · ");
     const found = make("details", {}, make("summary", {}, `${label} `, make("span", { className: "soft" }, brief)));
     found.ontoggle = () => {
       if (found.children.length > 1) return;
-      for (const [n, rows] of criteria) {
-        found.append(make("h4", {}, `${name(n)}: ${mean(rows)} points of 100 for ${systems[a]}, the mean of these verdicts`));
+      for (const rows of criteria.values()) {
+        found.append(make("h4", {}, `${named(rows)}: ${mean(rows)} points of 100 for ${systems[a]}`));
         found.append(...rows.map((row) => told(name, systems, row)));
       }
     };

@@ -25,6 +25,7 @@ from kumihimo.evaluate.report.markup import (
     tag,
 )
 
+_FEW = 10  # questions: of fewer nothing is said of what could have been seen
 _LESS = 0.95  # of the tokens: not worth a word above
 _FIRST = ("recall@5", "recall@10", "answer_correctness", "faithfulness")
 
@@ -92,7 +93,8 @@ def _level(criterion: Criterion) -> Iterator[Html]:
         return
     told = [joined([bold(pair.b), f" ({_cell(pair)})"]) for pair in found.level]
     seen = [pair.corrected_detectable for pair in found.level if pair.corrected_detectable is not None]
-    power = _power(max(seen)) if seen else ""
+    n = max(pair.n for pair in found.level)
+    power = _power(max(seen)) if seen and n >= _FEW else " Few questions tell little: ask 50 and more." * (n < _FEW)
     yield p("It cannot be told from ", joined(told, ", "), ".", power)
 
 
@@ -105,7 +107,7 @@ def _power(rate: float) -> str:
 
 def _cell(pair: Compared) -> str:
     between = f"interval {round(pair.low)}–{round(pair.high)}, " if pair.low < pair.high else ""
-    return f"{share(pair.mean)}, {between}p {_equals(pair.corrected)}"
+    return f"{share(pair.mean)} against it, {between}p {_equals(pair.corrected)}"
 
 
 def _equals(p_value: float) -> str:
@@ -147,10 +149,11 @@ def _control(held: Gathered, protocol: str) -> Iterator[Html]:
 
 
 def _alarms(held: Gathered) -> Iterator[Html]:
-    """What makes the win rates doubtful: above all else."""
-    alarms = held.bias.alarms if held.bias else ()
-    if alarms:
-        more = [f"{len(alarms) - 3} more, listed under Bias"] if len(alarms) > 3 else []
+    """What makes the win rates of the protocol that decides doubtful: above all else."""
+    alarms = held.bias.alarms_of(held.protocols[0]) if held.bias else ()
+    if held.bias and alarms:
+        rest = len(held.bias.alarms) - len(alarms[:3])
+        more = [f"{rest} more, listed under Bias"] if rest else []
         said = bold(f"Read the win rates with care: {counted(len(alarms), 'alarm')}.")
         yield tag("div", p(said), listed([*(f"{alarm}. " for alarm in alarms[:3]), *more]), class_="alarm")
 
@@ -179,11 +182,16 @@ def _without_judge(held: Gathered) -> list[Html]:
     cells = matrix(measure.compared)
     beaten = [s for s in others if (pair := cells.get((first, s))) and pair.sure]
     mean = figure(measure.mean(first))
-    sure = f", significantly better than {enumerated(beaten)}" if beaten else ", and no difference is significant"
+    if not others:
+        return [p(bold(first), f" is the only system on {held.name}: its {measure.name} is {mean}.")]
     close = [s for s in others if s not in beaten and (first, s) in cells]
     told = [joined([bold(s), f" ({figure(measure.mean(s))}; {_difference(cells[first, s])})"]) for s in close]
-    said = [p(bold(first), f" has the best {measure.name} on ", bold(held.name), f": {mean}{sure}.")]
-    return said + ([p("It cannot be told from ", joined(told, ", "), ".")] if told and beaten else [])
+    cannot = [p("It cannot be told from ", joined(told, ", "), ".")] if told else []
+    if not beaten:
+        none = bold(f"No system is significantly better than the others on {held.name} by {measure.name}.")
+        return [p(none, " The first is ", bold(first), f", with {mean}: that may be chance."), *cannot]
+    sure = f": {mean}, significantly better than {enumerated(beaten)}."
+    return [p(bold(first), f" has the best {measure.name} on ", bold(held.name), sure), *cannot]
 
 
 def _difference(pair: Compared) -> str:

@@ -33,15 +33,11 @@ def chosen(names: Sequence[str]) -> list[str]:
 
 
 def paired(questions: Iterable[Question], answers: Iterable[Answered]) -> Iterator[Case]:
-    """Each answer with its question. Raises SettingsError where there is no such question."""
+    """Each answer with its question; one to what is not asked any more is left out."""
     known = {question.id: question for question in questions}
     for answer in answers:
-        if answer.question not in known:
-            raise SettingsError(
-                f"{answer.system} has an answer to {answer.question!r}, which is no question of this study: "
-                f"`kumi eval run --methods {answer.system}` asks those that are"
-            )
-        yield Case(known[answer.question], answer)
+        if answer.question in known:
+            yield Case(known[answer.question], answer)
 
 
 def scored(

@@ -41,4 +41,9 @@ COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {  # with examples
     status: ("kumi eval status",),
     study: ("kumi eval study", "kumi eval study levels --max-cost 20"),
 }
-FIRST = ("kumi eval status",)
+FIRST = (
+    "kumi eval questions",
+    "kumi eval run --methods bm25,naive,local --again naive --max-cost 5",
+    "kumi eval judge --max-cost 20",
+    "kumi eval report",
+)

@@ -52,6 +52,7 @@ def assertions(
     listen(verbose, show_prompts)
     held = Study(study)
     questions = held.questions()
+    held.ready()
     with opened(folder, options, memo) as kumi, terminal.progress(not (verbose or show_prompts)) as progress:
         ask = kumi.models.asking(_ROLE, kumi.models.purse(Caps(max_calls, max_tokens, max_cost)))
         made = list(asserted(questions, _texts(kumi, questions), ask, progress=progress))

@@ -6,13 +6,15 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from kumihimo.core.errors import ItemFailed, NeedsConsent
+from kumihimo.core.errors import ItemFailed
 from kumihimo.interfaces import lines, terminal
-from kumihimo.interfaces.evaluating.options import STUDY, Folder
+from kumihimo.interfaces.evaluating.agreed import consented
+from kumihimo.interfaces.evaluating.options import STUDY, Answering, Folder, split
 from kumihimo.interfaces.opening import listen, opened
 from kumihimo.interfaces.options import (
     HOME,
@@ -35,16 +37,13 @@ if TYPE_CHECKING:
     from kumihimo.reading import Reading
 
 ROLE = "claimer"
-_MANY = 1000  # calls above which somebody has to agree
 _FOUND, _SHOWN = 10, 4000  # passages for each claim, and their tokens
 _HEADS = {"unsupported_by_context": "not in evidence", "unsupported_by_corpus": "not in corpus", "selfcheck": "doubt"}
 
 
 def claims(
     study: Folder = STUDY,
-    methods: Annotated[
-        str, typer.Option(help="Of these systems only: bm25,global:C0; none: of all that answered.", metavar="NAMES")
-    ] = "",
+    methods: Answering = "",
     economy: Annotated[bool, typer.Option("--economy", help="One reply for each stage, not 3, 3 and 1.")] = False,
     context: Annotated[bool, typer.Option("--context", help="Check claims by the evidence of their answer.")] = False,
     corpus: Annotated[bool, typer.Option("--corpus", help="Check claims by what the index finds for each.")] = False,
@@ -68,61 +67,59 @@ def claims(
 ) -> None:
     """Take the claims out of each answer; count them, cluster them, and check them."""
     from kumihimo.evaluate.claims.stages import ECONOMY, PAPER
-    from kumihimo.evaluate.claims.studied import Checks, claimed, held, noted, summary, troubles
+    from kumihimo.evaluate.claims.studied import Checks, claimed, held, noted, summary, troubles, why_failed
     from kumihimo.evaluate.study import Study
 
     listen(verbose, show_prompts)
     files, votes, caps = Study(study), ECONOMY if economy else PAPER, Caps(max_calls, max_tokens, max_cost)
-    read = held(files, [name.strip() for name in methods.split(",") if name.strip()], sample=sample, others=selfcheck)
+    read = held(files, split(methods), sample=sample, others=selfcheck)
+    files.ready("claims", "sentences")
     with (
         opened(folder, options, memo) as kumi,
         kumi.reading() if corpus else nullcontext() as reading,
         terminal.progress(not (verbose or show_prompts)) as progress,
     ):
-        ask = kumi.models.asking(ROLE, kumi.models.purse(caps))
-        checks = Checks(context, _passages(reading, caps) if reading else None, selfcheck)
-        _begin(read, ask, votes, bounded=yes or caps != Caps(), quiet=as_json)
+        purse = kumi.models.purse(caps)
+        ask = kumi.models.asking(ROLE, purse)
+        checks = Checks(context, _passages(replace(reading, purse=purse)) if reading else None, selfcheck)
+        _begin(read, ask, votes, caps, yes=yes, quiet=as_json)
         made, sentences = claimed(read, ask, kumi.ruler, votes, checks, _tell, progress)
-        files.write("claims", made)
-        files.write("sentences", sentences)
+        for name, rows in (("claims", made), ("sentences", sentences)):
+            files.put(name, rows, lambda row: row.system in read.answers)
         checked = {"context": context, "corpus": corpus, "selfcheck": selfcheck}
-        files.note("claims", **noted(read, ask, votes, tokens=tokens, merges="<", sample=sample, **checked))
-    told = summary(read, made, sentences, tokens=tokens, selfcheck=selfcheck)
+        told = noted(read, ask, votes, tokens=tokens, merges="<", sample=sample, **checked)
+        files.note_beside("claims", **told)
+    shown = summary(read, made, sentences, tokens=tokens, selfcheck=selfcheck)
     wrong = troubles(made, sentences)
     if as_json:
-        lines.show({"study": str(study), "votes": votes, "tokens": tokens, "systems": told, "troubles": wrong})
+        lines.show({"study": str(study), "votes": votes, "tokens": tokens, "systems": shown, "troubles": wrong})
     else:
-        _show(told)
-    _complain(wrong)
+        _show(shown)
+    _complain(wrong, why_failed(made, sentences))
 
 
-def _begin(read: Held, ask: Ask, votes: Votes, *, bounded: bool, quiet: bool) -> None:
+def _begin(read: Held, ask: Ask, votes: Votes, caps: Caps, *, yes: bool, quiet: bool) -> None:
     """Say what is to come. Raises NeedsConsent where it is much, nothing bounds it, and nobody has agreed."""
     from kumihimo.evaluate.claims import calls
 
     least, most = calls(read.all, votes)
     each = f"about {sum(votes)} for a sentence that holds claims, fewer for others, none for what is remembered"
     _tell(f"{least:,} to {most:,} calls to {ask.mark}: {each}")
-    if most <= _MANY or bounded or (terminal.is_person() and not quiet and terminal.go_on()):
-        return
-    raise NeedsConsent(
-        f"up to {most:,} calls: nothing was asked; `--yes` does it, `--max-calls 500` bounds it, `--economy` takes "
-        "less than half"
-    )
+    consented(most, caps, yes=yes, quiet=quiet, less="`--economy` takes less than half")
 
 
 def _tell(said: str) -> None:
     print(f"{said}.", file=sys.stderr)
 
 
-def _passages(reading: Reading, caps: Caps) -> Callable[[str], Sequence[str]]:
+def _passages(reading: Reading) -> Callable[[str], Sequence[str]]:
     """What `naive` finds for a claim; what is wrong with the index is said at once."""
 
     def found(claim: str) -> list[str]:
-        context = reading.retrieve(claim, "naive", caps=caps, k=_FOUND, budget=_SHOWN)
+        context = reading.retrieve(claim, "naive", k=_FOUND, budget=_SHOWN)
         return [item.text for item in context]
 
-    found("?")
+    reading.ready("naive")
     return found
 
 
@@ -162,9 +159,11 @@ def _show_unknown(system: str, name: str, rate: Mapping[str, Any] | None) -> Non
         print(f"{system}, {name}: of {count:,} claims not known, or not quite: {why}.")
 
 
-def _complain(wrong: Counter[str]) -> None:
+def _complain(wrong: Counter[str], why: str) -> None:
     """Raises ItemFailed where something failed: the next run goes on with it."""
     if wrong["invalid"]:
         _tell(f"{wrong['invalid']:,} sentences or checks could not be read; sentences.jsonl and claims.jsonl say why")
     if wrong["failed"]:
-        raise ItemFailed(f"{wrong['failed']:,} sentences or checks failed: the same command goes on with them")
+        raise ItemFailed(
+            f"{wrong['failed']:,} sentences or checks failed: the same command goes on with them; of the first: {why}"
+        )

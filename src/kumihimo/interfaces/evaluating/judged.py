@@ -8,26 +8,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
-from kumihimo.core.errors import NeedsConsent
+from kumihimo.core.errors import SettingsError
 from kumihimo.core.task import Progress
 from kumihimo.evaluate.bias import Bias, Rate, Share, biases, own_of
+from kumihimo.evaluate.comparing import Compared, by_criteria
 from kumihimo.evaluate.judging.calls import Call, calls, order_of, some, unanswered
 from kumihimo.evaluate.judging.plain import Strip
 from kumihimo.evaluate.judging.protocols import Protocol
-from kumihimo.evaluate.judging.rates import means, rates
-from kumihimo.evaluate.judging.ratings import ratings, shown
+from kumihimo.evaluate.judging.ratings import means, ratings, shown
 from kumihimo.evaluate.judging.studied import Held, note, write
 from kumihimo.evaluate.judging.verdicts import verdicts
 from kumihimo.evaluate.points import points
 from kumihimo.evaluate.records import Rating, Verdict
 from kumihimo.evaluate.study import Study
 from kumihimo.interfaces import terminal
+from kumihimo.interfaces.evaluating.agreed import consented
 from kumihimo.ports.asking import Asking
 from kumihimo.ports.purse import Caps
 from kumihimo.session import Kumihimo
 
 T = TypeVar("T")
-MANY = 1000  # calls above which somebody has to agree
 SECOND = "second_judge"
 
 
@@ -52,6 +52,11 @@ class Run:
         other = self.kumi.models.asking(SECOND, purse) if self._has_second() and second else None
         found = self.found
         listed = calls(self.protocol, found.questions, found.answers, again=found.again, **given)
+        if not listed and len(found.answers) + len(found.again) < 2:
+            raise SettingsError(
+                f"there is only {', '.join(found.answers)}, and nothing to compare it with: `kumi eval run` asks other "
+                "systems, `--protocol mk` rates one"
+            )
         again = some(listed, second) if other else []
         self._begin(ask, len(listed) + len(again))
         judges: list[tuple[Asking, Any, list[Call]]] = [(ask, "judge", listed)]
@@ -61,7 +66,7 @@ class Run:
             each = len(its[0].criteria) if its else 1
             made = verdicts(self.protocol, its, judge, role=role, strip=self.strip, max_invalid=max_invalid)
             rows += self._shown(role, made, each * len(its))
-        write(self.study, "verdicts", Verdict, self.protocol, rows)
+        write(self.study, "verdicts", self.protocol, rows)
         used = {
             "criteria": list(dict.fromkeys(c for call in listed for c in call.criteria)),
             "replicates": given["replicates"] or self.protocol.replicates,
@@ -83,11 +88,14 @@ class Run:
         made = ratings(self.protocol, listed, ask, ruler=self.kumi.ruler, context=context, strip=self.strip)
         total = sum(len(call.answers) for call in listed) * len(self.protocol.criteria)
         rows = list(self._shown("judge", made, total))
-        write(self.study, "ratings", Rating, self.protocol, rows)
+        write(self.study, "ratings", self.protocol, rows)
         used = {"replicates": replicates, "context_tokens": context, "alone": alone, "order": self.protocol.order}
         told = self._noted(ask, rows, len(listed), used)
-        found = means(rows)
-        listed_means = [{"system": s, "criterion": c, "mean": m, "questions": n} for (s, c), (m, n) in found.items()]
+        listed_means = [
+            {"system": s, "criterion": c, "mean": sum(v.values()) / len(v) if v else None, "questions": len(v)}
+            for c, of in means(rows).items()
+            for s, v in of.items()
+        ]
         if not self.quiet:
             _show_means(listed_means)
         return {**told, "means": listed_means}
@@ -108,12 +116,7 @@ class Run:
             remarks.append(f"not compared with themselves, since they answered once only: `{command}`")
         for remark in remarks:
             print(f"{remark[0].upper()}{remark[1:]}.", file=sys.stderr)
-        bounded = self.caps != Caps()
-        if count <= MANY or self.yes or bounded:
-            return
-        if terminal.is_person() and not self.quiet and terminal.go_on():
-            return
-        raise NeedsConsent(f"{count:,} calls: nothing was asked; `--yes` does it, `--max-calls 500` bounds it")
+        consented(count, self.caps, yes=self.yes, quiet=self.quiet)
 
     def _shown(self, role: str, rows: Iterable[T], total: int) -> Iterator[T]:
         """The rows, each told to the progress bar."""
@@ -128,6 +131,8 @@ class Run:
         """Into the manifest how it was run; gives what is told of it in any case."""
         found = self.found
         status = Counter[str](row.status for row in rows)
+        listed: list[Verdict | Rating] = [*rows]
+        why = {row.status: row.why for row in reversed(listed) if row.status != "ok"}  # of the first
         told = {
             "protocol": self.protocol.name,
             "judge": ask.mark,
@@ -137,23 +142,24 @@ class Run:
             "rows": {name: status[name] for name in ("ok", "invalid", "failed")},
             "unanswered": unanswered(found.questions, found.answers),
             "own": [own.alarm for own in own_of(ask.mark, found.answers)],
+            "why": why,
         }
         strip = self.protocol.strip if self.strip is None else self.strip
-        settings = {name: value for name, value in told.items() if name not in ("protocol", "questions")}
+        settings = {name: value for name, value in told.items() if name not in ("protocol", "questions", "why")}
         note(self.study, self.protocol, found, **settings, **used, strip=strip)
         return told
 
     def _results(self, rows: Sequence[Verdict]) -> dict[str, Any]:
         found = self.found
         clusters = {question.id: question.cluster for question in found.questions}
-        won = rates(points(rows), clusters)
+        won = by_criteria(points(rows), clusters)
         panel = biases(rows, found.questions, found.answers, self.kumi.ruler)
         if not self.quiet:
-            cells = [(w.criterion, w.a, w.b, *_rate(w.rate), f"{w.z:.2f}", _p(w.corrected)) for w in won]
+            cells = [(w.metric, w.a, w.b, *_won(w), f"{w.z:.2f}", _p(w.corrected)) for w in won]
             head = ("criterion", "a", "b", "a wins %", "95 %", "questions", "Z", "p (Holm)")
             if cells:
                 terminal.show_rows(cells, head=head, figures=range(3, 8))
-                family = ", ".join(f"{c}: {n}" for c, n in {w.criterion: w.family for w in won}.items())
+                family = ", ".join(f"{c}: {n}" for c, n in {w.metric: w.family for w in won}.items())
                 print(f"p is corrected for the pairs of a criterion ({family}).\n")
             _show_bias(panel)
         return {"pairs": [asdict(w) for w in won], "bias": asdict(panel), "alarms": list(panel.alarms)}
@@ -196,6 +202,11 @@ def _rate(rate: Rate) -> tuple[str, str, str]:
         return "–", rate.why, "0"
     within = "–" if rate.low is None else f"{rate.low:.1f}–{rate.high:.1f}"
     return f"{rate.value:.1f}", within, f"{rate.n:,}"
+
+
+def _won(pair: Compared) -> tuple[str, str, str]:
+    within = f"{pair.low:.1f}–{pair.high:.1f}" if pair.low < pair.high else "–"
+    return f"{pair.mean:.1f}", within, f"{pair.n:,}"
 
 
 def _share(share: Share) -> str:

@@ -8,7 +8,7 @@ import typer
 
 from kumihimo.core.errors import ItemFailed, SettingsError, unknown
 from kumihimo.interfaces import lines, terminal
-from kumihimo.interfaces.evaluating.options import STUDY, Folder
+from kumihimo.interfaces.evaluating.options import STUDY, Answering, Folder, split
 from kumihimo.interfaces.opening import listen, opened
 from kumihimo.interfaces.options import HOME, Index, Json, MaxCalls, MaxCost, MaxTokens, Memo, Set, ShowPrompts, Verbose
 from kumihimo.ports.purse import Caps
@@ -31,7 +31,7 @@ Same = Annotated[
 def judge(
     study: Folder = STUDY,
     protocol: Protocols = "debiased",
-    methods: Annotated[str, typer.Option(help="Systems; none: all that answered.", metavar="NAMES")] = "",
+    methods: Answering = "",
     criteria: Annotated[str, typer.Option(help="Criteria; none: all of the protocol.", metavar="NAMES")] = "",
     replicates: Annotated[int, typer.Option(help="In each order; 0: those of the protocol.", min=0, max=99)] = 0,
     order: Order = None,
@@ -65,8 +65,9 @@ def judge(
         raise SettingsError(unknown("protocol", protocol, PROTOCOLS))
     caps = Caps(max_calls, max_tokens, max_cost)
     where = Study(study)
-    found = held(where, systems=_named(methods), against=against, sample=sample, same=_named(same))
-    given = {"criteria": _named(criteria), "replicates": replicates, "order": order or "", "against": against}
+    found = held(where, systems=split(methods), against=against, sample=sample, same=split(same))
+    where.ready("ratings" if protocol == "mk" else "verdicts")
+    given = {"criteria": split(criteria), "replicates": replicates, "order": order or "", "against": against}
     with opened(folder, options, memo) as kumi, terminal.progress(not (verbose or show_prompts)) as progress:
         run = Run(where, PROTOCOLS[protocol], found, kumi, caps, yes, as_json, progress, strip)
         if protocol == "mk":
@@ -80,16 +81,15 @@ def judge(
 
 def _end(told: dict[str, Any], max_invalid: float) -> None:
     """Raises ItemFailed where some could not be judged, or too many replies could not be read."""
-    rows = told["rows"]
+    rows, why = told["rows"], told["why"]
     total = sum(rows.values())
     if rows["failed"]:
-        raise ItemFailed(f"{rows['failed']:,} of {total:,} rows failed: the same command again asks for them alone")
+        raise ItemFailed(
+            f"{rows['failed']:,} of {total:,} rows failed: the same command again asks for them alone; of the first: "
+            f"{why['failed']}"
+        )
     if rows["invalid"] * 100 > max_invalid * total:
         raise ItemFailed(
             f"{rows['invalid']:,} of {total:,} rows are invalid, more than {max_invalid:g} %: set another model under "
-            "[judge], or allow more by --max-invalid"
+            f"[judge], or allow more by --max-invalid; of the first: {why['invalid']}"
         )
-
-
-def _named(names: str) -> list[str]:
-    return [name.strip() for name in names.split(",") if name.strip()]

@@ -11,7 +11,7 @@ import typer
 
 from kumihimo.core.errors import SettingsError, unknown
 from kumihimo.interfaces import lines, terminal
-from kumihimo.interfaces.evaluating.options import STUDY, Folder, Systems
+from kumihimo.interfaces.evaluating.options import STUDY, Folder, Systems, split
 from kumihimo.interfaces.opening import opened
 from kumihimo.interfaces.options import HOME, Index, Json, Memo, Set
 
@@ -55,27 +55,23 @@ def plan(
 
     if protocol not in PROTOCOLS:
         raise SettingsError(unknown("protocol", protocol, PROTOCOLS))
-    for name in _named(stages):
+    for name in split(stages):
         if name not in STAGES:
             raise SettingsError(unknown("stage", name, STAGES))
     wanted = Wanted(
-        _named(stages) or STAGES,
+        split(stages) or STAGES,
         PROTOCOLS[protocol],
         questions,
-        _named(criteria),
+        split(criteria),
         replicates,
         against,
         generations=generations,
         votes=ECONOMY if economy else PAPER,
-        measures=chosen(_named(measures)),
+        measures=chosen(split(measures)),
     )
     with opened(folder, options, memo) as kumi:
         found = foretold(kumi, Study(study), methods, wanted)
     show(found, as_json=as_json)
-
-
-def _named(names: str) -> list[str]:
-    return [name.strip() for name in names.split(",") if name.strip()]
 
 
 def foretold(kumi: Kumihimo, held: Study, methods: str, wanted: Wanted) -> Foreseen:
@@ -85,7 +81,7 @@ def foretold(kumi: Kumihimo, held: Study, methods: str, wanted: Wanted) -> Fores
 
     there = held.systems()
     named = methods or ",".join(there)
-    asks = {"run", "questions"} & {*wanted.stages} or not there or {*_named(named)} - {*there}
+    asks = {"run", "questions"} & {*wanted.stages} or not there or {*split(named)} - {*there}
     with ExitStack() as stack:
         reading = stack.enter_context(kumi.reading()) if asks else None
         systems = _systems(held, reading, named)
@@ -99,9 +95,9 @@ def _systems(held: Study, reading: Reading | None, named: str) -> Sequence[Syste
 
     there = held.systems()
     if reading is None:
-        return _named(named)
+        return split(named)
     found: list[System | str] = []
-    for name in _named(named):
+    for name in split(named):
         try:
             found += chosen(reading, name)[0]
         except SettingsError:

@@ -80,7 +80,7 @@ def questions(
     wanted |= {"local": local, "linked": linked, "from": source}
     put = _put(merge, replace)
     _check(wanted, draft=draft)
-    held.check()
+    held.ready("questions")
     with opened(folder, options, memo) as kumi, kumi.reading() as reading:
         ask = kumi.models.asking("questioner", kumi.models.purse(Caps(max_calls, max_tokens, max_cost)))
         if linked:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from kumihimo.interfaces import lines, terminal
-from kumihimo.interfaces.evaluating.options import STUDY
+from kumihimo.interfaces.evaluating.options import STUDY, split
 from kumihimo.interfaces.options import Json
 
 Folders = Annotated[
@@ -40,8 +40,7 @@ def report(
     """Write what a study found to one HTML page, and to tables as CSV."""
     from kumihimo.evaluate.report import write
 
-    chosen = [name.strip() for name in systems.split(",") if name.strip()]
-    written = write(studies or [STUDY], out, systems=chosen, neighbours=neighbours)
+    written = write(studies or [STUDY], out, systems=split(systems), neighbours=neighbours)
     if as_json:
         lines.show(asdict(written) | {"page": str(written.page), "tables": str(written.tables)})
         return

@@ -57,7 +57,8 @@ class Measured:
     left: dict[str, str] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     without: int = 0  # questions that have no gold
-    ran: dict[str, Any] = field(default_factory=dict)  # how, for the manifest
+    ran: dict[str, dict[str, Any]] = field(default_factory=dict)  # how, for the manifest, by system
+    index: dict[str, Any] = field(default_factory=dict)  # whose documents were searched
     runs: dict[str, dict[str, list[str]]] = field(default_factory=dict)  # by system and question
     gold: dict[str, list[str]] = field(default_factory=dict)
 
@@ -84,6 +85,7 @@ def retrieval(
 
     listen(verbose, show_prompts)
     held, ks, made = Study(study), _ks(k), Measured()
+    held.ready("retrieval")
     if from_run and qrels:
         if methods or run:
             raise SettingsError("--from-run with --qrels measures runs alone: leave out --methods and --run")
@@ -94,10 +96,12 @@ def retrieval(
         with opened(folder, options, memo) as kumi, kumi.reading() as reading, shown as progress:
             purse = kumi.models.purse(Caps(max_calls, max_tokens, max_cost))
             _by_index(made, reading, methods, from_run or [], ks, purse, progress)
-        made.ran |= {"index": str(folder), "questions": digest(held.path("questions"))}
+        read = {"index": {"folder": str(folder), **made.index}, "questions": digest(held.path("questions"))}
+        made.ran = {system: {**ran, **read} for system, ran in made.ran.items()}
         _write_trec(made, run, qrels)
-    held.write("retrieval", made.scores)
-    held.note("retrieval", k=ks, **made.ran)
+    anew = {score.system for score in made.scores}
+    held.put("retrieval", made.scores, lambda row: row.system in anew)
+    held.note_beside("retrieval", **{system: {"k": ks, **ran} for system, ran in made.ran.items()})
     _tell(made, ks, as_json)
     if made.failed:
         said = f"{len(made.failed):,} searches failed; of the first: {made.failed[0]}"
@@ -135,10 +139,9 @@ def _by_qrels(made: Measured, runs: Iterable[Path], qrels: Path, ks: Sequence[in
     if not made.gold:
         raise SettingsError(f"{qrels} says of nothing that it is relevant: a relevance above 0 does")
     made.questions = [Question(id, "") for id in made.gold]
-    made.ran = {"qrels": digest(qrels), "runs": {}}
     for system, path, rankings in _read(runs):
         made.scores += of_run(system, rankings, made.gold, ks)
-        made.ran["runs"][system] = digest(path)
+        made.ran[system] = {"run": digest(path), "qrels": digest(qrels)}
         _say_missing(system, rankings, made)
 
 
@@ -175,7 +178,7 @@ def _by_index(
     """Systems, unless there are runs and none is named; and runs, against the gold of the study."""
     from kumihimo.evaluate import retrieval as of
     from kumihimo.evaluate.gold import layout, wanted
-    from kumihimo.evaluate.running import told
+    from kumihimo.evaluate.running import index_of, told
     from kumihimo.evaluate.systems import chosen
 
     given = _read(runs)
@@ -186,7 +189,8 @@ def _by_index(
     there = layout(reading)
     meant = wanted(reading, there, made.questions)
     made.gold = {question: [one.name for one in each] for question, each in meant.items()}
-    made.ran = {"systems": {s.name: told(reading, s) for s in systems}, "runs": {n: digest(p) for n, p, _ in given}}
+    made.index = index_of(reading)
+    made.ran = {s.name: told(reading, s) for s in systems} | {name: {"run": digest(path)} for name, path, _ in given}
     follow = of.Follow(reading, there)
     for system in systems:
         rows = of.found(reading, system, made.questions, follow, purse, progress=progress)

@@ -15,7 +15,7 @@ from kumihimo.core.errors import ItemFailed, SettingsError, unknown
 from kumihimo.core.task import Progress
 from kumihimo.core.usage import Usage
 from kumihimo.interfaces import lines, terminal
-from kumihimo.interfaces.evaluating.options import STUDY, Folder, Systems
+from kumihimo.interfaces.evaluating.options import STUDY, Folder, Systems, split
 from kumihimo.interfaces.opening import listen, opened
 from kumihimo.interfaces.options import (
     HOME,
@@ -63,6 +63,7 @@ def run(
 
     listen(verbose, show_prompts)
     held = Study(study)
+    held.ready()
     with opened(folder, options, memo) as kumi, kumi.reading() as reading:
         purse = kumi.models.purse(Caps(max_calls, max_tokens, max_cost))
         systems, left = chosen(reading, methods)
@@ -91,7 +92,7 @@ def run(
 def _times(systems: Sequence[System], generations: int, again: str) -> dict[str, int]:
     """How often each system is asked. Raises SettingsError where one is to be asked again that is not asked."""
     times = {system.name: generations for system in systems}
-    for name in filter(None, map(str.strip, again.split(","))):
+    for name in split(again):
         if name not in times:
             raise SettingsError(f"--again {name}: {unknown('system', name, times)}")
         times[name] = max(generations, 2)
@@ -121,7 +122,7 @@ def _made(
             held.write_answers(system.name, n, rows)
             all_rows += rows
         ran = {**told(reading, system), **common, "generations": times[system.name]}
-        held.note("run", **{**held.manifest().get("run", {}), system.name: ran})
+        held.note_beside("run", **{system.name: ran})
         yield system.name, all_rows
 
 

@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kumihimo.core.digests import digest
-from kumihimo.core.errors import ItemFailed, SettingsError
+from kumihimo.core.errors import ItemFailed
 from kumihimo.interfaces import lines, terminal
-from kumihimo.interfaces.evaluating.options import STUDY, Folder
+from kumihimo.interfaces.evaluating.options import STUDY, Answering, Folder, split
 from kumihimo.interfaces.opening import listen, opened
 from kumihimo.interfaces.options import (
     HOME,
@@ -44,9 +44,7 @@ _LISTED, _NAMED = 10, 3  # reasons, measures of one
 
 def score(
     study: Folder = STUDY,
-    methods: Annotated[
-        str, typer.Option(help="Of these systems only: bm25,global:C0; none: of all that answered.", metavar="NAMES")
-    ] = "",
+    methods: Answering = "",
     measures: Annotated[
         str, typer.Option(help="These measures, or groups: words, ragas, assertions, claims, all.", metavar="NAMES")
     ] = "",
@@ -67,9 +65,10 @@ def score(
 
     listen(verbose, show_prompts)
     held = Study(study)
-    systems = _systems(held, _named(methods))
+    systems = held.chosen(split(methods))
+    held.ready("scores")
     with opened(folder, options, memo) as kumi:
-        names, left = _affordable(kumi, chosen(_named(measures)), named=bool(_named(measures)))
+        names, left = _affordable(kumi, chosen(split(measures)), named=bool(measures))
         scores = _scored(
             kumi,
             held,
@@ -81,18 +80,6 @@ def score(
         )
     _show(held, scores, means(scores, held.questions()), left, as_json=as_json)
     _complain(scores)
-
-
-def _named(names: str) -> list[str]:
-    return [name.strip() for name in names.split(",") if name.strip()]
-
-
-def _systems(held: Study, wanted: Sequence[str]) -> list[str]:
-    """Those that are to be scored. Raises SettingsError where there are no answers."""
-    found = list(wanted) or held.systems()
-    if not found:
-        raise SettingsError(f"{held.folder} holds no answers yet: `kumi eval run` writes some")
-    return found
 
 
 def _affordable(kumi: Kumihimo, names: Sequence[str], *, named: bool) -> tuple[list[str], list[str]]:
@@ -116,18 +103,30 @@ def _scored(
     ask = kumi.models.asking(_ROLE, purse) if any(MEASURES[n].paid for n in names) else None
     embedder = kumi.models.embedder(purse) if any("embedder" in MEASURES[n].needs for n in names) else None
     questions = held.questions()
-    cases = list(paired(questions, (answer for system in systems for answer in held.answers(system))))
+    answers = [answer for system in systems for answer in held.answers(system)]
+    cases = list(paired(questions, answers))
+    if len(cases) < len(answers):
+        print(f"(Left out, since the study does not ask that: {len(answers) - len(cases):,} answers.)", file=sys.stderr)
     with terminal.progress(shown) as progress:
         made = list(scored(cases, names, ask, embedder, repeats=repeats, progress=progress))
-    held.write("scores", made)
+    held.put("scores", made, lambda row: row.system in systems and row.name in names)
     marks = {"model": ask.mark if ask else "", "embedder": embedder.mark if embedder else ""}
-    reads = {"questions": digest(*map(line, questions))}
-    reads |= {
-        system: digest(*(line(case.answer) for case in cases if case.answer.system == system)) for system in systems
+    reads = {s: digest(*(line(case.answer) for case in cases if case.answer.system == s)) for s in systems}
+    told = {
+        "repeats": repeats,
+        **marks,
+        "prompts": prompts() if ask else {},
+        "questions": digest(*map(line, questions)),
     }
-    told = {"measures": list(names), "repeats": repeats, **marks, "prompts": prompts() if ask else {}}
-    held.note("score", **told, reads=reads)
+    ran = {"measures": list(names), "systems": reads, **told}
+    held.note("score", runs=[*_before(held, systems, names), ran])
     return made
+
+
+def _before(held: Study, systems: Sequence[str], names: Sequence[str]) -> list[dict[str, Any]]:
+    """How other scores were made: runs all of whose scores were made anew are not told any more."""
+    runs = held.manifest().get("score", {}).get("runs", [])
+    return [run for run in runs if not (set(run["systems"]) <= set(systems) and set(run["measures"]) <= set(names))]
 
 
 def _show(held: Study, scores: Sequence[Score], found: Sequence[Mean], left: Sequence[str], *, as_json: bool) -> None:
@@ -138,8 +137,11 @@ def _show(held: Study, scores: Sequence[Score], found: Sequence[Mean], left: Seq
         return
     head = ("measure", "system", "mean", "95 %", "n/N")
     again = any(mean.spread is not None for mean in found)
-    rows = [(*_row(mean), *([_number(mean.spread)] if again else [])) for mean in found]
+    defined = {mean.measure for mean in found if mean.n}
+    rows = [(*_row(mean), *([_number(mean.spread)] if again else [])) for mean in found if mean.measure in defined]
     terminal.show_rows(rows, head=(*head, "spread") if again else head, figures=(2, 3, 4, 5))
+    if nowhere := [name for name in dict.fromkeys(mean.measure for mean in found) if name not in defined]:
+        print(f"Of no answer: {', '.join(nowhere)}.")
     for line in islice(_without(scores), _LISTED):
         print(harmless(line), file=sys.stderr)
     if left:

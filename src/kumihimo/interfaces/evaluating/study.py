@@ -19,7 +19,7 @@ from kumihimo.interfaces import lines, terminal
 from kumihimo.interfaces.evaluating.agreed import agreed
 from kumihimo.interfaces.evaluating.claims import claims
 from kumihimo.interfaces.evaluating.judging import judge
-from kumihimo.interfaces.evaluating.options import STUDY, Folder
+from kumihimo.interfaces.evaluating.options import STUDY, Folder, split
 from kumihimo.interfaces.evaluating.report import report
 from kumihimo.interfaces.evaluating.run import run
 from kumihimo.interfaces.evaluating.score import score
@@ -106,19 +106,15 @@ def _design(name: str, methods: str, protocol: str, stages: str) -> Design:
     if name == "windows" and methods:
         design = replace(design, systems=windowed(methods))
     elif methods:
-        design = design.limited(_named(methods))
+        design = design.limited(split(methods))
     if protocol and protocol not in PROTOCOLS:
         raise SettingsError(unknown("protocol", protocol, PROTOCOLS))
     known = ("run", "judge", "claims", "score")
-    for stage in _named(stages):
+    for stage in split(stages):
         if stage not in known:
             raise SettingsError(unknown("stage", stage, known))
-    chosen = _named(stages) or design.stages
+    chosen = split(stages) or design.stages
     return replace(design, protocol=protocol or design.protocol, stages=[stage for stage in known if stage in chosen])
-
-
-def _named(names: str) -> list[str]:
-    return [name.strip() for name in names.split(",") if name.strip()]
 
 
 def _questions(given: Study, held: Study) -> None:
