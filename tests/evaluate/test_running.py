@@ -133,6 +133,9 @@ def test_a_run_that_was_capped_goes_on(folder: Path, server: Server) -> None:
     before = {path: path.read_bytes() for path in (folder / "eval").rglob("*.jsonl")}
     assert shell(folder, "eval", "run", "--again", "bm25", "--max-calls", "0").returncode == 0
     assert {path: path.read_bytes() for path in (folder / "eval").rglob("*.jsonl")} == before
+    elsewhere = shell(folder, "eval", "run", "--again", "bm25", "--max-calls", "0", "--memo", "other.db")
+    assert elsewhere.returncode == 1  # what is there already is not lost for it
+    assert {path: path.read_bytes() for path in (folder / "eval").rglob("*.jsonl")} == before
     ran_with = Study(folder / "eval").manifest()["run"]
     assert (ran_with["bm25"]["generations"], ran_with["hyde"]["models"]["hyde"]) == (2, "m temperature=0.0")
     assert [row.generation for row in rows(folder, "bm25", 1)] == [1] * 4

@@ -57,6 +57,12 @@ def answered(
     return rows
 
 
+def lasting(rows: Iterable[Answered], before: Iterable[Answered]) -> list[Answered]:
+    """The rows, in place of each that failed the answer that an earlier run had to the question, if it had one."""
+    good = {row.question: row for row in before if not row.failed}
+    return [good.get(row.question, row) if row.failed else row for row in rows]
+
+
 def workers(reading: Reading) -> int:
     """How many questions may be asked side by side."""
     chat = reading.models.chat("answer")

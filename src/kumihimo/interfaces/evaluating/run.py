@@ -109,7 +109,7 @@ def _made(
     progress: Progress | None,
 ) -> Iterator[tuple[str, list[Answered]]]:
     """Of each system all answers, written as soon as they are whole."""
-    from kumihimo.evaluate.running import answered, check, index_of, told
+    from kumihimo.evaluate.running import answered, check, index_of, lasting, told
 
     questions = held.questions()
     check(questions)
@@ -119,7 +119,7 @@ def _made(
         for n in range(times[system.name]):
             before = list(held.answers(system.name, n)) if n < held.generations(system.name) else []
             rows = answered(reading, system, questions, purse, generation=n, before=before, progress=progress)
-            held.write_answers(system.name, n, rows)
+            held.write_answers(system.name, n, lasting(rows, before))
             all_rows += rows
         ran = {**told(reading, system), **common, "generations": times[system.name]}
         held.note_beside("run", **{system.name: ran})
