@@ -28,7 +28,8 @@ class Rows(Protocol):
     def some(self, ids: Sequence[str]) -> list[Row]: ...
     def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]: ...
     def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]: ...
-    def ids_by(self, column: str, values: Sequence[str]) -> list[tuple[str, str]]: ...
+    def ids_by(self, column: str, values: Sequence[str], most: int | None = None) -> list[tuple[str, str]]: ...
+    def under(self, makers: Sequence[str], column: str) -> list[tuple[str, str, Any]]: ...
     def pages(self, *columns: str) -> Iterator[list[Row]]: ...
     def count(self) -> int: ...
 
@@ -53,8 +54,11 @@ class _Passing:
     def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
         return list(filter(self.passes, self.rows.ids(columns, values)))
 
-    def ids_by(self, column: str, values: Sequence[str]) -> list[tuple[str, str]]:
-        return [pair for pair in self.rows.ids_by(column, values) if self.passes(pair[1])]
+    def ids_by(self, column: str, values: Sequence[str], most: int | None = None) -> list[tuple[str, str]]:
+        return [pair for pair in self.rows.ids_by(column, values, most) if self.passes(pair[1])]
+
+    def under(self, makers: Sequence[str], column: str) -> list[tuple[str, str, Any]]:
+        return [found for found in self.rows.under(makers, column) if self.passes(found[1])]
 
     def pages(self, *columns: str) -> Iterator[list[Row]]:
         for page in self.rows.pages(*(("id", *columns) if columns else ())):
@@ -80,6 +84,9 @@ class _NoRows:
         return []
 
     def ids_by(self, *_: Any, **__: Any) -> list[tuple[str, str]]:
+        return []
+
+    def under(self, *_: Any, **__: Any) -> list[tuple[str, str, Any]]:
         return []
 
     def pages(self, *_: Any, **__: Any) -> Iterator[list[Row]]:
@@ -259,15 +266,29 @@ class Table(Generic[R]):
             self.note(self.name, columns, values, bool(ids))
         return ids
 
-    def ids_by(self, column: str, values: Iterable[str]) -> dict[str, list[str]]:
-        """What `ids` gives for each of these values of one column, in the order asked: quicker than one by one."""
+    def ids_by(self, column: str, values: Iterable[str], *, most: int | None = None) -> dict[str, list[str]]:
+        """What `ids` gives for each of these values of one column, in the order asked: quicker than one by one.
+
+        most: no more of each than this, the first.
+        """
         found: dict[str, list[str]] = {value: [] for value in values}
         columns, _ = self._asked({column: ""})
-        for value, id in self.rows.ids_by(column, list(found)):
+        for value, id in self.rows.ids_by(column, list(found), most):
             found[value].append(id)
         if self.note:
             for value, ids in found.items():
                 self.note(self.name, columns, (value,), bool(ids))
+        return found
+
+    def under(self, makers: Iterable[str], column: str) -> dict[str, list[tuple[str, Any]]]:
+        """Of the rows that were made of each of these, whose ids begin with its own: ids, and what stands in a column.
+
+        Where only methods read: a step would have to write down what it looked up.
+        """
+        self._whole()
+        found: dict[str, list[tuple[str, Any]]] = {maker: [] for maker in makers}
+        for maker, id, value in self.rows.under(list(found), column):
+            found[maker].append((id, value))
         return found
 
     def _asked(self, asked: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[object, ...]]:
