@@ -21,9 +21,12 @@ for name, options in (
     ("stability", sys.argv[1:]),
     ("questions", sys.argv[1:]),
     ("recall", sys.argv[1:]),
+    ("retrieving", sys.argv[1:]),
     ("doubling", sys.argv[1:]),
     ("scenes", sys.argv[1:]),
     ("triples", []),
+    ("biases", []),
+    ("judging", []),
 ):
     print(f"\n== {name} {' '.join(options)}", flush=True)
     subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *options], check=True)

@@ -71,6 +71,7 @@ class Reading:
     lines: dict[str, list[int] | None] = field(default_factory=dict)  # by uri, where the lines end that were asked for
     held: dict[str, Held] = field(default_factory=dict)  # by table, the rows that were made when they were asked for
     generation: int = 0  # which of several answers to the same question is meant
+    purse: Purse | None = None  # what all that is asked is paid from; none: each question has one of its own
 
     def table(self, name: str) -> Table[Any]:
         """A table of the index. Raises Unusable where it has not been built."""
@@ -116,7 +117,12 @@ class Reading:
         self, question: str, name: str = "", *, where: str = "", caps: Caps | None = None, **settings: Any
     ) -> Context:
         """What the method finds for the question, best first, in the documents that pass `where`."""
-        return self._search(name or self.usual(), where, settings, self.models.purse(caps))(storable(question))
+        purse = self.models.purse(caps, self.purse)
+        return self._search(name or self.usual(), where, settings, purse)(storable(question))
+
+    def ready(self, name: str, **settings: Any) -> None:
+        """Raises what is wrong with asking by that method, so far as it can be told before a question is there."""
+        self._search(name, "", settings, Purse())
 
     def _search(self, name: str, where: str, settings: Mapping[str, object], purse: Purse) -> Callable[[str], Context]:
         """The method, ready to be asked: what is wrong is said before anything is paid."""
@@ -207,7 +213,7 @@ class Reading:
         model. caps: what may be spent on it. hear: is told the text as it comes.
         """
         name = name or self.usual()
-        began, question, purse = perf_counter(), storable(question), self.models.purse(caps)
+        began, question, purse = perf_counter(), storable(question), self.models.purse(caps, self.purse)
         search = self._search(name, where, settings, purse)
         if after and question.strip() and self.models.chat("answer"):
             question = alone(question, after, self._asking("answer", purse))
@@ -256,7 +262,7 @@ class Reading:
 
     def _stands(self, item: Reference | Evidence) -> Iterator[Span]:
         seen: set[Reference] = set()
-        for table, id in self._sources(item):
+        for table, id in self.sources(item):
             if (table, id) in seen:
                 continue
             seen.add((table, id))
@@ -268,17 +274,17 @@ class Reading:
             else:
                 yield Span("", record.uri, 0, len(record.text), record.text)
 
-    def _sources(self, item: Reference | Evidence) -> Iterator[Reference]:
+    def sources(self, item: Reference | Evidence) -> Iterator[Reference]:
         """The chunks and documents that it was made of, or the passage that it is; one may come again."""
         made_up = isinstance(item, Evidence) and item.table not in KINDS  # it stands in no table
         if isinstance(item, Evidence) and item.also:
             for part in item.parts:
-                yield from self._sources(part)
+                yield from self.sources(part)
             return
         record = item.record if isinstance(item, Evidence) else self.table(item[0]).get(item[1])
         reference = item.reference if isinstance(item, Evidence) else item
         for row in record.made_of() if made_up and record else record.cites() if record else ():
-            yield from self._sources(row)
+            yield from self.sources(row)
         if isinstance(record, Passage):
             yield reference
         elif not made_up:

@@ -112,7 +112,7 @@ class _Models(Connections):
     def chat(self, scope: str) -> Chat | None:
         return self.reading.models.chat(scope)
 
-    def purse(self, _: Caps | None = None) -> Purse:
+    def purse(self, _: Caps | None = None, within: Purse | None = None) -> Purse:  # noqa: ARG002
         return Purse()
 
     def asking(self, scope: str, purse: Purse, before: str = "", generation: int = 0) -> Asking:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import repeat
 from random import Random
 from threading import Lock, Thread
@@ -234,3 +235,42 @@ def test_an_answer_that_broke_off_tells_nothing_of_what_a_reply_costs() -> None:
     billed = spend(purse, repeat(Usage(1, 10, 0, 5000)))
     assert purse.total.tokens < 20_000 + 5010
     assert len(billed) in (4, 5)
+
+
+def test_a_purse_within_a_purse_is_paid_from_both() -> None:
+    noted: list[tuple[object, ...]] = []
+    whole = Purse(Caps(calls=3), record=lambda *told: noted.append(told))
+    one, other = Purse(within=whole), Purse(Caps(calls=1), within=Purse(within=whole))
+    pay(one, Usage(1, 10, 0, 5), scope="answer")
+    pay(other, Usage(1, 20, 0, 5))
+    fail(other, Capped)
+    one.save("answer", "m", Usage(1, 7))
+    fail(one, ValueError, Usage(1, 1))
+    fail(one, Capped)
+    assert (one.total, other.total) == (Usage(2, 11, 0, 5), Usage(1, 20, 0, 5))
+    assert (whole.total, whole.saved) == (one.total + other.total, {"answer": Usage(1, 7)})
+    assert [told[:2] for told in noted] == [("spent", s) for s in ("answer", "step")] + [
+        ("saved", "answer"),
+        ("spent", "step"),
+    ]
+
+
+def test_many_purses_stay_under_the_caps_of_one() -> None:
+    whole = Purse(Caps(tokens=3000))
+    bills = replies(5)
+    parts: list[Purse] = []
+    lock = Lock()
+
+    def work() -> None:
+        with suppress(Capped):
+            while True:
+                with lock:
+                    usage = next(bills)
+                    parts.append(own := Purse(within=whole))
+                with own.allow("step", "m", PRICES)(40) as bill:
+                    bill(usage)
+
+    at_once(work)
+    assert sum((part.total for part in parts), Usage()) == whole.total
+    assert whole.total.tokens > 2500
+    assert whole.total.tokens <= 3000 + 110

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import erfc, sqrt
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ def signed_rank(differences: Sequence[float], zeros: Zeros = "pratt") -> Tested:
     import numpy as np
     from scipy.stats import rankdata
 
-    d = np.asarray(differences, dtype=float)
+    d = np.asarray(differences, dtype=float).round(9)  # 58 1/3 - 50 and 50 - 41 2/3 are tied, whatever their last bit
     n = len(d)
     if zeros == "wilcox":
         d = d[d != 0]
@@ -122,6 +124,7 @@ def interval(
     return float(low), float(high)
 
 
+@lru_cache(maxsize=8)
 def _drawn(clusters: int, draws: int) -> NDArray[np.int64]:
     import numpy as np
 
@@ -133,10 +136,16 @@ def flipped(differences: Sequence[float], *, draws: int = 10_000) -> float:
     import numpy as np
 
     d = np.asarray(differences, dtype=float)
-    rng = np.random.default_rng(SEED)
-    signs = rng.integers(0, 2, size=(draws, len(d)), dtype=np.int8) * 2 - 1
-    as_far = np.abs(signs @ d) >= abs(d.sum()) - 1e-9
+    as_far = np.abs(_signs(len(d), draws) @ d) >= abs(d.sum()) - 1e-9
     return (int(as_far.sum()) + 1) / (draws + 1)
+
+
+@lru_cache(maxsize=2)
+def _signs(n: int, draws: int) -> NDArray[np.float64]:
+    import numpy as np
+
+    drawn = np.random.default_rng(SEED).integers(0, 2, size=(draws, n), dtype=np.int8)
+    return (drawn * 2 - 1).astype(float)  # as they are multiplied with
 
 
 def detectable(values: Sequence[float], clusters: Sequence[str], *, family: int = 1, power: float = 0.8) -> float:
@@ -144,12 +153,19 @@ def detectable(values: Sequence[float], clusters: Sequence[str], *, family: int 
 
     values: points of one side, 0 to 100, whose spread is what counts; that of clusters, where they go together.
     """
-    from scipy.stats import norm
-
     if len(values) < 2:
         return 100.0
-    wanted = norm.isf(0.05 / family / 2) + norm.isf(1 - power)
-    return min(100.0, 50.0 + float(wanted) * _error(values, clusters))
+    wanted = beyond(0.05 / family / 2) + beyond(1 - power)
+    return min(100.0, 50.0 + wanted * _error(values, clusters))
+
+
+def beyond(share: float) -> float:
+    """The value that so large a share of a normal distribution lies above.
+
+    >>> round(beyond(0.025), 2)
+    1.96
+    """
+    return -NormalDist().inv_cdf(share)
 
 
 def _error(values: Sequence[float], clusters: Sequence[str]) -> float:

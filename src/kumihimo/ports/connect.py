@@ -70,9 +70,12 @@ class Connections:
     _made: dict[str, openai.OpenAIChat] = field(default_factory=dict)
     _servers: dict[str, Server] = field(default_factory=dict)  # those who ask one model in one place share its pace
 
-    def purse(self, caps: Caps | None = None) -> Purse:
-        """For one command or one question; what is spent is noted in the memo. Servers given up get another chance."""
-        for server in self._servers.values():
+    def purse(self, caps: Caps | None = None, within: Purse | None = None) -> Purse:
+        """For one command or one question; what is spent is noted in the memo. Servers given up get another chance.
+
+        within: the purse of a command whose questions have one each.
+        """
+        for server in () if within else self._servers.values():
             server.hope()
         if caps and caps.cost is not None and (dear := self._without_prices()):
             raise SettingsError(f"a cap on cost needs prices: set {' and '.join(dear)}, 0 for what is free")
@@ -80,7 +83,7 @@ class Connections:
         def record(*spent: Any) -> None:
             self.memo().note(*spent)
 
-        return Purse(caps, record)
+        return Purse(caps, None if within else record, within)
 
     def _without_prices(self) -> list[str]:
         """The settings that would say what the models cost, where nobody has said."""

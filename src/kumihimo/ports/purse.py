@@ -43,14 +43,17 @@ class Purse:
     """What a command spends. Requests under way are counted with what they may cost, so that a cap is met within one.
 
     Near a cap of tokens or cost they go one by one: what a reply costs is known only when it has come.
+    within: a purse out of which all of this one is paid, that of a command for those of its questions; it has caps of
+    its own, and keeps the records.
     """
 
-    def __init__(self, caps: Caps | None = None, record: Record | None = None) -> None:
+    def __init__(self, caps: Caps | None = None, record: Record | None = None, within: Purse | None = None) -> None:
         self.caps = caps or Caps()
         self.spent: dict[str, Usage] = {}  # by scope: a step, a method, a role
         self.saved: dict[str, Usage] = {}  # by the memo
         self.total = Usage()
         self._record = record
+        self._within = within
         self._under_way: list[Usage] = []
         self._known: set[str] = set()  # scopes of which somebody knows what a reply costs
         self._most = 0  # tokens in a reply so far
@@ -59,7 +62,8 @@ class Purse:
 
     def allow(self, scope: str, model: str, prices: Prices, reply: int = REPLY) -> Allow:
         """Leave to ask that model for that step, method or role. reply: tokens that a reply may well have."""
-        return partial(self._call, scope, model, prices, reply)
+        own = partial(self._call, scope, model, prices, reply)
+        return own if self._within is None else partial(_both, own, self._within.allow(scope, model, prices, reply))
 
     @contextmanager
     def _call(self, scope: str, model: str, prices: Prices, reply: int, size: int) -> Iterator[Bill]:
@@ -72,7 +76,8 @@ class Purse:
                 self._under_way.remove(guess)
                 for bill in bills:
                     self._pay(scope, bill, reply, size)
-                    log.info("%s: %s, %d + %d tokens, %.1f s", scope, model, *_said(bill))
+                    if self._within is None:  # which says it, too
+                        log.info("%s: %s, %d + %d tokens, %.1f s", scope, model, *_said(bill))
                 self._turn.notify_all()
             if self._record:
                 for bill in bills:
@@ -82,6 +87,8 @@ class Purse:
         """Note what a remembered reply saved."""
         with self._turn:
             self.saved[scope] = self.saved.get(scope, Usage()) + usage
+        if self._within:
+            self._within.save(scope, model, usage)
         if self._record:
             self._record("saved", scope, model, usage, 0)
 
@@ -118,6 +125,18 @@ class Purse:
             self._known.add(scope)
         self._most = max(self._most, bill.completion_tokens)
         self._per_byte = max(self._per_byte, bill.prompt_tokens / size if size else 0.0)
+
+
+@contextmanager
+def _both(own: Allow, within: Allow, size: int) -> Iterator[Bill]:
+    """Leave by both purses, who are both told what it cost."""
+    with own(size) as noted, within(size) as paid:
+
+        def bill(usage: Usage) -> None:
+            noted(usage)
+            paid(usage)
+
+        yield bill
 
 
 def _said(bill: Usage) -> tuple[int, int, float]:

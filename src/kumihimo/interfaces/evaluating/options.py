@@ -1,4 +1,4 @@
-"""options that the commands of an evaluation share -> what they are called, and what they say of themselves."""
+"""options that commands of an evaluation share -> what they are called, and what they say of themselves."""
 
 from __future__ import annotations
 
@@ -7,9 +7,21 @@ from typing import Annotated
 
 import typer
 
+from kumihimo.methods import METHODS
+
 Folder = Annotated[
     Path,
     typer.Option("--study", envvar="KUMI_STUDY", help="The folder of questions, answers, verdicts.", metavar="DIR"),
+]
+Systems = Annotated[
+    str,
+    typer.Option(
+        "--methods",
+        "-m",
+        help="What to compare: naive,global:C0,light:hybrid,naive:words=false+k=10; none: all it was built for.",
+        metavar="NAMES",
+        autocompletion=lambda: list(METHODS),
+    ),
 ]
 STUDY = Path("eval")
 Merge = Annotated[bool, typer.Option("--merge", help="Add to the questions that are there.")]

@@ -1,0 +1,91 @@
+"""Passages and questions with gold: what each method that works without a model finds, by `kumi eval retrieval`.
+
+DATA/multihop: MuSiQue, HotpotQA; with --sets 2WikiMultiHopQA, DATA/japanese: JSQuAD, DATA/chinese: DRCD. Prints tables
+of Markdown: means over questions, each with its 95 % interval (bootstrap). Rankings are of documents: all that a method
+finds is followed to the chunks that it was made of. The graph is made by rule. CPU ms: of a search, not of following.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks.meter import bound, least, measured
+from benchmarks.passages import SETS, questions
+from kumihimo import Kumihimo
+from kumihimo.evaluate.gold import layout, wanted
+from kumihimo.evaluate.records import Gold, Question, Score
+from kumihimo.evaluate.retrieval import Follow, Mean, found, means, scores
+from kumihimo.evaluate.systems import System, systems
+from kumihimo.ports.purse import Purse
+
+SYSTEMS = (
+    "bm25,naive,naive:words=false,global:C0,global:C1,global:C2,local,"
+    "light:hybrid,light:low,light:high,light:mix,discourse"
+)
+KS = (5, 10, 20)
+MEASURES = ("recall@5", "recall@20", "all-gold@5", "MAP", "MRR", "nDCG@10", "recall@2000tokens")
+FLOORS = {"musique": {"bm25": 0.48, "naive": 0.52}, "hotpot": {"bm25": 0.74, "naive": 0.79}}  # recall@5
+
+
+def asked(path: Path) -> list[Question]:
+    return [
+        Question(row["id"], row["question"], "linked", gold=tuple(map(Gold, row["gold_passage_ids"])))
+        for row in questions(path)
+    ]
+
+
+def table(data: Path, name: str) -> None:
+    rows = asked(data / f"{SETS[name]}_questions.jsonl")
+    compared = systems(SYSTEMS)
+    with TemporaryDirectory() as folder, Kumihimo.open(Path(folder, ".kumi")) as kumi:
+        with measured() as cost:
+            kumi.index(data / f"{SETS[name]}_corpus.jsonl", methods=list(dict.fromkeys(s.method for s in compared)))
+        print(f"\n{name}: {len(rows)} questions; indexed in {cost.cpu:.1f} CPU s\n")
+        head = ("system", *MEASURES, "tokens", "chunks", "CPU ms")
+        print(f"| {' | '.join(head)} |\n|{'---|' * len(head)}", flush=True)
+        with measured() as cost:
+            of = {system.name: figures(kumi, system, rows) for system in compared}
+        print()
+    bound(f"{name}, CPU s of {len(compared)} systems", cost.cpu, 400)
+    for system, floor in FLOORS.get(name, {}).items():
+        least(f"{name}, recall@5 of {system}", of[system], floor)
+
+
+def figures(kumi: Kumihimo, system: System, rows: list[Question]) -> float:
+    """Print the line of a system; gives its recall@5."""
+    with kumi.reading() as reading:
+        there = layout(reading)
+        meant = wanted(reading, there, rows)
+        each = found(reading, system, rows, Follow(reading, there), Purse(), clock=time.process_time)
+        said: list[Score] = [score for row in each for score in scores(row, meant[row.question], there, KS)]
+    mean: Mapping[str, Mean] = means(said, rows)[system.name]
+    cells = [f"{_bare(mean[m].value)} ({_bare(mean[m].low, 2)}–{_bare(mean[m].high, 2)})" for m in MEASURES]
+    counts = [f"{mean[m].value:,.0f}" for m in ("tokens", "chunks")]
+    spent = 1000 * sum(row.seconds for row in each) / len(each)
+    print(f"| `{system.name}` | {' | '.join([*cells, *counts, f'{spent:.0f}'])} |", flush=True)
+    return mean["recall@5"].value
+
+
+def _bare(value: float, digits: int = 3) -> str:
+    """
+    >>> _bare(0.5), _bare(1.0, 2)
+    ('.500', '1.00')
+    """
+    return f"{value:.{digits}f}".removeprefix("0")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--sets", default="musique,hotpot")
+    given = parser.parse_args()
+    for name in given.sets.split(","):
+        table(given.data, name)
+
+
+if __name__ == "__main__":
+    main()

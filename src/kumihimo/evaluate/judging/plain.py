@@ -1,0 +1,47 @@
+"""an answer -> its words without marks: headings, emphasis, bullets, links, citations; judges like their looks."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Literal
+
+Strip = Literal["none", "markdown", "citations", "all"]
+
+_CITED = re.compile(r"[ \t]*(?:\[(?:\d+(?:\s*[,;–-]\s*\d+)*)\]|【\d+(?:[,、]\s*\d+)*】|\[Data: [^\]]*\])")
+_MARKS = (
+    (re.compile(r"^[ \t]*(?:```|~~~).*$\n?", re.M), ""),
+    (re.compile(r"^[ \t]*(?:[-*_][ \t]*){3,}$\n?", re.M), ""),  # rules
+    (
+        re.compile(r"^[ \t]*\|?(?:[ \t]*:?-{2,}:?[ \t]*\|)+[ \t]*(?::?-{2,}:?)?[ \t]*$\n?", re.M),
+        "",
+    ),  # below a table's head
+    (re.compile(r"^[ \t]*\|(.*)\|[ \t]*$", re.M), r"\1"),
+    (re.compile(r"^[ \t]{0,3}#{1,6}[ \t]+(.*?)[ \t]*#*[ \t]*$", re.M), r"\1"),
+    (re.compile(r"^[ \t]*(?:>[ \t]?)+", re.M), ""),
+    (re.compile(r"^[ \t]*[-*+•][ \t]+", re.M), ""),
+    (re.compile(r"^[ \t]*\d{1,2}[.)][ \t]+", re.M), ""),
+    (re.compile(r"!?\[([^\]\n]+)\]\([^)\s]*\)"), r"\1"),
+    (re.compile(r"(\*\*\*|\*\*|__)(?=\S)(.+?)(?<=\S)\1", re.S), r"\2"),
+    (re.compile(r"(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])"), r"\1"),
+    (re.compile(r"(?<!\w)_(?=\S)([^_\n]+?)(?<=\S)_(?!\w)"), r"\1"),
+    (re.compile(r"`([^`\n]+)`"), r"\1"),
+    (re.compile(r"\n{3,}"), "\n\n"),
+)
+
+
+@lru_cache(maxsize=8192)
+def plain(text: str, strip: Strip = "all") -> str:
+    """The text without those marks; its words and its lines stay.
+
+    >>> plain("## Who\\n\\n- **Ada** mended `it` [1, 3].\\n- See [the log](x.md) [2]")
+    'Who\\n\\nAda mended it.\\nSee the log'
+    >>> plain("## Who\\n**Ada** [1]", "citations")
+    '## Who\\n**Ada**'
+    """
+    if strip in ("citations", "all"):
+        text = _CITED.sub("", text)
+    if strip in ("markdown", "all"):
+        for mark, instead in _MARKS:
+            text = mark.sub(instead, text)
+    return text.strip()

@@ -1,0 +1,141 @@
+"""a name -> Protocol: by which criteria a judge compares answers, in which orders, how often, and what it replies.
+
+The criteria are those of the papers, in our words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from kumihimo.evaluate.judging.forms import Bests, Chosen, Compared
+from kumihimo.evaluate.judging.plain import Strip
+
+Orders = Literal["fixed", "alternate", "both", "square"]  # square: of several answers, by a Latin square
+Said = Sequence[tuple[int, str]]  # by criterion: the better answer as shown, 1 or 2, or 0 for a tie; and why
+
+GLOBAL = {
+    "comprehensiveness": (
+        "comprehensiveness. How far does the answer cover all sides and details of the question? A comprehensive "
+        "answer is thorough and complete, without repeating itself or straying. Asked for the benefits and drawbacks "
+        "of tidal power, for instance, it gives both, with yield, cost, reliability and what happens to the coast; an "
+        "incomplete answer gives the benefits alone, a redundant one says the same thing several times over."
+    ),
+    "diversity": (
+        "diversity. How varied and rich are the perspectives and insights that the answer offers on the question? A "
+        "diverse answer looks at it from several sides and in several dimensions. Asked why herring stocks fall and "
+        "what follows, for instance, it speaks of fishing, warming, nurseries and markets, and rests what it says on "
+        "several sources; an answer of one source, or of one opinion, is not diverse."
+    ),
+    "empowerment": (
+        "empowerment. How well does the answer help its reader to understand the topic and to judge soundly, without "
+        "being misled or led to false assumptions? Look at how well it explains, reasons, and gives the sources "
+        "behind what it claims."
+    ),
+    "directness": (
+        "directness. How specifically and clearly does the answer address the question? A direct answer is plain and "
+        "concise. Asked for the capital of Portugal, it says: Lisbon. It holds nothing that does not answer the "
+        "question; “The capital of Portugal lies on the Tagus” is an indirect answer."
+    ),
+}
+LIGHT = {
+    "comprehensiveness": "how thoroughly does the answer deal with all sides and details of the question?",
+    "diversity": "how varied and rich is the answer in perspectives and insights that bear on the question?",
+    "empowerment": "how well does the answer enable its reader to understand the topic and to judge with good reasons?",
+    "overall": "which answer is the best by the three measures together?",
+}
+MK = {
+    "recall": "how much of the important and highly relevant information it covers.",
+    "precision": "how much of it is relevant to the question, against what is not.",
+    "specificity": "how exactly it keeps to the question, with clear and direct information.",
+    "breadth": "how far it covers all relevant aspects and areas, so that one gets the whole picture.",
+    "depth": "how thorough an understanding it gives, by detailed analysis and insight.",
+    "relevancy": (
+        "how well it fits the needs and interests of the audience: what can be used and matters, no details that "
+        "contribute nothing to the question."
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """How a judge is asked.
+
+    criteria: name -> what it is told of them. together: all in one call, else one a call. order: which of two answers
+    is shown first: always a; in turns, replicate by replicate; each replicate in both orders. strip: which marks are
+    taken out of the answers before. read: a reply -> what it says of each criterion of its call.
+    """
+
+    name: str
+    summary: str
+    criteria: Mapping[str, str]
+    order: Orders
+    replicates: int
+    prompt: Path
+    together: bool = False
+    strip: Strip = "none"
+    form: Any = None
+    read: Callable[[Any], Said] | None = None
+
+
+def _compared(reply: Compared) -> Said:
+    return [(reply.winner, reply.reasoning)]
+
+
+def _chosen(reply: Chosen) -> Said:
+    return [({"first": 1, "second": 2, "tie": 0}[reply.choice], reply.reasoning)]
+
+
+def _bests(reply: Bests) -> Said:
+    found = (reply.Comprehensiveness, reply.Diversity, reply.Empowerment, reply.Overall)
+    return [(1 if best.Winner == "Answer 1" else 2, best.Explanation) for best in found]
+
+
+def _prompt(name: str) -> Path:
+    return Path(__file__).with_name(f"judge_{name}.md")
+
+
+DEBIASED = Protocol(
+    "debiased",
+    "One criterion a call, neutral labels, reasons before the choice, ties, each replicate in both orders.",
+    GLOBAL,
+    "both",
+    3,
+    _prompt("debiased"),
+    strip="all",
+    form=Chosen,
+    read=_chosen,
+)
+GRAPHRAG = Protocol(
+    "graphrag",
+    "GraphRAG, section 3.3 and appendix F: one criterion a call, winner 1, 2 or 0, five times.",
+    GLOBAL,
+    "fixed",  # the paper does not say
+    5,
+    _prompt("graphrag"),
+    form=Compared,
+    read=_compared,
+)
+LIGHTRAG = Protocol(
+    "lightrag",
+    "LightRAG, section 4.1 and figure 7: three criteria and overall in one call, no ties, answers swapped.",
+    LIGHT,
+    "both",
+    1,
+    _prompt("lightrag"),
+    together=True,
+    form=Bests,
+    read=_bests,
+)
+MK_RAG = Protocol(
+    "mk",
+    "MK-RAG, section 4: six scores from 0 to 100 for all systems in one call, in changing places.",
+    MK,
+    "square",
+    1,
+    _prompt("mk"),
+    together=True,
+)
+PROTOCOLS: Mapping[str, Protocol] = {p.name: p for p in (DEBIASED, GRAPHRAG, LIGHTRAG, MK_RAG)}

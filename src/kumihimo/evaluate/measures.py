@@ -1,0 +1,127 @@
+"""a ranking + what was meant -> recall, precision, MAP, MRR, nDCG, all gold: what a search is worth.
+
+A ranking is a list of names, best first, each once; gold is a set of names, all of which are equally right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial, wraps
+from math import log2
+
+from kumihimo.core.errors import SettingsError
+
+Ranking = Sequence[str]
+Gold = Collection[str]
+Measure = Callable[[Ranking, Gold], float]
+
+
+def ranked(scores: Mapping[str, float]) -> list[str]:
+    """Best first; equal ones by their names.
+
+    >>> ranked({"b": 1.0, "c": 2.0, "a": 1.0})
+    ['c', 'a', 'b']
+    """
+    return sorted(scores, key=lambda name: (-scores[name], name))
+
+
+def _with_gold(measure: Callable[..., float]) -> Callable[..., float]:
+    @wraps(measure)
+    def checked(ranking: Ranking, gold: Gold, *given: int, **named: int) -> float:
+        if not gold:
+            raise SettingsError("a question without gold cannot be measured: leave it out, or say what is meant")
+        if len(set(ranking)) != len(ranking):
+            raise SettingsError("a ranking names something twice: keep the first")
+        return measure(ranking, frozenset(gold), *given, **named)
+
+    return checked
+
+
+@_with_gold
+def recall(ranking: Ranking, gold: Gold, k: int) -> float:
+    """The share of the gold among the first k: |G ∩ top k| / |G| (Manning et al., 2008, section 8.3). Not Hit@k.
+
+    >>> recall(["a", "x", "b"], {"a", "b", "c", "d"}, 2)
+    0.25
+    """
+    return _hits(ranking, gold, k) / len(gold)
+
+
+@_with_gold
+def precision(ranking: Ranking, gold: Gold, k: int) -> float:
+    """How much of the first k is gold: |G ∩ top k| / k, whether there are k or not (Manning et al., 2008, 8.4).
+
+    >>> precision(["a", "x", "b"], {"a", "b"}, 4)
+    0.5
+    """
+    return _hits(ranking, gold, k) / k
+
+
+@_with_gold
+def all_gold(ranking: Ranking, gold: Gold, k: int) -> float:
+    """1 if all of the gold is among the first k, or else 0: [G ⊆ top k], for questions that need each piece of it.
+
+    >>> all_gold(["a", "x", "b"], {"a", "b"}, 2), all_gold(["a", "x", "b"], {"a", "b"}, 3)
+    (0.0, 1.0)
+    """
+    return float(_hits(ranking, gold, k) == len(gold))
+
+
+@_with_gold
+def average_precision(ranking: Ranking, gold: Gold) -> float:
+    """The precision at each piece of gold, over |G|: Σ P@k / |G|, k where gold stands (Manning et al., 2008, 8.4).
+
+    Its mean over questions is MAP. What is not in the ranking counts 0.
+
+    >>> round(average_precision(["a", "x", "b", "y"], {"a", "b", "c"}), 4)  # (1/1 + 2/3) / 3
+    0.5556
+    """
+    places = [place for place, name in enumerate(ranking, 1) if name in gold]
+    return sum(n / place for n, place in enumerate(places, 1)) / len(gold)
+
+
+@_with_gold
+def reciprocal_rank(ranking: Ranking, gold: Gold) -> float:
+    """1 / the place of the first gold, 0 where there is none; its mean is MRR (Voorhees, TREC-8, 1999).
+
+    >>> reciprocal_rank(["x", "a"], {"a"})
+    0.5
+    """
+    return next((1 / place for place, name in enumerate(ranking, 1) if name in gold), 0.0)
+
+
+@_with_gold
+def ndcg(ranking: Ranking, gold: Gold, k: int) -> float:
+    """Gain among the first k, the less the later, over that of the best ranking (Järvelin & Kekäläinen, 2002).
+
+    Σ gain / log2(place + 1); the gain of gold is 1, of anything else 0: 2^rel - 1 and rel are the same for these.
+
+    >>> round(ndcg(["x", "a"], {"a"}, 10), 4)  # 1 / log2(3)
+    0.6309
+    """
+    gained = sum(1 / log2(place + 1) for place, name in enumerate(ranking[:k], 1) if name in gold)
+    return gained / sum(1 / log2(place + 1) for place in range(1, min(k, len(gold)) + 1))
+
+
+def _hits(ranking: Ranking, gold: Gold, k: int) -> int:
+    return sum(name in gold for name in ranking[:k])
+
+
+AT: Mapping[str, Callable[..., float]] = {  # of the first k
+    "recall": recall,
+    "precision": precision,
+    "all-gold": all_gold,
+    "nDCG": ndcg,
+}
+WHOLE: Mapping[str, Measure] = {"MAP": average_precision, "MRR": reciprocal_rank}  # of the whole ranking
+MEASURES: Mapping[str, Callable[..., float]] = {**AT, **WHOLE}
+
+
+def catalogue(ks: Iterable[int]) -> dict[str, Measure]:
+    """Each measure by the name of its mean, for these k.
+
+    >>> list(catalogue([5]))
+    ['recall@5', 'precision@5', 'all-gold@5', 'nDCG@5', 'MAP', 'MRR']
+    """
+    at = {f"{name}@{k}": partial(measure, k=k) for name, measure in AT.items() for k in ks}
+    return {**at, **WHOLE}

@@ -1,0 +1,16 @@
+"""an index of a few notes, made once for all tests of evaluation that only read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.evaluate.harbour import build
+
+from kumihimo import Kumihimo
+
+
+@pytest.fixture(scope="session")
+def harbour(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kumihimo]:
+    with build(tmp_path_factory.mktemp("harbour")) as kumi:
+        yield kumi

@@ -1,0 +1,53 @@
+"""random rankings and gold -> tests/golden/measures.json: what ir_measures says of them.
+
+`python -m tests.evaluate.oracle`, where ir_measures is installed (`pip install ir_measures`).
+"""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from pathlib import Path
+from random import Random
+from typing import Any
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "measures.json"
+KS = (1, 3, 10)
+
+
+def cases() -> list[dict[str, list[str]]]:
+    """No equal scores, whose order is a matter of taste; gold that is not found, rankings shorter than k, or empty."""
+    random = Random(8)
+    names = [f"d{i}" for i in range(12)]
+    found = [
+        {"ranking": random.sample(names, random.randint(1, 12)), "gold": random.sample(names, random.randint(1, 5))}
+        for _ in range(20)
+    ]
+    return [*found, {"ranking": ["d1", "d2"], "gold": ["d3"]}]
+
+
+def by_oracle(cases: list[dict[str, list[str]]]) -> list[dict[str, float]]:
+    ir: Any = import_module("ir_measures")
+
+    measures: dict[str, Any] = {"MAP": ir.AP, "MRR": ir.RR}
+    for k in KS:
+        measures |= {f"recall@{k}": ir.R @ k, f"precision@{k}": ir.P @ k, f"nDCG@{k}": ir.nDCG @ k}
+    qrels = [ir.Qrel(str(n), name, 1) for n, case in enumerate(cases) for name in case["gold"]]
+    run = [
+        ir.ScoredDoc(str(n), name, float(100 - place))
+        for n, case in enumerate(cases)
+        for place, name in enumerate(case["ranking"])
+    ]
+    named = {str(measure): name for name, measure in measures.items()}
+    values: list[dict[str, float]] = [{} for _ in cases]
+    for metric in ir.iter_calc(list(measures.values()), qrels, run):
+        values[int(metric.query_id)][named[str(metric.measure)]] = round(metric.value, 12)
+    return [dict(sorted(each.items())) for each in values]
+
+
+if __name__ == "__main__":
+    from importlib.metadata import version
+
+    told = {"oracle": f"ir_measures {version('ir_measures')}", "by": "python -m tests.evaluate.oracle"}
+    rows = [{**case, "values": values} for case, values in zip(cases(), by_oracle(cases()), strict=True)]
+    GOLDEN.write_text(json.dumps({**told, "cases": rows}, indent=1) + "\n", encoding="utf-8")

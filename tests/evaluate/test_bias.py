@@ -1,0 +1,180 @@
+"""verdicts + answers -> panels: what decided beside the answers is seen, and what did not is not."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from benchmarks.biases import CLUSTERS, DEBIASED_DESIGN, DESIGNS, Judge, alarm, false_positives, sized, study
+from tests.evaluate.judges import answered, questions
+
+from kumihimo.evaluate.bias import Bias, Judged, Share, adjusted, agreement, biases, kappa, lengths, orders, same
+from kumihimo.evaluate.judging.rates import rates
+from kumihimo.evaluate.logistic import Undefined, at_no_gap
+from kumihimo.evaluate.points import Pair, points
+from kumihimo.evaluate.records import Answered, Question, Verdict, Winner
+from kumihimo.ports.local import LocalRuler
+
+RULER = LocalRuler()
+
+
+def test_position_does_not_make_a_difference_of_none() -> None:
+    """The whole table, of 1,000 studies each: `python -m benchmarks.biases`."""
+    fixed, _, even = DESIGNS
+    assert false_positives(Judge(20), even, 120) <= 7.5
+    assert false_positives(Judge(20), fixed, 30) >= 60
+
+
+def test_the_alarm_of_a_system_against_itself_rings_when_it_should() -> None:
+    fixed, _, even = DESIGNS
+    assert alarm(Judge(20), fixed, 20) >= 60
+    assert alarm(Judge(20), even, 40) <= 15
+
+
+def test_a_liking_for_length_is_seen() -> None:
+    rng = random.Random(4)
+    sizes, longer = sized(rng, 0.5)
+    for length, rings in ((100.0, True), (0.0, False)):
+        judged = Judged(points(study(Judge(length=length), DEBIASED_DESIGN, rng, longer)), CLUSTERS, sizes)
+        (panel,), (rate,) = lengths(judged), adjusted(judged)
+        assert (bool(panel.alarm), bool(rate.alarm)) == (rings, rings)
+        assert rate.matched.value == pytest.approx(50, abs=6)
+        assert rate.adjusted.value == pytest.approx(50, abs=6)
+    assert [(gap.least, gap.most) for gap in panel.gaps] == [(0, 10), (10, 25), (25, 50), (50, 100)]
+    assert 0 < panel.gaps[2].rate.n < panel.longer.n
+
+
+def row(question: str, first: str, winner: Winner, replicate: int = 0, **more: str) -> Verdict:
+    status = "ok" if winner else "invalid"
+    made = Verdict("debiased", "c", question, "x", "y", first, replicate, winner, status=status)  # type: ignore[arg-type]
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+def test_what_the_order_did_is_counted() -> None:
+    rows = [row("q", "a", "a"), row("q", "b", "b"), row("r", "a", "a"), row("r", "b", "a")]
+    rows += [row("s", "a", "tie"), row("s", "b", ""), row("t", "a", "b", b="x")]
+    (found,) = orders(rows)
+    assert (found.flips, found.first) == (Share(1, 2), Share(3, 4))
+    assert (found.ties, found.invalid, found.failed) == (Share(1, 5), Share(1, 6), Share(0, 6))
+    assert Share(0, 0).percent is None
+
+
+def test_a_second_judge_is_compared_with_the_first() -> None:
+    one: list[Winner] = ["a", "b", "a", "b"]
+    other: list[Winner] = ["a", "b", "b", "b"]
+    rows = [row(q, "a", w) for q, w in zip("qrst", one, strict=True)]
+    rows += [row(q, "a", w, role="second_judge") for q, w in zip("qrst", other, strict=True)]
+    (found,) = agreement(rows)
+    assert (found.alike, found.kappa) == (Share(3, 4), 0.5)
+    alike = [row("q", "a", "a"), row("q", "a", "a", role="second_judge")]
+    assert (agreement(alike)[0].kappa, bool(agreement(alike)[0].why)) == (None, True)
+    assert agreement(rows[:4]) == ()
+    assert kappa([("a", "b"), ("b", "a")]) == -1.0
+
+
+def whole(winner: Callable[[str, int], Winner], count: int = 30, criteria: tuple[str, ...] = ("c",)) -> Bias:
+    """The panels of x against y where the judge says so."""
+    asked = questions(count)
+    rows = [
+        replace(row(q.id, first, winner(first, i)), criterion=criterion, judge="m temperature=1.0")
+        for i, q in enumerate(asked)
+        for first in "ab"
+        for criterion in criteria
+    ]
+    answers = {name: answered(name, [f"{name} says {i}" for i in range(count)]) for name in "xy"}
+    return biases(rows, asked, answers, RULER)
+
+
+def test_ties_only_and_one_question_say_nothing() -> None:
+    tied = whole(lambda _, __: "tie")
+    assert (tied.adjusted[0].raw.value, tied.adjusted[0].raw.off) == (50.0, False)
+    assert tied.adjusted[0].adjusted.value is None
+    assert tied.adjusted[0].adjusted.why == "the difference in length is always the same"
+    alone = whole(lambda _, __: "a", 1)
+    assert (alone.adjusted[0].raw.value, alone.adjusted[0].raw.off) == (100.0, False)
+    assert alone.adjusted[0].raw.why == "no interval: fewer than 5 tasks"
+    nothing = biases([], [], {}, RULER)
+    assert (nothing.orders, nothing.alarms) == ((), ())
+
+
+def test_a_system_that_wins_by_everything_is_looked_at() -> None:
+    four = ("comprehensiveness", "diversity", "empowerment", "directness")
+    found = whole(lambda _, __: "b", criteria=four)
+    assert [(c.winner, c.loser) for c in found.controls] == [("y", "x")]
+    assert any("directness too" in alarm for alarm in found.alarms)
+    assert whole(lambda _, __: "b", criteria=four[:3]).controls == ()
+
+
+def test_a_judge_of_its_own_answers_is_named() -> None:
+    (own,) = whole(lambda _, __: "tie").own
+    assert (own.judge, own.systems) == ("m temperature=1.0", ("x", "y"))
+    assert "set another [judge]" in own.alarm
+
+
+def test_an_empty_answer_has_no_length() -> None:
+    asked = [Question("q", "?")]
+    answers = {"x": {"q": Answered("x", "q", "")}, "y": {"q": Answered("y", "q", "")}}
+    found = biases([row("q", "a", "tie"), row("q", "b", "tie")], asked, answers, RULER)
+    assert (found.tokens, found.adjusted[0].matched.n) == ({"x": 0.0, "y": 0.0}, 1)
+
+
+def test_intervals_of_a_system_against_itself_are_by_task() -> None:
+    scores = {Pair("p", "c", "x", "x"): {f"q{i}": 100.0 if i % 25 < 16 else 0.0 for i in range(125)}}
+    (together,) = same(scores, CLUSTERS | {f"q{i}": f"t{i % 25}" for i in range(125)})
+    (apart,) = same(scores, {f"q{i}": str(i) for i in range(125)})
+    assert (bool(together.alarm), bool(apart.alarm)) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("shares", "gaps", "why"),
+    [
+        ([1.0] * 9, [1, 2, 3] * 3, "always wins"),
+        ([1.0, 1, 1, 0, 0, 0], [3, 2, 1, -1, -2, -3], "length alone"),
+        ([0.5] * 9, [4] * 9, "always the same"),
+        ([0.5], [1], "fewer than 5"),
+    ],
+)
+def test_where_there_is_no_rate_without_length_it_says_why(shares: list[float], gaps: list[float], why: str) -> None:
+    with pytest.raises(Undefined, match=why):
+        at_no_gap(shares, gaps, [str(i) for i in range(len(shares))])
+
+
+def test_logistic_regression_is_that_of_scipy() -> None:
+    from math import exp, log, tanh
+
+    from scipy.optimize import minimize
+
+    rng = random.Random(1)
+    gaps = [rng.gauss(20, 60) for _ in range(80)]
+    shares = [rng.choice((0.0, 0.5, 1.0)) if gap < 0 else rng.choice((0.5, 1.0)) for gap in gaps]
+    spread = (sum(gap * gap for gap in gaps) / len(gaps)) ** 0.5
+
+    def loss(b: list[float]) -> float:
+        ps = [1 / (1 + exp(-b[0] - b[1] * tanh(gap / spread))) for gap in gaps]
+        return -sum(y * log(p) + (1 - y) * log(1 - p) for y, p in zip(shares, ps, strict=True))
+
+    theirs = 1 / (1 + exp(-minimize(loss, [0.0, 0.0]).x[0]))
+    ours, (low, high) = at_no_gap(shares, gaps, [str(i) for i in range(80)])
+    assert ours == pytest.approx(theirs, abs=1e-4)
+    assert low < ours < high
+
+
+def test_rates_are_corrected_within_a_criterion() -> None:
+    rng = random.Random(0)
+    held = {f"q{i}": rng.choice((0.0, 50.0, 100.0)) for i in range(60)}
+    better = {question: 100.0 for question in held}
+    pairs = {Pair("debiased", c, "x", b): s for c in ("c", "d") for b, s in (("y", held), ("z", better))}
+    found = rates(pairs, {question: question for question in held})
+    assert [won.family for won in found] == [2, 2, 2, 2]
+    assert all(won.corrected >= won.p for won in found)
+    assert (found[1].rate.value, found[1].corrected < 1e-9) == (100.0, True)
+
+
+def test_points_that_are_as_far_from_50_are_tied() -> None:
+    from kumihimo.evaluate.statistics import signed_rank
+
+    high, low = 200 / 3, 100 / 3
+    assert high - 50 != 50 - low
+    assert signed_rank([value - 50 for value in [high, low] * 20]).z == 0

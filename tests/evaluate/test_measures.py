@@ -1,0 +1,72 @@
+"""a ranking and gold -> measures: as worked by hand, as ir_measures has them."""
+
+from __future__ import annotations
+
+import json
+from math import log2
+from typing import Any
+
+import pytest
+from tests.evaluate.oracle import GOLDEN, KS, by_oracle, cases
+
+from kumihimo.core.errors import SettingsError
+from kumihimo.evaluate.measures import MEASURES, all_gold, catalogue, ndcg, ranked, recall
+
+HELD: dict[str, Any] = json.loads(GOLDEN.read_text(encoding="utf-8"))
+
+
+def ours(case: dict[str, Any], names: Any) -> dict[str, float]:
+    measures = catalogue(KS)
+    return {name: round(measures[name](case["ranking"], set(case["gold"])), 12) for name in names}
+
+
+def test_measures_are_those_of_ir_measures() -> None:
+    assert HELD["oracle"].startswith("ir_measures ")
+    assert [case["ranking"] for case in HELD["cases"]] == [case["ranking"] for case in cases()]
+    for case in HELD["cases"]:
+        assert ours(case, case["values"]) == pytest.approx(case["values"], abs=1e-9)
+        known = {name.partition("@")[0] for name in case["values"]}
+        assert known == {name.partition("@")[0] for name in catalogue(KS)} - {"all-gold"}
+
+
+def test_the_oracle_says_so_still() -> None:
+    pytest.importorskip("ir_measures", reason="ir_measures is no dependency: pip install ir_measures")
+    for case, values in zip(cases(), by_oracle(cases()), strict=True):
+        assert ours(case, values) == pytest.approx(values, abs=1e-9)
+
+
+def test_by_hand() -> None:
+    order, gold = ["x", "a", "y", "b"], {"a", "b", "c"}
+    said = {name: round(measure(order, gold), 4) for name, measure in catalogue([2, 9]).items()}
+    best = 1 + 1 / log2(3)
+    assert said == {
+        "recall@2": 0.3333,
+        "recall@9": 0.6667,
+        "precision@2": 0.5,
+        "precision@9": 0.2222,
+        "all-gold@2": 0.0,
+        "all-gold@9": 0.0,
+        "nDCG@2": round((1 / log2(3)) / best, 4),
+        "nDCG@9": round((1 / log2(3) + 1 / log2(5)) / (best + 0.5), 4),
+        "MAP": round((1 / 2 + 2 / 4) / 3, 4),
+        "MRR": 0.5,
+    }
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_the_best_ranking_is_1_and_none_at_all_0(name: str) -> None:
+    measure = MEASURES[name]
+    at = {"k": 2} if f"{name}@2" in catalogue([2]) else {}
+    assert measure(["b", "a", "x"], {"a", "b"}, **at) == 1
+    assert measure([], {"a", "b"}, **at) == 0
+    with pytest.raises(SettingsError, match="without gold"):
+        measure(["a"], set(), **at)
+    with pytest.raises(SettingsError, match="twice"):
+        measure(["a", "a"], {"a"}, **at)
+
+
+def test_ties_and_what_hits_do_not_say() -> None:
+    assert ranked({"d": 0.5, "b": 1, "a": 0.5, "c": 1}) == ["b", "c", "a", "d"]
+    assert recall(["a"], {"a", "b"}, 1) == 0.5  # hit@1 would be 1
+    assert all_gold(["a", "b"], {"a", "b"}, 1) == 0
+    assert ndcg(["a", "b"], {"a", "b"}, 1) == 1  # no ranking has more among the first

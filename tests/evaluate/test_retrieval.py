@@ -1,0 +1,165 @@
+"""questions with gold x systems -> measures by `trace`: of documents, of passages, of runs made elsewhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.evaluate.harbour import QUESTIONS, fill
+from tests.shell import kumi as shell
+
+from kumihimo import Kumihimo
+from kumihimo.core.context import Context, Evidence
+from kumihimo.evaluate.gold import Layout, Stretch, Wanted, layout, wanted
+from kumihimo.evaluate.records import Question, Score
+from kumihimo.evaluate.retrieval import Follow, Found, found, means, named, ranking, scores
+from kumihimo.evaluate.study import Study
+from kumihimo.evaluate.systems import system
+from kumihimo.ports.purse import Purse
+from kumihimo.reading import Reading
+
+ASKED = QUESTIONS[:3]
+LOG = "notes/more/log.md"
+
+
+@pytest.fixture
+def reading(harbour: Kumihimo) -> Iterator[Reading]:
+    with harbour.reading() as reading:
+        yield reading
+
+
+def values(rows: Any) -> dict[str, float | None]:
+    return {row.name: row.value for row in rows}
+
+
+def test_what_is_found_of_documents_and_of_passages(reading: Reading) -> None:
+    there = layout(reading)
+    meant = wanted(reading, there, ASKED)
+    each = found(reading, system("bm25"), ASKED, Follow(reading, there), Purse())
+    said = {row.question: values(scores(row, meant[row.question], there, [1, 5], [10, 4000])) for row in each}
+    assert (said["pier"]["recall@1"], said["pier"]["MRR"]) == (1, 1)
+    assert (said["both"]["recall@1"], said["both"]["recall@5"], said["both"]["all-gold@5"]) == (0.5, 1, 1)
+    assert (said["pole"]["recall@1"], said["pole"]["recall@4000tokens"], said["pole"]["recall@10tokens"]) == (1, 1, 0)
+    assert (said["pole"]["chunks"], said["pole"]["tokens"]) == (len(each[1].places), sum(each[1].sizes))
+    detail = next(s.detail for s in scores(each[1], meant["pole"], there, [5]) if s.name == "MRR")
+    assert list(detail["places"].values()) == [1]
+
+
+def test_evidence_is_followed_to_its_chunks(reading: Reading) -> None:
+    there, follow = layout(reading), Follow(reading, layout(reading))
+    entity = next(e for e in reading.table("entities") if "Lind" in e.text)
+    document = next(d for d in reading.table("documents") if d.uri == LOG)
+    pier = list(follow([Evidence("entities", entity, 1.0)]))
+    assert {there.uris[place.document] for place in pier} == {"notes/pier.md"}
+    whole = follow([Evidence("documents", document, 1.0), Evidence("entities", entity, 0.5)])
+    assert list(whole) == [*(there.chunks[id] for id in there.held[document.id]), *pier]
+    assert list(whole.values()) == [there.tokens[id] for id in there.held[document.id]] + [whole[p] for p in pier]
+    assert follow(Context()) == {}
+
+
+def test_places_are_named_after_what_is_wanted_of_them() -> None:
+    there = Layout({"a": "a.md", "b": "b.md"}, {}, {}, {}, {})
+    places = [Stretch("a", 0, 9), Stretch("b", 0, 5), Stretch("a", 9, 20)]
+    part, whole = (
+        Wanted("a.md[8,12)", (Stretch("a", 8, 12),), whole=False),
+        Wanted("b.md", (Stretch("b", 0, 99),), True),
+    )
+    other = Wanted("a.md[0,2)", (Stretch("a", 0, 2),), whole=False)
+    assert ranking(named(places, [part], there)) == ["a.md[8,12)", "b.md[0,5)"]
+    assert ranking(named(places, [whole], there)) == ["a.md", "b.md"]
+    assert ranking(named(places, [part, other, whole], there)) == ["a.md[8,12)", "a.md[0,2)", "b.md"]
+
+
+def test_what_failed_is_undefined_and_said(reading: Reading) -> None:
+    there = layout(reading)
+    rows = list(scores(Found("hyde", "pier", failed="capped"), wanted(reading, there, ASKED)["pier"], there, [5]))
+    assert {(row.value, row.reason) for row in rows} == {(None, "capped")}
+    assert means(rows, ASKED) == {"hyde": {}}
+
+
+def test_a_mean_has_an_interval_of_clusters() -> None:
+    questions = [Question(str(n), "?", task=f"t{n // 2}") for n in range(4)]
+    rows = [Score("MRR", "s", str(n), float(n < 2)) for n in range(4)] + [Score("MRR", "s", "9", None, "no")]
+    mean = means(rows, questions)["s"]["MRR"]
+    assert (mean.value, mean.low, mean.high, mean.n) == (0.5, 0.0, 1.0, 4)
+
+
+# -- the command
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("retrieval")
+    fill(made)
+    assert shell(made, "index", "notes", "rows.jsonl", "--methods", "bm25,naive,hyde").returncode == 0
+    Study(made / "eval").write("questions", QUESTIONS)
+    return made
+
+
+def eval_retrieval(folder: Path, *words: str, code: int = 0) -> tuple[str, str]:
+    ran = shell(folder, "eval", "retrieval", *words)
+    assert ran.returncode == code, ran.stderr
+    return ran.stdout, ran.stderr
+
+
+def test_a_table_a_file_and_runs_that_say_the_same(folder: Path) -> None:
+    out, said = eval_retrieval(folder, "--run", "runs", "--qrels", "gold", "--k", "2,1")
+    assert "(Left out: hyde. hyde needs a chat model" in said
+    assert "3 questions with gold, 1 without" in out
+    assert [line.split()[0] for line in out.splitlines() if line[:1].strip()][:3] == ["system", "bm25", "naive"]
+    held = {(s.system, s.question, s.name): s.value for s in Study(folder / "eval").rows("retrieval", Score)}
+    assert len(held) == 2 * 3 * (4 * 2 + 2 + 2 + 2)
+    runs = [word for name in ("bm25", "naive") for word in ("--from-run", f"runs/{name}.run")]
+    for more in ([], ["--qrels", "gold"]):
+        told = json.loads(eval_retrieval(folder, *runs, *more, "--k", "1,2", "--json")[0])
+        again = {(s.system, s.question, s.name): s.value for s in Study(folder / "eval").rows("retrieval", Score)}
+        assert len(again) == 2 * 3 * (4 * 2 + 2)
+        assert again.items() <= held.items()
+        assert (told["questions"], told["systems"]["bm25"]["MRR"]["n"]) == (3, 3)
+    eval_retrieval(folder, "--run", "runs", "--qrels", "gold")  # once more: they are ours
+    before = (folder / "eval" / "retrieval.jsonl").read_bytes()
+    eval_retrieval(folder, "--methods", "bm25, naive")
+    assert (folder / "eval" / "retrieval.jsonl").read_bytes() == before
+    assert "missing" not in Study(folder / "eval").manifest()["retrieval"]
+
+
+def test_a_run_by_other_names(folder: Path) -> None:
+    run = "pier Q0 notes/pier.md 1 9 theirs\nboth Q0 r-2 1 2 theirs\nboth Q0 r-9 2 1 theirs\n"
+    (folder / "theirs.run").write_text(run, "utf-8")
+    out, said = eval_retrieval(folder, "--from-run", "theirs.run", "--methods", "bm25", "--json")
+    assert "theirs ranks nothing for 1 questions, which count 0" in said
+    assert "theirs ranks 1 times what the index does not hold" in said
+    systems = json.loads(out)["systems"]
+    assert systems["theirs"]["recall@5"]["value"] == pytest.approx((1 + 0.5 + 0) / 3)
+    assert "tokens" not in systems["theirs"]
+    assert json.loads(out)["missing_baselines"] == ["naive"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--methods", "hyde"], "hyde needs a chat model"),
+        (["--k", "5,x"], "write whole numbers from 1"),
+        (["--from-run", "nothing.run"], "cannot be read"),
+        (["--from-run", "theirs.run", "--from-run", "theirs.run"], "is a run of 'theirs', as theirs.run is"),
+        (["--from-run", "theirs.run", "--qrels", "empty"], "says of nothing that it is relevant"),
+        (["--from-run", "theirs.run", "--qrels", "other"], "ranks none of the questions with gold"),
+        (["--from-run", "theirs.run", "--qrels", "other", "--methods", "bm25"], "leave out --methods"),
+        (["--qrels", "other"], "is there already, with other gold"),
+        (["--run", "notes"], "is there already"),
+    ],
+)
+def test_errors_name_the_remedy(folder: Path, words: list[str], said: str) -> None:
+    (folder / "theirs.run").write_text("pier Q0 a 1 9 theirs\n", "utf-8")
+    (folder / "empty").write_text("", "utf-8")
+    (folder / "other").write_text("q 0 a 1\n", "utf-8")
+    assert said in eval_retrieval(folder, *words, code=2)[1]
+
+
+def test_questions_without_gold_are_not_measured(folder: Path, tmp_path: Path) -> None:
+    Study(tmp_path / "eval").write("questions", QUESTIONS[3:])
+    _, said = eval_retrieval(folder, "--study", str(tmp_path / "eval"), code=2)
+    assert "has gold: `gold` says where its answer stands" in said

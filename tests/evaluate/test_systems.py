@@ -1,0 +1,46 @@
+"""names -> systems, and what is wrong with a name."""
+
+from __future__ import annotations
+
+import pytest
+
+from kumihimo.core.errors import SettingsError
+from kumihimo.evaluate.systems import System, systems
+
+
+def test_a_system_is_a_method_and_its_settings() -> None:
+    found = systems("global:C2, mapreduce,local:rerank=model,naive:words=false + meaning=.25,")
+    assert found == [
+        System("global:C2", "global", {"level": 2}),
+        System("mapreduce", "mapreduce", {}),
+        System("local:rerank=model", "local", {"rerank": "model"}),
+        System("naive:words=false + meaning=.25", "naive", {"words": False, "meaning": 0.25}),
+    ]
+    assert systems("discourse:rare+paper=true")[0].settings == {"weights": "rare", "paper": True}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("bm52", "no method 'bm52'; did you mean 'bm25'"),
+        ("light:hibrid", "light has no setting or choice 'hibrid'; did you mean 'hybrid'"),
+        ("naive:C0", "naive has no setting or choice 'C0'"),
+        ("global:c0", "did you mean 'C0'"),
+        ("discourse:none", "write fallback=none or rerank=none"),
+        ("naive:kk=3", "naive has no setting 'kk'; did you mean 'k'"),
+        ("naive:k=three", r"naive\.k is a whole number"),
+        ("naive:k=3+k=4", "sets k twice"),
+        ("naive,bm25,naive", "naive and naive are one system"),
+        ("global,global:C1", "global and global:C1 are one system"),
+        (" , ", "no method is named"),
+    ],
+)
+def test_errors_name_the_remedy(name: str, said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        systems(name)
+
+
+def test_the_settings_of_the_index_decide_what_is_the_same() -> None:
+    assert len(systems("global,global:C1", {"global": {"level": 2}})) == 2
+    with pytest.raises(SettingsError, match="one system"):
+        systems("global,global:C2", {"global": {"level": 2}})

@@ -1,0 +1,52 @@
+"""rankings and gold -> files of TREC, and back as they were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kumihimo.core.errors import SettingsError
+from kumihimo.evaluate.trec import _read, _whole, qrels_lines, read_qrels, read_run, run_lines
+
+NAMES = ["my notes/a b.md#r 1", "100%.md", "%20", "", "全角\u3000の名.md", "a\tb\nc", "plain[3,9)"]
+
+
+def test_a_round_trip_is_exact(tmp_path: Path) -> None:
+    rankings, gold = {"q 1": NAMES, "q%2": NAMES[::-1]}, {"q 1": NAMES[:2], "q%2": NAMES[3:]}
+    run, qrels = tmp_path / "a.run", tmp_path / "gold"
+    run.write_text("\n".join(run_lines("light:k=3 + x", rankings)), encoding="utf-8")
+    qrels.write_text("\n".join(qrels_lines(gold)), encoding="utf-8")
+    assert read_run(run) == ("light:k=3 + x", rankings)
+    assert read_qrels(qrels) == gold
+    assert {len(line.split(" ")) for line in run.read_text("utf-8").split("\n")} == {6}
+
+
+def test_any_id_is_one_word() -> None:
+    for name in (f"a{chr(code)}b" for code in (*range(0x3100), 0xFEFF, 0x1F600)):
+        assert (_read(_whole(name)), len(_whole(name).split())) == (name, 1)
+
+
+def test_a_run_of_somebody_else(tmp_path: Path) -> None:
+    run, qrels = tmp_path / "a.run", tmp_path / "gold"
+    run.write_text("\ufeffq Q0 b 1 0.5 s\nq\tQ0\tc 9 2e1 s\n\nq Q0 a 3 .5 s\n", encoding="utf-8")
+    qrels.write_text("q 0 a 2\nq 0 b 0\np 0 c -1\n", encoding="utf-8")
+    assert read_run(run) == ("s", {"q": ["c", "a", "b"]})
+    assert read_qrels(qrels) == {"q": ["a"], "p": []}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("q Q0 a 1 2\n", "line 1: 5 columns, not 6"),
+        ("q Q0 a 1 x s\n", "line 1: 'x' is no number"),
+        ("q Q0 a 1 nan s\n", "'nan' is no number"),
+        ("q Q0 a 1 2 s\nq Q0 a 2 1 s\n", "line 2: 'a' stands twice"),
+        ("q Q0 a 1 2 s\nq Q0 b 2 1 t\n", "holds runs of s, t"),
+        ("", "holds no run"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "a.run").write_text(text, encoding="utf-8")
+    with pytest.raises(SettingsError, match=said):
+        read_run(tmp_path / "a.run")
