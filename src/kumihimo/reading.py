@@ -134,12 +134,14 @@ class Reading:
         ranking.ready(cast(Rerank, values.get("rerank", "none")))
         ports: dict[str, Callable[[], object]] = {
             "ask": lambda: None if self._without(asked) else self._asking(name, purse),
-            "match": lambda: WordSearch(self.db),
-            "near": lambda: VectorSearch(self.db, self._embedder(purse), self.matrices),
+            "match": self.match,
+            "near": lambda: self.near(purse),
             "ruler": lambda: self.ruler,
             "rank": lambda: ranking,
         }
-        given = {**self._tables(asked.tables, where, purse), **{port: ports[port]() for port in asked.ports}, **values}
+        there = [*asked.tables, *filter(self.db.has, asked.may)]
+        tables = {**dict.fromkeys(asked.may), **self._tables(there, where, purse)}
+        given = {**tables, **{port: ports[port]() for port in asked.ports}, **values}
 
         def search(question: str) -> Context:
             if not question.strip():
@@ -148,6 +150,14 @@ class Reading:
             return found
 
         return search
+
+    def match(self) -> WordSearch:
+        """`Match`, for whoever searches without a method."""
+        return WordSearch(self.db)
+
+    def near(self, purse: Purse) -> VectorSearch:
+        """`Near`, by the embedder that the index was made with."""
+        return VectorSearch(self.db, self._embedder(purse), self.matrices)
 
     def _without(self, asked: Signature) -> bool:
         """Whether the method can do without a model, and has to."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -61,8 +61,12 @@ class Held:
     def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
         return [row[0] for row in self.where(columns, values)]
 
-    def ids_by(self, column: str, values: Sequence[str]) -> list[tuple[str, str]]:
-        return [(value, id) for value in values for id in self.ids((column,), (value,))]
+    def ids_by(self, column: str, values: Sequence[str], most: int | None = None) -> list[tuple[str, str]]:
+        return [(value, id) for value in values for id in self.ids((column,), (value,))[:most]]
+
+    def under(self, makers: Sequence[str], column: str) -> list[tuple[str, str, Any]]:
+        at = self.codec.columns.index(column)
+        return [(m, row[0], row[at]) for m in makers for row in self.rows if row[0].rpartition(".")[0] == m]
 
     def pages(self, *columns: str) -> Iterator[list[Row]]:
         ats = [self.codec.columns.index(column) for column in columns or self.codec.columns]

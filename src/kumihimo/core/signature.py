@@ -26,6 +26,7 @@ class Signature:
     shape: Shape
     first: type[Record] | None  # the class of the rows a step is keyed by
     tables: Mapping[str, type[Record]]  # further parameters that are tables
+    may: Mapping[str, type[Record]]  # of a method: tables that it reads where they are there, and else is given None
     ports: tuple[str, ...]  # further parameters that are not: what the world provides
     optional: frozenset[str]  # those of the ports that it can do without: it is given None
     settings: Mapping[str, Setting]
@@ -59,6 +60,7 @@ def _signature(function: Callable[..., Any]) -> Signature:
     tables: dict[str, type[Record]] = {}
     if shape == "table" and first is not None:
         tables[parameters[0].name] = first
+    may: dict[str, type[Record]] = {}
     ports: list[str] = []
     optional: set[str] = set()
     settings = _settings(hints, parameters)
@@ -72,11 +74,13 @@ def _signature(function: Callable[..., Any]) -> Signature:
             )
         if get_origin(hint) is Table:
             tables[parameter.name] = get_args(hint)[0]
+        elif shape == "method" and (arms := [arm for arm in get_args(hint) if get_origin(arm) is Table]):
+            may[parameter.name] = get_args(arms[0])[0]
         else:
             ports.append(parameter.name)
             if type(None) in get_args(hint):
                 optional.add(parameter.name)
-    return Signature(name, function, shape, first, tables, tuple(ports), frozenset(optional), settings, makes, many)
+    return Signature(name, function, shape, first, tables, may, tuple(ports), frozenset(optional), settings, makes, many)
 
 
 def settings_of(function: Callable[..., Any]) -> dict[str, Setting]:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from kumihimo.core.signature import catalogue
 from kumihimo.methods.bm25 import bm25
+from kumihimo.methods.braid import braid
 from kumihimo.methods.discourse import discourse
 from kumihimo.methods.drift import drift
 from kumihimo.methods.global_ import global_
@@ -28,6 +29,7 @@ METHODS = catalogue(
     light,
     meta,
     discourse,
+    braid,
 )
 
 # The prompts of methods that have their own for the answer; else `answer.md`.

@@ -35,6 +35,7 @@ _COMMON = frozenset(
     which who whom whose why will with you your 何 誰 什么 甚麼 哪里 哪裡 谁 誰是 怎么 怎麼 的 是 在 了 吗 嗎""".split()  # noqa: SIM905
 )
 
+_PLAIN = re.compile("[a-z0-9]+")  # what `_runs` finds where there are no other letters
 _ASKING = frozenset({"about", "describ", "explain", "giv", "know", "show", "tell"})  # roots of how one asks
 
 
@@ -59,13 +60,28 @@ def tokens(text: str) -> list[str]:
     >>> tokens("組紐の工房 A棟")
     ['組紐', '紐の', 'の工', '工房', 'a', '棟']
     """
+    plain = normalize("NFKC", text).casefold()
+    if plain.isascii():
+        return list(map(_stem, _PLAIN.findall(plain)))
     found: list[str] = []
-    for run in _runs().finditer(normalize("NFKC", text).casefold()):
+    for run in _runs().finditer(plain):
         if unspaced := run[1]:
             found += [unspaced[i : i + 2] for i in range(max(1, len(unspaced) - 1))]
         else:
             found.append(_stem(run[2]))
     return found
+
+
+def among(text: str, asked: frozenset[str]) -> frozenset[str]:
+    """Those of these tokens that a text has, quicker than `tokens` where it is long.
+
+    >>> sorted(among("The ferries leave, the ferry waits", frozenset({"ferry", "leave", "boat"})))
+    ['ferry', 'leave']
+    """
+    plain = normalize("NFKC", text).casefold()
+    if plain.isascii():
+        return asked.intersection(map(_stem, set(_PLAIN.findall(plain))))
+    return asked.intersection(tokens(plain))
 
 
 def content(text: str) -> list[str]:
