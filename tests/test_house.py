@@ -71,7 +71,7 @@ def test_the_catalogues_hold_what_we_think() -> None:
     pieces = ["passages", "frames", "values", "links"]
     assert list(STEPS) == ["chunks", *graph, *meta, *pieces]
     old = ["bm25", "naive", "hyde", "rq", "mapreduce", "global", "local", "drift", "light"]
-    assert list(METHODS) == [*old, "meta", "discourse"]
+    assert list(METHODS) == [*old, "meta", "discourse", "braid"]
     assert not STEPS.keys() & METHODS.keys()
 
 
