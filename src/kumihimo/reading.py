@@ -41,7 +41,8 @@ from kumihimo.views.words import WordSearch
 if TYPE_CHECKING:
     from kumihimo.asked import Held
 
-DEFAULT = "naive"
+DEFAULT = "braid"
+_PLAIN = "naive"  # the method of an index that was not built for the default
 _QUOTED_FROM = 50  # chunks of one piece of evidence
 KINDS: dict[str, type[Record]] = {ROOT: Document} | {name: s.makes for name, s in STEPS.items() if s.makes}
 
@@ -111,7 +112,7 @@ class Reading:
     def usual(self) -> str:
         """The method of a question that names none: the default, or what the index was built for."""
         built = self.db.meta("methods", [DEFAULT])
-        return DEFAULT if DEFAULT in built else str(built[0])
+        return next((name for name in (DEFAULT, _PLAIN) if name in built), str(built[0]))
 
     def retrieve(
         self, question: str, name: str = "", *, where: str = "", caps: Caps | None = None, **settings: Any

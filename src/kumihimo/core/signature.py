@@ -80,7 +80,9 @@ def _signature(function: Callable[..., Any]) -> Signature:
             ports.append(parameter.name)
             if type(None) in get_args(hint):
                 optional.add(parameter.name)
-    return Signature(name, function, shape, first, tables, may, tuple(ports), frozenset(optional), settings, makes, many)
+    return Signature(
+        name, function, shape, first, tables, may, tuple(ports), frozenset(optional), settings, makes, many
+    )
 
 
 def settings_of(function: Callable[..., Any]) -> dict[str, Setting]:

@@ -90,9 +90,7 @@ def _asks_of_the_whole(question: str, whole: Literal["auto", "always", "never"])
     return whole == "always" or (whole == "auto" and not about(question))
 
 
-def _whole(
-    communities: Table[Community], reports: Table[Report], match: Match, near: Near, ruler: Ruler
-) -> Context:
+def _whole(communities: Table[Community], reports: Table[Report], match: Match, near: Near, ruler: Ruler) -> Context:
     """Sentences of the reports of the largest communities, one of each before the second of any."""
     from kumihimo.methods.leading import leading
 
