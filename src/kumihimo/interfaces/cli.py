@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, unknown
-from kumihimo.interfaces import evaluating, graph, lines, questions, seeing, sparql, summaries, terminal
+from kumihimo.interfaces import evaluating, fitting, graph, lines, questions, seeing, sparql, summaries, terminal
 from kumihimo.interfaces.opening import Stopped, listen, opened
 from kumihimo.interfaces.options import (
     HOME,
@@ -235,7 +235,11 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # under the
             "kumi sparql 'DESCRIBE entities:4f376d639742497b27fa'",
             "kumi sparql @question.rq --format csv",
         ),
-        graph.tune: ("kumi tune", "kumi tune --sample 40 --max-cost 1 --write"),
+        fitting.tune: (
+            "kumi tune",
+            "kumi tune --sample 40 --max-cost 1 --write",
+            "kumi tune --questions asked.jsonl",
+        ),
     },
     "Look after it": {
         status: ("kumi status", "kumi status --levels", "kumi status --json"),
