@@ -19,13 +19,24 @@ _POOL = 50  # reports that are searched out
 _CLEAR = 0.4  # share of what is asked about that a report has to speak of to be sought
 _SIZE = 0.3  # what the rating of a report counts beside its being sought
 # How one asks of the whole; where it is in a script without spaces, taken out of the question first.
-_WHOLE = """across all any articles central chief collection common concerns content contents corpus cover covered deal
-    documents entire essays everything files general gist idea ideas issues kind main major matters message mostly
-    notes overall overview papers passages people point points said say says sort sources stories story subject
-    subjects summarise summarize summary texts theme themes these think thinks those topic topics treated whole"""
+_WHOLE = """across all any articles can central chief collection come common concerns content contents corpus cover covered
+    deal discuss discussed discussion documents entire episodes essays everything files focus general gist have
+    highlights idea ideas important interviews issues key kind learn main major matters message mostly most notes often
+    overall overview papers passages people point points recurring said say says sort sources speakers stories story
+    subject subjects summarise summarize summary takeaways talk texts theme themes these think thinks this those topic
+    topics treated up whole would"""
 _WHOLE_WIDE = re.compile(
-    "文書|文章|資料|記事|全体|全部|主な|主題|主旨|話題|内容|概要|要約|要点|共通|中心|テーマ|トピック|ドキュメント|メッセージ"
-    "|まとめ|何|这些|這些|那些|文档|文檔|文件|资料|主要|主题|大意|总结|總結|概述|内容|內容|讲|講|什么|甚麼|哪些|的|是|有|在|了"
+    "文書|文章|資料|記事|この本|本書|全体|全部|を通して|主な|主要|主題|主旨|趣旨|話題|内容|概要|要約|要点|論点|共通|中心|重要|大切"
+    "|一番|繰り返|出てく|多い|考え|述べ|語られ|書かれ|教え|テーマ|トピック|ドキュメント|エピソード|メッセージ|ポイント|まとめ|何"
+    "|什[么麼]|甚[么麼]|哪些|[这這那]些|[这這][个個]|文[档檔]|文件|文中|[资資]料[库庫]?|材料|整[体體]|所有|主要|主[题題]|[话話][题題]|重[点點]"
+    "|[观觀][点點]|思想|共同[点點]?|[总總][结結]|概[括述]|大意|反[复覆]|出[现現]|涉及|[讨討][论論]|大家|[关關]心|[问問][题題]|一下"
+    "|内容|內容|[请請讲講谈談说說都最些的是有在了]"
+)
+# Of one thing, however it is put; not of the whole.
+_ONE = re.compile(
+    r"\b(?:who|whom|whose|when|where|how (?:long|many|much|old|far))\b|[谁誰]|いつ|どこ|どちら|いくつ|いくら|何[年月日時人名回歳円つ]"
+    "|何[时時]|多少|多[长長久高大]|几|幾|哪[里裡裏儿兒年]|什[么麼][时時]候",
+    re.IGNORECASE,
 )
 
 
@@ -59,8 +70,11 @@ def about(question: str) -> set[str]:
     (set(), set())
     >>> about("What do people in the stories say of ferries?")
     {'ferry'}
+    >>> about("Where is the key?")
+    {'key'}
     """
-    return set(subjects(_WHOLE_WIDE.sub(" ", question))) - set(subjects(_WHOLE))
+    asked = set(subjects(_WHOLE_WIDE.sub(" ", question))) - set(subjects(_WHOLE))
+    return asked or (set(subjects(question)) if _ONE.search(question) else asked)
 
 
 def _sought(
