@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from kumihimo.core.context import Context, Ruler
 from kumihimo.core.records import Point, Reference, Report
@@ -15,6 +16,9 @@ from kumihimo.views.words import subjects
 
 Said = tuple[str, tuple[Reference, ...], bool]  # a text, what it rests on, whether it stands so in a document
 _STOPS = (".", "!", "?", "…", "。", "！", "？", "．")
+_FILE = re.compile(r"\w_\w|\w\.(?:txt|docx?|pdf|md|html?)\b")  # as of a heading that became part of a sentence
+_FEW = 3  # reports that share a word of which they may be about
+_SHORT = 5  # words: a sentence of so many counts half
 _POOL = 50  # reports that are searched out
 _CLEAR = 0.4  # share of what is asked about that a report has to speak of to be sought
 _SIZE = 0.3  # what the rating of a report counts beside its being sought
@@ -63,9 +67,11 @@ def leading(
     most = max((report.elements for report in all_of.values()), default=0) or 1
     size = {id: (report.elements / most + report.rating / 10) / 2 for id, report in all_of.items()}
     ranks = _sought(question, asked, all_of, reports, match, near) if asked else size
+    told = {id: _told(report) for id, report in all_of.items() if id in ranks}
+    themes = frozenset[str]() if asked else _themes(told.values())
     found: dict[str, tuple[float, Point]] = {}  # by text: chunks overlap, and so may reports
     for id, rank in sorted(ranks.items(), key=lambda item: (-item[1], item[0])):
-        for turn, share, (text, sources, verbatim) in _said(asked, all_of[id]):
+        for turn, share, (text, sources, verbatim) in _ordered(asked, themes, told[id]):
             score = (0.25 if is_row(text) else 1.0) * (0.8 if asked else 0.5) ** turn * (rank + share) / 2
             if text not in found or found[text][0] < score:
                 found[text] = score, point(text, sources, ruler, verbatim=verbatim)
@@ -98,25 +104,42 @@ def _sought(
     return {id: (score + _SIZE * chosen[id].rating / 10) / (1.5 + _SIZE) for id, score in sure.items()}
 
 
-def _said(asked: set[str], report: Report) -> Iterator[tuple[int, float, Said]]:
+def _told(report: Report) -> list[Said]:
+    """What a report says, as it has it."""
+    said = list(_sentences(report))
+    return said or ([(report.summary, (("reports", report.id),), False)] if report.summary.strip() else [])
+
+
+def _themes(told: Iterable[Sequence[Said]]) -> frozenset[str]:
+    """The words that some reports share, and not a tenth of them: neither a detail nor how people talk."""
+    counts = [{word for text, _, _ in said for word in subjects(text)} for said in told]
+    shared = Counter(word for words in counts for word in words)
+    return frozenset(word for word, count in shared.items() if _FEW <= count <= len(counts) / 10)
+
+
+def _ordered(asked: set[str], themes: frozenset[str], said: Sequence[Said]) -> Iterator[tuple[int, float, Said]]:
     """What a report says: in which turn it comes, and how much of what is asked it speaks of, from 0 to 1.
 
-    Most to the point first; of the whole as the report has it, lists and tables a turn later than prose.
+    Most to the point first; of the whole by how much of it are themes, lists and tables a turn later than prose.
     """
-    said = list(_sentences(report))
-    if not said and report.summary.strip():
-        said = [(report.summary, (("reports", report.id),), False)]
     if not asked:
-        said.sort(key=lambda each: _plain(each[0]))
-        return ((turn + _plain(each[0]), 1.0, each) for turn, each in enumerate(said))
+        ranked = sorted(said, key=lambda each: (_plain(each[0]), -_share(each[0], themes)))
+        return ((turn + _plain(each[0]), 1.0, each) for turn, each in enumerate(ranked))
     shares = [(len(asked & set(subjects(each[0]))) / len(asked), each) for each in said]
-    ranked = sorted(filter(lambda pair: pair[0], shares), key=lambda pair: -pair[0])
-    return ((turn, share, each) for turn, (share, each) in enumerate(ranked))
+    most = sorted(filter(lambda pair: pair[0], shares), key=lambda pair: -pair[0])
+    return ((turn, share, each) for turn, (share, each) in enumerate(most))
+
+
+def _share(text: str, themes: frozenset[str]) -> float:
+    """How much of a text speaks of themes; less, the shorter it is."""
+    words = set(subjects(text))
+    return len(words & themes) / (len(words) + _SHORT)
 
 
 def _plain(text: str) -> bool:
     """Whether it is something else than a sentence of prose."""
-    return is_row(text) or not text.rstrip("”’\"')]*_」』").endswith(_STOPS)
+    ends = text.rstrip("”’\"')]*_」』").endswith(_STOPS)
+    return is_row(text) or not ends or _FILE.search(text) is not None
 
 
 def _sentences(report: Report) -> Iterator[Said]:
