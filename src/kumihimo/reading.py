@@ -140,9 +140,9 @@ class Reading:
             "ruler": lambda: self.ruler,
             "rank": lambda: ranking,
         }
-        there = [*asked.tables, *filter(self.db.has, asked.may)]
-        tables = {**dict.fromkeys(asked.may), **self._tables(there, where, purse)}
-        given = {**tables, **{port: ports[port]() for port in asked.ports}, **values}
+        there = list(filter(self.db.has, asked.may))  # of these, what is there: nothing is paid for them
+        tables = {**self._tables(asked.tables, where, purse), **self._tables(there, where, None)}
+        given = {**dict.fromkeys(asked.may), **tables, **{port: ports[port]() for port in asked.ports}, **values}
 
         def search(question: str) -> Context:
             if not question.strip():
@@ -164,7 +164,7 @@ class Reading:
         """Whether the method can do without a model, and has to."""
         return "ask" in asked.optional and self.models.chat(asked.name) is None
 
-    def _tables(self, names: Iterable[str], where: str, purse: Purse) -> dict[str, Table[Any]]:
+    def _tables(self, names: Iterable[str], where: str, purse: Purse | None) -> dict[str, Table[Any]]:
         """As a method reads them: of rows made of several documents, only those of which all pass."""
         kinds = {name: codec(KINDS[name]) for name in names}
         if not where.strip():

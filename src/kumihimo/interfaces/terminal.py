@@ -16,6 +16,7 @@ from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT
 from kumihimo.interfaces.plain import harmless
 from kumihimo.interfaces.wrapping import Wrapped
+from kumihimo.methods.suited import SUITS
 from kumihimo.ports.connect import RULES
 from kumihimo.ports.models import Hear
 from kumihimo.reading import Reading
@@ -353,6 +354,7 @@ def show_methods(methods: Mapping[str, Signature], default: str) -> None:
     for name, method in methods.items():
         console.print(f"{name}{' (default)' if name == default else ''}", style="bold", markup=False)
         console.print(f"  {method.summary}", markup=False)
+        console.print(f"  suits: {SUITS.get(name, '')}", markup=False)
         settings = ", ".join(f"{s.name}={s.default}" for s in method.settings.values())
         console.print(f"  settings: {settings}", style="dim", markup=False)
 
