@@ -19,8 +19,8 @@ SUITS: Mapping[str, str] = {
     "discourse": "why, how, when: what stands beside a fact rather than in it",
 }
 
-# Recall@5 of those that ask no model: benchmarks/recall.py, and of braid benchmarks/weights.py, on 100, 100, 164, 300 and
-# 300 questions; braid with weights learned on the other sets.
+# Recall@5 of those that ask no model, on 100, 100, 164, 300 and 300 questions: benchmarks/recall.py, and of braid, with
+# weights learned on the other sets, benchmarks/weights.py.
 SETS = ("MuSiQue", "HotpotQA", "2WikiMultiHopQA", "JSQuAD", "DRCD")
 RECALL: Mapping[str, tuple[float, ...]] = {
     "braid": (0.698, 0.965, 0.922, 0.970, 0.973),
