@@ -41,7 +41,7 @@ class Held:
 
     def under(self, makers: Sequence[str], column: str) -> list[tuple[str, str, Any]]:
         at = self.columns.index(column)
-        return [(m, row[0], row[at]) for m in makers for row in self.rows.values() if row[0].rpartition(".")[0] == m]
+        return [(m, row[0], row[at]) for m in makers for row in self.rows.values() if row[0].startswith(f"{m}.")]
 
     def pages(self, *columns: str) -> Iterator[list[Row]]:
         yield [self._of(row, columns) for row in self.rows.values()] if columns else list(self.rows.values())

@@ -13,8 +13,9 @@ from kumihimo.core.table import Table
 from kumihimo.core.task import Progress
 from kumihimo.evaluate.gold import Layout, Wanted, layout, wanted
 from kumihimo.evaluate.records import Question
-from kumihimo.methods.bridges import Features, Scores, scored
-from kumihimo.methods.passes import FIRST, SECOND, Pass, best, first, second
+from kumihimo.methods.bridges import Features, scored
+from kumihimo.methods.hops import Scores, best
+from kumihimo.methods.passes import FIRST, SECOND, Pass, first, second
 from kumihimo.ports.purse import Purse
 from kumihimo.reading import Reading
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-POOL, ANCHORS = 40, 2  # as `braid` has them
 _PENALTY = 1 / 0.3  # on squared weights of features of variance 1
 FOLDS = 5
 K = 5
@@ -48,7 +48,7 @@ class Example:
 
     def after(self, weights: Scores) -> Pass:
         """The second pass, after a first with these weights."""
-        return second(self.before, scored(self.before.told, weights), self.chunks, anchors=ANCHORS, pool=POOL)
+        return second(self.before, scored(self.before.told, weights), self.chunks)
 
     def recall(self, weights: Weights, k: int = K) -> float:
         """Share of the passages needed that are among the first k chunks."""
@@ -71,7 +71,7 @@ def examples(
     asked = [question for question in questions if question.id in needed]
     found = []
     for done, question in enumerate(asked, 1):
-        before = first(question.text, chunks, mentions, match, near, pool=POOL)
+        before = first(question.text, chunks, mentions, match, near)
         found.append(Example(question.id, before, needed[question.id], there, chunks))
         if progress:
             progress("questions", done, len(asked))

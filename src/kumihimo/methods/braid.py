@@ -1,4 +1,4 @@
-"""question -> passages by words, meaning and the entity graph, the second hop scored knowing the first; or the whole."""
+"""question -> passages by words, meaning and the entity graph, the second hop scored knowing the first."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Literal
 
 from kumihimo.core.context import Context, Evidence, Ruler
+from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Chunk, Community, Mention, Report
 from kumihimo.core.table import Table
-from kumihimo.methods.bridges import Scores, link, reasons, scored
-from kumihimo.methods.passes import FIRST, SECOND, Pass, best, first, second
+from kumihimo.methods.bridges import link, reasons, scored
+from kumihimo.methods.hops import Scores, best
+from kumihimo.methods.passes import ANCHORS, FIRST, POOL, SECOND, Pass, first, second
 from kumihimo.ports.models import Match, Near, Rank, Rerank
 
 WEIGHTS = Path(__file__).with_suffix(".json")
@@ -35,8 +37,8 @@ def braid(
     rank: Rank,
     *,
     k: int = 20,
-    pool: int = 40,
-    anchors: int = 2,
+    pool: int = POOL,
+    anchors: int = ANCHORS,
     whole: Literal["auto", "always", "never"] = "auto",
     first_weights: tuple[float, ...] = (),
     second_weights: tuple[float, ...] = (),
@@ -76,8 +78,6 @@ def _published() -> Mapping[str, Scores]:
 
 def given(first_weights: tuple[float, ...], second_weights: tuple[float, ...]) -> dict[str, Scores]:
     """Those that are set instead. Raises SettingsError where they are not as many as the features."""
-    from kumihimo.core.errors import SettingsError
-
     found: dict[str, Scores] = {}
     for name, values, features in (("first", first_weights, FIRST), ("second", second_weights, SECOND)):
         if values and len(values) != len(features):

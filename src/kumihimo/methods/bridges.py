@@ -8,13 +8,15 @@ from functools import cached_property
 from math import log
 
 from kumihimo.core.records import Chunk
-from kumihimo.methods.hops import Graph
+from kumihimo.index.naming import entity_id, key
+from kumihimo.index.rules.names import as_name
+from kumihimo.methods.hops import Graph, Scores, best
 from kumihimo.views.words import among, content
 
-Scores = Mapping[str, float]
 Features = dict[str, float]
 _RANKED = 100  # places of a ranking that count
 _BELOW = 200  # the place of what is not among them
+_TIES = ("adds", "shares", "named", "bridges")
 
 
 @dataclass(frozen=True)
@@ -34,92 +36,82 @@ class Candidates:
     def said(self) -> dict[str, frozenset[str]]:
         """The words of the question that each says."""
         asked = frozenset(content(self.question))
-        for id, chunk in self.chunks.items():
-            if id not in self.heard:
-                self.heard[id] = among(chunk.found_by, asked)
+        for id in self.chunks.keys() - self.heard.keys():
+            self.heard[id] = among(self.chunks[id].found_by, asked)
         return {id: self.heard[id] for id in self.chunks}
 
     @cached_property
-    def rarity(self) -> Features:
+    def rarity(self) -> Scores:
         """How much each word of the question tells, by how few of the candidates say it; 1 in all."""
         counts = {word: sum(word in said for said in self.said.values()) for word in content(self.question)}
         rare = {word: log(1 + len(self.said) / (1 + count)) for word, count in counts.items()}
         return {word: much / sum(rare.values()) for word, much in rare.items()}
 
+    def worth(self, words: Iterable[str]) -> float:
+        """How much these words of the question tell together."""
+        return sum(self.rarity[word] for word in sorted(words))
+
     @cached_property
     def titles(self) -> dict[str, str]:
         """The entities that the titles of their documents name, as far as they look like names."""
-        from kumihimo.index.naming import entity_id, key
-        from kumihimo.index.rules.names import as_name
-
         names = {chunk.title: as_name(chunk.title) for chunk in self.chunks.values()}
         ids = {title: entity_id(key(name)) for title, name in names.items() if name}
         return {id: ids[chunk.title] for id, chunk in self.chunks.items() if chunk.title in ids}
 
-    def worth(self, words: Iterable[str]) -> float:
-        return sum(self.rarity[word] for word in sorted(words))
-
     @cached_property
-    def named(self) -> dict[str, dict[str, str]]:
-        """The entities that each mentions, with the id of the first mention."""
-        return self.graph.named(self.chunks)
+    def mentioned(self) -> dict[str, dict[str, str]]:
+        """The entities that each mentions."""
+        return self.graph.entities(self.chunks)
 
     def rare(self, id: str) -> Features:
         """The entities that it mentions, each by how few passages do; hubs are none of them."""
-        return {entity: 1 / len(found) for entity, found in self.graph.passages(self.named[id]).items() if found}
+        return {entity: 1 / len(found) for entity, found in self.graph.passages(self.mentioned[id]).items() if found}
 
 
 def features(of: Candidates, rankings: Mapping[str, Scores], anchors: Sequence[str]) -> dict[str, Features]:
     """For each candidate: its score and place in each ranking, and how it goes on from the anchors, read before it.
 
-    covers: share of the question, by rarity, that it says. new: that it says and no anchor does. adds: that it says and
-    one anchor does not, at most. titled: its title is named in the question. shares: how specifically it is tied to an
-    anchor. named: an anchor mentions its title. bridges: what it adds to an anchor that it is tied to.
+    covers: share of the question, by rarity, that it says. new: that it says and no anchor does. titled: its title is
+    named in the question. The others are those of the anchor to which they are most.
     """
-    best = {name: max(scores.values(), default=0.0) for name, scores in rankings.items()}
-    places = {name: _places(scores) for name, scores in rankings.items()}
+    ranked = [(name, scores, max(scores.values(), default=0.0), _places(scores)) for name, scores in rankings.items()]
     read = frozenset[str]().union(*(of.said[anchor] for anchor in anchors))
-    onwards = [_Anchor(of, anchor) for anchor in anchors]
+    rare = {anchor: of.rare(anchor) for anchor in anchors}
     found: dict[str, Features] = {}
-    for id in of.chunks:
-        told: Features = {}
-        for name, scores in rankings.items():
-            told[name] = scores.get(id, 0.0) / best[name] if best[name] > 0 else 0.0
-            told[f"{name} rank"] = 1 / (1 + places[name].get(id, _BELOW))
-        told |= {"covers": of.worth(of.said[id]), "new": of.worth(of.said[id] - read)}
-        told |= dict.fromkeys(("adds", "shares", "named", "bridges"), 0.0)
-        for anchor in onwards:
-            told |= {name: max(much, told[name]) for name, much in anchor.to(id).items()} if anchor.id != id else {}
-        found[id] = told | {"titled": float(of.titles.get(id) in of.spoken)}
+    for id, said in of.said.items():
+        told = {"covers": of.worth(said), "new": of.worth(said - read), "titled": float(of.titles.get(id) in of.spoken)}
+        for name, scores, most, places in ranked:
+            told[name] = scores.get(id, 0.0) / most if most > 0 else 0.0
+            told[f"{name} rank"] = 1 / (1 + places.get(id, _BELOW))
+        ties = [_tied(of, id, anchor, rare[anchor]) for anchor in anchors if anchor != id]
+        found[id] = told | {name: max((tie[name] for tie in ties), default=0.0) for name in _TIES}
     return found
 
 
-class _Anchor:
-    """A passage that is read first, and what others are to it."""
+def _tied(of: Candidates, id: str, anchor: str, rare: Features) -> Features:
+    """How a passage goes on from an anchor. rare: the entities of the anchor.
 
-    def __init__(self, of: Candidates, id: str) -> None:
-        self.of, self.id, self.rare, self.title = of, id, of.rare(id), of.titles.get(id)
+    adds: share of the question, by rarity, that it says and the anchor does not. shares: how specifically it is tied to
+    it. named: the anchor mentions its title. bridges: what it adds, as far as they are tied, by titles either way.
+    """
+    adds = of.worth(of.said[id] - of.said[anchor])
+    shares = min(1.0, sum(much for entity, much in rare.items() if entity in of.mentioned[id]))
+    named = back = 0.0
+    if of.titles.get(id) != of.titles.get(anchor):
+        named = float(of.titles.get(id) in of.mentioned[anchor])
+        back = float(of.titles.get(anchor) in of.mentioned[id])
+    return {"adds": adds, "shares": shares, "named": named, "bridges": adds * max(shares, named, back)}
 
-    def to(self, id: str) -> Features:
-        of, title = self.of, self.of.titles.get(id)
-        adds = of.worth(of.said[id] - of.said[self.id])
-        shares = min(1.0, sum(much for entity, much in self.rare.items() if entity in of.named[id]))
-        named = back = 0.0
-        if title != self.title:
-            named, back = float(title in of.named[self.id]), float(self.title in of.named[id])
-        return {"adds": adds, "shares": shares, "named": named, "bridges": adds * max(shares, named, back)}
 
-
-def link(of: Candidates, id: str, anchors: Sequence[str]) -> tuple[str, str]:
+def link(of: Candidates, id: str, anchors: Iterable[str]) -> tuple[str, str]:
     """The anchor that it is tied to most specifically, and the entity that both mention; empty where nothing ties."""
-    ties = [(much, e, a) for a in anchors if a != id for e, much in of.rare(a).items() if e in of.named[id]]
+    ties = [(much, e, a) for a in anchors if a != id for e, much in of.rare(a).items() if e in of.mentioned[id]]
     _, entity, anchor = max(ties, default=(0.0, "", ""))
     return anchor, entity
 
 
 def _places(scores: Scores) -> dict[str, int]:
-    ranked = sorted(scores, key=lambda id: (-scores[id], id))[:_RANKED]
-    return {id: place for place, id in enumerate(ranked, 1)}
+    return {id: place for place, id in enumerate(best(scores, _RANKED), 1)}
 
 
 def scored(found: Mapping[str, Features], weights: Scores) -> dict[str, float]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import log, sqrt
+from math import inf, log, sqrt
 from typing import TYPE_CHECKING
 
 from kumihimo.core.records import Mention
@@ -16,34 +16,31 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-    Whole = NDArray[np.int64]
+    Places = NDArray[np.int64]
 
 HUB = 200  # mentions of an entity beyond which it says little about any passage, and none is reached through it
 _PASSAGES = 400  # of a neighbourhood, those that the seeds lie nearest to
 _STEPS = 10  # of the walk; what goes further has lost nearly all of its weight
 _LEAST = 1e-9
 
-Weights = Mapping[str, float]
+Scores = Mapping[str, float]  # by id
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class Graph:
-    """Passages and the entities that they mention, as far as somebody has asked; read once for a question."""
+    """Passages and the entities that they mention, as far as somebody has asked; each is read once for a question."""
 
     mentions: Table[Mention]
-    _named: dict[str, dict[str, str]] = field(default_factory=dict)
+    _entities: dict[str, dict[str, str]] = field(default_factory=dict)
     _passages: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def named(self, passages: Iterable[str]) -> dict[str, dict[str, str]]:
+    def entities(self, passages: Iterable[str]) -> dict[str, dict[str, str]]:
         """The entities that each passage mentions, each with the id of its first mention there."""
         listed = list(passages)
-        new = [passage for passage in listed if passage not in self._named]
+        new = [passage for passage in listed if passage not in self._entities]
         for passage, found in self.mentions.under(new, "entity").items() if new else ():
-            first: dict[str, str] = {}
-            for id, entity in found:
-                first.setdefault(entity, id)
-            self._named[passage] = first
-        return {passage: self._named[passage] for passage in listed}
+            self._entities[passage] = {entity: id for id, entity in reversed(found)}
+        return {passage: self._entities[passage] for passage in listed}
 
     def passages(self, entities: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """The passages that mention each entity; of one that is a hub none."""
@@ -57,73 +54,101 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """A neighbourhood, as a walk needs it: its edges, each with its weight, and what each end gives away in all."""
+    """A neighbourhood, as a walk needs it: places of passages and entities, edges between them, each with its weight.
 
-    passages: dict[str, int]
-    entities: dict[str, int]
-    spoken: Weights  # the question's entities, and what each is worth
-    rows: Whole
-    columns: Whole
+    spoken: the entities of the question, and what each is worth. gives: what the edges of each passage, and of each
+    entity, weigh in all.
+    """
+
+    passages: Mapping[str, int]
+    entities: Mapping[str, int]
+    spoken: Scores
+    rows: Places
+    columns: Places
     weights: Floats
-    given: tuple[Floats, Floats]  # by passages, by entities
+    gives: tuple[Floats, Floats]
 
 
 def around(graph: Graph, seeds: Iterable[str], spoken: Iterable[str]) -> Around:
     """What lies around these passages, and the entities that the question names.
 
-    An edge weighs 1 / sqrt(df): hubs are damped. df is how many passages mention the entity; of one that no seed
-    mentions how many do here.
+    An edge weighs 1 / sqrt(df): hubs are damped. df is how many passages mention the entity; of a hub, and of one that
+    no seed mentions, how many do here.
     """
+    first, asked = list(dict.fromkeys(seeds)), list(dict.fromkeys(spoken))
+    known = dict.fromkeys([*asked, *(entity for found in graph.entities(first).values() for entity in found)])
+    through = graph.passages(known)
+    chosen = _nearest(first, through)
+    named = graph.entities(chosen)
+    here = Counter(entity for passage in chosen for entity in named[passage])
+    df = {entity: len(through.get(entity, ())) or here[entity] or 1 for entity in [*asked, *here]}
+    kept = {entity: much for entity, much in df.items() if entity in known or here[entity] > 1}
+    worth = {entity: 1 / max(1.0, log(1 + df[entity])) for entity in asked}
+    return _drawn([named[passage] for passage in chosen], chosen, kept, worth)
+
+
+def _nearest(seeds: Sequence[str], through: Mapping[str, Sequence[str]]) -> list[str]:
+    """The seeds, and what entities tie to them; those first that most entities do, and rare ones."""
+    near: dict[str, float] = defaultdict(float, dict.fromkeys(seeds, inf))
+    for passages in through.values():
+        for passage in passages:
+            near[passage] += 1 / sqrt(len(passages))
+    return best(near, _PASSAGES)
+
+
+def _drawn(named: Sequence[Iterable[str]], passages: Sequence[str], df: Mapping[str, int], spoken: Scores) -> Around:
     import numpy as np
 
-    first, asked = list(seeds), list(spoken)
-    entities = dict.fromkeys([*asked, *(e for found in graph.named(first).values() for e in found)])
-    reached = graph.passages(entities)
-    near: dict[str, float] = defaultdict(float, dict.fromkeys(first, 1.0))
-    for entity in entities:
-        for passage in reached[entity]:
-            near[passage] += 1 / sqrt(len(reached[entity]))
-    chosen = sorted(near, key=lambda passage: (-near[passage], passage))[:_PASSAGES]
-    named = graph.named(chosen)
-    here = Counter(entity for passage in chosen for entity in named[passage])
-    df = {entity: len(reached.get(entity, ())) or here[entity] or 1 for entity in [*asked, *here]}
-    kept = {e: i for i, e in enumerate(e for e in df if e in entities or here[e] > 1)}
-    edges = [(i, kept[e], df[e] ** -0.5) for i, passage in enumerate(chosen) for e in named[passage] if e in kept]
-    rows, columns, weights = (np.array(part) for part in zip(*edges, strict=True)) if edges else (np.zeros(0, int),) * 3
-    out = np.bincount(rows, weights, len(chosen)), np.array([sqrt(df[entity]) for entity in kept])
-    worth = {entity: 1 / max(1.0, log(1 + df[entity])) for entity in asked}
-    return Around({p: i for i, p in enumerate(chosen)}, kept, worth, rows, columns, weights, out)
+    places = {entity: i for i, entity in enumerate(df)}
+    edges = [(i, places[entity]) for i, found in enumerate(named) for entity in found if entity in places]
+    rows, columns = np.array(edges, dtype=np.int64).reshape(-1, 2).T
+    damped = np.sqrt(np.array(list(df.values()), dtype=np.float64))
+    weights = 1 / damped[columns]
+    given = np.bincount(rows, weights, len(passages)).astype(np.float64)
+    gives = given, damped  # of an entity: df edges of 1 / sqrt(df)
+    return Around({passage: i for i, passage in enumerate(passages)}, places, spoken, rows, columns, weights, gives)
 
 
-def reached(part: Around, seeds: Weights, *, text: float, further: float) -> dict[str, float]:
+def reached(part: Around, seeds: Scores, *, text: float, further: float) -> dict[str, float]:
     """What arrives at each passage by personalised PageRank from these passages and the question's entities.
 
     text: share of the passages in what is given out; the rest is the entities', if there are any. further: what goes on
-    at each step. What merely returns to where it started from is not counted.
+    at each step. What is given out to a passage is not counted there, only what comes along edges.
     """
-    import numpy as np
-
-    home, asked = np.zeros(len(part.passages)), np.zeros(len(part.entities))
-    total, worth = sum(seeds.values()), sum(part.spoken.values())
-    share = 0.0 if not total else text if worth else 1.0
-    for passage, weight in seeds.items():
-        if passage in part.passages:
-            home[part.passages[passage]] = share * weight / total
-    for entity, weight in part.spoken.items() if worth else ():
-        asked[part.entities[entity]] = (1 - share) * weight / worth
+    share = 0.0 if not seeds else text if part.spoken else 1.0
+    home = _shared(seeds, part.passages, share)
+    asked = _shared(part.spoken, part.entities, 1 - share)
     passages, entities = home, asked
     for _ in range(_STEPS):
-        passages, entities = _across(part, passages, entities)
-        passages, entities = further * passages + (1 - further) * home, further * entities + (1 - further) * asked
-    arrived = passages - (1 - further) * home
+        onto, into = _across(part, passages, entities)
+        passages, entities = further * onto + (1 - further) * home, further * into + (1 - further) * asked
+    arrived = (passages - (1 - further) * home).round(
+        12
+    )  # in whichever order equals were added up
     return {passage: float(arrived[i]) for passage, i in part.passages.items() if arrived[i] > _LEAST}
 
 
-def _across(part: Around, passages: Floats, entities: Floats) -> tuple[Floats, Floats]:
-    """One step along every edge, both ways at once."""
+def _shared(scores: Scores, places: Mapping[str, int], share: float) -> Floats:
+    """That much, shared out by the scores."""
     import numpy as np
 
-    rows, columns, (by_passage, by_entity) = part.rows, part.columns, part.given
-    to_passages = np.bincount(rows, part.weights * (entities / by_entity)[columns], len(passages))
-    to_entities = np.bincount(columns, part.weights * (passages / np.maximum(by_passage, _LEAST))[rows], len(entities))
-    return to_passages, to_entities
+    found, total = np.zeros(len(places)), sum(scores.values())
+    for id, much in scores.items() if total else ():
+        found[places[id]] = share * much / total
+    return found
+
+
+def _across(part: Around, passages: Floats, entities: Floats) -> tuple[Floats, Floats]:
+    """What comes onto passages, and into entities, by one step along every edge, both ways at once."""
+    import numpy as np
+
+    by_passage, by_entity = part.gives
+    onto = np.bincount(part.rows, part.weights * (entities / by_entity)[part.columns], len(passages))
+    leaving = passages / np.maximum(by_passage, _LEAST)
+    into = np.bincount(part.columns, part.weights * leaving[part.rows], len(entities))
+    return onto.astype(np.float64), into.astype(np.float64)
+
+
+def best(scores: Scores, k: int) -> list[str]:
+    """The ids of the best k, equal ones in the order of their ids."""
+    return sorted(scores, key=lambda id: (-scores[id], id))[:k]

@@ -9,10 +9,12 @@ from kumihimo.core.context import Context
 from kumihimo.core.records import Chunk, Mention
 from kumihimo.core.table import Table
 from kumihimo.methods import named
-from kumihimo.methods.bridges import Candidates, Features, Scores, features
-from kumihimo.methods.hops import Graph, around, reached
+from kumihimo.methods.bridges import Candidates, Features, features
+from kumihimo.methods.hops import Graph, Scores, around, best, reached
 from kumihimo.ports.models import Match, Near
 
+POOL = 40  # the best of each ranking, which are candidates
+ANCHORS = 2  # the best of the first pass, which the second goes on from
 _SEARCHED = 100  # passages of each search
 _SEEDS = 2  # the best of each search, from which the graph is entered
 _READ = 3  # the best by words, which the first pass goes on from
@@ -34,7 +36,10 @@ SECOND = ("words", "meaning", "before", "onward", "onward rank", "new", "adds", 
 
 @dataclass(frozen=True)
 class Pass:
-    """Candidates, the rankings they are in, the passages they go on from, and what speaks for each."""
+    """Candidates, the rankings they are in, the passages they go on from, and what speaks for each.
+
+    told: the features of each candidate.
+    """
 
     candidates: Candidates
     rankings: Mapping[str, Scores]
@@ -43,7 +48,7 @@ class Pass:
 
 
 def first(
-    question: str, chunks: Table[Chunk], mentions: Table[Mention], match: Match, near: Near, *, pool: int
+    question: str, chunks: Table[Chunk], mentions: Table[Mention], match: Match, near: Near, *, pool: int = POOL
 ) -> Pass:
     """What words, meaning and the graph around the best of both find, each going on from the best by words."""
     by_words, by_meaning = match(chunks, question, k=_SEARCHED), near(chunks, question, k=_SEARCHED)
@@ -57,7 +62,7 @@ def first(
     return _passed(of, rankings, best(words, _READ))
 
 
-def second(before: Pass, scores: Scores, chunks: Table[Chunk], *, anchors: int, pool: int) -> Pass:
+def second(before: Pass, scores: Scores, chunks: Table[Chunk], *, anchors: int = ANCHORS, pool: int = POOL) -> Pass:
     """The same candidates, and what the graph reaches from the best of them, each going on from those.
 
     scores: what the first pass came to.
@@ -74,11 +79,6 @@ def second(before: Pass, scores: Scores, chunks: Table[Chunk], *, anchors: int, 
 def _passed(of: Candidates, rankings: Mapping[str, Scores], anchors: Iterable[str]) -> Pass:
     read = tuple(id for id in anchors if id in of.chunks)
     return Pass(of, rankings, read, features(of, rankings, read))
-
-
-def best(scores: Scores, k: int) -> list[str]:
-    """The ids of the best k, equal ones in the order of their ids."""
-    return sorted(scores, key=lambda id: (-scores[id], id))[:k]
 
 
 def _scores(found: Context) -> dict[str, float]:
