@@ -122,9 +122,7 @@ def reached(part: Around, seeds: Scores, *, text: float, further: float) -> dict
     for _ in range(_STEPS):
         onto, into = _across(part, passages, entities)
         passages, entities = further * onto + (1 - further) * home, further * into + (1 - further) * asked
-    arrived = (passages - (1 - further) * home).round(
-        12
-    )  # in whichever order equals were added up
+    arrived = (passages - (1 - further) * home).round(12)  # in whichever order equals were added up
     return {passage: float(arrived[i]) for passage, i in part.passages.items() if arrived[i] > _LEAST}
 
 

@@ -1,4 +1,4 @@
-"""-> which method suits which question, in a line each, and what was measured of those that ask no model."""
+"""a method's name -> which question it suits, in a line, and what was measured of it where it asks no model."""
 
 from __future__ import annotations
 
