@@ -24,7 +24,7 @@ class Evidence:
     """One row that speaks to the question, and how strongly; scores compare within one context only.
 
     also: other rows of the table that say the same; they are told and traced with it. why: what speaks for it, and how
-    much, most first, where a method says so. path: how it hangs together with what came before, in words.
+    much, most first, where a method says so. path: a passage that it hangs together with and what both mention, by ids.
     """
 
     table: str

@@ -18,6 +18,7 @@ from kumihimo.methods.points import REDUCE
 from kumihimo.methods.rq import rq
 
 METHODS = catalogue(
+    braid,
     bm25,
     naive,
     hyde,
@@ -29,7 +30,6 @@ METHODS = catalogue(
     light,
     meta,
     discourse,
-    braid,
 )
 
 # The prompts of methods that have their own for the answer; else `answer.md`.
