@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Places = NDArray[np.int64]
 
 HUB = 200  # mentions of an entity beyond which it says little about any passage, and none is reached through it
-_PASSAGES = 400  # of a neighbourhood, those that the seeds lie nearest to
+_PASSAGES = 300  # of a neighbourhood, those that the seeds lie nearest to
 _STEPS = 10  # of the walk; what goes further has lost nearly all of its weight
 _LEAST = 1e-9
 

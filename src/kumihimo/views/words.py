@@ -38,6 +38,7 @@ _COMMON = frozenset(
 _ASCII = re.compile("[a-z0-9]+")
 _LATIN = re.compile("[^\0-\xac\xae-\u02ff\u2010-\u205f]")  # finds what is no Latin letter or mark of punctuation
 _WORDS = re.compile(r"[^\W_]+")  # what `_runs` finds of Latin letters, sooner
+_FEW = 4  # times as many rows as are wanted
 _ASKING = frozenset({"about", "describ", "explain", "giv", "know", "show", "tell"})  # roots of how one asks
 
 
@@ -210,20 +211,27 @@ class WordSearch:
     def _ranked(self, table: Table[Any], query: str, k: int) -> list[tuple[float, str]]:
         """The best k that pass, and all that score as much as the last of them."""
         found: list[tuple[float, str]] = []
+        seen = 0
 
         def more(row: Row) -> bool:
+            nonlocal seen
             score, id = row
             if len(found) >= k and score < found[k - 1][0]:
                 return False
+            seen += 1
             if table.passes(id):
                 found.append((score, id))
             return True
 
         name = _name(table.name)  # sorted by SQLite, not by FTS5 (`ORDER BY rank`), which takes twice as long
         ranked = f'SELECT -bm25("{name}") AS score, rowid AS place FROM "{name}" WHERE "{name}" MATCH ? ORDER BY 1 DESC'
-        # LIMIT -1 limits nothing, but has the rows come in the order of the inner query
-        said = f'SELECT score, id FROM ({ranked} LIMIT -1) CROSS JOIN "{name}_ids" ON slot = place'
-        self.db.read(more, said, query)
+        # The outer rows come in the order of the inner query, which LIMIT keeps apart; -1 limits nothing
+        said = f'SELECT score, id FROM ({ranked} LIMIT ?) CROSS JOIN "{name}_ids" ON slot = place'
+        for limit in (_FEW * k, -1):  # to sort few out of many takes half the time, and they mostly suffice
+            found, seen = [], 0
+            self.db.read(more, said, query, limit)
+            if seen < limit:
+                break
         return found
 
 
