@@ -209,7 +209,9 @@ def test_ids_of_several_values_no_more_of_each_than_asked() -> None:
 
 def test_of_fewer_rows_the_first_that_pass() -> None:
     fewer = table(A, B, C).only(lambda id: id != "a")
-    assert fewer.ids_by("name", ["x", "y"], most=1) == {"x": ["c"], "y": ["b"]}, "a is the first of x, and does not pass"
+    assert fewer.ids_by("name", ["x", "y"], most=1) == {"x": ["c"], "y": ["b"]}, (
+        "a is the first of x, and does not pass"
+    )
 
 
 def test_what_was_made_of_rows_by_their_ids() -> None:

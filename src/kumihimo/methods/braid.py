@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -61,8 +61,8 @@ def braid(
     before = first(question, chunks, mentions, match, near, pool=pool)
     scores = scored(before.told, weights["first"])
     after = second(before, scores, chunks, anchors=anchors, pool=pool)
-    found = Context(tuple(_found(after, weights["second"])))
-    return _judged(question, found, after, rank, rerank).top(k).fit(budget, ruler)
+    found = _judged(question, _found(after, weights["second"]), after, rank, rerank).top(k).fit(budget, ruler)
+    return replace(found, evidence=tuple(_explained(item, after, weights["second"]) for item in found))
 
 
 def published() -> dict[str, Scores]:
@@ -103,12 +103,16 @@ def _whole(communities: Table[Community], reports: Table[Report], match: Match, 
     return replace(found, decided=f"asked of the whole: the reports of {len(largest):,} communities")
 
 
-def _found(after: Pass, weights: Scores) -> Iterator[Evidence]:
-    scores = scored(after.told, weights)
-    for id in best(scores, len(scores)):
-        why = reasons(after.told[id], weights)
-        path = tuple(filter(None, link(after.candidates, id, after.anchors)))
-        yield Evidence("chunks", after.candidates.chunks[id], scores[id], why=why, path=path)
+def _found(after: Pass, weights: Scores) -> Context:
+    scores, chunks = scored(after.told, weights), after.candidates.chunks
+    return Context(tuple(Evidence("chunks", chunks[id], scores[id]) for id in best(scores, len(scores))))
+
+
+def _explained(item: Evidence, after: Pass, weights: Scores) -> Evidence:
+    """With what speaks for it, and the passage and entity by which it goes on from the first hop."""
+    id = item.record.id
+    path = tuple(filter(None, link(after.candidates, id, after.anchors)))
+    return replace(item, why=reasons(after.told[id], weights), path=path)
 
 
 def _judged(question: str, found: Context, after: Pass, rank: Rank, rerank: Rerank) -> Context:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import log
 
 from kumihimo.core.records import Chunk
@@ -54,9 +54,7 @@ class Candidates:
     @cached_property
     def titles(self) -> dict[str, str]:
         """The entities that the titles of their documents name, as far as they look like names."""
-        names = {chunk.title: as_name(chunk.title) for chunk in self.chunks.values()}
-        ids = {title: entity_id(key(name)) for title, name in names.items() if name}
-        return {id: ids[chunk.title] for id, chunk in self.chunks.items() if chunk.title in ids}
+        return {id: entity for id, chunk in self.chunks.items() if (entity := _called(chunk.title))}
 
     @cached_property
     def mentioned(self) -> dict[str, dict[str, str]]:
@@ -108,6 +106,12 @@ def link(of: Candidates, id: str, anchors: Iterable[str]) -> tuple[str, str]:
     ties = [(much, e, a) for a in anchors if a != id for e, much in of.rare(a).items() if e in of.mentioned[id]]
     _, entity, anchor = max(ties, default=(0.0, "", ""))
     return anchor, entity
+
+
+@lru_cache(maxsize=16384)
+def _called(title: str) -> str:
+    name = as_name(title)
+    return entity_id(key(name)) if name else ""
 
 
 def _places(scores: Scores) -> dict[str, int]:

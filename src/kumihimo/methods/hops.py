@@ -72,19 +72,19 @@ class Around:
 def around(graph: Graph, seeds: Iterable[str], spoken: Iterable[str]) -> Around:
     """What lies around these passages, and the entities that the question names.
 
-    An edge weighs 1 / sqrt(df): hubs are damped. df is how many passages mention the entity; of a hub, and of one that
-    no seed mentions, how many do here.
+    An edge weighs 1 / sqrt(df), so that it matters little what many mention; hubs have no edges. df is how many
+    passages mention the entity; of one that neither seeds mention nor the question, how many do here.
     """
     first, asked = list(dict.fromkeys(seeds)), list(dict.fromkeys(spoken))
     known = dict.fromkeys([*asked, *(entity for found in graph.entities(first).values() for entity in found)])
-    through = graph.passages(known)
+    through = {entity: passages for entity, passages in graph.passages(known).items() if passages}
     chosen = _nearest(first, through)
     named = graph.entities(chosen)
     here = Counter(entity for passage in chosen for entity in named[passage])
-    df = {entity: len(through.get(entity, ())) or here[entity] or 1 for entity in [*asked, *here]}
-    kept = {entity: much for entity, much in df.items() if entity in known or here[entity] > 1}
-    worth = {entity: 1 / max(1.0, log(1 + df[entity])) for entity in asked}
-    return _drawn([named[passage] for passage in chosen], chosen, kept, worth)
+    others = {entity: count for entity, count in here.items() if entity not in known}
+    df = {entity: len(passages) for entity, passages in through.items()} | others
+    worth = {entity: 1 / max(1.0, log(1 + df[entity])) for entity in asked if entity in df}
+    return _drawn([named[passage] for passage in chosen], chosen, df, worth)
 
 
 def _nearest(seeds: Sequence[str], through: Mapping[str, Sequence[str]]) -> list[str]:

@@ -113,8 +113,11 @@ class SqlRows:
         return found
 
     def under(self, makers: Sequence[str], column: str) -> list[tuple[str, str, Any]]:
-        said = f'SELECT id, "{column}" FROM "{self.table}" WHERE id > ? AND id < ? ORDER BY id'
-        return [(maker, *row) for maker in makers for row in self.db.all(said, f"{maker}.", f"{maker}/")]
+        below = "t.id > value || '.' AND t.id < value || '/'"  # / follows . in ASCII
+        said = (
+            f'SELECT value, t.id, t."{column}" FROM json_each(?) CROSS JOIN "{self.table}" t ON {below} ORDER BY t.id'
+        )
+        return self.db.all(said, json.dumps(list(makers)))
 
     def pages(self, *columns: str) -> Iterator[list[Row]]:
         names = "*" if not columns else ", ".join(f'"{c}"' for c in ("id", *columns))

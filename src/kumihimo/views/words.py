@@ -35,7 +35,9 @@ _COMMON = frozenset(
     which who whom whose why will with you your 何 誰 什么 甚麼 哪里 哪裡 谁 誰是 怎么 怎麼 的 是 在 了 吗 嗎""".split()  # noqa: SIM905
 )
 
-_PLAIN = re.compile("[a-z0-9]+")  # what `_runs` finds where there are no other letters
+_ASCII = re.compile("[a-z0-9]+")
+_LATIN = re.compile("[^\0-\xac\xae-\u02ff\u2010-\u205f]")  # finds what is no Latin letter or mark of punctuation
+_WORDS = re.compile(r"[^\W_]+")  # what `_runs` finds of Latin letters, sooner
 _ASKING = frozenset({"about", "describ", "explain", "giv", "know", "show", "tell"})  # roots of how one asks
 
 
@@ -61,8 +63,8 @@ def tokens(text: str) -> list[str]:
     ['組紐', '紐の', 'の工', '工房', 'a', '棟']
     """
     plain = normalize("NFKC", text).casefold()
-    if plain.isascii():
-        return list(map(_stem, _PLAIN.findall(plain)))
+    if words := _spaced(plain):
+        return list(map(_stem, words.findall(plain)))
     found: list[str] = []
     for run in _runs().finditer(plain):
         if unspaced := run[1]:
@@ -79,9 +81,14 @@ def among(text: str, asked: frozenset[str]) -> frozenset[str]:
     ['ferry', 'leave']
     """
     plain = normalize("NFKC", text).casefold()
-    if plain.isascii():
-        return asked.intersection(map(_stem, set(_PLAIN.findall(plain))))
+    if words := _spaced(plain):
+        return asked.intersection(map(_stem, set(words.findall(plain))))
     return asked.intersection(tokens(plain))
+
+
+def _spaced(plain: str) -> re.Pattern[str] | None:
+    """What finds the words of a text in Latin letters; None for one that has others too."""
+    return _ASCII if plain.isascii() else None if _LATIN.search(plain) else _WORDS
 
 
 def content(text: str) -> list[str]:
