@@ -250,7 +250,7 @@ def test_the_json_of_evidence(built: Run) -> None:
     assert only.pop("score") > 0
     assert only.pop("id").endswith(".00000")
     where = [{"uri": "notes/ferry.txt", "place": "line 1", "start": 0, "end": 52}]
-    why = {"words": ["ferry"], "why": {}, "path": None}
+    why: dict[str, Any] = {"words": ["ferry"], "why": {}, "path": None}
     assert only == {"rank": 1, "table": "chunks", "text": NOTES["ferry.txt"], "chunks": where, **why}
 
 
