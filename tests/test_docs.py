@@ -246,7 +246,10 @@ def test_pictures_tell_what_is_paid() -> None:
     assert all(ElementTree.fromstring(picture).tag.endswith("svg") for picture in drawn)
     assert drawn[0].count('<rect class="asks" x') == sum("ask" in step.ports for step in steps.values())
     assert draw.tables(catalogue(STEPS["chunks"].function, gists, themes)).count('<rect class="asks" x') == 2
-    assert drawn[1].count("<circle") == sum(len(m.tables) + len(m.ports) for m in METHODS.values()) + 3 + 1
+    assert (
+        drawn[1].count("<circle")
+        == sum(map(len, (held for m in METHODS.values() for held in (m.tables, m.may, m.ports)))) + 4 + 1
+    )
 
 
 @pytest.mark.parametrize(

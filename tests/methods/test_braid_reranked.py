@@ -21,11 +21,12 @@ NOTES = {
     "c.txt": "The ferry Kestrel is tarred in spring.",
     "d.txt": "The mill burnt.",
 }
+RULES = {"model": "rules"}
 QUESTION = "Where did the builder of the ferry Kestrel learn her trade?"
 
 
 def index(tmp_path: Path, server: Server) -> Kumihimo:
-    kumi = opened(tmp_path, server, mentions={"model": "rules"})
+    kumi = opened(tmp_path, server, mentions=RULES)
     kumi.index(fill(tmp_path / "notes", NOTES), methods=["braid"])
     return kumi
 
@@ -45,7 +46,7 @@ def test_the_second_hop_is_judged_in_one_call_and_the_answer_is_another(tmp_path
 
 
 def test_a_question_about_the_whole_is_judged_by_nobody(tmp_path: Path, server: Server) -> None:
-    with opened(tmp_path, server, **{name: {"model": "rules"} for name in ("mentions", "reports")}) as kumi:
+    with opened(tmp_path, server, mentions=RULES, reports=RULES, entities=RULES, relations=RULES) as kumi:
         kumi.index(fill(tmp_path / "notes", NOTES), methods=["braid", "global"])
         found = kumi.retrieve("What are these documents about?", rerank="model")
         assert found.decided.startswith("asked of the whole")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any
+from typing import Any, cast
 
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.task import Progress
@@ -64,8 +64,8 @@ def refitted(
             f"it takes {FEWEST} at least, and 100 to see what is not large"
         )
     reading.ready("braid")
-    own = reading.settings.get("braid", {})
-    now = published() | given(*(tuple(own.get(f"{name}_weights", ())) for name in ("first", "second")))
+    own = cast(Mapping[str, Any], reading.settings.get("braid", {}))
+    now = published() | given(own.get("first_weights", ()), own.get("second_weights", ()))
     of = examples(reading, asked, purse, progress)
     held = crossed(of)
     pairs = [(example.recall(now), held[example.id]) for example in of]
