@@ -93,7 +93,8 @@ def test_a_method_may_read_a_table_where_it_is_there() -> None:
 
     found = read(naive)
     assert (found.tables, found.may) == ({"chunks": Chunk}, {"words": Word})
-    assert (found.ports, found.optional) == (("ask",), {"ask"})
+    assert found.ports == ("ask",)
+    assert found.optional == {"ask"}
 
 
 def test_what_one_call_makes() -> None:

@@ -8,7 +8,7 @@ from statistics import fmean
 import pytest
 from tests.methods.small import Graph, Nearby, match
 
-from kumihimo.evaluate.fitting import Example, crossed, learned
+from kumihimo.evaluate.fitting import Example, Weights, crossed, learned
 from kumihimo.evaluate.gold import Layout, Stretch, Wanted
 from kumihimo.methods.passes import FIRST, SECOND, first
 
@@ -85,9 +85,12 @@ def test_each_question_is_measured_by_weights_that_have_not_seen_it(
     of: list[Example], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[list[str]] = []
-    monkeypatch.setattr(
-        "kumihimo.evaluate.fitting.learned", lambda of: seen.append([e.id for e in of]) or {"first": {}, "second": {}}
-    )
+
+    def fitted(of: list[Example]) -> Weights:
+        seen.append([example.id for example in of])
+        return {"first": {}, "second": {}}
+
+    monkeypatch.setattr("kumihimo.evaluate.fitting.learned", fitted)
     found = crossed(of)
     assert found.keys() == set(PIERS)
     assert len(seen) == 5

@@ -35,12 +35,11 @@ def harbour() -> Graph:
 
 
 def found(graph: Graph, question: str = QUESTION, passes: Any = None, **settings: Any) -> Context:
-    tables = {name: each for name, each in graph.tables().items() if name in ("chunks", "mentions")}
+    tables: dict[str, Any] = {name: graph.tables()[name] for name in ("chunks", "mentions")}
     if passes:
         tables = {name: each.only(passes) for name, each in tables.items()}
-    whole = {"communities": None, "reports": None} | {name: settings.pop(name) for name in REPORTS if name in settings}
-    world = {"match": match, "near": Nearby(), "ruler": ruler, "rank": rank} | settings
-    return braid(question, **tables, **whole, **world)
+    world: dict[str, Any] = {"match": match, "near": Nearby(), "ruler": ruler, "rank": rank}
+    return braid(question, **{**dict.fromkeys(REPORTS), **tables, **world, **settings})
 
 
 REPORTS = ("communities", "reports")
