@@ -73,12 +73,15 @@ def test_a_question_counts_as_much_as_is_said(of: list[Example]) -> None:
     spoilt = learned([*of[:3], wrong])
     spared = learned([*of[:3], wrong], weigh=lambda id: 0.001 if id == "wrong" else 1.0)
 
-    def apart(one: float, other: float) -> float:
-        return abs(one - other)
+    def apart(one: Weights, other: Weights) -> float:
+        return sum(abs(one["second"][name] - other["second"][name]) for name in SECOND)
 
-    name = "words"
-    far = apart(fair["second"][name], spoilt["second"][name])
-    assert apart(fair["second"][name], spared["second"][name]) < far
+    assert apart(fair, spared) < apart(fair, spoilt) / 5
+
+
+def test_nothing_speaks_against_a_passage(of: list[Example]) -> None:
+    weights = learned(of)
+    assert min([*weights["first"].values(), *weights["second"].values()]) == 0.0
 
 
 def test_each_question_is_measured_by_weights_that_have_not_seen_it(
