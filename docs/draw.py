@@ -26,6 +26,8 @@ text { font: 11px system-ui, -apple-system, "Segoe UI", "Liberation Sans", sans-
 .made, .looked { fill: none; stroke: #818b98; stroke-width: 1.2 }
 .looked { stroke-dasharray: 3 3 }
 .head, .dot { fill: #59636e }
+.may, .may.dear { fill: none; stroke: #59636e; stroke-width: 1.5 }
+.may.dear { stroke: #9a6700 }
 .dear { fill: #9a6700 }
 .rule { stroke: #d1d9e0 }
 @media (prefers-color-scheme: dark) {
@@ -35,6 +37,7 @@ text { font: 11px system-ui, -apple-system, "Segoe UI", "Liberation Sans", sans-
   .asks { fill: #3a2a08; stroke: #d29922 } .paid { fill: #1c170b; stroke: #d29922 }
   .made, .looked { stroke: #656c76 }
   .head, .dot { fill: #9198a1 } .dear { fill: #d29922 }
+  .may { stroke: #9198a1 } .may.dear { stroke: #d29922 }
   .rule { stroke: #3d444d }
 }"""
 
@@ -225,7 +228,7 @@ def _legend(
 def methods(methods: Mapping[str, Signature], steps: Mapping[str, Signature]) -> str:
     """A row for each method, a column for each table that it reads and each thing that it uses."""
     kinds = {ROOT: "free", **_paid(plan(steps))}
-    read = [name for name in kinds if any(name in m.tables for m in methods.values())]
+    read = [name for name in kinds if any(name in m.tables or name in m.may for m in methods.values())]
     used = [port for port in dict.fromkeys([*PORTS, *(p for m in methods.values() for p in m.ports)])]
     used = [port for port in used if any(port in m.ports for m in methods.values())]
     label = max(map(len, methods)) * 7.6 + 32
@@ -241,9 +244,11 @@ def methods(methods: Mapping[str, Signature], steps: Mapping[str, Signature]) ->
         parts.append(_text(name, 18, y + 17, "name"))
         marks = [column for column in x if column in method.tables or column in method.ports]
         parts += [_dot(x[column], y + 13, "dear" if column in dear else "dot") for column in marks]
+        parts += [_dot(x[column], y + 13, "may dear" if column in dear else "may") for column in method.may]
     bottom = top + len(methods) * 26
     parts += [_dot(22, bottom + 20, "dear"), _text("asks a chat model, or reads what one may make", 32, bottom + 24)]
-    return _svg("What each method reads and uses", max(wide, 310), bottom + 40, parts)
+    parts += [_dot(22, bottom + 38, "may"), _text("reads it where it is there", 32, bottom + 42)]
+    return _svg("What each method reads and uses", max(wide, 310), bottom + 58, parts)
 
 
 def _dot(x: float, y: float, kind: str) -> str:

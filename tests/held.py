@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kumihimo.core.records import Record
 from kumihimo.core.table import Row, Table, codec
@@ -36,8 +36,12 @@ class Held:
     def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
         return [row[0] for row in self.where(columns, values)]
 
-    def ids_by(self, column: str, values: Sequence[str]) -> list[tuple[str, str]]:
-        return [(value, id) for value in values for id in self.ids((column,), (value,))]
+    def ids_by(self, column: str, values: Sequence[str], most: int | None = None) -> list[tuple[str, str]]:
+        return [(value, id) for value in values for id in self.ids((column,), (value,))[:most]]
+
+    def under(self, makers: Sequence[str], column: str) -> list[tuple[str, str, Any]]:
+        at = self.columns.index(column)
+        return [(m, row[0], row[at]) for m in makers for row in self.rows.values() if row[0].startswith(f"{m}.")]
 
     def pages(self, *columns: str) -> Iterator[list[Row]]:
         yield [self._of(row, columns) for row in self.rows.values()] if columns else list(self.rows.values())

@@ -26,6 +26,7 @@ from kumihimo.core.wiring import plan
 from kumihimo.index import STEPS
 from kumihimo.interfaces.cli import COMMANDS, app
 from kumihimo.methods import METHODS
+from kumihimo.methods.braid import published
 from kumihimo.ports.fake_server import Server
 from kumihimo.ports.readers import READERS
 from kumihimo.reading import KINDS
@@ -94,6 +95,12 @@ def test_every_setting_is_described_with_its_default() -> None:
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_is_described(name: str) -> None:
     assert f"| `{name}` |" in page("methods.md")
+
+
+def test_the_weights_of_braid_are_those_that_are_published() -> None:
+    said = re.findall(r"^\| `([a-z ]+)` \| ([-.\d]*) *\| ([-.\d]*) *\|$", page("braid.md"), re.M)
+    for i, name in enumerate(("first", "second"), 1):
+        assert {row[0]: float(row[i]) for row in said if row[i]} == published()[name]
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -239,7 +246,10 @@ def test_pictures_tell_what_is_paid() -> None:
     assert all(ElementTree.fromstring(picture).tag.endswith("svg") for picture in drawn)
     assert drawn[0].count('<rect class="asks" x') == sum("ask" in step.ports for step in steps.values())
     assert draw.tables(catalogue(STEPS["chunks"].function, gists, themes)).count('<rect class="asks" x') == 2
-    assert drawn[1].count("<circle") == sum(len(m.tables) + len(m.ports) for m in METHODS.values()) + 3 + 1
+    assert (
+        drawn[1].count("<circle")
+        == sum(map(len, (held for m in METHODS.values() for held in (m.tables, m.may, m.ports)))) + 4 + 1
+    )
 
 
 @pytest.mark.parametrize(

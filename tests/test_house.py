@@ -70,7 +70,7 @@ def test_the_catalogues_hold_what_we_think() -> None:
     meta = ["metadata", "questions", "tags", "summaries"]
     pieces = ["passages", "frames", "values", "links"]
     assert list(STEPS) == ["chunks", *graph, *meta, *pieces]
-    old = ["bm25", "naive", "hyde", "rq", "mapreduce", "global", "local", "drift", "light"]
+    old = ["braid", "bm25", "naive", "hyde", "rq", "mapreduce", "global", "local", "drift", "light"]
     assert list(METHODS) == [*old, "meta", "discourse"]
     assert not STEPS.keys() & METHODS.keys()
 

@@ -39,6 +39,7 @@ def test_what_is_free_is_built_unasked_and_what_is_paid_for_is_not(tmp_path: Pat
         built = kumi.index(notes(tmp_path / "notes", 3))
         assert kumi.status().methods == ("bm25", "mapreduce")
         assert built.left == (
+            "braid",
             "naive",
             "hyde",
             "rq",

@@ -220,7 +220,7 @@ def test_the_file_is_under_the_environment_is_under_the_call(
         values = told.settings["naive"]
         assert [values[name] for name in ("k", "pool", "budget", "words")] == [1, 22, 333, True]
         told.index(notes)
-        assert (len(told.retrieve("the")), len(told.retrieve("the", k=2))) == (1, 2)
+        assert (len(told.retrieve("the", "naive")), len(told.retrieve("the", "naive", k=2))) == (1, 2)
 
 
 @pytest.mark.parametrize(

@@ -96,8 +96,11 @@ class WhenAsked:
     def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
         return [row[0] for row in self.where(columns, values)] if columns == ("id",) else self.rows.ids(columns, values)
 
-    def ids_by(self, column: str, values: Sequence[str]) -> list[tuple[str, str]]:
-        return self.rows.ids_by(column, values)
+    def ids_by(self, column: str, values: Sequence[str], most: int | None = None) -> list[tuple[str, str]]:
+        return self.rows.ids_by(column, values, most)
+
+    def under(self, makers: Sequence[str], column: str) -> list[tuple[str, str, Any]]:
+        return self.rows.under(makers, column)
 
     def pages(self, *columns: str) -> Iterator[list[Row]]:
         return self.rows.pages(*columns)

@@ -41,7 +41,8 @@ from kumihimo.views.words import WordSearch
 if TYPE_CHECKING:
     from kumihimo.asked import Held
 
-DEFAULT = "naive"
+DEFAULT = "braid"
+_PLAIN = "naive"  # the method of an index that was not built for the default
 _QUOTED_FROM = 50  # chunks of one piece of evidence
 KINDS: dict[str, type[Record]] = {ROOT: Document} | {name: s.makes for name, s in STEPS.items() if s.makes}
 
@@ -111,7 +112,7 @@ class Reading:
     def usual(self) -> str:
         """The method of a question that names none: the default, or what the index was built for."""
         built = self.db.meta("methods", [DEFAULT])
-        return DEFAULT if DEFAULT in built else str(built[0])
+        return next((name for name in (DEFAULT, _PLAIN) if name in built), str(built[0]))
 
     def retrieve(
         self, question: str, name: str = "", *, where: str = "", caps: Caps | None = None, **settings: Any
@@ -134,12 +135,14 @@ class Reading:
         ranking.ready(cast(Rerank, values.get("rerank", "none")))
         ports: dict[str, Callable[[], object]] = {
             "ask": lambda: None if self._without(asked) else self._asking(name, purse),
-            "match": lambda: WordSearch(self.db),
-            "near": lambda: VectorSearch(self.db, self._embedder(purse), self.matrices),
+            "match": self.match,
+            "near": lambda: self.near(purse),
             "ruler": lambda: self.ruler,
             "rank": lambda: ranking,
         }
-        given = {**self._tables(asked.tables, where, purse), **{port: ports[port]() for port in asked.ports}, **values}
+        there = list(filter(self.db.has, asked.may))  # of these, what is there: nothing is paid for them
+        tables = {**self._tables(asked.tables, where, purse), **self._tables(there, where, None)}
+        given = {**dict.fromkeys(asked.may), **tables, **{port: ports[port]() for port in asked.ports}, **values}
 
         def search(question: str) -> Context:
             if not question.strip():
@@ -149,11 +152,19 @@ class Reading:
 
         return search
 
+    def match(self) -> WordSearch:
+        """`Match`, for whoever searches without a method."""
+        return WordSearch(self.db)
+
+    def near(self, purse: Purse) -> VectorSearch:
+        """`Near`, by the embedder that the index was made with."""
+        return VectorSearch(self.db, self._embedder(purse), self.matrices)
+
     def _without(self, asked: Signature) -> bool:
         """Whether the method can do without a model, and has to."""
         return "ask" in asked.optional and self.models.chat(asked.name) is None
 
-    def _tables(self, names: Iterable[str], where: str, purse: Purse) -> dict[str, Table[Any]]:
+    def _tables(self, names: Iterable[str], where: str, purse: Purse | None) -> dict[str, Table[Any]]:
         """As a method reads them: of rows made of several documents, only those of which all pass."""
         kinds = {name: codec(KINDS[name]) for name in names}
         if not where.strip():

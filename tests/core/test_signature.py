@@ -42,6 +42,7 @@ def test_a_row_step() -> None:
         shape="row",
         first=Chunk,
         tables={"words": Word},
+        may={},
         ports=("ruler", "ask"),
         optional=frozenset(),
         settings={"most": Setting("most", int, 5)},
@@ -84,6 +85,16 @@ def test_a_method() -> None:
     assert (found.shape, found.first, found.makes) == ("method", None, None)
     assert (found.tables, found.ports) == ({"chunks": Chunk}, ("near",))
     assert found.settings == {"k": Setting("k", int, 20), "mode": Setting("mode", Literal["a", "b"], "a")}
+
+
+def test_a_method_may_read_a_table_where_it_is_there() -> None:
+    def naive(question: str, chunks: Table[Chunk], words: Table[Word] | None, ask: Ask | None) -> Context:
+        return Context()
+
+    found = read(naive)
+    assert (found.tables, found.may) == ({"chunks": Chunk}, {"words": Word})
+    assert found.ports == ("ask",)
+    assert found.optional == {"ask"}
 
 
 def test_what_one_call_makes() -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -61,8 +61,12 @@ class Held:
     def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
         return [row[0] for row in self.where(columns, values)]
 
-    def ids_by(self, column: str, values: Sequence[str]) -> list[tuple[str, str]]:
-        return [(value, id) for value in values for id in self.ids((column,), (value,))]
+    def ids_by(self, column: str, values: Sequence[str], most: int | None = None) -> list[tuple[str, str]]:
+        return [(value, id) for value in values for id in self.ids((column,), (value,))[:most]]
+
+    def under(self, makers: Sequence[str], column: str) -> list[tuple[str, str, Any]]:
+        at = self.codec.columns.index(column)
+        return [(m, row[0], row[at]) for m in makers for row in self.rows if row[0].startswith(f"{m}.")]
 
     def pages(self, *columns: str) -> Iterator[list[Row]]:
         ats = [self.codec.columns.index(column) for column in columns or self.codec.columns]
@@ -195,6 +199,30 @@ def test_raw_columns() -> None:
     assert list(table(A, B).columns("name", "size")) == [("x", 1), ("y", 1)]
     with pytest.raises(StepError, match=r"^table everything: no column 'nam'; did you mean 'name'\?"):
         next(table(A).columns("nam"))
+
+
+def test_ids_of_several_values_no_more_of_each_than_asked() -> None:
+    looked = table(A, B, C)
+    assert looked.ids_by("name", ["y", "x", "z"]) == {"y": ["b"], "x": ["a", "c"], "z": []}
+    assert looked.ids_by("name", ["x", "y"], most=1) == {"x": ["a"], "y": ["b"]}
+
+
+def test_of_fewer_rows_the_first_that_pass() -> None:
+    fewer = table(A, B, C).only(lambda id: id != "a")
+    assert fewer.ids_by("name", ["x", "y"], most=1) == {"x": ["c"], "y": ["b"]}, (
+        "a is the first of x, and does not pass"
+    )
+
+
+def test_what_was_made_of_rows_by_their_ids() -> None:
+    one, two, other = (replace(A, id=id, name=name) for id, name in (("m.0", "x"), ("m.1", "y"), ("ma.0", "z")))
+    made = table(one, two, other)
+    assert made.under(["ma", "m", "n"], "name") == {"ma": [("ma.0", "z")], "m": [("m.0", "x"), ("m.1", "y")], "n": []}
+    assert made.only(lambda id: id != "m.0").under(["m"], "size") == {"m": [("m.1", 1)]}
+    with pytest.raises(StepError, match=r"^table everything: no column 'nam'; did you mean 'name'\?"):
+        made.under(["m"], "nam")
+    with pytest.raises(StepError, match="just table steps iterate"):
+        table(one, noted=[]).under(["m"], "name")
 
 
 def test_a_table_of_fewer_rows() -> None:

@@ -226,10 +226,10 @@ def test_index_before_prune_is_heard(built: Run) -> None:
 
 def test_the_json_of_an_answer(built: Run) -> None:
     answer = document(built("ask", "When does the ferry leave, and who lit the lamp?", "--json"))
-    told = ["question", "method", "model", "text", "citations", "dangling", "searched", "suggested", "usage", "saved"]
-    assert list(answer) == told
+    told = ["question", "method", "model", "text", "citations", "dangling", "searched", "decided", "evidence"]
+    assert list(answer) == [*told, "suggested", "usage", "saved"]
     assert answer["searched"] == []
-    assert (answer["question"], answer["method"]) == ("When does the ferry leave, and who lit the lamp?", "naive")
+    assert (answer["question"], answer["method"]) == ("When does the ferry leave, and who lit the lamp?", "braid")
     assert (answer["model"], answer["dangling"]) == ("", 0)
     counts = ["calls", "prompt_tokens", "cached_tokens", "completion_tokens", "cost", "seconds"]
     assert list(answer["usage"]) == counts
@@ -246,11 +246,12 @@ def test_the_json_of_an_answer(built: Run) -> None:
 def test_the_json_of_evidence(built: Run) -> None:
     found = document(built("retrieve", "ferry", "--json", "-m", "bm25"))
     (only,) = found.pop("evidence")
-    assert found == {"id": "", "question": "ferry", "searched": []}
+    assert found == {"id": "", "question": "ferry", "searched": [], "decided": ""}
     assert only.pop("score") > 0
     assert only.pop("id").endswith(".00000")
     where = [{"uri": "notes/ferry.txt", "place": "line 1", "start": 0, "end": 52}]
-    assert only == {"rank": 1, "table": "chunks", "text": NOTES["ferry.txt"], "chunks": where}
+    why: dict[str, Any] = {"words": ["ferry"], "why": {}, "path": None}
+    assert only == {"rank": 1, "table": "chunks", "text": NOTES["ferry.txt"], "chunks": where, **why}
 
 
 def test_the_json_of_a_build_and_of_status(kumi: Run) -> None:
@@ -268,7 +269,11 @@ def test_many_questions_give_a_line_each(built: Run) -> None:
     fill(Path(), {"asked.jsonl": asked})
     code, out, err = built("retrieve", "--questions", "asked.jsonl", "--k", "1", "-m", "bm25")
     lines = [json.loads(line) for line in out.splitlines()]
-    assert (code, err, [list(line) for line in lines]) == (0, "", [["id", "question", "searched", "evidence"]] * 3)
+    assert (code, err, [list(line) for line in lines]) == (
+        0,
+        "",
+        [["id", "question", "searched", "decided", "evidence"]] * 3,
+    )
     assert [(line["id"], len(line["evidence"])) for line in lines] == [("q1", 1), (7, 1), ("4", 0)]
     assert lines[0]["evidence"][0]["chunks"][0]["uri"] == "notes/ferry.txt"
     ran = built("retrieve", "--questions", "asked.jsonl", "--k", "1", "-m", "bm25", "--out", "found.jsonl")
@@ -433,7 +438,7 @@ def test_a_second_builder_is_busy(built: Run) -> None:
 
 def test_settings_from_file_environment_and_line(built: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def count(*more: str) -> int:
-        return len(document(built("retrieve", "the", "--json", *more))["evidence"])
+        return len(document(built("retrieve", "the", "--json", "-m", "naive", *more))["evidence"])
 
     assert count() == 4
     fill(Path(), {"kumi.toml": "[naive]\nk = 3\n"})

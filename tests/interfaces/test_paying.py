@@ -50,7 +50,7 @@ def kumi(folder: Path, *words: str, code: int = 0) -> tuple[str, str]:
 
 def test_from_a_plan_to_an_answer(folder: Path, server: Server) -> None:
     out, _ = kumi(folder, "index", "notes")
-    dear = "naive,hyde,rq,global,local,drift,light,meta,discourse"
+    dear = "braid,naive,hyde,rq,global,local,drift,light,meta,discourse"
     assert f"Not built, since it is paid for: {dear}. `kumi plan --methods {dear}` says what it costs." in out
     assert server.counts()["requests"] == 0
     out, _ = kumi(folder, "plan", "--methods", "bm25,naive,hyde")

@@ -134,8 +134,8 @@ def report(text: str, *, level: int = 0, rating: float = 5.0, elements: int = 10
     )
 
 
-def chunk(text: str) -> Chunk:
-    return Chunk(text=text, title="", start=0, end=len(text), tokens=len(text.split()))
+def chunk(text: str, title: str = "") -> Chunk:
+    return Chunk(text=text, title=title, start=0, end=len(text), tokens=len(text.split()))
 
 
 @dataclass
@@ -145,10 +145,10 @@ class Graph:
     rows: dict[str, dict[str, Any]] = field(default_factory=lambda: {name: {} for name in KINDS})
     strength: float | None = None
 
-    def says(self, text: str, *names: str) -> str:
+    def says(self, text: str, *names: str, title: str = "") -> str:
         """A chunk that names these entities, each tied to the first; its id."""
         id = f"{digest('a document')}.{len(self.rows['chunks']):05}"
-        self.rows["chunks"][id] = chunk(text)
+        self.rows["chunks"][id] = chunk(text, title)
         ends = [self.entity(name) for name in names]
         for n, (name, end) in enumerate(zip(names, ends, strict=True)):
             self.rows["mentions"][f"{id}.{n:05}"] = Mention(text=text, entity=end, name=name, type="")

@@ -370,5 +370,6 @@ def test_what_was_searched_for_is_told_to_programs(library: Library) -> None:
     from kumihimo.interfaces.questions import _answered
 
     answer = library.kumi.ask("How are gates looked after?", "meta")
-    assert _answered(answer)["searched"] == list(answer.context.searched)
+    with library.kumi.reading() as reading:
+        assert _answered(reading, answer)["searched"] == list(answer.context.searched)
     assert len(answer.context.searched) == 3

@@ -26,7 +26,7 @@ class LastBest:
     seen: list[Sequence[str]] = field(default_factory=list)
 
     def __call__(self, question: str, texts: Sequence[str]) -> list[float]:
-        assert question == QUESTION
+        assert question.startswith(QUESTION)  # of braid what is known already follows
         self.seen.append(texts)
         return [(n + 1) / len(texts) for n in range(len(texts))]
 
@@ -65,7 +65,11 @@ def found(name: str, judge: LastBest, by: Rerank, **settings: Any) -> Context:
     method, tables = METHODS[name], {**pdtb.tables(), **graph().tables(every=True)}
     rank = Ranking({"model": lambda: judge}, 20)
     ports = {"match": match, "near": near, "ruler": ruler, "ask": Scripted(answer), "rank": rank}
-    given = {table: tables[table] for table in method.tables} | {port: ports[port] for port in method.ports}
+    given = (
+        dict.fromkeys(method.may)
+        | {table: tables[table] for table in method.tables}
+        | {port: ports[port] for port in method.ports}
+    )
     if name == "global":
         settings["level"] = 0
     context: Context = method.function(QUESTION, **given, **settings, rerank=by)
@@ -87,7 +91,8 @@ def test_what_is_judged_best_comes_first(name: str) -> None:
     plain, ranked = found(name, judge, "none"), found(name, judge, "model")
     (candidates,) = judge.seen  # once, whatever was searched on the way
     assert len(candidates) >= 2
-    assert ranked.evidence[0].told == candidates[-1]
+    hop = 1 if name == "braid" else 0  # the first hop is known already, and judged by nobody
+    assert ranked.evidence[hop].told == candidates[-1]
     assert {item.reference for item in ranked} == {item.reference for item in plain}
     assert [item.score for item in ranked] == sorted((item.score for item in ranked), reverse=True)
 

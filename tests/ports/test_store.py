@@ -388,6 +388,25 @@ def test_a_look_up_of_nothing_finds_the_rows_that_have_nothing(tmp_path: Path) -
         assert SqlRows(db, "t").where(("parent",), (None,)) == [("a", "", None)]
 
 
+def test_ids_by_values_and_what_was_made_of_rows(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    with store.building() as db:
+        db.run("CREATE TABLE t (id TEXT PRIMARY KEY, text TEXT, entity TEXT) WITHOUT ROWID")
+        rows = [("b.00000.00001", "x"), ("b.00000.00000", "y"), ("b.00001.00000", "x"), ("b.000001", "x"), ("b0", "x")]
+        db.many("INSERT INTO t VALUES (?, '', ?)", rows)
+    with store.reading() as db:
+        held = SqlRows(db, "t")
+        of_x = [("x", id) for id in ("b.00000.00001", "b.000001", "b.00001.00000", "b0")]
+        assert held.ids_by("entity", ["y", "x"]) == [*of_x, ("y", "b.00000.00000")]
+        assert held.ids_by("entity", ["y", "x", "z"], 2) == [("y", "b.00000.00000"), *of_x[:2]]
+        assert held.under(["b.00001", "b.00000"], "entity") == [
+            ("b.00000", "b.00000.00000", "y"),
+            ("b.00000", "b.00000.00001", "x"),
+            ("b.00001", "b.00001.00000", "x"),
+        ]
+        assert [id for _, id, _ in held.under(["b"], "text")] == [row[0] for row in sorted(rows) if row[0] != "b0"]
+
+
 def test_many_threads_read_at_once(tmp_path: Path) -> None:
     store = Store(tmp_path)
     fill(store, *map(str, range(100)))

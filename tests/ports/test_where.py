@@ -286,7 +286,10 @@ class Held:
     def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
         raise NotImplementedError
 
-    def ids_by(self, column: str, values: Sequence[str]) -> list[tuple[str, str]]:
+    def ids_by(self, column: str, values: Sequence[str], most: int | None = None) -> list[tuple[str, str]]:
+        raise NotImplementedError
+
+    def under(self, makers: Sequence[str], column: str) -> list[tuple[str, str, object]]:
         raise NotImplementedError
 
     def pages(self, *columns: str) -> Iterator[list[Row]]:

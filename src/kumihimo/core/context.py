@@ -23,13 +23,16 @@ class Ruler(Protocol):
 class Evidence:
     """One row that speaks to the question, and how strongly; scores compare within one context only.
 
-    also: other rows of the table that say the same; they are told and traced with it.
+    also: other rows of the table that say the same; they are told and traced with it. why: what speaks for it, and how
+    much, most first, where a method says so. path: a passage that it hangs together with and what both mention, by ids.
     """
 
     table: str
     record: Record
     score: float
     also: tuple[Record, ...] = ()
+    why: tuple[tuple[str, float], ...] = ()
+    path: tuple[str, ...] = ()
 
     @property
     def reference(self) -> Reference:
@@ -64,7 +67,8 @@ Spans = Callable[[Evidence], Iterable[Span]]  # where what it was made of stands
 class Context:
     """Ordered, scored evidence. A row met twice keeps its first place.
 
-    searched: questions that were searched for beside the one that was asked, or in its place, in order.
+    searched: questions that were searched for beside the one that was asked, or in its place, in order. decided: what
+    the method took the question for, where that makes a difference.
 
     >>> from kumihimo.core.records import Record
     >>> a, b, c = (Evidence("notes", Record(id=i, text=i), 1.0) for i in "abc")
@@ -74,6 +78,7 @@ class Context:
 
     evidence: tuple[Evidence, ...] = ()
     searched: tuple[str, ...] = ()
+    decided: str = ""
 
     def __post_init__(self) -> None:
         first: dict[Reference, Evidence] = {}
@@ -88,7 +93,8 @@ class Context:
         return len(self.evidence)
 
     def __add__(self, other: Context) -> Context:
-        return Context(self.evidence + other.evidence, tuple(dict.fromkeys(self.searched + other.searched)))
+        searched = tuple(dict.fromkeys(self.searched + other.searched))
+        return Context(self.evidence + other.evidence, searched, self.decided or other.decided)
 
     def top(self, k: int) -> Context:
         """The first k."""

@@ -26,6 +26,7 @@ class Signature:
     shape: Shape
     first: type[Record] | None  # the class of the rows a step is keyed by
     tables: Mapping[str, type[Record]]  # further parameters that are tables
+    may: Mapping[str, type[Record]]  # of a method: tables that it reads where they are there, and else is given None
     ports: tuple[str, ...]  # further parameters that are not: what the world provides
     optional: frozenset[str]  # those of the ports that it can do without: it is given None
     settings: Mapping[str, Setting]
@@ -56,27 +57,27 @@ def _signature(function: Callable[..., Any]) -> Signature:
         raise StepError(f"{name}: the first parameter says what it works on, and it has none")
     shape, first = _first(name, hints.get(parameters[0].name))
     makes, many = _returns(name, shape, hints.get("return"))
-    tables: dict[str, type[Record]] = {}
-    if shape == "table" and first is not None:
-        tables[parameters[0].name] = first
-    ports: list[str] = []
-    optional: set[str] = set()
     settings = _settings(hints, parameters)
-    for parameter in parameters[1:]:
-        hint = hints.get(parameter.name)
-        if parameter.name in settings:
-            continue
-        if parameter.kind is Parameter.KEYWORD_ONLY or parameter.default is not Parameter.empty:
-            raise StepError(
-                f"{name}: {parameter.name} needs its place: inputs first, settings after `*` with a default"
-            )
-        if get_origin(hint) is Table:
-            tables[parameter.name] = get_args(hint)[0]
-        else:
-            ports.append(parameter.name)
-            if type(None) in get_args(hint):
-                optional.add(parameter.name)
-    return Signature(name, function, shape, first, tables, tuple(ports), frozenset(optional), settings, makes, many)
+    inputs = {p.name: hints.get(p.name) for p in parameters[1:] if p.name not in settings}
+    _placed(name, [p for p in parameters if p.name in inputs])
+    tables = {parameters[0].name: first} if shape == "table" and first is not None else {}
+    tables |= {name: get_args(hint)[0] for name, hint in inputs.items() if get_origin(hint) is Table}
+    may = {name: held for name, hint in inputs.items() if shape == "method" and (held := _perhaps(hint))}
+    ports = tuple(name for name in inputs if name not in tables and name not in may)
+    optional = frozenset(name for name in ports if type(None) in get_args(inputs[name]))
+    return Signature(name, function, shape, first, tables, may, ports, optional, settings, makes, many)
+
+
+def _placed(name: str, inputs: Iterable[Parameter]) -> None:
+    """Raises StepError for one that cannot be given by its place."""
+    for given in inputs:
+        if given.kind is Parameter.KEYWORD_ONLY or given.default is not Parameter.empty:
+            raise StepError(f"{name}: {given.name} needs its place: inputs first, settings after `*` with a default")
+
+
+def _perhaps(hint: Any) -> type[Record] | None:
+    """The records of a table that may not be there: `Table[X] | None`."""
+    return next((get_args(arm)[0] for arm in get_args(hint) if get_origin(arm) is Table), None)
 
 
 def settings_of(function: Callable[..., Any]) -> dict[str, Setting]:

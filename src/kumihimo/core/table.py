@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import types
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from hashlib import blake2b
-from operator import attrgetter
+from itertools import groupby, islice
+from operator import attrgetter, itemgetter
 from typing import Any, Generic, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from kumihimo.core.errors import KumiError, StepError, unknown
@@ -28,7 +30,8 @@ class Rows(Protocol):
     def some(self, ids: Sequence[str]) -> list[Row]: ...
     def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]: ...
     def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]: ...
-    def ids_by(self, column: str, values: Sequence[str]) -> list[tuple[str, str]]: ...
+    def ids_by(self, column: str, values: Sequence[str], most: int | None = None) -> list[tuple[str, str]]: ...
+    def under(self, makers: Sequence[str], column: str) -> list[tuple[str, str, Any]]: ...
     def pages(self, *columns: str) -> Iterator[list[Row]]: ...
     def count(self) -> int: ...
 
@@ -53,8 +56,18 @@ class _Passing:
     def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
         return list(filter(self.passes, self.rows.ids(columns, values)))
 
-    def ids_by(self, column: str, values: Sequence[str]) -> list[tuple[str, str]]:
-        return [pair for pair in self.rows.ids_by(column, values) if self.passes(pair[1])]
+    def ids_by(self, column: str, values: Sequence[str], most: int | None = None) -> list[tuple[str, str]]:
+        found = self.rows.ids_by(column, values, most)
+        if most is None:
+            return [pair for pair in found if self.passes(pair[1])]
+        counts = Counter(value for value, _ in found)
+        cut = {value for value in counts if counts[value] == most}  # there may be more that pass
+        whole = [*(pair for pair in found if pair[0] not in cut), *self.rows.ids_by(column, sorted(cut))]
+        passing = groupby((pair for pair in whole if self.passes(pair[1])), key=itemgetter(0))
+        return [pair for _, pairs in passing for pair in islice(pairs, most)]
+
+    def under(self, makers: Sequence[str], column: str) -> list[tuple[str, str, Any]]:
+        return [found for found in self.rows.under(makers, column) if self.passes(found[1])]
 
     def pages(self, *columns: str) -> Iterator[list[Row]]:
         for page in self.rows.pages(*(("id", *columns) if columns else ())):
@@ -80,6 +93,9 @@ class _NoRows:
         return []
 
     def ids_by(self, *_: Any, **__: Any) -> list[tuple[str, str]]:
+        return []
+
+    def under(self, *_: Any, **__: Any) -> list[tuple[str, str, Any]]:
         return []
 
     def pages(self, *_: Any, **__: Any) -> Iterator[list[Row]]:
@@ -259,15 +275,30 @@ class Table(Generic[R]):
             self.note(self.name, columns, values, bool(ids))
         return ids
 
-    def ids_by(self, column: str, values: Iterable[str]) -> dict[str, list[str]]:
-        """What `ids` gives for each of these values of one column, in the order asked: quicker than one by one."""
+    def ids_by(self, column: str, values: Iterable[str], *, most: int | None = None) -> dict[str, list[str]]:
+        """What `ids` gives for each of these values of one column, in the order asked: quicker than one by one.
+
+        most: no more of each than this, the first.
+        """
         found: dict[str, list[str]] = {value: [] for value in values}
         columns, _ = self._asked({column: ""})
-        for value, id in self.rows.ids_by(column, list(found)):
+        for value, id in self.rows.ids_by(column, list(found), most):
             found[value].append(id)
         if self.note:
             for value, ids in found.items():
                 self.note(self.name, columns, (value,), bool(ids))
+        return found
+
+    def under(self, makers: Iterable[str], column: str) -> dict[str, list[tuple[str, Any]]]:
+        """Of the rows that were made of each of these, whose ids begin with its own: ids, and what stands in a column.
+
+        Not for row and group steps, which would have to write down what they looked up.
+        """
+        self._whole()
+        self._column(column)
+        found: dict[str, list[tuple[str, Any]]] = {maker: [] for maker in makers}
+        for maker, id, value in self.rows.under(list(found), column):
+            found[maker].append((id, value))
         return found
 
     def _asked(self, asked: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[object, ...]]:
@@ -288,10 +319,13 @@ class Table(Generic[R]):
     def columns(self, *names: str) -> Iterator[Row]:
         """Raw tuples of some columns, quicker than records where no method of theirs is needed."""
         for name in names:
-            if name not in self.codec.columns:
-                raise StepError(f"table {self.name}: {unknown('column', name, self.codec.columns)}")
+            self._column(name)
         for page in self._pages(*names):
             yield from page
+
+    def _column(self, name: str) -> None:
+        if name not in self.codec.columns:
+            raise StepError(f"table {self.name}: {unknown('column', name, self.codec.columns)}")
 
     def _pages(self, *names: str) -> Iterator[list[Row]]:
         self._whole()

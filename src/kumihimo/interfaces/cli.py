@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, unknown
-from kumihimo.interfaces import evaluating, graph, lines, questions, seeing, sparql, summaries, terminal
+from kumihimo.interfaces import evaluating, fitting, graph, lines, questions, seeing, sparql, summaries, terminal
 from kumihimo.interfaces.opening import Stopped, listen, opened
 from kumihimo.interfaces.options import (
     HOME,
@@ -30,6 +30,7 @@ from kumihimo.interfaces.options import (
     Wait,
 )
 from kumihimo.methods import METHODS
+from kumihimo.methods.suited import RECALL, SETS, SUITS
 from kumihimo.ports import config
 from kumihimo.ports.purse import Caps
 from kumihimo.reading import DEFAULT
@@ -131,11 +132,13 @@ def status(
 
 
 def methods(as_json: Json = False) -> None:
-    """List the methods and their settings."""
+    """List the methods: which question each suits, what was measured, their settings."""
     if as_json:
         described = {
             name: {
                 "summary": m.summary,
+                "suits": SUITS.get(name, ""),
+                "recall@5": dict(zip(SETS, RECALL.get(name, ()), strict=False)),
                 "default": name == DEFAULT,
                 "reads": list(m.tables),
                 "settings": {s.name: {"type": s.kind, "default": s.default} for s in m.settings.values()},
@@ -145,6 +148,9 @@ def methods(as_json: Json = False) -> None:
         lines.show(described)
     else:
         terminal.show_methods(METHODS, DEFAULT)
+        rows = [(name, *(f"{share:.3f}" for share in shares)) for name, shares in RECALL.items()]
+        print("Recall@5 without a model, as docs/methods.md tells it:")
+        terminal.show_rows(rows, head=("", *SETS), figures=range(1, 6))
 
 
 def init(
@@ -192,12 +198,12 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # under the
         index: (
             "kumi index notes reports/2024.pdf",
             "kumi index                             refresh all that the index remembers",
-            "kumi index --methods naive,global,local --max-cost 5",
+            "kumi index --methods braid,global,local --max-cost 5",
             "kumi index --set chunks.size=300 --yes",
         ),
         plan: (
             "kumi plan notes",
-            "kumi plan --methods naive,global,local --sample 20",
+            "kumi plan --methods braid,global,local --sample 20",
             "kumi plan --ask hyde 'Who mended the breakwater?'",
         ),
         remove: ("kumi remove notes/old.md", "kumi remove reports --forget"),
@@ -235,7 +241,11 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # under the
             "kumi sparql 'DESCRIBE entities:4f376d639742497b27fa'",
             "kumi sparql @question.rq --format csv",
         ),
-        graph.tune: ("kumi tune", "kumi tune --sample 40 --max-cost 1 --write"),
+        fitting.tune: (
+            "kumi tune",
+            "kumi tune --sample 40 --max-cost 1 --write",
+            "kumi tune --questions asked.jsonl",
+        ),
     },
     "Look after it": {
         status: ("kumi status", "kumi status --levels", "kumi status --json"),

@@ -1,4 +1,4 @@
-"""the entity graph on the command line -> its entities, likely duplicates, settings fitted to the documents."""
+"""the entity graph on the command line -> its entities, one of them, likely duplicates."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ from kumihimo.session import Kumihimo
 
 if TYPE_CHECKING:
     from kumihimo.resolving import Pair
-    from kumihimo.tuning import Tuned
 
 _SURE = 0.9  # the score from which pairs are written unasked
 _SHOWN = 0.5  # and from which they are shown
@@ -284,49 +283,3 @@ class _Told:
         config.add_aliases(self.path, accepted)
         count = f"{len(accepted):,} {'line' if len(accepted) == 1 else 'lines'}"
         print(f"{count} put into {self.path}: `kumi index` makes one of the two; take a line away to undo it.")
-
-
-# -- settings fitted to the documents
-
-
-def tune(
-    sample: Annotated[int, typer.Option(help="How many chunks to show the model.", min=1)] = 20,
-    examples: Annotated[int, typer.Option(help="How many examples to have written.", min=0, max=5)] = 2,
-    write: Annotated[bool, typer.Option("--write", help="Put the settings into kumi.toml beside the index.")] = False,
-    folder: Index = HOME,
-    options: Set = None,
-    max_calls: MaxCalls = None,
-    max_tokens: MaxTokens = None,
-    max_cost: MaxCost = None,
-    memo: Memo = None,
-    verbose: Verbose = False,
-    show_prompts: ShowPrompts = False,
-    as_json: Json = False,
-) -> None:
-    """Have the chat model write settings that fit the documents, for you to edit."""
-    listen(verbose, show_prompts)
-    from kumihimo.tuning import tuned
-
-    with opened(folder, options, memo) as kumi, kumi.reading() as reading:
-        ask = kumi.models.asking("mentions", kumi.models.purse(Caps(max_calls, max_tokens, max_cost)))
-        found = tuned(reading.table("chunks"), ask, sample=sample, examples=examples)
-    path = folder.resolve().parent / "kumi.toml"
-    left = config.add(path, found.settings) if write else list(found.settings)
-    if as_json:
-        lines.show({"settings": found.settings, "written": [s for s in found.settings if s not in left]})
-    else:
-        _show_tuned(found, path, left, write)
-    for why in found.failed:
-        terminal.complain(f"an example is missing: {why}")
-    raise typer.Exit(1 if found.failed else 0)
-
-
-def _show_tuned(found: Tuned, path: Path, left: Sequence[str], write: bool) -> None:
-    """left: the scopes whose settings are not in the file."""
-    print(harmless("\n".join(config.section(scope, found.settings[scope]) for scope in left)), end="")
-    written = [f"[{scope}]" for scope in found.settings if scope not in left]
-    if written:
-        print(f"{' and '.join(written)} put into {path}: go over it, then `kumi index`.")
-    if write and left:
-        names = " and ".join(f"[{scope}]" for scope in left)
-        terminal.complain(f"{path} sets some of {names} already and was left as it is there: take over what you like")

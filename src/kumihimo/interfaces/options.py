@@ -46,6 +46,7 @@ Methods = Annotated[
 Where = Annotated[
     str, typer.Option(help="Only documents of which this holds: 'author = \"Sabine Orrell\" and date >= 2024'.")
 ]
+Explain = Annotated[bool, typer.Option("--explain", help="Tell why each piece of evidence was chosen.")]
 Suggest = Annotated[bool, typer.Option("--suggest", help="Suggest what to ask next: one call more.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for another build to end.")]
 MaxCalls = Annotated[int | None, typer.Option(help="Ask models no more often than this.", min=0)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -10,13 +11,15 @@ from typing import Annotated, Any
 
 import typer
 
-from kumihimo.core.context import Answer, Context
+from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.spans import Span
-from kumihimo.interfaces import lines, terminal
+from kumihimo.explaining import Reason, reasons
+from kumihimo.interfaces import explained, lines, terminal
 from kumihimo.interfaces.opening import listen, opened
 from kumihimo.interfaces.options import (
     HOME,
+    Explain,
     Index,
     Json,
     MaxCalls,
@@ -43,6 +46,7 @@ def ask(
     method: Method = "",
     where: Where = "",
     suggest: Suggest = False,
+    explain: Explain = False,
     folder: Index = HOME,
     options: Set = None,
     max_calls: MaxCalls = None,
@@ -64,22 +68,28 @@ def ask(
         suggester = reading.suggester(caps) if suggest else None
         if as_json:
             answer, unsaid = with_more(reading.ask(question, method, where=where, caps=caps), suggester)
-            lines.show(_answered(answer))
+            lines.show(_answered(reading, answer))
         else:
             with terminal.speech() as hear:
                 answer = reading.ask(question, method, where=where, caps=caps, hear=hear)
             answer, unsaid = with_more(answer, suggester)
             terminal.show_sources(answer, reading.trace)
+            if explain:
+                terminal.show_why(answer.context, reading.trace, _why(reading, answer.question, answer.context))
             terminal.explain(reading, answer.context, where)
     if unsaid:
         raise ItemFailed(f"no questions to ask next: {unsaid}")
 
 
-def _show_answered(answer: Answer) -> None:
-    print(lines.line(_answered(answer)))
+def _show_answered(reading: Reading, answer: Answer) -> None:
+    print(lines.line(_answered(reading, answer)))
 
 
-def _answered(answer: Answer) -> dict[str, object]:
+def _why(reading: Reading, question: str, context: Context) -> list[list[str]]:
+    return [explained.lines(reason) for reason in reasons(reading, question, context)]
+
+
+def _answered(reading: Reading, answer: Answer) -> dict[str, object]:
     return {
         "question": answer.question,
         "method": answer.method,
@@ -90,10 +100,21 @@ def _answered(answer: Answer) -> dict[str, object]:
         ],
         "dangling": answer.dangling,
         "searched": list(answer.context.searched),
+        "decided": answer.context.decided,
+        "evidence": [
+            {"rank": rank, "score": item.score, "table": item.table, "id": item.record.id, **explained.as_json(reason)}
+            for rank, item, reason in _explained(reading, answer.question, answer.context)
+        ],
         "suggested": list(answer.suggested),
         "usage": asdict(answer.usage),
         "saved": asdict(answer.saved),
     }
+
+
+def _explained(reading: Reading, question: str, context: Context) -> Iterator[tuple[int, Evidence, Reason]]:
+    """Each piece of evidence with its rank, and why it was chosen."""
+    why = reasons(reading, question, context)
+    return ((rank, item, reason) for rank, (item, reason) in enumerate(zip(context, why, strict=True), 1))
 
 
 def retrieve(
@@ -105,6 +126,13 @@ def retrieve(
     where: Where = "",
     k: Annotated[
         int | None, typer.Option("--k", help="How much evidence; of the graph, from each search.", min=1)
+    ] = None,
+    explain: Explain = False,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            "--html", help="Write the evidence, and why it was chosen, as a page to this file.", metavar="FILE"
+        ),
     ] = None,
     folder: Index = HOME,
     options: Set = None,
@@ -118,45 +146,80 @@ def retrieve(
     listen(verbose, show_prompts)
     if (question is None) == (questions is None):
         raise SettingsError("say either a question or --questions FILE.jsonl")
+    if html and (questions is not None or out):
+        raise SettingsError("--html is a page of one question: leave out --questions and --out")
     settings: dict[str, Any] = {"where": where} if k is None else {"where": where, "k": k}
     asked = [{"id": "", "question": question}] if questions is None else lines.questions(questions)
     with opened(folder, options, memo) as kumi:
-        if questions is None and out is None and not as_json:
-            with kumi.reading() as reading:
-                found = reading.retrieve(str(question), method, **settings)
-                terminal.show_evidence(found, reading.trace)
-                terminal.explain(reading, found, where)
-            return
-        failed: list[str] = []
-        each = (_found(kumi, row, method, settings, failed) for row in asked)
-        if as_json and questions is None and out is None:
-            lines.show(next(each))
-        elif out is None:
-            for line in each:
-                print(lines.line(line))
+        if html:
+            _page(kumi, str(question), method, settings, html, as_json)
+        elif questions is None and out is None and not as_json:
+            _show(kumi, str(question), method, settings, explain)
         else:
-            lines.write(out, [json.dumps(line, ensure_ascii=False) for line in each])
-            if as_json:
-                lines.show({"written": str(out), "questions": len(asked)})
+            _lines(kumi, asked, method, settings, out, as_json, alone=questions is None)
+
+
+def _lines(
+    kumi: Kumihimo,
+    asked: list[dict[str, Any]],
+    method: str,
+    settings: dict[str, Any],
+    out: Path | None,
+    as_json: bool,
+    *,
+    alone: bool,
+) -> None:
+    """The evidence for these questions as JSON, a line each, or one document where there is one alone."""
+    failed: list[str] = []
+    each = (_found(kumi, row, method, settings, failed) for row in asked)
+    if as_json and alone and out is None:
+        lines.show(next(each))
+    elif out is None:
+        for line in each:
+            print(lines.line(line))
+    else:
+        lines.write(out, [json.dumps(line, ensure_ascii=False) for line in each])
+        if as_json:
+            lines.show({"written": str(out), "questions": len(asked)})
     if failed:
         raise ItemFailed(f"{len(failed):,} of {len(asked):,} questions failed; of the first: {failed[0]}")
+
+
+def _show(kumi: Kumihimo, question: str, method: str, settings: dict[str, Any], explain: bool) -> None:
+    with kumi.reading() as reading:
+        found = reading.retrieve(question, method, **settings)
+        terminal.show_evidence(found, reading.trace, _why(reading, question, found) if explain else ())
+        terminal.explain(reading, found, settings["where"])
+
+
+def _page(kumi: Kumihimo, question: str, method: str, settings: dict[str, Any], path: Path, as_json: bool) -> None:
+    from kumihimo.interfaces import explained_page  # here: few questions have one
+
+    with kumi.reading() as reading:
+        found = reading.retrieve(question, method, **settings)
+        explained_page.write(reading, path, question, method or reading.usual(), found)
+    if as_json:
+        lines.show({"written": str(path), "evidence": len(found)})
+    else:
+        print(f"Wrote {path}: {len(found):,} pieces of evidence, and why each was chosen.")
 
 
 def _found(
     kumi: Kumihimo, row: dict[str, Any], method: str, settings: dict[str, Any], failed: list[str]
 ) -> dict[str, object]:
     """The evidence for one question, in one read transaction; one that fails takes no others with it."""
-    told = {"id": row["id"], "question": row["question"]}
+    told = {"id": row["id"], "question": str(row["question"])}
     try:
         with kumi.reading() as reading:
-            context = reading.retrieve(str(row["question"]), method, **settings)
-            return {**told, "searched": list(context.searched), "evidence": _evidence(reading, context)}
+            context = reading.retrieve(told["question"], method, **settings)
+            evidence = _evidence(reading, told["question"], context)
+            return {**told, "searched": list(context.searched), "decided": context.decided, "evidence": evidence}
     except ItemFailed as failure:
         failed.append(str(failure))
-        return {**told, "searched": [], "evidence": [], "failed": str(failure)}
+        return {**told, "searched": [], "decided": "", "evidence": [], "failed": str(failure)}
 
 
-def _evidence(reading: Reading, context: Context) -> list[dict[str, object]]:
+def _evidence(reading: Reading, question: str, context: Context) -> list[dict[str, object]]:
     return [
         {
             "rank": rank,
@@ -165,8 +228,9 @@ def _evidence(reading: Reading, context: Context) -> list[dict[str, object]]:
             "id": item.record.id,
             "text": item.text,
             "chunks": [place(span) for span in islice(reading.trace(item), _PLACES)],
+            **explained.as_json(reason),
         }
-        for rank, item in enumerate(context, 1)
+        for rank, item, reason in _explained(reading, question, context)
     ]
 
 

@@ -15,7 +15,7 @@ from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, unknown
 from kumihimo.interfaces import terminal
 from kumihimo.methods import METHODS
 from kumihimo.ports.purse import Caps
-from kumihimo.reading import method
+from kumihimo.reading import Reading, method
 from kumihimo.session import Kumihimo
 
 HELLO = "Ask what you want to know. /help tells what else there is, Ctrl-D leaves."
@@ -29,7 +29,7 @@ class Talk:
     method: str
     where: str
     caps: Caps
-    show: Callable[[Answer], None] | None = None  # instead of showing them to a person
+    show: Callable[[Reading, Answer], None] | None = None  # instead of showing them to a person
     answers: list[Answer] = field(default_factory=list)
     suggest: bool = False  # after each answer, what to ask next
 
@@ -63,7 +63,7 @@ class Talk:
             asked = partial(reading.ask, question, self.method, where=self.where, after=self.answers, caps=self.caps)
             if self.show:
                 answer, failed = with_more(asked(), suggester)
-                self.show(answer)
+                self.show(reading, answer)
             else:
                 if not _somebody():  # so that one sees what was asked
                     print(f"> {question}")

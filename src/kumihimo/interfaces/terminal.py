@@ -16,6 +16,7 @@ from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT
 from kumihimo.interfaces.plain import harmless
 from kumihimo.interfaces.wrapping import Wrapped
+from kumihimo.methods.suited import SUITS
 from kumihimo.ports.connect import RULES
 from kumihimo.ports.models import Hear
 from kumihimo.reading import Reading
@@ -34,6 +35,7 @@ _WIDEST = 10_000  # columns for a program, which wraps nothing
 _LISTED = 20
 _SHOWN = 300  # characters of a piece of evidence
 _WORTH = 0.98  # of the modularity of communities found anew: below, it is worth writing reports again
+_EXPLAINED = 8  # pieces of evidence of an answer, that are explained
 _NEAR = 3  # passages that are named where none answers
 
 
@@ -261,7 +263,8 @@ def where(span: Span) -> str:
     return harmless(f"{span.uri}, {place}characters {span.start:,}–{span.end:,}")
 
 
-def show_evidence(context: Context, trace: Trace) -> None:
+def show_evidence(context: Context, trace: Trace, why: Sequence[Sequence[str]] = ()) -> None:
+    """The evidence, best first. why: of each piece, the lines that tell why it was chosen."""
     from rich.padding import Padding
     from rich.text import Text
 
@@ -272,6 +275,8 @@ def show_evidence(context: Context, trace: Trace) -> None:
         places = "; ".join(where(span) for span in islice(trace(item), _NEAR))
         console.print(f"{rank}. {places}", markup=False, style="cyan")
         console.print(f"   {item.table}:{item.record.id}  score {item.score:.3f}", markup=False, style="dim")
+        for line in why[rank - 1] if why else ():
+            console.print(Padding(Text(harmless(line), style="green"), (0, 0, 0, 3), expand=False))
         console.print(Padding(Text(_short(item.text)), (0, 0, 0, 3), expand=False))
         console.print()
 
@@ -281,8 +286,21 @@ def _short(text: str) -> str:
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"
 
 
+def show_why(context: Context, trace: Trace, why: Sequence[Sequence[str]]) -> None:
+    """Why the best of the evidence was chosen, below an answer."""
+    console = _console()
+    console.print("\nWhy these passages:", markup=False)
+    for rank, (item, told) in enumerate(zip(context.top(_EXPLAINED), why, strict=False), 1):
+        places = "; ".join(where(span) for span in islice(trace(item), _NEAR))
+        console.print(f"{rank}. {places}", markup=False, style="cyan")
+        for line in told:
+            console.print(f"   {harmless(line)}", markup=False, style="green")
+
+
 def explain(reading: Reading, found: Context, where: str) -> None:
-    """Why nothing was found, where the index or the filter is the reason."""
+    """What the question was taken for, if that decided something; why nothing was found, where index or filter did."""
+    if found.decided:
+        print(f"({found.decided[:1].upper()}{found.decided[1:]}.)", file=sys.stderr)
     if found:
         return
     if not reading.table(ROOT):
@@ -337,6 +355,7 @@ def show_methods(methods: Mapping[str, Signature], default: str) -> None:
     for name, method in methods.items():
         console.print(f"{name}{' (default)' if name == default else ''}", style="bold", markup=False)
         console.print(f"  {method.summary}", markup=False)
+        console.print(f"  suits: {SUITS.get(name, '')}", markup=False)
         settings = ", ".join(f"{s.name}={s.default}" for s in method.settings.values())
         console.print(f"  settings: {settings}", style="dim", markup=False)
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from kumihimo.core.signature import catalogue
 from kumihimo.methods.bm25 import bm25
+from kumihimo.methods.braid import braid
 from kumihimo.methods.discourse import discourse
 from kumihimo.methods.drift import drift
 from kumihimo.methods.global_ import global_
@@ -17,6 +18,7 @@ from kumihimo.methods.points import REDUCE
 from kumihimo.methods.rq import rq
 
 METHODS = catalogue(
+    braid,
     bm25,
     naive,
     hyde,

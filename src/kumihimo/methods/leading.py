@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from kumihimo.core.context import Context, Ruler
 from kumihimo.core.records import Point, Reference, Report
@@ -15,17 +16,40 @@ from kumihimo.views.words import subjects
 
 Said = tuple[str, tuple[Reference, ...], bool]  # a text, what it rests on, whether it stands so in a document
 _STOPS = (".", "!", "?", "…", "。", "！", "？", "．")
+_FILE = re.compile(r"\w_\w|\w\.(?:txt|docx?|pdf|md|html?)\b")  # as of a heading that became part of a sentence
+_FEW = 3  # reports that share a word of which they may be about
+_SHORT = 5  # words: a sentence of so many counts half
 _POOL = 50  # reports that are searched out
 _CLEAR = 0.4  # share of what is asked about that a report has to speak of to be sought
 _SIZE = 0.3  # what the rating of a report counts beside its being sought
 # How one asks of the whole; where it is in a script without spaces, taken out of the question first.
-_WHOLE = """across all any articles central chief collection common concerns content contents corpus cover covered deal
-    documents entire essays everything files general gist idea ideas issues kind main major matters message mostly
-    notes overall overview papers passages people point points said say says sort sources stories story subject
-    subjects summarise summarize summary texts theme themes these think thinks those topic topics treated whole"""
+_WHOLE = """across all any anything arise around articles back big biggest book brief briefly broad can central
+    chief collection come common commonly compilation concerns conclusions connect connects content contents core
+    corpus could cover covered covers deal debated discuss discussed discussion documents dominant dominate drawn
+    emerge entire episodes essays essence essential everyone everything files find five focus frequent frequently
+    general gist have help here highlight highlights idea ideas important inside interviews issues keep key kind learn
+    lessons list main major material matters message most mostly motifs name notes often out outline overall overview
+    papers passages patterns people picture point points prominent questions quick raised read recur recurring
+    repeated revolve run said say says short sort sources speakers stand stands stories story storylines subject
+    subjects sum summarise summarize summary takeaways talk ten texts theme themes these think thinks this those
+    threads three through together topic topics treated trends up whole worried worry would writings s"""
 _WHOLE_WIDE = re.compile(
-    "文書|文章|資料|記事|全体|全部|主な|主題|主旨|話題|内容|概要|要約|要点|共通|中心|テーマ|トピック|ドキュメント|メッセージ"
-    "|まとめ|何|这些|這些|那些|文档|文檔|文件|资料|主要|主题|大意|总结|總結|概述|内容|內容|讲|講|什么|甚麼|哪些|的|是|有|在|了"
+    "文書集?|文章|資料[集群]?|記事|[この]の本|本書|全体像?|全部|全て|全編|[を一]通[して]*り?|主[なに要題旨張]|要[約点旨]|趣旨|話題|内容|概[要略]"
+    "|論点|議論|共通|中心|核心|重要|大切|大事|大まか|大きな|一番|一言|繰り返|出て[くき]|取り上げ|多[いく]|見どころ|頻繁|考え|述べ|語られ|書かれ|扱[うわっ]"
+    "|話し手|話[しす]|重視|の話|言[えうっ]|教え|挙げ|説明|知り|紹介|関心|人々|持[ちっ]|傾向|簡単|簡潔|三つ|一覧|読め|分か|テーマ|トピック|ドキュメント|エピソード|メッセージ"
+    "|ポイント|コレクション|まとめ|何"
+    "|什[么麼]|甚[么麼]|哪些|哪[几幾][个個]|[这這那]些|[这這][个個里裡裏批]+面?|文[集本中]|文[档檔]|文件|[资資]料[库庫]?|材料|故事|全文|作者[们們]?|信息|[几幾]句[话話]?|能不能|[记記][录錄]"
+    "|整[体體]上?|全[体體]|所有|主要|主[题題旨]|[议議][题題]|[话話][题題]|重[点點要]|要[点點]|[观觀][点點]|思想|核心|[结結][论論]"
+    "|共同[点點]?|共通|[总總][结結的]|概[括述览覽要]|[归歸][纳納]|大意|大致|大概|[简簡][要单單短介]+|介[绍紹]|列[出举舉]|表[达達]|反[复覆]|常[见見]|出[现現]"
+    "|[贯貫]穿|始[终終]|涉及|想|[围圍][绕繞]|[讨討][论論]|[关關](?:心|注|于|於)|大家|人[们們]|[问問][题題]|一下|告[诉訴]我"
+    "|内容|內容|[请請绍讲講谈談说說和与與都最些的是有在了用到事]"
+)
+# Of one thing, however it is put; not of the whole.
+_ONE = re.compile(
+    r"\b(?:who|whom|whose|when|where|how (?:long|many|much|old|far))\b"
+    "|[谁誰]|いつ|どこ(?!ろ)|どちら|いくつ|いくら|何[年月日時人名回歳円つ]"
+    "|何[时時]|多少|多[长長久高大]|[几幾](?!句)|哪[里裡裏儿兒年]|什[么麼][时時]候",
+    re.IGNORECASE,
 )
 
 
@@ -43,9 +67,11 @@ def leading(
     most = max((report.elements for report in all_of.values()), default=0) or 1
     size = {id: (report.elements / most + report.rating / 10) / 2 for id, report in all_of.items()}
     ranks = _sought(question, asked, all_of, reports, match, near) if asked else size
+    told = {id: _told(report) for id, report in all_of.items() if id in ranks}
+    themes = frozenset[str]() if asked else _themes(told.values())
     found: dict[str, tuple[float, Point]] = {}  # by text: chunks overlap, and so may reports
     for id, rank in sorted(ranks.items(), key=lambda item: (-item[1], item[0])):
-        for turn, share, (text, sources, verbatim) in _said(asked, all_of[id]):
+        for turn, share, (text, sources, verbatim) in _ordered(asked, themes, told[id]):
             score = (0.25 if is_row(text) else 1.0) * (0.8 if asked else 0.5) ** turn * (rank + share) / 2
             if text not in found or found[text][0] < score:
                 found[text] = score, point(text, sources, ruler, verbatim=verbatim)
@@ -59,8 +85,11 @@ def about(question: str) -> set[str]:
     (set(), set())
     >>> about("What do people in the stories say of ferries?")
     {'ferry'}
+    >>> sorted(about("Who is the main speaker?"))
+    ['main', 'speaker']
     """
-    return set(subjects(_WHOLE_WIDE.sub(" ", question))) - set(subjects(_WHOLE))
+    asked = set(subjects(_WHOLE_WIDE.sub(" ", question))) - set(subjects(_WHOLE))
+    return asked or (set(subjects(question)) if _ONE.search(question) else asked)
 
 
 def _sought(
@@ -75,25 +104,42 @@ def _sought(
     return {id: (score + _SIZE * chosen[id].rating / 10) / (1.5 + _SIZE) for id, score in sure.items()}
 
 
-def _said(asked: set[str], report: Report) -> Iterator[tuple[int, float, Said]]:
+def _told(report: Report) -> list[Said]:
+    """What a report says, as it has it."""
+    said = list(_sentences(report))
+    return said or ([(report.summary, (("reports", report.id),), False)] if report.summary.strip() else [])
+
+
+def _themes(told: Iterable[Sequence[Said]]) -> frozenset[str]:
+    """The words that some reports share, and not a tenth of them: neither a detail nor how people talk."""
+    counts = [{word for text, _, _ in said for word in subjects(text)} for said in told]
+    shared = Counter(word for words in counts for word in words)
+    return frozenset(word for word, count in shared.items() if _FEW <= count <= len(counts) / 10)
+
+
+def _ordered(asked: set[str], themes: frozenset[str], said: Sequence[Said]) -> Iterator[tuple[int, float, Said]]:
     """What a report says: in which turn it comes, and how much of what is asked it speaks of, from 0 to 1.
 
-    Most to the point first; of the whole as the report has it, lists and tables a turn later than prose.
+    Most to the point first; of the whole by how much of it are themes, lists and tables a turn later than prose.
     """
-    said = list(_sentences(report))
-    if not said and report.summary.strip():
-        said = [(report.summary, (("reports", report.id),), False)]
     if not asked:
-        said.sort(key=lambda each: _plain(each[0]))
-        return ((turn + _plain(each[0]), 1.0, each) for turn, each in enumerate(said))
+        ranked = sorted(said, key=lambda each: (_plain(each[0]), -_share(each[0], themes)))
+        return ((turn + _plain(each[0]), 1.0, each) for turn, each in enumerate(ranked))
     shares = [(len(asked & set(subjects(each[0]))) / len(asked), each) for each in said]
-    ranked = sorted(filter(lambda pair: pair[0], shares), key=lambda pair: -pair[0])
-    return ((turn, share, each) for turn, (share, each) in enumerate(ranked))
+    most = sorted(filter(lambda pair: pair[0], shares), key=lambda pair: -pair[0])
+    return ((turn, share, each) for turn, (share, each) in enumerate(most))
+
+
+def _share(text: str, themes: frozenset[str]) -> float:
+    """How much of a text speaks of themes; less, the shorter it is."""
+    words = set(subjects(text))
+    return len(words & themes) / (len(words) + _SHORT)
 
 
 def _plain(text: str) -> bool:
     """Whether it is something else than a sentence of prose."""
-    return is_row(text) or not text.rstrip("”’\"')]*_」』").endswith(_STOPS)
+    ends = text.rstrip("”’\"')]*_」』").endswith(_STOPS)
+    return is_row(text) or not ends or _FILE.search(text) is not None
 
 
 def _sentences(report: Report) -> Iterator[Said]:

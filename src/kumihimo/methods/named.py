@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 from unicodedata import normalize
 
-from kumihimo.core.records import Entity
+from kumihimo.core.records import Entity, Mention
 from kumihimo.core.table import Table
 from kumihimo.index.naming import entity_id, key
 from kumihimo.views.words import subjects
+
+T = TypeVar("T")
 
 _WORDS = 6  # in a name of the question, at most
 _LETTERS = 12  # of a script without spaces
@@ -28,7 +31,7 @@ def named(question: str, entities: Table[Entity]) -> tuple[list[Entity], str]:
     ([], 'mended breakwater paid')
     """
     spoken = normalize("NFKC", question)
-    found = list(_places(spoken, entities))
+    found = list(_places(spoken, entities.some))
     rest, done = "", 0
     for start, end, _ in found:
         rest, done = f"{rest}{spoken[done:start]} ", end
@@ -36,14 +39,23 @@ def named(question: str, entities: Table[Entity]) -> tuple[list[Entity], str]:
     return [entity for _, _, entity in found], " ".join(words)
 
 
-def _places(spoken: str, entities: Table[Entity]) -> Iterator[tuple[int, int, Entity]]:
-    """Where in a question, [start, end), the name of which entity stands."""
+def ids(question: str, mentions: Table[Mention]) -> list[str]:
+    """The ids of the entities whose names stand in a question, each once."""
+
+    def mentioned(ids: Iterable[str]) -> Mapping[str, str]:
+        return {id: id for id, found in mentions.ids_by("entity", ids, most=1).items() if found}
+
+    return list(dict.fromkeys(id for _, _, id in _places(normalize("NFKC", question), mentioned)))
+
+
+def _places(spoken: str, some: Callable[[Iterable[str]], Mapping[str, T]]) -> Iterator[tuple[int, int, T]]:
+    """Where in a question, [start, end), the name of which entity stands. some: those of these ids that there are."""
     pieces = list(re.finditer(_PIECES, spoken))
     may = [_wide(piece) or piece[0][0].isupper() or bool(subjects(piece[0])) for piece in pieces]  # begin or end a name
     spans = [(at, end) for at in range(len(pieces)) if may[at] for end in range(_reach(pieces, at), at, -1)]
     names = {(at, end): spoken[pieces[at].start() : pieces[end - 1].end()] for at, end in spans if may[end - 1]}
     ids = {span: entity_id(key(name.strip(_EDGES))) for span, name in names.items()}
-    known = entities.some(ids.values())
+    known = some(ids.values())
     done = 0
     for at, end in ids:
         entity = known.get(ids[at, end])

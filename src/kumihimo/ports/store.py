@@ -101,13 +101,23 @@ class SqlRows:
         asked = " AND ".join(f'"{column}" IS ?' for column in columns)
         return [id for (id,) in self.db.all(f'SELECT id FROM "{self.table}" WHERE {asked} ORDER BY id', *values)]
 
-    def ids_by(self, column: str, values: Sequence[str]) -> list[tuple[str, str]]:
+    def ids_by(self, column: str, values: Sequence[str], most: int | None = None) -> list[tuple[str, str]]:
         found: list[tuple[str, str]] = []
+        if most is not None:
+            few = f'SELECT "{column}", id FROM "{self.table}" WHERE "{column}" = ? ORDER BY id LIMIT ?'
+            return [row for value in values for row in self.db.all(few, value, most)]
         for i in range(0, len(values), PAGE):
             asked = values[i : i + PAGE]
             said = f'SELECT "{column}", id FROM "{self.table}" WHERE "{column}" IN ({",".join("?" * len(asked))})'
             found += self.db.all(f'{said} ORDER BY "{column}", id', *asked)
         return found
+
+    def under(self, makers: Sequence[str], column: str) -> list[tuple[str, str, Any]]:
+        below = "t.id > value || '.' AND t.id < value || '/'"  # / follows . in ASCII
+        said = (
+            f'SELECT value, t.id, t."{column}" FROM json_each(?) CROSS JOIN "{self.table}" t ON {below} ORDER BY t.id'
+        )
+        return self.db.all(said, json.dumps(list(makers)))
 
     def pages(self, *columns: str) -> Iterator[list[Row]]:
         names = "*" if not columns else ", ".join(f'"{c}"' for c in ("id", *columns))

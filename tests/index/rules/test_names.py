@@ -281,7 +281,7 @@ def test_any_text_is_read(text: str, title: str) -> None:
     )
     for one in found:
         assert one.name
-        assert one.name in one.text or one.name in title or one.name in names._title(title)
+        assert one.name in one.text or one.name in title or one.name in names.as_name(title)
     known = {one.entity for one in found}
     for tie in ties(text, title):
         assert tie.source < tie.target

@@ -61,7 +61,7 @@ def _tie(sentence: str, *ends: tuple[str, Found]) -> Tie:
 def _read(chunk: Chunk, aliases: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Found]]]:
     """Each sentence with the entities that it names, in reading order."""
     said = list(_sentences(chunk.text))
-    title = _title(chunk.title)
+    title = as_name(chunk.title)
     found, short = _found(chunk.text, said, title)
     for i, (sentence, names) in enumerate(zip(said, found, strict=True)):
         if i == 0 and title:
@@ -102,11 +102,11 @@ def _heading(text: str) -> str:
     return folded(" ".join(words))
 
 
-def _title(title: str) -> str:
+def as_name(title: str) -> str:
     """A document's title, if it looks like a name: at most six words, and no file's name.
 
     >>> titles = ("Mercury (planet)", "梅雨", "minutes_2019-04.md", "What we did when it rained all day")
-    >>> [_title(title) for title in titles]
+    >>> [as_name(title) for title in titles]
     ['Mercury', '梅雨', '', '']
     """
     plain = folded(_ASIDE.sub("", title))

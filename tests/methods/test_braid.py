@@ -1,0 +1,222 @@
+"""A question that one passage begins and another ends -> both; and whatever else may be asked of whatever index."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pytest
+
+from kumihimo.core.context import Context
+from kumihimo.core.errors import SettingsError
+from kumihimo.methods.braid import braid, given, published
+from kumihimo.methods.bridges import scored
+from kumihimo.methods.hops import best
+from kumihimo.methods.passes import FIRST, SECOND, first, second
+from tests.methods.small import Graph, Nearby, match, rank, ruler
+
+QUESTION = "In which harbour town was the builder of Gull Pier born?"
+PIER = "Gull Pier was built by Ruta Haverlock."
+BORN = "Ruta Haverlock was born in Corvale."
+DECOYS = ["A harbour town is a town.", "Tess Moll was born in a town.", "The pier of Osk is old."]
+
+
+def harbour() -> Graph:
+    """The decoys share as many words with the question as the passage that ends it, or more."""
+    graph = Graph()
+    graph.says(DECOYS[0])
+    graph.says(PIER, "Gull Pier", "Ruta Haverlock", title="Gull Pier")
+    graph.says(DECOYS[1], "Tess Moll", title="Tess Moll")
+    graph.says(BORN, "Ruta Haverlock", "Corvale", title="Ruta Haverlock")
+    graph.says(DECOYS[2], "Osk", title="Osk")
+    return graph
+
+
+def found(graph: Graph, question: str = QUESTION, passes: Any = None, **settings: Any) -> Context:
+    tables: dict[str, Any] = {name: graph.tables()[name] for name in ("chunks", "mentions")}
+    if passes:
+        tables = {name: each.only(passes) for name, each in tables.items()}
+    world: dict[str, Any] = {"match": match, "near": Nearby(), "ruler": ruler, "rank": rank}
+    return braid(question, **{**dict.fromkeys(REPORTS), **tables, **world, **settings})
+
+
+REPORTS = ("communities", "reports")
+
+
+def texts(context: Context) -> list[str]:
+    return [item.text for item in context]
+
+
+def test_the_second_hop_is_scored_knowing_the_first() -> None:
+    context = found(harbour())
+    assert texts(context)[:2] == [PIER, BORN]
+    assert [item.score for item in context] == sorted((item.score for item in context), reverse=True)
+    assert len(context) == 5
+    without = Graph()
+    for text in (PIER, BORN, *DECOYS):
+        without.says(text)
+    assert texts(found(without))[1] != BORN, "nothing ties it to the first"
+
+
+def test_each_says_what_speaks_for_it_and_what_it_hangs_on() -> None:
+    graph = harbour()
+    one, two = found(graph).evidence[:2]
+    assert two.path == (one.record.id, graph.entity("Ruta Haverlock"))
+    why = dict(two.why)
+    assert why["bridges"] > 0
+    assert why.keys() <= set(SECOND)
+    assert [much for _, much in two.why] == sorted(why.values(), reverse=True)
+    assert found(graph).evidence[-1].path == ()
+
+
+def test_both_passes() -> None:
+    tables = harbour().tables()
+    before = first(QUESTION, tables["chunks"], tables["mentions"], match, Nearby())
+    assert list(before.candidates.chunks) == sorted(before.candidates.chunks)
+    assert {name for told in before.told.values() for name in told} >= set(FIRST)
+    assert before.anchors == tuple(best(before.rankings["words"], 3))
+    after = second(before, scored(before.told, published()["first"]), tables["chunks"])
+    assert {name for told in after.told.values() for name in told} >= set(SECOND)
+    assert len(after.anchors) == 2
+    assert max(after.rankings["before"].values()) == 1.0
+
+
+def test_the_second_pass_adds_what_the_first_did_not_have() -> None:
+    tables = harbour().tables()
+    before = first(QUESTION, tables["chunks"], tables["mentions"], match, Nearby(), pool=1)
+    pier = next(id for id, chunk in before.candidates.chunks.items() if chunk.text == PIER)
+    one = {pier: before.candidates.chunks[pier]}
+    object.__setattr__(before.candidates, "chunks", one)
+    after = second(before, {pier: 1.0}, tables["chunks"], anchors=1)
+    assert sorted(chunk.text for chunk in after.candidates.chunks.values()) == [PIER, BORN]
+
+
+def test_a_table_of_fewer_rows_is_all_there_is() -> None:
+    graph = harbour()
+    hidden = next(id for id, chunk in graph.rows["chunks"].items() if chunk.text == PIER)
+    context = found(graph, passes=lambda id: not id.startswith(hidden))
+    assert PIER not in texts(context)
+    assert not any(hidden in item.path for item in context)
+    assert len(context) == 4
+
+
+def test_hubs_tie_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kumihimo.methods.hops.HUB", 1)
+    context = found(harbour())
+    assert all(item.path == () for item in context)
+
+
+@pytest.mark.parametrize("question", ["what is it?", "?!", "zyx", "In which harbour town?"])
+def test_questions_of_no_entity_or_no_word(question: str) -> None:
+    assert len(found(harbour(), question)) == 5, "meaning ranks them all"
+
+
+def test_where_there_is_little_to_find() -> None:
+    assert found(Graph()) == Context()
+    one = Graph()
+    one.says(PIER, "Gull Pier")
+    assert texts(found(one)) == [PIER]
+    assert texts(found(one, "Who?")) == [PIER]
+    assert texts(found(one, near=_nothing, match=_nothing)) == [PIER], "by the name in the question"
+    assert found(one, "Who?", near=_nothing, match=_nothing) == Context()
+
+
+def _nothing(*_: object, **__: object) -> Context:
+    return Context()
+
+
+def test_japanese() -> None:
+    graph = Graph()
+    graph.says("町の塔は古い。")
+    graph.says("潮見塔は鴨居蓮が建てた。", "潮見塔", "鴨居蓮", title="潮見塔")
+    graph.says("山田花子は町で生まれた。", "山田花子", title="山田花子")
+    graph.says("鴨居蓮は霧島町で生まれた。", "鴨居蓮", "霧島町", title="鴨居蓮")
+    context = found(graph, "潮見塔を建てた人はどこで生まれたか。")
+    assert texts(context)[:2] == ["潮見塔は鴨居蓮が建てた。", "鴨居蓮は霧島町で生まれた。"]
+    assert context.evidence[1].path[1] == graph.entity("鴨居蓮")
+
+
+def test_k_and_budget_and_no_anchors() -> None:
+    assert len(found(harbour(), k=2)) == 2
+    assert len(found(harbour(), budget=8)) == 1, "a pier of seven words, and no room for another"
+    assert len(found(harbour(), anchors=0)) == 5
+    assert len(found(harbour(), pool=1, anchors=1)) < 5
+
+
+def test_weights_that_are_set() -> None:
+    weights = tuple(float(name == "words") for name in SECOND)
+    context = found(harbour(), second_weights=weights)
+    assert texts(context)[0] in DECOYS, "by words alone"
+    assert [name for item in context for name, _ in item.why] == ["words"] * sum(bool(item.why) for item in context)
+    assert given((), weights) == {"second": dict(zip(SECOND, weights, strict=True))}
+    said = r"^braid\.first_weights has 2 numbers and needs 11: words, .*`kumi tune --questions` finds them"
+    with pytest.raises(SettingsError, match=said):
+        found(harbour(), first_weights=(1.0, 2.0))
+
+
+def test_those_that_are_published_are_of_all_features() -> None:
+    weights = published()
+    assert (tuple(weights["first"]), tuple(weights["second"])) == (FIRST, SECOND)
+    weights["first"] = {}
+    assert published()["first"], "what is given away can be changed without harm"
+
+
+@pytest.mark.parametrize(
+    ("question", "whole", "told"),
+    [
+        ("What are the main themes?", "auto", True),
+        ("What are the main themes?", "never", False),
+        (QUESTION, "auto", False),
+        (QUESTION, "always", True),
+    ],
+)
+def test_what_asks_of_the_whole(question: str, whole: Literal["auto", "always", "never"], told: bool) -> None:
+    graph = harbour()
+    graph.group("root", "Of harbours. Of piers.", ["Gull Pier"])
+    tables = {name: graph.tables()[name] for name in REPORTS}
+    context = found(graph, question, whole=whole, **tables)
+    assert (context.decided == "asked of the whole: the reports of 1 communities") is told
+    assert {item.table for item in context} == ({"points"} if told else {"chunks"})
+    assert {item.table for item in found(harbour(), question, whole=whole)} == {"chunks"}, "where no reports are"
+
+
+@dataclass
+class Judge:
+    """Whoever ranks: the other way round."""
+
+    candidates: int = 20
+    asked: list[str] = field(default_factory=list)
+
+    def __call__(self, question: str, found: Context, by: str) -> Context:
+        self.asked.append(question)
+        return Context(found.evidence[::-1])
+
+
+def test_what_follows_the_first_hop_is_judged_by_one_who_is_told_it() -> None:
+    judge = Judge()
+    context = found(harbour(), rank=judge, rerank="model")
+    usual = texts(found(harbour()))
+    assert texts(context) == [usual[0], *usual[:0:-1]]
+    assert context.evidence[0].score == 2.0
+    (said,) = judge.asked
+    assert said.startswith(QUESTION)
+    assert said.endswith(PIER)
+    assert found(harbour(), rank=(nobody := Judge())) == found(harbour())
+    assert not nobody.asked
+
+
+def test_two_processes_that_hash_otherwise_find_the_same() -> None:
+    said = "from tests.methods.test_braid import found, harbour; print([(e, e.why) for e in found(harbour())])"
+    one, other = (
+        subprocess.run(
+            [sys.executable, "-c", said],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    )
+    assert one == other

@@ -1,0 +1,74 @@
+"""`braid`, what follows its first hop judged by a model that is told it -> the order, the calls, the prompt."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kumihimo import Kumihimo
+from kumihimo.core.context import Context
+from kumihimo.ports.fake_server import Server
+from kumihimo.ports.reranking import listwise
+from tests.paid import opened
+from tests.ports.test_prompts import GOLDEN, RENEW
+from tests.shelf import fill
+
+NOTES = {
+    "a.txt": "The old ferry Kestrel was built by Ada Holm.",
+    "b.txt": "Ada Holm learnt her trade in Oban.",
+    "c.txt": "The ferry Kestrel is tarred in spring.",
+    "d.txt": "The mill burnt.",
+}
+RULES = {"model": "rules"}
+QUESTION = "Where did the builder of the ferry Kestrel learn her trade?"
+
+
+def index(tmp_path: Path, server: Server) -> Kumihimo:
+    kumi = opened(tmp_path, server, mentions=RULES)
+    kumi.index(fill(tmp_path / "notes", NOTES), methods=["braid"])
+    return kumi
+
+
+def test_the_second_hop_is_judged_in_one_call_and_the_answer_is_another(tmp_path: Path, server: Server) -> None:
+    server.set(replies=[("known already", json.dumps([{"number": 3, "score": 90}]))])
+    with index(tmp_path, server) as kumi:
+        plain = [item.text for item in kumi.retrieve(QUESTION)]
+        assert server.counts()["chats"] == 0
+        judged = [item.text for item in kumi.retrieve(QUESTION, rerank="model")]
+        assert server.counts()["chats"] == 1
+        assert judged == [plain[0], plain[3], *plain[1:3]]  # the first hop stays the first
+        answer = kumi.ask(QUESTION, rerank="model")
+        assert (answer.method, server.counts()["chats"]) == ("braid", 2)  # the judgement is remembered
+        kumi.prune()
+        assert kumi.ask(QUESTION, rerank="model").usage.calls == 2
+
+
+def test_a_question_about_the_whole_is_judged_by_nobody(tmp_path: Path, server: Server) -> None:
+    with opened(tmp_path, server, mentions=RULES, reports=RULES, entities=RULES, relations=RULES) as kumi:
+        kumi.index(fill(tmp_path / "notes", NOTES), methods=["braid", "global"])
+        found = kumi.retrieve("What are these documents about?", rerank="model")
+        assert found.decided.startswith("asked of the whole")
+        assert server.counts()["chats"] == 0
+
+
+def test_the_prompt_is_the_golden_one(tmp_path: Path, server: Server) -> None:
+    asked: list[str] = []
+
+    def ask(messages: list[dict[str, str]], **_: object) -> list[object]:
+        asked.extend(f"# {message['role']}\n{message['content']}\n" for message in messages)
+        return []
+
+    def rank(question: str, found: Context, _: str) -> Context:
+        listwise(ask)(question, [item.told for item in found])  # type: ignore[arg-type]
+        return found
+
+    with index(tmp_path, server) as kumi, kumi.reading() as reading, pytest.MonkeyPatch.context() as patch:
+        ranking = type("Ranks", (), {"ready": lambda *_: None, "__call__": lambda _, *given: rank(*given)})
+        patch.setattr(type(reading.models), "ranking", lambda *_: ranking())
+        reading.retrieve(QUESTION, rerank="model")
+    path = GOLDEN / "braid_reranked.txt"
+    if RENEW:
+        path.write_text("\n".join(asked), encoding="utf-8")
+    assert "\n".join(asked) == path.read_text(encoding="utf-8")
