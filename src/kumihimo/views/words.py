@@ -39,6 +39,7 @@ _ASCII = re.compile("[a-z0-9]+")
 _LATIN = re.compile("[^\0-\xac\xae-\u02ff\u2010-\u205f]")  # finds what is no Latin letter or mark of punctuation
 _WORDS = re.compile(r"[^\W_]+")  # what `_runs` finds of Latin letters, sooner
 _FEW = 4  # times as many rows as are wanted
+_MOST = 2**62  # rows that a query can be limited to
 _ASKING = frozenset({"about", "describ", "explain", "giv", "know", "show", "tell"})  # roots of how one asks
 
 
@@ -227,7 +228,7 @@ class WordSearch:
         ranked = f'SELECT -bm25("{name}") AS score, rowid AS place FROM "{name}" WHERE "{name}" MATCH ? ORDER BY 1 DESC'
         # The outer rows come in the order of the inner query, which LIMIT keeps apart; -1 limits nothing
         said = f'SELECT score, id FROM ({ranked} LIMIT ?) CROSS JOIN "{name}_ids" ON slot = place'
-        for limit in (_FEW * k, -1):  # to sort few out of many takes half the time, and they mostly suffice
+        for limit in (min(_FEW * k, _MOST), -1):  # to sort few out of many takes half the time, and they mostly suffice
             found, seen = [], 0
             self.db.read(more, said, query, limit)
             if seen < limit:
