@@ -4,7 +4,7 @@ DATA   = ../shared/data
 SITE   = $(PYTHON) -m sphinx -W --keep-going -n -E -q docs build/site
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test site bench clean
+.PHONY: demo test checks tests site bench clean
 
 demo: $(VENV)/kumi  ## from nothing to a graph with reports, and cited answers: details, across documents, themes
 	$(VENV)/bin/kumi index examples
@@ -16,13 +16,18 @@ demo: $(VENV)/kumi  ## from nothing to a graph with reports, and cited answers: 
 	$(VENV)/bin/kumi ask --method global "What do people say about mending the Long Arm?"
 	$(VENV)/bin/kumi report --html .kumi/report.html
 
-test: $(VENV)/dev  ## everything CI runs
+test: $(VENV)/dev  ## everything CI runs; the checks beside the tests, which wait for the disk
+	$(MAKE) -j 2 checks tests
+
+checks: $(VENV)/dev  ## style, types, imports, the documentation
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
-	$(PYTHON) -m mypy
 	$(VENV)/bin/lint-imports
-	$(PYTHON) -m pytest -n auto --dist worksteal
+	$(PYTHON) -m mypy
 	$(SITE)
+
+tests: $(VENV)/dev
+	$(PYTHON) -m pytest -n auto --dist worksteal
 
 site: $(VENV)/dev  ## the documentation, in build/site
 	$(SITE)
