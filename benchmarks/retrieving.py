@@ -24,7 +24,7 @@ from kumihimo.ports.purse import Purse
 
 SYSTEMS = (
     "bm25,naive,naive:words=false,global:C0,global:C1,global:C2,local,"
-    "light:hybrid,light:low,light:high,light:mix,discourse"
+    "light:hybrid,light:low,light:high,light:mix,discourse,braid"
 )
 KS = (5, 10, 20)
 MEASURES = ("recall@5", "recall@20", "all-gold@5", "MAP", "MRR", "nDCG@10", "recall@2000tokens")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -223,8 +223,8 @@ def _question(text: str, answer: str, gold: tuple[Gold, ...], more: Mapping[str,
     if speaks_of_text(text):
         raise Malformed("The question has to make sense alone: ask about the matter, not about a text or its author.")
     places = [f"{g.id} {g.start} {g.end}" for g in gold]
-    scope, id = ("linked" if len(gold) > 1 else "local"), digest(text, *places)
-    return Question(id, text, scope, "data", reference=answer, gold=gold, more=more)  # type: ignore[arg-type]
+    linked = Question(digest(text, *places), text, "linked", "data", reference=answer, gold=gold, more=more)
+    return linked if len(gold) > 1 else replace(linked, scope="local")
 
 
 def speaks_of_text(question: str) -> bool:

@@ -181,8 +181,15 @@ def _judged(
 ) -> list[Estimate]:
     """The calls are counted one by one, what they hold is measured on some of them."""
     protocol = wanted.protocol
-    given = {"replicates": wanted.replicates, "against": wanted.against}
-    listed = calls(protocol, questions, first, again=again, criteria=wanted.criteria, **given)  # type: ignore[arg-type]
+    listed = calls(
+        protocol,
+        questions,
+        first,
+        again=again,
+        criteria=wanted.criteria,
+        replicates=wanted.replicates,
+        against=wanted.against,
+    )
     roles = {"judge": 100.0}
     if models.real.settings.get("second_judge", {}).get("model") and wanted.second:
         roles["second_judge"] = wanted.second
