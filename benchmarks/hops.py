@@ -175,7 +175,9 @@ def main() -> None:
     given = parser.parse_args()
     with TemporaryDirectory() as folder:
         for size in map(int, given.sizes.split(",")):
-            measure(given.data, size, given.questions, given.folder or Path(folder))
+            kept = given.folder or Path(folder)
+            kept.mkdir(parents=True, exist_ok=True)
+            measure(given.data, size, given.questions, kept)
 
 
 if __name__ == "__main__":
