@@ -99,7 +99,7 @@ class Kumihimo:
     ) -> Built:
         """Add or refresh these files and folders; with none, refresh all that the index remembers.
 
-        methods: those to build for, remembered (first: all that cost nothing). wait: for another build to end, else
+        methods: those to build for, remembered (first: all that cost nothing, with nobody asked). wait: for another build to end, else
         Busy is raised. check: read files again even where size and time are the same. regroup: find the communities
         anew, whatever they were. caps: what may be spent.
         consent: to pay again for what was paid before, where a model, a prompt or a setting has changed; asked with the
@@ -113,7 +113,7 @@ class Kumihimo:
             build = replace(build, afresh=frozenset({"communities"} if regroup else ()))
             self._agree(build, consent)
             built = self._kept(build)
-        return built if methods else replace(built, left=left_out(self.models, build.wanted))
+        return built if methods else replace(built, left=left_out(self.models, build.wanted), ruled=build.ruled)
 
     def plan(
         self, *paths: str | Path, methods: Sequence[str] = (), sample: int = 0, progress: Progress | None = None
@@ -124,7 +124,8 @@ class Kumihimo:
         """
         places, plan, new = self._places(paths, methods), Plan(()), not self.folder.exists()
         with suppress(_Undone), self.store.building() as db:
-            plan = self._build(db, places, methods, self.models.purse(), progress).plan(sample)
+            build = self._build(db, places, methods, self.models.purse(), progress)
+            plan = replace(build.plan(sample), ruled=build.ruled)
             raise _Undone
         if new and not self.memo()["replies"]:
             from shutil import rmtree
