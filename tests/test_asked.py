@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -211,10 +211,10 @@ def test_what_it_costs_is_foretold(lazy: Kumihimo, server: Server) -> None:
 # -- reports
 
 
-def reports_of(tmp_path: Path, when: str, **settings: Any) -> dict[str, str]:
+def reports_of(tmp_path: Path, when: str, methods: Sequence[str] = ("global",), **settings: Any) -> dict[str, str]:
     """The reports of all communities, as a method reads them."""
     with Kumihimo(tmp_path / when, {"reports": {"when": when}, **settings}) as kumi:
-        built = kumi.index(EXAMPLES, methods=["global"])
+        built = kumi.index(EXAMPLES, methods=methods)
         assert (built.rows["reports"] > 0) == (when == "built")
         with kumi.reading() as reading:
             reports = reading._tables(["reports"], "", reading.models.purse())["reports"]
@@ -237,6 +237,13 @@ def test_reports_of_a_model_are_those_of_a_build(tmp_path: Path, server: Server)
     asked = server.counts()["requests"]
     assert later == reports_of(tmp_path, "built", **settings)
     assert asked == server.counts()["requests"] / 2  # one memo each, and the same was asked
+
+
+def test_reports_of_an_index_that_nobody_named_methods_for_are_by_rule(tmp_path: Path, server: Server) -> None:
+    chat = {"model": "m", "base_url": server.url}
+    later = reports_of(tmp_path / "one", "asked", methods=(), chat=chat)
+    assert server.counts()["requests"] == 0
+    assert later == reports_of(tmp_path / "two", "built")
 
 
 def test_a_question_of_the_whole_makes_its_level_alone(tmp_path: Path) -> None:
