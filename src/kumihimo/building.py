@@ -139,7 +139,7 @@ class Build:
 
     @property
     def ruled(self) -> tuple[str, ...]:
-        """The methods to name for the chat model to make the graph; none where it does, or whoever named some decided."""
+        """The methods to name for the chat model to make the graph; none where it does, or somebody has named some."""
         could = [name for name, step in self.steps.items() if "ask" in step.optional and name not in self.asked]
         asks = any(self.models.chat(scope(name)) for name in could)
         return _GRAPH if asks and list(self.wanted) == free_methods(self.models) else ()

@@ -59,7 +59,10 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a build would cost. unknown: steps of which nothing can be said before a sample is asked. ruled: as built."""
+    """What a build would cost. unknown: steps of which nothing can be said before a sample is asked.
+
+    ruled: methods to name to see what it would cost to have the chat model make the graph.
+    """
 
     estimates: tuple[Estimate, ...]
     unknown: tuple[str, ...] = ()

@@ -99,7 +99,7 @@ class Kumihimo:
     ) -> Built:
         """Add or refresh these files and folders; with none, refresh all that the index remembers.
 
-        methods: those to build for, remembered (first: all that cost nothing, with nobody asked). wait: for another build to end, else
+        methods: those to build for, remembered (first: all that cost nothing). wait: for another build to end, else
         Busy is raised. check: read files again even where size and time are the same. regroup: find the communities
         anew, whatever they were. caps: what may be spent.
         consent: to pay again for what was paid before, where a model, a prompt or a setting has changed; asked with the

@@ -72,7 +72,10 @@ def test_what_a_model_would_be_shown_is_refused_beside_questions(things: Run, tm
     assert "leave out --sample and --examples, or --questions" in err
 
 
-def test_weights_are_fitted_for_the_pool_and_the_anchors_that_are_set(things: Run, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("things")
+def test_weights_are_fitted_for_the_pool_and_the_anchors_that_are_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     given = [Question(str(n), str(q["question"]), gold=(Gold(str(q["gold"])),)) for n, q in enumerate(asked())]
     passes: list[Pass] = []
 
@@ -80,10 +83,10 @@ def test_weights_are_fitted_for_the_pool_and_the_anchors_that_are_set(things: Ru
         passes.extend(example.after(published()["first"]) for example in of)
         return published()
 
-    with Kumihimo.open(tmp_path / ".kumi", settings={"braid": {"pool": 3, "anchors": 1}}) as kumi:  # noqa: F811
-        with kumi.reading() as reading, pytest.MonkeyPatch.context() as patch:
-            patch.setattr(refitting, "learned", learned)
-            refitted(reading, given)
+    monkeypatch.setattr(refitting, "learned", learned)
+    small = {"braid": {"pool": 3, "anchors": 1}}
+    with Kumihimo.open(tmp_path / ".kumi", settings=small) as kumi, kumi.reading() as reading:  # noqa: F811
+        refitted(reading, given)
     assert {len(each.anchors) for each in passes} == {1}
     assert max(len(each.candidates.chunks) for each in passes) < 21
 
