@@ -102,7 +102,7 @@ def test_a_row_keeps_why_its_evidence_was_chosen(tmp_path: Path) -> None:
     one, other = first.contexts
     assert other.path == (one.id, named)
     assert (first.decided, whole.decided.partition(":")[0]) == ("", "asked of the whole")
-    study = Study(tmp_path)
+    study = Study(tmp_path / "study")
     study.write_answers("braid", 0, rows)
     assert list(study.answers("braid")) == rows
 
