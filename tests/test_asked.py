@@ -211,10 +211,10 @@ def test_what_it_costs_is_foretold(lazy: Kumihimo, server: Server) -> None:
 # -- reports
 
 
-def reports_of(tmp_path: Path, when: str, **settings: Any) -> dict[str, str]:
+def reports_of(tmp_path: Path, when: str, *methods: str, **settings: Any) -> dict[str, str]:
     """The reports of all communities, as a method reads them."""
     with Kumihimo(tmp_path / when, {"reports": {"when": when}, **settings}) as kumi:
-        built = kumi.index(EXAMPLES, methods=["global"])
+        built = kumi.index(EXAMPLES, methods=methods)
         assert (built.rows["reports"] > 0) == (when == "built")
         with kumi.reading() as reading:
             reports = reading._tables(["reports"], "", reading.models.purse())["reports"]
@@ -223,9 +223,9 @@ def reports_of(tmp_path: Path, when: str, **settings: Any) -> dict[str, str]:
 
 
 def test_reports_by_rule_are_those_of_a_build(tmp_path: Path) -> None:
-    later = reports_of(tmp_path, "asked")
+    later = reports_of(tmp_path, "asked", "global")
     assert len(later) > 50
-    assert later == reports_of(tmp_path, "built")
+    assert later == reports_of(tmp_path, "built", "global")
 
 
 def test_reports_of_a_model_are_those_of_a_build(tmp_path: Path, server: Server) -> None:
@@ -233,10 +233,17 @@ def test_reports_of_a_model_are_those_of_a_build(tmp_path: Path, server: Server)
     server.set(replies=[("", json.dumps(report))])
     by_rule = {name: {"model": "rules"} for name in ("mentions", "entities", "relations", "claims")}
     settings = {"chat": {"model": "m", "base_url": server.url}, **by_rule}
-    later = reports_of(tmp_path, "asked", **settings)
+    later = reports_of(tmp_path, "asked", "global", **settings)
     asked = server.counts()["requests"]
-    assert later == reports_of(tmp_path, "built", **settings)
+    assert later == reports_of(tmp_path, "built", "global", **settings)
     assert asked == server.counts()["requests"] / 2  # one memo each, and the same was asked
+
+
+def test_reports_of_an_index_that_nobody_named_methods_for_are_by_rule(tmp_path: Path, server: Server) -> None:
+    chat = {"model": "m", "base_url": server.url}
+    later = reports_of(tmp_path / "one", "asked", chat=chat)
+    assert server.counts()["requests"] == 0
+    assert later == reports_of(tmp_path / "two", "built", "global")
 
 
 def test_a_question_of_the_whole_makes_its_level_alone(tmp_path: Path) -> None:

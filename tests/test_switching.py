@@ -11,6 +11,7 @@ import pytest
 
 from kumihimo import Kumihimo
 from kumihimo.core.errors import SettingsError
+from kumihimo.ports.purse import Caps
 from tests.laws.town import SETTINGS, TOWN, Town, lacking
 from tests.shelf import Held, apart, fill, tables
 
@@ -40,6 +41,59 @@ def by_rule(town: Town) -> Held:
 
 def made_by(kumi: Kumihimo) -> set[str]:
     return {kumi.status().models[step] for step in MADE}
+
+
+def test_where_nobody_names_methods_a_model_makes_no_difference(town: Town, tmp_path: Path) -> None:
+    town.write(TOWN)
+    plan = town.kumi.plan(town.home)
+    assert (plan.calls, plan.ruled) == ((0, 0), ("braid", "global", "local"))
+    built = town.kumi.index(town.home)
+    assert (built.spent, built.failed, town.asked) == ({}, (), {})
+    assert (built.ruled, built.left) == (("braid", "global", "local"), ("meta",))
+    assert made_by(town.kumi) == {"rules"}
+    other = Town(tmp_path / "other")
+    other.write(TOWN)
+    with without_a_model(other) as kumi:
+        alone = kumi.index(other.home)
+        assert not lacking(town.held(), tables(kumi))
+        assert (alone.ruled, alone.left) == ((), ())
+        assert kumi.status().methods == town.kumi.status().methods
+    with town.kumi.reading() as reading:
+        assert reading.usual() == "braid"
+    other.kumi.close()
+
+
+def test_what_was_built_unasked_is_made_by_the_model_once_methods_are_named(town: Town, tmp_path: Path) -> None:
+    town.write(SOME)
+    town.kumi.index(town.home)
+    named = town.kumi.plan(methods=["local", "discourse"])
+    assert (named.calls[0] > 0, named.ruled) == (True, ())
+    built = town.kumi.index(methods=["local", "discourse"], regroup=True)
+    assert (built.ruled, made_by(town.kumi)) == ((), {"fake"})
+    never = Town(tmp_path / "never")
+    never.build(SOME)
+    assert not lacking(town.held(), never.held())
+    never.kumi.close()
+
+
+def test_a_build_by_a_model_that_was_capped_goes_on_by_it(town: Town, tmp_path: Path) -> None:
+    capped = town.build(SOME, caps=Caps(calls=1))
+    assert {step for step, _, _ in capped.failed} >= {"mentions"}
+    assert made_by(town.kumi) == {"fake"}
+    assert not town.kumi.index().failed
+    never = Town(tmp_path / "never")
+    never.build(SOME)
+    assert not lacking(apart(town.held()), apart(never.held()))
+    never.kumi.close()
+
+
+def test_a_model_of_the_step_itself_waits_to_be_named_for_too(town: Town) -> None:
+    town.write(SOME)
+    own = {**SETTINGS, "mentions": {**SETTINGS["mentions"], "model": "small", "base_url": "http://192.0.2.1/v1"}}
+    with Kumihimo(town.folder / ".kumi", own) as kumi:
+        assert kumi.plan(town.home).calls == (0, 0)
+        assert (kumi.index(town.home).failed, made_by(kumi)) == ((), {"rules"})
+        assert {e.step for e in kumi.plan(methods=["local"]).estimates} == {"mentions"}
 
 
 def test_a_model_that_appears_changes_nothing(town: Town) -> None:

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from kumihimo.index.documents import Source
 
 
+_GRAPH = ("braid", "global", "local")  # the methods that a graph is mostly made for
+
+
 @dataclass(frozen=True, slots=True)
 class Build:
     """A build of one index, by whichever models answer `ask` and `embedder`.
@@ -133,6 +136,13 @@ class Build:
         asked = [METHODS[name] for name in self.wanted]
         tables = dict.fromkeys(table for s in asked if "near" in s.ports for table in s.tables if KINDS[table].FOUND)
         return [VectorIndex(self.db, self.folder, table, codec(KINDS[table]), self.embedder) for table in tables]
+
+    @property
+    def ruled(self) -> tuple[str, ...]:
+        """The methods to name for the chat model to make the graph; none where it does, or somebody has named some."""
+        could = [name for name, step in self.steps.items() if "ask" in step.optional and name not in self.asked]
+        asks = any(self.models.chat(scope(name)) for name in could)
+        return _GRAPH if asks and list(self.wanted) == free_methods(self.models) else ()
 
     # -- what it would cost
 
@@ -233,18 +243,19 @@ def before(db: Db) -> dict[str, str]:
 
 
 def asking(models: Connections, before: Mapping[str, str] | None = None, *, named: bool = False) -> frozenset[str]:
-    """The steps that ask a model: of those that can do without, the ones that have a model, or had one before.
+    """The steps that ask a model: of those that can do without, the ones that have one where methods are named, and
+    those that were made by one before. The others make their tables by rule.
 
-    before: by what each was made. named: the methods are named anew, so that what was made by rule may ask now.
+    before: by what each was made. named: somebody has said for which methods this build is.
     """
     before = before or {}
 
     def asks(name: str) -> bool:
         if "ask" not in STEPS[name].optional:
             return True
-        if models.by_rule(scope(name)) or (before.get(name) == RULES and not named):
+        if models.by_rule(scope(name)):
             return False
-        return (name in before and before[name] != RULES) or models.chat(scope(name)) is not None
+        return before.get(name, RULES) != RULES or (named and models.chat(scope(name)) is not None)
 
     return frozenset(name for name, step in STEPS.items() if "ask" in step.ports and asks(name))
 

@@ -94,7 +94,8 @@ class Reading:
         from kumihimo.asked import Maker, WhenAsked, remembering
 
         ports: dict[str, Port] = {"ruler": self.ruler}
-        if self.models.chat(scope(name)):
+        ruled = self.db.meta("models", {}).get(name) == RULES
+        if not ruled and self.models.chat(scope(name)):
             asking = self.models.asking(scope(name), purse or Purse())
             ports["ask"] = asking if purse else remembering(asking)
         step = next(step for step in plan(STEPS) if step.name == name)

@@ -19,7 +19,8 @@ class Built:
 
     before, rows: how many rows each table had and has; written: how many were put into it, new or changed.
     spent, saved: what was paid for each step, and what the memo spared. left: methods not built for, since that is
-    paid for and nobody has asked for them.
+    paid for and nobody has asked for them. ruled: those to name for the chat model to make the graph, which is made by
+    rule though there is one.
     """
 
     read: int
@@ -35,6 +36,7 @@ class Built:
     saved: Mapping[str, Usage]
     left: tuple[str, ...] = ()
     partly: tuple[str, ...] = ()
+    ruled: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +59,14 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a build would cost. unknown: steps of which nothing can be said before a sample is asked."""
+    """What a build would cost. unknown: steps of which nothing can be said before a sample is asked.
+
+    ruled: methods to name to see what it would cost to have the chat model make the graph.
+    """
 
     estimates: tuple[Estimate, ...]
     unknown: tuple[str, ...] = ()
+    ruled: tuple[str, ...] = ()
 
     @property
     def calls(self) -> Range:

@@ -113,7 +113,7 @@ class Kumihimo:
             build = replace(build, afresh=frozenset({"communities"} if regroup else ()))
             self._agree(build, consent)
             built = self._kept(build)
-        return built if methods else replace(built, left=left_out(self.models, build.wanted))
+        return built if methods else replace(built, left=left_out(self.models, build.wanted), ruled=build.ruled)
 
     def plan(
         self, *paths: str | Path, methods: Sequence[str] = (), sample: int = 0, progress: Progress | None = None
@@ -124,7 +124,8 @@ class Kumihimo:
         """
         places, plan, new = self._places(paths, methods), Plan(()), not self.folder.exists()
         with suppress(_Undone), self.store.building() as db:
-            plan = self._build(db, places, methods, self.models.purse(), progress).plan(sample)
+            build = self._build(db, places, methods, self.models.purse(), progress)
+            plan = replace(build.plan(sample), ruled=build.ruled)
             raise _Undone
         if new and not self.memo()["replies"]:
             from shutil import rmtree

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,12 @@ from tests.shelf import fill
 
 from kumihimo import Kumihimo
 from kumihimo.core.errors import SettingsError
+from kumihimo.evaluate import refitting
+from kumihimo.evaluate.fitting import Example, Weights
 from kumihimo.evaluate.records import Gold, Question
 from kumihimo.evaluate.refitting import gathered, refitted
+from kumihimo.methods.braid import published
+from kumihimo.methods.passes import Pass
 
 THINGS = (
     "rope sail lamp tar oars nails mast keel anchor rudder chart bell buoy net crate barrel hatch winch cleat boom gaff"
@@ -57,6 +62,33 @@ def test_too_few_questions_tell_nothing(things: Run, tmp_path: Path) -> None:
     code, out, err = things("tune", "--questions", few)
     assert (code, out) == (2, "")
     assert "19 questions with gold are too few" in err
+
+
+@pytest.mark.parametrize("option", ["--sample", "--examples"])
+def test_what_a_model_would_be_shown_is_refused_beside_questions(things: Run, tmp_path: Path, option: str) -> None:
+    path = write(tmp_path / "asked.jsonl", asked())
+    code, out, err = things("tune", "--questions", path, option, 3)
+    assert (code, out) == (2, "")
+    assert "leave out --sample and --examples, or --questions" in err
+
+
+@pytest.mark.usefixtures("things")
+def test_weights_are_fitted_for_the_pool_and_the_anchors_that_are_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = [Question(str(n), str(q["question"]), gold=(Gold(str(q["gold"])),)) for n, q in enumerate(asked())]
+    passes: list[Pass] = []
+
+    def learned(of: Sequence[Example]) -> Weights:
+        passes.extend(example.after(published()["first"]) for example in of)
+        return published()
+
+    monkeypatch.setattr(refitting, "learned", learned)
+    small = {"braid": {"pool": 3, "anchors": 1}}
+    with Kumihimo.open(tmp_path / ".kumi", settings=small) as kumi, kumi.reading() as reading:  # noqa: F811
+        refitted(reading, given)
+    assert {len(each.anchors) for each in passes} == {1}
+    assert max(len(each.candidates.chunks) for each in passes) < 21
 
 
 def test_what_does_not_help_is_not_written(things: Run, tmp_path: Path) -> None:

@@ -87,6 +87,26 @@ def test_sources_are_those_the_model_was_told(harbour: Kumihimo, memo: Memo) -> 
     assert [c.n for c in cut.citations] == [1]
 
 
+def test_a_row_keeps_why_its_evidence_was_chosen(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("The old ferry Kestrel was built by Ada Holm.", encoding="utf-8")
+    (tmp_path / "b.txt").write_text("Ada Holm learnt her trade in Oban.", encoding="utf-8")
+    asked = [Question("trade", "Where did the builder of the ferry Kestrel learn her trade?"), QUESTIONS[-1]]
+    with Kumihimo(tmp_path / ".kumi") as kumi:
+        kumi.index(tmp_path)
+        with kumi.reading() as reading:
+            first, whole = rows = answered(reading, system("braid"), asked, Purse())
+            found = reading.retrieve(asked[0].text, "braid")
+            (named,) = (entity.id for entity in reading.table("entities") if entity.name == "Ada Holm")
+    assert [(source.why, source.path) for source in first.contexts] == [(dict(each.why), each.path) for each in found]
+    assert all(source.why for source in first.contexts)
+    one, other = first.contexts
+    assert other.path == (one.id, named)
+    assert (first.decided, whole.decided.partition(":")[0]) == ("", "asked of the whole")
+    study = Study(tmp_path / "study")
+    study.write_answers("braid", 0, rows)
+    assert list(study.answers("braid")) == rows
+
+
 def test_a_question_that_fails_takes_no_others_with_it(harbour: Kumihimo, memo: Memo) -> None:
     asked = [*QUESTIONS, Question("gulls", "Who counted the gulls?")]
     with with_model(harbour, memo) as (reading, _):

@@ -70,6 +70,24 @@ def test_from_a_plan_to_an_answer(folder: Path, server: Server) -> None:
     assert "No model would be asked" in kumi(folder, "plan")[0]
 
 
+def test_a_graph_by_rule_is_built_unasked_and_how_to_have_it_made_by_the_model_is_told(
+    folder: Path, server: Server
+) -> None:
+    chat = (folder / "kumi.toml").read_text("utf-8").partition("[embedding]")[0]
+    (folder / "kumi.toml").write_text(chat, "utf-8")
+    named = "--methods braid,global,local"
+    dear = f"The graph is made by rule: `kumi plan {named}` says what it costs to have the chat model make it.\n"
+    free = "No model would be asked: what is wanted is remembered, or costs nothing.\n"
+    assert kumi(folder, "plan", "notes") == (free + dear, "")
+    assert "mentions" in kumi(folder, "plan", "notes", *named.split())[0]
+    out, _ = kumi(folder, "index", "notes")
+    has = f"`kumi index {named} --regroup` has the chat model make it, `kumi plan {named}` says what that costs."
+    assert f"\nThe graph is made by rule: {has}\n" in out
+    assert server.counts()["requests"] == 0
+    told = json.loads(kumi(folder, "ask", "Which ferry?", "--json")[0])
+    assert told["method"] == "braid"
+
+
 def test_a_question_is_planned(folder: Path, server: Server) -> None:
     kumi(folder, "index", "notes", "--methods", "bm25,naive,hyde")
     asked = server.counts()["requests"]

@@ -15,7 +15,7 @@ from kumihimo.evaluate.gold import Layout, Wanted, layout, wanted
 from kumihimo.evaluate.records import Question
 from kumihimo.methods.bridges import Features, scored
 from kumihimo.methods.hops import Scores, best
-from kumihimo.methods.passes import FIRST, SECOND, Pass, first, second
+from kumihimo.methods.passes import ANCHORS, FIRST, POOL, SECOND, Pass, first, second
 from kumihimo.ports.purse import Purse
 from kumihimo.reading import Reading
 
@@ -34,13 +34,18 @@ Weights = Mapping[str, Scores]  # of both passes
 
 @dataclass(frozen=True)
 class Example:
-    """A question, its first pass, and the passages that it needs. chunks: from which the second pass reads."""
+    """A question, its first pass, and the passages that it needs. chunks: from which the second pass reads.
+
+    anchors, pool: as `braid` takes them, for the second pass.
+    """
 
     id: str
     before: Pass
     gold: tuple[Wanted, ...]
     there: Layout
     chunks: Table[Chunk]
+    anchors: int = ANCHORS
+    pool: int = POOL
 
     def right(self, id: str) -> bool:
         """Whether a chunk holds some of what is needed."""
@@ -48,7 +53,8 @@ class Example:
 
     def after(self, weights: Scores) -> Pass:
         """The second pass, after a first with these weights."""
-        return second(self.before, scored(self.before.told, weights), self.chunks)
+        before = scored(self.before.told, weights)
+        return second(self.before, before, self.chunks, anchors=self.anchors, pool=self.pool)
 
     def recall(self, weights: Weights, k: int = K) -> float:
         """Share of the passages needed that are among the first k chunks."""
@@ -61,9 +67,18 @@ class Example:
 
 
 def examples(
-    reading: Reading, questions: Sequence[Question], purse: Purse | None = None, progress: Progress | None = None
+    reading: Reading,
+    questions: Sequence[Question],
+    purse: Purse | None = None,
+    progress: Progress | None = None,
+    *,
+    anchors: int = ANCHORS,
+    pool: int = POOL,
 ) -> list[Example]:
-    """The first passes of the questions that have gold. They read from that index as long as they are used."""
+    """The first passes of the questions that have gold. They read from that index as long as they are used.
+
+    anchors, pool: as `braid` takes them.
+    """
     there = layout(reading)
     needed = wanted(reading, there, questions)
     chunks, mentions = reading.table("chunks"), reading.table("mentions")
@@ -71,8 +86,8 @@ def examples(
     asked = [question for question in questions if question.id in needed]
     found = []
     for done, question in enumerate(asked, 1):
-        before = first(question.text, chunks, mentions, match, near)
-        found.append(Example(question.id, before, needed[question.id], there, chunks))
+        before = first(question.text, chunks, mentions, match, near, pool=pool)
+        found.append(Example(question.id, before, needed[question.id], there, chunks, anchors, pool))
         if progress:
             progress("questions", done, len(asked))
     return found

@@ -63,7 +63,11 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A piece of the evidence of an answer, or what one of its citations quotes (then n is the citation's number)."""
+    """A piece of the evidence of an answer, or what one of its citations quotes (then n is the citation's number).
+
+    why: what each feature adds to its score, where the method says so. path: a passage that it hangs together with and
+    the entity that both mention, by ids.
+    """
 
     n: int  # its rank, from 1
     text: str
@@ -71,6 +75,8 @@ class Source:
     table: str = ""
     score: float = 0.0
     places: tuple[Place, ...] = ()
+    why: Mapping[str, float] = field(default_factory=dict)
+    path: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +85,8 @@ class Answered:
 
     system: its name, such as `global:C0`. generation: which of several answers, 0 the first; another is had by asking
     all over again. usage: what it took, whether it was paid now or remembered; its seconds are those of all calls.
-    seconds: from question to answer, None where it was remembered. failed: why there is no answer.
+    seconds: from question to answer, None where it was remembered. failed: why there is no answer. decided: what the
+    method took the question for, where it says so.
     """
 
     system: str
@@ -92,6 +99,7 @@ class Answered:
     model: str = ""
     generation: int = 0
     failed: str = ""
+    decided: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,10 @@ class Refitted:
 def refitted(
     reading: Reading, questions: Sequence[Question], purse: Purse | None = None, progress: Progress | None = None
 ) -> Refitted:
-    """Weights fitted to these questions. Raises SettingsError where those with gold are too few to tell anything."""
+    """Weights fitted to these questions, for the `pool` and `anchors` that are set.
+
+    Raises SettingsError where those with gold are too few to tell anything.
+    """
     asked = gathered(question for question in questions if question.gold)
     if len(asked) < FEWEST:
         raise SettingsError(
@@ -66,7 +69,8 @@ def refitted(
     reading.ready("braid")
     own = cast(Mapping[str, Any], reading.settings.get("braid", {}))
     now = published() | given(own.get("first_weights", ()), own.get("second_weights", ()))
-    of = examples(reading, asked, purse, progress)
+    passes = {name: own[name] for name in ("anchors", "pool") if name in own}
+    of = examples(reading, asked, purse, progress, **passes)
     held = crossed(of)
     pairs = [(example.recall(now), held[example.id]) for example in of]
     differences = [other - one for one, other in pairs]

@@ -97,6 +97,7 @@ def _answered(
         seconds,
         made.model,
         generation,
+        decided=made.context.decided,
     )
     return row if own.total.calls or former is None else _as_paid(row, former)
 
@@ -123,7 +124,7 @@ def _sources(reading: Reading, made: Answer) -> Iterable[Source]:
 
 def _source(reading: Reading, n: int, item: Evidence) -> Source:
     places = tuple(map(_place, islice(reading.trace(item), _PLACES)))
-    return Source(n, item.told, item.record.id, item.table, float(item.score), places)
+    return Source(n, item.told, item.record.id, item.table, float(item.score), places, dict(item.why), item.path)
 
 
 def _cited(citation: Citation) -> Source:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kumihimo.core.errors import ItemFailed
+from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.task import Progress
 from kumihimo.interfaces import lines, terminal
 from kumihimo.interfaces.opening import listen, opened
@@ -39,8 +39,8 @@ def tune(
         Path | None,
         typer.Option(help="Fit the weights of `braid` to these questions with gold instead, JSONL.", metavar="FILE"),
     ] = None,
-    sample: Annotated[int, typer.Option(help="How many chunks to show the model.", min=1)] = 20,
-    examples: Annotated[int, typer.Option(help="How many examples to have written.", min=0, max=5)] = 2,
+    sample: Annotated[int | None, typer.Option(help="How many chunks to show the model: 20.", min=1)] = None,
+    examples: Annotated[int | None, typer.Option(help="How many examples to have written: 2.", min=0, max=5)] = None,
     write: Annotated[bool, typer.Option("--write", help="Put the settings into kumi.toml beside the index.")] = False,
     folder: Index = HOME,
     options: Set = None,
@@ -56,6 +56,8 @@ def tune(
     listen(verbose, show_prompts)
     caps, path = Caps(max_calls, max_tokens, max_cost), folder.resolve().parent / "kumi.toml"
     if questions:
+        if (sample, examples) != (None, None):
+            raise SettingsError("--questions asks no model: leave out --sample and --examples, or --questions")
         shown = terminal.progress(not (verbose or show_prompts or as_json))
         with opened(folder, options, memo) as kumi, shown as progress:
             _refit(kumi, questions, caps, path if write else None, progress, as_json)
@@ -64,7 +66,9 @@ def tune(
 
     with opened(folder, options, memo) as kumi, kumi.reading() as reading:
         ask = kumi.models.asking("mentions", kumi.models.purse(caps))
-        found = tuned(reading.table("chunks"), ask, sample=sample, examples=examples)
+        sizes = {"sample": sample, "examples": examples}
+        given = {name: size for name, size in sizes.items() if size is not None}
+        found = tuned(reading.table("chunks"), ask, **given)
     left = config.add(path, found.settings) if write else list(found.settings)
     if as_json:
         lines.show({"settings": found.settings, "written": [s for s in found.settings if s not in left]})

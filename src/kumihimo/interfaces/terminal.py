@@ -136,6 +136,10 @@ def show_built(built: Built) -> None:
     if built.left:
         names = ",".join(built.left)
         print(f"Not built, since it is paid for: {names}. `kumi plan --methods {names}` says what it costs.")
+    if built.ruled:
+        named = f"--methods {','.join(built.ruled)}"
+        has = f"`kumi index {named} --regroup` has the chat model make it"
+        print(f"The graph is made by rule: {has}, `kumi plan {named}` says what that costs.")
     print(f"Took {built.seconds:.1f} s.")
 
 
@@ -236,7 +240,14 @@ def go_on() -> bool:
 def show_plan(plan: Plan) -> None:
     if not plan.estimates and not plan.unknown:
         print("No model would be asked: what is wanted is remembered, or costs nothing.")
-        return
+    else:
+        _show_estimates(plan)
+    if plan.ruled:
+        named = f"--methods {','.join(plan.ruled)}"
+        print(f"The graph is made by rule: `kumi plan {named}` says what it costs to have the chat model make it.")
+
+
+def _show_estimates(plan: Plan) -> None:
     rows = [("step", "model", "calls", "prompt tokens", "reply tokens", "cost", "time")]
     for e in plan.estimates:
         tokens = (ranged(e.prompt_tokens), ranged(e.completion_tokens))
