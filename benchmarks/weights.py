@@ -1,19 +1,21 @@
 """The weights of `braid`: learned on some sets of questions and measured on another; what each part adds.
 
 DATA/multihop: MuSiQue, HotpotQA, 2WikiMultiHopQA. DATA/japanese, DATA/chinese: JSQuAD, DRCD, one passage a question.
-No chat model. The table gives recall@5, its 95 % interval (bootstrap over questions), and the share of questions all of
-whose gold is among the first 5 chunks, each set with weights learned on the others. --extracted: MuSiQue again, the
-entities those that GPT-3.5 extracted (DATA/replies) instead of those found by rule. --write: learn on all sets and
-write src/kumihimo/methods/braid.json.
+DATA/podcasts: words of a sentence, of which the chunk is sought that it stands in. No chat model. The table gives
+recall@5, its 95 % interval (bootstrap over questions), and the share of questions all of whose gold is among the first
+5 chunks, each set with weights learned on the others; of the podcasts each half with weights learned on the other, too.
+--extracted: MuSiQue again, the entities those that GPT-3.5 extracted (DATA/replies) instead of those found by rule.
+--write: learn on all sets and write src/kumihimo/methods/braid.json.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from random import Random
 from statistics import fmean
 from tempfile import TemporaryDirectory
 
@@ -22,23 +24,33 @@ from benchmarks.meter import least, measured
 from benchmarks.passages import SETS, questions
 from benchmarks.replies import openie
 from kumihimo import Kumihimo
-from kumihimo.evaluate.fitting import Example, examples, learned
+from kumihimo.evaluate.fitting import Example, K, examples, learned
 from kumihimo.evaluate.records import Gold, Question
 from kumihimo.evaluate.statistics import interval
 from kumihimo.methods.braid import WEIGHTS
+from kumihimo.methods.hops import best
+from kumihimo.ports.sentences import sentences
+from kumihimo.reading import Reading
+from kumihimo.views.words import subjects
 
 FLOORS = {"musique": (0.66, 0.40), "hotpot": (0.88, 0.78), "2wiki": (0.88, 0.70)}
 PLAIN = {"jsquad": 0.967, "drcd": 0.973}  # recall@5 of bm25 (benchmarks/recall.py)
 SHARES = {"jsquad": 0.1, "drcd": 0.1}  # what a question counts; these are many, and need one passage each
+IDLE = ("words",)  # of no use on these sets; for questions of one's own
 PARTS = {
     "all of it": (),
-    "without the graph": ("graph", "graph rank", "onward", "onward rank"),
+    "without the graph": ("graph rank", "onward rank"),
     "without bridges": ("adds", "shares", "named", "bridges", "new"),
     "without titles": ("titled", "named"),
-    "without entities": ("graph", "graph rank", "onward", "onward rank", "shares", "named", "bridges", "titled"),
+    "without entities": ("graph rank", "onward rank", "shares", "named", "bridges", "titled"),
     "without meaning": ("meaning",),
-    "without words": ("words", "words rank"),
+    "without bare": ("bare",),
 }
+TALKS = "podcasts"
+DRAWN = 150  # questions of words
+WORDS = 5  # each
+MARKS = '.,;:!?"()“”'
+LETTERS = 60  # of the sentence, at least
 
 Sets = Mapping[str, Sequence[Example]]
 
@@ -50,14 +62,30 @@ def opened(stack: ExitStack, data: Path, name: str, known: Mapping[str, list[str
     if known is not None:
         kumi.models = Instant(kumi.models.settings, kumi.models.memo, known=known)
     with measured() as cost:
-        kumi.index(data / f"{SETS[name]}_corpus.jsonl", methods=["braid"])
+        kumi.index(data / source(name), methods=["braid"])
     print(f"{name}: indexed for braid in {cost.cpu:.1f} CPU s", flush=True)
     reading = stack.enter_context(kumi.reading())
-    asked = [
-        Question(f"{name} {row['id']}", row["question"], gold=tuple(map(Gold, row["gold_passage_ids"])))
-        for row in questions(data / f"{SETS[name]}_questions.jsonl")
-    ]
-    return examples(reading, asked)
+    return examples(reading, list(drawn(reading) if name == TALKS else asked(data, name)))
+
+
+def source(name: str) -> str:
+    return "podcasts/kevin_scott_podcasts.jsonl" if name == TALKS else f"{SETS[name]}_corpus.jsonl"
+
+
+def asked(data: Path, name: str) -> Iterator[Question]:
+    for row in questions(data / f"{SETS[name]}_questions.jsonl"):
+        yield Question(f"{name} {row['id']}", row["question"], gold=tuple(map(Gold, row["gold_passage_ids"])))
+
+
+def drawn(reading: Reading) -> Iterator[Question]:
+    """Of some chunks the words of a sentence, by chance."""
+    chance = Random(1)
+    chunks = sorted(reading.table("chunks"), key=lambda chunk: chunk.id)
+    for chunk in chance.sample(chunks, DRAWN):
+        said = [text for start, end in sentences(chunk.text) if len(text := chunk.text[start:end]) > LETTERS]
+        words = [word.strip(MARKS) for word in chance.choice(said or [chunk.text]).split() if subjects(word)]
+        few = sorted(chance.sample(range(len(words)), min(WORDS, len(words))))
+        yield Question(f"{TALKS} {chunk.id}", " ".join(words[i] for i in few), gold=(Gold(chunk.id),))
 
 
 def extracted(data: Path) -> dict[str, list[str]]:
@@ -71,12 +99,23 @@ def share(id: str) -> float:
 
 def measured_on(tested: Sequence[Example], others: Sequence[Example], drop: Sequence[str] = ()) -> list[float]:
     """The recall of each question, by weights learned on others."""
-    weights = learned(others, drop=drop, weigh=share)
+    weights = learned(others, drop=(*IDLE, *drop), weigh=share)
     return [example.recall(weights) for example in tested]
 
 
-def besides(sets: Sets, name: str) -> list[Example]:
-    return [example for other, of in sets.items() if other != name for example in of]
+def kept(sets: Sets, name: str, tested: Sequence[Example], drop: Sequence[str]) -> list[float]:
+    """The recall of each question by weights that it was kept from."""
+    others = [example for other, of in sets.items() if other != name for example in of]
+    if name != TALKS:
+        return measured_on(tested, others, drop)
+    halves = tested[::2], tested[1::2]  # nothing else is like it
+    return [x for i in (0, 1) for x in measured_on(halves[i], [*others, *halves[1 - i]], drop)]
+
+
+def by_words(example: Example) -> float:
+    """Recall of plain words."""
+    top = best(example.before.rankings["words"], K)
+    return fmean(any(example.holds(id, one) for id in top) for one in example.gold)
 
 
 def said(found: Sequence[float]) -> str:
@@ -86,8 +125,9 @@ def said(found: Sequence[float]) -> str:
 
 def table(sets: Sets, tested: Sets) -> None:
     print(f"\n| recall@5, all @5 | {' | '.join(tested)} |\n|---|{'---|' * len(tested)}")
+    print(f"| plain words | {' | '.join(said(list(map(by_words, of))) for of in tested.values())} |", flush=True)
     for part, drop in PARTS.items():
-        found = {name: measured_on(of, besides(sets, name.split()[0]), drop) for name, of in tested.items()}
+        found = {name: kept(sets, name.split()[0], of, drop) for name, of in tested.items()}
         print(f"| {part} | {' | '.join(map(said, found.values()))} |", flush=True)
         if not drop:
             whole = found
@@ -101,14 +141,14 @@ def table(sets: Sets, tested: Sets) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--sets", default=",".join((*SETS, TALKS)))
     parser.add_argument("--extracted", action="store_true")
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     with ExitStack() as stack:
         sets = {name: opened(stack, given.data, name) for name in given.sets.split(",")}
         if given.write:
-            weights = learned([e for of in sets.values() for e in of], weigh=share)
+            weights = learned([e for of in sets.values() for e in of], drop=IDLE, weigh=share)
             WEIGHTS.write_text(json.dumps(weights, indent=2) + "\n", encoding="utf-8")
         if given.extracted:
             named = "musique by GPT-3.5"

@@ -39,9 +39,9 @@ class Held:
     def ids_by(self, column: str, values: Sequence[str], most: int | None = None) -> list[tuple[str, str]]:
         return [(value, id) for value in values for id in self.ids((column,), (value,))[:most]]
 
-    def under(self, makers: Sequence[str], column: str) -> list[tuple[str, str, Any]]:
+    def under(self, makers: Sequence[str], column: str) -> dict[str, list[Any]]:
         at = self.columns.index(column)
-        return [(m, row[0], row[at]) for m in makers for row in self.rows.values() if row[0].startswith(f"{m}.")]
+        return {m: [row[at] for row in self.rows.values() if row[0].startswith(f"{m}.")] for m in makers}
 
     def pages(self, *columns: str) -> Iterator[list[Row]]:
         yield [self._of(row, columns) for row in self.rows.values()] if columns else list(self.rows.values())

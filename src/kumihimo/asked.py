@@ -99,7 +99,7 @@ class WhenAsked:
     def ids_by(self, column: str, values: Sequence[str], most: int | None = None) -> list[tuple[str, str]]:
         return self.rows.ids_by(column, values, most)
 
-    def under(self, makers: Sequence[str], column: str) -> list[tuple[str, str, Any]]:
+    def under(self, makers: Sequence[str], column: str) -> dict[str, list[Any]]:
         return self.rows.under(makers, column)
 
     def pages(self, *columns: str) -> Iterator[list[Row]]:

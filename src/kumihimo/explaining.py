@@ -89,4 +89,5 @@ def said(question: str, says: frozenset[str], known: frozenset[str] = frozenset(
 
 def _name(reading: Reading, chunk: str, entity: str) -> str:
     mentions: Table[Mention] = reading.table("mentions")
-    return next(mentions[id].name for id, of in mentions.under([chunk], "entity")[chunk] if of == entity)
+    here = mentions.some(mentions.under([chunk], "id")[chunk])
+    return next(mention.name for mention in here.values() if mention.entity == entity)

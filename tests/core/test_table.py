@@ -64,9 +64,9 @@ class Held:
     def ids_by(self, column: str, values: Sequence[str], most: int | None = None) -> list[tuple[str, str]]:
         return [(value, id) for value in values for id in self.ids((column,), (value,))[:most]]
 
-    def under(self, makers: Sequence[str], column: str) -> list[tuple[str, str, Any]]:
+    def under(self, makers: Sequence[str], column: str) -> dict[str, list[Any]]:
         at = self.codec.columns.index(column)
-        return [(m, row[0], row[at]) for m in makers for row in self.rows if row[0].startswith(f"{m}.")]
+        return {m: [row[at] for row in self.rows if row[0].startswith(f"{m}.")] for m in makers}
 
     def pages(self, *columns: str) -> Iterator[list[Row]]:
         ats = [self.codec.columns.index(column) for column in columns or self.codec.columns]
@@ -217,8 +217,8 @@ def test_of_fewer_rows_the_first_that_pass() -> None:
 def test_what_was_made_of_rows_by_their_ids() -> None:
     one, two, other = (replace(A, id=id, name=name) for id, name in (("m.0", "x"), ("m.1", "y"), ("ma.0", "z")))
     made = table(one, two, other)
-    assert made.under(["ma", "m", "n"], "name") == {"ma": [("ma.0", "z")], "m": [("m.0", "x"), ("m.1", "y")], "n": []}
-    assert made.only(lambda id: id != "m.0").under(["m"], "size") == {"m": [("m.1", 1)]}
+    assert made.under(["ma", "m", "n"], "name") == {"ma": ["z"], "m": ["x", "y"], "n": []}
+    assert made.only(lambda id: id != "m.0").under(["m"], "id") == {"m": ["m.1"]}
     with pytest.raises(StepError, match=r"^table everything: no column 'nam'; did you mean 'name'\?"):
         made.under(["m"], "nam")
     with pytest.raises(StepError, match="just table steps iterate"):

@@ -151,7 +151,7 @@ def test_weights_that_are_set() -> None:
     assert texts(context)[0] in DECOYS, "by words alone"
     assert [name for item in context for name, _ in item.why] == ["words"] * sum(bool(item.why) for item in context)
     assert given((), weights) == {"second": dict(zip(SECOND, weights, strict=True))}
-    said = r"^braid\.first_weights has 2 numbers and needs 11: words, .*`kumi tune --questions` finds them"
+    said = r"^braid\.first_weights has 2 numbers and needs 9: words, .*`kumi tune --questions` finds them"
     with pytest.raises(SettingsError, match=said):
         found(harbour(), first_weights=(1.0, 2.0))
 

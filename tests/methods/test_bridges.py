@@ -41,19 +41,25 @@ def test_words_of_the_question_tell_more_the_fewer_say_them() -> None:
 def test_features_by_hand() -> None:
     of, ids = candidates("Gull Pier")
     told = features(of, {"words": {ids[PIER]: 4.0, ids[OTHER]: 2.0}}, [ids[PIER]])
-    born, pier = of.worth({"born"}), of.worth({"pier"})
+    born = of.worth({"born"})
     nothing = dict.fromkeys(("adds", "shares", "named", "bridges"), 0.0)
     assert told[ids[PIER]] == pytest.approx(
-        {"words": 1.0, "words rank": 1 / 2, "covers": of.worth({"gull", "pier"}), "new": 0.0, "titled": 1.0, **nothing}
+        {"words": 1.0, "words rank": 1 / 2, "bare": 0.0, "new": 0.0, "titled": 1.0, **nothing}
     ), "it does not go on from itself"
     assert told[ids[RUTA]] == pytest.approx(
-        {"words": 0.0, "words rank": 1 / 201, "covers": born, "new": born, "titled": 0.0}
+        {"words": 0.0, "words rank": 1 / 201, "bare": 0.0, "new": born, "titled": 0.0}
         | {"adds": born, "shares": 1 / 2, "named": 1.0, "bridges": born}
     ), "two passages mention her, and the first says her name, the title of the second"
     assert told[ids[OTHER]] == pytest.approx(
-        {"words": 0.5, "words rank": 1 / 3, "covers": pier, "new": 0.0, "titled": 0.0}
+        {"words": 0.5, "words rank": 1 / 3, "bare": 0.0, "new": 0.0, "titled": 0.0}
         | {"adds": 0.0, "shares": 1 / 2, "named": 0.0, "bridges": 0.0}
     ), "tied, but it adds nothing"
+
+
+def test_words_count_by_themselves_where_a_question_names_nothing() -> None:
+    for spoken, bare in ((), 1 / 2), (("Gull Pier",), 0.0):
+        of, ids = candidates(*spoken)
+        assert features(of, {"words": {ids[OTHER]: 2.0}}, [])[ids[OTHER]]["bare"] == bare
 
 
 def test_of_several_anchors_that_counts_to_which_it_is_most() -> None:
@@ -70,14 +76,14 @@ def test_without_anchors_or_rankings() -> None:
     of, ids = candidates()
     told = features(of, {"words": {}}, [])
     assert told[ids[RUTA]]["words"] == told[ids[RUTA]]["bridges"] == 0.0
-    assert told[ids[RUTA]]["new"] == told[ids[RUTA]]["covers"] > 0
+    assert told[ids[RUTA]]["new"] == of.worth(of.said[ids[RUTA]]) > 0
     assert features(Candidates(QUESTION, {}, of.graph, frozenset()), {}, []) == {}
 
 
 def test_a_question_of_no_words() -> None:
     of, ids = candidates(question="?!")
     assert of.rarity == {}
-    assert features(of, {}, [ids[PIER]])[ids[RUTA]]["covers"] == 0.0
+    assert features(of, {}, [ids[PIER]])[ids[RUTA]]["new"] == 0.0
 
 
 def test_titles_that_are_no_names() -> None:

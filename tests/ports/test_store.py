@@ -399,12 +399,8 @@ def test_ids_by_values_and_what_was_made_of_rows(tmp_path: Path) -> None:
         of_x = [("x", id) for id in ("b.00000.00001", "b.000001", "b.00001.00000", "b0")]
         assert held.ids_by("entity", ["y", "x"]) == [*of_x, ("y", "b.00000.00000")]
         assert held.ids_by("entity", ["y", "x", "z"], 2) == [("y", "b.00000.00000"), *of_x[:2]]
-        assert held.under(["b.00001", "b.00000"], "entity") == [
-            ("b.00000", "b.00000.00000", "y"),
-            ("b.00000", "b.00000.00001", "x"),
-            ("b.00001", "b.00001.00000", "x"),
-        ]
-        assert [id for _, id, _ in held.under(["b"], "text")] == [row[0] for row in sorted(rows) if row[0] != "b0"]
+        assert held.under(["b.00001", "b.00000", "c"], "entity") == {"b.00001": ["x"], "b.00000": ["y", "x"], "c": []}
+        assert held.under(["b"], "id") == {"b": [row[0] for row in sorted(rows) if row[0] != "b0"]}
 
 
 def test_many_threads_read_at_once(tmp_path: Path) -> None:

@@ -289,7 +289,7 @@ class Held:
     def ids_by(self, column: str, values: Sequence[str], most: int | None = None) -> list[tuple[str, str]]:
         raise NotImplementedError
 
-    def under(self, makers: Sequence[str], column: str) -> list[tuple[str, str, object]]:
+    def under(self, makers: Sequence[str], column: str) -> dict[str, list[Any]]:
         raise NotImplementedError
 
     def pages(self, *columns: str) -> Iterator[list[Row]]:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from hashlib import blake2b
-from itertools import groupby, islice
+from itertools import compress, groupby, islice
 from operator import attrgetter, itemgetter
 from typing import Any, Generic, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -31,7 +31,7 @@ class Rows(Protocol):
     def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]: ...
     def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]: ...
     def ids_by(self, column: str, values: Sequence[str], most: int | None = None) -> list[tuple[str, str]]: ...
-    def under(self, makers: Sequence[str], column: str) -> list[tuple[str, str, Any]]: ...
+    def under(self, makers: Sequence[str], column: str) -> dict[str, list[Any]]: ...
     def pages(self, *columns: str) -> Iterator[list[Row]]: ...
     def count(self) -> int: ...
 
@@ -66,8 +66,9 @@ class _Passing:
         passing = groupby((pair for pair in whole if self.passes(pair[1])), key=itemgetter(0))
         return [pair for _, pairs in passing for pair in islice(pairs, most)]
 
-    def under(self, makers: Sequence[str], column: str) -> list[tuple[str, str, Any]]:
-        return [found for found in self.rows.under(makers, column) if self.passes(found[1])]
+    def under(self, makers: Sequence[str], column: str) -> dict[str, list[Any]]:
+        ids, found = self.rows.under(makers, "id"), self.rows.under(makers, column)
+        return {m: list(compress(found[m], map(self.passes, ids[m]))) for m in makers}
 
     def pages(self, *columns: str) -> Iterator[list[Row]]:
         for page in self.rows.pages(*(("id", *columns) if columns else ())):
@@ -95,8 +96,8 @@ class _NoRows:
     def ids_by(self, *_: Any, **__: Any) -> list[tuple[str, str]]:
         return []
 
-    def under(self, *_: Any, **__: Any) -> list[tuple[str, str, Any]]:
-        return []
+    def under(self, makers: Sequence[str], *_: Any) -> dict[str, list[Any]]:
+        return {maker: [] for maker in makers}
 
     def pages(self, *_: Any, **__: Any) -> Iterator[list[Row]]:
         return iter(())
@@ -289,17 +290,14 @@ class Table(Generic[R]):
                 self.note(self.name, columns, (value,), bool(ids))
         return found
 
-    def under(self, makers: Iterable[str], column: str) -> dict[str, list[tuple[str, Any]]]:
-        """Of the rows that were made of each of these, whose ids begin with its own: ids, and what stands in a column.
+    def under(self, makers: Iterable[str], column: str) -> dict[str, list[Any]]:
+        """What stands in a column of the rows that were made of each of these, whose ids begin with its own, by id.
 
         Not for row and group steps, which would have to write down what they looked up.
         """
         self._whole()
         self._column(column)
-        found: dict[str, list[tuple[str, Any]]] = {maker: [] for maker in makers}
-        for maker, id, value in self.rows.under(list(found), column):
-            found[maker].append((id, value))
-        return found
+        return self.rows.under(list(dict.fromkeys(makers)), column)
 
     def _asked(self, asked: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[object, ...]]:
         columns = next((entry for entry in self.codec.looks if set(entry) == set(asked)), None)

@@ -49,7 +49,7 @@ class Example:
 
     def right(self, id: str) -> bool:
         """Whether a chunk holds some of what is needed."""
-        return any(self._holds(id, one) for one in self.gold)
+        return any(self.holds(id, one) for one in self.gold)
 
     def after(self, weights: Scores) -> Pass:
         """The second pass, after a first with these weights."""
@@ -60,9 +60,10 @@ class Example:
         """Share of the passages needed that are among the first k chunks."""
         scores = scored(self.after(weights["first"]).told, weights["second"])
         top = best(scores, k)
-        return fmean(any(self._holds(id, one) for id in top) for one in self.gold)
+        return fmean(any(self.holds(id, one) for id in top) for one in self.gold)
 
-    def _holds(self, id: str, one: Wanted) -> bool:
+    def holds(self, id: str, one: Wanted) -> bool:
+        """Whether a chunk holds some of a passage."""
         return any(place.touches(self.there.chunks[id]) for place in one.places)
 
 

@@ -10,7 +10,7 @@ from math import log
 from kumihimo.core.records import Chunk
 from kumihimo.index.naming import entity_id, key
 from kumihimo.index.rules.names import as_name
-from kumihimo.methods.hops import Graph, Scores, best
+from kumihimo.methods.hops import Entities, Graph, Scores, best
 from kumihimo.views.words import among, content
 
 Features = dict[str, float]
@@ -57,7 +57,7 @@ class Candidates:
         return {id: entity for id, chunk in self.chunks.items() if (entity := _called(chunk.title))}
 
     @cached_property
-    def mentioned(self) -> dict[str, dict[str, str]]:
+    def mentioned(self) -> dict[str, Entities]:
         """The entities that each mentions."""
         return self.graph.entities(self.chunks)
 
@@ -69,18 +69,20 @@ class Candidates:
 def features(of: Candidates, rankings: Mapping[str, Scores], anchors: Sequence[str]) -> dict[str, Features]:
     """For each candidate: its score and place in each ranking, and how it goes on from the anchors, read before it.
 
-    covers: share of the question, by rarity, that it says. new: that it says and no anchor does. titled: its title is
-    named in the question. The others are those of the anchor to which they are most.
+    new: share of the question, by rarity, that it says and no anchor does. titled: its title is named in the question.
+    bare: its place by words, if the question names nothing that the graph knows. The others are those of the anchor to
+    which they are most.
     """
     ranked = [(name, scores, max(scores.values(), default=0.0), _places(scores)) for name, scores in rankings.items()]
     read = frozenset[str]().union(*(of.said[anchor] for anchor in anchors))
     rare = {anchor: of.rare(anchor) for anchor in anchors}
     found: dict[str, Features] = {}
     for id, said in of.said.items():
-        told = {"covers": of.worth(said), "new": of.worth(said - read), "titled": float(of.titles.get(id) in of.spoken)}
+        told = {"new": of.worth(said - read), "titled": float(of.titles.get(id) in of.spoken)}
         for name, scores, most, places in ranked:
             told[name] = scores.get(id, 0.0) / most if most > 0 else 0.0
             told[f"{name} rank"] = 1 / (1 + places.get(id, _BELOW))
+        told["bare"] = 0.0 if of.spoken else told.get("words rank", 0.0)
         ties = [_tied(of, id, anchor, rare[anchor]) for anchor in anchors if anchor != id]
         found[id] = told | {name: max((tie[name] for tie in ties), default=0.0) for name in _TIES}
     return found

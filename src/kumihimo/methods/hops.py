@@ -24,6 +24,7 @@ _STEPS = 10  # of the walk; what goes further has lost nearly all of its weight
 _LEAST = 1e-9
 
 Scores = Mapping[str, float]  # by id
+Entities = Mapping[str, None]  # a set that keeps its order
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +32,15 @@ class Graph:
     """Passages and the entities that they mention, as far as somebody has asked; each is read once for a question."""
 
     mentions: Table[Mention]
-    _entities: dict[str, dict[str, str]] = field(default_factory=dict)
+    _entities: dict[str, Entities] = field(default_factory=dict)
     _passages: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def entities(self, passages: Iterable[str]) -> dict[str, dict[str, str]]:
-        """The entities that each passage mentions, each with the id of its first mention there."""
+    def entities(self, passages: Iterable[str]) -> dict[str, Entities]:
+        """The entities that each passage mentions, each once, in their order."""
         listed = list(passages)
         new = [passage for passage in listed if passage not in self._entities]
         for passage, found in self.mentions.under(new, "entity").items() if new else ():
-            self._entities[passage] = {entity: id for id, entity in reversed(found)}
+            self._entities[passage] = dict.fromkeys(found)
         return {passage: self._entities[passage] for passage in listed}
 
     def passages(self, entities: Iterable[str]) -> dict[str, tuple[str, ...]]:

@@ -112,12 +112,11 @@ class SqlRows:
             found += self.db.all(f'{said} ORDER BY "{column}", id', *asked)
         return found
 
-    def under(self, makers: Sequence[str], column: str) -> list[tuple[str, str, Any]]:
-        below = "t.id > value || '.' AND t.id < value || '/'"  # / follows . in ASCII
-        said = (
-            f'SELECT value, t.id, t."{column}" FROM json_each(?) CROSS JOIN "{self.table}" t ON {below} ORDER BY t.id'
-        )
-        return self.db.all(said, json.dumps(list(makers)))
+    def under(self, makers: Sequence[str], column: str) -> dict[str, list[Any]]:
+        below = "id > value || '.' AND id < value || '/'"  # / follows . in ASCII
+        held = f'SELECT "{column}" AS held FROM "{self.table}" WHERE {below} ORDER BY id'
+        said = f"SELECT value, (SELECT json_group_array(held) FROM ({held})) FROM json_each(?)"
+        return {maker: json.loads(found) for maker, found in self.db.all(said, json.dumps(list(makers)))}
 
     def pages(self, *columns: str) -> Iterator[list[Row]]:
         names = "*" if not columns else ", ".join(f'"{c}"' for c in ("id", *columns))
