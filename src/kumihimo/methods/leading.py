@@ -23,7 +23,7 @@ _POOL = 50  # reports that are searched out
 _CLEAR = 0.4  # share of what is asked about that a report has to speak of to be sought
 _SIZE = 0.3  # what the rating of a report counts beside its being sought
 # How one asks of the whole; where it is in a script without spaces, taken out of the question first.
-_WHOLE = """across all any anything arise around articles back big biggest book brief briefly broad can central
+WHOLE = """across all any anything arise around articles back big biggest book brief briefly broad can central
     chief collection come common commonly compilation concerns conclusions connect connects content contents core
     corpus could cover covered covers deal debated discuss discussed discussion documents dominant dominate drawn
     emerge entire episodes essays essence essential everyone everything files find five focus frequent frequently
@@ -33,7 +33,7 @@ _WHOLE = """across all any anything arise around articles back big biggest book 
     repeated revolve run said say says short sort sources speakers stand stands stories story storylines subject
     subjects sum summarise summarize summary takeaways talk ten texts theme themes these think thinks this those
     threads three through together topic topics treated trends up whole worried worry would writings s"""
-_WHOLE_WIDE = re.compile(
+WHOLE_WIDE = re.compile(
     "文書集?|文章|資料[集群]?|記事|[この]の本|本書|全体像?|全部|全て|全編|[を一]通[して]*り?|主[なに要題旨張]|要[約点旨]|趣旨|話題|内容|概[要略]"
     "|論点|議論|共通|中心|核心|重要|大切|大事|大まか|大きな|一番|一言|繰り返|出て[くき]|取り上げ|多[いく]|見どころ|頻繁|考え|述べ|語られ|書かれ|扱[うわっ]"
     "|話し手|話[しす]|重視|の話|言[えうっ]|教え|挙げ|説明|知り|紹介|関心|人々|持[ちっ]|傾向|簡単|簡潔|三つ|一覧|読め|分か|テーマ|トピック|ドキュメント|エピソード|メッセージ"
@@ -45,7 +45,7 @@ _WHOLE_WIDE = re.compile(
     "|内容|內容|[请請绍讲講谈談说說和与與都最些的是有在了用到事]"
 )
 # Of one thing, however it is put; not of the whole.
-_ONE = re.compile(
+ONE = re.compile(
     r"\b(?:who|whom|whose|when|where|how (?:long|many|much|old|far))\b"
     "|[谁誰]|いつ|どこ(?!ろ)|どちら|いくつ|いくら|何[年月日時人名回歳円つ]"
     "|何[时時]|多少|多[长長久高大]|[几幾](?!句)|哪[里裡裏儿兒年]|什[么麼][时時]候",
@@ -88,8 +88,8 @@ def about(question: str) -> set[str]:
     >>> sorted(about("Who is the main speaker?"))
     ['main', 'speaker']
     """
-    asked = set(subjects(_WHOLE_WIDE.sub(" ", question))) - set(subjects(_WHOLE))
-    return asked or (set(subjects(question)) if _ONE.search(question) else asked)
+    asked = set(subjects(WHOLE_WIDE.sub(" ", question))) - set(subjects(WHOLE))
+    return asked or (set(subjects(question)) if ONE.search(question) else asked)
 
 
 def _sought(

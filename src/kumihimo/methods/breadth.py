@@ -1,0 +1,139 @@
+"""question -> whether it asks across the documents, and of what: by its words, in English, Japanese and Chinese."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from kumihimo.methods.leading import ONE, WHOLE, WHOLE_WIDE
+from kumihimo.views.words import subjects
+
+# Parts and makers of a collection that are hardly anything else: to speak of them is to ask across it.
+_PARTS = "guests episodes interviewees panelists interviews conversations podcast podcasts transcripts"
+# Parts and makers that are: they have to say something, or be asked what of them is frequent.
+_PERHAPS = """articles authors chapters commentators contributors discussions documents essays host hosts interviewers
+    papers participants passages presenters reports respondents speakers stories talks texts writers"""
+# Those whose saying counts in the present only: `Which experts did the court hear?` is about one event.
+_PEOPLE = """developers engineers entrepreneurs executives experts founders innovators investors leaders managers
+    newcomers people practitioners professionals researchers scholars scientists teachers thinkers veterans"""
+_SAY = """address addressed advise advocate agree approach argue balance believe bring brought cite cited consider
+    contain cover covered criticise criticize deal define describe described differ disagree discuss discussed
+    discussing emphasise emphasised emphasize emphasized encourage envision envisioned expect explain explore explored
+    express expressed fear feature featured feel focus focused foresee frame handle highlight highlighted hope identify
+    mention mentioned mentioning navigate offer perceive predict predicted present prioritise prioritize raise raised
+    recommend recommended recount reflect regard respond revolve say see share shared speak stress suggest suggested
+    talk talked tell think touch value view worry"""
+_AGAIN = """across amongst common commonly consensus consistent consistently contrasting differ different differing
+    diverse frequent frequently general generally multiple mostly often overall pattern patterns recurrent recurring
+    repeated repeatedly shared similar tend throughout trend trends typical typically unanimous usual usually various
+    widely"""
+_VIEWS = """anecdotes arguments attitudes beliefs criticisms debates insights opinions perceptions perspectives quotes
+    reflections remarks sentiments standpoints stances thoughts viewpoints views"""
+_MATTERS = """advice challenges comments concerns examples lessons misconceptions narratives patterns predictions
+    recommendations stories subjects takeaways themes topics trends"""
+_TOLD = """brought cited covered debated described discussed emphasised emphasized expressed highlighted mentioned
+    predicted raised recommended shared suggested talked"""
+# What says nothing of the topic either.
+_AROUND = """another are aspect aspects can certain could does doing effect effects example examples exist find from get
+    given giving impact impacts importance important influence influences instance instances into just like make makes
+    making many may might more most much must nature notable one other others own particular particularly perceived
+    potential potentially regarding regard related relation relative role roles see seen set should significance
+    significant significantly specific specifically term terms their them these toward towards used using way ways
+    within without world would concerning compared comparing compare associated opinion view perspective episode guest
+    guests interview conversation discussion discuss article document paper speaker author quote story prediction
+    anecdote controversial standout unique surprising identified whether"""
+_NAME = re.compile(r"(?<![.?!:;\"“‘(] )(?<!^)\b[A-Z][\w’'-]*|\d{3,}")
+_CAPITALS = re.compile(r"(?:I|[A-Z0-9&/-]{2,}(?:[’']?s)?)(?:[’'-]\w+)?")  # I, I'm, AI, APIs, AI-based
+_ABOUT = re.compile(r"\b(?:about|on|regarding|concerning|around|towards?)\b")
+_ASKED_OF_ONE = re.compile(r"^\W*(?:who|whom|whose|when|where|how (?:many|much|old|long|far|tall|big))\b", re.IGNORECASE)
+_PAST = re.compile(r"\b(?:did|was|were|had)\b")
+_PLURAL = re.compile(r"\b(?:are|do|have|there)\b")
+_WIDE = re.compile("[\u3041-\u30fa\u3400-\u9fff]")
+
+_WIDE_NAME = re.compile("[「『《〈“]|[ァ-ヺー]・[ァ-ヺー]|·|さん|[^\\W一二三四五六七八九十各両]氏|\\d{3,}|[A-Z][a-z]")
+_WIDE_PARTS = "ゲスト|エピソード|話し手|登壇者|出演者|対談|インタビュー|ポッドキャスト|嘉[宾賓]|受[访訪]者|[访訪][谈談]|[哪每各][些几幾]?[集期]|播客"
+_WIDE_PERHAPS = (
+    "(?:これらの|それらの|各|複数の|[这這哪][些几幾]|所有|多篇|不同)的?(?:記事|論文|文書|資料|発言|文章|文[档檔]|文件|[资資]料|[报報][道導]|[论論]文|故事|作者)"
+    "|(?:記事|論文|文書|資料|著者|筆者|作者|作家|参加者|専門家|経営者|技術者|研究者|起業家|リーダー|指導者|人)(?:たち|々|ら(?=[はがの]))"
+    "|(?:[领領][导導]者|[专專]家|[学學]者|作者|工程[师師]|[创創][业業]者|企[业業]家|科[学學]家|研究者|人)[们們]|大家"
+)
+_WIDE_SAY = (
+    "語[らるっりれ]|述べ|話[しすさ]|言[いうっわ及]|議論|論じ|触れ|取り上げ|挙げ|考え|見て|捉え|感じ|意見|見解|見方|主張|評価|勧め|助言|強調|共有"
+    "|[说說谈談讲講]|[讨討][论論]|提[到及]|[认認][为為]|看[待法]|[观觀][点點]|意[见見]|建[议議]|[强強][调調]|描述|分享|[评評][价價]|主[张張]|[态態]度"
+)
+_WIDE_AGAIN = (
+    "よく|頻繁|しばしば|頻度|繰り返|共通|一般に|様々|さまざま|異なる|違い|傾向|それぞれ|各[回自]|複数"
+    "|[经經]常|常常|[频頻]繁|反[复覆]|多次|普遍|共同|不同|各[种種自]|多久"
+)
+_WIDE_BROAD = re.compile(
+    f"(?:{_WIDE_PARTS}).*(?:{_WIDE_SAY}|{_WIDE_AGAIN})|(?:{_WIDE_SAY}|{_WIDE_AGAIN}).*(?:{_WIDE_PARTS})"
+    f"|(?:{_WIDE_PERHAPS}).*(?:{_WIDE_SAY})"
+    "|(?:よく|頻繁に|しばしば|繰り返し|どのくらいの頻度で).*(?:話され|語られ|取り上げられ|議論され|言及され|触れられ|挙げられ)"
+    "|(?:異なる|様々な|さまざまな)(?:意見|見解|見方|考え)"
+    "|(?:[经經]常|常常|[频頻]繁地?|反[复覆]|多次)被?(?:提[到及]|[谈談][到论論]|[讨討][论論]|[强強][调調])"
+    "|(?:不同|各[种種])的?(?:看法|[观觀][点點]|意[见見]|[态態]度|立[场場])"
+)
+_WIDE_GENERIC = re.compile(
+    f"{_WIDE_PARTS}|{_WIDE_PERHAPS}|{_WIDE_SAY}|{_WIDE_AGAIN}|どの|どう|[如]何|怎[么麼樣样]+|哪些|影響|役割|影[响響]|作用"
+)
+
+
+def topic(question: str) -> tuple[str, ...]:
+    """What a question asks about, without the words by which it asks across the documents; nothing, where none is left.
+
+    >>> topic("Which guests discuss the role of failure in school?"), topic("How often do they disagree?")
+    (('failure', 'school'), ())
+    >>> topic("ゲストは教育についてどのように語っていますか"), topic("嘉宾们如何看待教育？")
+    (('教育',), ('教育',))
+    """
+    plain = WHOLE_WIDE.sub(" ", _WIDE_GENERIC.sub(" ", question)) if _WIDE.search(question) else question
+    return tuple(word for word in subjects(plain) if word not in _generic())
+
+
+def broad(question: str) -> bool:
+    """Whether it asks across the documents: names nothing in particular, and speaks of their parts or makers, many.
+
+    Or of how often a thing is said, of what is common, of views on it.
+
+    >>> [broad(f"What {rest}?") for rest in ("do guests say of tides", "do guests say of Osk", "is the tide")]
+    [True, False, False]
+    """
+    if _WIDE.search(question):
+        return bool(_WIDE_BROAD.search(question)) and not _WIDE_NAME.search(question) and not ONE.search(question)
+    if _ASKED_OF_ONE.search(question) or names(question):
+        return False
+    return _across(frozenset(re.findall(r"[a-z]+", question.lower())), question.lower())
+
+
+def names(question: str) -> bool:
+    """Whether a name stands in a question of Latin script: a capital within a sentence, but not as in AI; a year.
+
+    >>> names("What do guests say of AI and VR?"), names("What do guests say of Osk?")
+    (False, True)
+    """
+    return any(not _CAPITALS.fullmatch(found[0]) for found in _NAME.finditer(question))
+
+
+def _across(words: frozenset[str], question: str) -> bool:
+    parts, perhaps, people, say, again, views, matters, told = _classes()
+    saying, often, past = bool(words & say), bool(words & again), bool(_PAST.search(question))
+    if words & parts or (words & perhaps and (saying or often)) or (words & people and saying and not past):
+        return True
+    if words & views and (often or _ABOUT.search(question)):
+        return True
+    several = bool(_PLURAL.search(question)) and not past
+    return several and ((bool(words & matters) and (often or saying)) or (often and bool(words & told)))
+
+
+@cache
+def _classes() -> tuple[frozenset[str], ...]:
+    return tuple(
+        frozenset(words.split()) for words in (_PARTS, _PERHAPS, _PEOPLE, _SAY, _AGAIN, _VIEWS, _MATTERS, _TOLD)
+    )
+
+
+@cache
+def _generic() -> frozenset[str]:
+    """The roots of all that is none of the topic."""
+    said = (WHOLE, _PARTS, _PERHAPS, _PEOPLE, _SAY, _AGAIN, _VIEWS, _MATTERS, _TOLD, _AROUND)
+    return frozenset(subjects(" ".join(said)))
