@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 
 from kumihimo.methods.leading import ONE, WHOLE, WHOLE_WIDE
@@ -14,25 +15,24 @@ _PARTS = "guests episodes interviewees panelists interviews conversations podcas
 _PERHAPS = """articles authors chapters commentators contributors discussions documents essays host hosts interviewers
     papers participants passages presenters reports respondents speakers stories talks texts writers"""
 # Those whose saying counts in the present only: `Which experts did the court hear?` is about one event.
-_PEOPLE = """developers engineers entrepreneurs executives experts founders innovators investors leaders managers
-    newcomers people practitioners professionals researchers scholars scientists teachers thinkers veterans"""
-_SAY = """address addressed advise advocate agree approach argue balance believe bring brought cite cited consider
-    contain cover covered criticise criticize deal define describe described differ disagree discuss discussed
-    discussing emphasise emphasised emphasize emphasized encourage envision envisioned expect explain explore explored
-    express expressed fear feature featured feel focus focused foresee frame handle highlight highlighted hope identify
-    mention mentioned mentioning navigate offer perceive predict predicted present prioritise prioritize raise raised
-    recommend recommended recount reflect regard respond revolve say see share shared speak stress suggest suggested
-    talk talked tell think touch value view worry"""
-_AGAIN = """across amongst common commonly consensus consistent consistently contrasting differ different differing
-    diverse frequent frequently general generally multiple mostly often overall pattern patterns recurrent recurring
-    repeated repeatedly shared similar tend throughout trend trends typical typically unanimous usual usually various
-    widely"""
+_PEOPLE = """companies developers engineers entrepreneurs executives experts firms founders innovators investors
+    leaders managers newcomers organisations organizations people practitioners professionals researchers scholars
+    scientists startups teachers teams thinkers veterans"""
+_SAY = """address advise advocate agree approach argue assess balance believe bring brought cite consider contain cover
+    criticise criticize deal define describe described differ disagree discuss emphasise emphasize encourage envision
+    evaluate expect explain explains explore express fear feature feel focus foresee frame handle highlight hope
+    identify mention navigate offer perceive predict present prioritise prioritize raise recommend recount reflect
+    regard respond revolve said say says see share speak stress suggest talk tell tells think touch value vary view
+    worry"""
+_AGAIN = """across amongst common commonly consensus consistent consistently contrasting differ different diverse
+    frequent frequently general generally multiple mostly often overall recurrent recurring repeatedly similar tend
+    throughout typical typically unanimous usual usually various widely"""
 _VIEWS = """anecdotes arguments attitudes beliefs criticisms debates insights opinions perceptions perspectives quotes
     reflections remarks sentiments standpoints stances thoughts viewpoints views"""
 _MATTERS = """advice challenges comments concerns examples lessons misconceptions narratives patterns predictions
     recommendations stories subjects takeaways themes topics trends"""
-_TOLD = """brought cited covered debated described discussed emphasised emphasized expressed highlighted mentioned
-    predicted raised recommended shared suggested talked"""
+_TOLD = """brought cited covered debated discussed emphasised emphasized expressed highlighted identified mentioned
+    predicted presented raised recommended shared suggested talked"""
 # What says nothing of the topic either.
 _AROUND = """another are aspect aspects can certain could does doing effect effects example examples exist find from get
     given giving impact impacts importance important influence influences instance instances into just like make makes
@@ -47,6 +47,8 @@ _CAPITALS = re.compile(r"(?:I|[A-Z0-9&/-]{2,}(?:[’']?s)?)(?:[’'-]\w+)?")  # 
 _ABOUT = re.compile(r"\b(?:about|on|regarding|concerning|around|towards?)\b")
 _ASKED_OF_ONE = re.compile(r"^\W*(?:who|whom|whose|when|where|how (?:many|much|old|long|far|tall|big))\b", re.IGNORECASE)
 _PAST = re.compile(r"\b(?:did|was|were|had)\b")
+_PARTS_ABOUT = re.compile(r"\b(?:articles|discussions|essays|reports|stories|talks|texts) (?:about|on|of how|regarding)\b")
+_SPOKEN_OF = re.compile(r"\bare (?:\w+ )?(?:debated|discussed|emphasi[sz]ed|highlighted|mentioned)\b")
 _PLURAL = re.compile(r"\b(?:are|do|have|there)\b")
 _WIDE = re.compile("[\u3041-\u30fa\u3400-\u9fff]")
 
@@ -115,21 +117,35 @@ def names(question: str) -> bool:
 
 
 def _across(words: frozenset[str], question: str) -> bool:
-    parts, perhaps, people, say, again, views, matters, told = _classes()
-    saying, often, past = bool(words & say), bool(words & again), bool(_PAST.search(question))
-    if words & parts or (words & perhaps and (saying or often)) or (words & people and saying and not past):
+    """Whether words of these classes stand together as in a question across the documents."""
+    has = {name: bool(words & held) for name, held in _classes().items()}
+    says = has["say"] or not _roots(_SAY).isdisjoint(subjects(question))
+    past = bool(_PAST.search(question))
+    if has["parts"] or (has["perhaps"] and (says or has["again"])) or (has["people"] and says and not past):
         return True
-    if words & views and (often or _ABOUT.search(question)):
+    if has["views"] and (has["again"] or _ABOUT.search(question)):
         return True
-    several = bool(_PLURAL.search(question)) and not past
-    return several and ((bool(words & matters) and (often or saying)) or (often and bool(words & told)))
+    return not past and _spoken_of(has, question, says=says)
+
+
+def _spoken_of(has: Mapping[str, bool], question: str, *, says: bool) -> bool:
+    """Whether it asks for what is said, of many things: `Which cures are discussed?`, `... often mentioned?`"""
+    several = bool(_PLURAL.search(question))
+    matters, again = several and has["matters"], has["again"]
+    told = _SPOKEN_OF.search(question) or _PARTS_ABOUT.search(question)
+    return bool(told) or (matters and (again or says)) or (several and again and has["told"])
 
 
 @cache
-def _classes() -> tuple[frozenset[str], ...]:
-    return tuple(
-        frozenset(words.split()) for words in (_PARTS, _PERHAPS, _PEOPLE, _SAY, _AGAIN, _VIEWS, _MATTERS, _TOLD)
-    )
+def _classes() -> Mapping[str, frozenset[str]]:
+    said = {"parts": _PARTS, "perhaps": _PERHAPS, "people": _PEOPLE, "say": _SAY, "again": _AGAIN}
+    said |= {"views": _VIEWS, "matters": _MATTERS, "told": _TOLD}
+    return {name: frozenset(words.split()) for name, words in said.items()}
+
+
+@cache
+def _roots(words: str) -> frozenset[str]:
+    return frozenset(subjects(words))
 
 
 @cache
