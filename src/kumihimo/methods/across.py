@@ -95,7 +95,7 @@ def _scored(asked: frozenset[str], found: Sequence[_Sentence]) -> list[tuple[flo
         said, around = (sum(rarity[w] for w in sorted(asked & ws)) / total for ws in (sentence.words, sentence.around))
         if around >= _LEAST and said >= _LEAST / 2 and len(asked & sentence.around) >= several:
             score = (said + _AROUND * around + _FOUND * sentence.found) / (1 + _AROUND + _FOUND)
-            scored.append((score * worth(sentence.text, asked), sentence))
+            scored.append((score * worth(sentence.text), sentence))
     return [each for each in scored if each[0] > 0]
 
 

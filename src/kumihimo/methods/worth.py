@@ -14,13 +14,14 @@ _SPEAKER = re.compile(r"^[A-Z][A-Z.'’ -]+:\s*")  # as in a transcript
 _PRESENTS = re.compile(
     r"\b(?:[Ss]?[Hh]e|[A-Z]\w+)(?:['’]s| is| was| has been)(?: also| currently)?"
     r" (?:an? (?:\w+ ){0,2}|the |our |\w+ as an? )?"
-    r"(?:author|award|ceo|cto|chair|champion|chief|co-?founder|director|executive|fellow|founder|guest|host|leader|"
-    r"manager|member|officer|partner|president|professor|recipient|researcher|scientist|vice)\b"
+    r"(?:artist|author|award|ceo|cto|chair|champion|chief|co-?founder|director|entrepreneur|executive|fellow|founder|"
+    r"guest|host|investor|inventor|leader|manager|officer|partner|president|professor|recipient|researcher|scientist|vice|"
+    r"writer)\b"
     r"|\b(?:[Ss]?[Hh]e|[A-Z]\w+) (?:also |has |then |previously )*(?:co-?founded|earned|enjoyed|held|holds|received|served|"
     r"serves)\b"
     r"|\b(?i:founder (?:and|of)|(?:ceo|cto|professor|director|president) (?:and|at|of)|welcome|our guests?|join(?:ing|s) us|"
     r"thanks? (?:you )?(?:so much )?for|(?:this|next|last|our) episodes?|(?:the|this|our|your|great) (?:show|podcast)|"
-    r"check out|tune in|talk(?:ing)? with our)\b"
+    r"check out|tune in|talk(?:ing)? (?:with our|to today)|to be here|having me|having you)\b"
 )
 _ASKS = re.compile(
     r"[?？][”\"'’)]*$|\b(?:tell (?:us|me)|I['’]d love (?:to|for)|I would love|your perspective|do you think|ask you)\b"
@@ -37,22 +38,17 @@ def is_prose(text: str) -> bool:
     return not is_row(text) and text.rstrip("”’\"')]*_」』").endswith(_STOPS) and _FILE.search(text) is None
 
 
-def worth(text: str, asked: frozenset[str]) -> float:
+def worth(text: str) -> float:
     """Less of a question, a fragment, what presents somebody; nothing of what is no prose.
 
-    >>> [worth(text, frozenset()) for text in ("Long tides wear the old stone steps down.", "and a tide.")]
+    >>> [worth(text) for text in ("Long tides wear the old stone steps down.", "and a tide.")]
     [1.0, 0.25]
     """
     if not is_prose(text):
         return 0.0
     said = _SPEAKER.sub("", text)
     size = len(subjects(said))
-    part = 1.0
-    for wrong in (
-        _ASKS.search(said) is not None,
-        said[:1].islower() or said[:1] in ",.;-–—",
-        _PRESENTS.search(said) is not None,
-        not _FEW <= size <= _MANY,
-    ):
+    part = 0.25 if _PRESENTS.search(said) else 1.0
+    for wrong in (_ASKS.search(said), said[:1].islower() or said[:1] in ",.;-–—", not _FEW <= size <= _MANY):
         part *= 0.5 if wrong else 1.0
     return part
