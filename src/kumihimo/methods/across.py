@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from kumihimo.methods.points import point
 from kumihimo.methods.worth import worth
 from kumihimo.ports.models import Match, Near
 from kumihimo.ports.sentences import blocks, folded, sentences
-from kumihimo.views.words import subjects
+from kumihimo.views.words import among, subjects, tokens
 
 _POOL = 100  # passages by words, and as many by meaning
 _MOST = 60  # sentences
@@ -46,29 +45,29 @@ def across(
 ) -> Context:
     """Sentences that speak of the topic, the best of each part of the documents before the second of any.
 
-    sought: the topic, in the words of the question. Parts are the communities of level 0, a passage belonging to that of
-    most of what it mentions, and the documents; where there are no communities, the documents alone. Nothing, where no
-    sentence says a third of the topic.
+    sought: the topic, in the words of the question. Parts are the communities of level 0, a passage belonging to that
+    of most of what it mentions, and the documents; where there are no communities, the documents alone. Nothing, where
+    no sentence says a third of the topic.
     """
     found = Context.fuse([match(chunks, sought, k=_POOL), near(chunks, sought, k=_POOL)], weights=[1.0, 1.0])
     asked = frozenset(subjects(sought))
-    scored = _scored(asked, list(_sentences(found, asked)))
+    scored = _scored(asked, list(_sentences(found, frozenset(tokens(sought)))))
     ids = list(dict.fromkeys(sentence.chunk for _, sentence in scored))
-    of = _parts(ids, mentions, members, communities) if members is not None and communities is not None else {}
+    of = parts(ids, mentions, members, communities) if members is not None and communities is not None else {}
     picked = list(_picked(scored, lambda id: (of.get(id, id.partition(".")[0]), id.partition(".")[0])))
     points = ((score, point(folded(s.text), (("chunks", s.chunk),), ruler, verbatim=True)) for score, s in picked)
-    parts = {of.get(sentence.chunk, "") for _, sentence in picked} - {""}
+    named = {of.get(sentence.chunk, "") for _, sentence in picked} - {""}
     documents = {sentence.chunk.partition(".")[0] for _, sentence in picked}
-    told = f"{len(parts):,} communities" if parts else f"{len(documents):,} documents"
+    told = f"{len(named):,} communities" if named else f"{len(documents):,} documents"
     decided = f"asked across the documents: sentences of {told}" if picked else ""
     return Context(tuple(Evidence("points", each, score) for score, each in points), decided=decided)
 
 
 def _sentences(found: Context, asked: frozenset[str]) -> Iterator[_Sentence]:
-    """The sentences of the passages that say something of the topic, each text once: passages overlap."""
+    """The sentences of the passages that have a word of the topic, each text once: passages overlap."""
     best = max((item.score for item in found), default=0.0) or 1.0
     seen: set[str] = set()
-    for item in found:
+    for item in filter(lambda item: among(item.text, asked), found):
         texts = list(_cut(item.text))
         words = [frozenset(subjects(text)) for text in texts]
         for i, text in enumerate(texts):
@@ -122,7 +121,7 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
     return len(one & other) >= _ALIKE * max(1, len(one | other))
 
 
-def _parts(
+def parts(
     ids: Sequence[str], mentions: Table[Mention], members: Table[Member], communities: Table[Community]
 ) -> dict[str, str]:
     """The community of level 0 that most of what each passage mentions belongs to; of equal ones the first by id."""

@@ -128,7 +128,9 @@ def _whole(
         return Context()
     largest = reports.some(communities.ids(level=0)).values()
     found = leading("", largest, reports, match, near, ruler, below(largest, communities, reports))
-    return replace(found, decided=f"asked of the whole: the reports of {len(largest):,} communities") if found else found
+    return (
+        replace(found, decided=f"asked of the whole: the reports of {len(largest):,} communities") if found else found
+    )
 
 
 def _found(after: Pass, weights: Scores) -> Context:

@@ -34,7 +34,7 @@ _MATTERS = """advice challenges comments concerns examples lessons misconception
 _TOLD = """brought cited covered debated discussed emphasised emphasized expressed given highlighted identified mentioned
     predicted presented raised recommended shared suggested talked"""
 # What says nothing of the topic either.
-_AROUND = """people leaders experts another are aspect aspects can certain could does doing effect effects example examples exist find from get
+_AROUND = """people leaders experts some several according primarily considerations among seem another are aspect aspects can certain could does doing effect effects example examples exist find from get
     given giving impact impacts importance important influence influences instance instances into just like make makes
     making many may might more most much must nature notable one other others own particular particularly perceived
     potential potentially regarding regard related relation relative role roles see seen set should significance
@@ -48,9 +48,13 @@ _AROUND = """people leaders experts another are aspect aspects can certain could
 _NAME = re.compile(r"(?<![.?!:;\"“‘(] )(?<!^)\b[A-Z][\w’'-]*|\d{3,}")
 _CAPITALS = re.compile(r"(?:I|[A-Z0-9&/-]{2,}(?:[’']?s)?)(?:[’'-]\w+)?")  # I, I'm, AI, APIs, AI-based
 _ABOUT = re.compile(r"\b(?:about|on|regarding|concerning|around|towards?)\b")
-_ASKED_OF_ONE = re.compile(r"^\W*(?:who|whom|whose|when|where|how (?:many|much|old|long|far|tall|big))\b", re.IGNORECASE)
+_ASKED_OF_ONE = re.compile(
+    r"^\W*(?:who|whom|whose|when|where|how (?:many|much|old|long|far|tall|big))\b", re.IGNORECASE
+)
 _PAST = re.compile(r"\b(?:did|was|were|had)\b")
-_PARTS_ABOUT = re.compile(r"\b(?:articles|discussions|essays|reports|stories|talks|texts) (?:about|on|of how|regarding)\b")
+_PARTS_ABOUT = re.compile(
+    r"\b(?:articles|discussions|essays|reports|stories|talks|texts) (?:about|on|of how|regarding)\b"
+)
 _SPOKEN_OF = re.compile(r"\bare (?:\w+ )?(?:debated|discussed|emphasi[sz]ed|highlighted|mentioned)\b")
 _PLURAL = re.compile(r"\b(?:are|do|have|there)\b")
 _WIDE = re.compile("[\u3041-\u30fa\u3400-\u9fff]")
@@ -106,7 +110,11 @@ def broad(question: str) -> bool:
     [True, False, False]
     """
     if _WIDE.search(question):
-        return bool(_WIDE_BROAD.search(question)) and not _WIDE_NAME.search(question) and not ONE.search(re.sub(_WIDE_PARTS, "", question))
+        return (
+            bool(_WIDE_BROAD.search(question))
+            and not _WIDE_NAME.search(question)
+            and not ONE.search(re.sub(_WIDE_PARTS, "", question))
+        )
     if _ASKED_OF_ONE.search(question) or names(question):
         return False
     return _across(frozenset(re.findall(r"[a-z]+", question.lower())), question.lower())
