@@ -15,12 +15,13 @@ from kumihimo.methods.points import point
 from kumihimo.methods.worth import worth
 from kumihimo.ports.models import Match, Near
 from kumihimo.ports.sentences import blocks, folded, sentences
-from kumihimo.views.words import among, subjects, tokens
+from kumihimo.views.words import subjects
 
 _POOL = 100  # passages by words, and as many by meaning
 _MOST = 60  # sentences
 _LEAST = 1 / 3  # share of the topic, by rarity, that a sentence has to speak of, alone or with its neighbours
 _AROUND, _FOUND = 0.3, 0.5  # what its neighbours count, and how well its passage was found
+_BEGINS, _KIN = 5, 0.6  # letters by which words begin, and share of the longer one, that make them akin
 _ALIKE = 0.6  # share of the words of two sentences that they have in common, from which they say the same
 
 
@@ -29,7 +30,8 @@ class _Sentence:
     chunk: str
     text: str
     words: frozenset[str]
-    around: frozenset[str]  # its own words and those of the sentences before and after it
+    says: frozenset[str]  # of the topic
+    around: frozenset[str]  # what it and the sentences before and after it say of the topic
     found: float  # how well its passage was found, from 0 to 1
 
 
@@ -51,7 +53,7 @@ def across(
     """
     found = Context.fuse([match(chunks, sought, k=_POOL), near(chunks, sought, k=_POOL)], weights=[1.0, 1.0])
     asked = frozenset(subjects(sought))
-    scored = _scored(asked, list(_sentences(found, frozenset(tokens(sought)))))
+    scored = _scored(asked, list(_sentences(found, asked)))
     ids = list(dict.fromkeys(sentence.chunk for _, sentence in scored))
     of = parts(ids, mentions, members, communities) if members is not None and communities is not None else {}
     picked = list(_picked(scored, lambda id: (of.get(id, id.partition(".")[0]), id.partition(".")[0])))
@@ -67,14 +69,38 @@ def _sentences(found: Context, asked: frozenset[str]) -> Iterator[_Sentence]:
     """The sentences of the passages that have a word of the topic, each text once: passages overlap."""
     best = max((item.score for item in found), default=0.0) or 1.0
     seen: set[str] = set()
-    for item in filter(lambda item: among(item.text, asked), found):
-        texts = list(_cut(item.text))
-        words = [frozenset(subjects(text)) for text in texts]
+    begin = frozenset(word[:_BEGINS] for word in asked)
+
+    def may(text: str) -> bool:
+        """Whether it is worth to look at its words, which takes longest."""
+        return any(map(text.casefold().__contains__, begin))
+
+    for item in found:
+        texts = list(_cut(item.text)) if may(item.text) else []
+        words = [frozenset(subjects(text)) if may(text) else frozenset[str]() for text in texts]
+        says = [_says(each, asked) for each in words]
         for i, text in enumerate(texts):
             if text not in seen:
                 seen.add(text)
-                around = frozenset().union(*words[max(0, i - 1) : i + 2])
-                yield _Sentence(item.record.id, text, words[i], around, item.score / best)
+                around = frozenset[str]().union(*says[max(0, i - 1) : i + 2])
+                yield _Sentence(item.record.id, text, words[i], says[i], around, item.score / best)
+
+
+def _says(words: frozenset[str], asked: frozenset[str]) -> frozenset[str]:
+    """The words of the topic that are among these, or akin to one: they begin alike, and have most letters in common.
+
+    >>> sorted(_says(frozenset({"educator", "ethics"}), frozenset({"education", "ethical", "experience"})))
+    ['education', 'ethical']
+    """
+    said = words & asked
+    begin = {word[:_BEGINS]: word for word in sorted(asked - said) if len(word) >= _BEGINS}
+    akin = {begin[word[:_BEGINS]] for word in words if word[:_BEGINS] in begin and _akin(word, begin[word[:_BEGINS]])}
+    return said | akin
+
+
+def _akin(one: str, other: str) -> bool:
+    alike = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return alike > _KIN * max(len(one), len(other))
 
 
 def _cut(text: str) -> Iterator[str]:
@@ -85,14 +111,14 @@ def _cut(text: str) -> Iterator[str]:
 
 def _scored(asked: frozenset[str], found: Sequence[_Sentence]) -> list[tuple[float, _Sentence]]:
     """Those that say enough of the topic, each with how much, from 0 to 1."""
-    count = Counter(word for sentence in found for word in sentence.words & asked)
+    count = Counter(word for sentence in found for word in sentence.says)
     rarity = {word: sqrt(log(1 + len(found) / (1 + count[word]))) for word in sorted(asked)}
     total = sum(rarity.values()) or 1.0
     several = min(2, (len(asked) + 1) // 2)
     scored = []
     for sentence in found:
-        said, around = (sum(rarity[w] for w in sorted(asked & ws)) / total for ws in (sentence.words, sentence.around))
-        if around >= _LEAST and said >= _LEAST / 2 and len(asked & sentence.around) >= several:
+        said, around = (sum(rarity[w] for w in sorted(ws)) / total for ws in (sentence.says, sentence.around))
+        if around >= _LEAST and said >= _LEAST / 2 and len(sentence.around) >= several:
             score = (said + _AROUND * around + _FOUND * sentence.found) / (1 + _AROUND + _FOUND)
             scored.append((score * worth(sentence.text), sentence))
     return [each for each in scored if each[0] > 0]

@@ -10,7 +10,7 @@ from kumihimo.methods.leading import ONE, WHOLE, WHOLE_WIDE
 from kumihimo.views.words import subjects
 
 # Parts and makers of a collection that are hardly anything else: to speak of them is to ask across it.
-_PARTS = "guests episodes interviewees panelists interviews conversations podcast podcasts transcripts"
+_PARTS = "conversations episodes guests interviewees interviews panelists podcast podcasts transcripts"
 # Parts and makers that are: they have to say something, or be asked what of them is frequent.
 _PERHAPS = """articles authors chapters commentators contributors discussions documents essays host hosts interviewers
     papers participants passages presenters reports respondents speakers stories talks texts writers"""
@@ -18,33 +18,34 @@ _PERHAPS = """articles authors chapters commentators contributors discussions do
 _PEOPLE = """companies developers engineers entrepreneurs executives experts firms founders innovators investors
     leaders managers newcomers organisations organizations people practitioners professionals researchers scholars
     scientists startups teachers teams thinkers veterans"""
-_SAY = """address advise advocate agree approach argue assess balance believe bring brought cite consider contain cover
-    criticise criticize deal define describe described differ disagree discuss emphasise emphasize encourage envision
-    evaluate expect explain explains explore express fear feature feel focus foresee frame handle highlight hope
-    identify mention navigate offer perceive predict present prioritise prioritize raise recommend recount reflect
-    regard respond revolve said say says see share speak stress suggest talk tell tells think touch value vary view
-    worry"""
+_SAY = """address advise advocate agree approach argue assess balance believe bring brought cite consider contain
+    cover criticise criticize deal define describe described differ disagree discuss emphasise emphasize encourage
+    envision evaluate expect explain explains explore express fear feature feel focus foresee frame handle highlight
+    hope identify mention navigate offer perceive predict present prioritise prioritize raise recommend recount
+    reflect regard respond revolve said say says see share speak stress suggest talk tell tells think touch value vary
+    view worry"""
 _AGAIN = """across amongst common commonly consensus consistent consistently contrasting differ different diverse
-    frequent frequently general generally multiple mostly often overall recurrent recurring repeatedly similar tend
+    frequent frequently general generally mostly multiple often overall recurrent recurring repeatedly similar tend
     throughout typical typically unanimous usual usually various widely"""
 _VIEWS = """anecdotes arguments attitudes beliefs criticisms debates insights opinions perceptions perspectives quotes
-    reflections remarks sentiments standpoints stances thoughts viewpoints views"""
+    reflections remarks sentiments stances standpoints thoughts viewpoints views"""
 _MATTERS = """advice challenges comments concerns examples lessons misconceptions narratives patterns predictions
     recommendations stories subjects takeaways themes topics trends"""
-_TOLD = """brought cited covered debated discussed emphasised emphasized expressed given highlighted identified mentioned
-    predicted presented raised recommended shared suggested talked"""
+_TOLD = """brought cited covered debated discussed emphasised emphasized expressed given highlighted identified
+    mentioned predicted presented raised recommended shared suggested talked"""
 # What says nothing of the topic either.
-_AROUND = """people leaders experts some several according primarily considerations among seem another are aspect aspects can certain could does doing effect effects example examples exist find from get
-    given giving impact impacts importance important influence influences instance instances into just like make makes
-    making many may might more most much must nature notable one other others own particular particularly perceived
-    potential potentially regarding regard related relation relative role roles see seen set should significance
-    significant there new significantly specific specifically term terms their them these toward towards used using way ways
-    within without world would concerning compared comparing compare associated opinion view perspective episode guest
-    guests interview conversation discussion discuss article document paper speaker author quote story prediction
-    anecdote controversial standout unique surprising identified whether being between seem seems appear appears working work
-    together types kinds lead leads involving involved involve associated due based upon after before during over
-    least best really ever even they he she we i etc such who while when where why how than also become becoming
-    because through have has had been was were did its our any specific terms called considered"""
+_AROUND = """according after also among anecdote another any appear appears are article aspect aspects associated
+    author based because become becoming been before being best between called can certain compare compared comparing
+    concerning considerations considered controversial conversation could did discuss discussion document does doing
+    due during effect effects episode etc even ever example examples exist experts find from get given giving guest
+    guests had has have he how i identified impact impacts importance important influence influences instance
+    instances interview into involve involved involving its just kinds lead leaders leads least like make makes making
+    many may might more most much must nature new notable one opinion other others our over own paper particular
+    particularly people perceived perspective potential potentially prediction primarily quote really regard regarding
+    related relation relative role roles see seem seems seen set several she should significance significant
+    significantly some speaker specific specifically standout story such surprising term terms than their them there
+    these they through together toward towards types unique upon used using view was way ways we were when where
+    whether while who why within without work working world would"""
 _NAME = re.compile(r"(?<![.?!:;\"“‘(] )(?<!^)\b[A-Z][\w’'-]*|\d{3,}")
 _CAPITALS = re.compile(r"(?:I|[A-Z0-9&/-]{2,}(?:[’']?s)?)(?:[’'-]\w+)?")  # I, I'm, AI, APIs, AI-based
 _ABOUT = re.compile(r"\b(?:about|on|regarding|concerning|around|towards?)\b")
@@ -60,15 +61,21 @@ _PLURAL = re.compile(r"\b(?:are|do|have|there)\b")
 _WIDE = re.compile("[\u3041-\u30fa\u3400-\u9fff]")
 
 _WIDE_NAME = re.compile("[「『《〈“]|[ァ-ヺー]・[ァ-ヺー]|·|さん|[^\\W一二三四五六七八九十各両]氏|\\d{3,}|[A-Z][a-z]")
-_WIDE_PARTS = "ゲスト|エピソード|話し手|登壇者|出演者|対談|インタビュー|ポッドキャスト|嘉[宾賓]|受[访訪]者|[访訪][谈談]|[哪每各][些几幾]?[集期]|播客"
+_WIDE_PARTS = (
+    "ゲスト|エピソード|話し手|登壇者|出演者|対談|インタビュー|ポッドキャスト"
+    "|嘉[宾賓]|受[访訪]者|[访訪][谈談]|[哪每各][些几幾]?[集期]|播客"
+)
 _WIDE_PERHAPS = (
-    "(?:これらの|それらの|各|複数の|[这這哪][些几幾]|所有|多篇|不同)的?(?:記事|論文|文書|資料|発言|文章|文[档檔]|文件|[资資]料|[报報][道導]|[论論]文|故事|作者)"
+    "(?:これらの|それらの|各|複数の|[这這哪][些几幾]|所有|多篇|不同)的?"
+    "(?:記事|論文|文書|資料|発言|文章|文[档檔]|文件|[资資]料|[报報][道導]|[论論]文|故事|作者)"
     "|(?:記事|論文|文書|資料|著者|筆者|作者|作家|参加者|専門家|経営者|技術者|研究者|起業家|リーダー|指導者|人)(?:たち|々|ら(?=[はがの]))"
     "|(?:[领領][导導]者|[专專]家|[学學]者|作者|工程[师師]|[创創][业業]者|企[业業]家|科[学學]家|研究者|人)[们們]|大家"
 )
 _WIDE_SAY = (
-    "話題|語[らるっりれ]|述べ|話[しすさ]|言[いうっわ及]|議論|論じ|触れ|取り上げ|挙げ|考え|見て|捉え|感じ|意見|見解|見方|主張|評価|勧め|助言|強調|共有"
-    "|[说說谈談讲講]|[怎如][么麼何样樣]*看|[讨討][论論]|提[到及]|[认認][为為]|看[待法]|[观觀][点點]|意[见見]|建[议議]|[强強][调調]|描述|分享|[评評][价價]|主[张張]|[态態]度"
+    "話題|語[らるっりれ]|述べ|話[しすさ]|言[いうっわ及]|議論|論じ|触れ|取り上げ|挙げ|考え|見て|捉え|感じ|意見|見解|見方|主張|評価"
+    "|勧め|助言|強調|共有"
+    "|[说說谈談讲講]|[怎如][么麼何样樣]*看|[讨討][论論]|提[到及]|[认認][为為]|看[待法]|[观觀][点點]|意[见見]|建[议議]|[强強][调調]"
+    "|描述|分享|[评評][价價]|主[张張]|[态態]度"
 )
 _WIDE_AGAIN = (
     "よく|頻繁|しばしば|頻度|繰り返|共通|一般に|様々|さまざま|異なる|違い|傾向|それぞれ|各[回自]|複数"

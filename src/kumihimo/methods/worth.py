@@ -20,14 +20,15 @@ _PRESENTS = re.compile(
     r"|\b(?:[Ss]?[Hh]e|[A-Z]\w+) (?:also |has |then |previously )*"
     r"(?:co-?founded|earned|enjoyed|held|holds|received|served|serves)\b"
     r"|\b(?i:founder (?:and|of)|(?:ceo|cto|professor|director|president) (?:and|at|of)|welcome|our guests?|"
-    r"join(?:ing|s) us|thanks? (?:you )?(?:so much )?for|(?:this|next|last|our) episodes?|"
-    r"(?:the|this|our|your|great) (?:show|podcast)|check out|tune in|talk(?:ing)? (?:with our|to today)|to be here|"
+    r"join(?:ing|s) us|thanks? (?:you )?(?:so much )?for|episodes?|podcasts?|listeners|"
+    r"(?:the|this|our|your|great) show|check out|tune in|talk(?:ing)? (?:with our|to today)|to be here|"
     r"having me|having you)\b"
 )
 _ASKS = re.compile(
     r"[?？][”\"'’)]*$|\b(?:tell (?:us|me)|I['’]d love (?:to|for)|I would love|your perspective|do you think|ask you)\b"
 )
-_FEW, _MANY = 5, 40  # words that say something
+_SPOKEN = re.compile(r"\b(?:you know|I mean|sort of|kind of|uh|um)\b|,? like,", re.IGNORECASE)  # while one thinks
+_FEW, _MANY = 5, 30  # words that say something
 
 
 def is_prose(text: str) -> bool:
@@ -50,6 +51,7 @@ def worth(text: str) -> float:
     said = _SPEAKER.sub("", text)
     size = len(subjects(said))
     part = 0.25 if _PRESENTS.search(said) else 1.0
-    for wrong in (_ASKS.search(said), said[:1].islower() or said[:1] in ",.;-–—", not _FEW <= size <= _MANY):
+    fragment, spoken = said[:1].islower() or said[:1] in ",.;-–—", len(_SPOKEN.findall(said)) > size / 8
+    for wrong in (_ASKS.search(said), fragment, spoken, not _FEW <= size <= _MANY):
         part *= 0.5 if wrong else 1.0
     return part
