@@ -85,8 +85,8 @@ def of_the_whole(reading: Reading) -> None:
     reports = reading.table("reports").some(reading.table("communities").ids(level=0)).values()
     largest = [report.id for report in sorted(reports, key=lambda report: (-report.elements, report.id))]
     answer = reading.ask(THEMES, "braid")
-    points = [item.record.sources for item in answer.context][: len(answer.text.splitlines())]
-    print(f"{THEMES} {len(points)} sentences of {covers(reading, answer)} episodes, communities")
+    episodes, communities = covers(reading, answer)
+    print(f"{THEMES} {len(answer.citations)} sentences of {episodes} episodes, {communities} communities")
     for many in LARGEST:
         print(f"  of the {many} largest communities {len(cited(reading, answer) & set(largest[:many]))} are cited")
 

@@ -155,7 +155,7 @@ def parts(
     entities = sorted({entity for found in mentioned.values() for entity in found})
     leaves = {e: held[0].rpartition(".")[0] for e, held in members.ids_by("entity", entities).items() if held}
     top = _tops(leaves.values(), communities)
-    counts = {id: Counter(top[leaves[e]] for e in found if e in leaves) for id, found in mentioned.items()}
+    counts = {id: Counter(top[leaves[e]] for e in found if leaves.get(e) in top) for id, found in mentioned.items()}
     return {id: min(count, key=lambda part: (-count[part], part)) for id, count in counts.items() if count}
 
 

@@ -47,7 +47,7 @@ _AROUND = """according after also among anecdote another any appear appears are 
     these they through together toward towards types unique upon used using view was way ways we were when where
     whether while who why within without work working world would"""
 _NAME = re.compile(r"(?<![.?!:;\"“‘(] )(?<!^)\b[A-Z][\w’'-]*|\d{3,}")
-_CAPITALS = re.compile(r"(?:I|[A-Z0-9&/-]{2,}(?:[’']?s)?)(?:[’'-]\w+)?")  # I, I'm, AI, APIs, AI-based
+_CAPITALS = re.compile(r"(?:I|(?!\d+$)[A-Z0-9&/-]{2,}(?:[’']?s)?)(?:[’'-]\w+)?")  # I, I'm, AI, APIs, AI-based
 _ABOUT = re.compile(r"\b(?:about|on|regarding|concerning|around|towards?)\b")
 _ASKED_OF_ONE = re.compile(
     r"^\W*(?:who|whom|whose|when|where|how (?:many|much|old|long|far|tall|big))\b", re.IGNORECASE
@@ -57,7 +57,7 @@ _PARTS_ABOUT = re.compile(
     r"\b(?:articles|discussions|essays|reports|stories|talks|texts) (?:about|on|of how|regarding)\b"
 )
 _SPOKEN_OF = re.compile(r"\bare (?:\w+ )?(?:debated|discussed|emphasi[sz]ed|highlighted|mentioned)\b")
-_PLURAL = re.compile(r"\b(?:are|do|have|there)\b")
+_PLURAL = re.compile(r"\b(?:advice|are|do|have|there)\b")
 _WIDE = re.compile("[\u3041-\u30fa\u3400-\u9fff]")
 
 _WIDE_NAME = re.compile("[「『《〈“]|[ァ-ヺー]・[ァ-ヺー]|·|さん|[^\\W一二三四五六七八九十各両]氏|\\d{3,}|[A-Z][a-z]")
@@ -74,7 +74,7 @@ _WIDE_PERHAPS = (
 _WIDE_SAY = (
     "話題|語[らるっりれ]|述べ|話[しすさ]|言[いうっわ及]|議論|論じ|触れ|取り上げ|挙げ|考え|見て|捉え|感じ|意見|見解|見方|主張|評価"
     "|勧め|助言|強調|共有"
-    "|[说說谈談讲講]|[怎如][么麼何样樣]*看|[讨討][论論]|提[到及]|[认認][为為]|看[待法]|[观觀][点點]|意[见見]|建[议議]|[强強][调調]"
+    "|[说說谈談讲講]|[怎如][么麼何样樣]*看待?|[讨討][论論]|提[到及]|[认認][为為]|看[待法]|[观觀][点點]|意[见見]|建[议議]|[强強][调調]"
     "|描述|分享|[评評][价價]|主[张張]|[态態]度"
 )
 _WIDE_AGAIN = (
