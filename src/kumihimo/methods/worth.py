@@ -21,7 +21,7 @@ _PRESENTS = re.compile(
     r"(?:co-?founded|earned|enjoyed|held|holds|received|served|serves)\b"
     r"|\b(?i:founder (?:and|of)|(?:ceo|cto|professor|director|president) (?:and|at|of)|welcome|our guests?|"
     r"join(?:ing|s) us|thanks? (?:you )?(?:so much )?for|episodes?|podcasts?|listeners|"
-    r"(?:the|this|our|your|great) show|check out|tune in|talk(?:ing)? (?:with our|to today)|to be here|"
+    r"(?:the|this|our|your|great) show|check out|next up|tune in|talk(?:ing)? (?:with our|to today)|to be here|"
     r"having me|having you)\b"
 )
 _ASKS = re.compile(
