@@ -9,6 +9,7 @@ from functools import cache
 from kumihimo.methods.leading import ONE, WHOLE, WHOLE_WIDE
 from kumihimo.views.words import subjects
 
+# Patterns are compiled when they are first used: most questions need few of them.
 # Parts and makers of a collection that are hardly anything else: to speak of them is to ask across it.
 _PARTS = "conversations episodes guests interviewees interviews panelists podcast podcasts transcripts"
 # Parts and makers that are: they have to say something, or be asked what of them is frequent.
@@ -46,21 +47,17 @@ _AROUND = """according after also among anecdote another any appear appears are 
     significantly some speaker specific specifically standout story such surprising term terms than their them there
     these they through together toward towards types unique upon used using view was way ways we were when where
     whether while who why within without work working world would"""
-_NAME = re.compile(r"(?<![.?!:;\"“‘(] )(?<!^)\b[A-Z][\w’'-]*|\d{3,}")
-_CAPITALS = re.compile(r"(?:I|(?!\d+$)[A-Z0-9&/-]{2,}(?:[’']?s)?)(?:[’'-]\w+)?")  # I, I'm, AI, APIs, AI-based
-_ABOUT = re.compile(r"\b(?:about|on|regarding|concerning|around|towards?)\b")
-_ASKED_OF_ONE = re.compile(
-    r"^\W*(?:who|whom|whose|when|where|how (?:many|much|old|long|far|tall|big))\b", re.IGNORECASE
-)
-_PAST = re.compile(r"\b(?:did|was|were|had)\b")
-_PARTS_ABOUT = re.compile(
-    r"\b(?:articles|discussions|essays|reports|stories|talks|texts) (?:about|on|of how|regarding)\b"
-)
-_SPOKEN_OF = re.compile(r"\bare (?:\w+ )?(?:debated|discussed|emphasi[sz]ed|highlighted|mentioned)\b")
-_PLURAL = re.compile(r"\b(?:advice|are|do|have|there)\b")
-_WIDE = re.compile("[\u3041-\u30fa\u3400-\u9fff]")
+_NAME = r"(?<![.?!:;\"“‘(] )(?<!^)\b[A-Z][\w’'-]*|\d{3,}"
+_CAPITALS = r"(?:I|(?!\d+$)[A-Z0-9&/-]{2,}(?:[’']?s)?)(?:[’'-]\w+)?"  # I, I'm, AI, APIs, AI-based
+_ABOUT = r"\b(?:about|on|regarding|concerning|around|towards?)\b"
+_ASKED_OF_ONE = r"^(?i:\W*(?:who|whom|whose|when|where|how (?:many|much|old|long|far|tall|big))\b)"
+_PAST = r"\b(?:did|was|were|had)\b"
+_PARTS_ABOUT = r"\b(?:articles|discussions|essays|reports|stories|talks|texts) (?:about|on|of how|regarding)\b"
+_SPOKEN_OF = r"\bare (?:\w+ )?(?:debated|discussed|emphasi[sz]ed|highlighted|mentioned)\b"
+_PLURAL = r"\b(?:advice|are|do|have|there)\b"
+_WIDE = "[\u3041-\u30fa\u3400-\u9fff]"
 
-_WIDE_NAME = re.compile("[「『《〈“]|[ァ-ヺー]・[ァ-ヺー]|·|さん|[^\\W一二三四五六七八九十各両]氏|\\d{3,}|[A-Z][a-z]")
+_WIDE_NAME = "[「『《〈“]|[ァ-ヺー]・[ァ-ヺー]|·|さん|[^\\W一二三四五六七八九十各両]氏|\\d{3,}|[A-Z][a-z]"
 _WIDE_PARTS = (
     "ゲスト|エピソード|話し手|登壇者|出演者|対談|インタビュー|ポッドキャスト"
     "|嘉[宾賓]|受[访訪]者|[访訪][谈談]|[哪每各][些几幾]?[集期]|播客"
@@ -81,7 +78,7 @@ _WIDE_AGAIN = (
     "よく|頻繁|しばしば|頻度|繰り返|共通|一般に|様々|さまざま|異なる|違い|傾向|それぞれ|各[回自]|複数"
     "|[经經]常|常常|[频頻]繁|反[复覆]|多次|普遍|共同|不同|各[种種自]|多久"
 )
-_WIDE_BROAD = re.compile(
+_WIDE_BROAD = (
     f"(?:{_WIDE_PARTS}).*(?:{_WIDE_SAY}|{_WIDE_AGAIN})|(?:{_WIDE_SAY}|{_WIDE_AGAIN}).*(?:{_WIDE_PARTS})"
     f"|(?:{_WIDE_PERHAPS}).*(?:{_WIDE_SAY})"
     "|(?:よく|頻繁に|しばしば|繰り返し|どのくらいの頻度で).*(?:話され|語られ|取り上げられ|議論され|言及され|触れられ|挙げられ)"
@@ -89,8 +86,9 @@ _WIDE_BROAD = re.compile(
     "|(?:[经經]常|常常|[频頻]繁地?|反[复覆]|多次)被?(?:提[到及]|[谈談][到论論]|[讨討][论論]|[强強][调調])"
     "|(?:不同|各[种種])的?(?:看法|[观觀][点點]|意[见見]|[态態]度|立[场場])"
 )
-_WIDE_GENERIC = re.compile(
-    f"{_WIDE_PARTS}|{_WIDE_PERHAPS}|{_WIDE_SAY}|{_WIDE_AGAIN}|どの|どう|如何|怎[么麼樣样]+|什[么麼][樣样]|哪些|[们們对對看中]|役割|影[响響響]|作用"
+_WIDE_GENERIC = (
+    f"{_WIDE_PARTS}|{_WIDE_PERHAPS}|{_WIDE_SAY}|{_WIDE_AGAIN}|どの|どう|如何|怎[么麼樣样]+"
+    "|什[么麼][樣样]|哪些|[们們对對看中]|役割|影[响響]|作用"
 )
 
 
@@ -102,8 +100,8 @@ def topic(question: str) -> str:
     >>> subjects(topic("ゲストは教育についてどのように語っていますか")), subjects(topic("嘉宾们如何看待教育？"))
     (['教育'], ['教育'])
     """
-    if _WIDE.search(question):
-        left = WHOLE_WIDE.sub(" ", _WIDE_GENERIC.sub(" ", question))
+    if re.search(_WIDE, question):
+        left = WHOLE_WIDE.sub(" ", re.sub(_WIDE_GENERIC, " ", question))
         return left if subjects(left) else ""
     return " ".join(word for word in question.split() if not _generic().issuperset(subjects(word)))
 
@@ -116,13 +114,13 @@ def broad(question: str) -> bool:
     >>> [broad(f"What {rest}?") for rest in ("do guests say of tides", "do guests say of Osk", "is the tide")]
     [True, False, False]
     """
-    if _WIDE.search(question):
+    if re.search(_WIDE, question):
         return (
-            bool(_WIDE_BROAD.search(question))
-            and not _WIDE_NAME.search(question)
+            bool(re.search(_WIDE_BROAD, question))
+            and not re.search(_WIDE_NAME, question)
             and not ONE.search(re.sub(_WIDE_PARTS, "", question))
         )
-    if _ASKED_OF_ONE.search(question) or names(question):
+    if re.search(_ASKED_OF_ONE, question) or names(question):
         return False
     return _across(frozenset(re.findall(r"[a-z]+", question.lower())), question.lower())
 
@@ -133,28 +131,28 @@ def names(question: str) -> bool:
     >>> names("What do guests say of AI and VR?"), names("What do guests say of Osk?")
     (False, True)
     """
-    return any(not _CAPITALS.fullmatch(found[0]) for found in _NAME.finditer(question))
+    return any(not re.fullmatch(_CAPITALS, found[0]) for found in re.finditer(_NAME, question))
 
 
 def _across(words: frozenset[str], question: str) -> bool:
     """Whether words of these classes stand together as in a question across the documents."""
     has = {name: bool(words & held) for name, held in _classes().items()}
     says = has["say"] or not _roots(_SAY).isdisjoint(subjects(question))
-    past = bool(_PAST.search(question))
+    past = bool(re.search(_PAST, question))
     if has["parts"] and (says or not past):
         return True
     if not past and ((has["perhaps"] and (says or has["again"])) or (has["people"] and says)):
         return True
-    if has["views"] and (has["again"] or _ABOUT.search(question)):
+    if has["views"] and (has["again"] or re.search(_ABOUT, question)):
         return True
     return not past and _spoken_of(has, question, says=says)
 
 
 def _spoken_of(has: Mapping[str, bool], question: str, *, says: bool) -> bool:
     """Whether it asks for what is said, of many things: `Which cures are discussed?`, `... often mentioned?`"""
-    several = bool(_PLURAL.search(question))
+    several = bool(re.search(_PLURAL, question))
     matters, again = several and has["matters"], has["again"]
-    told = _SPOKEN_OF.search(question) or _PARTS_ABOUT.search(question)
+    told = re.search(_SPOKEN_OF, question) or re.search(_PARTS_ABOUT, question)
     return bool(told) or (matters and (again or says)) or (several and again and has["told"])
 
 

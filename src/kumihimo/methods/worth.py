@@ -11,7 +11,7 @@ _STOPS = (".", "!", "?", "…", "。", "！", "？", "．")
 _FILE = re.compile(r"\w_\w|\w\.(?:txt|docx?|pdf|md|html?)\b")  # as of a heading that became part of a sentence
 _SPEAKER = re.compile(r"^[A-Z][A-Z.'’ -]+:\s*")  # as in a transcript
 # What presents somebody, or the documents themselves, and says nothing of their matter.
-_PRESENTS = re.compile(
+_PRESENTS = (  # compiled on first use
     r"\b(?:[Ss]?[Hh]e|[A-Z]\w+)(?:['’]s| is| was| has been)(?: also| currently)?"
     r" (?:an? (?:\w+ ){0,2}|the |our |\w+ as an? )?"
     r"(?:artist|author|award|ceo|cto|chair|champion|chief|co-?founder|director|entrepreneur|executive|fellow|founder|"
@@ -50,7 +50,7 @@ def worth(text: str) -> float:
         return 0.0
     said = _SPEAKER.sub("", text)
     size = len(subjects(said))
-    part = 0.25 if _PRESENTS.search(said) else 1.0
+    part = 0.25 if re.search(_PRESENTS, said) else 1.0
     fragment, spoken = said[:1].islower() or said[:1] in ",.;-–—", len(_SPOKEN.findall(said)) > size / 8
     for wrong in (_ASKS.search(said), fragment, spoken, not _FEW <= size <= _MANY):
         part *= 0.5 if wrong else 1.0
