@@ -22,6 +22,7 @@ for name, options in (
     ("questions", sys.argv[1:]),
     ("recall", sys.argv[1:]),
     ("retrieving", sys.argv[1:]),
+    ("themes", sys.argv[1:]),
     ("weights", [*sys.argv[1:], "--extracted"]),
     ("hops", sys.argv[1:]),
     ("doubling", sys.argv[1:]),

@@ -42,7 +42,7 @@ def found(graph: Graph, question: str = QUESTION, passes: Any = None, **settings
     return braid(question, **{**dict.fromkeys(REPORTS), **tables, **world, **settings})
 
 
-REPORTS = ("communities", "reports")
+REPORTS = ("members", "communities", "reports")
 
 
 def texts(context: Context) -> list[str]:
@@ -163,23 +163,47 @@ def test_those_that_are_published_are_of_all_features() -> None:
     assert published()["first"], "what is given away can be changed without harm"
 
 
+WHOLE, BROAD = "What are the main themes?", "What do the guests say about piers and towns?"
+OF_ONE = "Is the pier of the town old?"
+OF_THE_WHOLE, ACROSS = "asked of the whole: the reports of 1 communities", "asked across the documents: sentences of "
+
+
 @pytest.mark.parametrize(
     ("question", "whole", "told"),
     [
-        ("What are the main themes?", "auto", True),
-        ("What are the main themes?", "never", False),
-        (QUESTION, "auto", False),
-        (QUESTION, "always", True),
+        (WHOLE, "auto", OF_THE_WHOLE),
+        (WHOLE, "always", OF_THE_WHOLE),
+        (WHOLE, "never", ""),
+        (BROAD, "auto", ACROSS),
+        (BROAD, "always", ACROSS),
+        (BROAD, "never", ""),
+        (OF_ONE, "auto", ""),
+        (OF_ONE, "always", ACROSS),
     ],
 )
-def test_what_asks_of_the_whole(question: str, whole: Literal["auto", "always", "never"], told: bool) -> None:
+def test_what_asks_of_the_whole_or_across_it(
+    question: str, whole: Literal["auto", "always", "never"], told: str
+) -> None:
     graph = harbour()
+    graph.says("The long pier leads out to sea from every town.", "Gull Pier")
     graph.group("root", "Of harbours. Of piers.", ["Gull Pier"])
     tables = {name: graph.tables()[name] for name in REPORTS}
     context = found(graph, question, whole=whole, **tables)
-    assert (context.decided == "asked of the whole: the reports of 1 communities") is told
+    assert context.decided.startswith(told)
+    assert bool(context.decided) is bool(told)
     assert {item.table for item in context} == ({"points"} if told else {"chunks"})
-    assert {item.table for item in found(harbour(), question, whole=whole)} == {"chunks"}, "where no reports are"
+
+
+def test_without_reports_the_whole_is_searched_and_a_topic_is_found_across_documents() -> None:
+    graph = harbour()
+    assert {item.table for item in found(graph, WHOLE)} == {"chunks"}
+    assert found(graph, BROAD).decided == "asked across the documents: sentences of 1 documents"
+
+
+def test_a_topic_of_which_nothing_is_said_is_searched_as_ever() -> None:
+    question = "What do the guests say about volcanoes?"
+    assert found(harbour(), question) == found(harbour(), question, whole="never")
+    assert {item.table for item in found(harbour(), question)} == {"chunks"}
 
 
 @dataclass

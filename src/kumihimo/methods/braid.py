@@ -11,7 +11,7 @@ from typing import Literal
 
 from kumihimo.core.context import Context, Evidence, Ruler
 from kumihimo.core.errors import SettingsError
-from kumihimo.core.records import Chunk, Community, Mention, Report
+from kumihimo.core.records import Chunk, Community, Member, Mention, Report
 from kumihimo.core.table import Table
 from kumihimo.methods.bridges import link, reasons, scored
 from kumihimo.methods.hops import Scores, best
@@ -29,6 +29,7 @@ def braid(
     question: str,
     chunks: Table[Chunk],
     mentions: Table[Mention],
+    members: Table[Member] | None,
     communities: Table[Community] | None,
     reports: Table[Report] | None,
     match: Match,
@@ -51,10 +52,14 @@ def braid(
     what words find; the best `anchors` are taken for the first hop, and a second pass scores all, and what the graph
     reaches from there, by how they go on from these. first_weights, second_weights: of the features, in their order;
     empty: those that are published. whole: a question that asks of the documents as a whole is answered out of the
-    reports of the largest communities, where there are any. rerank: who judges what follows the first hop, told it.
+    reports of the largest communities, where there are any, one that asks across them of a topic by sentences of many.
+    rerank: who judges what follows the first hop, told it.
     """
-    if communities is not None and reports is not None and _asks_of_the_whole(question, whole):
-        found = _whole(communities, reports, match, near, ruler)
+    if whole != "never" and (sought := _of_many(question, always=whole == "always")) is not None:
+        if sought:
+            found = _across(sought, chunks, mentions, members, communities, match, near, ruler)
+        else:
+            found = _whole(communities, reports, match, near, ruler)
         if found:
             return found.fit(budget, ruler)
     weights = published() | given(first_weights, second_weights)
@@ -88,19 +93,44 @@ def given(first_weights: tuple[float, ...], second_weights: tuple[float, ...]) -
     return found
 
 
-def _asks_of_the_whole(question: str, whole: Literal["auto", "always", "never"]) -> bool:
-    from kumihimo.methods.leading import about  # here: it is not needed where nobody asks
+def _of_many(question: str, *, always: bool) -> str | None:
+    """The topic of a question that asks across the documents, empty if it asks of the whole; None: it asks of few."""
+    from kumihimo.methods.breadth import broad, topic  # here: they are not needed where nobody asks
+    from kumihimo.methods.leading import about
 
-    return whole == "always" or (whole == "auto" and not about(question))
+    if not about(question):
+        return ""
+    return topic(question) if always or broad(question) else None
 
 
-def _whole(communities: Table[Community], reports: Table[Report], match: Match, near: Near, ruler: Ruler) -> Context:
+def _across(
+    sought: str,
+    chunks: Table[Chunk],
+    mentions: Table[Mention],
+    members: Table[Member] | None,
+    communities: Table[Community] | None,
+    match: Match,
+    near: Near,
+    ruler: Ruler,
+) -> Context:
+    from kumihimo.methods.across import across
+
+    return across(sought, chunks, mentions, members, communities, match, near, ruler)
+
+
+def _whole(
+    communities: Table[Community] | None, reports: Table[Report] | None, match: Match, near: Near, ruler: Ruler
+) -> Context:
     """Sentences of the reports of the largest communities, one of each before the second of any."""
-    from kumihimo.methods.leading import leading
+    from kumihimo.methods.leading import below, leading
 
+    if communities is None or reports is None:
+        return Context()
     largest = reports.some(communities.ids(level=0)).values()
-    found = leading("", largest, reports, match, near, ruler)
-    return replace(found, decided=f"asked of the whole: the reports of {len(largest):,} communities")
+    found = leading("", largest, reports, match, near, ruler, below(largest, communities, reports))
+    return (
+        replace(found, decided=f"asked of the whole: the reports of {len(largest):,} communities") if found else found
+    )
 
 
 def _found(after: Pass, weights: Scores) -> Context:

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import log, sqrt
 
 from kumihimo.core.context import Context, Ruler
-from kumihimo.core.records import Point, Reference, Report
+from kumihimo.core.records import Community, Point, Reference, Report
 from kumihimo.core.table import Table
 from kumihimo.methods.points import best, point
+from kumihimo.methods.worth import is_prose, worth
 from kumihimo.ports.models import Match, Near
 from kumihimo.ports.sentences import is_row
 from kumihimo.views.words import subjects
 
 Said = tuple[str, tuple[Reference, ...], bool]  # a text, what it rests on, whether it stands so in a document
-_STOPS = (".", "!", "?", "…", "。", "！", "？", "．")
-_FILE = re.compile(r"\w_\w|\w\.(?:txt|docx?|pdf|md|html?)\b")  # as of a heading that became part of a sentence
+_NAME = re.compile(r"\b[A-Z]+[a-z][\w'’-]*|^[A-Z][A-Z.'’ -]+:")  # what a theme is not called by; nor who speaks
 _FEW = 3  # reports that share a word of which they may be about
-_SHORT = 5  # words: a sentence of so many counts half
+_LARGEST = 30  # communities of whose parts the reports are read, too
+_SHORT = 15  # words: a sentence of so many counts half
 _POOL = 50  # reports that are searched out
 _CLEAR = 0.4  # share of what is asked about that a report has to speak of to be sought
 _SIZE = 0.3  # what the rating of a report counts beside its being sought
 # How one asks of the whole; where it is in a script without spaces, taken out of the question first.
-_WHOLE = """across all any anything arise around articles back big biggest book brief briefly broad can central
+WHOLE = """across all any anything arise around articles back big biggest book brief briefly broad can central
     chief collection come common commonly compilation concerns conclusions connect connects content contents core
     corpus could cover covered covers deal debated discuss discussed discussion documents dominant dominate drawn
     emerge entire episodes essays essence essential everyone everything files find five focus frequent frequently
@@ -33,7 +35,7 @@ _WHOLE = """across all any anything arise around articles back big biggest book 
     repeated revolve run said say says short sort sources speakers stand stands stories story storylines subject
     subjects sum summarise summarize summary takeaways talk ten texts theme themes these think thinks this those
     threads three through together topic topics treated trends up whole worried worry would writings s"""
-_WHOLE_WIDE = re.compile(
+WHOLE_WIDE = re.compile(
     "文書集?|文章|資料[集群]?|記事|[この]の本|本書|全体像?|全部|全て|全編|[を一]通[して]*り?|主[なに要題旨張]|要[約点旨]|趣旨|話題|内容|概[要略]"
     "|論点|議論|共通|中心|核心|重要|大切|大事|大まか|大きな|一番|一言|繰り返|出て[くき]|取り上げ|多[いく]|見どころ|頻繁|考え|述べ|語られ|書かれ|扱[うわっ]"
     "|話し手|話[しす]|重視|の話|言[えうっ]|教え|挙げ|説明|知り|紹介|関心|人々|持[ちっ]|傾向|簡単|簡潔|三つ|一覧|読め|分か|テーマ|トピック|ドキュメント|エピソード|メッセージ"
@@ -45,7 +47,7 @@ _WHOLE_WIDE = re.compile(
     "|内容|內容|[请請绍讲講谈談说說和与與都最些的是有在了用到事]"
 )
 # Of one thing, however it is put; not of the whole.
-_ONE = re.compile(
+ONE = re.compile(
     r"\b(?:who|whom|whose|when|where|how (?:long|many|much|old|far))\b"
     "|[谁誰]|いつ|どこ(?!ろ)|どちら|いくつ|いくら|何[年月日時人名回歳円つ]"
     "|何[时時]|多少|多[长長久高大]|[几幾](?!句)|哪[里裡裏儿兒年]|什[么麼][时時]候",
@@ -54,28 +56,49 @@ _ONE = re.compile(
 
 
 def leading(
-    question: str, chosen: Iterable[Report], reports: Table[Report], match: Match, near: Near, ruler: Ruler
+    question: str,
+    chosen: Iterable[Report],
+    reports: Table[Report],
+    match: Match,
+    near: Near,
+    ruler: Ruler,
+    parts: Mapping[str, Sequence[Report]] | None = None,
 ) -> Context:
     """Sentences of the chosen reports: the best of each, then the second of each.
 
     Those of the reports that speak of what the question asks about; of all, the largest first, where it names nothing
     and asks of the whole: then the first of each report score between .5 and 1, the second between .25 and .5 ...
-    Rows of tables score a quarter of that.
+    Rows of tables score a quarter of that. parts: further reports, of what is part of a chosen one; they count as its.
     """
     all_of = {report.id: report for report in chosen}
     asked = about(question)
     most = max((report.elements for report in all_of.values()), default=0) or 1
     size = {id: (report.elements / most + report.rating / 10) / 2 for id, report in all_of.items()}
     ranks = _sought(question, asked, all_of, reports, match, near) if asked else size
-    told = {id: _told(report) for id, report in all_of.items() if id in ranks}
-    themes = frozenset[str]() if asked else _themes(told.values())
+    told = {id: _told(report, (parts or {}).get(id, ())) for id, report in all_of.items() if id in ranks}
+    themes = {} if asked else _themes(told)
     found: dict[str, tuple[float, Point]] = {}  # by text: chunks overlap, and so may reports
     for id, rank in sorted(ranks.items(), key=lambda item: (-item[1], item[0])):
-        for turn, share, (text, sources, verbatim) in _ordered(asked, themes, told[id]):
+        for turn, share, (text, sources, verbatim) in _ordered(asked, themes.get(id, {}), told[id]):
             score = (0.25 if is_row(text) else 1.0) * (0.8 if asked else 0.5) ** turn * (rank + share) / 2
             if text not in found or found[text][0] < score:
                 found[text] = score, point(text, sources, ruler, verbatim=verbatim)
     return best(found.values())
+
+
+def below(chosen: Iterable[Report], communities: Table[Community], reports: Table[Report]) -> dict[str, list[Report]]:
+    """The reports of what the largest of these communities are made of, level by level; each by whose part it is."""
+    largest = sorted(chosen, key=lambda report: (-report.elements, report.id))[:_LARGEST]
+    of = {report.id: report.id for report in largest}
+    level = list(of)
+    while level:
+        children = {child: of[each.id] for each in communities.some(level).values() for child in each.children}
+        of |= children
+        level = list(children)
+    found: dict[str, list[Report]] = {}
+    for id, report in reports.some(id for id in of if of[id] != id).items():
+        found.setdefault(of[id], []).append(report)
+    return found
 
 
 def about(question: str) -> set[str]:
@@ -88,8 +111,8 @@ def about(question: str) -> set[str]:
     >>> sorted(about("Who is the main speaker?"))
     ['main', 'speaker']
     """
-    asked = set(subjects(_WHOLE_WIDE.sub(" ", question))) - set(subjects(_WHOLE))
-    return asked or (set(subjects(question)) if _ONE.search(question) else asked)
+    asked = set(subjects(WHOLE_WIDE.sub(" ", question))) - set(subjects(WHOLE))
+    return asked or (set(subjects(question)) if ONE.search(question) else asked)
 
 
 def _sought(
@@ -104,42 +127,52 @@ def _sought(
     return {id: (score + _SIZE * chosen[id].rating / 10) / (1.5 + _SIZE) for id, score in sure.items()}
 
 
-def _told(report: Report) -> list[Said]:
-    """What a report says, as it has it."""
-    said = list(_sentences(report))
+def _told(report: Report, parts: Sequence[Report]) -> list[Said]:
+    """What a report says, as it has it; then what those of its parts say."""
+    said = list(dict.fromkeys(each for part in (report, *parts) for each in _sentences(part)))
     return said or ([(report.summary, (("reports", report.id),), False)] if report.summary.strip() else [])
 
 
-def _themes(told: Iterable[Sequence[Said]]) -> frozenset[str]:
-    """The words that some reports share, and not a tenth of them: neither a detail nor how people talk."""
-    counts = [{word for text, _, _ in said for word in subjects(text)} for said in told]
-    shared = Counter(word for words in counts for word in words)
-    return frozenset(word for word, count in shared.items() if _FEW <= count <= len(counts) / 10)
+def _themes(told: Mapping[str, Sequence[Said]]) -> dict[str, dict[str, float]]:
+    """What each report is about, and how much: the words that it says more often than others do.
+
+    But: no detail of one or two, and no names, for those of a community tell who, seldom what.
+    """
+    counts = {id: Counter(word for text, _, _ in said for word in _matter(text)) for id, said in told.items()}
+    among = Counter(word for count in counts.values() for word in count)
+    of_all = sum(counts.values(), Counter[str]())
+    return {id: _own(count, of_all, {word for word in count if among[word] >= _FEW}) for id, count in counts.items()}
 
 
-def _ordered(asked: set[str], themes: frozenset[str], said: Sequence[Said]) -> Iterator[tuple[int, float, Said]]:
+def _own(count: Counter[str], of_all: Counter[str], words: set[str]) -> dict[str, float]:
+    """Those of these words that are more frequent here than in all: how often, and by how much."""
+    usual = count.total() / of_all.total() if count else 0.0
+    lift = {word: count[word] / (of_all[word] * usual) for word in sorted(words)}
+    return {word: sqrt(count[word]) * log(more) for word, more in lift.items() if more > 1}
+
+
+def _matter(text: str) -> list[str]:
+    """What a sentence of prose speaks of that no name is, and no number."""
+    return [word for word in subjects(_NAME.sub(" ", text)) if not word.isdigit()] if is_prose(text) else []
+
+
+def _ordered(asked: set[str], themes: Mapping[str, float], said: Sequence[Said]) -> Iterator[tuple[int, float, Said]]:
     """What a report says: in which turn it comes, and how much of what is asked it speaks of, from 0 to 1.
 
     Most to the point first; of the whole by how much of it are themes, lists and tables a turn later than prose.
     """
     if not asked:
-        ranked = sorted(said, key=lambda each: (_plain(each[0]), -_share(each[0], themes)))
-        return ((turn + _plain(each[0]), 1.0, each) for turn, each in enumerate(ranked))
+        ranked = sorted(said, key=lambda each: (not is_prose(each[0]), -_share(each[0], themes)))
+        return ((turn + (not is_prose(each[0])), 1.0, each) for turn, each in enumerate(ranked))
     shares = [(len(asked & set(subjects(each[0]))) / len(asked), each) for each in said]
     most = sorted(filter(lambda pair: pair[0], shares), key=lambda pair: -pair[0])
     return ((turn, share, each) for turn, (share, each) in enumerate(most))
 
 
-def _share(text: str, themes: frozenset[str]) -> float:
-    """How much of a text speaks of themes; less, the shorter it is."""
-    words = set(subjects(text))
-    return len(words & themes) / (len(words) + _SHORT)
-
-
-def _plain(text: str) -> bool:
-    """Whether it is something else than a sentence of prose."""
-    ends = text.rstrip("”’\"')]*_」』").endswith(_STOPS)
-    return is_row(text) or not ends or _FILE.search(text) is not None
+def _share(text: str, themes: Mapping[str, float]) -> float:
+    """How much of a text speaks of themes; less, the shorter it is, and where it does not stand alone."""
+    words = _matter(text)
+    return worth(text) * sum(themes.get(word, 0.0) for word in words) / (len(words) + _SHORT)
 
 
 def _sentences(report: Report) -> Iterator[Said]:

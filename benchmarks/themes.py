@@ -1,0 +1,125 @@
+"""Questions across the podcasts and about the whole of them -> how many are told, and what their answers cover.
+
+DATA/podcasts with the 125 questions that GraphRAG's authors wrote for it; DATA/multihop, japanese, chinese for ordinary
+ones. No model. --index: an index of DATA/podcasts that is there, built for braid and global; else one is built.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from statistics import fmean, median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.passages import SETS, questions
+from kumihimo import Kumihimo
+from kumihimo.core.context import Answer
+from kumihimo.methods.across import parts
+from kumihimo.methods.breadth import broad, topic
+from kumihimo.methods.leading import about
+from kumihimo.reading import Reading
+
+GOLDEN = Path(__file__).parents[1] / "tests" / "golden"
+WAYS: dict[str, tuple[str, dict[str, Any]]] = {
+    "braid": ("braid", {}),
+    "braid, whole=never": ("braid", {"whole": "never"}),
+    "global": ("global", {}),
+}
+THEMES = "What are the main themes?"
+LARGEST = (10, 20)  # communities, of which an answer about the whole should speak
+
+
+def kind(question: str) -> str:
+    """What braid takes a question for."""
+    if not about(question):
+        return "whole"
+    return "one" if not broad(question) else "broad" if topic(question) else "whole"
+
+
+def told(data: Path, asked: list[str]) -> None:
+    """What questions of each sort are taken for."""
+    print(f"podcasts: {dict(Counter(map(kind, asked)))}")
+    for name in ("whole", "broad"):
+        rows = [line.split("\t") for line in (GOLDEN / f"{name}.tsv").read_text(encoding="utf-8").splitlines()]
+        print(f"{name}.tsv: {dict(sorted(Counter((said, kind(question)) for said, question in rows).items()))}")
+    for name, path in SETS.items():
+        said = [row["question"] for row in questions(data / f"{path}_questions.jsonl")]
+        print(f"{name}: {dict(Counter(map(kind, said)))}")
+
+
+def covers(reading: Reading, answer: Answer) -> tuple[int, int]:
+    """How many episodes its citations stand in, and how many communities of level 0 those passages belong to."""
+    episodes = {citation.span.uri.rpartition("-part")[0] for citation in answer.citations}
+    return len(episodes), len(cited(reading, answer))
+
+
+def cited(reading: Reading, answer: Answer) -> set[str]:
+    ids = sorted({citation.span.chunk for citation in answer.citations})
+    tables = (reading.table("mentions"), reading.table("members"), reading.table("communities"))
+    return set(parts(ids, *tables).values())
+
+
+def answered(
+    reading: Reading, asked: Iterable[str], method: str, settings: dict[str, Any]
+) -> Iterator[tuple[int, int]]:
+    for question in asked:
+        yield covers(reading, reading.ask(question, method, **settings))
+
+
+def timed(reading: Reading, asked: list[str]) -> list[float]:
+    """CPU ms of each search, sorted; the first, which reads files, is asked twice."""
+    spent = []
+    for question in [asked[0], *asked]:
+        began = time.process_time()
+        reading.retrieve(question, "braid")
+        spent.append(1000 * (time.process_time() - began))
+    return sorted(spent[1:])
+
+
+def of_the_whole(reading: Reading) -> None:
+    reports = reading.table("reports").some(reading.table("communities").ids(level=0)).values()
+    largest = [report.id for report in sorted(reports, key=lambda report: (-report.elements, report.id))]
+    answer = reading.ask(THEMES, "braid")
+    episodes, communities = covers(reading, answer)
+    print(f"{THEMES} {len(answer.citations)} sentences of {episodes} episodes, {communities} communities")
+    for many in LARGEST:
+        print(f"  of the {many} largest communities {len(cited(reading, answer) & set(largest[:many]))} are cited")
+
+
+def measure(reading: Reading, asked: list[str]) -> None:
+    across = [question for question in asked if kind(question) != "one"]
+    for name, (method, settings) in WAYS.items():
+        found = list(answered(reading, across, method, settings))
+        has = [each for each in found if each[0]]
+        mean = ", ".join(f"{fmean(column):.1f}" for column in zip(*has, strict=True)) if has else "-"
+        print(
+            f"{name:20} of {len(found)} {len(has)} answered; of these episodes, communities cited: {mean}", flush=True
+        )
+    spent = timed(reading, across)
+    print(f"CPU ms of a search across: p50 {median(spent):.0f}, p95 {spent[int(0.95 * len(spent))]:.0f}")
+    of_the_whole(reading)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--index", type=Path, help="the .kumi of an index that is there")
+    given = parser.parse_args()
+    held = given.data / "podcasts"
+    with (held / "kevin_scott_questions.csv").open(encoding="utf-8-sig", newline="") as rows:
+        asked = [row["question_text"] for row in csv.DictReader(rows)]
+    told(given.data, asked)
+    with TemporaryDirectory() as folder, Kumihimo.open(given.index or Path(folder, ".kumi")) as kumi:
+        if not given.index:
+            kumi.index(held / "kevin_scott_podcasts.jsonl", methods=["braid", "global"])
+        with kumi.reading() as reading:
+            measure(reading, asked)
+
+
+if __name__ == "__main__":
+    main()
