@@ -10,7 +10,7 @@ import argparse
 import csv
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import fmean, median
 from tempfile import TemporaryDirectory
@@ -64,11 +64,11 @@ def cited(reading: Reading, answer: Answer) -> set[str]:
     return set(parts(ids, *tables).values())
 
 
-def answered(
-    reading: Reading, asked: Iterable[str], method: str, settings: dict[str, Any]
-) -> Iterator[tuple[int, int]]:
-    for question in asked:
-        yield covers(reading, reading.ask(question, method, **settings))
+def sentences(answers: Iterable[Answer]) -> str:
+    """Of how many sentences those are that were not searched for as any other."""
+    counts = [len(answer.citations) for answer in answers if answer.context.decided]
+    many, few = sum(count >= 10 for count in counts), sum(count <= 2 for count in counts)
+    return f"{len(counts)} by sentences of many, {many} of these by ten or more, {few} by one or two"
 
 
 def timed(reading: Reading, asked: list[str]) -> list[float]:
@@ -94,12 +94,11 @@ def of_the_whole(reading: Reading) -> None:
 def measure(reading: Reading, asked: list[str]) -> None:
     across = [question for question in asked if kind(question) != "one"]
     for name, (method, settings) in WAYS.items():
-        found = list(answered(reading, across, method, settings))
-        has = [each for each in found if each[0]]
+        answers = [reading.ask(question, method, **settings) for question in across]
+        has = [covers(reading, answer) for answer in answers if answer.citations]
         mean = ", ".join(f"{fmean(column):.1f}" for column in zip(*has, strict=True)) if has else "-"
-        print(
-            f"{name:20} of {len(found)} {len(has)} answered; of these episodes, communities cited: {mean}", flush=True
-        )
+        print(f"{name:20} of {len(across)} {len(has)} answered; of these episodes, communities cited: {mean}")
+        print(f"  {sentences(answers)}", flush=True)
     spent = timed(reading, across)
     print(f"CPU ms of a search across: p50 {median(spent):.0f}, p95 {spent[int(0.95 * len(spent))]:.0f}")
     of_the_whole(reading)

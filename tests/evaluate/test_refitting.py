@@ -105,7 +105,7 @@ def test_what_does_not_help_is_not_written(things: Run, tmp_path: Path) -> None:
 
 
 def test_what_helps_is_written_once_and_holds(things: Run, tmp_path: Path) -> None:
-    bad = "\n".join(["[braid]", f"first_weights = {[-1.0] + [0.0] * 10}", f"second_weights = {[-1.0] + [0.0] * 8}"])
+    bad = "\n".join(["[braid]", f"first_weights = {[-1.0] + [0.0] * 8}", f"second_weights = {[-1.0] + [0.0] * 8}"])
     (tmp_path / "kumi.toml").write_text(bad)
     path = write(tmp_path / "asked.jsonl", asked())
     code, out, err = things("tune", "--questions", path, "--write")

@@ -39,7 +39,7 @@ def test_each_community_speaks_before_any_speaks_twice() -> None:
     context = found(shore())
     assert set(texts(context)) == {BOATS, TARRED, RIVERS}
     assert RIVERS in texts(context)[:2]
-    assert context.decided == "asked across the documents: sentences of 2 communities"
+    assert context.decided == "asked across the documents: sentences of 2 of their communities"
     assert [item.score for item in context] == sorted((item.score for item in context), reverse=True)
     points = [item.record for item in context if isinstance(item.record, Point)]
     assert all(point.verbatim and point.sources[0][0] == "chunks" for point in points)
@@ -49,7 +49,7 @@ def test_each_community_speaks_before_any_speaks_twice() -> None:
 def test_without_communities_documents_are_the_parts() -> None:
     context = found(shore(), grouped=False)
     assert set(texts(context)) == {BOATS, TARRED, RIVERS}
-    assert context.decided == "asked across the documents: sentences of 1 documents"
+    assert context.decided == "asked across the documents: sentences of 1 of them"
 
 
 def test_nothing_is_said_twice_nor_nearly() -> None:
@@ -71,15 +71,17 @@ def test_too_little_is_nothing() -> None:
     assert found(shore(), "boats volcanoes glaciers deserts") == Context(), "two words of a topic of so many"
 
 
-def test_a_statement_comes_before_a_question_and_before_who_somebody_is() -> None:
+def test_a_statement_comes_before_a_question_and_who_somebody_is_comes_where_nothing_else_does() -> None:
     graph = Graph()
-    graph.says("Why are the old boats on the beach tarred so late?", "Osk")
-    graph.says("Tess Moll is the founder of a yard for old boats.", "Osk")
-    graph.says(BOATS, "Osk")
-    graph.says("notes_2.txt Old boats lie on the beach.", "Osk")
+    asks = "Why are the old boats on the beach tarred so late?"
+    presents = "Tess Moll is the founder of a yard for old boats."
+    for text in (asks, presents, BOATS, "notes_2.txt Old boats lie on the beach."):
+        graph.says(text, "Osk")
     graph.group("sea", "Of the sea.", ["Osk"])
-    assert texts(found(graph))[0] == BOATS
-    assert len(found(graph)) == 3
+    assert texts(found(graph)) == [BOATS, asks], "half as good as the best, and none that is worse"
+    alone = Graph()
+    alone.says(presents, "Osk")
+    assert texts(found(alone)) == [presents]
 
 
 def test_the_order_of_the_rows_changes_nothing() -> None:

@@ -51,13 +51,13 @@ def texts(context: Context) -> list[str]:
 
 def test_the_second_hop_is_scored_knowing_the_first() -> None:
     context = found(harbour())
-    assert texts(context)[:2] == [PIER, BORN]
+    assert set(texts(context)[:2]) == {PIER, BORN}
     assert [item.score for item in context] == sorted((item.score for item in context), reverse=True)
     assert len(context) == 5
     without = Graph()
     for text in (PIER, BORN, *DECOYS):
         without.says(text)
-    assert texts(found(without))[1] != BORN, "nothing ties it to the first"
+    assert BORN not in texts(found(without))[:2], "nothing ties it to the first"
 
 
 def test_each_says_what_speaks_for_it_and_what_it_hangs_on() -> None:
@@ -134,8 +134,8 @@ def test_japanese() -> None:
     graph.says("山田花子は町で生まれた。", "山田花子", title="山田花子")
     graph.says("鴨居蓮は霧島町で生まれた。", "鴨居蓮", "霧島町", title="鴨居蓮")
     context = found(graph, "潮見塔を建てた人はどこで生まれたか。")
-    assert texts(context)[:2] == ["潮見塔は鴨居蓮が建てた。", "鴨居蓮は霧島町で生まれた。"]
-    assert context.evidence[1].path[1] == graph.entity("鴨居蓮")
+    assert set(texts(context)[:2]) == {"潮見塔は鴨居蓮が建てた。", "鴨居蓮は霧島町で生まれた。"}
+    assert {item.path[1] for item in context.evidence[:2]} == {graph.entity("鴨居蓮")}
 
 
 def test_k_and_budget_and_no_anchors() -> None:
@@ -151,14 +151,14 @@ def test_weights_that_are_set() -> None:
     assert texts(context)[0] in DECOYS, "by words alone"
     assert [name for item in context for name, _ in item.why] == ["words"] * sum(bool(item.why) for item in context)
     assert given((), weights) == {"second": dict(zip(SECOND, weights, strict=True))}
-    said = r"^braid\.first_weights has 2 numbers and needs 9: words, .*`kumi tune --questions` finds them"
+    said = r"^braid\.first_weights has 2 numbers and needs 9: words rank, .*`kumi tune --questions` finds them"
     with pytest.raises(SettingsError, match=said):
         found(harbour(), first_weights=(1.0, 2.0))
 
 
 def test_those_that_are_published_are_of_all_features() -> None:
     weights = published()
-    assert (tuple(weights["first"]), tuple(weights["second"])) == (FIRST, SECOND)
+    assert (tuple(weights["first"]), tuple(weights["second"])) == (FIRST[1:], SECOND[1:]), "words are told by the rest"
     weights["first"] = {}
     assert published()["first"], "what is given away can be changed without harm"
 
@@ -197,7 +197,7 @@ def test_what_asks_of_the_whole_or_across_it(
 def test_without_reports_the_whole_is_searched_and_a_topic_is_found_across_documents() -> None:
     graph = harbour()
     assert {item.table for item in found(graph, WHOLE)} == {"chunks"}
-    assert found(graph, BROAD).decided == "asked across the documents: sentences of 1 documents"
+    assert found(graph, BROAD).decided == "asked across the documents: sentences of 1 of them"
 
 
 def test_a_topic_of_which_nothing_is_said_is_searched_as_ever() -> None:
@@ -221,8 +221,8 @@ class Judge:
 def test_what_follows_the_first_hop_is_judged_by_one_who_is_told_it() -> None:
     judge = Judge()
     context = found(harbour(), rank=judge, rerank="model")
-    usual = texts(found(harbour()))
-    assert texts(context) == [usual[0], *usual[:0:-1]]
+    usual = [text for text in texts(found(harbour())) if text != PIER]
+    assert texts(context) == [PIER, *reversed(usual)]
     assert context.evidence[0].score == 2.0
     (said,) = judge.asked
     assert said.startswith(QUESTION)

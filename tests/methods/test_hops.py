@@ -33,8 +33,8 @@ def mentions(**passages: str) -> Table[Mention]:
 def test_passages_and_entities_of_each_other() -> None:
     graph = Graph(mentions(p="Ann Bo Ann", q="Bo"))
     assert graph.entities(["q", "p"]) == {
-        "q": {entity("Bo"): "q.00000"},
-        "p": {entity("Ann"): "p.00000", entity("Bo"): "p.00001"},
+        "q": {entity("Bo"): None},
+        "p": {entity("Ann"): None, entity("Bo"): None},
     }
     assert graph.passages([entity("Ann"), entity("Bo"), "?"]) == {
         entity("Ann"): ("p",),

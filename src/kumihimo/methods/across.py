@@ -20,6 +20,7 @@ from kumihimo.views.words import subjects
 _POOL = 100  # passages by words, and as many by meaning
 _MOST = 60  # sentences
 _LEAST = 1 / 3  # share of the topic, by rarity, that a sentence has to speak of, alone or with its neighbours
+_BESIDE = 0.5  # of the best
 _AROUND, _FOUND = 0.3, 0.5  # what its neighbours count, and how well its passage was found
 _BEGINS, _KIN = 5, 0.6  # letters by which words begin, and share of the longer one, that make them akin
 _ALIKE = 0.6  # share of the words of two sentences that they have in common, from which they say the same
@@ -60,7 +61,7 @@ def across(
     points = ((score, point(folded(s.text), (("chunks", s.chunk),), ruler, verbatim=True)) for score, s in picked)
     named = {of.get(sentence.chunk, "") for _, sentence in picked} - {""}
     documents = {sentence.chunk.partition(".")[0] for _, sentence in picked}
-    told = f"{len(named):,} communities" if named else f"{len(documents):,} documents"
+    told = f"{len(named):,} of their communities" if named else f"{len(documents):,} of them"
     decided = f"asked across the documents: sentences of {told}" if picked else ""
     return Context(tuple(Evidence("points", each, score) for score, each in points), decided=decided)
 
@@ -121,7 +122,8 @@ def _scored(asked: frozenset[str], found: Sequence[_Sentence]) -> list[tuple[flo
         if around >= _LEAST and said >= _LEAST / 2 and len(sentence.around) >= several:
             score = (said + _AROUND * around + _FOUND * sentence.found) / (1 + _AROUND + _FOUND)
             scored.append((score * worth(sentence.text), sentence))
-    return [each for each in scored if each[0] > 0]
+    least = max((score for score, _ in scored), default=0.0) * _BESIDE
+    return [each for each in scored if each[0] > least]
 
 
 def _picked(
@@ -151,7 +153,7 @@ def parts(
     ids: Sequence[str], mentions: Table[Mention], members: Table[Member], communities: Table[Community]
 ) -> dict[str, str]:
     """The community of level 0 that most of what each passage mentions belongs to; of equal ones the first by id."""
-    mentioned = {id: [entity for _, entity in found] for id, found in mentions.under(ids, "entity").items()}
+    mentioned = mentions.under(ids, "entity")
     entities = sorted({entity for found in mentioned.values() for entity in found})
     leaves = {e: held[0].rpartition(".")[0] for e, held in members.ids_by("entity", entities).items() if held}
     top = _tops(leaves.values(), communities)

@@ -85,7 +85,15 @@ def among(text: str, asked: frozenset[str]) -> frozenset[str]:
     plain = normalize("NFKC", text).casefold()
     if words := _spaced(plain):
         return asked.intersection(map(_stem, set(words.findall(plain))))
-    return asked.intersection(tokens(plain))
+    pairs = {token for token in asked if len(token) == 2 and _unspaced(token)}
+    said = {token for token in pairs if token in plain}  # two such letters side by side are always in one run
+    rest = {token for token in asked - pairs if token in plain or not (token.isdigit() or _unspaced(token))}
+    return frozenset(said | rest.intersection(tokens(plain) if rest else ()))
+
+
+@lru_cache(maxsize=65536)
+def _unspaced(token: str) -> bool:
+    return re.fullmatch(f"[{_UNSPACED}]+", token) is not None
 
 
 def _spaced(plain: str) -> re.Pattern[str] | None:
