@@ -36,7 +36,7 @@ from kumihimo.views.words import subjects
 FLOORS = {"musique": (0.66, 0.40), "hotpot": (0.88, 0.78), "2wiki": (0.88, 0.70)}
 PLAIN = {"jsquad": 0.967, "drcd": 0.973}  # recall@5 of bm25 (benchmarks/recall.py)
 SHARES = {"jsquad": 0.1, "drcd": 0.1}  # what a question counts; these are many, and need one passage each
-IDLE = ("words rank",)  # worth a point or three less on these sets; for questions of one's own
+IDLE = ("words rank",)  # no help here; for questions of one's own
 PARTS = {
     "all of it": (),
     "without the graph": ("graph rank", "onward rank"),
@@ -44,8 +44,9 @@ PARTS = {
     "without titles": ("titled", "named"),
     "without entities": ("graph rank", "onward rank", "shares", "named", "bridges", "titled"),
     "without meaning": ("meaning",),
-    "without bare": ("bare",),
+    "without covers": ("covers",),
 }
+FURTHER = 20
 TALKS = "podcasts"
 DRAWN = 150  # questions of words
 WORDS = 5  # each
@@ -97,19 +98,19 @@ def share(id: str) -> float:
     return SHARES.get(id.partition(" ")[0], 1.0)
 
 
-def measured_on(tested: Sequence[Example], others: Sequence[Example], drop: Sequence[str] = ()) -> list[float]:
+def measured_on(tested: Sequence[Example], others: Sequence[Example], drop: Sequence[str], k: int) -> list[float]:
     """The recall of each question, by weights learned on others."""
     weights = learned(others, drop=(*IDLE, *drop), weigh=share)
-    return [example.recall(weights) for example in tested]
+    return [example.recall(weights, k) for example in tested]
 
 
-def kept(sets: Sets, name: str, tested: Sequence[Example], drop: Sequence[str]) -> list[float]:
+def kept(sets: Sets, name: str, tested: Sequence[Example], drop: Sequence[str] = (), k: int = K) -> list[float]:
     """The recall of each question by weights that it was kept from."""
     others = [example for other, of in sets.items() if other != name for example in of]
     if name != TALKS:
-        return measured_on(tested, others, drop)
+        return measured_on(tested, others, drop, k)
     halves = tested[::2], tested[1::2]  # nothing else is like it
-    return [x for i in (0, 1) for x in measured_on(halves[i], [*others, *halves[1 - i]], drop)]
+    return [x for i in (0, 1) for x in measured_on(halves[i], [*others, *halves[1 - i]], drop, k)]
 
 
 def by_words(example: Example) -> float:
@@ -131,6 +132,8 @@ def table(sets: Sets, tested: Sets) -> None:
         print(f"| {part} | {' | '.join(map(said, found.values()))} |", flush=True)
         if not drop:
             whole = found
+    deeper = (fmean(kept(sets, name.split()[0], of, k=FURTHER)) for name, of in tested.items())
+    print(f"| all of it, recall@{FURTHER} | {' | '.join(f'{x:.3f}' for x in deeper)} |", flush=True)
     for name in tested.keys() & FLOORS.keys():
         least(f"{name}: recall@5", fmean(whole[name]), FLOORS[name][0])
         least(f"{name}: all @5", fmean(x == 1 for x in whole[name]), FLOORS[name][1])

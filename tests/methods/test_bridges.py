@@ -44,22 +44,23 @@ def test_features_by_hand() -> None:
     born = of.worth({"born"})
     nothing = dict.fromkeys(("adds", "shares", "named", "bridges"), 0.0)
     assert told[ids[PIER]] == pytest.approx(
-        {"words": 1.0, "words rank": 1 / 2, "bare": 0.0, "new": 0.0, "titled": 1.0, **nothing}
+        {
+            "words": 1.0,
+            "words rank": 1 / 2,
+            "covers": of.worth({"gull", "pier"}) ** 4,
+            "new": 0.0,
+            "titled": 1.0,
+            **nothing,
+        }
     ), "it does not go on from itself"
     assert told[ids[RUTA]] == pytest.approx(
-        {"words": 0.0, "words rank": 1 / 201, "bare": 0.0, "new": born, "titled": 0.0}
+        {"words": 0.0, "words rank": 1 / 201, "covers": born**4, "new": born, "titled": 0.0}
         | {"adds": born, "shares": 1 / 2, "named": 1.0, "bridges": born}
     ), "two passages mention her, and the first says her name, the title of the second"
     assert told[ids[OTHER]] == pytest.approx(
-        {"words": 0.5, "words rank": 1 / 3, "bare": 0.0, "new": 0.0, "titled": 0.0}
+        {"words": 0.5, "words rank": 1 / 3, "covers": of.worth({"pier"}) ** 4, "new": 0.0, "titled": 0.0}
         | {"adds": 0.0, "shares": 1 / 2, "named": 0.0, "bridges": 0.0}
     ), "tied, but it adds nothing"
-
-
-def test_words_count_by_themselves_where_a_question_names_nothing() -> None:
-    for spoken, bare in ((), 1 / 2), (("Gull Pier",), 0.0):
-        of, ids = candidates(*spoken)
-        assert features(of, {"words": {ids[OTHER]: 2.0}}, [])[ids[OTHER]]["bare"] == bare
 
 
 def test_of_several_anchors_that_counts_to_which_it_is_most() -> None:

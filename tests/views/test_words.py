@@ -264,7 +264,16 @@ def test_a_table_that_is_not_indexed_says_how_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["組紐の工房A棟、2010年", "Café 東京タワー abc", "ナイト２０００ 第1回", "the ferries' café", "年", "한국어 ไทย", ""]
+    "text",
+    [
+        "組紐の工房A棟、2010年",
+        "Café 東京タワー abc",
+        "ナイト２０００ 第1回",
+        "the ferries' café",
+        "年",
+        "한국어 ไทย",
+        "",
+    ],
 )
 def test_the_words_of_a_question_that_a_text_has(text: str) -> None:
     for question in ("組紐は2010年 A棟", "東京のタワー cafe abcd", "第１回 2000年", "ferry ab 年 한국 ไท", "の", ""):

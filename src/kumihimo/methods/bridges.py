@@ -69,21 +69,20 @@ class Candidates:
 def features(of: Candidates, rankings: Mapping[str, Scores], anchors: Sequence[str]) -> dict[str, Features]:
     """For each candidate: its score and place in each ranking, and how it goes on from the anchors, read before it.
 
-    new: share of the question, by rarity, that it says and no anchor does. titled: its title is named in the question.
-    bare: its place by words, if the question names nothing that the graph goes on from. The others are those of the
-    anchor to which they are most.
+    covers: the fourth power of the share of the question, by rarity, that it says: little, unless it says nearly all.
+    new: the share that it says and no anchor does. titled: its title is named in the question. The others are those of
+    the anchor to which they are most.
     """
-    bare = not any(of.graph.passages(sorted(of.spoken)).values())
     ranked = [(name, scores, max(scores.values(), default=0.0), _places(scores)) for name, scores in rankings.items()]
     read = frozenset[str]().union(*(of.said[anchor] for anchor in anchors))
     rare = {anchor: of.rare(anchor) for anchor in anchors}
     found: dict[str, Features] = {}
     for id, said in of.said.items():
-        told = {"new": of.worth(said - read), "titled": float(of.titles.get(id) in of.spoken)}
+        told = {"covers": of.worth(said) ** 4, "new": of.worth(said - read)}
+        told["titled"] = float(of.titles.get(id) in of.spoken)
         for name, scores, most, places in ranked:
             told[name] = scores.get(id, 0.0) / most if most > 0 else 0.0
             told[f"{name} rank"] = 1 / (1 + places.get(id, _BELOW))
-        told["bare"] = told.get("words rank", 0.0) if bare else 0.0
         ties = [_tied(of, id, anchor, rare[anchor]) for anchor in anchors if anchor != id]
         found[id] = told | {name: max((tie[name] for tie in ties), default=0.0) for name in _TIES}
     return found

@@ -18,8 +18,8 @@ ANCHORS = 2  # the best of the first pass, which the second goes on from
 _SEARCHED = 100  # passages of each search
 _SEEDS = 2  # the best of each search, from which the graph is entered
 _READ = 3  # the best by words, which the first pass goes on from
-FIRST = ("words rank", "meaning", "graph rank", "titled", "adds", "shares", "named", "bridges", "bare")
-SECOND = ("words rank", "meaning", "before", "onward rank", "new", "adds", "named", "bridges", "bare")
+FIRST = ("words rank", "covers", "meaning", "graph rank", "titled", "adds", "shares", "named", "bridges")
+SECOND = ("words rank", "covers", "meaning", "before", "onward rank", "new", "adds", "named", "bridges")
 
 
 @dataclass(frozen=True)
