@@ -23,7 +23,7 @@ SUITS: Mapping[str, str] = {
 # weights learned on the other sets, benchmarks/weights.py.
 SETS = ("MuSiQue", "HotpotQA", "2WikiMultiHopQA", "JSQuAD", "DRCD")
 RECALL: Mapping[str, tuple[float, ...]] = {
-    "braid": (0.707, 0.970, 0.936, 0.970, 0.977),
+    "braid": (0.708, 0.970, 0.936, 0.970, 0.977),
     "bm25": (0.531, 0.795, 0.698, 0.967, 0.973),
     "naive": (0.545, 0.810, 0.721, 0.960, 0.973),
     "local": (0.557, 0.815, 0.733, 0.973, 0.980),
