@@ -122,7 +122,7 @@ def _fitted(
 ) -> dict[str, float]:
     """Logistic regression on standardised features, L2; the weights are of the features as they are.
 
-    Nothing speaks against a passage: of few questions such a weight is mostly chance, and simpler ones fare worse by it.
+    Nothing speaks against a passage: of few questions such a weight is mostly chance, and others fare worse by it.
     """
     import numpy as np
     from scipy.optimize import minimize

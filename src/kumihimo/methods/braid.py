@@ -56,8 +56,10 @@ def braid(
     rerank: who judges what follows the first hop, told it.
     """
     if whole != "never" and (sought := _of_many(question, always=whole == "always")) is not None:
+        from kumihimo.methods.across import across  # here: few questions need it
+
         if sought:
-            found = _across(sought, chunks, mentions, members, communities, match, near, ruler)
+            found = across(sought, chunks, mentions, members, communities, match, near, ruler)
         else:
             found = _whole(communities, reports, match, near, ruler)
         if found:
@@ -103,21 +105,6 @@ def _of_many(question: str, *, always: bool) -> str | None:
     return topic(question) if always or broad(question) else None
 
 
-def _across(
-    sought: str,
-    chunks: Table[Chunk],
-    mentions: Table[Mention],
-    members: Table[Member] | None,
-    communities: Table[Community] | None,
-    match: Match,
-    near: Near,
-    ruler: Ruler,
-) -> Context:
-    from kumihimo.methods.across import across
-
-    return across(sought, chunks, mentions, members, communities, match, near, ruler)
-
-
 def _whole(
     communities: Table[Community] | None, reports: Table[Report] | None, match: Match, near: Near, ruler: Ruler
 ) -> Context:
@@ -128,9 +115,8 @@ def _whole(
         return Context()
     largest = reports.some(communities.ids(level=0)).values()
     found = leading("", largest, reports, match, near, ruler, below(largest, communities, reports))
-    return (
-        replace(found, decided=f"asked of the whole: the reports of {len(largest):,} communities") if found else found
-    )
+    decided = f"asked of the whole: the reports of {len(largest):,} communities" if found else ""
+    return replace(found, decided=decided)
 
 
 def _found(after: Pass, weights: Scores) -> Context:
