@@ -18,7 +18,8 @@ _PRESENTS = (  # compiled on first use
     r"guest|host|investor|inventor|leader|manager|officer|partner|president|professor|recipient|researcher|scientist|"
     r"vice|writer)\b"
     r"|\b(?:[Ss]?[Hh]e|[A-Z]\w+) (?:also |has |then |previously )*"
-    r"(?:co-?founded|earned|enjoyed|held|holds|received|served|serves)\b"
+    r"(?:co-?founded|earned|enjoyed|held|holds|received|served|serves|"
+    r"(?:is|was) (?:\w+ly )?(?:appointed|awarded|honou?red|named|nominated|recogni[sz]ed))\b"
     r"|\b(?i:founder (?:and|of)|(?:ceo|cto|professor|director|president) (?:and|at|of)|welcome|our guests?|"
     r"join(?:ing|s) us|thanks? (?:you )?(?:so much )?for|episodes?|podcasts?|listeners|"
     r"(?:the|this|our|your|great) show|check out|next up|tune in|talk(?:ing)? (?:with our|to today)|to be here|"
@@ -28,7 +29,8 @@ _ASKS = re.compile(
     r"[?？][”\"'’)]*$|\b(?:tell (?:us|me)|I['’]d love (?:to|for)|I would love|your perspective|do you think|ask you)\b"
 )
 _SPOKEN = re.compile(r"\b(?:you know|I mean|sort of|kind of|uh|um)\b|,? like,", re.IGNORECASE)  # while one thinks
-_FEW, _MANY = 5, 30  # words that say something
+_TURNS = r"^(?:like|no|oh|right|um|well|yeah|yes)\b"  # how one takes one's turn
+_FEW, _MANY = 4, 30  # words that say something
 
 
 def is_prose(text: str) -> bool:
@@ -52,6 +54,7 @@ def worth(text: str) -> float:
     size = len(subjects(said))
     part = 0.25 if re.search(_PRESENTS, said) else 1.0
     fragment, spoken = said[:1].islower() or said[:1] in ",.;-–—", len(_SPOKEN.findall(said)) > size / 8
-    for wrong in (_ASKS.search(said), fragment, spoken, not _FEW <= size <= _MANY):
+    turn = re.match(_TURNS, said, re.IGNORECASE)
+    for wrong in (_ASKS.search(said), fragment or turn, spoken, not _FEW <= size <= _MANY):
         part *= 0.5 if wrong else 1.0
     return part
