@@ -20,8 +20,7 @@ from benchmarks.passages import SETS, questions
 from kumihimo import Kumihimo
 from kumihimo.core.context import Answer
 from kumihimo.methods.across import parts
-from kumihimo.methods.breadth import broad, topic
-from kumihimo.methods.leading import about
+from kumihimo.methods.breadth import sought
 from kumihimo.reading import Reading
 
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden"
@@ -36,9 +35,8 @@ LARGEST = (10, 20)  # communities, of which an answer about the whole should spe
 
 def kind(question: str) -> str:
     """What braid takes a question for."""
-    if not about(question):
-        return "whole"
-    return "one" if not broad(question) else "broad" if topic(question) else "whole"
+    topic = sought(question)
+    return "one" if topic is None else "broad" if topic else "whole"
 
 
 def told(data: Path, asked: list[str]) -> None:

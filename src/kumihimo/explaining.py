@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from unicodedata import normalize
 
 from kumihimo.core.context import Context, Evidence
-from kumihimo.core.records import Mention, Reference
+from kumihimo.core.records import Mention, Point, Reference
 from kumihimo.core.spans import Span
 from kumihimo.core.table import Table
 from kumihimo.reading import Reading
@@ -18,6 +18,10 @@ _KATAKANA, _HIRAGANA, _KANJI = "\u30a0-\u30ff", "\u3040-\u309f", "々〆\u3400-\
 _PIECES = rf"[{_KATAKANA}]+|[{_KANJI}]+|[^\W{_KATAKANA}{_HIRAGANA}{_KANJI}]+"  # compiled on first use
 
 
+_OTHERWISE = "says it in other words, or speaks of something near it"
+_OF_ITS_PART = "says what one part of the documents is about, more than others"
+
+
 @dataclass(frozen=True, slots=True)
 class Reason:
     """Why a piece of evidence was chosen.
@@ -25,6 +29,7 @@ class Reason:
     words: those of the question that it says; of one that goes on from a better one, that it says and the other does
     not. why: what each feature adds to its score, most first, where the method says so. tied: a passage that it hangs
     together with. goes_on: that stands before it. entity, name: what both mention, its id and as this one writes it.
+    instead: what is told where it says none of the words.
     """
 
     words: tuple[str, ...]
@@ -33,6 +38,7 @@ class Reason:
     goes_on: bool = False
     entity: str = ""
     name: str = ""
+    instead: str = _OTHERWISE
 
     def told(self, where: str = "") -> str:
         """In one line. where: how the passage is called that it is tied to.
@@ -44,7 +50,7 @@ class Reason:
         words = ", ".join(f"“{word}”" for word in self.words)
         if self.goes_on:
             return f"{f'adds {words} to' if words else 'goes on from'} {where} through {self.name}"
-        says = f"says {words}" if words else "says it in other words, or speaks of something near it"
+        says = f"says {words}" if words else self.instead
         return f"{says}; tied to {where} through {self.name}" if self.tied else says
 
 
@@ -56,6 +62,8 @@ def reasons(reading: Reading, question: str, context: Context) -> list[Reason]:
 
 def _reason(reading: Reading, question: str, item: Evidence, ranks: Mapping[Reference, int]) -> Reason:
     says = frozenset(subjects(item.record.found_by or item.text))
+    if isinstance(item.record, Point) and item.record.verbatim:
+        return Reason(said(question, says), item.why, instead=_OF_ITS_PART)
     if not item.path:
         return Reason(said(question, says), item.why)
     passage, entity = item.path

@@ -145,9 +145,9 @@ class Graph:
     rows: dict[str, dict[str, Any]] = field(default_factory=lambda: {name: {} for name in KINDS})
     strength: float | None = None
 
-    def says(self, text: str, *names: str, title: str = "") -> str:
+    def says(self, text: str, *names: str, title: str = "", document: str = "a document") -> str:
         """A chunk that names these entities, each tied to the first; its id."""
-        id = f"{digest('a document')}.{len(self.rows['chunks']):05}"
+        id = f"{digest(document)}.{len(self.rows['chunks']):05}"
         self.rows["chunks"][id] = chunk(text, title)
         ends = [self.entity(name) for name in names]
         for n, (name, end) in enumerate(zip(names, ends, strict=True)):

@@ -24,8 +24,8 @@ def shore() -> Graph:
     graph = Graph()
     graph.says(BOATS, "Osk", "Corvale")
     graph.says(TARRED, "Osk")
-    graph.says(RIVERS, "Brannet")
-    graph.says("The bakery opens before the first ferry leaves.", "Brannet")
+    graph.says(RIVERS, "Brannet", document="land")
+    graph.says("The bakery opens before the first ferry leaves.", "Brannet", document="land")
     graph.group("sea", "Of the sea.", ["Osk", "Corvale"])
     graph.group("land", "Of the land.", ["Brannet"])
     return graph
@@ -49,7 +49,7 @@ def test_each_community_speaks_before_any_speaks_twice() -> None:
 def test_without_communities_documents_are_the_parts() -> None:
     context = found(shore(), grouped=False)
     assert set(texts(context)) == {BOATS, TARRED, RIVERS}
-    assert context.decided == "asked across the documents: sentences of 1 of them"
+    assert context.decided == "asked across the documents: sentences of 2 of them"
 
 
 def test_nothing_is_said_twice_nor_nearly() -> None:
@@ -61,8 +61,21 @@ def test_nothing_is_said_twice_nor_nearly() -> None:
 
 def test_words_akin_to_the_topic_count() -> None:
     graph = Graph()
-    graph.says("Good educators listen before they speak to a class.", "Osk")
-    assert texts(found(graph, "education")) == ["Good educators listen before they speak to a class."]
+    one, other = "Good educators listen before they speak to a class.", "Educational songs are long in the north."
+    graph.says(one, "Osk")
+    graph.says(other, "Osk", document="songs")
+    assert set(texts(found(graph, "education"))) == {one, other}
+
+
+def test_words_that_begin_alike_are_all_looked_for() -> None:
+    graph = Graph()
+    one, other = "International letters take a week to come here.", "The internet has reached the island at last."
+    graph.says(one, "Osk")
+    graph.says(other, "Osk", document="wires")
+    assert set(texts(found(graph, "internationally internet", grouped=False))) == {one, other}
+    graph.says("The ferries leave at nine from the long pier.", "Osk")
+    graph.says("One ferry was late again in the autumn.", "Osk", document="wires")
+    assert len(found(graph, "ferries", grouped=False)) == 2
 
 
 def test_too_little_is_nothing() -> None:
@@ -76,12 +89,23 @@ def test_a_statement_comes_before_a_question_and_who_somebody_is_comes_where_not
     asks = "Why are the old boats on the beach tarred so late?"
     presents = "Tess Moll is the founder of a yard for old boats."
     for text in (asks, presents, BOATS, "notes_2.txt Old boats lie on the beach."):
-        graph.says(text, "Osk")
+        graph.says(text, "Osk", document=text)
     graph.group("sea", "Of the sea.", ["Osk"])
-    assert texts(found(graph)) == [BOATS, asks], "half as good as the best, and none that is worse"
+    assert texts(found(graph, grouped=False)) == [BOATS, asks], "half as good as the best, and none that is worse"
     alone = Graph()
+    other = "Ann Kerrow is the founder of a club for old boats."
     alone.says(presents, "Osk")
-    assert texts(found(alone)) == [presents]
+    alone.says(other, "Osk", document="other")
+    assert set(texts(found(alone))) == {presents, other}
+
+
+def test_what_is_said_in_one_part_is_searched_as_ever() -> None:
+    graph = Graph()
+    graph.says(BOATS, "Osk")
+    graph.says(TARRED, "Osk")
+    assert found(graph) == Context()
+    graph.group("sea", "Of the sea.", ["Osk"])
+    assert found(graph) == Context()
 
 
 def test_the_order_of_the_rows_changes_nothing() -> None:
@@ -110,8 +134,9 @@ def test_a_passage_belongs_to_the_community_of_most_of_what_it_mentions() -> Non
 def test_japanese_and_chinese() -> None:
     graph = Graph()
     graph.says("古い船は毎年冬に浜で修理される。", "浜")
-    graph.says("川では古い船が穀物を運んでいる。", "川")
+    graph.says("川では古い船が穀物を運んでいる。", "川", document="川")
     assert len(found(graph, "古い船")) == 2
     graph = Graph()
     graph.says("旧船每年冬天都在海滩上修理。", "海滩")
-    assert texts(found(graph, "旧船")) == ["旧船每年冬天都在海滩上修理。"]
+    graph.says("河上的旧船把粮食运到磨坊。", "河", document="河")
+    assert len(found(graph, "旧船")) == 2

@@ -186,18 +186,23 @@ def test_what_asks_of_the_whole_or_across_it(
 ) -> None:
     graph = harbour()
     graph.says("The long pier leads out to sea from every town.", "Gull Pier")
+    graph.says("A pier and a town were one thing to the dredgers.", "Osk", document="other")
     graph.group("root", "Of harbours. Of piers.", ["Gull Pier"])
     tables = {name: graph.tables()[name] for name in REPORTS}
     context = found(graph, question, whole=whole, **tables)
     assert context.decided.startswith(told)
     assert bool(context.decided) is bool(told)
-    assert {item.table for item in context} == ({"points"} if told else {"chunks"})
+    tables_of = [item.table for item in context]
+    assert tables_of == sorted(tables_of, reverse=True), "points first"
+    assert set(tables_of) == ({"points"} if told == OF_THE_WHOLE else {"points", "chunks"} if told else {"chunks"})
 
 
 def test_without_reports_the_whole_is_searched_and_a_topic_is_found_across_documents() -> None:
     graph = harbour()
     assert {item.table for item in found(graph, WHOLE)} == {"chunks"}
-    assert found(graph, BROAD).decided == "asked across the documents: sentences of 1 of them"
+    graph.says("The pier of every town is mended by the keepers.", document="other")
+    graph.says("The town and its pier were one thing to the dredgers.", document="another")
+    assert found(graph, BROAD).decided == "asked across the documents: sentences of 2 of them"
 
 
 def test_a_topic_of_which_nothing_is_said_is_searched_as_ever() -> None:

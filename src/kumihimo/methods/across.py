@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from math import log, sqrt
+from unicodedata import normalize
 
 from kumihimo.core.context import Context, Evidence, Ruler
 from kumihimo.core.records import Chunk, Community, Member, Mention
@@ -19,6 +20,7 @@ from kumihimo.views.words import subjects
 
 _POOL = 100  # passages by words, and as many by meaning
 _MOST = 60  # sentences
+_PARTS = 2  # of the documents, at least, or it is said in one place
 _LEAST = 1 / 3  # share of the topic, by rarity, that a sentence has to speak of, alone or with its neighbours
 _BESIDE = 0.5  # of the best
 _AROUND, _FOUND = 0.3, 0.5  # what its neighbours count, and how well its passage was found
@@ -50,19 +52,21 @@ def across(
 
     sought: the topic, in the words of the question. Parts are the communities of level 0, a passage belonging to that
     of most of what it mentions, and the documents; where there are no communities, the documents alone. Nothing, where
-    no sentence says a third of the topic.
+    no sentence says a third of the topic, or those that do stand in one part.
     """
     found = Context.fuse([match(chunks, sought, k=_POOL), near(chunks, sought, k=_POOL)], weights=[1.0, 1.0])
     asked = frozenset(subjects(sought))
     scored = _scored(asked, list(_sentences(found, asked)))
     ids = list(dict.fromkeys(sentence.chunk for _, sentence in scored))
     of = parts(ids, mentions, members, communities) if members is not None and communities is not None else {}
-    picked = list(_picked(scored, lambda id: (of.get(id, id.partition(".")[0]), id.partition(".")[0])))
+    picked = list(_picked(scored, lambda id: frozenset((of.get(id, ""), id.partition(".")[0])) - {""}))
+    if len({of.get(sentence.chunk, sentence.chunk.partition(".")[0]) for _, sentence in picked}) < _PARTS:
+        return Context()
     points = ((score, point(folded(s.text), (("chunks", s.chunk),), ruler, verbatim=True)) for score, s in picked)
     named = {of.get(sentence.chunk, "") for _, sentence in picked} - {""}
     documents = {sentence.chunk.partition(".")[0] for _, sentence in picked}
     told = f"{len(named):,} of their communities" if named else f"{len(documents):,} of them"
-    decided = f"asked across the documents: sentences of {told}" if picked else ""
+    decided = f"asked across the documents: sentences of {told}"
     return Context(tuple(Evidence("points", each, score) for score, each in points), decided=decided)
 
 
@@ -70,11 +74,11 @@ def _sentences(found: Context, asked: frozenset[str]) -> Iterator[_Sentence]:
     """The sentences of the passages that have a word of the topic, each text once: passages overlap."""
     best = max((item.score for item in found), default=0.0) or 1.0
     seen: set[str] = set()
-    begin = frozenset(word[:_BEGINS] for word in asked)
+    begin = frozenset(word[: min(_BEGINS, max(2, len(word) - 1))] for word in asked)  # ferry: ferries
 
     def may(text: str) -> bool:
         """Whether it is worth to look at its words, which takes longest."""
-        return any(map(text.casefold().__contains__, begin))
+        return any(map(normalize("NFKC", text).casefold().__contains__, begin))
 
     for item in found:
         texts = list(_cut(item.text)) if may(item.text) else []
@@ -94,9 +98,9 @@ def _says(words: frozenset[str], asked: frozenset[str]) -> frozenset[str]:
     ['education', 'ethical']
     """
     said = words & asked
-    begin = {word[:_BEGINS]: word for word in sorted(asked - said) if len(word) >= _BEGINS}
-    akin = {begin[word[:_BEGINS]] for word in words if word[:_BEGINS] in begin and _akin(word, begin[word[:_BEGINS]])}
-    return said | akin
+    begin = {word[:_BEGINS] for word in words}
+    akin = {word for word in asked - said if len(word) >= _BEGINS and word[:_BEGINS] in begin}
+    return said | {word for word in akin if any(_akin(word, other) for other in words)}
 
 
 def _akin(one: str, other: str) -> bool:
@@ -106,7 +110,7 @@ def _akin(one: str, other: str) -> bool:
 
 def _cut(text: str) -> Iterator[str]:
     for block in blocks(text):
-        if block.kind in ("prose", "item"):
+        if block.kind == "prose":
             yield from (text[start:end] for start, end in sentences(text, block.start, block.end))
 
 
@@ -127,7 +131,7 @@ def _scored(asked: frozenset[str], found: Sequence[_Sentence]) -> list[tuple[flo
 
 
 def _picked(
-    scored: Iterable[tuple[float, _Sentence]], places: Callable[[str], tuple[str, str]]
+    scored: Iterable[tuple[float, _Sentence]], places: Callable[[str], frozenset[str]]
 ) -> Iterator[tuple[float, _Sentence]]:
     """The best of each part before the second of any, none that says again what one before it says."""
     used: Counter[str] = Counter()

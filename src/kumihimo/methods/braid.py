@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from kumihimo.core.context import Context, Evidence, Ruler
 from kumihimo.core.errors import SettingsError
@@ -52,24 +52,22 @@ def braid(
     what words find; the best `anchors` are taken for the first hop, and a second pass scores all, and what the graph
     reaches from there, by how they go on from these. first_weights, second_weights: of the features, in their order;
     empty: those that are published. whole: a question that asks of the documents as a whole is answered out of the
-    reports of the largest communities, where there are any, one that asks across them of a topic by sentences of many.
-    rerank: who judges what follows the first hop, told it.
+    reports of the largest communities, where there are any; to one that asks across them of a topic sentences of many
+    come first. rerank: who judges what follows the first hop, told it.
     """
-    if whole != "never" and (sought := _of_many(question, always=whole == "always")) is not None:
-        from kumihimo.methods.across import across  # here: few questions need it
-
-        if sought:
-            found = across(sought, chunks, mentions, members, communities, match, near, ruler)
-        else:
-            found = _whole(communities, reports, match, near, ruler)
-        if found:
-            return found.fit(budget, ruler)
+    if anchors < 0 or pool < 1:
+        raise SettingsError(f"braid.anchors is {anchors}, braid.pool {pool}: they take 0 and more, 1 and more")
     weights = published() | given(first_weights, second_weights)
+    topic = _topic(question, whole)
+    if topic == "" and (said := _whole(communities, reports, match, near, ruler).fit(budget, ruler)):
+        return said
+    said = _said(topic, chunks, mentions, members, communities, match, near, ruler).fit(budget // 2, ruler)
     before = first(question, chunks, mentions, match, near, pool=pool)
     scores = scored(before.told, weights["first"])
     after = second(before, scores, chunks, anchors=anchors, pool=pool)
-    found = _judged(question, _found(after, weights["second"]), after, rank, rerank).top(k).fit(budget, ruler)
-    return replace(found, evidence=tuple(_explained(item, after, weights["second"]) for item in found))
+    found = _judged(question, _found(after, weights["second"]), after, rank, rerank).top(k)
+    explained = tuple(_explained(item, after, weights["second"]) for item in found)
+    return (said + replace(found, evidence=explained)).fit(budget, ruler)
 
 
 def published() -> dict[str, Scores]:
@@ -95,14 +93,18 @@ def given(first_weights: tuple[float, ...], second_weights: tuple[float, ...]) -
     return found
 
 
-def _of_many(question: str, *, always: bool) -> str | None:
-    """The topic of a question that asks across the documents, empty if it asks of the whole; None: it asks of few."""
-    from kumihimo.methods.breadth import broad, topic  # here: they are not needed where nobody asks
-    from kumihimo.methods.leading import about
+def _topic(question: str, whole: Literal["auto", "always", "never"]) -> str | None:
+    """Of a question that asks of many; empty, if it asks of the whole; None, if it asks of few."""
+    from kumihimo.methods.breadth import sought  # here: it takes a while to load
 
-    if not about(question):
-        return ""
-    return topic(question) if always or broad(question) else None
+    return None if whole == "never" else sought(question, always=whole == "always")
+
+
+def _said(topic: str | None, *searched: Any) -> Context:
+    """What is said of a topic across the documents, if there is one."""
+    from kumihimo.methods.across import across
+
+    return across(topic, *searched) if topic else Context()
 
 
 def _whole(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from math import log, sqrt
 
 from kumihimo.core.context import Context, Ruler
@@ -48,8 +49,9 @@ WHOLE_WIDE = re.compile(
 )
 # Of one thing, however it is put; not of the whole.
 ONE = re.compile(
-    r"\b(?:who|whom|whose|when|where|how (?:long|many|much|old|far))\b"
-    "|[谁誰]|いつ|どこ(?!ろ)|どちら|いくつ|いくら|何[年月日時人名回歳円つ]"
+    r"^\W*$|\b(?:who|whom|whose|when|where|why|how (?:long|many|much|old|far))\b|\b(?:collection|meeting) point\b"
+    r"|\b(?:article|chapter|item|page|part|section|step) (?:\d+|one|two|three|four|five|six|seven|eight|nine|ten)\b"
+    "|なぜ|どうして|[为為]什[么麼]|[谁誰]|いつ|どこ(?!ろ)|どちら|いくつ|いくら|何[年月日時人名回歳円つ]"
     "|何[时時]|多少|多[长長久高大]|[几幾](?!句)|哪[里裡裏儿兒年]|什[么麼][时時]候",
     re.IGNORECASE,
 )
@@ -140,7 +142,9 @@ def _themes(told: Mapping[str, Sequence[Said]]) -> dict[str, dict[str, float]]:
     """
     counts = {id: Counter(word for text, _, _ in said for word in _matter(text)) for id, said in told.items()}
     among = Counter(word for count in counts.values() for word in count)
-    of_all = sum(counts.values(), Counter[str]())
+    of_all = Counter[str]()
+    for count in counts.values():
+        of_all.update(count)
     return {id: _own(count, of_all, {word for word in count if among[word] >= _FEW}) for id, count in counts.items()}
 
 
@@ -151,9 +155,10 @@ def _own(count: Counter[str], of_all: Counter[str], words: set[str]) -> dict[str
     return {word: sqrt(count[word]) * log(more) for word, more in lift.items() if more > 1}
 
 
-def _matter(text: str) -> list[str]:
+@lru_cache(maxsize=65536)
+def _matter(text: str) -> tuple[str, ...]:
     """What a sentence of prose speaks of that no name is, and no number."""
-    return [word for word in subjects(_NAME.sub(" ", text)) if not word.isdigit()] if is_prose(text) else []
+    return tuple(word for word in subjects(_NAME.sub(" ", text)) if not word.isdigit()) if is_prose(text) else ()
 
 
 def _ordered(asked: set[str], themes: Mapping[str, float], said: Sequence[Said]) -> Iterator[tuple[int, float, Said]]:
