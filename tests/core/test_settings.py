@@ -46,6 +46,8 @@ def read(kind: Any, value: object) -> object:
         (Literal[1, 2], 2, 2),
         (tuple[str, ...], "a, b ,c", ("a", "b", "c")),
         (tuple[str, ...], ["a", "b"], ("a", "b")),
+        (tuple[str, ...], '["a, b", "c"]', ("a, b", "c")),
+        (tuple[float, ...], "[1, 2.5]", (1.0, 2.5)),
         (tuple[str, ...], ("a",), ("a",)),
         (tuple[str, ...], [], ()),
         (int | None, "none", None),
@@ -80,6 +82,7 @@ def test_a_value_is_read_in_its_type(kind: Any, value: object, expected: object)
         (Mode, "hi", "one of hybrid, low, high"),
         (tuple[str, ...], 5, "a list"),
         (tuple[str, ...], {"a": 1}, "a list"),
+        (tuple[float, ...], "[1,", "a list"),
         (int | None, "some", "a whole number or none"),
     ],
 )

@@ -146,14 +146,18 @@ def test_k_and_budget_and_no_anchors() -> None:
 
 
 def test_weights_that_are_set() -> None:
-    weights = tuple(float(name == "words") for name in SECOND)
+    weights = tuple(float(name == "words rank") for name in SECOND)
     context = found(harbour(), second_weights=weights)
     assert texts(context)[0] in DECOYS, "by words alone"
-    assert [name for item in context for name, _ in item.why] == ["words"] * sum(bool(item.why) for item in context)
+    assert [name for item in context for name, _ in item.why] == ["words rank"] * len(context)
     assert given((), weights) == {"second": dict(zip(SECOND, weights, strict=True))}
     said = r"^braid\.first_weights has 2 numbers and needs 9: words rank, .*`kumi tune --questions` finds them"
     with pytest.raises(SettingsError, match=said):
         found(harbour(), first_weights=(1.0, 2.0))
+    wrong: dict[str, Any]
+    for wrong in ({"anchors": -1}, {"pool": 0}):
+        with pytest.raises(SettingsError, match="they take 0 and more, 1 and more"):
+            found(harbour(), **wrong)
 
 
 def test_those_that_are_published_are_of_all_features() -> None:

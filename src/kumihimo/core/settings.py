@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -70,11 +71,21 @@ def _as(kind: Any, value: object) -> object:
 
 def _list(kind: Any, value: object) -> object:
     if isinstance(value, str):
-        value = [part.strip() for part in value.split(",")] if value.strip() else []
+        value = _parts(value.strip())
     if not isinstance(value, list | tuple):
         return _NO
     items = tuple(_as(kind, item) for item in value)
     return _NO if _NO in items else items
+
+
+def _parts(text: str) -> object:
+    """Of `1,2,3`, or of `[1, 2, 3]` as it stands in kumi.toml."""
+    if not text.startswith("["):
+        return [part.strip() for part in text.split(",")] if text else []
+    try:
+        return json.loads(text)
+    except ValueError:
+        return _NO
 
 
 def _number(kind: type[int] | type[float], value: str | int | float) -> object:
