@@ -154,8 +154,8 @@ def test_weights_that_are_set() -> None:
     said = r"^braid\.first_weights has 2 numbers and needs 9: words rank, .*`kumi tune --questions` finds them"
     with pytest.raises(SettingsError, match=said):
         found(harbour(), first_weights=(1.0, 2.0))
-    wrong: dict[str, Any]
-    for wrong in ({"anchors": -1}, {"pool": 0}):
+    senseless: list[dict[str, Any]] = [{"anchors": -1}, {"pool": 0}]
+    for wrong in senseless:
         with pytest.raises(SettingsError, match="they take 0 and more, 1 and more"):
             found(harbour(), **wrong)
 
