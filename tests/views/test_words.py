@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kumihimo.core.errors import Unusable
 from kumihimo.core.table import codec
-from kumihimo.views.words import WordIndex, WordSearch, among, content, tokens
+from kumihimo.views.words import WordIndex, WordSearch, among, content, subjects, tokens
 from tests.views.small import Note, Notes
 
 
@@ -279,3 +279,9 @@ def test_the_words_of_a_question_that_a_text_has(text: str) -> None:
     for question in ("組紐は2010年 A棟", "東京のタワー cafe abcd", "第１回 2000年", "ferry ab 年 한국 ไท", "の", ""):
         asked = frozenset(tokens(question))
         assert among(text, asked) == asked.intersection(tokens(text))
+
+
+def test_endings_say_something_where_nothing_else_does() -> None:
+    assert subjects("The mason's letter, and they've sealed it") == ["mason", "letter", "seal"]
+    assert subjects("It'll Be Me") == ["ll"], "a name is told from common words by this"
+    assert subjects("What is it?") == []

@@ -102,9 +102,11 @@ def _topic(question: str, whole: Literal["auto", "always", "never"]) -> str | No
 
 def _said(topic: str | None, *searched: Any) -> Context:
     """What is said of a topic across the documents, if there is one."""
+    if not topic:
+        return Context()
     from kumihimo.methods.across import across
 
-    return across(topic, *searched) if topic else Context()
+    return across(topic, *searched)
 
 
 def _whole(

@@ -122,8 +122,13 @@ def subjects(text: str) -> list[str]:
     >>> subjects("Who leaves the gate?") == subjects("Leave the gates"), subjects("The gate's keeper")
     (True, ['gat', 'keeper'])
     """
+    plain = normalize("NFKC", text).casefold()
+    return _spoken_of(re.sub(_ENDINGS, "", plain)) or _spoken_of(plain)  # `It'll Be Me` is a name
+
+
+def _spoken_of(plain: str) -> list[str]:
     found: list[str] = []
-    for run in _subjects().finditer(re.sub(_ENDINGS, "", normalize("NFKC", text).casefold())):
+    for run in _subjects().finditer(plain):
         if kanji := run[2]:
             found += [kanji[i : i + 2] for i in range(max(1, len(kanji) - 1))]
         else:
