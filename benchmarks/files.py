@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.meter import bound, least, measured
 from kumihimo import Kumihimo
-from kumihimo.ports.readers import supported, walk
+from kumihimo.readers import supported, walk
 
 HOME = Path(__file__).parents[1]
 MOST = 400.0  # MB

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.growth import WORDS
 from benchmarks.meter import bound, measured
 from kumihimo import Kumihimo
-from kumihimo.ports.where import passing
+from kumihimo.search.metadata_filter import passing
 
 FILTERS = ("", "year >= 1", "year >= 800 and author = 'Hild Garrow'", "year = 999", "year > 999")
 MOST = 2000.0  # ms that a filter may add to a question over 100,000 documents

@@ -28,9 +28,9 @@ from scipy.stats import kendalltau
 from benchmarks.meter import bound, least, measured
 from benchmarks.passages import SETS, questions
 from kumihimo import Kumihimo
-from kumihimo.methods import named
-from kumihimo.methods.hops import HUB, Graph, Scores, around, best, reached
-from kumihimo.reading import Reading
+from kumihimo.app.snapshot import Reading
+from kumihimo.methods.braid.ppr import HUB, Graph, Scores, around, best, reached
+from kumihimo.methods.shared import entity_linking
 
 CORPORA = ("musique", "hotpot", "2wiki")
 NAME = re.compile(r"[A-Z][\w'’-]+(?: [A-Z][\w'’-]+)*")
@@ -111,7 +111,7 @@ def alike(reading: Reading, graph: Whole, question: str) -> tuple[float, float, 
     """Share of the first 20 that both walks have, tau, and seconds of the whole walk; None where nothing is reached."""
     found = reading.match()(reading.table("chunks"), question, k=2)
     seeds = {item.record.id: item.score**2 for item in found if item.record.id in graph.passages}
-    spoken = named.ids(question, reading.table("mentions"))
+    spoken = entity_linking.ids(question, reading.table("mentions"))
     near = reached(around(Graph(reading.table("mentions")), seeds, spoken), seeds, text=0.8, further=0.6)
     began = time.process_time()
     far = graph.reached(seeds, spoken, text=0.8, further=0.6)

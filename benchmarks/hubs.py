@@ -17,16 +17,16 @@ from benchmarks.meter import bound
 from kumihimo.core.digests import digest
 from kumihimo.core.records import Chunk, Claim, Community, Entity, Member, Mention, Record, Relation, Report, Tie
 from kumihimo.core.table import Table, codec
-from kumihimo.index.naming import entity_id, key, relation_id
+from kumihimo.llm.local_embedder import LocalRuler
+from kumihimo.llm.protocols import Embedder
+from kumihimo.llm.rerank import Ranking
 from kumihimo.methods.local import local
-from kumihimo.ports.ledger import SqlLedger
-from kumihimo.ports.local import LocalRuler
-from kumihimo.ports.models import Embedder
-from kumihimo.ports.reranking import Ranking
-from kumihimo.ports.store import Db, SqlRows, Store
-from kumihimo.views.upkeep import View
-from kumihimo.views.vectors import VectorIndex, VectorSearch, matrices
-from kumihimo.views.words import WordIndex, WordSearch
+from kumihimo.search.fulltext import WordIndex, WordSearch
+from kumihimo.search.maintenance import View
+from kumihimo.search.vectors import VectorIndex, VectorSearch, matrices
+from kumihimo.storage.sqlite.ledger import SqlLedger
+from kumihimo.storage.sqlite.store import Db, SqlRows, Store
+from kumihimo.text.name_keys import entity_id, key, relation_id
 
 if TYPE_CHECKING:
     import numpy as np

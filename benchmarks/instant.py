@@ -20,11 +20,11 @@ from kumihimo import Kumihimo
 from kumihimo.core.digests import digest
 from kumihimo.core.records import Chunk, Document
 from kumihimo.index.chunks import chunks
-from kumihimo.index.rules import names
-from kumihimo.ports.connect import Connections
-from kumihimo.ports.fake import FakeChat
-from kumihimo.ports.local import LocalRuler
-from kumihimo.ports.models import Chat
+from kumihimo.index.rules import ner
+from kumihimo.llm.local_embedder import LocalRuler
+from kumihimo.llm.protocols import Chat
+from kumihimo.llm.registry import Connections
+from kumihimo.testing.fake_models import FakeChat
 
 EACH = 8  # entities and relations of a chunk
 FILL = "It took part in what the speakers talk about here, said why it matters to them, and what came of it later on."
@@ -50,7 +50,7 @@ def records(text: str, *, own: bool = False) -> list[str]:
     own: with words of the text, so that of a name something else is said each time.
     """
     chunk = Chunk(title="", start=0, end=len(text), tokens=0, text=text)
-    found = list(dict.fromkeys(mention.name for mention in names.mentions(chunk, {})))[:EACH]
+    found = list(dict.fromkeys(mention.name for mention in ner.mentions(chunk, {})))[:EACH]
     return told(found, " ".join(text.split()[20:44]).replace("|", " ") if own else FILL)
 
 

@@ -22,13 +22,13 @@ from typing import Any
 from unittest.mock import patch
 
 from benchmarks.meter import bound, measured
+from kumihimo.cli import main as cli
 from kumihimo.core.usage import Usage
 from kumihimo.evaluate.records import Answered, Question, Source
 from kumihimo.evaluate.study import Study
-from kumihimo.interfaces import cli
-from kumihimo.ports.connect import Connections
-from kumihimo.ports.fake import FakeChat
-from kumihimo.ports.models import Chat
+from kumihimo.llm.protocols import Chat
+from kumihimo.llm.registry import Connections
+from kumihimo.testing.fake_models import FakeChat
 
 SYSTEMS = ("bm25", "naive", "global:C0", "global:C2", "light:hybrid", "drift")
 SENTENCE = "the harbour keeps a ledger of tides, cords, sailings and of whoever mended the breakwater in which year"
@@ -91,7 +91,7 @@ def judge(folder: Path) -> None:
     Instant.charged = folder / "charged"
     words = ["eval", "judge", "--yes", "--json", "--study", str(folder / "eval"), "--index", str(folder / ".kumi")]
     words += ["--set", "chat.model=m", "--set", "second_judge.model=n"]
-    with patch.object(sys, "argv", ["kumi", *words]), patch("kumihimo.session.Connections", Instant):
+    with patch.object(sys, "argv", ["kumi", *words]), patch("kumihimo.app.facade.Connections", Instant):
         cli.main()
 
 

@@ -22,13 +22,13 @@ from benchmarks.hubs import KINDS, fill, words
 from benchmarks.meter import bound
 from kumihimo.core.records import Chunk, Entity, Mention, Record, Relation, Tie
 from kumihimo.core.table import Table, codec
-from kumihimo.index.naming import entity_id, key, relation_id
+from kumihimo.llm.local_embedder import LocalEmbedder, LocalRuler
+from kumihimo.llm.rerank import Ranking
 from kumihimo.methods import METHODS
-from kumihimo.ports.local import LocalEmbedder, LocalRuler
-from kumihimo.ports.reranking import Ranking
-from kumihimo.ports.store import Db, SqlRows, Store
-from kumihimo.views.vectors import Matrices, VectorSearch, matrices
-from kumihimo.views.words import WordSearch
+from kumihimo.search.fulltext import WordSearch
+from kumihimo.search.vectors import Matrices, VectorSearch, matrices
+from kumihimo.storage.sqlite.store import Db, SqlRows, Store
+from kumihimo.text.name_keys import entity_id, key, relation_id
 
 METHOD = "light"
 SIZES = ((10_000, 25), (100_000, 100))  # entities, and the ms that 95 % of questions may take

@@ -30,15 +30,15 @@ from typing import Any
 from benchmarks.meter import least, measured
 from benchmarks.passages import SETS, questions
 from kumihimo import Kumihimo
+from kumihimo.app.snapshot import KINDS, Reading
 from kumihimo.core.context import Context
-from kumihimo.core.trace import sources
+from kumihimo.core.lineage import sources
 from kumihimo.index import STEPS
+from kumihimo.llm.protocols import Chat
+from kumihimo.llm.registry import Connections
 from kumihimo.methods import METHODS
-from kumihimo.ports.connect import Connections
-from kumihimo.ports.fake import FakeChat
-from kumihimo.ports.models import Chat
-from kumihimo.reading import KINDS, Reading
-from kumihimo.views.words import content
+from kumihimo.testing.fake_models import FakeChat
+from kumihimo.text.tokens import content
 
 Settings = dict[str, Any]
 Row = dict[str, Any]

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.meter import least
-from kumihimo.index import naming
-from kumihimo.index.extracted import Extracted, Named, Related, extracted
+from kumihimo.index.extraction_parser import Extracted, Named, Related, extracted
+from kumihimo.text import name_keys
 
 Pair = tuple[str, str]
 
@@ -54,21 +54,21 @@ def strictly(reply: str) -> Iterator[list[str]]:
 
 
 def pair(one: str, other: str) -> Pair:
-    first, second = sorted((naming.key(one), naming.key(other)))
+    first, second = sorted((name_keys.key(one), name_keys.key(other)))
     return first, second
 
 
 def ours(said: Iterable[Extracted]) -> tuple[set[str], set[Pair]]:
     """Keys of the entities, and of the ends of the relations."""
     records = [record for one in said for record in one.records]
-    entities = {naming.key(one.name) for one in records if isinstance(one, Named)}
+    entities = {name_keys.key(one.name) for one in records if isinstance(one, Named)}
     return entities, {pair(one.source, one.target) for one in records if isinstance(one, Related)}
 
 
 def theirs(said: Iterable[str]) -> tuple[set[str], set[Pair]]:
     """The same by the strict reading."""
     rows = [row for reply in said for row in strictly(reply)]
-    entities = {naming.key(row[1]) for row in rows if row[0] == "entity" and len(row) >= 4}
+    entities = {name_keys.key(row[1]) for row in rows if row[0] == "entity" and len(row) >= 4}
     return entities, {pair(row[1], row[2]) for row in rows if row[0] == "relationship" and len(row) >= 5}
 
 
@@ -79,7 +79,7 @@ def finished(data: Path) -> tuple[set[str], set[Pair]]:
         with (data / "christmas_carol" / f"{name}.jsonl").open(encoding="utf-8") as lines:
             yield from map(json.loads, lines)
 
-    entities = {naming.key(row["title"]) for row in rows("entities")}
+    entities = {name_keys.key(row["title"]) for row in rows("entities")}
     return entities, {pair(row["source"], row["target"]) for row in rows("relationships")}
 
 

@@ -20,7 +20,7 @@ from kumihimo.evaluate.gold import layout, wanted
 from kumihimo.evaluate.records import Gold, Question, Score
 from kumihimo.evaluate.retrieval import Follow, Mean, found, means, scores
 from kumihimo.evaluate.systems import System, systems
-from kumihimo.ports.purse import Purse
+from kumihimo.llm.budget import Purse
 
 SYSTEMS = (
     "bm25,naive,naive:words=false,global:C0,global:C1,global:C2,local,"

@@ -16,17 +16,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from tests.held import table
+from tests.factories_tables import table
 
 from benchmarks.meter import least, measured
 from kumihimo.core.digests import digest
 from kumihimo.core.records import Frame
-from kumihimo.index.framing import Said, framed
-from kumihimo.index.lemmas import SLOTS, name
-from kumihimo.methods.fivew import Weights, by_frames
-from kumihimo.ports.models import Ask
-from kumihimo.ports.replies import Reply
-from kumihimo.views.words import tokens
+from kumihimo.index.five_w1h import Said, framed
+from kumihimo.llm.protocols import Ask
+from kumihimo.llm.structured import Reply
+from kumihimo.methods.shared.slot_search import Weights, by_frames
+from kumihimo.text.lemmas import SLOTS, name
+from kumihimo.text.tokens import tokens
 
 HOME = Path(__file__).parents[1]
 GOLD = {

@@ -19,16 +19,17 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from benchmarks.meter import Cost, bound, measured
+from kumihimo.app.facade import Kumihimo
+from kumihimo.app.snapshot import KINDS
 from kumihimo.core.context import Context
 from kumihimo.core.records import Chunk, Record
 from kumihimo.core.signature import catalogue
 from kumihimo.core.table import Table
 from kumihimo.index import STEPS
+from kumihimo.llm.protocols import Ask
 from kumihimo.methods import METHODS
-from kumihimo.ports.fake_server import serving
-from kumihimo.ports.models import Ask, Near
-from kumihimo.reading import KINDS
-from kumihimo.session import Kumihimo
+from kumihimo.search.protocols import Near
+from kumihimo.testing.fake_server import serving
 
 WORKERS, LATENCY, BATCH, ROUNDS = 16, 0.05, 64, 3
 PROMPT = "Say in one sentence what this is about.\n\n"

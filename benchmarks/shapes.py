@@ -18,18 +18,19 @@ from typing import ClassVar
 
 from benchmarks.meter import bound, measured
 from kumihimo.core.digests import digest
-from kumihimo.core.flow import build, watch
+from kumihimo.core.engine import build, watch
 from kumihimo.core.records import Document, Record
 from kumihimo.core.signature import Signature, catalogue
 from kumihimo.core.table import Group, codec
 from kumihimo.core.task import Pool, Port, inline
 from kumihimo.core.wiring import ROOT
-from kumihimo.ports.asking import Asking
-from kumihimo.ports.fake import FakeChat
-from kumihimo.ports.ledger import SqlLedger
-from kumihimo.ports.memo import Memo
-from kumihimo.ports.models import Ask, threads
-from kumihimo.ports.store import SqlRows, Store
+from kumihimo.llm.cached_llm import Asking
+from kumihimo.llm.concurrency import threads
+from kumihimo.llm.protocols import Ask
+from kumihimo.storage.sqlite.ledger import SqlLedger
+from kumihimo.storage.sqlite.response_cache import Memo
+from kumihimo.storage.sqlite.store import SqlRows, Store
+from kumihimo.testing.fake_models import FakeChat
 
 FILLER = "lorem ipsum dolor sit amet consectetur " * 28
 

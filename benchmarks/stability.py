@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 
-from tests.held import table
+from tests.factories_tables import table
 
 from benchmarks.meter import bound, least, measured
 from kumihimo.core.records import Chunk, Community, Entity, Relation
 from kumihimo.core.table import Table
-from kumihimo.index import naming
 from kumihimo.index.communities import communities, modularity
-from kumihimo.index.levels import deepest
-from kumihimo.index.rules import names
+from kumihimo.index.community_levels import deepest
+from kumihimo.index.rules import ner
+from kumihimo.text import name_keys
 
 NONE = table(Community, [])
 Said = tuple[list[str], list[tuple[str, str]]]  # of one document: entities it mentions, pairs it ties, with repeats
@@ -34,8 +34,8 @@ def read(document: Mapping[str, str]) -> Said:
     """What the rules read in it, as one chunk."""
     text, title = document["text"], document["title"]
     chunk = Chunk(id="d.00000", text=text, title=title, start=0, end=len(text), tokens=0)
-    ties = [(tie.source, tie.target) for tie in names.ties(chunk, {})]
-    return [mention.entity for mention in names.mentions(chunk, {})], ties
+    ties = [(tie.source, tie.target) for tie in ner.ties(chunk, {})]
+    return [mention.entity for mention in ner.mentions(chunk, {})], ties
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def graph(documents: Iterable[Said]) -> tuple[Table[Entity], Table[Relation]]:
 
 
 def relation(source: str, target: str, weight: int) -> Relation:
-    id = naming.relation_id(source, target)
+    id = name_keys.relation_id(source, target)
     ends = (source, target)
     return Relation(
         id=id, source=source, target=target, names=ends, keywords=(), weight=weight, strength=None, tokens=0

@@ -18,10 +18,10 @@ from typing import Any
 
 from benchmarks.passages import SETS, questions
 from kumihimo import Kumihimo
+from kumihimo.app.snapshot import Reading
 from kumihimo.core.context import Answer
-from kumihimo.methods.across import parts
-from kumihimo.methods.breadth import sought
-from kumihimo.reading import Reading
+from kumihimo.methods.braid.query_type import sought
+from kumihimo.methods.braid.topic_extracts import parts
 
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden"
 WAYS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -12,15 +12,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests import held
+from tests import factories_tables
 
 from benchmarks.meter import bound, measured
 from kumihimo.core.digests import digest
 from kumihimo.core.records import Chunk, Document, Frame, Link, Passage
-from kumihimo.index.senses import leaves, senses
-from kumihimo.views import rdf
-from kumihimo.views.terms import prefixes
-from kumihimo.views.triples import triples
+from kumihimo.index.pdtb_senses import leaves, senses
+from kumihimo.rdf import store as rdf
+from kumihimo.rdf.terms import prefixes
+from kumihimo.rdf.triples import triples
 
 BASE = "http://example.org/"
 SLOTS = ("who", "predicate", "what", "when")
@@ -59,7 +59,7 @@ def tables(count: int) -> dict[str, Any]:
         if within < 99:
             following = f"{document}.{(within + 1) // 10:05}.{(within + 1) % 10:05}"
             made["links"].append(Link(id=id, text=senses_[n % 30], first=id, second=following, confidence=0.5))
-    return {name: held.table(type(rows[0]), rows, shuffled=True) for name, rows in made.items()}
+    return {name: factories_tables.table(type(rows[0]), rows, shuffled=True) for name, rows in made.items()}
 
 
 def asked(store: Path, query: str) -> tuple[float, int]:

@@ -5,7 +5,7 @@ DATA/podcasts: words of a sentence, of which the chunk is sought that it stands 
 recall@5, its 95 % interval (bootstrap over questions), and the share of questions all of whose gold is among the first
 5 chunks, each set with weights learned on the others; of the podcasts each half with weights learned on the other, too.
 --extracted: MuSiQue again, the entities those that GPT-3.5 extracted (DATA/replies) instead of those found by rule.
---write: learn on all sets and write src/kumihimo/methods/braid.json.
+--write: learn on all sets and write src/kumihimo/methods/braid/weights.json.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from benchmarks.meter import least, measured
 from benchmarks.passages import SETS, questions
 from benchmarks.replies import openie
 from kumihimo import Kumihimo
-from kumihimo.evaluate.fitting import Example, K, examples, learned
+from kumihimo.app.snapshot import Reading
 from kumihimo.evaluate.records import Gold, Question
 from kumihimo.evaluate.statistics import interval
+from kumihimo.evaluate.weight_fitting import Example, K, examples, learned
 from kumihimo.methods.braid import WEIGHTS
-from kumihimo.methods.hops import best
-from kumihimo.ports.sentences import sentences
-from kumihimo.reading import Reading
-from kumihimo.views.words import subjects
+from kumihimo.methods.braid.ppr import best
+from kumihimo.text.sentences import sentences
+from kumihimo.text.tokens import subjects
 
 FLOORS = {"musique": (0.66, 0.40), "hotpot": (0.88, 0.78), "2wiki": (0.88, 0.70)}
 PLAIN = {"jsquad": 0.967, "drcd": 0.973}  # recall@5 of bm25 (benchmarks/recall.py)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kumihimo.ports.fake_server import Server, serving
+from kumihimo.testing.fake_server import Server, serving
 
 
 def pytest_xdist_auto_num_workers() -> int:

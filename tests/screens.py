@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.text import Text
 
 from kumihimo import Kumihimo
-from tests.readme import HERE, steady
+from tests.docs_console import HERE, steady
 
 SCREENS = HERE / "docs" / "screens"
 COLUMNS, ROWS = 92, 50

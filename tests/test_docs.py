@@ -20,21 +20,21 @@ import typer.main
 from docs import draw
 
 import kumihimo
+from kumihimo.app.facade import Kumihimo
+from kumihimo.app.settings_registry import SETTINGS
+from kumihimo.app.snapshot import KINDS
+from kumihimo.cli.main import COMMANDS, app
 from kumihimo.core.signature import Signature, catalogue
 from kumihimo.core.table import codec
 from kumihimo.core.wiring import plan
 from kumihimo.index import STEPS
-from kumihimo.interfaces.cli import COMMANDS, app
 from kumihimo.methods import METHODS
 from kumihimo.methods.braid import published
-from kumihimo.ports.fake_server import Server
-from kumihimo.ports.readers import READERS
-from kumihimo.reading import KINDS
-from kumihimo.scopes import SETTINGS
-from kumihimo.session import Kumihimo
+from kumihimo.readers import READERS
+from kumihimo.testing.fake_server import Server
 from tests import screens
-from tests.paid import gists, themes, told
-from tests.readme import DOCS, HERE, PAGES, rendered, steady
+from tests.docs_console import DOCS, HERE, PAGES, rendered, steady
+from tests.factories_paid_steps import gists, themes, told
 
 
 def page(name: str) -> str:
@@ -121,7 +121,7 @@ def test_every_public_name_is_described() -> None:
 @with_blocks("console")
 def test_commands_print_what_a_page_says(path: Path) -> None:
     said = path.read_text(encoding="utf-8")
-    assert steady(rendered(said)) == steady(said), "run `python -m tests.readme` and look at what changed"
+    assert steady(rendered(said)) == steady(said), "run `python -m tests.docs_console` and look at what changed"
 
 
 @pytest.fixture

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from kumihimo.app.facade import Kumihimo
 from kumihimo.core.errors import ItemFailed, ModelError
-from kumihimo.ports.fake_replies import FAULTS, FAULTS_OF_CHATS
-from kumihimo.ports.fake_server import Server
-from kumihimo.session import Kumihimo
-from tests.paid import notes, opened, paid
-from tests.shell import kumi
+from kumihimo.testing.fake_replies import FAULTS, FAULTS_OF_CHATS
+from kumihimo.testing.fake_server import Server
+from tests.cli_runner import kumi
+from tests.factories_paid_steps import notes, opened, paid
 
 __all__ = ["paid"]
 COUNT = 60
@@ -182,7 +182,7 @@ def test_what_is_set_wrong_is_said_in_one_line_with_the_remedy(
 
 def test_ctrl_c_does_not_wait_for_a_silent_server(folder: Path, server: Server) -> None:
     server.set(faults={"never": 1.0})
-    command = [sys.executable, "-m", "kumihimo.interfaces.cli", "ask", "Which ferry?", "-m", "hyde"]
+    command = [sys.executable, "-m", "kumihimo.cli.main", "ask", "Which ferry?", "-m", "hyde"]
     given = {"KUMI_CHAT_MODEL": "m", "KUMI_CHAT_BASE_URL": server.url, "KUMI_HYDE_PASSAGES": "4"}
     running = subprocess.Popen(command, cwd=folder, env={**os.environ, **given}, stderr=subprocess.PIPE, text=True)
     while server.counts()["requests"] < 4:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.ports.fake_server import Server
-from tests import reader, shell
-from tests.laws.town import SETTINGS, TOWN, accounted, lacking
-from tests.shelf import Held, apart, fill, tables
+from kumihimo.testing.fake_server import Server
+from tests import cli_runner, fake_graph_reader
+from tests.fixtures_index import Held, apart, fill, tables
+from tests.laws.factories_town import SETTINGS, TOWN, accounted, lacking
 
 FAULTS = {"garbage": 1 / 7, "503": 1 / 5, "never": 1 / 50}
 
@@ -20,16 +20,16 @@ FAULTS = {"garbage": 1 / 7, "503": 1 / 5, "never": 1 / 50}
 @pytest.fixture
 def speaking(server: Server) -> Server:
     """A server that reads the town."""
-    read = [(text, reader.answer(f"entity<|>NAME<|>TYPE\n\nText:\n{text}")) for text in TOWN.values()]
+    read = [(text, fake_graph_reader.answer(f"entity<|>NAME<|>TYPE\n\nText:\n{text}")) for text in TOWN.values()]
     claims = "claim<|>Ada<|>NONE<|>doing<|>TRUE<|>NONE<|>NONE<|>Ada came.<|>Ada"
     turns = [("yes or no", "no"), ("are still missing", "END"), ("claim<|>SUBJECT", f"{claims}\nEND")]
     server.set(replies=[*read, *turns, ("Of: ", "Much is said of them.")])
     return server
 
 
-def kumi(folder: Path, server: Server, *words: str) -> shell.Ran:
+def kumi(folder: Path, server: Server, *words: str) -> cli_runner.Ran:
     given = {"KUMI_CHAT_MODEL": "m", "KUMI_CHAT_BASE_URL": server.url, "KUMI_CHAT_TIMEOUT": "0.5"}
-    return shell.kumi(folder, *words, **given, KUMI_CHAT_RETRIES="0", KUMI_CHAT_WORKERS="16")
+    return cli_runner.kumi(folder, *words, **given, KUMI_CHAT_RETRIES="0", KUMI_CHAT_WORKERS="16")
 
 
 def prepared(folder: Path) -> Path:

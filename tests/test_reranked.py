@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from kumihimo.app.facade import Kumihimo
+from kumihimo.app.results import Plan
 from kumihimo.core.errors import Capped, SettingsError
-from kumihimo.ports.fake_server import Server
-from kumihimo.ports.purse import Caps
-from kumihimo.results import Plan
-from kumihimo.session import Kumihimo
-from tests.paid import opened
-from tests.shelf import fill
+from kumihimo.llm.budget import Caps
+from kumihimo.testing.fake_server import Server
+from tests.factories_paid_steps import opened
+from tests.fixtures_index import fill
 
 NOTES = {
     "a.txt": "The harbour office keeps the log of the ferry.",

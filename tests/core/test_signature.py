@@ -14,7 +14,7 @@ from kumihimo.core.records import Chunk, Document, Record
 from kumihimo.core.settings import Setting
 from kumihimo.core.signature import Signature, catalogue
 from kumihimo.core.table import Group, Table
-from kumihimo.ports.models import Ask
+from kumihimo.llm.protocols import Ask
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from kumihimo.core.errors import ItemFailed, StepError, Waits
 from kumihimo.core.records import Document
 from kumihimo.core.table import Group, Table
 from kumihimo.core.task import Task, inline
-from tests.core.small import (
+from tests.core.factories_build import (
     Entry,
     Letter,
     Model,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.evaluate.harbour import build
 
 from kumihimo import Kumihimo
+from tests.evaluate.factories_harbour import build
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from kumihimo.evaluate.agreement import agreements
-from kumihimo.evaluate.claims.counting import at
+from kumihimo.evaluate.claims.claim_counts import at
 from kumihimo.evaluate.clusters import THRESHOLDS
 from kumihimo.evaluate.records import Verdict
 

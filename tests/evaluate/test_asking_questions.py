@@ -7,12 +7,12 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.paid import notes
-from tests.shell import Ran, kumi
 
 from kumihimo.evaluate.records import Answered, Question
 from kumihimo.evaluate.study import Study
-from kumihimo.ports.fake_server import Server
+from kumihimo.testing.fake_server import Server
+from tests.cli_runner import Ran, kumi
+from tests.factories_paid_steps import notes
 
 USERS = json.dumps({"answer": [{"persona": "A clerk."}, {"persona": "A pilot."}]})
 TASKS = json.dumps({"answer": ["Compare piers"]})
@@ -49,7 +49,7 @@ def test_from_a_draft_to_questions(folder: Path, server: Server) -> None:
     assert server.counts()["requests"] == 1 + 1 + 2 + 2
     manifest = Study(folder / "eval").manifest()["questions"]
     assert (manifest["description"], manifest["model"]) == ("A harbour and its cords.", "m temperature=0.0")
-    assert set(manifest["prompts"]) >= {"describing", "questions_asked", "grounded"}
+    assert set(manifest["prompts"]) >= {"corpus_description", "questions_asked", "grounded_questions"}
     before = (folder / "eval/questions.jsonl").read_bytes()
     assert "0 of them new" in asked(folder).stdout
     assert (folder / "eval/questions.jsonl").read_bytes() == before

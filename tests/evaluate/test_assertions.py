@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.shell import kumi
-
 from kumihimo.evaluate.assertions import asserted
 from kumihimo.evaluate.records import Gold, Question
 from kumihimo.evaluate.study import Study
-from kumihimo.ports.asking import Asking
-from kumihimo.ports.fake import FakeChat
-from kumihimo.ports.fake_server import Server
-from kumihimo.ports.memo import Memo
+from kumihimo.llm.cached_llm import Asking
+from kumihimo.storage.sqlite.response_cache import Memo
+from kumihimo.testing.fake_models import FakeChat
+from kumihimo.testing.fake_server import Server
+from tests.cli_runner import kumi
 
 NINE, BLUE, CORD = "The answer should say nine.", "The answer should say blue.", "回答は十月に届くと述べる。"
 WRITTEN = json.dumps({"assertions": [NINE, BLUE, NINE, " ", CORD]}, ensure_ascii=False)

@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import pytest
 from benchmarks.biases import CLUSTERS, DEBIASED_DESIGN, DESIGNS, Judge, alarm, false_positives, sized, study
-from tests.evaluate.judges import answered, questions
 
 from kumihimo.evaluate.bias import Bias, Judged, Share, adjusted, agreement, biases, kappa, lengths, orders, same
-from kumihimo.evaluate.comparing import by_criteria
+from kumihimo.evaluate.comparison import by_criteria
 from kumihimo.evaluate.logistic import Undefined, at_no_gap
 from kumihimo.evaluate.points import Pair, points
 from kumihimo.evaluate.records import Answered, Question, Verdict, Winner
-from kumihimo.ports.local import LocalRuler
+from kumihimo.llm.local_embedder import LocalRuler
+from tests.evaluate.fake_judges import answered, questions
 
 RULER = LocalRuler()
 

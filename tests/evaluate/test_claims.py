@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.evaluate.claiming import script, scripted, selected, usual
-from tests.shell import kumi
 
 from kumihimo.evaluate.claims import calls, claims
-from kumihimo.evaluate.claims.counting import mean, outcomes, values
+from kumihimo.evaluate.claims.claim_counts import mean, outcomes, values
 from kumihimo.evaluate.claims.sentences import excerpt, pieces
 from kumihimo.evaluate.claims.stages import ECONOMY, PAPER
 from kumihimo.evaluate.records import Answered, Claim, Question, Sentence, Source
 from kumihimo.evaluate.study import Study
-from kumihimo.ports.fake_server import Server
-from kumihimo.ports.purse import Caps
+from kumihimo.llm.budget import Caps
+from kumihimo.testing.fake_server import Server
+from tests.cli_runner import kumi
+from tests.evaluate.factories_claims import script, scripted, selected, usual
 
 ASKED = [Question("q1", "How did the piers change?"), Question("q2", "紐の歴史は?"), Question("q3", "Who paid?")]
 PIERS = """## Piers

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.evaluate.claiming import scripted, usual
 
 from kumihimo.core.errors import ItemFailed
-from kumihimo.evaluate.claims.studied import remark, troubles
+from kumihimo.evaluate.claims.study_claims import remark, troubles
 from kumihimo.evaluate.fabrication import (
     BATCH,
     Sampled,
@@ -23,7 +22,8 @@ from kumihimo.evaluate.fabrication import (
     values,
 )
 from kumihimo.evaluate.records import Answered, Claim, Question, Source
-from kumihimo.ports.purse import Caps
+from kumihimo.llm.budget import Caps
+from tests.evaluate.factories_claims import scripted, usual
 
 TOLD = ["The ferry left.", "A boat sank.", "Roake wept."]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.evaluate.harbour import LONG, PIER
 
 from kumihimo import Kumihimo
+from kumihimo.app.snapshot import Reading
 from kumihimo.core.errors import SettingsError
 from kumihimo.evaluate.gold import Layout, Wanted, layout, stretch, wanted
 from kumihimo.evaluate.records import Gold, Question
-from kumihimo.reading import Reading
+from tests.evaluate.factories_harbour import LONG, PIER
 
 LOG = "notes/more/log.md"
 

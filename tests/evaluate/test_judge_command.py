@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.evaluate.judges import answered, questions
-from tests.shell import Ran, kumi
 
 from kumihimo.evaluate.records import Rating, Verdict
 from kumihimo.evaluate.study import Study
-from kumihimo.ports.fake_server import Server
+from kumihimo.testing.fake_server import Server
+from tests.cli_runner import Ran, kumi
+from tests.evaluate.fake_judges import answered, questions
 
 FIRST = json.dumps({"reasoning": "It says more.", "choice": "first"})
 OTHER = json.dumps({"winner": 0, "reasoning": "They are alike."})

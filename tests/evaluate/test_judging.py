@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from tests.evaluate.judges import Judge, answered, questions, shown
 
 from kumihimo.core.errors import Capped, ItemFailed, ModelError, SettingsError, Unreadable
 from kumihimo.evaluate.judging.calls import calls, some, unanswered
-from kumihimo.evaluate.judging.plain import plain
+from kumihimo.evaluate.judging.plain_text import plain
 from kumihimo.evaluate.judging.protocols import DEBIASED, GRAPHRAG, LIGHTRAG, PROTOCOLS, Protocol
 from kumihimo.evaluate.judging.verdicts import verdicts
 from kumihimo.evaluate.points import Pair, points, with_mirrored
 from kumihimo.evaluate.records import Answered, Verdict
+from tests.evaluate.fake_judges import Judge, answered, questions, shown
 
 ASKED = questions(4)
 ANSWERS = {name: answered(name, [f"{name} says {i}." for i in range(4)]) for name in ("x", "y", "z")}

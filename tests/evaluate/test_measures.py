@@ -7,10 +7,10 @@ from math import log2
 from typing import Any
 
 import pytest
-from tests.evaluate.oracle import GOLDEN, KS, by_oracle, cases
 
 from kumihimo.core.errors import SettingsError
 from kumihimo.evaluate.measures import MEASURES, all_gold, catalogue, ndcg, ranked, recall
+from tests.evaluate.oracle import GOLDEN, KS, by_oracle, cases
 
 HELD: dict[str, Any] = json.loads(GOLDEN.read_text(encoding="utf-8"))
 

@@ -7,15 +7,15 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from tests.evaluate.judges import answered, questions
 
 from kumihimo.core.errors import Malformed, Unreadable
 from kumihimo.evaluate.judging.forms import rated
 from kumihimo.evaluate.judging.protocols import MK_RAG
 from kumihimo.evaluate.judging.ratings import cut, means, ratings, shown, told
 from kumihimo.evaluate.records import Answered
-from kumihimo.ports.local import LocalRuler
-from kumihimo.ports.replies import Reply, form
+from kumihimo.llm.local_embedder import LocalRuler
+from kumihimo.llm.structured import Reply, form
+from tests.evaluate.fake_judges import answered, questions
 
 ASKED = questions(4)
 ANSWERS = {name: answered(name, [f"{name} says {i}." for i in range(4)]) for name in "wxyz"}

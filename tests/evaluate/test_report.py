@@ -11,17 +11,17 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from tests.evaluate.made import HARMFUL, JAPANESE, made
-from tests.shell import kumi
 
 from kumihimo.core.errors import SettingsError
 from kumihimo.evaluate import report
 from kumihimo.evaluate.bias import Same
 from kumihimo.evaluate.records import Question, Score, Verdict
-from kumihimo.evaluate.report import details, words
-from kumihimo.evaluate.report.gathered import Gathered, gathered
+from kumihimo.evaluate.report import answer_details, conclusion
 from kumihimo.evaluate.report.grid import grids
+from kumihimo.evaluate.report.summary_data import Gathered, gathered
 from kumihimo.evaluate.study import Study
+from tests.cli_runner import kumi
+from tests.evaluate.factories_study import HARMFUL, JAPANESE, made
 
 SYSTEMS = ("mapreduce", "light:hybrid", "naive", "bm25")
 EMPTY = {"meta", "link", "input", "br", "line", "circle", "rect", "path", "polyline"}
@@ -69,7 +69,7 @@ def held(study: Study) -> Gathered:
 
 @pytest.fixture(scope="module")
 def page(held: Gathered) -> str:
-    return "".join(report.html([held], details.shares([held])))
+    return "".join(report.html([held], answer_details.shares([held])))
 
 
 def judged(points: float, questions: int = 40, aa: float = 50.0) -> Iterator[Verdict]:
@@ -85,7 +85,7 @@ def told(folder: Path, verdicts: list[Verdict]) -> str:
     study = Study(folder)
     study.write("questions", [Question(f"q{i}", "What?") for i in range(40)])
     study.write("verdicts", verdicts)
-    return " ".join(report.plain(said) for said in words.headline(gathered(study, "harbour")))
+    return " ".join(report.plain(said) for said in conclusion.headline(gathered(study, "harbour")))
 
 
 # -- in words
@@ -137,10 +137,10 @@ def test_words_name_who_is_cheaper_and_no_worse(held: Gathered) -> None:
     assert held.deciding
     alike = [replace(pair, corrected=1.0) for pair in held.deciding.compared]
     ranks = sorted(held.deciding.ranked, key=lambda one: one.system != "mapreduce")
-    said = " ".join(words._cheaper(held, replace(held.deciding, compared=alike, ranked=ranks)))
+    said = " ".join(conclusion._cheaper(held, replace(held.deciding, compared=alike, ranked=ranks)))
     assert re.search(r"<b>mapreduce</b> takes 1\d\d,\d\d\d tokens for a question; <b>\w+</b>: 97\u202f% fewer", said)
     sure = [replace(pair, corrected=0.001) for pair in held.deciding.compared]
-    said = " ".join(words._cheaper(held, replace(held.deciding, compared=sure, ranked=ranks)))
+    said = " ".join(conclusion._cheaper(held, replace(held.deciding, compared=sure, ranked=ranks)))
     assert "which is significantly worse" in said
 
 
@@ -148,14 +148,14 @@ def test_words_without_a_judge(tmp_path: Path) -> None:
     study = Study(tmp_path)
     asked = [Question(f"q{i}", "What?") for i in range(12)]
     study.write("questions", asked)
-    assert "Nothing is measured" in words.headline(gathered(study, "harbour"))[0]
+    assert "Nothing is measured" in conclusion.headline(gathered(study, "harbour"))[0]
     rows = [
         Score("recall@5", s, q.id, v + i % 2 / 9)
         for s, v in (("bm25", 0.2), ("naive", 0.7))
         for i, q in enumerate(asked)
     ]
     study.write("retrieval", rows)
-    said = words.headline(gathered(study, "harbour"))
+    said = conclusion.headline(gathered(study, "harbour"))
     assert report.plain(said[0]) == "naive has the best recall@5 on harbour: 0.76, significantly better than bm25."
 
 
@@ -184,7 +184,7 @@ def test_parts_that_are_missing_name_their_command(tmp_path: Path) -> None:
     study.write("questions", [Question("q1", "What?")])
     study.write("retrieval", [Score("recall@5", "bm25", "q1", 1.0)])
     held = gathered(study, "small")
-    text = "".join(report.html([held], details.shares([held])))
+    text = "".join(report.html([held], answer_details.shares([held])))
     shown = {dict(attrs).get("id") for tag, attrs in Page(text).tags if tag == "section"}
     assert shown == {"answer", "retrieval", "questions", "how", "words"}
     assert re.findall(r"<code>(kumi eval [^<]*)</code>", text.partition('id="retrieval"')[0]) == [
@@ -198,7 +198,7 @@ def test_undefined_values_are_counted_with_their_reasons(page: str) -> None:
 
 
 def test_a_question_tells_the_points_that_count_of_each_protocol(held: Gathered) -> None:
-    asked = details.elements([held], details.shares([held]))
+    asked = answer_details.elements([held], answer_details.shares([held]))
     for question, said in zip(held.questions, asked, strict=True):
         data = json.loads(said.partition(">")[2].rpartition("<")[0])
         names = data["names"]
@@ -211,8 +211,10 @@ def test_a_question_tells_the_points_that_count_of_each_protocol(held: Gathered)
 def test_several_studies_are_rows_of_one_grid(held: Gathered) -> None:
     other = replace(held, name="podcast", measures=())
     assert re.findall(r"<h4>(\w+)<", "".join(grids([held, other]))) == ["harbour", "podcast"]
-    assert report._named([held, other], words.headline)[0] == "<h3>harbour</h3>"
-    ids = re.findall(r'id="(q\d-\d)"', "".join(details.elements([held, other], details.shares([held, other]))))
+    assert report._named([held, other], conclusion.headline)[0] == "<h3>harbour</h3>"
+    ids = re.findall(
+        r'id="(q\d-\d)"', "".join(answer_details.elements([held, other], answer_details.shares([held, other])))
+    )
     assert ids == [f"q{n}-{i}" for n in range(2) for i in range(8)]
 
 
@@ -247,16 +249,16 @@ def test_tables_have_scopes_and_boxes_that_a_keyboard_reaches(page: str) -> None
 
 
 def test_what_there_is_no_room_for_is_cut_and_said(held: Gathered) -> None:
-    whole = details.shares([held])
+    whole = answer_details.shares([held])
     assert whole.told == ()
     every = sum(len(v.reason) + len(v.why) for v in held.verdicts)
-    small = details.shares([held], {"answers": 6_000, "quotes": 3_000, "reasons": every * 7 // 10})
+    small = answer_details.shares([held], {"answers": 6_000, "quotes": 3_000, "reasons": every * 7 // 10})
     assert small.replicates == {0, 1}
     assert "of 31 answers" in small.told[0] or "of 32 answers" in small.told[0]
     assert re.match(r"The reasons of \d+ verdicts are left out, those of replicates above 1:", small.told[1])
-    cut, full = (sum(map(len, details.elements([held], share))) for share in (small, whole))
+    cut, full = (sum(map(len, answer_details.elements([held], share))) for share in (small, whole))
     assert cut < 0.8 * full
-    assert details.shares([held], {**details.ROOM, "reasons": 10}).replicates == {0}
+    assert answer_details.shares([held], {**answer_details.ROOM, "reasons": 10}).replicates == {0}
 
 
 # -- the command

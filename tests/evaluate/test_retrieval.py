@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.evaluate.harbour import QUESTIONS, fill
-from tests.shell import kumi as shell
 
 from kumihimo import Kumihimo
+from kumihimo.app.snapshot import Reading
 from kumihimo.core.context import Context, Evidence
 from kumihimo.evaluate.gold import Layout, Stretch, Wanted, layout, wanted
 from kumihimo.evaluate.records import Question, Score
 from kumihimo.evaluate.retrieval import Follow, Found, found, means, named, ranking, scores
 from kumihimo.evaluate.study import Study
 from kumihimo.evaluate.systems import system
-from kumihimo.ports.purse import Purse
-from kumihimo.reading import Reading
+from kumihimo.llm.budget import Purse
+from tests.cli_runner import kumi as shell
+from tests.evaluate.factories_harbour import QUESTIONS, fill
 
 ASKED = QUESTIONS[:3]
 LOG = "notes/more/log.md"

@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.shell import kumi
 
 from kumihimo.core.errors import Capped, ItemFailed, SettingsError, Unreadable
 from kumihimo.evaluate.records import Answered, Question, Score, Source
 from kumihimo.evaluate.scoring import GROUPS, MEASURES, USUAL, claims
 from kumihimo.evaluate.scoring.case import Case, Found, Tools
-from kumihimo.evaluate.scoring.scored import chosen, means, paired, scored
+from kumihimo.evaluate.scoring.run_scores import chosen, means, paired, scored
 from kumihimo.evaluate.study import Study
-from kumihimo.ports.asking import Asking
-from kumihimo.ports.fake import FakeChat
-from kumihimo.ports.fake_server import Server
-from kumihimo.ports.memo import Memo
-from kumihimo.ports.purse import Caps, Purse
+from kumihimo.llm.budget import Caps, Purse
+from kumihimo.llm.cached_llm import Asking
+from kumihimo.storage.sqlite.response_cache import Memo
+from kumihimo.testing.fake_models import FakeChat
+from kumihimo.testing.fake_server import Server
+from tests.cli_runner import kumi
 
 STATED = {  # by text: what a model takes it apart into
     "The Tern sails at nine. It is white and old.": [

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.shell import Ran, kumi
 
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.records import Document
@@ -18,8 +17,9 @@ from kumihimo.evaluate.scoring import MEASURES
 from kumihimo.evaluate.studies import STUDIES, windowed
 from kumihimo.evaluate.study import Study, read
 from kumihimo.evaluate.systems import systems
-from kumihimo.ports.fake_server import Server
-from kumihimo.ports.local import LocalRuler
+from kumihimo.llm.local_embedder import LocalRuler
+from kumihimo.testing.fake_server import Server
+from tests.cli_runner import Ran, kumi
 
 SAID = json.dumps({"winner": 1, "reasoning": "It says more."})
 
@@ -58,7 +58,7 @@ class Reader:
         self.seen: set[str] = set()
 
     def __call__(self, prompt: Any, *, read: Any, **_: Any) -> Any:
-        from kumihimo.ports.replies import Reply
+        from kumihimo.llm.structured import Reply
 
         self.seen.add(json.dumps(prompt))
         if any("storm" in message["content"] for message in prompt):

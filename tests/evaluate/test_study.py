@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.shell import kumi
 
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.usage import Usage
 from kumihimo.evaluate.records import Answered, Gold, Place, Question, Score, Source, Verdict
 from kumihimo.evaluate.study import Study
+from tests.cli_runner import kumi
 
 ASKED = Question("q1", "Who mended it?", "local", gold=(Gold("notes/a.md", 3, 9),), more={"split": "dev"})
 SAID = Answered(

@@ -14,7 +14,7 @@ from kumihimo.core.context import Ruler
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Chunk, Document
 from kumihimo.index.chunks import chunks
-from kumihimo.ports.local import LocalRuler
+from kumihimo.llm.local_embedder import LocalRuler
 
 
 class Characters:

@@ -19,10 +19,10 @@ from kumihimo.core.digests import digest
 from kumihimo.core.records import Community, Document, Entity, Mention, Relation, Tie
 from kumihimo.core.table import Group, Table
 from kumihimo.index.communities import communities, members, modularity
-from kumihimo.index.levels import at_level, deepest
-from kumihimo.index.naming import relation_id
-from tests.core.small import Small, Step
-from tests.held import table
+from kumihimo.index.community_levels import at_level, deepest
+from kumihimo.text.name_keys import relation_id
+from tests.core.factories_build import Small, Step
+from tests.factories_tables import table
 
 NODES = [f"n{number:02}" for number in range(30)]
 Ties = Mapping[tuple[str, str], int]

@@ -15,7 +15,7 @@ import pytest
 from kumihimo import KumiError, Kumihimo
 from kumihimo.core.errors import SourceError
 from kumihimo.index.documents import Source, place
-from tests.shelf import ROOT_READS_ALL, failed, fill, texts, uris
+from tests.fixtures_index import ROOT_READS_ALL, failed, fill, texts, uris
 
 
 @pytest.fixture

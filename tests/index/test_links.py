@@ -14,10 +14,10 @@ from kumihimo.core.errors import ItemFailed, Malformed, SettingsError
 from kumihimo.core.records import Chunk, Link, Passage
 from kumihimo.core.table import Table
 from kumihimo.index.links import links
-from kumihimo.index.senses import leaves
-from kumihimo.ports.replies import Reply, form
-from tests.held import table
-from tests.pdtb import CHUNKS, P, tables
+from kumihimo.index.pdtb_senses import leaves
+from kumihimo.llm.structured import Reply, form
+from tests.factories_discourse import CHUNKS, P, tables
+from tests.factories_tables import table
 
 SAID = {"sense": "reason", "arg1": "first", "confidence": 0.9}
 

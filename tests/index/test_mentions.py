@@ -11,11 +11,11 @@ import pytest
 from kumihimo.core.digests import digest
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Chunk
-from kumihimo.index import naming
 from kumihimo.index.mentions import assertions, mentions, ties
-from kumihimo.ports.asking import Asking
-from kumihimo.ports.memo import Memo
-from tests.index.talking import Talker, lines
+from kumihimo.llm.cached_llm import Asking
+from kumihimo.storage.sqlite.response_cache import Memo
+from kumihimo.text import name_keys
+from tests.index.scripted_llm import Talker, lines
 
 CHUNK = Chunk(id="d.00000", title="", start=0, end=9, tokens=3, text="Ines Roy lives in Oban.")
 FIRST = lines(
@@ -45,7 +45,7 @@ def memo(tmp_path: Path) -> Iterator[Memo]:
 
 
 def id_of(name: str) -> str:
-    return naming.entity_id(naming.key(name))
+    return name_keys.entity_id(name_keys.key(name))
 
 
 def test_a_mention_for_each_entity_and_for_ends_that_are_none(memo: Memo) -> None:
@@ -64,7 +64,7 @@ def test_a_tie_for_each_relation_the_smaller_id_first(memo: Memo) -> None:
     for one in found:
         assert one.source < one.target
         assert [id_of(name) for name in one.names] == [one.source, one.target]
-        assert one.relation == naming.relation_id(one.source, one.target)
+        assert one.relation == name_keys.relation_id(one.source, one.target)
     assert set(lives.names) == {"Ines Roy", "Oban"}
     assert (lives.text, lives.keywords, lives.strength) == ("She lives there.", ("home",), 7.0)
     assert (set(forms.names), forms.relation) == ({"Ines Roy", "OBAN"}, lives.relation)
@@ -76,7 +76,7 @@ def test_aliases_are_the_same_entity(memo: Memo) -> None:
     found = list(mentions(CHUNK, Asking(Talker(SAYS), memo), aliases=aliases))
     assert [one.name for one in found if one.entity == id_of("Ines Roy")] == ["Ines Roy", "Captain Roy"]
     relations = {one.relation for one in ties(CHUNK, Asking(Talker(SAYS), memo), aliases=aliases)}
-    assert relations == {naming.relation_id(id_of("Ines Roy"), id_of("Oban"))}
+    assert relations == {name_keys.relation_id(id_of("Ines Roy"), id_of("Oban"))}
 
 
 def test_an_assertion_for_each_claim(memo: Memo) -> None:

@@ -9,24 +9,24 @@ from typing import Any
 
 import pytest
 
+from kumihimo.app.config import from_file, with_fields, written
+from kumihimo.app.settings_registry import SETTINGS, SUMMARIES
 from kumihimo.core.context import Ruler
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.records import NOT_READ, Document, Metadata, Question
 from kumihimo.core.signature import catalogue
 from kumihimo.core.table import Table, codec
-from kumihimo.index.fields import PRESETS, Field, schema
 from kumihimo.index.metadata import metadata, questions
-from kumihimo.index.preparing import parts
-from kumihimo.ports.asking import Asking
-from kumihimo.ports.config import from_file, with_fields, written
-from kumihimo.ports.fake import FakeChat
-from kumihimo.ports.local import LocalRuler
-from kumihimo.ports.memo import Memo
-from kumihimo.ports.replies import Reply
-from kumihimo.ports.where import passing
-from kumihimo.scopes import SETTINGS, SUMMARIES
-from tests.index.tables import Words, table
-from tests.index.talking import Talker, cut
+from kumihimo.index.metadata_fields import PRESETS, Field, schema
+from kumihimo.index.metadata_llm import parts
+from kumihimo.llm.cached_llm import Asking
+from kumihimo.llm.local_embedder import LocalRuler
+from kumihimo.llm.structured import Reply
+from kumihimo.search.metadata_filter import passing
+from kumihimo.storage.sqlite.response_cache import Memo
+from kumihimo.testing.fake_models import FakeChat
+from tests.index.factories_rows import Words, table
+from tests.index.scripted_llm import Talker, cut
 
 RULER = LocalRuler()
 TOPIC = json.dumps({"name": "topic", "question": "Has it a topic?", "list": "Its topics.", "maximum": 2})

@@ -16,8 +16,8 @@ from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Chunk, Document, Passage
 from kumihimo.index.chunks import chunks
 from kumihimo.index.passages import passages
-from kumihimo.ports.local import LocalRuler
-from tests.index.tables import Looks, table
+from kumihimo.llm.local_embedder import LocalRuler
+from tests.index.factories_rows import Looks, table
 
 TEXT = "# Ferries\n\nThe ferry leaves at nine. It is late. 組紐は十月に届く。Ada waits.\n\n- one oar\n- two oars\n" * 4
 

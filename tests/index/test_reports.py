@@ -10,10 +10,10 @@ import pytest
 
 from kumihimo.core.errors import ItemFailed, Malformed
 from kumihimo.core.records import Community, Mention, Record, Report
-from kumihimo.index.naming import entity_id
 from kumihimo.index.reports import reports
-from kumihimo.ports.replies import Reply, form
-from tests.index.tables import Words, claim, entity, graph, leaf, mentions, relation, report, split, table
+from kumihimo.llm.structured import Reply, form
+from kumihimo.text.name_keys import entity_id
+from tests.index.factories_rows import Words, claim, entity, graph, leaf, mentions, relation, report, split, table
 
 PAIR: list[Record] = [
     entity("Ann", text="Ann mends boats.", mentions=3),

@@ -11,10 +11,10 @@ import pytest
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.records import Metadata, Question, Summary, Tag
 from kumihimo.core.table import Group
-from kumihimo.index import labels
+from kumihimo.index import summary_labels
 from kumihimo.index.summaries import summaries, tags
-from tests.held import table
-from tests.methods.small import Scripted, ruler
+from tests.factories_tables import table
+from tests.methods.factories_search import Scripted, ruler
 
 TIDES = Question("At nine.", "Tides", 8, text="When does the tide turn?", id="d1.00000")
 
@@ -77,7 +77,7 @@ def test_fields_and_combinations_may_be_named() -> None:
 
 
 def test_what_labels_nothing() -> None:
-    long = "x" * (labels.LONGEST + 1)
+    long = "x" * (summary_labels.LONGEST + 1)
     rows = held(title=("Tides",), date=("2024-05-01",), url=("https://a.org",), applied=("yes",), note=("Well.",))
     assert tagged(rows) == []
     assert tagged(held(topic=(long, " ", "It rose. It fell.", "2024"))) == []

@@ -11,10 +11,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from kumihimo.ports.models import threads
-from tests.laws.toy import KEPT
-from tests.laws.twin import Twin
-from tests.laws.world import Killed, Tables, World
+from kumihimo.llm.concurrency import threads
+from tests.laws.factories_history import Killed, Tables, World
+from tests.laws.rebuild_process import Twin
+from tests.laws.toy_steps import KEPT
 
 Event = tuple[Any, ...]
 NAMES = ("Ada", "Bo", "Cy", "Dee", "Eve", "Flo", "Gus", "Hal")

@@ -15,9 +15,9 @@ from kumihimo.core.records import Frame, Passage, Value
 from kumihimo.core.signature import catalogue
 from kumihimo.core.table import Table
 from kumihimo.methods import METHODS
-from kumihimo.ports.fake import FakeChat
-from tests import reader
-from tests.shelf import Held, fill, tables
+from kumihimo.testing.fake_models import FakeChat
+from tests import fake_graph_reader
+from tests.fixtures_index import Held, fill, tables
 
 TABLES = ("passages", "frames", "values")
 PLAIN = {
@@ -59,7 +59,7 @@ def built(kumi: Kumihimo, home: Path) -> Held:
 
 def by_a_model(kumi: Kumihimo) -> FakeChat:
     """Have a model of few words read for this index."""
-    models = reader.Readers(kumi.models.settings, kumi.models.memo)
+    models = fake_graph_reader.Readers(kumi.models.settings, kumi.models.memo)
     kumi.models = models
     chat = models.chat("frames")
     assert isinstance(chat, FakeChat)

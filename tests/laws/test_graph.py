@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from kumihimo.core.records import Community
 from kumihimo.index import STEPS, needed
 from kumihimo.methods import METHODS
-from tests.laws.town import DAYS, TOWN, Documents, Town, Twin, lacking, told
-from tests.shelf import Held, apart
+from tests.fixtures_index import Held, apart
+from tests.laws.factories_town import DAYS, TOWN, Documents, Town, Twin, lacking, told
 
 MERGE, REPORT = "You bring several descriptions", "You write a report"
 OF = re.compile(r"^Of: (.*)$", re.M)
@@ -112,7 +112,7 @@ def test_building_again_asks_nothing(town: Town) -> None:
 
 def test_a_later_version_changes_nothing_and_asks_nothing(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     held, asked = town.held(), town.asked
-    monkeypatch.setattr("kumihimo.building.code_digest", lambda *rooms: "a later version")
+    monkeypatch.setattr("kumihimo.app.build.code_digest", lambda *rooms: "a later version")
     assert town.build(TOWN).read == len(TOWN)
     assert not lacking(town.held(), held)
     assert town.asked == asked

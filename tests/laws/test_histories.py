@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.laws.histories import LINES, Event, live
-from tests.laws.twin import Twin
+from tests.laws.rebuild_process import Twin
 
 FEW = st.integers(0, 4)
 EVENTS = st.one_of(

@@ -11,15 +11,15 @@ from pathlib import Path
 from threading import Event, Thread
 
 from kumihimo.core.errors import Unusable
-from tests.laws.killed import WORKERS, documents
-from tests.laws.world import World
+from tests.laws.factories_history import World
+from tests.laws.killable_build import WORKERS, documents
 
 HERE = Path(__file__).parents[2]
 KILLS = 20
 
 
 def start(folder: Path, count: int) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "tests.laws.killed", str(folder), str(count)]
+    command = [sys.executable, "-m", "tests.laws.killable_build", str(folder), str(count)]
     return subprocess.Popen(command, cwd=HERE, stderr=subprocess.DEVNULL)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kumihimo.core.records import Link, Passage
-from tests.laws.town import Town, line
+from tests.laws.factories_town import Town, line
 
 SMALL: dict[str, dict[str, object]] = {
     "chunks": {"size": 60, "overlap": 12},

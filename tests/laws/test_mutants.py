@@ -21,26 +21,26 @@ MUTANTS = {
         "core/task.py", "            looked.add(look", "            found and looked.add(look",
     ),
     "the group that a changed row has left is not made again": (
-        "ports/ledger.py", "            self._note(table, old)\n", "",
+        "storage/sqlite/ledger.py", "            self._note(table, old)\n", "",
     ),
     "the group that a changed row has joined is not made again": (
-        "ports/ledger.py", "            self._note(table, new)\n", "",
+        "storage/sqlite/ledger.py", "            self._note(table, new)\n", "",
     ),
-    "what failed is not tried again": ("ports/ledger.py", "        self.more(self.failed(step))\n", ""),
+    "what failed is not tried again": ("storage/sqlite/ledger.py", "        self.more(self.failed(step))\n", ""),
     "members come in the order of a set": (
         "core/task.py", "Group(map(self.decode, rows))", "Group(set(map(self.decode, rows)))",
     ),
     "equal requests in flight are each asked": (
-        "ports/memo.py", "asked := self._asking.get(key)", "asked := self._asking.get(b'') ",
+        "storage/sqlite/response_cache.py", "asked := self._asking.get(key)", "asked := self._asking.get(b'') ",
     ),
-    "waves run upside down": ("ports/ledger.py", """f'-"{wave}"'""", """f'"{wave}"'"""),
-    "a wave does not tell the next ones": ("core/flow.py", "            if step.wave:\n", "            if False:\n"),
-    "the fingerprint is not transitive": ("core/flow.py", "*(prints[table] for table in step.inputs)", "*()"),
+    "waves run upside down": ("storage/sqlite/ledger.py", """f'-"{wave}"'""", """f'"{wave}"'"""),
+    "a wave does not tell the next ones": ("core/engine.py", "            if step.wave:\n", "            if False:\n"),
+    "the fingerprint is not transitive": ("core/engine.py", "*(prints[table] for table in step.inputs)", "*()"),
     "look-ups of an earlier run stay": (
-        "ports/ledger.py", "((step, m) for m, at in made if not at)", "((step, m) for m, at in made if False)",
+        "storage/sqlite/ledger.py", "((step, m) for m, at in made if not at)", "((step, m) for m, at in made if False)",
     ),
     "what is taken out of a table stays findable": (
-        "ports/ledger.py", "            view.replace(old, new)", "            new and view.replace(old, new)",
+        "storage/sqlite/ledger.py", "            view.replace(old, new)", "            new and view.replace(old, new)",
     ),
 }  # fmt: skip
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from kumihimo import scopes
+from kumihimo.app import settings_registry
 from kumihimo.core.context import Context
 from kumihimo.core.records import Metadata, Question
 from kumihimo.core.signature import catalogue
 from kumihimo.core.table import Table
 from kumihimo.methods import METHODS
-from kumihimo.ports.models import Match
-from tests.laws.town import TOWN, Documents, Town, told
+from kumihimo.search.protocols import Match
+from tests.laws.factories_town import TOWN, Documents, Town, told
 
 TABLES = ("metadata", "questions")
 FORM = "The form, with all the questions first"
@@ -44,7 +44,7 @@ def method(monkeypatch: pytest.MonkeyPatch) -> None:
     """A method that reads both tables."""
     (made,) = catalogue(answered).values()
     monkeypatch.setitem(METHODS, made.name, made)
-    for held in (scopes.KNOWN, scopes.SETTINGS):
+    for held in (settings_registry.KNOWN, settings_registry.SETTINGS):
         monkeypatch.setitem(held, made.name, made.settings)
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from kumihimo import Kumihimo
+from kumihimo.app.snapshot import KINDS, Reading
 from kumihimo.core.context import Evidence
 from kumihimo.core.records import Reference
 from kumihimo.index import STEPS, needed
 from kumihimo.methods import METHODS
-from kumihimo.reading import KINDS, Reading
-from tests.laws.fresh import fresh
-from tests.shelf import BUILT, EXAMPLES, FREE, QUESTIONS, Held, apart, connected, dump
+from tests.fixtures_index import BUILT, EXAMPLES, FREE, QUESTIONS, Held, apart, connected, dump
+from tests.laws.fresh_build import fresh
 
 READ = needed(table for name in FREE for table in METHODS[name].tables)
 TABLES = ("documents", *(name for name in STEPS if name in READ))
@@ -113,7 +113,7 @@ def test_building_again_changes_nothing(kumi: Kumihimo, whole: Held, home: Path)
 def test_rebuilding_all_under_a_new_version_changes_nothing(
     kumi: Kumihimo, whole: Held, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kumihimo.building.code_digest", lambda *rooms: "a later version")
+    monkeypatch.setattr("kumihimo.app.build.code_digest", lambda *rooms: "a later version")
     assert kumi.index().read == len(FILES)
     assert dump(kumi) == whole
 

@@ -17,9 +17,9 @@ import pytest
 from kumihimo import Kumihimo
 from kumihimo.core.digests import digest
 from kumihimo.core.errors import ItemFailed
-from kumihimo.ports.purse import Caps
-from tests.laws.town import HERE, TOWN, Killed, Town, accounted, lacking
-from tests.shelf import Held, apart, tables
+from kumihimo.llm.budget import Caps
+from tests.fixtures_index import Held, apart, tables
+from tests.laws.factories_town import HERE, TOWN, Killed, Town, accounted, lacking
 
 FIRST = dict(list(TOWN.items())[:2])
 WORKERS = 8
@@ -76,7 +76,7 @@ def test_stopped_at_any_call(town: Town, whole: Held) -> None:
 def test_killed_at_any_call(tmp_path: Path, whole: Held) -> None:
     calls = (9, 60, 70)
     for n in calls:
-        command = [sys.executable, "-m", "tests.laws.town", str(tmp_path), str(n)]
+        command = [sys.executable, "-m", "tests.laws.factories_town", str(tmp_path), str(n)]
         assert subprocess.run(command, cwd=HERE, timeout=60, check=False).returncode == -9
     town = Town(tmp_path)
     finished(town, whole)

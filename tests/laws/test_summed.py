@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from kumihimo.index.labels import key
-from tests.library import DOCUMENTS, Library, kind, label
-from tests.shelf import tables
+from kumihimo.index.summary_labels import key
+from tests.factories_meta import DOCUMENTS, Library, kind, label
+from tests.fixtures_index import tables
 
 FIELDS = ("tides", "ships", "oats", "Tides", "ｓｈｉｐｓ")
 NOUNS = "gate pier lock yacht oar lamp rope sail tar nail".split()  # noqa: SIM905

@@ -11,11 +11,11 @@ import pytest
 
 from kumihimo.core.context import Context
 from kumihimo.core.errors import SettingsError
-from kumihimo.methods.braid import braid, given, published
-from kumihimo.methods.bridges import scored
-from kumihimo.methods.hops import best
-from kumihimo.methods.passes import FIRST, SECOND, first, second
-from tests.methods.small import Graph, Nearby, match, rank, ruler
+from kumihimo.methods.braid import braid, given, ppr, published
+from kumihimo.methods.braid.features import scored
+from kumihimo.methods.braid.ppr import best
+from kumihimo.methods.braid.two_pass import FIRST, SECOND, first, second
+from tests.methods.factories_search import Graph, Nearby, match, rank, ruler
 
 QUESTION = "In which harbour town was the builder of Gull Pier born?"
 PIER = "Gull Pier was built by Ruta Haverlock."
@@ -103,7 +103,7 @@ def test_a_table_of_fewer_rows_is_all_there_is() -> None:
 
 
 def test_hubs_tie_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kumihimo.methods.hops.HUB", 1)
+    monkeypatch.setattr(ppr, "HUB", 1)
     context = found(harbour())
     assert all(item.path == () for item in context)
 

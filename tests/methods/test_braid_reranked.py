@@ -9,11 +9,11 @@ import pytest
 
 from kumihimo import Kumihimo
 from kumihimo.core.context import Context
-from kumihimo.ports.fake_server import Server
-from kumihimo.ports.reranking import listwise
-from tests.paid import opened
-from tests.ports.test_prompts import GOLDEN, RENEW
-from tests.shelf import fill
+from kumihimo.llm.rerank import listwise
+from kumihimo.testing.fake_server import Server
+from tests.factories_paid_steps import opened
+from tests.fixtures_index import fill
+from tests.llm.test_prompts import GOLDEN, RENEW
 
 NOTES = {
     "a.txt": "The old ferry Kestrel was built by Ada Holm.",

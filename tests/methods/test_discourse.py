@@ -12,14 +12,14 @@ import pytest
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.errors import Malformed, SettingsError, Unreadable
 from kumihimo.core.records import Link
-from kumihimo.index.senses import labels
+from kumihimo.index.pdtb_senses import labels
 from kumihimo.methods.discourse import _said, discourse
-from kumihimo.methods.fivew import by_frames
-from kumihimo.methods.hanging import Fallback, hanging
-from kumihimo.methods.needing import by_cues, needed
-from tests.held import table
-from tests.methods.small import Scripted, match, near, rank, ruler
-from tests.pdtb import LINKS, SHARING, TIED, P, tables
+from kumihimo.methods.shared.discourse_expand import Fallback, hanging
+from kumihimo.methods.shared.discourse_senses import by_cues, needed
+from kumihimo.methods.shared.slot_search import by_frames
+from tests.factories_discourse import LINKS, SHARING, TIED, P, tables
+from tests.factories_tables import table
+from tests.methods.factories_search import Scripted, match, near, rank, ruler
 
 THOUGHT = "It asks why.\nSo a reason is wanted, or a precedence.\n\nSenses: cause"
 FRAME = {"who": ["the Tern"], "when": "Tuesday", "what": "none"}

@@ -7,7 +7,7 @@ from typing import Any
 from kumihimo.core.context import Context
 from kumihimo.core.records import Point
 from kumihimo.methods.drift import drift
-from tests.methods.small import Graph, Nearby, Scripted, match, rank, ruler
+from tests.methods.factories_search import Graph, Nearby, Scripted, match, rank, ruler
 
 QUESTION = "Why did the mill burn?"
 

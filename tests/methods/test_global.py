@@ -8,7 +8,7 @@ from kumihimo.core.context import Context
 from kumihimo.core.records import Community, Point, Report
 from kumihimo.core.table import Table
 from kumihimo.methods.global_ import _level, global_, relevant
-from tests.methods.small import Scripted, community, match, near, rank, report, ruler, table
+from tests.methods.factories_search import Scripted, community, match, near, rank, report, ruler, table
 
 # two roots: a, which has parts b (with parts d, e) and c; and z, which has none
 COMMUNITIES = {

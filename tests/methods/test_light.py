@@ -12,7 +12,7 @@ from kumihimo.core.context import Context
 from kumihimo.core.errors import ItemFailed, SettingsError, Unreadable
 from kumihimo.core.table import Table
 from kumihimo.methods.light import light
-from tests.methods.small import Graph, Nearby, Scripted, match, rank, ruler
+from tests.methods.factories_search import Graph, Nearby, Scripted, match, rank, ruler
 
 QUESTION = "How did trade in the strait change what Ruta Haverlock made?"
 KEYS = {"high": ["trade by sea", "change of craft"], "low": ["Ruta Haverlock", "strait"]}

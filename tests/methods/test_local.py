@@ -6,11 +6,11 @@ from typing import Any
 
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.records import Chunk, Entity, Relation
-from kumihimo.index.naming import entity_id, key
-from kumihimo.methods.around import shared
 from kumihimo.methods.local import local
-from kumihimo.methods.named import named
-from tests.methods.small import Graph, Nearby, chunk, match, rank, ruler, table
+from kumihimo.methods.shared.entity_linking import named
+from kumihimo.methods.shared.graph_context import shared
+from kumihimo.text.name_keys import entity_id, key
+from tests.methods.factories_search import Graph, Nearby, chunk, match, rank, ruler, table
 
 
 def harbour() -> Graph:

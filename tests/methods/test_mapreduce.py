@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kumihimo.core.records import Chunk, Point
 from kumihimo.methods.mapreduce import mapreduce
-from tests.methods.small import Scripted, chunk, rank, ruler, table
+from tests.methods.factories_search import Scripted, chunk, rank, ruler, table
 
 TEXTS = {f"d{n}.00000": chunk(f"text {n} of all") for n in range(9)}
 

@@ -12,13 +12,13 @@ import pytest
 from typer.testing import CliRunner
 
 from kumihimo import Kumihimo
+from kumihimo.cli.main import app
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.errors import SettingsError, Unusable
 from kumihimo.core.records import Question
-from kumihimo.interfaces.cli import app
 from kumihimo.methods.meta import _each, _listed, meta
-from tests.library import DOCUMENTS, Library, kind, kinds, label, script
-from tests.methods.small import Graph, Nearby, Scripted, near, rank, ruler
+from tests.factories_meta import DOCUMENTS, Library, kind, kinds, label, script
+from tests.methods.factories_search import Graph, Nearby, Scripted, near, rank, ruler
 from tests.methods.test_rq import Unread
 
 QUESTION = "What may a ferry to the island cost, and when does it leave?"
@@ -367,7 +367,7 @@ def test_where_there_are_none_it_is_said_how_they_are_made(tmp_path: Path) -> No
 
 
 def test_what_was_searched_for_is_told_to_programs(library: Library) -> None:
-    from kumihimo.interfaces.questions import _answered
+    from kumihimo.cli.ask_commands import _answered
 
     answer = library.kumi.ask("How are gates looked after?", "meta")
     with library.kumi.reading() as reading:

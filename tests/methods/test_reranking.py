@@ -10,11 +10,11 @@ import pytest
 
 from kumihimo.core.context import Context
 from kumihimo.core.digests import digest
+from kumihimo.llm.protocols import Rerank
+from kumihimo.llm.rerank import Ranking
 from kumihimo.methods import METHODS
-from kumihimo.ports.models import Rerank
-from kumihimo.ports.reranking import Ranking
-from tests import pdtb
-from tests.methods.small import Graph, Scripted, match, near, ruler
+from tests import factories_discourse
+from tests.methods.factories_search import Graph, Scripted, match, near, ruler
 
 QUESTION = "What did Ada Holm buy of Bo Lind?"
 
@@ -62,7 +62,7 @@ def answer(told: str) -> object:
 
 
 def found(name: str, judge: LastBest, by: Rerank, **settings: Any) -> Context:
-    method, tables = METHODS[name], {**pdtb.tables(), **graph().tables(every=True)}
+    method, tables = METHODS[name], {**factories_discourse.tables(), **graph().tables(every=True)}
     rank = Ranking({"model": lambda: judge}, 20)
     ports = {"match": match, "near": near, "ruler": ruler, "ask": Scripted(answer), "rank": rank}
     given = (

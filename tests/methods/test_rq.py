@@ -15,8 +15,8 @@ from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
 from kumihimo.methods.naive import naive
 from kumihimo.methods.rq import _best, rq
-from kumihimo.methods.searching import others, plain
-from tests.methods.small import Nearby, Scripted, chunk, match, near, rank, ruler, table
+from kumihimo.methods.shared.hybrid_search import others, plain
+from tests.methods.factories_search import Nearby, Scripted, chunk, match, near, rank, ruler, table
 
 QUESTION = "Who lit the lamp that burnt the mill?"
 TEXTS = [

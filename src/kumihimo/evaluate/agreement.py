@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from kumihimo.evaluate.claims.counting import Values, at
+from kumihimo.evaluate.claims.claim_counts import Values, at
 from kumihimo.evaluate.clusters import THRESHOLDS
 from kumihimo.evaluate.records import Verdict
 

@@ -10,8 +10,9 @@ from kumihimo.core.errors import ItemFailed, Unreadable
 from kumihimo.core.task import Progress
 from kumihimo.evaluate.records import Question, Status
 from kumihimo.evaluate.scoring.case import Tools, joined
-from kumihimo.evaluate.scoring.checking import by_item
-from kumihimo.ports.models import Ask, side_by_side
+from kumihimo.evaluate.scoring.support_check import by_item
+from kumihimo.llm.concurrency import side_by_side
+from kumihimo.llm.protocols import Ask
 
 WRITE, RATE = (Path(__file__).with_name(name) for name in ("assertions.md", "assertions_rated.md"))
 MOST, LEAST = 20, 3  # assertions of a question; of 5, in each of the three ratings

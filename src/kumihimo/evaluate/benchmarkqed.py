@@ -16,7 +16,7 @@ from typing import Any
 
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.usage import Usage
-from kumihimo.evaluate import importing
+from kumihimo.evaluate import importers
 from kumihimo.evaluate.records import Answered, Question, Source
 
 _KINDS = ("activity_global", "activity_local", "data_global", "data_local", "data_linked", "data_entity")
@@ -72,7 +72,7 @@ def _question(row: Mapping[str, Any], where: str) -> Question:
         | ours
         | {"assertions": stated, "more": more}
     )
-    asked = importing.question(given, where)
+    asked = importers.question(given, where)
     kind = str(row.get("question_type") or "")
     if kind not in _KINDS:
         return asked

@@ -12,11 +12,12 @@ from typing import Any, Literal, TypeVar
 from kumihimo.core.context import Ruler
 from kumihimo.core.errors import ItemFailed, Unreadable
 from kumihimo.core.task import Progress
-from kumihimo.evaluate.claims.counting import Values
+from kumihimo.evaluate.claims.claim_counts import Values
 from kumihimo.evaluate.claims.voting import trouble
 from kumihimo.evaluate.records import Answered, Claim, Question
-from kumihimo.ports.models import Ask, side_by_side
-from kumihimo.ports.prompts import prompt
+from kumihimo.llm.concurrency import side_by_side
+from kumihimo.llm.prompts import prompt
+from kumihimo.llm.protocols import Ask
 
 A = TypeVar("A")
 SUPPORT, SELFCHECK = (Path(__file__).with_name(f"claim_{name}.md") for name in ("support", "selfcheck"))

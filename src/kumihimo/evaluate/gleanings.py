@@ -15,7 +15,8 @@ from kumihimo.core.task import Progress
 from kumihimo.evaluate.records import Score
 from kumihimo.index.chunks import chunks
 from kumihimo.index.mentions import mentions
-from kumihimo.ports.models import Ask, side_by_side
+from kumihimo.llm.concurrency import side_by_side
+from kumihimo.llm.protocols import Ask
 
 SIZES = (600, 1200, 2400)
 ROUNDS = (0, 1, 2, 3)

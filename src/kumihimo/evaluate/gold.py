@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from kumihimo.app.snapshot import Reading
 from kumihimo.core.errors import KumiError, SettingsError
 from kumihimo.core.wiring import ROOT
 from kumihimo.evaluate.records import Gold, Question
-from kumihimo.reading import Reading
 
 _SHOWN = 3  # names that may have been meant
 _HEAD = 16  # characters of a text by which it is looked for: many texts are found in one pass

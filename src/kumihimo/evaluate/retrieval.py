@@ -12,6 +12,7 @@ from itertools import islice
 from statistics import fmean
 from time import perf_counter
 
+from kumihimo.app.snapshot import KINDS, Reading
 from kumihimo.core.context import Evidence
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Passage, Reference
@@ -20,11 +21,10 @@ from kumihimo.core.wiring import ROOT
 from kumihimo.evaluate.gold import Layout, Stretch, Wanted, stretch
 from kumihimo.evaluate.measures import Ranking, catalogue, recall
 from kumihimo.evaluate.records import Question, Score
-from kumihimo.evaluate.running import workers
+from kumihimo.evaluate.run_systems import workers
 from kumihimo.evaluate.systems import System
-from kumihimo.ports.models import side_by_side
-from kumihimo.ports.purse import Purse
-from kumihimo.reading import KINDS, Reading
+from kumihimo.llm.budget import Purse
+from kumihimo.llm.concurrency import side_by_side
 
 KS = (5, 10, 20)
 READ = (2000, 4000)  # tokens within which gold is looked for

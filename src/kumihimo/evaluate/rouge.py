@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from kumihimo.views.words import tokens as words
+from kumihimo.text.tokens import tokens as words
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import quote, unquote
 
+from kumihimo.app.safe_write import MARK, file
 from kumihimo.core.errors import SettingsError, unknown
 from kumihimo.evaluate.records import Answered, Claim, Question, Rating, Score, Sentence, Verdict
-from kumihimo.placing import MARK, file
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin
 
+from kumihimo.app.snapshot import DEFAULT, Reading, method
 from kumihimo.core.errors import SettingsError, Unusable, unknown
 from kumihimo.core.settings import Setting, Values, resolve
-from kumihimo.reading import DEFAULT, Reading, method
 
 _LEVEL = re.compile(r"C(\d+)")  # of the communities, as GraphRAG names them
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from kumihimo.app.snapshot import Reading
 from kumihimo.exports import csv_, graphml, obsidian, parquet, rdf
-from kumihimo.reading import Reading
 
 # Each writes what its reading holds to a path (a file, or a folder), whole or not at all, and says how many rows of
 # each table are in it.

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from operator import attrgetter
 from pathlib import Path
 
-from kumihimo.placing import folder
-from kumihimo.reading import Reading
-from kumihimo.tree import held
+from kumihimo.app.community_tree import held
+from kumihimo.app.safe_write import folder
+from kumihimo.app.snapshot import Reading
 
 TABLES = ("entities", "relations", "claims", "communities", "members", "reports")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
+from kumihimo.app.community_tree import Tree, held, tree
+from kumihimo.app.safe_write import MARK, file
+from kumihimo.app.snapshot import Reading
 from kumihimo.core.records import Entity, Relation
-from kumihimo.placing import MARK, file
-from kumihimo.reading import Reading
-from kumihimo.tree import Tree, held, tree
 
 _HEAD = (
     f'<?xml version="1.0" encoding="UTF-8"?>\n<!-- {MARK} -->\n'

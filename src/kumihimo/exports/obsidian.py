@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kumihimo.app.community_tree import Tree, called, excerpts, held, said, tree, uris
+from kumihimo.app.safe_write import folder
+from kumihimo.app.snapshot import Reading
 from kumihimo.core.records import Entity, Reference, Relation, Report
-from kumihimo.placing import folder
-from kumihimo.reading import Reading
-from kumihimo.tree import Tree, called, excerpts, held, said, tree, uris
 
 _SOURCES = 10  # places quoted in a note
 _QUOTED = 300  # characters of each

@@ -8,10 +8,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from kumihimo.app.safe_write import folder
+from kumihimo.app.snapshot import KINDS, Reading
 from kumihimo.core.errors import KumiError
 from kumihimo.exports.csv_ import TABLES, columns, values
-from kumihimo.placing import folder
-from kumihimo.reading import KINDS, Reading
 
 _ROWS = 10_000  # in memory at once
 

@@ -7,10 +7,10 @@ from itertools import takewhile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
+from kumihimo.app.safe_write import MARK, filled
+from kumihimo.app.snapshot import Reading, counts
+from kumihimo.app.sparql import names, own, triples
 from kumihimo.core.errors import SettingsError, unknown
-from kumihimo.placing import MARK, filled
-from kumihimo.querying import names, own, triples
-from kumihimo.reading import Reading, counts
 
 if TYPE_CHECKING:
     from pyoxigraph import Quad, Triple
@@ -25,7 +25,7 @@ def write(reading: Reading, path: Path) -> dict[str, int]:
         raise SettingsError(unknown("ending of an RDF file", path.suffix, _FORMS))
     from pyoxigraph import RdfFormat, serialize
 
-    from kumihimo.views.triples import TABLES
+    from kumihimo.rdf.triples import TABLES
 
     prefixes, count = names(**own(reading.settings)), {"triples": 0}
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from kumihimo.core.context import Ruler
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Chunk, Document
-from kumihimo.index.cutting import stretches
+from kumihimo.text.chunker import stretches
 
 
 def chunks(document: Document, ruler: Ruler, *, size: int = 600, overlap: int = 100) -> Iterable[Chunk]:

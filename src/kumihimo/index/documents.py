@@ -11,14 +11,14 @@ from pathlib import Path
 from unicodedata import normalize
 
 from kumihimo.core.digests import digest, storable
+from kumihimo.core.engine import differ
 from kumihimo.core.errors import SourceError, unknown
-from kumihimo.core.flow import differ
 from kumihimo.core.records import Document
 from kumihimo.core.table import Row, codec
 from kumihimo.core.wiring import ROOT
-from kumihimo.ports.ledger import SqlLedger
-from kumihimo.ports.readers import READERS, read, supported, unread, walk
-from kumihimo.ports.store import Db
+from kumihimo.readers import READERS, read, supported, unread, walk
+from kumihimo.storage.sqlite.ledger import SqlLedger
+from kumihimo.storage.sqlite.store import Db
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from kumihimo.core.digests import digest
 from kumihimo.core.records import Frame, Passage, Value
 from kumihimo.core.table import Group
-from kumihimo.ports.models import Ask
+from kumihimo.llm.protocols import Ask
 
 
 def frames(passage: Passage, ask: Ask | None, *, language: str = "", paper: bool = False) -> Iterable[Frame]:
@@ -18,7 +18,7 @@ def frames(passage: Passage, ask: Ask | None, *, language: str = "", paper: bool
     write a date do not count. paper: only case and English lemmas do not, as in the paper.
     But: a slot may have several values, and without a model it has what the rules find (`rules/five.py`).
     """
-    from kumihimo.index.framing import framed  # here: reading a graph asks nothing
+    from kumihimo.index.five_w1h import framed  # here: reading a graph asks nothing
 
     for slot, text, name in framed(passage.text, ask, language=language, paper=paper):
         yield Frame(value=digest(slot, name), slot=slot, name=name, passage=passage.id, text=text)

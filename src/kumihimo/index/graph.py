@@ -15,8 +15,8 @@ from kumihimo.core.context import Ruler
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Assertion, Claim, Entity, Mention, Relation, Tie
 from kumihimo.core.table import Group
-from kumihimo.index.merging import merged
-from kumihimo.ports.models import Ask
+from kumihimo.index.merge_descriptions import merged
+from kumihimo.llm.protocols import Ask
 
 T = TypeVar("T", Entity, Relation, Claim)
 

@@ -13,9 +13,9 @@ from kumihimo.core.digests import digest
 from kumihimo.core.errors import ItemFailed, Malformed, SettingsError
 from kumihimo.core.records import Chunk, Link, Passage
 from kumihimo.core.table import Table
-from kumihimo.index.senses import by_label, leaves, named
-from kumihimo.ports.models import Ask
-from kumihimo.ports.prompts import prompt
+from kumihimo.index.pdtb_senses import by_label, leaves, named
+from kumihimo.llm.prompts import prompt
+from kumihimo.llm.protocols import Ask
 
 PROMPT = Path(__file__).with_suffix(".md")
 PAPER = Path(__file__).with_name("links_paper.md")

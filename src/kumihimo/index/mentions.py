@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, TypeVar
 from kumihimo.core.digests import digest
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Assertion, Chunk, Mention, Record, Tie
-from kumihimo.index import naming
-from kumihimo.ports.models import Ask
+from kumihimo.llm.protocols import Ask
+from kumihimo.text import name_keys
 
 if TYPE_CHECKING:
-    from kumihimo.index.extracted import Said
+    from kumihimo.index.extraction_parser import Said
 
 R = TypeVar("R", bound=Record)
 
@@ -38,12 +38,12 @@ def mentions(
     But: an end of a relation that no record describes is a mention too, without type and text.
     """
     if ask is None:
-        from kumihimo.index.rules import names  # here: reading a graph needs none of the rules
+        from kumihimo.index.rules import ner  # here: reading a graph needs none of the rules
 
-        return names.mentions(chunk, _aliases(aliases))
-    from kumihimo.index import extracting  # here: reading a graph asks nothing
+        return ner.mentions(chunk, _aliases(aliases))
+    from kumihimo.index import extraction_llm  # here: reading a graph asks nothing
 
-    said, failure = extracting.read(
+    said, failure = extraction_llm.read(
         chunk,
         ask,
         types=types,
@@ -75,12 +75,12 @@ def ties(
     But: a relation has keywords too (LightRAG, arXiv:2410.05779, section 3.1); one of an entity with itself is none.
     """
     if ask is None:
-        from kumihimo.index.rules import names
+        from kumihimo.index.rules import ner
 
-        return names.ties(chunk, _aliases(aliases))
-    from kumihimo.index import extracting  # here: reading a graph asks nothing
+        return ner.ties(chunk, _aliases(aliases))
+    from kumihimo.index import extraction_llm  # here: reading a graph asks nothing
 
-    said, failure = extracting.read(
+    said, failure = extraction_llm.read(
         chunk,
         ask,
         types=types,
@@ -116,9 +116,9 @@ def assertions(
     """
     if ask is None or not claims:
         return []
-    from kumihimo.index import extracting  # here: reading a graph asks nothing
+    from kumihimo.index import extraction_llm  # here: reading a graph asks nothing
 
-    said, failure = extracting.read(
+    said, failure = extraction_llm.read(
         chunk,
         ask,
         types=types,
@@ -145,17 +145,17 @@ def _rows(rows: Iterable[R], failure: ItemFailed | None) -> list[R]:
 
 @lru_cache(maxsize=16)
 def _aliases(lines: tuple[str, ...]) -> Mapping[str, str]:
-    return naming.aliases(lines)
+    return name_keys.aliases(lines)
 
 
 def _entity(name: str, aliases: Mapping[str, str]) -> str:
-    key = naming.key(name)
-    return naming.entity_id(aliases.get(key, key))
+    key = name_keys.key(name)
+    return name_keys.entity_id(aliases.get(key, key))
 
 
 def _mentions(said: Sequence[Said], aliases: Mapping[str, str]) -> Iterator[Mention]:
     """Entities, and ends of relations that nobody has described: they are named, after all."""
-    from kumihimo.index.extracted import Named, Related
+    from kumihimo.index.extraction_parser import Named, Related
 
     described = {_entity(one.name, aliases) for one in said if isinstance(one, Named)}
     for one in said:
@@ -168,7 +168,7 @@ def _mentions(said: Sequence[Said], aliases: Mapping[str, str]) -> Iterator[Ment
 
 
 def _ties(said: Sequence[Said], aliases: Mapping[str, str]) -> Iterator[Tie]:
-    from kumihimo.index.extracted import Related
+    from kumihimo.index.extraction_parser import Related
 
     for one in said:
         if not isinstance(one, Related):
@@ -177,7 +177,7 @@ def _ties(said: Sequence[Said], aliases: Mapping[str, str]) -> Iterator[Tie]:
         (source, first), (target, second) = ends
         if source != target:
             yield Tie(
-                relation=naming.relation_id(source, target),
+                relation=name_keys.relation_id(source, target),
                 source=source,
                 target=target,
                 names=(first, second),
@@ -188,7 +188,7 @@ def _ties(said: Sequence[Said], aliases: Mapping[str, str]) -> Iterator[Tie]:
 
 
 def _assertions(said: Sequence[Said], aliases: Mapping[str, str]) -> Iterator[Assertion]:
-    from kumihimo.index.extracted import Claimed
+    from kumihimo.index.extraction_parser import Claimed
 
     for one in said:
         if not isinstance(one, Claimed):
@@ -196,7 +196,7 @@ def _assertions(said: Sequence[Said], aliases: Mapping[str, str]) -> Iterator[As
         subject = _entity(one.subject, aliases)
         other = _entity(one.object, aliases) if one.object else ""
         yield Assertion(
-            claim=digest(subject, other, naming.key(one.type)),
+            claim=digest(subject, other, name_keys.key(one.type)),
             subject=subject,
             object=other,
             names=(one.subject, one.object) if other else (one.subject,),

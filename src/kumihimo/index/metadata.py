@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, TypeVar
 from kumihimo.core.context import Ruler
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import NOT_READ, Document, Metadata, Question, Record
-from kumihimo.index.fields import Preset, schema
-from kumihimo.ports.models import Ask
+from kumihimo.index.metadata_fields import Preset, schema
+from kumihimo.llm.protocols import Ask
 
 if TYPE_CHECKING:
-    from kumihimo.index.preparing import Found
+    from kumihimo.index.metadata_llm import Found
 
 R = TypeVar("R", bound=Record)
 
@@ -103,9 +103,9 @@ def _read(
     window: int,
     language: str,
 ) -> Found:
-    from kumihimo.index import preparing  # here: reading an index asks nothing
+    from kumihimo.index import metadata_llm  # here: reading an index asks nothing
 
-    return preparing.read(
+    return metadata_llm.read(
         document,
         ruler,
         ask,

@@ -8,7 +8,7 @@ from kumihimo.core.context import Ruler
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Chunk, Passage
 from kumihimo.core.table import Table
-from kumihimo.index.cutting import stretches
+from kumihimo.text.chunker import stretches
 
 
 def passages(chunk: Chunk, chunks: Table[Chunk], ruler: Ruler, *, size: int = 50) -> Iterable[Passage]:

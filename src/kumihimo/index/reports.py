@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Literal
 from kumihimo.core.context import Ruler
 from kumihimo.core.records import Claim, Community, Entity, Mention, Relation, Report
 from kumihimo.core.table import Table
-from kumihimo.index.wording import markdown, rated
-from kumihimo.ports.models import Ask, Messages
-from kumihimo.ports.prompts import prompt
+from kumihimo.index.report_render import markdown, rated
+from kumihimo.llm.prompts import prompt
+from kumihimo.llm.protocols import Ask, Messages
 
 if TYPE_CHECKING:
-    from kumihimo.index.referring import Data
-    from kumihimo.index.selecting import Selected
+    from kumihimo.index.data_refs import Data
+    from kumihimo.index.report_context import Selected
 
 PROMPT = Path(__file__).with_suffix(".md")
 SAME = "Write in the language of the descriptions in the tables; where they are in several, in that of most of them."
@@ -75,13 +75,13 @@ def reports(
     """
     if when == "asked" or (len(community.members) == 1 and not community.parent):
         return None
-    from kumihimo.index.selecting import Graph, selected
+    from kumihimo.index.report_context import Graph, selected
 
     graph = Graph(communities, entities, relations, claims, reports)
     if ask is None:
-        from kumihimo.index.rules import digests  # here: reading a graph needs none of the rules
+        from kumihimo.index.rules import extractive_reports  # here: reading a graph needs none of the rules
 
-        digest = digests.report(community, graph, mentions, ruler)
+        digest = extractive_reports.report(community, graph, mentions, ruler)
         return digest if digest.title else None
     found = selected(community, graph, window=window, order=order)
     if not found.entities and not found.reports:
@@ -95,7 +95,7 @@ def reports(
 
 def messages(found: Selected, persona: str = "", language: str = "") -> Messages:
     """What a model is asked."""
-    from kumihimo.index.selecting import rendered
+    from kumihimo.index.report_context import rendered
 
     return prompt(
         PROMPT,
@@ -114,13 +114,13 @@ def _lone(found: Selected) -> Report:
 
 def _read(written: Written, found: Selected) -> Report:
     """The report, with its references mapped back to rows."""
-    from kumihimo.index import referring
+    from kumihimo.index import data_refs
 
     said = [written.summary, *(text for f in written.findings for text in (f.summary, f.explanation))]
-    texts = [referring.resolve(text.strip(), found.numbered) for text in said]
+    texts = [data_refs.resolve(text.strip(), found.numbered) for text in said]
     summary, *rest = [text.text for text in texts]
     return _report(
-        " ".join(referring.unmarked(written.title).split()),
+        " ".join(data_refs.unmarked(written.title).split()),
         summary,
         tuple(zip(rest[::2], rest[1::2], strict=True)),
         rating=min(max(written.rating, 0.0), 10.0),

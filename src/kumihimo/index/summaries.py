@@ -12,11 +12,11 @@ from kumihimo.core.digests import digest
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.records import Metadata, Question, Summary, Tag
 from kumihimo.core.table import Group, Table
-from kumihimo.index import labels
-from kumihimo.index.merging import packs
-from kumihimo.ports.models import Ask
-from kumihimo.ports.prompts import prompt
-from kumihimo.ports.replies import whole_text
+from kumihimo.index import summary_labels
+from kumihimo.index.merge_descriptions import packs
+from kumihimo.llm.prompts import prompt
+from kumihimo.llm.protocols import Ask
+from kumihimo.llm.structured import whole_text
 
 PROMPT = Path(__file__).with_suffix(".md")
 PARTS = Path(__file__).with_name("summaries_parts.md")
@@ -36,8 +36,8 @@ def tags(question: Question, metadata: Table[Metadata], *, by: tuple[str, ...] =
     held: dict[str, list[str]] = {}
     for row in metadata.where(document=question.id.partition(".")[0]):
         held.setdefault(row.field, []).extend(row.values)
-    for label in labels.labels(held, by):
-        yield Tag(digest(labels.key(label)), label, text=question.text)
+    for label in summary_labels.labels(held, by):
+        yield Tag(digest(summary_labels.key(label)), label, text=question.text)
 
 
 def summaries(
@@ -67,7 +67,7 @@ def summaries(
         return _with(made, _list(questions), ruler)
     try:
         told = SAME if not language.strip() else f"Write in {language.strip()}."
-        return _with(made, _written(labels.key(label), questions, ruler, ask, window, words, told), ruler)
+        return _with(made, _written(summary_labels.key(label), questions, ruler, ask, window, words, told), ruler)
     except ItemFailed as failure:
         some = _with(made, _list(questions[: max(listed, 1)]), ruler)
         raise ItemFailed(str(failure), instead=[some]) from failure
@@ -80,7 +80,7 @@ def _once(questions: Iterable[str]) -> list[str]:
     ['When does it leave?', 'Where?']
     """
     lines = sorted({line for question in questions if (line := " ".join(question.split())[:_LINE])})
-    return labels.once(lines)
+    return summary_labels.once(lines)
 
 
 def _list(texts: Iterable[str]) -> str:

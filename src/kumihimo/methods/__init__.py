@@ -14,8 +14,8 @@ from kumihimo.methods.local import local
 from kumihimo.methods.mapreduce import mapreduce
 from kumihimo.methods.meta import meta
 from kumihimo.methods.naive import naive
-from kumihimo.methods.points import REDUCE
 from kumihimo.methods.rq import rq
+from kumihimo.methods.shared.map_step import REDUCE
 
 METHODS = catalogue(
     braid,

@@ -3,7 +3,8 @@
 from kumihimo.core.context import Context
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
-from kumihimo.ports.models import Match, Rank, Rerank
+from kumihimo.llm.protocols import Rank, Rerank
+from kumihimo.search.protocols import Match
 
 
 def bm25(

@@ -10,12 +10,13 @@ from kumihimo.core.context import Context, Evidence, Ruler
 from kumihimo.core.errors import SettingsError, Unreadable
 from kumihimo.core.records import Frame, Link, Passage, Value
 from kumihimo.core.table import Table
-from kumihimo.methods.around import scaled
-from kumihimo.methods.fivew import by_frames
-from kumihimo.methods.hanging import Fallback, hanging
-from kumihimo.methods.needing import needed
-from kumihimo.methods.searching import plain
-from kumihimo.ports.models import Ask, Match, Near, Rank, Rerank
+from kumihimo.llm.protocols import Ask, Rank, Rerank
+from kumihimo.methods.shared.discourse_expand import Fallback, hanging
+from kumihimo.methods.shared.discourse_senses import needed
+from kumihimo.methods.shared.graph_context import scaled
+from kumihimo.methods.shared.hybrid_search import plain
+from kumihimo.methods.shared.slot_search import by_frames
+from kumihimo.search.protocols import Match, Near
 
 log = logging.getLogger("kumihimo")
 _ALIKE = 50  # values that are looked at for one of the question's, where it is enough that they are near
@@ -83,7 +84,7 @@ def discourse(
 
 def _asked(question: str, ask: Ask | None) -> list[tuple[str, str]]:
     """The slots of the question, each with a name, as frames have them: also as those have that keep to the paper."""
-    from kumihimo.index.framing import normalised
+    from kumihimo.index.five_w1h import normalised
 
     said = _said(question, ask)
     named = (one for paper in (False, True) for one in normalised(said, paper=paper))
@@ -93,15 +94,15 @@ def _asked(question: str, ask: Ask | None) -> list[tuple[str, str]]:
 def _said(question: str, ask: Ask | None) -> list[tuple[str, str]]:
     """The same in words of the question; by rule without a model, or where its replies cannot be read."""
     if ask:
-        from kumihimo.index.framing import messages, read
+        from kumihimo.index.five_w1h import messages, read
 
         try:
             return ask(messages(question), read=read)
         except Unreadable as error:
             log.warning("discourse reads who, when, where of the question by rule: %s", error)
-    from kumihimo.index.rules import five
+    from kumihimo.index.rules import srl
 
-    return list(five.slots(question))
+    return list(srl.slots(question))
 
 
 def _alike(

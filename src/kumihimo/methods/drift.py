@@ -10,12 +10,14 @@ from pathlib import Path
 from kumihimo.core.context import Context, Evidence, Ruler
 from kumihimo.core.records import Chunk, Claim, Community, Entity, Member, Mention, Point, Relation, Report, Tie
 from kumihimo.core.table import Table
+from kumihimo.llm.concurrency import side_by_side
+from kumihimo.llm.prompts import prompt
+from kumihimo.llm.protocols import Ask, Rank, Rerank
+from kumihimo.llm.structured import any_text
 from kumihimo.methods.local import local
-from kumihimo.methods.points import best, cited, numbered, point
-from kumihimo.methods.searching import said
-from kumihimo.ports.models import Ask, Match, Near, Rank, Rerank, side_by_side
-from kumihimo.ports.prompts import prompt
-from kumihimo.ports.replies import any_text
+from kumihimo.methods.shared.hybrid_search import said
+from kumihimo.methods.shared.map_step import best, cited, numbered, point
+from kumihimo.search.protocols import Match, Near
 
 PROMPT = Path(__file__).with_suffix(".md")
 GUESS = Path(__file__).with_name("drift_guess.md")

@@ -10,10 +10,12 @@ from kumihimo.core.context import Context, Evidence, Ruler
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Community, Report
 from kumihimo.core.table import Table
-from kumihimo.index.levels import at_level
-from kumihimo.methods.points import read, shuffled, told
-from kumihimo.ports.models import Ask, Match, Near, Rank, Rerank, side_by_side
-from kumihimo.ports.prompts import prompt
+from kumihimo.index.community_levels import at_level
+from kumihimo.llm.concurrency import side_by_side
+from kumihimo.llm.prompts import prompt
+from kumihimo.llm.protocols import Ask, Rank, Rerank
+from kumihimo.methods.shared.map_step import read, shuffled, told
+from kumihimo.search.protocols import Match, Near
 
 RATING = Path(__file__).with_name("global_rating.md")
 
@@ -52,7 +54,7 @@ def global_(
     if level < 0:
         raise SettingsError(f"global.level is {level}; level 0 has the largest communities")
     if ask is None:
-        from kumihimo.methods.leading import leading  # here: a model does without
+        from kumihimo.methods.shared.report_extracts import leading  # here: a model does without
 
         found = leading(question, _of(_level(communities, level), reports), reports, match, near, ruler)
     else:

@@ -5,9 +5,10 @@ from pathlib import Path
 from kumihimo.core.context import Context, Ruler
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
-from kumihimo.ports.models import Ask, Near, Rank, Rerank
-from kumihimo.ports.prompts import prompt
-from kumihimo.ports.replies import any_text
+from kumihimo.llm.prompts import prompt
+from kumihimo.llm.protocols import Ask, Rank, Rerank
+from kumihimo.llm.structured import any_text
+from kumihimo.search.protocols import Near
 
 PROMPT = Path(__file__).with_suffix(".md")
 

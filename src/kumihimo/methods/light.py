@@ -15,12 +15,22 @@ from kumihimo.core.context import Context, Evidence, Ruler
 from kumihimo.core.errors import SettingsError, Unreadable
 from kumihimo.core.records import Chunk, Entity, Mention, Relation, Tie
 from kumihimo.core.table import Table
-from kumihimo.index.naming import entity_id, key
-from kumihimo.methods.around import behind, distinct, excerpts, merged, scaled, sought, touching, weightiest_first
-from kumihimo.methods.named import named
-from kumihimo.ports.models import Ask, Match, Near, Rank, Rerank
-from kumihimo.ports.prompts import prompt
-from kumihimo.views.words import subjects
+from kumihimo.llm.prompts import prompt
+from kumihimo.llm.protocols import Ask, Rank, Rerank
+from kumihimo.methods.shared.entity_linking import named
+from kumihimo.methods.shared.graph_context import (
+    behind,
+    distinct,
+    excerpts,
+    merged,
+    scaled,
+    sought,
+    touching,
+    weightiest_first,
+)
+from kumihimo.search.protocols import Match, Near
+from kumihimo.text.name_keys import entity_id, key
+from kumihimo.text.tokens import subjects
 
 PROMPT = Path(__file__).with_suffix(".md")
 _KEYS = 10  # of each level, at most

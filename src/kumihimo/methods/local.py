@@ -10,10 +10,20 @@ from itertools import combinations
 from kumihimo.core.context import Context, Evidence, Ruler
 from kumihimo.core.records import Chunk, Claim, Community, Entity, Member, Mention, Relation, Report, Tie
 from kumihimo.core.table import Table
-from kumihimo.index.naming import relation_id
-from kumihimo.methods.around import behind, distinct, excerpts, scaled, shared, sought, touching, weightiest_first
-from kumihimo.methods.named import named
-from kumihimo.ports.models import Match, Near, Rank, Rerank
+from kumihimo.llm.protocols import Rank, Rerank
+from kumihimo.methods.shared.entity_linking import named
+from kumihimo.methods.shared.graph_context import (
+    behind,
+    distinct,
+    excerpts,
+    scaled,
+    shared,
+    sought,
+    touching,
+    weightiest_first,
+)
+from kumihimo.search.protocols import Match, Near
+from kumihimo.text.name_keys import relation_id
 
 _BOTH = 0.5  # what it counts for a relation, beside its cosine, that both of its ends were found
 _CLAIMS = 10

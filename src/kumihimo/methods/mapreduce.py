@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from kumihimo.core.context import Context, Evidence, Ruler
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
-from kumihimo.methods.points import read, shuffled
-from kumihimo.ports.models import Ask, Rank, Rerank
+from kumihimo.llm.protocols import Ask, Rank, Rerank
+from kumihimo.methods.shared.map_step import read, shuffled
 
 
 def mapreduce(

@@ -14,11 +14,12 @@ from kumihimo.core.context import Context, Evidence, Ruler
 from kumihimo.core.errors import SettingsError, Unreadable
 from kumihimo.core.records import Chunk, Question, Summary
 from kumihimo.core.table import Table
-from kumihimo.index import labels
-from kumihimo.methods.searching import best, others
-from kumihimo.ports.models import Ask, Near, Rank, Rerank
-from kumihimo.ports.prompts import prompt
-from kumihimo.ports.replies import any_text
+from kumihimo.index import summary_labels
+from kumihimo.llm.prompts import prompt
+from kumihimo.llm.protocols import Ask, Rank, Rerank
+from kumihimo.llm.structured import any_text
+from kumihimo.methods.shared.hybrid_search import best, others
+from kumihimo.search.protocols import Near
 
 PROMPT = Path(__file__).with_suffix(".md")
 log = logging.getLogger("kumihimo")
@@ -74,7 +75,7 @@ def _check(value: str, n: int, k: int, budget: int, *, summary: bool) -> None:
 def _chosen(question: str, summaries: Table[Summary], near: Near, value: str) -> Summary | None:
     """The summary that is named, or the nearest to the question, if there is any. Raises SettingsError."""
     if value.strip():
-        return summaries[labels.meant(value, ((id, label) for id, label in summaries.columns("id", "label")))]
+        return summaries[summary_labels.meant(value, ((id, label) for id, label in summaries.columns("id", "label")))]
     found = [item.record for item in near(summaries, question, k=1)]
     return next((record for record in found if isinstance(record, Summary)), None)
 
@@ -150,7 +151,9 @@ def _once(found: Context) -> Context:
     """The rows; questions that say the same as an earlier one stand beside that."""
     same: dict[str, list[Evidence]] = {}
     for item in found:
-        same.setdefault(labels.key(item.text) if isinstance(item.record, Question) else item.record.id, []).append(item)
+        same.setdefault(
+            summary_labels.key(item.text) if isinstance(item.record, Question) else item.record.id, []
+        ).append(item)
     return Context(tuple(_with(first, rest) for first, *rest in same.values()))
 
 

@@ -3,8 +3,9 @@
 from kumihimo.core.context import Context, Ruler
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
-from kumihimo.methods.searching import plain
-from kumihimo.ports.models import Match, Near, Rank, Rerank
+from kumihimo.llm.protocols import Rank, Rerank
+from kumihimo.methods.shared.hybrid_search import plain
+from kumihimo.search.protocols import Match, Near
 
 
 def naive(

@@ -12,9 +12,10 @@ from kumihimo.core.context import Context, Evidence, Ruler
 from kumihimo.core.errors import SettingsError, Unreadable
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
-from kumihimo.methods.searching import best, others, plain
-from kumihimo.ports.models import Ask, Match, Messages, Near, Rank, Rerank
-from kumihimo.ports.prompts import prompt
+from kumihimo.llm.prompts import prompt
+from kumihimo.llm.protocols import Ask, Messages, Rank, Rerank
+from kumihimo.methods.shared.hybrid_search import best, others, plain
+from kumihimo.search.protocols import Match, Near
 
 PROMPT = Path(__file__).with_suffix(".md")
 AGAIN = Path(__file__).with_name("rq_again.md")

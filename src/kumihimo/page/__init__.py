@@ -9,11 +9,11 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from kumihimo.app.community_tree import Tree, called, excerpts, held, said, tree, uris
+from kumihimo.app.safe_write import MARK, file
+from kumihimo.app.snapshot import Reading
 from kumihimo.core.records import Entity, Reference, Relation, Report
 from kumihimo.page.layout import Circle, Layout, layout
-from kumihimo.placing import MARK, file
-from kumihimo.reading import Reading
-from kumihimo.tree import Tree, called, excerpts, held, said, tree, uris
 
 # How many characters of each the page may hold; where there is more, each text is cut to its share, reports last.
 ROOM = {"entities": 2_500_000, "relations": 2_000_000, "claims": 500_000, "excerpts": 4_000_000, "reports": 6_000_000}

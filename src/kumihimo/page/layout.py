@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
+from kumihimo.app.community_tree import Tree
 from kumihimo.core.records import Reference
-from kumihimo.tree import Tree
 
 _GAP = 1.2  # between two members, in the unit of their radii
 _STEPS = 60  # towards the middle of the smallest circle around some

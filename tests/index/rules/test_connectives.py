@@ -7,8 +7,8 @@ from time import process_time
 import pytest
 
 from kumihimo.core.records import Passage
+from kumihimo.index.pdtb_senses import leaves
 from kumihimo.index.rules.connectives import ALONE, BEGINS, INSIDE, SPLIT, _table, links, relation
-from kumihimo.index.senses import leaves
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ import pytest
 
 from kumihimo.core.records import Community, Mention, Record, Report
 from kumihimo.core.table import Table
-from kumihimo.index.naming import entity_id
-from kumihimo.index.referring import resolve, unmarked
-from kumihimo.index.rules.digests import READ, Sentence, chosen, report
-from kumihimo.index.selecting import Graph
-from kumihimo.index.wording import markdown, rated
-from tests.index.tables import Words, entity, graph, leaf, mentions, relation, split, table
+from kumihimo.index.data_refs import resolve, unmarked
+from kumihimo.index.report_context import Graph
+from kumihimo.index.report_render import markdown, rated
+from kumihimo.index.rules.extractive_reports import READ, Sentence, chosen, report
+from kumihimo.text.name_keys import entity_id
+from tests.index.factories_rows import Words, entity, graph, leaf, mentions, relation, split, table
 
 SAID: Mapping[str, Sequence[str]] = {
     "Ann mends the boats of the harbour every winter.": ["Ann"],

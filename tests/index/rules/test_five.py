@@ -6,12 +6,12 @@ from time import process_time
 
 import pytest
 
-from kumihimo.index.rules import five
+from kumihimo.index.rules import srl
 
 
 def slots(text: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for slot, value in five.slots(text):
+    for slot, value in srl.slots(text):
         found.setdefault(slot, []).append(value)
     return found
 

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kumihimo.core.records import Chunk, Mention, Tie
-from kumihimo.index import naming
-from kumihimo.index.rules import names
-from kumihimo.index.rules.found import apart
-from kumihimo.index.rules.wide import chinese, japanese
+from kumihimo.index.rules import ner
+from kumihimo.index.rules.ner_cjk import chinese, japanese
+from kumihimo.index.rules.ner_spans import apart
+from kumihimo.text import name_keys
 
 
 def chunk(text: str, title: str = "") -> Chunk:
@@ -22,11 +22,11 @@ def chunk(text: str, title: str = "") -> Chunk:
 
 
 def mentions(text: str, title: str = "") -> list[Mention]:
-    return list(names.mentions(chunk(text, title), {}))
+    return list(ner.mentions(chunk(text, title), {}))
 
 
 def ties(text: str, title: str = "") -> list[Tie]:
-    return list(names.ties(chunk(text, title), {}))
+    return list(ner.ties(chunk(text, title), {}))
 
 
 def named(text: str, title: str = "") -> list[str]:
@@ -38,7 +38,7 @@ def typed(text: str) -> list[tuple[str, str]]:
 
 
 def entity(name: str) -> str:
-    return naming.entity_id(naming.key(name))
+    return name_keys.entity_id(name_keys.key(name))
 
 
 # -- by hand
@@ -230,10 +230,10 @@ def test_a_title_that_is_no_name(title: str) -> None:
 
 
 def test_aliases_are_one_entity_and_named_once_in_a_sentence() -> None:
-    aliases = naming.aliases(["Robert Cratchit = Bob"])
-    found = list(names.mentions(chunk("We saw Bob and Robert Cratchit."), aliases))
+    aliases = name_keys.aliases(["Robert Cratchit = Bob"])
+    found = list(ner.mentions(chunk("We saw Bob and Robert Cratchit."), aliases))
     assert [(one.name, one.entity) for one in found] == [("Bob", entity("Robert Cratchit"))]
-    assert list(names.ties(chunk("We saw Bob and Robert Cratchit."), aliases)) == []
+    assert list(ner.ties(chunk("We saw Bob and Robert Cratchit."), aliases)) == []
 
 
 # -- ties
@@ -247,7 +247,7 @@ def test_a_tie_for_each_pair_of_a_sentence() -> None:
     for tie in found:
         assert tie.source < tie.target
         assert (tie.source, tie.target) == tuple(entity(name) for name in tie.names)
-        assert tie.relation == naming.relation_id(tie.source, tie.target)
+        assert tie.relation == name_keys.relation_id(tie.source, tie.target)
         assert (tie.text, tie.keywords, tie.strength) == ("We saw Ada, Bo and Lisbon.", (), None)
 
 
@@ -281,7 +281,7 @@ def test_any_text_is_read(text: str, title: str) -> None:
     )
     for one in found:
         assert one.name
-        assert one.name in one.text or one.name in title or one.name in names.as_name(title)
+        assert one.name in one.text or one.name in title or one.name in ner.as_name(title)
     known = {one.entity for one in found}
     for tie in ties(text, title):
         assert tie.source < tie.target
@@ -291,7 +291,7 @@ def test_any_text_is_read(text: str, title: str) -> None:
 @settings(deadline=None, max_examples=200)
 @given(TEXTS)
 def test_names_are_where_they_say_and_do_not_overlap(text: str) -> None:
-    said, found, _ = names._found(text, list(names._sentences(text)), "東京"), [], 0
+    said, found, _ = ner._found(text, list(ner._sentences(text)), "東京"), [], 0
     for read in (japanese, chinese):
         found = list(apart(read(text)))
         assert all(text[one.start : one.end] == one.name for one in found)

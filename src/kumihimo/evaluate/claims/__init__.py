@@ -11,7 +11,8 @@ from kumihimo.evaluate.claims.sentences import Piece, pieces
 from kumihimo.evaluate.claims.stages import PAPER, Asked, Taken, Votes, key, taken
 from kumihimo.evaluate.claims.voting import majority
 from kumihimo.evaluate.records import Answered, Claim, Question, Sentence
-from kumihimo.ports.models import Ask, side_by_side
+from kumihimo.llm.concurrency import side_by_side
+from kumihimo.llm.protocols import Ask
 
 Found = tuple[list[Claim], list[Sentence]]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
-from kumihimo.ports.sentences import ITEM, Block, blocks, folded, sentences
+from kumihimo.text.sentences import ITEM, Block, blocks, folded, sentences
 
 Kind = Literal["sentence", "heading"]
 

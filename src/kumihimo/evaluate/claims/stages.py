@@ -11,8 +11,8 @@ from unicodedata import normalize
 
 from kumihimo.evaluate.claims.sentences import Piece, excerpt
 from kumihimo.evaluate.claims.voting import Poll, majority, poll, settings
-from kumihimo.ports.models import Ask
-from kumihimo.ports.prompts import prompt
+from kumihimo.llm.prompts import prompt
+from kumihimo.llm.protocols import Ask
 
 Votes = tuple[int, int, int]  # replies of each stage, of which more than half have to agree
 PAPER: Votes = (3, 3, 1)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kumihimo.evaluate.judging.forms import Bests, Chosen, Compared
-from kumihimo.evaluate.judging.plain import Strip
+from kumihimo.evaluate.judging.plain_text import Strip
 
 Orders = Literal["fixed", "alternate", "both", "square"]  # square: of several answers, by a Latin square
 Said = Sequence[tuple[int, str]]  # by criterion: the better answer as shown, 1 or 2, or 0 for a tie; and why

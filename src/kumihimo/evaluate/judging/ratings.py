@@ -14,12 +14,13 @@ from kumihimo.core.context import Ruler
 from kumihimo.core.errors import ItemFailed, Unreadable
 from kumihimo.evaluate.judging.calls import Answers
 from kumihimo.evaluate.judging.forms import rated
-from kumihimo.evaluate.judging.plain import Strip, plain
+from kumihimo.evaluate.judging.plain_text import Strip, plain
 from kumihimo.evaluate.judging.protocols import Protocol
 from kumihimo.evaluate.judging.verdicts import NOTHING
 from kumihimo.evaluate.records import Answered, Question, Rating, Status
-from kumihimo.ports.models import Ask, Messages, side_by_side
-from kumihimo.ports.prompts import prompt
+from kumihimo.llm.concurrency import side_by_side
+from kumihimo.llm.prompts import prompt
+from kumihimo.llm.protocols import Ask, Messages
 
 FOUND_NOTHING = "(nothing was found)"
 CONTEXT = 2000  # tokens shown of what each system found

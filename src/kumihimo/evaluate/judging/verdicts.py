@@ -8,11 +8,12 @@ from typing import Literal
 
 from kumihimo.core.errors import ItemFailed, Unreadable
 from kumihimo.evaluate.judging.calls import Call
-from kumihimo.evaluate.judging.plain import Strip, plain
+from kumihimo.evaluate.judging.plain_text import Strip, plain
 from kumihimo.evaluate.judging.protocols import Protocol, Said
 from kumihimo.evaluate.records import Status, Verdict, Winner
-from kumihimo.ports.models import Ask, Messages, side_by_side
-from kumihimo.ports.prompts import prompt
+from kumihimo.llm.concurrency import side_by_side
+from kumihimo.llm.prompts import prompt
+from kumihimo.llm.protocols import Ask, Messages
 
 Role = Literal["judge", "second_judge"]
 NOTHING = "(no answer was given)"

@@ -9,16 +9,16 @@ from importlib import metadata
 from pathlib import Path
 from re import sub
 
-from kumihimo.evaluate.report import details, listed
-from kumihimo.evaluate.report.gathered import Gathered, gathered
+from kumihimo.app.safe_write import MARK, file
+from kumihimo.evaluate.report import answer_details, csv_files
+from kumihimo.evaluate.report.conclusion import headline
 from kumihimo.evaluate.report.grid import grids
 from kumihimo.evaluate.report.markup import Html, Part, folded, joined, p, tag
 from kumihimo.evaluate.report.markup import listed as items
 from kumihimo.evaluate.report.panels import PANELS
-from kumihimo.evaluate.report.words import headline
+from kumihimo.evaluate.report.summary_data import Gathered, gathered
 from kumihimo.evaluate.statistics import SEED
 from kumihimo.evaluate.study import Study
-from kumihimo.placing import MARK, file
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ def write(folders: Sequence[Path], out: Path, *, systems: Sequence[str] = (), ne
         gathered(Study(path), name, systems=systems, neighbours=neighbours)
         for path, name in zip(folders, named(folders), strict=True)
     ]
-    told = details.shares(studies)
+    told = answer_details.shares(studies)
     file(out, html(studies, told))
     tables = out.with_name(f"{out.stem}-csv")
-    listed.write(studies, tables)
+    csv_files.write(studies, tables)
     words = {held.name: [plain(said) for said in headline(held)] for held in studies}
     missing = {held.name: held.missing for held in studies if held.missing}
     return Written(out, out.stat().st_size, tables, words, told.told, missing)
@@ -63,11 +63,11 @@ def plain(said: Html) -> str:
     return " ".join(unescape(sub(r"<[^>]*>", "", sub(r"</(?:p|li)>", " ", said))).split(" ")).strip()
 
 
-def html(studies: Sequence[Gathered], told: details.Shares) -> Iterator[str]:
+def html(studies: Sequence[Gathered], told: answer_details.Shares) -> Iterator[str]:
     title = f"Evaluation: {', '.join(held.name for held in studies)}"
     sections = list(_sections(studies))
     links = [tag("a", name, href=f"#{id}") for id, name, _ in sections]
-    parts: dict[str, str] = {"mark": MARK, "title": escape(title), "index": details.index(studies, told)}
+    parts: dict[str, str] = {"mark": MARK, "title": escape(title), "index": answer_details.index(studies, told)}
     parts["links"] = joined(
         [*links, tag("a", "Questions", href="#questions"), tag("a", "In plain words", href="#words")]
     )
@@ -75,12 +75,12 @@ def html(studies: Sequence[Gathered], told: details.Shares) -> Iterator[str]:
     parts["sections"] = joined(tag("section", tag("h2", name), *inside, id=id) for id, name, inside in sections)
     parts["cut"] = items(told.told, "soft") if told.told else Html("")
     parts["how"] = _how(studies)
-    parts |= {name: _part(name) for name in ("page.css", "page.js", "words.html")}
+    parts |= {name: _part(name) for name in ("page.css", "page.js", "conclusion.html")}
     for i, piece in enumerate(_part("page.html").split("%%")):
         if not i % 2:
             yield piece
         elif piece == "questions":
-            yield from details.elements(studies, told)
+            yield from answer_details.elements(studies, told)
         else:
             yield parts[piece]
 
@@ -142,7 +142,7 @@ def _how(studies: Sequence[Gathered]) -> Html:
         parts.append(tag("h3", held.name, tag("span", f" {held.study.folder.name}/", class_="soft")))
         parts.append(_families(held))
         for stage, run_with in held.manifest.items():
-            parts.append(folded(f"kumi eval {stage}", tag("pre", details.said(run_with))))
+            parts.append(folded(f"kumi eval {stage}", tag("pre", answer_details.said(run_with))))
     return joined(parts)
 
 

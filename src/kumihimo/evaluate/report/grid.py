@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from kumihimo.evaluate.bias import Bias
-from kumihimo.evaluate.comparing import Compared, Sides, matrix
-from kumihimo.evaluate.report.gathered import Criterion, Gathered
+from kumihimo.evaluate.comparison import Compared, Sides, matrix
 from kumihimo.evaluate.report.markup import Html, chance, counted, figure, folded, joined, p, share, table, tag
+from kumihimo.evaluate.report.summary_data import Criterion, Gathered
 
 
 def grids(studies: Sequence[Gathered]) -> Iterator[Html]:
@@ -46,7 +46,7 @@ def _family(protocol: str, studies: Sequence[Gathered]) -> str:
 
 
 def _published(protocol: str) -> bool:
-    from kumihimo.evaluate.comparing import zeros_of
+    from kumihimo.evaluate.comparison import zeros_of
 
     return zeros_of(protocol) == "wilcox"
 

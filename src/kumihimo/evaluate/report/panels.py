@@ -5,24 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from kumihimo.evaluate.bias import Rate, Share
-from kumihimo.evaluate.comparing import Ranked, matrix
-from kumihimo.evaluate.report.drawing import curves, dots, ranks, scatter
-from kumihimo.evaluate.report.gathered import Criterion, Gathered, Measure
+from kumihimo.evaluate.comparison import Ranked, matrix
+from kumihimo.evaluate.report.charts import curves, dots, ranks, scatter
+from kumihimo.evaluate.report.conclusion import in_order, judged_by, leading_measure
 from kumihimo.evaluate.report.grid import compared_table, pairs_table
-from kumihimo.evaluate.report.markup import (
-    Html,
-    Part,
-    counted,
-    figure,
-    folded,
-    joined,
-    listed,
-    p,
-    share,
-    table,
-    tag,
-)
-from kumihimo.evaluate.report.words import in_order, judged_by, leading_measure
+from kumihimo.evaluate.report.markup import Html, Part, counted, figure, folded, joined, listed, p, share, table, tag
+from kumihimo.evaluate.report.summary_data import Criterion, Gathered, Measure
 
 Panel = Callable[[Gathered], Iterator[Html]]
 

@@ -15,7 +15,7 @@ from kumihimo.evaluate.scoring.precision import context_precision
 from kumihimo.evaluate.scoring.recall import context_recall
 from kumihimo.evaluate.scoring.relevance_graded import context_relevance_graded
 from kumihimo.evaluate.scoring.relevance_sentences import context_relevance_sentences
-from kumihimo.evaluate.scoring.words import exact_match, token_f1
+from kumihimo.evaluate.scoring.word_overlap import exact_match, token_f1
 
 Group = Literal["words", "ragas", "assertions", "claims"]
 Calculated = Callable[[Case, Tools], Found]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kumihimo.evaluate.scoring.case import Case, Found, Tools, share
-from kumihimo.evaluate.scoring.checking import Checked, checked, told
+from kumihimo.evaluate.scoring.support_check import Checked, checked, told
 
 PROMPT = Path(__file__).with_name("scoring_assertions.md")
 

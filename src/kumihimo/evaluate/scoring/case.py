@@ -10,9 +10,9 @@ from typing import Any, TypeVar, cast
 
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.evaluate.records import Answered, Question
-from kumihimo.ports.models import Ask, Embedder
-from kumihimo.ports.prompts import prompt
-from kumihimo.ports.sentences import blocks, folded, sentences
+from kumihimo.llm.prompts import prompt
+from kumihimo.llm.protocols import Ask, Embedder
+from kumihimo.text.sentences import blocks, folded, sentences
 
 A = TypeVar("A")
 

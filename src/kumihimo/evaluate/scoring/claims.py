@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kumihimo.evaluate.scoring.case import NO_REFERENCE, Case, Found, Tools
-from kumihimo.evaluate.scoring.checking import supported
 from kumihimo.evaluate.scoring.statements import of_answer, of_reference
+from kumihimo.evaluate.scoring.support_check import supported
 
 Row = tuple[bool, ...]
 

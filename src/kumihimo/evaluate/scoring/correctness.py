@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kumihimo.evaluate.scoring.case import NO_REFERENCE, Case, Found, Tools
-from kumihimo.evaluate.scoring.checking import supported, told
 from kumihimo.evaluate.scoring.statements import of_answer, of_reference
+from kumihimo.evaluate.scoring.support_check import supported, told
 
 FACTS, NEARNESS = 0.75, 0.25  # the weights of ragas
 

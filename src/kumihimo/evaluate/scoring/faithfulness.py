@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kumihimo.evaluate.scoring.case import Case, Found, Tools, joined, share
-from kumihimo.evaluate.scoring.checking import supported, told
 from kumihimo.evaluate.scoring.statements import of_answer
+from kumihimo.evaluate.scoring.support_check import supported, told
 
 
 def faithfulness(case: Case, tools: Tools) -> Found:

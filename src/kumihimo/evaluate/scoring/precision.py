@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kumihimo.evaluate.scoring.case import NO_REFERENCE, Case, Found, Tools
-from kumihimo.evaluate.scoring.checking import checked, told
+from kumihimo.evaluate.scoring.support_check import checked, told
 
 PROMPT = Path(__file__).with_name("scoring_useful.md")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kumihimo.evaluate.scoring.case import NO_REFERENCE, Case, Found, Tools, cut, joined, share
-from kumihimo.evaluate.scoring.checking import supported, told
+from kumihimo.evaluate.scoring.support_check import supported, told
 
 
 def context_recall(case: Case, tools: Tools) -> Found:

@@ -1,0 +1,63 @@
+"""the questions and answers of a study -> a folder, as another program reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import quote
+
+import typer
+
+from kumihimo.cli import jsonl
+from kumihimo.cli.evaluating.import_ import module
+from kumihimo.cli.evaluating.options import STUDY, Folder
+from kumihimo.cli.options import Json
+from kumihimo.core.errors import SettingsError
+
+if TYPE_CHECKING:
+    from kumihimo.evaluate.study import Study
+
+
+def export(
+    out: Annotated[Path, typer.Option(help="The folder to write.", metavar="DIR")],
+    kind: Annotated[str, typer.Option("--format", help="benchmarkqed or ragas.", metavar="NAME")] = "benchmarkqed",
+    study: Folder = STUDY,
+    as_json: Json = False,
+) -> None:
+    """Write questions and answers for BenchmarkQED or ragas."""
+    from kumihimo.app import safe_write
+    from kumihimo.evaluate.study import Study
+
+    held = Study(study)
+    if kind == "questions":
+        raise SettingsError(f"{held.path('questions')} is such a file already: export benchmarkqed or ragas")
+    written: list[str] = []
+
+    def fill(made: Path) -> None:
+        for name, text in _files(held, kind):
+            path = made / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="\n")
+            written.append(name)
+
+    safe_write.folder(out, fill)
+    failed = {system: sum(bool(a.failed) for a in held.answers(system)) for system in held.systems()}
+    if as_json:
+        jsonl.show({"written": str(out), "files": written, "failed": failed})
+        return
+    print(f"Wrote {out}: {', '.join(written)}.")
+    for system, count in failed.items():
+        if count:
+            print(f"Left out, since they failed: {count:,} answers of {system}.")
+
+
+def _files(held: Study, kind: str) -> Iterator[tuple[str, str]]:
+    """(name, text): ragas' is one file of lines, with the answers of all systems."""
+    to, questions, systems = module(kind), held.questions(), held.systems()
+    if kind == "ragas":
+        answers = (answer for system in systems for answer in held.answers(system) if not answer.failed)
+        yield "ragas.jsonl", "".join(f"{line}\n" for line in to.lines(questions, answers))
+        return
+    named = {quote(system, safe=" =,+-_."): held.answers(system) for system in systems}
+    yield from to.files(questions, named)

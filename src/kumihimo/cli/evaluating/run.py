@@ -1,0 +1,158 @@
+"""the questions of a study + an index -> the answers of each system, a file each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kumihimo.app.snapshot import Reading
+from kumihimo.cli import jsonl, terminal
+from kumihimo.cli.cli_session import listen, opened
+from kumihimo.cli.evaluating.options import STUDY, Folder, Systems, split
+from kumihimo.cli.options import HOME, Index, Json, MaxCalls, MaxCost, MaxTokens, Memo, Set, ShowPrompts, Verbose
+from kumihimo.core.errors import ItemFailed, SettingsError, unknown
+from kumihimo.core.task import Progress
+from kumihimo.core.usage import Usage
+from kumihimo.llm.budget import Caps, Purse
+
+if TYPE_CHECKING:
+    from kumihimo.evaluate.records import Answered
+    from kumihimo.evaluate.study import Study
+    from kumihimo.evaluate.systems import System
+
+Again = Annotated[
+    str, typer.Option(help="Ask these systems once more than the others: what differs is chance.", metavar="NAMES")
+]
+
+
+def run(
+    methods: Systems = "",
+    generations: Annotated[int, typer.Option(help="How often each system is asked all questions.", min=1)] = 1,
+    again: Again = "",
+    study: Folder = STUDY,
+    folder: Index = HOME,
+    options: Set = None,
+    max_calls: MaxCalls = None,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
+    memo: Memo = None,
+    verbose: Verbose = False,
+    show_prompts: ShowPrompts = False,
+    as_json: Json = False,
+) -> None:
+    """Ask the questions of a study of each system: answers, their evidence, what they took."""
+    from kumihimo.evaluate.study import Study
+    from kumihimo.evaluate.systems import chosen
+
+    listen(verbose, show_prompts)
+    held = Study(study)
+    held.ready()
+    with opened(folder, options, memo) as kumi, kumi.reading() as reading:
+        purse = kumi.models.purse(Caps(max_calls, max_tokens, max_cost))
+        systems, left = chosen(reading, methods)
+        say_left(left)
+        times = _times(systems, generations, again)
+        if max(times.values()) > 1 and not reading.models.chat("answer"):
+            print("(Without a chat model every generation says the same.)", file=sys.stderr)
+        with terminal.progress(not (verbose or show_prompts)) as progress:
+            made = dict(_made(held, reading, systems, times, purse, str(folder), progress))
+    shown = {name: _summary(rows, times[name]) for name, rows in made.items()}
+    if as_json:
+        saved = sum(purse.saved.values(), Usage())
+        spent = {"paid": asdict(purse.total), "remembered": asdict(saved)}
+        jsonl.show({"study": str(study), "systems": shown, "left_out": left, **spent})
+    else:
+        _show(shown)
+        if purse.total.calls:
+            print(f"Paid now: {purse.total.calls:,} calls, {purse.total.tokens:,} tokens{_cost(purse.total)}.")
+    failed = [row.failed for rows in made.values() for row in rows if row.failed]
+    if failed:
+        of = sum(map(len, made.values()))
+        said = f"{len(failed):,} of {of:,} answers failed; of the first: {failed[0]}"
+        raise ItemFailed(f"{said}. The same command goes on with them")
+
+
+def _times(systems: Sequence[System], generations: int, again: str) -> dict[str, int]:
+    """How often each system is asked. Raises SettingsError where one is to be asked again that is not asked."""
+    times = {system.name: generations for system in systems}
+    for name in split(again):
+        if name not in times:
+            raise SettingsError(f"--again {name}: {unknown('system', name, times)}")
+        times[name] = max(generations, 2)
+    return times
+
+
+def _made(
+    held: Study,
+    reading: Reading,
+    systems: Sequence[System],
+    times: Mapping[str, int],
+    purse: Purse,
+    folder: str,
+    progress: Progress | None,
+) -> Iterator[tuple[str, list[Answered]]]:
+    """Of each system all answers, written as soon as they are whole."""
+    from kumihimo.evaluate.run_systems import answered, check, index_of, lasting, told
+
+    questions = held.questions()
+    check(questions)
+    common = {"index": {"folder": folder, **index_of(reading)}, "questions": digest(held.path("questions"))}
+    for system in systems:
+        all_rows: list[Answered] = []
+        for n in range(times[system.name]):
+            before = list(held.answers(system.name, n)) if n < held.generations(system.name) else []
+            rows = answered(reading, system, questions, purse, generation=n, before=before, progress=progress)
+            held.write_answers(system.name, n, lasting(rows, before))
+            all_rows += rows
+        ran = {**told(reading, system), **common, "generations": times[system.name]}
+        held.note_beside("run", **{system.name: ran})
+        yield system.name, all_rows
+
+
+def say_left(left: Mapping[str, str]) -> None:
+    """Which of the index's methods are left out."""
+    for name, why in left.items():
+        print(f"(Left out: {name}. {why}.)", file=sys.stderr)
+
+
+def digest(path: Path) -> str:
+    """Of a file that a stage has read."""
+    return sha256(path.read_bytes()).hexdigest()[:20]
+
+
+def _summary(rows: Sequence[Answered], generations: int) -> dict[str, Any]:
+    from statistics import median
+
+    usage = sum((row.usage for row in rows), Usage())
+    seconds = [row.seconds for row in rows if row.seconds is not None]
+    failed = sum(bool(row.failed) for row in rows)
+    return {
+        "answered": len(rows) - failed,
+        "failed": failed,
+        "generations": generations,
+        "usage": asdict(usage),
+        "median_seconds": median(seconds) if seconds else None,
+    }
+
+
+def _show(shown: Mapping[str, Mapping[str, Any]]) -> None:
+    """A line a system. Of what answers took: the mean."""
+    rows = []
+    for name, told in shown.items():
+        n = max(told["answered"] + told["failed"], 1)
+        usage = Usage(**told["usage"])
+        seconds = "" if told["median_seconds"] is None else f"{told['median_seconds']:.2f}"
+        each = (f"{usage.calls / n:,.1f}", f"{usage.tokens / n:,.0f}", f"{usage.cost / n:,.4f}" if usage.cost else "")
+        rows.append((name, f"{told['answered']:,}", f"{told['failed']:,}", *each, seconds))
+    head = ("system", "answers", "failed", "calls each", "tokens each", "cost each", "median s")
+    terminal.show_rows(rows, head=head, figures=range(1, 7))
+
+
+def _cost(usage: Usage) -> str:
+    return f", cost {usage.cost:,.4f}" if usage.cost else ""

@@ -1,0 +1,132 @@
+"""a SPARQL query -> what it finds in the index, as a table, JSON, CSV or Turtle."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from io import BytesIO
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kumihimo.app.results import Solutions, Term
+from kumihimo.app.sparql import ROWS, SECONDS, names, own
+from kumihimo.cli import jsonl, terminal
+from kumihimo.cli.cli_session import opened
+from kumihimo.cli.options import HOME, Index, Json, Set
+from kumihimo.core.errors import SettingsError, unknown
+
+FORMATS = ("table", "json", "csv", "turtle")
+_WIDEST = 300  # characters of a cell
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def sparql(
+    query: Annotated[str, typer.Argument(help="A SPARQL 1.1 query; @FILE: what the file holds; -: standard input.")],
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            help="table, json, csv or turtle; unasked, table for rows and turtle for triples.",
+            metavar="NAME",
+            autocompletion=lambda: list(FORMATS),
+        ),
+    ] = "",
+    limit: Annotated[int, typer.Option(help="Show so many rows at most; 0: all.", min=0)] = ROWS,
+    timeout: Annotated[float, typer.Option(help="Stop after so many seconds.", min=0.01)] = SECONDS,
+    options: Set = None,
+    folder: Index = HOME,
+    as_json: Json = False,
+) -> None:
+    """Ask the whole index as RDF: documents, passages, entities, reports, and how they hang together."""
+    if form and form not in FORMATS:
+        raise SettingsError(unknown("format", form, FORMATS))
+    with opened(folder, options) as kumi:
+        found = kumi.sparql(_text(query), limit=limit or None, timeout=timeout)
+        prefixes = names(**own(kumi.settings))
+    form = "json" if as_json else form or ("turtle" if found.graph else "table")
+    if form == "turtle" and not found.graph:
+        raise SettingsError("turtle is of triples: ask by CONSTRUCT or DESCRIBE, or take --format table, json or csv")
+    {"table": _show_table, "json": _show_json, "csv": _show_csv, "turtle": _show_turtle}[form](found, prefixes)
+    if found.cut:
+        sys.stdout.flush()
+        terminal.complain(
+            f"there are more than {limit:,} rows: `--limit` shows more"
+            if found.cut == "rows"
+            else f"stopped after {timeout:g} s, this is not all: `--timeout` gives it more"
+        )
+    raise typer.Exit(1 if found.cut == "time" else 0)
+
+
+def _text(query: str) -> str:
+    """The query, wherever it is. Raises SettingsError."""
+    try:
+        if query == "-":
+            return sys.stdin.read()
+        return Path(query[1:]).read_text(encoding="utf-8-sig") if query.startswith("@") else query
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{query.removeprefix('@')} cannot be read ({error}): name a file in UTF-8") from error
+
+
+def _show_table(found: Solutions, prefixes: dict[str, str]) -> None:
+    if found.yes is not None:
+        print("yes" if found.yes else "no")
+    elif not found.rows:
+        print("Nothing is found.")
+    else:
+        terminal.show_rows(([_cell(term, prefixes) for term in row] for row in found.rows), found.columns)
+
+
+def _cell(term: Term | None, prefixes: dict[str, str]) -> str:
+    """In few words: an IRI by its prefix, a text on one line."""
+    if term is None:
+        return ""
+    if term.kind == "bnode":
+        return f"_:{term.value}"
+    if term.kind == "uri":
+        name = max(prefixes, key=lambda name: len(prefixes[name]) * term.value.startswith(prefixes[name]))
+        known = term.value.startswith(prefixes[name])
+        return f"{name}:{term.value.removeprefix(prefixes[name])}" if known else term.value
+    said = " ".join(term.value.split())
+    return said if len(said) <= _WIDEST else f"{said[:_WIDEST]} …"
+
+
+def _show_json(found: Solutions, _: dict[str, str]) -> None:
+    """As SPARQL 1.1 Query Results JSON has it, triples as rows of three."""
+    if found.yes is not None:
+        jsonl.show({"head": {}, "boolean": found.yes})
+        return
+    rows = [{name: _told(term) for name, term in zip(found.columns, row, strict=True) if term} for row in found.rows]
+    jsonl.show({"head": {"vars": list(found.columns)}, "results": {"bindings": rows}, "cut": found.cut})
+
+
+def _told(term: Term) -> dict[str, str]:
+    told = {"type": term.kind, "value": term.value, "xml:lang": term.language, "datatype": term.datatype}
+    return {name: said for name, said in told.items() if said or name == "value"}
+
+
+def _show_csv(found: Solutions, _: dict[str, str]) -> None:
+    """As SPARQL 1.1 has it, but what a spreadsheet would take for a formula begins with an apostrophe."""
+    out = csv.writer(sys.stdout, lineterminator="\n")
+    if found.yes is not None:
+        out.writerows([["answer"], ["yes" if found.yes else "no"]])
+        return
+    out.writerow(found.columns)
+    out.writerows([_plain(term) for term in row] for row in found.rows)
+
+
+def _plain(term: Term | None) -> str:
+    if term is None:
+        return ""
+    risky = term.kind == "literal" and not term.datatype and term.value.startswith(_FORMULA)
+    return f"{chr(39) * risky}{'_:' * (term.kind == 'bnode')}{term.value}".replace("\0", "\ufffd")
+
+
+def _show_turtle(found: Solutions, prefixes: dict[str, str]) -> None:
+    from kumihimo.app.sparql import triples_of
+    from kumihimo.exports.rdf import turtle
+
+    out = BytesIO()
+    turtle(triples_of(found), out, prefixes)
+    print(out.getvalue().decode(), end="")

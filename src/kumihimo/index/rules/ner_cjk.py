@@ -1,0 +1,193 @@
+"""a sentence -> names in Japanese and Chinese: runs of katakana and kanji, names in brackets, pieces of clauses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from kumihimo.index.rules.lexicon import COMMON_CHINESE, COMMON_JAPANESE, CUTS_CHINESE, KEPT_CHINESE
+from kumihimo.index.rules.ner_spans import QUANTITY, Found
+
+LONGEST = 10  # characters of a compound of several scripts: a longer one falls into its pieces
+
+_HAN, _KATA = "々〆\u3400-\u9fff", "\u30a1-\u30fa\u30fc"
+_SEEN = re.compile(rf"[{_HAN}{_KATA}]")
+_KANA, _IDEOGRAPHS = re.compile("[\u3041-\u3096\u30a1-\u30fa]"), re.compile(f"[{_HAN}]")
+_KATAKANA_RUN = rf"[{_KATA}]+(?:[・＝=][{_KATA}]+)*"
+_COMPOUND = re.compile(rf"(?:[{_HAN}]+|{_KATAKANA_RUN}|(?<![A-Za-z0-9])[A-Z][A-Za-z]*(?=[{_HAN}{_KATA}]))+")
+_PIECE = re.compile(rf"[{_HAN}]+|{_KATAKANA_RUN}")
+_BRACKETED = re.compile(
+    "「([^「」。！？、\n]{2,20})」|『([^『』。！？\n]{2,20})』|【([^【】\n]{2,20})】|《([^《》\n]{1,20})》|〈([^〈〉\n]{2,20})〉"
+)
+_WORKS = (2, 4)  # groups of the pattern above that hold titles of works
+_SPOKEN = re.compile("[\u3041-\u3096、]{1,4}$|.*(?:です|ます|ました|ません|ない|たい|[だよねかろ])$")
+_HIRAGANA = re.compile("[\u3041-\u309fー]+")
+_DIGITS = "0-9０-９一二三四五六七八九十百千万億兆〇零数"
+_COUNTERS = "年月日時分秒回人個本枚台代度号番目位歳才名件倍階次世紀期章節条項巻話点隻匹頭冊校社部種週間萬万億亿多餘余"
+_COUNT = re.compile(rf"第?[{_DIGITS}]+[{_COUNTERS}]*(?:後|前|頃|中|末|半|以上|以下|現在)?")
+_COUNTED = re.compile(rf"[{_COUNTERS}]+")
+_UNITS = (
+    "キロメートル|センチメートル|ミリメートル|平方キロメートル|平方メートル|キログラム|メートル|センチ|ミリ|キロ|グラム|トン|リットル"
+    "|ヘクタール|マイル|フィート|インチ|ポンド|ドル|ユーロ|パーセント|ワット|ボルト|ヘルツ|バイト|円|元|圓|港元|美元|日元|億元|公里|公尺|公分"
+    "|公斤|公噸|公頃|公克|平方公里|平方公尺|平方千米|千米|厘米|毫米|米|英里|英尺|海里|坪|km²|km2|km|cm|mm|kg|㎞|㎢|㎡|㎝|%|％"
+)
+_AMOUNT = re.compile(
+    rf"(?<![\d.,第])(?:[\d０-９]{{1,12}}(?:[.,，．][\d０-９]{{1,6}}){{0,4}}|[一二三四五六七八九十百千]{{1,8}})"
+    rf"[十百千万萬億亿兆]{{0,3}}(?:{_UNITS})(?![{_KATA}])"
+)
+_PERSON = re.compile("さん|ちゃん|くん|様|殿|氏")
+_HONOUR = re.compile("(.{2,})(?:先生|博士|教授|君|氏|様|殿)$")
+_NO_PERSON = re.compile("(?:模|多|同|仕|一|異|人間模|源|平|諸|主|暴)(?:様|氏|君)$")
+_VERB = re.compile("(?:する|し[たて、なよま]|され|させ|せ[ずよ]|でき|な(?![どらがかりくい]))")
+_INFLECTED = re.compile(
+    "(?!くらい|ぐらい|うち|すべて|いずれ|いわゆる|つまり|わけ)[けげせべめれえうくぐつぬぶむるきぎちびみりっわいす]"
+)
+_CLAUSE = re.compile(rf"[{_HAN}{_KATA}A-Za-z·‧・•]+")
+_SINGLE = "的了是在和與与及於于為为有被由以而之其這这那就也都不並并從从到對对將将把讓让給给使"
+
+
+def _longest_first(words: frozenset[str]) -> str:
+    return "|".join(sorted(words, key=lambda word: (-len(word), word)))
+
+
+_CUT = re.compile(f"{_longest_first(KEPT_CHINESE)}|({_longest_first(CUTS_CHINESE)}|[{_SINGLE}])")
+
+Reads = Callable[[str], Iterator[Found]]
+
+
+def reader(text: str, title: str = "") -> Reads:
+    """What reads the sentences of a text: as Chinese, where next to no kana stand among its ideographs."""
+    if text.isascii() or not _SEEN.search(text):
+        return lambda _: iter(())
+    kana, han = len(_KANA.findall(text)), len(_IDEOGRAPHS.findall(text))
+    if kana * 20 < kana + han:
+        return lambda sentence: chinese(sentence, title)
+    return japanese
+
+
+def within(text: str, start: int, end: int) -> bool:
+    """Whether `[start, end)` is only a part of a word: letters or digits of its own script stand around it."""
+    return _joined(text[start - 1 : start], text[start]) or _joined(text[end - 1], text[end : end + 1])
+
+
+def _joined(one: str, other: str) -> bool:
+    return bool(one and other) and one.isalnum() and other.isalnum() and _script(one) == _script(other)
+
+
+def _script(char: str) -> str:
+    if _IDEOGRAPHS.match(char):
+        return "han"
+    return "kana" if "\u3040" <= char < "\u3100" else "other"
+
+
+def japanese(text: str) -> Iterator[Found]:
+    """Names of a Japanese sentence.
+
+    >>> [one.name for one in japanese("田中さんは東京タワーに、梅雨明けの今日、ジョン・マンと行った。")]
+    ['田中さん', '東京タワー', '梅雨', 'ジョン・マン']
+    """
+    yield from bracketed(text)
+    yield from amounts(text)
+    for match in _COMPOUND.finditer(text):
+        if match.end() - match.start() <= LONGEST:
+            yield from _compound(text, match.start(), match.end())
+        else:
+            for piece in _PIECE.finditer(text, match.start(), match.end()):
+                yield from _compound(text, piece.start(), piece.end())
+
+
+def bracketed(text: str) -> Iterator[Found]:
+    """Names in brackets; `行《ゆ》く` is how a word is read, `「行くよ」` what somebody says."""
+    for match in _BRACKETED.finditer(text):
+        group = match.lastindex or 0
+        name = match[group]
+        if (group == 4 and _HIRAGANA.fullmatch(name)) or (group == 1 and _SPOKEN.match(name)):
+            continue
+        yield Found(match.start(group), match.end(group), name, "work" if group in _WORKS else "")
+
+
+def amounts(text: str) -> Iterator[Found]:
+    """Numbers with their units.
+
+    >>> [one.name for one in amounts("三センチの木と20万円、3.5km、五月天")]
+    ['三センチ', '20万円', '3.5km']
+    """
+    for match in _AMOUNT.finditer(text):
+        yield Found(match.start(), match.end(), match[0], QUANTITY)
+
+
+def _compound(text: str, start: int, end: int) -> Iterator[Found]:
+    if start and text[start - 1].isdecimal():
+        counted = _COUNTED.match(text, start, end)
+        start = counted.end() if counted else start
+    lead = _PIECE.match(text, start, end)
+    if lead and lead.end() < end and (lead[0] in COMMON_JAPANESE or lead[0] in "時後前中約各"):
+        start = lead.end()  # `後年マーラー`
+    name = text[start:end]
+    if len(name) < 2 or name in COMMON_JAPANESE or _COUNT.fullmatch(name):
+        return
+    person = _PERSON.match(text, end)
+    if person:
+        yield Found(start, person.end(), text[start : person.end()], "person", name)
+        return
+    honour = _HONOUR.match(name)
+    if honour and not _NO_PERSON.search(name):
+        yield Found(start, end, name, "person", honour[1])
+        return
+    if _VERB.match(text, end) and len(name) < 4 and not _KANA.search(name):
+        return
+    if _INFLECTED.match(text, end) and _IDEOGRAPHS.match(name[-1]):
+        name = name[:-1]  # `梅雨明け`
+    yield from _ended(start, name)
+
+
+def _ended(start: int, name: str) -> Iterator[Found]:
+    """Without what says when or of which kind: `戦争後`, `一般的`."""
+    while len(name) > 2 and (name[-1] in "後頃的" or (name[-1] == "等" and len(name) > 3)):
+        name = name[:-1]
+    if len(name) > 2 and name[0] in "各約":
+        start, name = start + 1, name[1:]
+    if len(name) > 1 and name not in COMMON_JAPANESE and name[-1] != "的":
+        yield Found(start, start + len(name), name)
+
+
+def chinese(text: str, title: str = "") -> Iterator[Found]:
+    """Names of a Chinese sentence: what is left of its clauses between function words, two to eight characters.
+
+    >>> [one.name for one in chinese("在歐洲，梵語的學術研究由威廉·瓊斯開創。")]
+    ['歐洲', '梵語', '學術研究', '威廉·瓊斯']
+    """
+    yield from bracketed(text)
+    yield from amounts(text)
+    for clause in _CLAUSE.finditer(text):
+        at = clause.start()
+        for cut in _CUT.finditer(text, clause.start(), clause.end()):
+            if cut[1]:
+                yield from _pieces(text, at, cut.start(), title)
+                at = cut.end()
+        yield from _pieces(text, at, clause.end(), title)
+
+
+def _pieces(text: str, start: int, end: int, title: str) -> Iterator[Found]:
+    """What a clause holds between two function words; the document's title stands apart in it."""
+    at = text.find(title, start, end) if title else -1
+    if at < 0:
+        yield from _piece(text, start, end)
+        return
+    yield from _piece(text, start, at)
+    yield Found(at, at + len(title), title)
+    yield from _piece(text, at + len(title), end)
+
+
+def _piece(text: str, start: int, end: int) -> Iterator[Found]:
+    if start and text[start - 1].isdecimal():
+        counted = _COUNTED.match(text, start, end)
+        start = counted.end() if counted else start
+    name = text[start:end].strip("·‧・•")
+    if len(name) > 2 and name[-1] in "上下中裡里內内等":
+        name = name[:-1]
+    longest = 12 if "·" in name or "‧" in name or "・" in name else 8
+    if not 2 <= len(name) <= longest or name in COMMON_CHINESE or _COUNT.fullmatch(name) or name.isascii():
+        return
+    start = text.index(name, start)
+    yield Found(start, start + len(name), name)

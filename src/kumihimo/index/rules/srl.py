@@ -1,0 +1,51 @@
+"""a passage -> who, when, where, what, why, how, predicate, by rule: what a model would be asked.
+
+Light: no grammar is parsed. English by the kinds of its words, Japanese by particles, Chinese by a list of verbs; of
+other languages only dates are found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from kumihimo.text.dates import dates
+
+MOST = 3000  # characters that are read: no passage is longer but one without sentences
+
+
+@cache
+def _wide() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    return re.compile("[\u3041-\u3096\u30a1-\u30fa]"), re.compile("[\u3400-\u9fff]")
+
+
+def slots(text: str) -> Iterator[tuple[str, str]]:
+    """Slots and values, in the words of the text.
+
+    >>> dict(slots("In 1883 Helen Stoner visited Holmes in London because of her fear."))
+    {'when': '1883', 'who': 'Helen Stoner', 'predicate': 'visited', 'what': 'Holmes', 'where': 'London', 'why': 'fear'}
+    >>> dict(slots("ヘレンは昨夜、寝室で口笛を聞いた。"))
+    {'who': 'ヘレン', 'when': '昨夜', 'where': '寝室', 'what': '口笛', 'predicate': '聞いた'}
+    >>> dict(slots("1883年，福爾摩斯在倫敦發現了毒蛇。"))
+    {'when': '1883年', 'where': '倫敦', 'who': '福爾摩斯', 'predicate': '發現', 'what': '毒蛇'}
+    """
+    text = text[:MOST]
+    for start, end in dates(text):
+        yield "when", text[start:end]
+    if text.isascii():
+        kana = han = 0
+    else:
+        kana, han = (len(letters.findall(text)) for letters in _wide())
+    if (kana + han) * 4 < len(text):
+        from kumihimo.index.rules import srl_english
+
+        yield from srl_english.slots(text)
+    elif kana * 20 >= kana + han:
+        from kumihimo.index.rules import srl_japanese
+
+        yield from srl_japanese.slots(text)
+    else:
+        from kumihimo.index.rules import srl_chinese
+
+        yield from srl_chinese.slots(text)

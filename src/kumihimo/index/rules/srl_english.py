@@ -1,0 +1,187 @@
+"""an English passage -> who, when, where, what, why, how, predicate: by patterns over the kinds of its words.
+
+Each word is one letter: d the, n noun, m Name, q plural, t time, r I, p in, w with, f about, o of, h to, a and, c that,
+x is, N not, b also, and of a verb v go, s goes, e went, g going. A form of a verb that is a noun there is k.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache, lru_cache
+
+from kumihimo.text.dates import dates
+from kumihimo.text.inflections import forms
+
+_KINDS = {
+    "d": """a an the my your his her its our their some any each every another no both these those this several many
+        few all most such much more other""",
+    "r": """i you he she it we they me him them us who everyone everybody someone somebody anyone nobody there one
+        something anything nothing everything myself himself herself itself themselves""",
+    "rx": """i'm i've i'd i'll you're you've you'll he's he'll she's she'll it's it'll we're we've we'll they're they've
+        they'll there's that's what's who's""",
+    "p": "in at on into inside outside onto near behind beneath under above below beside across around within from",
+    "w": "with by via using through without",
+    "f": """about as like than for after before during since until till against among between over upon toward towards
+        despite except per off out up down away back throughout""",
+    "o": "of",
+    "h": "to",
+    "a": "and or &",
+    "c": """that which whose whom what when where why how because if whether while although though unless so but nor
+        then let's please yes yeah oh okay ok well hi hello wow""",
+    "x": """is are was were be been being am has have had do does did will would can could shall should may might must
+        isn't aren't wasn't weren't don't doesn't didn't won't wouldn't can't couldn't shouldn't hasn't haven't hadn't
+        cannot""",
+    "N": "not never",
+    "b": """also just already still soon now here very really actually often always only even again later once too
+        quite almost ever probably maybe perhaps kind sort ago yet""",
+    "t": """morning evening night afternoon noon midnight day days week weeks month months year years today yesterday
+        tomorrow tonight hour hours minute minutes monday tuesday wednesday thursday friday saturday sunday january
+        february april june july august september october november december century decade o'clock spring summer
+        autumn winter weekend""",
+}
+_EMPTY = frozenset("know think mean guess get got feel want like see said say saw".split())  # noqa: SIM905 - `you know`
+_PLACES = frozenset(
+    """room house home city town village country state street road garden office school university college hospital
+    church station park forest river lake sea ocean mountain island beach bridge building hall corridor kitchen bedroom
+    library museum hotel restaurant shop store market factory lab laboratory studio theater theatre court prison camp
+    field farm door window wall floor roof bed table chair desk yard gate tower castle palace mansion villa estate
+    district region province county continent world space area airport harbour harbor port ship boat train car bus plane
+    place site center centre company club bank storeroom hallway ventilator safe box bag paper web internet north south
+    east west neighborhood neighbourhood valley coast border capital headquarters apartment basement stairs cabin tent
+    cave""".split()  # noqa: SIM905
+)
+_NOUN = "(?>d?b?(?>t+|[nmqk][nmqtk]*)(?>od?[nmqkt]+)*)"
+_CLAUSE = re.compile(
+    rf"(?>(?:[pwfo]{_NOUN},?){{0,2}})(?P<subject>{_NOUN}(?:(?:,{_NOUN}){{0,3}},?a{_NOUN})?|r)(?>(?:p{_NOUN}){{0,2}}),?b*"
+    rf"(?P<verb>(?>x[Nbx]*)[vseg]?|[vseg])(?P<rest>(?:b*(?P<object>{_NOUN}(?:a{_NOUN}){{0,2}}))?)"
+)
+_PHRASE = re.compile(rf"(?P<by>[pwh])(?P<noun>{_NOUN}|g(?:{_NOUN})?)")
+_TIME = re.compile(r"(?:(?<=[.,c])|^)(?:d?n?t+)(?=[,.mnrd])|(?<=[vsegnmqb])d?n?t+(?=[.,]|$)")
+_TAKEN = re.compile(r"(?<=[dpofw])[vsge]+(?=[nmqtk.,poafhxc]|$)|(?<=[dpofw])[vsge](?=[vsge])")
+_NOMINAL = re.compile(r"(?<=[nk])v|^v(?=[segx])|(?<=[nmk])s(?=[sex])|(?<![xNbqw])g(?=[nmqseg])")
+_OPENS = re.compile(r"(?:(?<=[.,])|^)M(?![sex])")  # `Look`; but `Mark sold it`
+_WORDS = re.compile(
+    r"\w+(?:['’.-]\w+)*(?:\.(?:(?<=\bM[rs]\.)|(?<=\bMrs\.)|(?<=\b[DS][rt]\.)|(?<=\bProf\.)))?|[^\w\s]|\n\s*\n"
+)
+_WHY = re.compile(
+    r"\b(?:because(?: of)?|due to|owing to|thanks to|in order to|so that)\s+"
+    r"(?:(?:the|a|an|his|her|its|their|my|our)\s)?"
+    r"([^.,;:!?\n–—]{2,80})",
+    re.I,
+)
+_SPEAKER = re.compile(r"^([A-Z][A-Z.]+(?: [A-Z][A-Z.]+){1,3}) ?:", re.M)
+_MOST = 12  # words of a reason
+
+Spans = list[tuple[int, int]]
+
+
+def slots(text: str) -> Iterator[tuple[str, str]]:
+    """Slots and values, in the words of the text.
+
+    >>> found = slots("The horse boy does not know Abe Slaney's past, and he ran into the garden with a lamp.")
+    >>> "; ".join(map(": ".join, found))
+    "who: horse boy; predicate: does not know; what: Abe Slaney's past; predicate: ran; where: garden; how: lamp"
+    """
+    for speaker in _SPEAKER.finditer(text):
+        yield "who", speaker[1].title()
+    kinds, spans = _read(text)
+    for clause in _CLAUSE.finditer(kinds):
+        yield from _clause(text, kinds, spans, clause)
+    for phrase in _PHRASE.finditer(kinds):
+        yield from _phrase(text, kinds, spans, phrase)
+    for when in _TIME.finditer(kinds):
+        yield "when", _words(text, kinds, spans, *when.span())
+    for why in _WHY.finditer(text) if "ecause" in text or " to " in text or "hat " in text else ():
+        yield "why", " ".join(why[1].split()[:_MOST])
+
+
+def _read(text: str) -> tuple[str, Spans]:
+    """A letter for each word, and where the words stand."""
+    found = list(_WORDS.finditer(text))
+    spans = [word.span() for word in found]
+    kinds = "".join([_kind(word[0]) for word in found])
+    for start, end in dates(text):
+        kinds = "".join("t" if start <= spans[i][0] < end else kind for i, kind in enumerate(kinds))
+    if "M" in kinds:
+        kinds = _OPENS.sub("c", kinds).replace("M", "m")
+    return _NOMINAL.sub("k", _TAKEN.sub(lambda run: "k" * len(run[0]), kinds)), spans
+
+
+@cache
+def _kinds() -> dict[str, str]:
+    verbs = {form: kind for form, (_, kind) in forms().items()}
+    said = {word: kind for kind, words in reversed(_KINDS.items()) for word in words.split()}
+    return verbs | {word: "c" if kind == "rx" else kind for word, kind in said.items()}
+
+
+@lru_cache(maxsize=65536)
+def _kind(word: str) -> str:
+    """The kind of a word; M of a verb with a capital, which may be a name."""
+    first, small = word[0], word.lower().replace("’", "'")
+    known = _kinds().get(small)
+    if known:
+        return "M" if known in "vseg" and first.isupper() else known
+    if not first.isalnum():
+        return "n" if first in "$€£&" else "," if first in ",()\"“”‘’'—–-" else "."
+    if first.isupper():
+        return "m"
+    return _ended(small)
+
+
+def _ended(word: str) -> str:
+    """The kind that the ending of a word tells."""
+    if word.endswith(("ly", "ed")) and len(word) > 4:
+        return "b" if word.endswith("ly") else "e"
+    return "q" if word.endswith("s") and not word.endswith(("ss", "us", "is", "'s")) and len(word) > 3 else "n"
+
+
+def _words(text: str, kinds: str, spans: Spans, start: int, end: int) -> str:
+    """The words from one to another, without an article before them."""
+    while start < end and kinds[start] in "dbf,":
+        start += 1
+    return text[spans[start][0] : spans[end - 1][1]] if start < end else ""
+
+
+def _each(text: str, kinds: str, spans: Spans, start: int, end: int) -> Iterator[str]:
+    """What is listed between two words: `Ada, Bo and Cy`."""
+    begin = start
+    for at in range(start, end + 1):
+        if at == end or kinds[at] in "a,":
+            if said := _words(text, kinds, spans, begin, at):
+                yield said
+            begin = at + 1
+
+
+def _clause(text: str, kinds: str, spans: Spans, clause: re.Match[str]) -> Iterator[tuple[str, str]]:
+    """A subject, its verb, and what that is done to; a pronoun tells nobody who."""
+    subject, said, verb, rest = clause["subject"], clause["object"], clause["verb"], clause["rest"]
+    nobody, copula = subject == "r", verb[-1] in "xNb"
+    first, (start, end) = spans[clause.start("subject")], clause.span("verb")
+    there = nobody and text[slice(*first)].lower() == "there"
+    if not nobody:
+        slot = "when" if "t" in subject else "who"
+        yield from ((slot, one) for one in _each(text, kinds, spans, *clause.span("subject")))
+    plain = copula and rest.lstrip("b") in ("n", "q")
+    if plain and not there:
+        yield "predicate", _words(text, kinds, spans, start, clause.end())  # `is tall`
+    elif not copula and not (nobody and not said and text[slice(*spans[end - 1])].lower() in _EMPTY):
+        yield "predicate", _words(text, kinds, spans, start, end)
+    if said and (there or not plain):
+        slot = "when" if "t" in said else "who" if there else "what"
+        yield from ((slot, one) for one in _each(text, kinds, spans, *clause.span("object")))
+
+
+def _phrase(text: str, kinds: str, spans: Spans, phrase: re.Match[str]) -> Iterator[tuple[str, str]]:
+    """What a preposition leads to: a time, a place, a means; else nothing, for much may follow `in`."""
+    noun = phrase["noun"]
+    said = _words(text, kinds, spans, *phrase.span("noun"))
+    if not said:
+        return
+    if "t" in noun:
+        if phrase["by"] == "p" and not said[0].isdecimal():
+            yield "when", said
+    elif phrase["by"] == "w":
+        yield "how", said
+    elif noun[0] != "g" and (noun.strip("dbo")[:1] == "m" or not _PLACES.isdisjoint(said.lower().split())):
+        yield "where", said

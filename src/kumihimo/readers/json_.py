@@ -1,0 +1,86 @@
+"""JSON or JSON lines -> a page for each object, or one for the whole file."""
+
+from __future__ import annotations
+
+import json as standard
+import re
+from collections.abc import Iterator
+
+from kumihimo.core.errors import SourceError
+from kumihimo.readers.decode import decode
+from kumihimo.readers.page import Page, Row, page, pages
+
+# JSON can write what no text holds: NUL, and halves of characters. Whole pairs and other escapes are passed over.
+UNWRITABLE = re.compile(
+    r"\\(?:([^u]|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|u(?:0000|[dD][89a-fA-F][0-9a-fA-F]{2}))"
+)
+
+
+def lines(data: bytes, name: str) -> Iterator[Page]:
+    """A page for each line; one broken line refuses the file, so that nothing is half read."""
+    return pages(_rows(_text(data, name), name))
+
+
+def json(data: bytes, name: str) -> Iterator[Page]:
+    """A page for each object of a list; else the object's `text`, or all it says, a line for each value."""
+    text = _text(data, name)
+    if not text.strip():
+        return
+    value = _parsed(text, name, "mend it, or name the file .jsonl if each line is a value")
+    if isinstance(value, list) and all(isinstance(item, dict) for item in value):
+        yield from pages(enumerate(value, 1))
+    elif isinstance(value, dict) and "text" in value:
+        yield page(value)
+    else:
+        title = value.get("title") if isinstance(value, dict) else None
+        yield Page(title=title if isinstance(title, str) else "", text="\n\n".join(_said(value)))
+
+
+def _text(data: bytes, name: str) -> str:
+    text = decode(data, name)
+    return UNWRITABLE.sub(lambda escape: "\\" + (escape[1] or "ufffd"), text) if r"\u" in text else text
+
+
+def _rows(text: str, name: str) -> Iterator[tuple[int, Row]]:
+    for number, line in enumerate(text.split("\n"), 1):  # only "\n": U+2028 may stand within a JSON string
+        if line.strip():
+            row = _parsed(line, f"{name}: line {number}", "mend the line, or name the file .json if it is one value")
+            if not isinstance(row, dict):
+                raise SourceError(f"{name}: line {number} is no JSON object; name the file .json if it is one value")
+            yield number, row
+
+
+def _parsed(text: str, where: str, remedy: str) -> object:
+    try:
+        return standard.loads(text, parse_constant=str)
+    except standard.JSONDecodeError as error:
+        line = f": line {error.lineno}" if "\n" in text.strip() else ""
+        raise SourceError(f"{where}{line} is not JSON ({error.msg}, character {error.colno}); {remedy}") from error
+    except (RecursionError, ValueError) as error:  # nested 1,000 deep; a number of over 4,300 digits
+        raise SourceError(f"{where} is beyond this reader ({error}); write it flatter or shorter") from error
+
+
+def _said(value: object) -> Iterator[str]:
+    """`path.to.key: value` for each value, without recursion: a file may be nested deeper than the stack."""
+    waiting = [("", value)]
+    while waiting:
+        path, value = waiting.pop()
+        inner = _inner(value)
+        if inner is not None:
+            waiting += [(f"{path}.{key}" if path else key, item) for key, item in reversed(inner)]
+        elif value not in (None, [], ""):
+            yield f"{path}: {_shown(value)}" if path else _shown(value)
+
+
+def _inner(value: object) -> list[tuple[str, object]] | None:
+    if isinstance(value, dict):
+        return list(value.items())
+    if isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
+        return [(str(place), item) for place, item in enumerate(value)]
+    return None
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list):
+        return "; ".join(_shown(item) for item in value)
+    return value if isinstance(value, str) else standard.dumps(value)

@@ -1,0 +1,58 @@
+"""Office Open XML -> the steps that write it down, and its properties: what Word and PowerPoint files share."""
+
+from __future__ import annotations
+
+from functools import partial
+from xml.etree import ElementTree
+from zipfile import ZipFile
+
+from kumihimo.core.errors import SourceError
+from kumihimo.readers.archive import part
+from kumihimo.readers.layout import Step, Writer, line, nothing, paragraph
+from kumihimo.readers.page import Row, meant
+
+W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+
+TEXTS = {f"{W}t", f"{A}t", f"{M}t"}
+# What was taken out or moved away, codes of fields, and what is there twice for older programs.
+DROPPED = {f"{W}{name}" for name in ("del", "moveFrom", "instrText", "delText", "pPr", "rPr", "sectPr", "tblPr")}
+DROPPED |= {f"{MC}Fallback", f"{A}pPr", f"{A}rPr"}
+
+Steps = tuple[Step, Step]
+
+
+VISITS: dict[str, Steps] = {
+    **dict.fromkeys((f"{W}tbl", f"{A}tbl"), (paragraph, paragraph)),
+    **dict.fromkeys((f"{W}tr", f"{A}tr"), (Writer.row, Writer.end_row)),
+    **dict.fromkeys((f"{W}tc", f"{A}tc"), (Writer.cell, line)),
+    **dict.fromkeys((f"{W}br", f"{W}cr", f"{A}br"), (Writer.br, nothing)),
+    f"{W}txbxContent": (line, line),
+    **dict.fromkeys((f"{W}tab", f"{W}ptab"), (partial(Writer.say, text="\t"), nothing)),
+    f"{W}noBreakHyphen": (partial(Writer.say, text="-"), nothing),
+    f"{W}ruby": (Writer.ruby, Writer.end_ruby),
+    f"{W}rt": (Writer.rt, Writer.end_rt),
+}
+
+CORE = "docProps/core.xml"
+PROPERTIES = {
+    "creator": "author", "subject": "subject", "keywords": "keywords", "category": "category",
+    "language": "language", "description": "description", "created": "date",
+}  # fmt: skip
+
+
+def about(archive: ZipFile, name: str) -> tuple[str, Row]:
+    """The title, and the metadata, that the properties of an Office file say."""
+    if CORE not in archive.namelist():
+        return "", {}
+    try:
+        root = ElementTree.fromstring(part(archive, CORE, name))
+    except ElementTree.ParseError as error:
+        raise SourceError(f"{name}: its part {CORE} is broken ({error}); save it again") from error
+    said = {element.tag.rpartition("}")[2]: (element.text or "").strip() for element in root}
+    found: dict[str, object] = {ours: said[theirs] for theirs, ours in PROPERTIES.items() if said.get(theirs)}
+    if date := said.get("created", "")[:10]:
+        found["date"] = date
+    return meant(said.get("title", "")), found

@@ -1,0 +1,71 @@
+"""prompt -> reply, text -> vector, made up: models for tests and benchmarks, the same every time."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from kumihimo.core.digests import digest
+from kumihimo.core.usage import Usage
+from kumihimo.llm.protocols import Allow, Hear, Messages, Prices, free
+from kumihimo.llm.structured import Reply
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(slots=True)
+class FakeChat:
+    """A chat model that is a function of the last message; it counts what it was asked. A word is a token.
+
+    whole: of the conversation, its messages joined by empty lines.
+    """
+
+    answer: Callable[[str], str]
+    mark: str = "fake"
+    prices: Prices = field(default_factory=Prices)
+    workers: int = 4
+    whole: bool = False
+    asked: Counter[str] = field(default_factory=Counter)
+    _lock: Lock = field(default_factory=Lock)
+
+    def determined_by(self, parameters: Mapping[str, Any], **_: bool) -> dict[str, Any]:
+        return {"model": self.mark, **parameters}
+
+    def __call__(self, messages: Messages, *, allow: Allow = free, hear: Hear | None = None, **_: Any) -> Reply:
+        prompt = "\n\n".join(m["content"] for m in messages) if self.whole else messages[-1]["content"]
+        with allow(len(prompt.encode())) as bill:
+            text = self.answer(prompt)
+            usage = Usage(1, len(prompt.split()), 0, len(text.split()))
+            bill(usage)
+        if hear:
+            for piece in re.findall(r"\S+\s*|\s+", text):
+                hear(piece)
+        with self._lock:
+            self.asked[prompt] += 1
+        return Reply(text, usage=usage)
+
+
+@dataclass(frozen=True, slots=True)
+class FakeEmbedder:
+    """Words thrown into a few dimensions by their digest: texts that share words are near each other."""
+
+    dimensions: int = 32
+    mark: str = "fake-embedder"
+    batch: int = 256
+    workers: int = 1
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        import numpy as np
+
+        vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
+        for i, text in enumerate(texts):
+            for word in text.casefold().split():
+                vectors[i, int(digest(word), 16) % self.dimensions] += 1
+            vectors[i] /= np.sqrt((vectors[i] ** 2).sum()) or 1
+        return vectors

@@ -1,0 +1,108 @@
+"""Communities, their reports, chunks -> what each level holds; in the status, with what a fresh start would give."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kumihimo.app.community_stats import levels, levels_of, modularity_of
+from kumihimo.app.facade import Kumihimo
+from kumihimo.app.results import Level, Status
+from kumihimo.cli import terminal
+from kumihimo.core.records import Chunk, Community, Report
+from kumihimo.core.table import Table
+from tests.factories_tables import table
+from tests.fixtures_index import EXAMPLES, fill
+
+
+def community(id: str, level: int, parent: str = "", *children: str) -> Community:
+    return Community(id=id, level=level, parent=parent, children=children, members=() if children else (f"e{id}",))
+
+
+def report(id: str, tokens: int) -> Report:
+    return Report("", "", 5.0, "", (), (), 0, 0, 0, tokens, False, id=id)
+
+
+def chunks(*sizes: int) -> Table[Chunk]:
+    return table(Chunk, [Chunk("", 0, 1, tokens, id=f"d.{i:05}") for i, tokens in enumerate(sizes)])
+
+
+# t splits into a and b, a again into p and q; z is whole
+TREE = [
+    community("t", 0, "", "a", "b"),
+    community("z", 0),
+    community("a", 1, "t", "p", "q"),
+    community("b", 1, "t"),
+    community("p", 2, "a"),
+    community("q", 2, "a"),
+]
+SIZES = {"t": 100, "z": 40, "a": 80, "b": 30, "p": 60, "q": 50}
+
+
+def test_a_level_holds_its_communities_and_the_leaves_above() -> None:
+    found = levels(table(Community, TREE), table(Report, [report(*each) for each in SIZES.items()]), chunks(600, 200))
+    assert found == [
+        Level("C0", 2, 140, 17.5),  # t z
+        Level("C1", 3, 150, 18.75),  # a b z
+        Level("C2", 4, 180, 22.5),  # p q b z
+        Level("TS", 2, 800, 100.0),
+    ]
+
+
+def test_reports_that_are_missing_are_not_counted() -> None:
+    found = levels(table(Community, TREE), table(Report, [report("z", 40)]), chunks(400))
+    assert [(level.name, level.units, level.share) for level in found] == [
+        ("C0", 1, 10.0),
+        ("C1", 1, 10.0),
+        ("C2", 1, 10.0),
+        ("TS", 1, 100.0),
+    ]
+
+
+def test_where_there_is_nothing() -> None:
+    assert levels(table(Community, []), table(Report, []), chunks()) == [Level("TS", 0, 0, 0.0)]
+
+
+def test_an_index_without_communities_has_no_levels(tmp_path: Path) -> None:
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        kumi.index(fill(tmp_path / "notes", {"a.txt": "The ferry leaves at nine."}), methods=["bm25"])
+        status = kumi.status(levels=True)
+        assert (status.modularity, status.levels) == (None, ())
+        with kumi.store.reading() as db:
+            assert (modularity_of(db), levels_of(db)) == (None, ())
+
+
+def test_of_an_index(tmp_path: Path) -> None:
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        kumi.index(EXAMPLES, methods=["global"])
+        status = kumi.status(levels=True)
+        rows = status.rows
+    *upper, source = status.levels
+    assert [level.name for level in upper] == [f"C{n}" for n in range(len(upper))]
+    assert [level.units for level in upper] == sorted(level.units for level in upper)
+    assert upper[-1].units < rows["reports"]
+    assert (source.name, source.units, source.share) == ("TS", rows["chunks"], 100.0)
+    assert status.modularity
+    now, cold = status.modularity
+    assert 0.3 < now == pytest.approx(cold)  # nothing has come or gone since they were found
+
+
+def shown(capsys: pytest.CaptureFixture[str], **more: Any) -> str:
+    memo = {"replies": 0, "bytes": 0}
+    terminal.show_status(replace(Status(".kumi", {}, (), {}, (), {}, {}, (), 0, memo), **more))
+    return capsys.readouterr().out
+
+
+def test_the_status_shows_what_was_found(capsys: pytest.CaptureFixture[str]) -> None:
+    told = shown(
+        capsys, modularity=(0.63, 0.64), levels=(Level("C0", 34, 26657, 2.62), Level("TS", 1669, 1014611, 100.0))
+    )
+    assert "modularity 0.630  0.640 if found anew" in told
+    assert "level  units     tokens  of the source\nC0        34     26,657          2.6 %\n" in told
+    assert "TS     1,669  1,014,611        100.0 %" in told
+    assert "--regroup" not in told
+    assert "`kumi index --regroup` finds them anew" in shown(capsys, modularity=(0.56, 0.64))
+    assert "modularity" not in shown(capsys)

@@ -1,0 +1,364 @@
+"""models, caps, changes -> what is paid: nothing unasked, nothing twice, nothing beyond a cap, all of it counted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kumihimo.app.facade import Kumihimo
+from kumihimo.app.results import Plan
+from kumihimo.core.digests import digest
+from kumihimo.core.errors import Capped, KumiError, ModelError, NeedsConsent, SettingsError
+from kumihimo.core.records import Chunk
+from kumihimo.core.signature import catalogue
+from kumihimo.index import STEPS
+from kumihimo.llm.budget import Caps
+from kumihimo.llm.protocols import Ask
+from kumihimo.methods import ANSWERS
+from kumihimo.testing.fake_server import Server
+from tests.factories_paid_steps import Gist, notes, opened, paid
+
+__all__ = ["paid"]
+pytestmark = pytest.mark.usefixtures("paid")
+COUNT = 30
+
+
+def texts(kumi: Kumihimo, table: str) -> list[str]:
+    with kumi.reading() as reading:
+        return [record.text for record in reading.table(table)]
+
+
+def test_what_is_free_is_built_unasked_and_what_is_paid_for_is_not(tmp_path: Path, server: Server) -> None:
+    embedding = {"model": "e", "base_url": server.url}
+    with opened(tmp_path, server, embedding=embedding) as kumi:
+        built = kumi.index(notes(tmp_path / "notes", 3))
+        assert kumi.status().methods == ("bm25", "mapreduce")
+        assert built.left == (
+            "braid",
+            "naive",
+            "hyde",
+            "rq",
+            "global",
+            "local",
+            "drift",
+            "light",
+            "meta",
+            "discourse",
+            "told",
+            "meant",
+        )
+        assert "gists" not in built.rows
+        assert server.counts()["requests"] == 0
+        kumi.index(methods=["bm25", "naive", "told"])
+        assert kumi.index().left == ()  # what was asked for is remembered
+        assert (server.counts()["embeddings"], kumi.status().rows["gists"]) == (1, 3)
+
+
+def test_building_again_and_anew_asks_nothing(tmp_path: Path, server: Server) -> None:
+    source = notes(tmp_path / "notes", COUNT)
+    with opened(tmp_path, server) as kumi:
+        kumi.index(source, methods=["told"])
+        asked = server.counts()["requests"]
+        assert asked == COUNT + 7
+        assert kumi.index().spent == {}
+        (source / "000.txt").write_text("A note that is new.", "utf-8")
+        assert kumi.index().spent["gists"].calls == 1
+        kumi.remove("notes/000.txt")
+    (tmp_path / ".kumi" / "index.db").unlink()
+    before = server.counts()["requests"]
+    with opened(tmp_path, server) as kumi:
+        built = kumi.index(source, methods=["told"])
+    assert server.counts()["requests"] == before
+    assert built.saved["gists"].calls == COUNT
+
+
+@pytest.mark.parametrize(("name", "cap"), [("calls", 12), ("tokens", 500), ("cost", 0.002)])
+def test_a_cap_is_met_within_one_call_and_the_next_run_goes_on(
+    tmp_path: Path, server: Server, name: str, cap: Any
+) -> None:
+    source, prices = notes(tmp_path / "notes", COUNT), {"prompt_price": 2.0, "completion_price": 6.0}
+    with opened(tmp_path, server, chat={**prices, "workers": 16}) as kumi:
+        built = kumi.index(source, methods=["told"], caps=replace(Caps(), **{name: cap}))
+        total = sum((u for u in built.spent.values()), start=type(built.spent["gists"])())
+        one = {"calls": 0, "tokens": 40, "cost": 40 * 6 / 1e6}[name]
+        assert cap - one <= getattr(total, name) <= cap + one
+        assert {why.partition(":")[0] for _, _, why in built.failed} == {"capped"}
+        assert built.rows["gists"] + sum(step == "gists" for step, _, _ in built.failed) == COUNT
+        assert kumi.status().failed == built.failed
+        again = kumi.index()
+        assert not again.failed
+        assert (again.rows["gists"], again.rows["themes"]) == (COUNT, 7)
+        counted, spent = server.counts(), [s.usage for s in kumi.spent() if s.kind == "spent"]
+    assert counted["requests"] == sum(u.calls for u in spent)
+    assert counted["prompt_tokens"] == sum(u.prompt_tokens for u in spent)
+    assert counted["completion_tokens"] == sum(u.completion_tokens for u in spent)
+    assert counted["repeats"] == 0
+
+
+def test_a_cap_on_a_question(tmp_path: Path, server: Server) -> None:
+    with opened(tmp_path, server) as kumi:
+        kumi.index(notes(tmp_path / "notes", 3))
+        with pytest.raises(Capped, match="--max-calls 1 was reached"):
+            kumi.ask("Which ferry?", "hyde", caps=Caps(calls=1))
+        answer = kumi.ask("Which ferry?", "hyde", caps=Caps(calls=1))  # the passage is remembered
+        assert (answer.usage.calls, server.counts()["requests"]) == (1, 2)
+
+
+def test_cached_tokens_and_cost_are_told(tmp_path: Path, server: Server) -> None:
+    server.set(cached=0.5)
+    prices = {"prompt_price": 4.0, "cached_price": 1.0, "completion_price": 8.0}
+    with opened(tmp_path, server, chat=prices) as kumi:
+        kumi.index(notes(tmp_path / "notes", 3))
+        usage = kumi.ask("Which ferry?").usage
+    assert 0 < usage.cached_tokens == usage.prompt_tokens // 2
+    fresh = usage.prompt_tokens - usage.cached_tokens
+    assert usage.cost == pytest.approx((fresh * 4 + usage.cached_tokens + usage.completion_tokens * 8) / 1e6)
+
+
+def test_another_model_prompt_or_setting_is_paid_for_only_by_consent(tmp_path: Path, server: Server) -> None:
+    source = notes(tmp_path / "notes", COUNT)
+    with opened(tmp_path, server) as kumi:
+        kumi.index(source, methods=["told"])
+        before = texts(kumi, "gists")
+    asked = server.counts()["requests"]
+    for change in ({"chat": {"model": "other"}}, {"gists": {"model": "other"}}, {"gists": {"words": 5}}):
+        with opened(tmp_path, server, **change) as kumi:
+            with pytest.raises(NeedsConsent, match=r"gists(, themes)? would be asked for again: 3"):
+                kumi.index()
+            assert texts(kumi, "gists") == before
+            assert kumi.plan().estimates[0].calls == (COUNT, COUNT)
+    assert server.counts()["requests"] == asked
+    told: list[Plan] = []
+
+    def agreeing(plan: Plan, changes: Sequence[str]) -> bool:
+        told.append(plan)
+        return True
+
+    with opened(tmp_path, server, gists={"words": 5}) as kumi:
+        kumi.index(consent=agreeing)
+        assert told[0].estimates[0].calls == (COUNT, COUNT)
+        assert server.counts()["requests"] >= asked + COUNT
+    asked = server.counts()["requests"]
+    with opened(tmp_path, server) as kumi:  # remembered: going back costs nothing, needs no yes
+        kumi.index()
+        assert texts(kumi, "gists") == before
+    assert server.counts()["requests"] == asked
+
+
+def test_another_embedding_model_needs_consent_even_where_it_is_free(tmp_path: Path, server: Server) -> None:
+    embedding = {"model": "e", "base_url": server.url}
+    with opened(tmp_path, server, embedding=embedding) as kumi:
+        kumi.index(notes(tmp_path / "notes", 3), methods=["naive"])
+    with opened(tmp_path, server) as kumi:
+        with pytest.raises(NeedsConsent, match="were embedded by e, and would be by wordllama"):
+            kumi.index()
+        with pytest.raises(KumiError, match=r"embedded by e: set that as `model` under \[embedding\]"):
+            kumi.retrieve("Which ferry?")
+        kumi.index(consent=True)
+        assert len(kumi.retrieve("Which ferry?")) == 3
+
+
+def test_keys_that_come_and_go_change_nothing(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.set(key="right")
+    monkeypatch.setenv("OPENAI_API_KEY", "right")
+    with opened(tmp_path, server) as kumi:
+        kumi.index(notes(tmp_path / "notes", 5), methods=["told"])
+        before = {table: texts(kumi, table) for table in ("gists", "themes")}
+    asked = server.counts()["requests"]
+    for key in ("wrong", None):
+        monkeypatch.setenv("OPENAI_API_KEY", key) if key else monkeypatch.delenv("OPENAI_API_KEY")
+        with opened(tmp_path, server) as kumi:
+            assert not kumi.index().failed
+            assert {table: texts(kumi, table) for table in before} == before
+            assert kumi.status().methods == ("told",)
+            (tmp_path / "notes" / "new.txt").write_text("A new note.", "utf-8")
+            with pytest.raises(ModelError, match=r"Incorrect API key.*OPENAI_API_KEY"):
+                kumi.index()
+            assert {table: texts(kumi, table) for table in before} == before
+            (tmp_path / "notes" / "new.txt").unlink()
+    assert server.counts()["requests"] == asked + 2
+    bare = Kumihimo(tmp_path / ".kumi")  # no model is named any more
+    with bare as kumi:
+        assert not kumi.index().failed
+        assert {table: texts(kumi, table) for table in before} == before
+        (tmp_path / "notes" / "new.txt").write_text("A new note.", "utf-8")
+        with pytest.raises(SettingsError, match=r"gists was made by m .*, and no model is set now: set `model"):
+            kumi.index()
+        assert {table: texts(kumi, table) for table in before} == before
+
+
+def test_a_key_in_the_environment_alone_asks_nobody(
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "some")
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        kumi.index(notes(tmp_path / "notes", 3))
+        assert kumi.ask("Which ferry?").model == ""
+    monkeypatch.setenv("KUMI_CHAT_MODEL", "m")
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        assert kumi.ask("Which ferry?").model.startswith("m ")
+    assert server.counts()["requests"] == 1
+
+
+def test_a_plan_says_what_will_be_asked(tmp_path: Path, server: Server) -> None:
+    source = notes(tmp_path / "notes", COUNT)
+    with opened(tmp_path, server) as kumi:
+        plan = kumi.plan(source, methods=["told"])
+        (only,) = plan.estimates
+        assert (only.step, only.exact, only.calls, plan.unknown) == ("gists", True, (COUNT, COUNT), ("themes",))
+        assert server.counts()["requests"] == 0
+        sampled = kumi.plan(source, methods=["told"], sample=10)
+        spent = server.counts()["requests"]
+        gist, theme = sampled.estimates
+        assert 10 < spent <= 17
+        assert gist.calls == (COUNT - 10, COUNT - 10)
+        assert theme.calls[0] <= 7 <= theme.calls[1] * 2
+        assert kumi.plan(source, methods=["told"], sample=10).estimates == sampled.estimates
+        assert server.counts()["requests"] == spent  # the sample is remembered
+        built = kumi.index(source, methods=["told"])
+    assert built.spent["gists"].calls == COUNT - 10
+    assert gist.prompt_tokens[0] <= built.spent["gists"].prompt_tokens <= gist.prompt_tokens[1]
+    assert gist.completion_tokens[0] <= built.spent["gists"].completion_tokens <= gist.completion_tokens[1]
+    assert server.counts()["repeats"] == 0
+
+
+def test_a_plan_knows_how_far_a_conversation_may_go(
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gists(chunk: Chunk, ask: Ask, *, words: int = 9) -> Gist:
+        """What a chunk is about, and more of it where there is more."""
+        said: list[Mapping[str, str]] = [{"role": "user", "content": f"{chunk.text}\nThat in {words} words."}]
+        for left in (2, 1, 0):
+            said.append({"role": "assistant", "content": ask(said, further=left)})
+            if "more" not in said[-1]["content"]:
+                break
+            said.append({"role": "user", "content": "And what else?"})
+        return Gist(text=said[-1]["content"], theme=digest(chunk.text[:1]))
+
+    monkeypatch.setitem(STEPS, "gists", catalogue(gists)["gists"])
+    server.set(replies=[("note 1", "Harbours, and more"), ("And what else?", "Ferries, that is all")])
+    source = notes(tmp_path / "notes", COUNT)
+    with opened(tmp_path, server) as kumi:
+        blind = kumi.plan(source, methods=["told"]).estimates[0]
+        assert (blind.exact, blind.calls) == (False, (COUNT, 3 * COUNT))
+        seen = kumi.plan(source, methods=["told"], sample=10).estimates[0]
+        assert not seen.exact
+        assert COUNT - 10 <= seen.calls[0] < seen.calls[1] < 2 * COUNT
+        built = kumi.index(source, methods=["told"]).spent["gists"]
+        assert seen.prompt_tokens[0] <= built.prompt_tokens <= seen.prompt_tokens[1]
+        assert seen.completion_tokens[0] <= built.completion_tokens <= seen.completion_tokens[1]
+        assert seen.calls[0] <= built.calls <= seen.calls[1]
+        (source / "new.txt").write_text("Another note.", "utf-8")
+        again = kumi.plan().estimates[0]  # with a history, but no sample
+        assert (again.exact, again.calls) == (False, (1, 3))
+    assert server.counts()["repeats"] == 0
+
+
+def test_a_plan_of_what_is_remembered_is_empty(tmp_path: Path, server: Server) -> None:
+    source = notes(tmp_path / "notes", 5)
+    embedding: dict[str, Any] = {"model": "e", "base_url": server.url, "batch": 2}
+    with opened(tmp_path, server, embedding=embedding) as kumi:
+        assert kumi.plan(source, methods=["naive"]).estimates[0].calls == (3, 3)
+        assert server.counts()["requests"] == 0
+        kumi.index(source, methods=["naive"])
+        assert server.counts()["requests"] == 3
+        assert kumi.plan() == Plan(())
+
+
+def test_recorded_replies_answer_without_a_server(tmp_path: Path, server: Server) -> None:
+    source, tape = notes(tmp_path / "notes", 5), tmp_path / "tape.db"
+    with opened(tmp_path / "one", server, memo=tape) as kumi:
+        kumi.index(source, methods=["told", "naive"])
+        answer = kumi.ask("Which ferry?", "naive")
+    server.set(down=True)
+    with opened(tmp_path / "two", server, memo=tape) as kumi:
+        kumi.index(source, methods=["told", "naive"])
+        again = kumi.ask("Which ferry?", "naive")
+    assert (again.text, again.citations, again.usage.calls) == (answer.text, answer.citations, 0)
+
+
+def test_nothing_beyond_this_machine_is_asked_in_tests(tmp_path: Path) -> None:
+    assert os.environ["KUMI_OFFLINE"] == "1"
+    for url in ("", "http://192.0.2.1/v1"):
+        with Kumihimo(tmp_path / ".kumi", {"chat": {"model": "m", "base_url": url}}) as kumi:
+            kumi.index(notes(tmp_path / "notes", 1))
+            with pytest.raises(ModelError, match="KUMI_OFFLINE is set"):
+                kumi.ask("Which ferry?")
+
+
+def test_a_cap_on_cost_needs_prices(tmp_path: Path, server: Server) -> None:
+    with opened(tmp_path, server) as kumi, pytest.raises(SettingsError, match="a cap on cost needs prices"):
+        kumi.index(notes(tmp_path / "notes", 1), caps=Caps(cost=1.0))
+
+
+def test_requests_are_spaced_where_a_limit_is_set(tmp_path: Path, server: Server) -> None:
+    with opened(tmp_path, server, chat={"requests_per_minute": 600}) as kumi:
+        kumi.index(notes(tmp_path / "notes", 1), methods=["told"])
+        server.reset()  # the very first request leaves late, for its client is loaded then
+        kumi.index(notes(tmp_path / "notes", 7), methods=["told"])
+    counted = server.counts()
+    assert counted["requests"] > 5
+    assert counted["last_at"] - counted["first_at"] >= 0.1 * (counted["requests"] - 1) - 0.02
+
+
+def test_a_method_may_bring_its_own_prompt(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "own.md"
+    own.write_text("# user\n{sources}\nIn a word: {question}\n", "utf-8")
+    monkeypatch.setitem(ANSWERS, "bm25", own)
+    server.set(replies=[("In a word:", "Nine."), ("Question:", "At nine.")])
+    with opened(tmp_path, server) as kumi:
+        kumi.index(notes(tmp_path / "notes", 3))
+        assert (kumi.ask("ferry", "bm25").text, kumi.ask("ferry", "naive").text) == ("Nine.", "At nine.")
+
+
+def test_an_answer_comes_in_pieces(tmp_path: Path, server: Server) -> None:
+    with opened(tmp_path, server) as kumi:
+        kumi.index(notes(tmp_path / "notes", 3))
+        pieces = list(kumi.stream("Which ferry?"))
+        assert len(pieces) > 1
+        assert "".join(pieces) == kumi.ask("Which ferry?").text
+        assert "".join(kumi.stream("Which ferry?")) == "".join(pieces)
+    assert server.counts()["requests"] == 1
+
+
+def test_other_vectors_under_the_same_name_are_refused(tmp_path: Path, server: Server) -> None:
+    source = notes(tmp_path / "notes", 3)
+    with opened(tmp_path, server, embedding={"model": "e", "base_url": server.url}) as kumi:
+        kumi.index(source, methods=["naive"])
+        server.set(dimensions=8)
+        notes(source, 5)
+        with pytest.raises(ModelError, match="8 dimensions now, and gave others before"):
+            kumi.index()
+        with pytest.raises(ModelError, match="8 dimensions now"):
+            kumi.retrieve("A new question", "naive")
+        server.set(dimensions=32)
+        assert kumi.index().rows["chunks"] == 5
+        assert len(kumi.retrieve("harbour", "naive")) == 5
+
+
+def test_nothing_is_pruned_while_another_model_is_set(tmp_path: Path, server: Server) -> None:
+    with opened(tmp_path, server) as kumi:
+        kumi.index(notes(tmp_path / "notes", 5), methods=["told"])
+        assert kumi.ask("Which note tells?").usage.calls == 1
+    with opened(tmp_path, server, chat={"model": "other"}) as kumi, pytest.raises(NeedsConsent):
+        kumi.prune()
+    with opened(tmp_path, server) as kumi:
+        assert kumi.prune() == 1  # the answer
+        assert kumi.index().spent == {}
+    assert server.counts()["repeats"] == 0
+
+
+def test_what_failed_is_no_reason_to_ask_for_consent(
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path, server) as kumi:
+        kumi.index(notes(tmp_path / "notes", COUNT), methods=["told"], caps=Caps(calls=5))
+        monkeypatch.setattr("kumihimo.app.build.code_digest", lambda *rooms: "a later version")
+        assert not kumi.index().failed  # it goes on, and pays again for nothing
+    assert server.counts()["repeats"] == 0

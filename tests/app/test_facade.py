@@ -1,0 +1,423 @@
+"""One index, opened, built, asked, moved, stopped and shared."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event, Timer
+
+import pytest
+
+from kumihimo import KumiError, Kumihimo
+from kumihimo.app.snapshot import DEFAULT
+from kumihimo.core import task
+from kumihimo.core.errors import Busy, NewerFormat, SettingsError, SourceError, Unusable
+from kumihimo.llm.local_embedder import LocalEmbedder
+from kumihimo.methods import METHODS
+from kumihimo.storage.sqlite.store import Store
+from tests.fixtures_index import BUILT, EXAMPLES, RANKING, connected, dump, fill, found, texts, uris
+
+ZEBRA = "Zebras sleep in the observatory at noon."
+
+
+@pytest.fixture
+def kumi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kumihimo]:
+    monkeypatch.chdir(tmp_path)
+    with Kumihimo.open() as kumi:
+        yield kumi
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    return fill(tmp_path / "notes", {"a.txt": "The ferry leaves at nine.", "b.md": "# Gate\n\nThe gate leaks."})
+
+
+def sizes(kumi: Kumihimo) -> list[int]:
+    with kumi.reading() as reading:
+        return [chunk.tokens for chunk in reading.table("chunks")]
+
+
+# -- opening
+
+
+def test_there_is_no_index_yet(kumi: Kumihimo) -> None:
+    for look in (lambda: kumi.ask("?"), lambda: kumi.status(), lambda: kumi.trace("x")):
+        with pytest.raises(Unusable, match="make one with `kumi index PATH`"):
+            look()
+    assert not Path(".kumi").exists()
+
+
+def test_nothing_to_index_yet(kumi: Kumihimo) -> None:
+    with pytest.raises(SourceError, match="say which folder"):
+        kumi.index()
+    with pytest.raises(Unusable, match="there is no index"):
+        kumi.status()
+
+
+def test_removing_before_there_is_an_index_makes_none(kumi: Kumihimo) -> None:
+    with pytest.raises(KumiError, match="there is no index"):
+        kumi.remove("notes")
+    assert not Path(".kumi").exists()
+
+
+def test_an_index_of_a_later_version_is_left_alone(kumi: Kumihimo, notes: Path) -> None:
+    kumi.index(notes)
+    kumi.close()
+    with sqlite3.connect(".kumi/index.db") as db:
+        db.execute("PRAGMA user_version = 99")
+    db.close()
+    for use in (lambda: kumi.ask("ferry"), lambda: kumi.index()):
+        with pytest.raises(NewerFormat, match="pip install -U kumihimo"):
+            use()
+
+
+def test_what_is_no_index_is_left_alone(kumi: Kumihimo, notes: Path) -> None:
+    fill(Path(".kumi"), {"index.db": "garbage" * 1000})
+    for use in (lambda: kumi.ask("ferry"), lambda: kumi.index(notes), lambda: kumi.status()):
+        with pytest.raises(Unusable, match=r"index\.db is no index"):
+            use()
+    assert Path(".kumi/index.db").read_text(encoding="utf-8") == "garbage" * 1000
+
+
+def test_the_index_and_the_documents_move_together(kumi: Kumihimo, notes: Path, tmp_path: Path) -> None:
+    kumi.index(notes)
+    before = dump(kumi)
+    kumi.close()
+    (tmp_path / "new" / "home").mkdir(parents=True)
+    shutil.move(".kumi", "new/home")
+    shutil.move(notes, "new/home")
+    with Kumihimo.open("new/home/.kumi") as moved:
+        assert moved.status().sources == {"notes": str(tmp_path / "new" / "home" / "notes")}
+        built = moved.index()
+        assert (built.read, built.same, built.failed) == (0, 2, ())
+        assert dump(moved) == before
+        fill(tmp_path / "new" / "home" / "notes", {"a.txt": ZEBRA})
+        assert moved.index().read == 1
+
+
+def test_documents_elsewhere_stay_where_they_are(kumi: Kumihimo, notes: Path, tmp_path: Path) -> None:
+    with Kumihimo.open("deep/.kumi") as deep:
+        deep.index(notes)
+    shutil.move("deep", "deeper")
+    with Kumihimo.open("deeper/.kumi") as deep:
+        assert deep.index().same == 2
+
+
+# -- what is built
+
+
+def test_building_again_changes_nothing(kumi: Kumihimo, notes: Path) -> None:
+    kumi.index(notes)
+    before = dump(kumi)
+    kumi.index()
+    kumi.index(notes, check=True)
+    assert dump(kumi) == before
+
+
+def test_chunk_settings_make_the_chunks_again(kumi: Kumihimo) -> None:
+    kumi.index(EXAMPLES)
+    large, documents = sizes(kumi), texts(kumi)
+    with Kumihimo.open(settings={"chunks": {"size": 80, "overlap": 10}}) as small:
+        assert small.index().read == 0
+        assert max(sizes(small)) <= 80 < max(large)
+        assert len(sizes(small)) > len(large)
+        assert texts(small) == documents
+        assert small.ask("How many sailings did the ferry lose?").citations
+    kumi.index()
+    assert sizes(kumi) == large
+
+
+def test_a_document_of_too_many_chunks_spoils_no_other(
+    kumi: Kumihimo, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task, "MOST", 5)
+    fill(notes, {"long.txt": "One more sentence of many. " * 500})
+    kumi.settings["chunks"].update(size=20, overlap=0)
+    assert len(kumi.index(notes).failed) == 1
+    assert kumi.ask("When does the ferry leave?").citations
+
+
+def test_methods_are_built_for_and_remembered(kumi: Kumihimo, notes: Path) -> None:
+    kumi.index(notes, methods=["bm25"])
+    assert kumi.status().methods == ("bm25",)
+    kumi.index()
+    assert kumi.status().methods == ("bm25",)
+    assert [e.text for e in kumi.retrieve("ferry", "bm25")] == ["The ferry leaves at nine."]
+    with pytest.raises(Unusable, match="`kumi index --methods bm25,naive`"):
+        kumi.ask("ferry", "naive")
+    kumi.index(methods=["naive"])
+    assert kumi.ask("When does the ferry leave?", "naive").citations
+    with pytest.raises(SettingsError, match="did you mean 'naive'"):
+        kumi.index(notes, methods=["naiv"])
+
+
+def test_all_that_costs_nothing_is_built_at_first(kumi: Kumihimo, notes: Path) -> None:
+    kumi.index(notes)
+    assert kumi.status().methods == tuple(BUILT)
+
+
+def test_a_method_left_out_names_the_command_that_builds_it(kumi: Kumihimo, notes: Path) -> None:
+    kumi.index(notes)
+    kumi.index(methods=["bm25"])
+    fill(notes, {"zebra.txt": ZEBRA})
+    (notes / "a.txt").unlink()
+    kumi.index()
+    with pytest.raises(Unusable, match="`kumi index --methods bm25,naive`"):
+        kumi.ask("Where do zebras sleep?", "naive")
+
+
+@pytest.mark.parametrize("there_and_back", [("bm25", "naive"), ("naive", "bm25")])
+def test_switching_methods_there_and_back(kumi: Kumihimo, notes: Path, there_and_back: tuple[str, str]) -> None:
+    kumi.index(notes)
+    dump(kumi)
+    kumi.index(methods=there_and_back[:1])
+    fill(notes, {"zebra.txt": ZEBRA})
+    (notes / "a.txt").unlink()
+    kumi.index()
+    kumi.index(methods=BUILT)
+    with Kumihimo.open("fresh") as fresh:
+        fresh.index(notes)
+        assert dump(kumi) == dump(fresh)
+
+
+@pytest.mark.parametrize("harm", [lambda file: file.unlink(), lambda file: file.write_bytes(b"short")])
+def test_vectors_that_are_lost_are_made_again(kumi: Kumihimo, notes: Path, harm: Callable[[Path], object]) -> None:
+    kumi.index(notes)
+    before = dump(kumi)
+    harm(next(Path(".kumi/vectors").iterdir()))
+    with Kumihimo.open() as again:
+        again.index()
+        assert dump(again) == before
+
+
+@pytest.mark.parametrize("harm", ["file.unlink()", "file.write_bytes(b'short')"])
+def test_asking_without_vectors_says_what_to_do(kumi: Kumihimo, notes: Path, harm: str) -> None:
+    kumi.index(notes)
+    harmed = f"from pathlib import Path; file = next(Path('.kumi/vectors').iterdir()); {harm}; "
+    asked = "from kumihimo import Kumihimo; Kumihimo.open().ask('Does the gate leak?')"
+    ran = subprocess.run([sys.executable, "-c", harmed + asked], capture_output=True, text=True, timeout=5, check=False)
+    assert "kumihimo.core.errors.Unusable" in ran.stderr
+    assert "`kumi index`" in ran.stderr
+
+
+# -- settings
+
+
+def test_the_file_is_under_the_environment_is_under_the_call(
+    kumi: Kumihimo, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("kumi.toml").write_text("[naive]\nk = 1\npool = 11\nbudget = 111\n", encoding="utf-8")
+    monkeypatch.setenv("KUMI_NAIVE_POOL", "22")
+    monkeypatch.setenv("KUMI_NAIVE_BUDGET", "222")
+    with Kumihimo.open(settings={"naive": {"budget": "333"}}) as told:
+        values = told.settings["naive"]
+        assert [values[name] for name in ("k", "pool", "budget", "words")] == [1, 22, 333, True]
+        told.index(notes)
+        assert (len(told.retrieve("the", "naive")), len(told.retrieve("the", "naive", k=2))) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[chunks]\nsise = 3", "chunks has no setting 'sise'; did you mean 'size'?"),
+        ("[chunk]\nsize = 3", "no step, method or model 'chunk'; did you mean 'chunks'?"),
+        ("[chunks]\nsize = 'many'", "chunks.size is a whole number, not 'many'"),
+        ("[chunks]\nsize = true", "chunks.size is a whole number, not True"),
+        ("size = 3", "such as \\[chunks\\]"),
+        ("size = ", "kumi.toml is not TOML"),
+    ],
+)
+def test_a_wrong_setting_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str) -> None:
+    monkeypatch.chdir(fill(tmp_path, {"kumi.toml": text}))
+    with pytest.raises(SettingsError, match=said):
+        Kumihimo.open()
+
+
+def test_a_wrong_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUMI_CHUNKS_SISE", "3")
+    with pytest.raises(SettingsError, match="did you mean 'KUMI_CHUNKS_SIZE'"):
+        Kumihimo.open()
+    monkeypatch.delenv("KUMI_CHUNKS_SISE")
+    monkeypatch.setenv("KUMI_INDEX", "/elsewhere")
+    Kumihimo.open().close()
+
+
+def test_chunks_that_would_not_end_are_refused(kumi: Kumihimo, notes: Path) -> None:
+    with (
+        Kumihimo.open(settings={"chunks": {"size": 50}}) as wrong,
+        pytest.raises(SettingsError, match=r"chunks\.overlap is 100; it must be 0 or more and below chunks\.size"),
+    ):
+        wrong.index(notes)
+
+
+def test_a_number_that_is_none_is_refused(kumi: Kumihimo, notes: Path) -> None:
+    kumi.index(notes)
+    with pytest.raises(SettingsError):
+        kumi.retrieve("ferry", "naive", meaning="nan")
+
+
+@pytest.mark.parametrize("method", RANKING)
+def test_more_than_there_is_may_be_asked_for(kumi: Kumihimo, notes: Path, method: str) -> None:
+    connected(kumi).index(notes)
+    assert found(kumi, method, "the ferry", k=10**20) == found(kumi, method, "the ferry", k=10)
+
+
+# -- stopping, waiting, sharing
+
+
+def test_a_stopped_build_leaves_the_index_as_it_was(kumi: Kumihimo, notes: Path) -> None:
+    kumi.index(notes)
+    before = dump(kumi)
+    steps: list[str] = []
+
+    def stop(step: str, done: int, total: int) -> None:
+        steps.append(step)
+        if step == "chunks":
+            raise KeyboardInterrupt
+
+    fill(notes, {"a.txt": ZEBRA, "c.txt": "More."})
+    with pytest.raises(KeyboardInterrupt):
+        kumi.index(progress=stop)
+    assert "documents" in steps
+    assert dump(kumi) == before
+    assert kumi.index().read == 2
+    assert texts(kumi)["notes/a.txt"] == ZEBRA
+
+
+def test_a_stopped_first_build_is_no_index(kumi: Kumihimo, notes: Path) -> None:
+    def stop(step: str, done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        kumi.index(notes, progress=stop)
+    with pytest.raises(Unusable, match=r"the first build of .* is not done"):
+        kumi.ask("ferry")
+    assert kumi.index(notes).rows["documents"] == 2
+
+
+def test_progress_counts_to_the_end(kumi: Kumihimo, notes: Path) -> None:
+    told: dict[str, tuple[int, int]] = {}
+    kumi.index(notes, progress=lambda step, done, total: told.__setitem__(step, (done, total)))
+    assert {"documents", "chunks"} <= told.keys()
+    assert all(done == total for done, total in told.values())
+    assert told["documents"] == told["chunks"] == (2, 2)
+
+
+def test_a_second_builder_is_told_at_once_or_waits(kumi: Kumihimo, notes: Path) -> None:
+    kumi.index(notes)
+    fill(notes, {"c.txt": "Late."})
+    store = Store(Path(".kumi"))
+    with store.building(), pytest.raises(Busy, match="`--wait`"):
+        kumi.index()
+    holding = store.building()
+    holding.__enter__()
+    done = Timer(0.3, holding.__exit__, (None, None, None))
+    began = time.perf_counter()
+    done.start()
+    assert kumi.index(wait=True).read == 1
+    assert time.perf_counter() - began > 0.2
+
+
+def test_a_reader_sees_whole_builds_only(kumi: Kumihimo, tmp_path: Path) -> None:
+    """Version n of the folder is n + 1 files that all say so."""
+    notes, over = tmp_path / "notes", Event()
+    connected(kumi)
+
+    def write(version: int) -> None:
+        fill(notes, {f"{i}.txt": f"This is version {version:02} of the lamp log." for i in range(version + 1)})
+        kumi.index(notes)
+
+    def read() -> set[tuple[int, ...]]:
+        seen: set[tuple[int, ...]] = set()
+        while not over.is_set():
+            with kumi.reading() as reading:
+                rows = [row.text for table in ("documents", "chunks") for row in reading.table(table)]
+                asked = [e.text for m in RANKING for e in reading.retrieve("Which version of the lamp log?", m)]
+                quoted = [c.span.text for m in RANKING for c in reading.ask("Which version of the log?", m).citations]
+                versions = {int(text[16:18]) for text in [*rows, *asked, *quoted]}
+                assert quoted
+                seen.add((*versions, len(rows), len(asked)))
+        return seen
+
+    write(0)
+    with ThreadPoolExecutor(2) as pool:
+        readers = [pool.submit(read) for _ in range(2)]
+        try:
+            for version in range(1, 11):
+                write(version)
+        finally:
+            over.set()
+        seen = readers[0].result() | readers[1].result()
+    files = {version: version + 1 for version in range(11)}
+    assert seen <= {(v, 2 * n, len(RANKING) * n) for v, n in files.items()}
+    assert len(seen) > 2
+
+
+def test_a_reading_keeps_its_vectors_while_others_come_and_go(kumi: Kumihimo, tmp_path: Path) -> None:
+    lines = [json.dumps({"id": f"{i:04}", "text": f"Lamp {i} stands on pier {i * 7 % 1100}."}) for i in range(1100)]
+    kumi.index(fill(tmp_path / "lamps", {"rows.jsonl": "\n".join(lines)}))
+    question = "lamp 1017 on a pier"
+    with kumi.reading() as before:
+        first = before.retrieve(question, "naive", words=False)
+        fill(tmp_path / "lamps", {"rows.jsonl": "\n".join(lines[600:])})
+        kumi.index()
+        with kumi.reading() as after:
+            after.retrieve(question, "naive")
+        assert before.retrieve(question, "naive", words=False) == first
+
+
+# -- the rest
+
+
+def test_japanese_names_and_questions(kumi: Kumihimo, tmp_path: Path) -> None:
+    kumi.index(fill(tmp_path / "工房", {"手紙/組紐.md": "組紐は十月に届きます。雨の日は休みです。"}))
+    answer = kumi.ask("組紐はいつ届きますか")
+    assert answer.text == "「組紐は十月に届きます。」 [1]"
+    assert answer.citations[0].span.uri == "工房/手紙/組紐.md"
+    kumi.remove("工房/手紙")
+    assert uris(kumi) == []
+
+
+def test_status_tells_what_there_is(kumi: Kumihimo, notes: Path) -> None:
+    kumi.index(notes)
+    status = kumi.status()
+    assert (status.folder, status.sources, status.removed) == (".kumi", {"notes": str(notes)}, ())
+    assert (status.rows["documents"], status.rows["chunks"], status.failed) == (2, 2, ())
+    assert status.models["embedder"] == LocalEmbedder().mark
+    assert status.bytes == sum(path.stat().st_size for path in Path(".kumi").rglob("*") if path.is_file())
+    assert status.memo == {"replies": 0, "bytes": 0, "hits": 0, "misses": 0}
+
+
+def test_a_row_is_traced_by_its_id_or_reference(kumi: Kumihimo, notes: Path) -> None:
+    kumi.index(notes)
+    chunk = kumi.retrieve("ferry", "bm25").evidence[0]
+    spans = kumi.trace(chunk.record.id)
+    assert [(s.uri, s.start, s.end, s.text) for s in spans] == [("notes/a.txt", 0, 25, "The ferry leaves at nine.")]
+    assert kumi.trace(chunk.reference) == spans == kumi.trace(f"chunks:{chunk.record.id}")
+
+
+def test_what_the_memo_need_not_know_is_pruned(kumi: Kumihimo, notes: Path) -> None:
+    kumi.index(notes)
+    kumi.remembered.keep([(b"1", b"reply")])
+    before = dump(kumi)
+    replies = kumi.status().memo["replies"]
+    assert replies > 1  # those of the methods that ask, too
+    assert kumi.prune() == replies
+    assert kumi.status().memo["replies"] == 0
+    assert dump(kumi) == before
+    kumi.remembered.keep([(b"1", b"reply")])
+    kumi.remove("notes/a.txt", forget=True)
+    assert (kumi.status().memo["replies"], uris(kumi)) == (0, ["notes/b.md"])
+
+
+def test_the_default_method_is_one(kumi: Kumihimo, notes: Path) -> None:
+    kumi.index(notes)
+    assert DEFAULT in METHODS
+    assert kumi.ask("ferry").method == DEFAULT

@@ -1,0 +1,174 @@
+"""A filter -> what every method finds under it: the best of what passes, by the scores that it has anyway."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kumihimo import Kumihimo
+from kumihimo.app.snapshot import Reading
+from kumihimo.core.context import Context
+from kumihimo.core.digests import digest
+from kumihimo.core.errors import SettingsError
+from kumihimo.core.table import Table
+from kumihimo.llm.local_embedder import LocalEmbedder
+from kumihimo.llm.rerank import Ranking
+from kumihimo.methods import METHODS
+from kumihimo.search.fulltext import WordSearch
+from kumihimo.search.metadata_filter import parsed
+from kumihimo.search.vectors import VectorSearch
+from kumihimo.testing.fake_server import Server
+from tests.docs_console import HERE
+from tests.factories_paid_steps import notes, opened
+from tests.factories_paid_steps import paid as paid
+from tests.fixtures_index import BUILT, FREE, RANKING, connected, fill
+
+WORDS = "ferry gate lamp oats harbour storm rope mason".split()  # noqa: SIM905
+ROWS = [
+    {
+        "id": f"r{i:02d}",
+        "title": f"Note {i}",
+        "text": f"The {WORDS[i % 8]} and the {WORDS[i % 5]} and, {i % 3} times, the {WORDS[i % 3]}.",
+        "author": ["Hild Garrow", "Bo Lind", "縒野すみ"][i % 3],
+        "year": 2000 + i,
+    }
+    for i in range(40)
+]
+PAGE = "<html><head><title>Oats</title></head><body><p>Oats grow by the harbour.</p></body></html>"
+FILTERS = {
+    'author = "hild garrow"': {f"notes/rows.jsonl#r{i:02d}" for i in range(0, 40, 3)},
+    "year >= 2030 and 著者 or author ＝ 「縒野すみ」 and year > 2020": {
+        f"notes/rows.jsonl#r{i:02d}" for i in range(21, 40) if i % 3 == 2
+    },
+    "not author": {"notes/page.html", "notes/gate.md", "notes/jp.jsonl#jp"},
+    'media_type = "text/html" or file contains "gate"': {"notes/page.html", "notes/gate.md"},
+    "title = 'Oats' or uri": {
+        *(f"notes/rows.jsonl#r{i:02d}" for i in range(40)),
+        "notes/page.html",
+        "notes/gate.md",
+        "notes/jp.jsonl#jp",
+    },
+    "year = 1999": set(),
+}
+
+
+@pytest.fixture(scope="module")
+def kumi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kumihimo]:
+    home = tmp_path_factory.mktemp("home")
+    files = {
+        "rows.jsonl": "\n".join(map(json.dumps, ROWS)),
+        "page.html": PAGE,
+        "gate.md": "# Gate\n\nThe gate leaks. Nobody mends the gate by the harbour.\n",
+        "jp.jsonl": json.dumps({"id": "jp", "text": "組紐の工房は港にある。", "著者": "縒野すみ"}),
+    }
+    with Kumihimo.open(home / ".kumi") as kumi:
+        connected(kumi).index(fill(home / "notes", files))
+        yield kumi
+
+
+@pytest.fixture
+def reading(kumi: Kumihimo) -> Iterator[Reading]:
+    with kumi.reading() as reading:
+        yield reading
+
+
+class Thorough:
+    """A search that ranks all rows, and takes out afterwards those whose documents are not wanted."""
+
+    def __init__(self, search: Any, wanted: set[str]) -> None:
+        self.search, self.documents = search, {digest(uri) for uri in wanted}
+
+    def __call__(self, table: Table[Any], text: str | Sequence[str], *, k: int) -> Context:
+        ranked = self.search(table, text, k=10_000)
+        return Context(tuple(e for e in ranked if e.record.id.partition(".")[0] in self.documents)).top(k)
+
+    def each(self, table: Table[Any], texts: Sequence[str], *, k: int) -> list[Context]:
+        return [self(table, text, k=k) for text in texts]
+
+
+@pytest.mark.parametrize("where", FILTERS)
+@pytest.mark.parametrize("name", sorted({*FREE} & {*RANKING}))
+def test_every_method_finds_the_best_of_what_passes(reading: Reading, name: str, where: str) -> None:
+    asked, wanted = METHODS[name], FILTERS[where]
+    ports = {
+        "match": Thorough(WordSearch(reading.db), wanted),
+        "near": Thorough(VectorSearch(reading.db, LocalEmbedder(), reading.matrices), wanted),
+        "ruler": reading.ruler,
+        "rank": Ranking({}),
+    }
+    tables = {table: reading.table(table) for table in asked.tables}
+    for question in ("When does the ferry leave the harbour?", "the mason's rope", "港の組紐"):
+        for k in (1, 3, 50):
+            found = reading.retrieve(question, name, where=where, k=k)
+            assert found == asked.function(question, **tables, **{p: ports[p] for p in asked.ports}, k=k)
+            assert {span.uri for e in found for span in reading.trace(e.reference)} <= wanted
+
+
+@pytest.mark.parametrize("where", FILTERS)
+def test_what_one_search_finds_is_its_ranking_without_the_others(reading: Reading, where: str) -> None:
+    everything = reading.retrieve("the ferry and the harbour", "bm25", k=1000)
+    expected = [e for e in everything if {span.uri for span in reading.trace(e.reference)} <= FILTERS[where]]
+    assert list(reading.retrieve("the ferry and the harbour", "bm25", where=where, k=5)) == expected[:5]
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_an_answer_quotes_what_passes_alone(kumi: Kumihimo, name: str) -> None:
+    where = 'author = "Bo Lind" and year < 2020'
+    answer = kumi.ask("What of the ferry and the gate?", name, where=where)
+    assert answer.citations or name == "global"  # whose reports are of others, too
+    assert {int(c.span.uri[-2:]) % 3 for c in answer.citations} <= {1}
+    assert all(int(c.span.uri[-2:]) < 20 for c in answer.citations)
+    assert "".join(kumi.stream("What of the ferry and the gate?", name, where=where)) == answer.text
+    if name in RANKING:
+        assert kumi.retrieve("ferry", name, where=where, k=2) == kumi.retrieve("ferry", name, where=where, k=5).top(2)
+    assert len(kumi.retrieve("ferry", name, where="year = 1999")) == 0
+
+
+@pytest.mark.parametrize("where", ["", " ", "\n"])
+def test_no_filter_is_no_filter(reading: Reading, where: str) -> None:
+    for name in BUILT:
+        assert reading.retrieve("ferry", name, where=where) == reading.retrieve("ferry", name)
+
+
+def test_a_filter_that_is_not_right_is_refused_before_anything_is_asked(reading: Reading) -> None:
+    for name in BUILT:
+        with pytest.raises(
+            SettingsError, match=r"^the filter is not understood from 'Bo' \(character 10\) on: write it"
+        ):
+            reading.retrieve("ferry", name, where="author = Bo")
+        with pytest.raises(SettingsError) as refused:
+            reading.ask("ferry", name, where="auhtor = 'Bo'")
+        known = "author, file, media_type, modified, title, uri, year, 著者"
+        assert str(refused.value) == f"the filter: no field 'auhtor'; did you mean 'author'? Known: {known}"
+
+
+def test_the_filters_that_the_documentation_shows_are_understood() -> None:
+    _, _, table = (HERE / "docs" / "filters.md").read_text(encoding="utf-8").partition("| expression |")
+    shown = re.findall(r"^\| (?:``` (.+?) ```|`(.+?)`) \|", table, re.M)
+    assert len(shown) > 5
+    for expression in shown:
+        parsed("".join(expression))
+
+
+def test_a_row_of_several_documents_passes_if_all_of_them_do(paid: None, tmp_path: Path, server: Server) -> None:
+    with opened(tmp_path, server) as kumi:
+        kumi.index(notes(tmp_path / "notes", 14), methods=["told"])
+        with kumi.reading() as reading:
+
+            def told(table: str, where: str) -> list[list[str]]:
+                """The numbers of the notes that each row found was made of."""
+                texts = " ".join(row.text for name in ("themes", "gists") for row in reading.table(name))
+                found = [e for e in reading.retrieve(texts, "told", where=where, k=99) if e.table == table]
+                return sorted(sorted(span.uri[6:9] for span in reading.trace(e.reference)) for e in found)
+
+            pairs = [[f"{i:03d}", f"{i + 7:03d}"] for i in range(7)]
+            assert told("themes", "uri") == pairs
+            ten = 'uri contains "/00"'
+            assert told("themes", ten) == pairs[:3]
+            assert told("gists", ten) == [[f"{i:03d}"] for i in range(10)]
+            assert told("themes", 'uri contains "/000" or uri contains "/008"') == []

@@ -1,0 +1,248 @@
+"""What one read transaction finds, tells and traces."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from time import process_time
+
+import pytest
+
+from kumihimo import KumiError, Kumihimo, Span
+from kumihimo.app.settings_registry import SETTINGS
+from kumihimo.app.snapshot import Reading, method
+from kumihimo.core.digests import digest
+from kumihimo.core.errors import SettingsError, Unusable
+from kumihimo.methods import METHODS
+from tests import factories_office
+from tests.fixtures_index import BUILT, RANKING, connected, fill
+
+GATE = "# Gate\n\nThe gate leaks.\n\nNobody mends it.\n"
+FILES = {
+    "gate.md": GATE,
+    "ferry.txt": "The ferry leaves at nine.\nThe office opens at eight.\n",
+    "page.html": "<html><head><title>Oats</title></head><body>\n\n<p>Oats grow here.</p></body></html>",
+    "talks.jsonl": json.dumps({"id": "ada", "text": "The lamp was\nlit by Ada."}),
+}
+
+
+@pytest.fixture(scope="module")
+def kumi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kumihimo]:
+    home = tmp_path_factory.mktemp("home")
+    with Kumihimo.open(home / ".kumi") as kumi:
+        connected(kumi).index(fill(home / "notes", FILES))
+        yield kumi
+
+
+@pytest.fixture
+def reading(kumi: Kumihimo) -> Iterator[Reading]:
+    with kumi.reading() as reading:
+        yield reading
+
+
+def chunk(uri: str) -> str:
+    return f"{digest(uri)}.00000"
+
+
+def test_the_best_comes_first(reading: Reading) -> None:
+    for name in BUILT:
+        context = reading.retrieve("When does the ferry leave?", name)
+        assert name not in RANKING or context.evidence[0].record.id == chunk("notes/ferry.txt")
+        assert [e.score for e in context] == sorted((e.score for e in context), reverse=True)
+
+
+def test_the_same_question_finds_the_same(kumi: Kumihimo, reading: Reading) -> None:
+    for name in BUILT:
+        assert reading.retrieve("the lamp", name) == kumi.retrieve("the lamp", name)
+
+
+def test_an_unknown_method_is_told_from_the_nearest(reading: Reading) -> None:
+    assert method("bm25") is METHODS["bm25"]
+    with pytest.raises(SettingsError, match="no method 'bm52'; did you mean 'bm25'"):
+        reading.retrieve("ferry", "bm52")
+
+
+@pytest.mark.parametrize("question", ["", "  ", "\n\t", "\u3000"])
+def test_an_empty_question_is_refused(reading: Reading, question: str) -> None:
+    with pytest.raises(SettingsError, match="write what you want to know"):
+        reading.ask(question, "naive")
+
+
+@pytest.mark.parametrize("name", BUILT)
+@pytest.mark.parametrize(
+    "question", ["???", "the", '" OR *', "ferry AND (gate", "NEAR(a b)", "a\0b", "🛶", "組", "x" * 100_000]
+)
+def test_any_question_may_be_asked(reading: Reading, name: str, question: str) -> None:
+    answer = reading.ask(question, name)
+    assert (answer.question, answer.method) == (question, name)
+    assert answer.text
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_half_a_character_may_be_asked(reading: Reading, name: str) -> None:
+
+    assert reading.ask("ferry \ud800", name).citations or name == "global"  # no note has a report
+
+
+def test_settings_of_the_call_are_over_those_of_the_index(kumi: Kumihimo) -> None:
+    few = Kumihimo(kumi.folder, {"bm25": {"k": 1}, "naive": {"k": 2, "words": False}})
+    with few.reading() as reading:
+        assert [len(reading.retrieve("the", name)) for name in ("bm25", "naive")] == [1, 2]
+        assert len(reading.retrieve("the lamp", "naive", k="3")) == 3
+        with pytest.raises(SettingsError, match="naive has no setting 'kk'; did you mean 'k'"):
+            reading.retrieve("the lamp", "naive", kk=3)
+        with pytest.raises(SettingsError, match=r"naive\.k is a whole number, not 'three'"):
+            reading.retrieve("the lamp", "naive", k="three")
+    few.close()
+    assert SETTINGS["naive"]["k"].default == 20
+
+
+@pytest.mark.parametrize("name", RANKING)
+def test_fewer_than_nothing_is_not_asked_for(reading: Reading, name: str) -> None:
+    try:
+        assert len(reading.retrieve("the lamp ferry", name, k=-1)) == 0
+    except SettingsError as refused:
+        assert f"{name}.k" in str(refused)  # noqa: PT017  either will do
+
+
+def test_a_budget_is_kept(reading: Reading) -> None:
+    found = reading.retrieve("ferry gate lamp", "naive", budget=12)
+    assert 0 < sum(e.tokens(reading.ruler) for e in found) <= 12
+    assert len(found) < len(reading.retrieve("ferry gate lamp", "naive"))
+
+
+def test_tables_are_read_by_name(reading: Reading) -> None:
+    assert [len(reading.table(name)) for name in ("documents", "chunks")] == [4, 4]
+    assert all(len(reading.table(name)) for name in ("mentions", "entities", "communities", "members"))
+    with pytest.raises(SettingsError, match="no table 'chunk'; did you mean 'chunks'"):
+        reading.table("chunk")
+    with pytest.raises(KumiError, match="has no row 'nobody'"):
+        reading.table("chunks")["nobody"]
+
+
+def test_a_table_that_is_not_built_yet(tmp_path: Path) -> None:
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        kumi.index(fill(tmp_path / "notes", FILES))
+        with kumi.store.building() as db:
+            db.run("DROP TABLE chunks")
+        with (
+            kumi.reading() as reading,
+            pytest.raises(Unusable, match=rf"not built for bm25: `kumi index --methods {','.join(BUILT)}` does that$"),
+        ):
+            reading.retrieve("ferry", "bm25")
+
+
+def test_a_chunk_stands_in_its_document(reading: Reading) -> None:
+    id = chunk("notes/gate.md")
+    whole = Span(id, "notes/gate.md", 0, len(GATE.rstrip()), GATE.rstrip(), "line 1")
+    assert list(reading.trace(("chunks", id))) == [whole]
+
+
+def test_a_document_stands_for_itself(reading: Reading) -> None:
+    assert list(reading.trace(("documents", digest("notes/gate.md")))) == [
+        Span("", "notes/gate.md", 0, len(GATE), GATE, "line 1")
+    ]
+
+
+def test_what_is_not_there_cannot_be_traced(reading: Reading) -> None:
+    for reference in (("chunks", "nobody.00000"), ("dreams", "x"), ("documents", "")):
+        with pytest.raises(KumiError):
+            list(reading.trace(reference))
+
+
+def test_a_row_is_found_by_id_table_or_uri(reading: Reading) -> None:
+    id = chunk("notes/gate.md")
+    assert [reading.find(said).reference for said in (id, f"chunks:{id}")] == [("chunks", id)] * 2
+    document = ("documents", digest("notes/talks.jsonl#ada"))
+    asked = ("notes/talks.jsonl#ada", document[1], f"documents:{document[1]}")
+    assert [reading.find(said).reference for said in asked] == [document] * 3
+    for unknown in ("", "chunks:", f"documents:{id}", "notes", "notes/gate", "🛶"):
+        with pytest.raises(SettingsError, match="`kumi retrieve QUESTION` shows ids"):
+            reading.find(unknown)
+
+
+def test_lines_are_told_where_the_text_is_the_file(reading: Reading) -> None:
+    def line(uri: str, start: int) -> str:
+        return reading.placed(Span("", uri, start, start + 1, "")).place
+
+    assert [line("notes/gate.md", at) for at in (0, 6, 7, 8, len(GATE) - 2)] == [f"line {n}" for n in (1, 1, 2, 3, 5)]
+    assert line("notes/ferry.txt", 26) == "line 2"
+    assert [line(uri, 5) for uri in ("notes/page.html", "notes/talks.jsonl#ada")] == ["", ""]
+
+
+def test_lines_of_a_long_file_are_counted_once(tmp_path: Path) -> None:
+    line = "The gate leaks, and nobody mends it.\n"
+    fill(tmp_path / "notes", {"a.txt": line * (2_000_000 // len(line))})
+    settings = {"chunks": {"size": 20_000, "overlap": 0}}
+    with Kumihimo.open(tmp_path / ".kumi", settings=settings) as kumi:
+        kumi.index(tmp_path / "notes", methods=["bm25"])
+        with kumi.reading() as reading:
+            began = process_time()
+            spans = [Span("", "notes/a.txt", n * 9999, n * 9999 + 5, "") for n in range(200)]
+            placed = [reading.placed(span).place for span in spans]
+            assert process_time() - began < 1
+    assert placed == [f"line {span.start // len(line) + 1}" for span in spans]
+
+
+def test_what_was_read_in_part_is_told(tmp_path: Path) -> None:
+    notes = fill(tmp_path / "notes", {"a.md": "---\ntitle: [unclosed\n---\nThe lamp.", "b.txt": "The ferry."})
+    (notes / "c.eml").write_bytes(factories_office.letter(photo_png=b"x"))
+    said = (
+        "notes/a.md: its front matter, which is neither YAML nor TOML",
+        "notes/c.eml: notes/c.eml#photo.png: of a kind that is not read",
+    )
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        assert kumi.index(notes).partly == said
+        assert kumi.index().partly == ()  # nothing was read
+        assert kumi.status().partly == said
+        fill(notes, {"a.md": "---\ntitle: Lamp\n---\nThe lamp."})
+        kumi.index()
+        assert kumi.status().partly == said[1:]
+
+
+def test_quotes_are_the_documents_words(reading: Reading) -> None:
+    documents = {document.uri: document.text for document in reading.table("documents")}
+    for name in BUILT:
+        for question in (
+            "When does the ferry leave?",
+            "Who mends the gate?",
+            "Who lit the lamp?",
+            "Where do oats grow?",
+        ):
+            answer = reading.ask(question, name)
+            assert [c.n for c in answer.citations] == list(range(1, len(answer.citations) + 1))
+            assert answer.citations or name == "global"
+            for span in (c.span for c in answer.citations):
+                assert documents[span.uri][span.start : span.end] == span.text
+                assert span.chunk in {at.chunk for e in answer.context for at in reading.trace(e)}
+
+
+def test_asking_costs_nothing_but_time(reading: Reading) -> None:
+    usage = reading.ask("When does the ferry leave?", "naive").usage
+    assert (usage.calls, usage.prompt_tokens, usage.completion_tokens, usage.cost) == (0, 0, 0, 0.0)
+    assert 0 < usage.seconds < 5
+
+
+def test_a_reading_sees_one_build(tmp_path: Path) -> None:
+    notes = fill(tmp_path / "notes", {"a.txt": "The lamp is lit."})
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        connected(kumi).index(notes)
+        with kumi.reading() as before:
+            kumi.index(fill(notes, {"a.txt": "The lamp is out.", "b.txt": "A second lamp."}))
+            for name in BUILT:
+                found = before.retrieve("the lamp", name)
+                assert found or name not in RANKING
+                assert {span.text for e in found for span in before.trace(e)} <= {"The lamp is lit."}
+            with kumi.reading() as after:
+                assert len(after.retrieve("the lamp", "bm25")) == 2
+            assert before.ask("Is the lamp lit?", "naive").text == "“The lamp is lit.” [1]"
+
+
+def test_a_passage_stands_where_it_stands_not_where_its_chunk_does(reading: Reading) -> None:
+    found = reading.retrieve("When does the ferry leave?", "discourse")
+    assert found
+    for item in found:
+        [span] = reading.trace(item)
+        assert span.text == item.text == reading.table("passages")[item.record.id].text
+        assert reading.table("chunks")[span.chunk].start <= span.start < span.end

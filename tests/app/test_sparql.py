@@ -1,0 +1,142 @@
+"""An index -> its RDF, of the build that is read, made when it is asked for and never before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from kumihimo import Kumihimo, Solutions
+from kumihimo.core.errors import SettingsError, Unusable
+from kumihimo.rdf import store
+
+NAMES = "SELECT ?uri { ?d a kumi:Document ; kumi:uri ?uri } ORDER BY ?uri"
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "a.md").write_text("Orrell mended the breakwater. Annie Orrell sang to Orrell.", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def kumi(notes: Path) -> Iterator[Kumihimo]:
+    with Kumihimo.open(notes.with_name(".kumi")) as kumi:
+        kumi.index(notes)
+        yield kumi
+
+
+def values(found: Solutions) -> list[str]:
+    return [term.value for row in found.rows for term in row if term]
+
+
+def stores(kumi: Kumihimo) -> list[str]:
+    folder = store.stores(kumi.folder)
+    return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.exists() else []
+
+
+def test_a_store_is_made_by_the_first_question_after_a_build_that_changed_something(
+    kumi: Kumihimo, notes: Path
+) -> None:
+    assert stores(kumi) == [], "nothing is made that nobody asked for"
+    assert values(kumi.sparql(NAMES)) == ["notes/a.md"]
+    (first,) = stores(kumi)
+    kumi.index()
+    with patch.object(store, "fill", side_effect=AssertionError):
+        assert values(kumi.sparql(NAMES)) == ["notes/a.md"], "nothing has changed"
+    (notes / "b.md").write_text("The net loft.", encoding="utf-8")
+    kumi.index()
+    assert values(kumi.sparql(NAMES)) == ["notes/a.md", "notes/b.md"]
+    (second,) = stores(kumi)
+    assert second != first
+    kumi.remove(notes / "b.md")
+    assert values(kumi.sparql(NAMES)) == ["notes/a.md"]
+    (notes / "a.md").write_text("Orrell mended the long net.", encoding="utf-8")
+    kumi.index()
+    assert stores(kumi) != []
+    found = kumi.sparql("ASK { ?c a kumi:Chunk ; kumi:text ?t FILTER(CONTAINS(?t, 'long net')) }")
+    assert found.yes is True
+
+
+def test_a_plan_and_a_prune_make_no_other_build_of_it(kumi: Kumihimo, notes: Path) -> None:
+    kumi.sparql(NAMES)
+    (notes / "b.md").write_text("The net loft.", encoding="utf-8")
+    kumi.plan(notes)
+    with patch.object(store, "fill", side_effect=AssertionError):
+        assert values(kumi.sparql(NAMES)) == ["notes/a.md"]
+
+
+def test_iris_stay_where_the_index_is_built_anew(kumi: Kumihimo, notes: Path, tmp_path: Path) -> None:
+    asked = "SELECT DISTINCT ?s { ?s ?p ?o } ORDER BY ?s"
+    with Kumihimo.open(tmp_path / "other") as other:
+        other.index(notes)
+        assert values(other.sparql(asked)) == values(kumi.sparql(asked))
+
+
+def test_a_setting_names_the_rows(notes: Path) -> None:
+    home = notes.with_name(".kumi")
+    with Kumihimo.open(home, settings={"rdf": {"base": "https://nets.example/kb/"}}) as kumi:
+        kumi.index(notes, methods=["bm25"])
+        (iri,) = values(kumi.sparql("SELECT ?d { ?d a kumi:Document }"))
+        assert iri.startswith("https://nets.example/kb/documents/")
+    with Kumihimo.open(home) as kumi:
+        (iri,) = values(kumi.sparql("SELECT ?d { ?d a kumi:Document }"))
+        assert iri.startswith("http://example.org/documents/")
+        assert len(stores(kumi)) == 1
+    for base in ("nets.example/", "http://a b/", "http://example.org", "", "http://a/> . <"):
+        with Kumihimo.open(home, settings={"rdf": {"base": base}}) as kumi, pytest.raises(SettingsError, match="base"):
+            kumi.sparql(NAMES)
+
+
+@pytest.mark.parametrize("how", ["remove", "break"])
+def test_a_store_that_goes_or_breaks_is_made_again(how: str, kumi: Kumihimo) -> None:
+    kumi.sparql(NAMES)
+    path = store.stores(kumi.folder) / stores(kumi)[0]
+    solve: Callable[..., Any] = store.solve
+    spoilt: list[bool] = []
+
+    def spoiling(*arguments: Any, **options: Any) -> Any:
+        if not spoilt:
+            spoilt.append(True)
+            if how == "remove":
+                store.forget(path)
+            else:
+                next(path.glob("MANIFEST*")).write_bytes(b"")
+        return solve(*arguments, **options)
+
+    with patch.object(store, "solve", spoiling):
+        assert values(kumi.sparql(NAMES)) == ["notes/a.md"]
+    assert spoilt
+
+
+def test_many_ask_at_once_while_it_is_built(kumi: Kumihimo, notes: Path) -> None:
+    def build() -> None:
+        for n in range(3):
+            (notes / f"new-{n}.md").write_text(f"The net loft in {1880 + n}.", encoding="utf-8")
+            with Kumihimo.open(kumi.folder) as other:
+                other.index(wait=True)
+
+    with ThreadPoolExecutor(4) as pool:
+        built = pool.submit(build)
+        found = list(pool.map(lambda _: values(kumi.sparql(NAMES)), range(9)))
+        built.result()
+    assert all(names[0] == "notes/a.md" and len(names) in (1, 2, 3, 4) for names in found)
+    assert len(values(kumi.sparql(NAMES))) == 4
+
+
+def test_a_folder_that_cannot_be_written_is_asked_all_the_same(kumi: Kumihimo) -> None:
+    with patch("kumihimo.app.sparql.os.access", return_value=False):
+        assert values(kumi.sparql(NAMES)) == ["notes/a.md"]
+    assert stores(kumi) == []
+
+
+def test_without_an_index_the_message_says_what_to_do(tmp_path: Path) -> None:
+    with Kumihimo.open(tmp_path / ".kumi") as kumi, pytest.raises(Unusable, match="kumi index"):
+        kumi.sparql(NAMES)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,135 @@
+"""Lines that somebody types -> a conversation: what is seen, and what goes wrong without ending it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kumihimo import Kumihimo
+from kumihimo.cli.repl import COMMANDS
+from kumihimo.testing.fake_server import Server
+from tests import cli_runner
+from tests.factories_paid_steps import notes
+from tests.fixtures_index import fill
+from tests.screens import seen
+
+COLOURS = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+NOTES = {
+    "ferry.md": "---\nauthor: Ada\n---\nThe ferry leaves at nine.",
+    "gate.md": "---\nauthor: Bo\n---\nThe ferry gate leaks.",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    fill(tmp_path / "notes", NOTES)
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        kumi.index(tmp_path / "notes")
+    return tmp_path
+
+
+def typed(folder: Path, *lines: str) -> str:
+    """What a person sees who types these lines."""
+    return COLOURS.sub("", seen(["kumi", "ask"], folder, lines))
+
+
+def piped(folder: Path, text: str, *options: str) -> cli_runner.Ran:
+    return cli_runner.kumi(folder, "ask", *options, typed=text)
+
+
+def test_questions_and_commands(folder: Path) -> None:
+    told = typed(
+        folder, "When does the ferry leave?", "/where author = 'Bo'", "ferry", "/sources", "／method bm25", "/quit"
+    )
+    assert "“The ferry leaves at nine.” [1]" in told
+    assert "[1] notes/ferry.md, line 4, characters 20–45" in told
+    assert told.count("No chat model is set") == 1
+    assert "holds, 1: author = 'Bo'" in told
+    after = told.partition("holds, 1: author = 'Bo'")[2]
+    assert "“The ferry gate leaks.” [1]" in after
+    assert "1. notes/gate.md" in after
+    assert "ferry.md" not in after
+    assert "Searching by bm25." in after
+
+
+def test_what_goes_wrong_does_not_end_it(folder: Path) -> None:
+    told = typed(
+        folder, "/sources", "/methd bm25", "/method bm26", "/where auther = 1", "/where (", "/new", "ferry?", "/quit"
+    )
+    for said in (
+        "kumi: nothing has been asked yet",
+        "no command '/methd'; did you mean '/method'?",
+        "no method 'bm26'; did you mean 'bm25'?",
+        "no field 'auther'; did you mean 'author'?",
+        "kumi: the filter ends too early",
+        "The next question stands alone.",
+        "“The ferry",
+    ):
+        assert said in told
+
+
+def test_help_tells_every_command(folder: Path) -> None:
+    told = typed(folder, "/help", "/quit")
+    assert all(name in told for name in COMMANDS)
+
+
+def test_lines_that_are_piped_in_are_answered_one_after_the_other(folder: Path) -> None:
+    code, out, err = piped(folder, "When does the ferry leave?\n\ngate?\n/quit\nferry\n")
+    assert code == 0
+    assert out.startswith("> When does the ferry leave?\n“The ferry leaves at nine.” [1]\n")
+    assert "\n\n> gate?\n" in out
+    assert out.count("ferry.md") == 1
+    assert "No chat model" in err
+
+
+def test_piped_lines_give_a_json_line_each(folder: Path) -> None:
+    code, out, _ = piped(folder, "When does the ferry leave?\ngate?\n", "--json")
+    assert code == 0
+    assert [json.loads(line)["question"] for line in out.splitlines()] == ["When does the ferry leave?", "gate?"]
+
+
+def test_lines_that_fail_are_told_and_counted(folder: Path) -> None:
+    code, out, err = piped(folder, "/bogus\nferry?\n", "--method", "hyde")
+    assert (code, out) == (1, "> ferry?\n")
+    assert err.startswith("kumi: /bogus: no command '/bogus'")
+    assert "\nkumi: ferry?: " in err
+
+
+def test_no_input_at_all_is_said(folder: Path) -> None:
+    kumi = Path(sys.executable).with_name("kumi")
+    ran = subprocess.run(f"{kumi} ask <&-", shell=True, cwd=folder, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == "kumi: there is no question, and nothing to read one from: say one\n"
+
+
+def test_bytes_that_are_no_text_are_no_traceback(folder: Path) -> None:
+    kumi = Path(sys.executable).with_name("kumi")
+    ran = subprocess.run([kumi, "ask"], cwd=folder, input=b"\xff who\n", capture_output=True, check=False)
+    assert (ran.returncode, ran.stderr.count(b"Traceback")) == (0, 0)
+
+
+def test_without_an_index_it_does_not_begin(tmp_path: Path) -> None:
+    code, out, err = piped(tmp_path, "ferry\n")
+    assert (code, out) == (2, "")
+    assert err == "kumi: there is no index in .kumi: make one with `kumi index PATH`\n"
+
+
+def test_later_questions_point_back(tmp_path: Path, server: Server) -> None:
+    (tmp_path / "kumi.toml").write_text(f'[chat]\nmodel = "m"\nbase_url = "{server.url}"\n', "utf-8")
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        kumi.index(notes(tmp_path / "notes", 3), methods=["bm25"])
+    alone = ("The last question: And the other?", "What is harbour 2?")
+    answers = [(f"Question: What {rest}", f"{said}. [1]") for rest, said in (("does", "One"), ("is harbour 2", "Two"))]
+    server.set(replies=[alone, *answers, ("Question: What is harbour 1?", "Three. [1]")])
+    code, out, _ = piped(tmp_path, "What does note 1 tell of?\nAnd the other?\n/new\nWhat is harbour 1?\n")
+    assert code == 0
+    assert [line for line in out.splitlines() if line.endswith(". [1]")] == [
+        "One. [1]",
+        "Two. [1]",
+        "Three. [1]",
+    ]

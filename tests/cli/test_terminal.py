@@ -1,0 +1,302 @@
+"""What the session gives -> what a person reads, on terminals wide and narrow."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
+from kumihimo import Kumihimo
+from kumihimo.app.results import Built, Status
+from kumihimo.cli import terminal
+from kumihimo.core.context import Answer, Context, Evidence
+from kumihimo.core.records import Document
+from kumihimo.core.spans import Citation, Span
+from kumihimo.core.usage import Usage
+from kumihimo.methods import METHODS
+from tests.fixtures_index import fill
+
+KUMI = Path(sys.executable).with_name("kumi")
+Capture = pytest.CaptureFixture[str]
+
+
+def built(
+    *failed: tuple[str, str, str],
+    skipped: tuple[str, ...] = (),
+    spent: Mapping[str, Usage] | None = None,
+    left: tuple[str, ...] = (),
+) -> Built:
+    return Built(
+        read=1200,
+        same=3,
+        gone=1,
+        skipped=skipped,
+        before={},
+        rows={"documents": 1203, "chunks": 9},
+        written={"documents": 1200},
+        failed=failed,
+        seconds=2.54,
+        spent=spent or {},
+        saved={},
+        left=left,
+    )
+
+
+def note(id: str, text: str) -> Evidence:
+    return Evidence("documents", Document(id=id, uri=id, file=id, title="", media_type="", text=text), 0.75)
+
+
+def here(item: Evidence) -> list[Span]:
+    return [Span("", f"notes/{item.record.id}.txt", 1000, 2000, "")]
+
+
+def on_a_terminal(folder: Path, *command: str, env: Mapping[str, str] | None = None) -> str:
+    """What the real command writes when all its streams are a terminal of its own."""
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    everything = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", **(env or {})}
+    running = subprocess.Popen([KUMI, *command], cwd=folder, env=everything, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    said = b""
+    try:
+        while part := os.read(ours, 4096):
+            said += part
+    except OSError:  # so Linux says that the other end is closed
+        pass
+    os.close(ours)
+    assert running.wait(20) == 0
+    return said.decode()
+
+
+def test_a_build_is_told_in_figures(capsys: Capture) -> None:
+    terminal.show_built(built())
+    assert capsys.readouterr() == (
+        "Files: 1,200 read, 3 unchanged, 1 gone.\nThe index holds 1,203 documents, 1,200 of them new or changed.\n"
+        "The index holds 9 chunks, 0 of them new or changed.\nTook 2.5 s.\n",
+        "",
+    )
+
+
+def test_a_few_of_the_skipped_are_named(capsys: Capture) -> None:
+    terminal.show_built(built(skipped=("a.jpg", "b.jpg")))
+    assert "Skipped 2 of a kind that is not read: a.jpg, b.jpg\n" in capsys.readouterr().out
+    terminal.show_built(built(skipped=("a.jpg", "b.jpg", "c.jpg", "d.jpg")))
+    assert "Skipped 4 of a kind that is not read: a.jpg, b.jpg, c.jpg ...\n" in capsys.readouterr().out
+
+
+def test_what_failed_is_told_apart_from_the_rest(capsys: Capture) -> None:
+    terminal.show_built(built(("documents", "a.json", "a.json is not JSON; mend it"), ("chunks", "7f3a", "too long")))
+    out, err = capsys.readouterr()
+    assert "failed" not in out
+    assert err.splitlines() == [
+        "2 failed; `kumi index` tries again:",
+        "  documents: a.json is not JSON; mend it",
+        "  chunks 7f3a: too long",
+    ]
+
+
+def test_failures_of_one_kind_are_one_line(capsys: Capture) -> None:
+    terminal.show_built(
+        built(*(("documents", f"{n}.json", "broken") for n in range(1500)), ("gists", "7f3a", "broken"))
+    )
+    assert capsys.readouterr().err.splitlines() == [
+        "1,501 failed; `kumi index` tries again:",
+        "  documents 1,500 items, such as 0.json: broken",
+        "  gists 7f3a: broken",
+        "  `kumi status --json` lists them all",
+    ]
+
+
+def test_only_some_of_many_failures_are_listed(capsys: Capture) -> None:
+    terminal.show_built(built(*(("documents", f"{n}.json", f"broken at {n * n}") for n in range(1500))))
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 22
+    assert (lines[0], lines[20]) == (
+        "1,500 failed; `kumi index` tries again:",
+        "  documents 19.json: broken at 361",
+    )
+    assert lines[21] == "  1,480 more kinds of failure; `kumi status --json` lists them all"
+
+
+def test_what_was_spent_and_what_was_left_is_told(capsys: Capture) -> None:
+    spent = {"reports": Usage(1200, 3000, 1000, 40, 0.5, 2.0), "gists": Usage(1, 10, 0, 2)}
+    terminal.show_built(built(spent=spent, left=("local", "drift")))
+    assert capsys.readouterr().out.splitlines()[3:6] == [
+        "Asked for reports: 1,200 calls, 3,000 + 40 tokens (1,000 cached), cost 0.5000, 2.0 s.",
+        "Asked for gists: 1 call, 10 + 2 tokens, 0.0 s.",
+        "Not built, since it is paid for: local,drift. `kumi plan --methods local,drift` says what it costs.",
+    ]
+
+
+def test_an_answer_is_printed_as_it_comes(capsys: Capture) -> None:
+    with terminal.speech() as hear:
+        for piece in ("“[bold]Hild[/bold] men", "ded it.” [1]", "\n\n  “So.” [2]"):
+            hear(piece)
+            assert capsys.readouterr().out == piece
+    assert capsys.readouterr().out == "\n"
+
+
+ENGLISH = "The tide station at Kettle Narrows was built in 1922 [1], by the “power society”, they say."
+JAPANESE = "組紐の工房は、港の近くにある。朝の八時に開き、「夕方の五時に閉まる」と先代は言った。"
+URL = "https://example.org/a/rather/long/way/down/to/the/notes/of/the/reading/room"
+
+
+def spoken(width: int, text: str) -> list[str]:
+    """The lines that a terminal of so many columns shows."""
+    held = StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(held):
+        patch.setattr(terminal, "_console", lambda: Console(width=width, force_terminal=True, file=StringIO()))
+        with terminal.speech() as hear:
+            hear(text)
+    return held.getvalue().removesuffix("\n").split("\n")
+
+
+@pytest.mark.parametrize("width", range(20, 61))
+def test_speech_is_wrapped(width: int) -> None:
+    for text in (ENGLISH, JAPANESE, f"{ENGLISH} {JAPANESE}"):
+        shown = spoken(width, text)
+        assert max(map(cell_len, shown)) <= width
+        assert min(map(cell_len, shown[:-1])) > width - 16  # no more is left free than a word may need
+        assert not [line for line in shown if line[:1] in "、。」"]
+    assert [word for line in spoken(width, ENGLISH) for word in line.split()] == ENGLISH.split()
+    assert "".join(spoken(width, JAPANESE)) == JAPANESE
+
+
+@pytest.mark.parametrize("width", range(20, 61))
+def test_a_word_longer_than_a_line_stands_below_without_a_gap(width: int) -> None:
+    assert [line.strip() for line in spoken(width, f"See {URL} for it.")] == ["See", URL, "for it."]
+    assert spoken(width, f"{URL}\n\n{URL}") == [URL, "", URL]
+
+
+WORDS = st.lists(st.sampled_from([*ENGLISH.split(), "組紐", "港。", "「朝」", "九時、"]), min_size=1, max_size=30)
+
+
+@given(WORDS, st.integers(20, 60))
+def test_words_of_any_text_stay_whole(words: list[str], width: int) -> None:
+    shown = spoken(width, " ".join(words))
+    assert all(shown)
+    assert max(map(cell_len, shown)) <= width
+    assert [word for line in shown for word in line.split() if word.isascii()] == [w for w in words if w.isascii()]
+
+
+def test_below_an_answer_stands_where_it_stands(capsys: Capture) -> None:
+    cited = (
+        Citation(1, Span("c", "notes/[b]a.md", 0, 1234, "", "line 1")),
+        Citation(2, Span("c", "notes/b.md", 5, 9, "")),
+    )
+    answer = Answer("?", "naive", "“Hild mended it.” [1]\n“So.” [2]", cited, Context(), Usage())
+    terminal.show_sources(answer, here)
+    out, err = capsys.readouterr()
+    assert out.splitlines() == [
+        "",
+        "[1] notes/[b]a.md, line 1, characters 0–1,234",
+        "[2] notes/b.md, characters 5–9",
+    ]
+    assert err == terminal.NO_MODEL + "\n"
+
+
+def test_below_an_answer_without_citations_stands_nothing(capsys: Capture) -> None:
+    terminal.show_sources(Answer("?", "naive", "Nothing.", (), Context(), Usage()), here)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_model_says_who_it_is_and_what_it_cost(capsys: Capture) -> None:
+    usage = Usage(2, 1500, 0, 30, 0.25, 1.5)
+    terminal.show_sources(Answer("?", "naive", "So.", (), Context(), usage, model="m t=0", dangling=3), here)
+    assert capsys.readouterr() == (
+        "",
+        "(Citations taken out, since they pointed to no source: 3.)\n"
+        "(m t=0: 2 calls, 1,500 + 30 tokens, cost 0.2500, 1.5 s)\n",
+    )
+
+
+def test_evidence_is_shown_short(capsys: Capture) -> None:
+    terminal.show_evidence(Context((note("a", "one\n  two"), note("b", "x" * 301))), here)
+    assert capsys.readouterr().out.splitlines() == [
+        "1. notes/a.txt, characters 1,000–2,000", "   documents:a  score 0.750", "   one two", "",
+        "2. notes/b.txt, characters 1,000–2,000", "   documents:b  score 0.750", "   " + "x" * 299 + "…", "",
+    ]  # fmt: skip
+
+
+def test_no_evidence_is_said(capsys: Capture) -> None:
+    terminal.show_evidence(Context(), here)
+    assert capsys.readouterr().out == "Nothing was found.\n"
+
+
+def test_a_trace_shows_the_text(capsys: Capture) -> None:
+    terminal.show_trace(note("a", "told"), [Span("", "a.md", 0, 12, "as it\n  stands", "line 1")])
+    assert capsys.readouterr().out == "documents:a\na.md, line 1, characters 0–12\nas it\n  stands\n\n"
+
+
+@pytest.mark.parametrize("columns", ["40", "80", "200"])
+def test_status_keeps_every_path_whole(capsys: Capture, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    path = "/home/you/a/rather/long/way/down/to/where/the/notes/of/the/reading/room/are/kept/since/1868"
+    status = Status(
+        folder=".kumi", sources={"notes": path}, removed=("notes/private/diary.txt",), rows={"documents": 1200},
+        methods=("bm25", "naive"), models={"embedder": "wordllama-256"},
+        settings={"chunks.size": 30}, failed=(), bytes=2_340_000,
+        memo={"replies": 1500, "bytes": 3_000_000, "hits": 0, "misses": 0},
+    )  # fmt: skip
+    terminal.show_status(status)
+    out = capsys.readouterr().out
+    for said in (path, "2.3 MB", "notes/private/diary.txt", "1,200 rows", "bm25, naive", "1,500 replies"):
+        assert said in out
+
+
+def test_methods_are_listed_with_their_settings(capsys: Capture) -> None:
+    terminal.show_methods(METHODS, "naive")
+    out = capsys.readouterr().out
+    assert "naive (default)\n" in out
+    assert "bm25\n" in out
+    for method in METHODS.values():
+        assert method.summary in out
+        assert all(f"{s.name}={s.default}" in out for s in method.settings.values())
+
+
+def test_the_memo_is_told_in_figures(capsys: Capture) -> None:
+    terminal.show_memo({"replies": 1200, "bytes": 2_500_000, "hits": 3000, "misses": 1})
+    assert capsys.readouterr().out.splitlines() == [
+        "1,200 replies, 2.5 MB", "3,000 times it could answer, 1 times a model was asked",
+    ]  # fmt: skip
+
+
+def test_no_bar_is_drawn_where_nobody_looks(capsys: Capture) -> None:
+    with terminal.progress() as progress:
+        assert progress is None
+    assert capsys.readouterr() == ("", "")
+
+
+def test_bars_are_drawn_on_a_terminal(tmp_path: Path) -> None:
+    fill(tmp_path, {f"notes/{n}.txt": f"Lamp {n}." for n in range(5)})
+    said = on_a_terminal(tmp_path, "index", "notes")
+    assert "documents" in said
+    assert "5/5" in said
+    assert "/100" not in said
+
+
+def test_colour_is_for_terminals_and_may_be_refused(tmp_path: Path) -> None:
+    fill(tmp_path, {"notes/a.txt": "The ferry leaves."})
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        kumi.index(tmp_path / "notes")
+    plain = subprocess.run([KUMI, "retrieve", "ferry"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert "\x1b" not in plain
+    assert "\x1b[36m1. notes/a.txt" in on_a_terminal(tmp_path, "retrieve", "ferry")
+    assert "\x1b[36m" not in on_a_terminal(tmp_path, "retrieve", "ferry", env={"NO_COLOR": "1"})
+    assert "\x1b" not in on_a_terminal(tmp_path, "retrieve", "ferry", env={"TERM": "dumb"})
+
+
+def test_nothing_steers_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with terminal.speech() as hear:
+        hear("At \x1b[31mnine\x1b]0;title\x07.\x9b2J\n\tYes.")
+    assert capsys.readouterr().out == "At \ufffd[31mnine\ufffd]0;title\ufffd.\ufffd2J\n\tYes.\n"

@@ -1,0 +1,54 @@
+"""a command line -> what it prints and its exit code, run in this process: one of its own takes .4 CPU s to begin."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+from kumihimo.cli.main import main
+
+LOGS = ("kumihimo", "kumihimo.prompts")  # which --verbose and --show-prompts have told on standard error
+
+
+class Ran(NamedTuple):
+    """As of a process that has ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def kumi(folder: Path, *words: str, typed: str = "", **environment: str) -> Ran:
+    """`kumi` and these words in that folder, no stream of which is a terminal."""
+    given, out, err = (TextIOWrapper(BytesIO(said), encoding="utf-8") for said in (typed.encode(), b"", b""))
+    streams = patch.multiple(sys, argv=["kumi", *words], stdin=given, stdout=out, stderr=err)
+    with chdir(folder), patch.dict(os.environ, environment), streams, _logs_as_before():
+        code: Any = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code
+    return Ran(code or 0, _written(out), _written(err))
+
+
+def _written(stream: TextIOWrapper) -> str:
+    stream.seek(0)
+    return stream.read()
+
+
+@contextmanager
+def _logs_as_before() -> Iterator[None]:
+    before = [(log, log.handlers[:], log.level) for log in map(logging.getLogger, LOGS)]
+    try:
+        yield
+    finally:
+        for log, handlers, level in before:
+            log.handlers[:] = handlers
+            log.setLevel(level)

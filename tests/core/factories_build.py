@@ -1,0 +1,200 @@
+"""documents -> tables: one build of a handful of steps, without views, and a look at what it made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from kumihimo.core.digests import digest
+from kumihimo.core.engine import build, watch
+from kumihimo.core.errors import ItemFailed
+from kumihimo.core.records import Document, Record
+from kumihimo.core.settings import Values
+from kumihimo.core.signature import catalogue
+from kumihimo.core.table import Group, Row, Table
+from kumihimo.core.task import Pool, Port, Progress, inline
+from kumihimo.storage.sqlite.ledger import SqlLedger
+from kumihimo.storage.sqlite.store import SqlRows, Store
+from tests.laws.factories_history import load
+
+Step = Callable[..., Any]
+
+
+@dataclass
+class Small:
+    """One index folder. Documents are given as uri -> text; `id` names them as the index does."""
+
+    folder: Path
+    ports: Mapping[str, Port] = field(default_factory=dict)
+    pool: Pool = inline
+    progress: Progress | None = None
+
+    def build(
+        self, steps: list[Step], documents: Mapping[str, str], settings: Values | None = None, code: str = "1"
+    ) -> None:
+        store = Store(self.folder)
+        with store.building() as db:
+            ledger = SqlLedger(db)
+            wired = catalogue(*steps)
+            watch(wired, ledger)
+            load(ledger, documents)
+            build(
+                wired,
+                ledger,
+                settings=settings or {},
+                ports=lambda _: self.ports,
+                code=code,
+                pool=self.pool,
+                progress=self.progress,
+            )
+
+    def rows(self, table: str) -> list[Row]:
+        store = Store(self.folder)
+        try:
+            with store.reading() as db:
+                return [row for page in SqlRows(db, table).pages() for row in page]
+        finally:
+            store.close()
+
+    def texts(self, table: str) -> list[str]:
+        return [row[1] for row in self.rows(table)]
+
+    def asked(self, sql: str) -> list[Row]:
+        store = Store(self.folder)
+        try:
+            with store.reading() as db:
+                return db.all(sql)
+        finally:
+            store.close()
+
+    def failed(self) -> list[Row]:
+        return self.asked("SELECT step, maker, error FROM failed ORDER BY step, maker")
+
+
+def id(uri: str) -> str:
+    return digest(uri)
+
+
+# -- a few steps of every shape
+
+
+@dataclass(frozen=True, slots=True)
+class Word(Record):
+    GROUP: ClassVar[str] = "name"
+    INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("number",)
+    name: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Longer(Record):
+    """A word with another column."""
+
+    GROUP: ClassVar[str] = "name"
+    name: str
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Record):
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Title(Record):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Letter(Record):
+    INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("capital", "share")
+    capital: bool = False
+    share: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Total(Record):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Record):
+    """A document that is part of another: its uri is its parent's and one letter more."""
+
+    INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("parent",)
+    WAVE: ClassVar[str] = "depth"
+    parent: str
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report(Record):
+    pass
+
+
+@dataclass
+class Model:
+    """A model that is a function; it counts what it was asked."""
+
+    answer: Callable[[str], str]
+    mark: str = "model"
+    asked: Counter[str] = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        self.asked = Counter()
+
+    def __call__(self, prompt: str) -> str:
+        self.asked[prompt] += 1
+        return self.answer(prompt)
+
+
+def words(document: Document) -> Iterable[Word]:
+    """Each word."""
+    for i, word in enumerate(document.text.split()):
+        yield Word(text=word, name=digest(word), number=i)
+
+
+def titles(document: Document) -> Title | None:
+    """The first line, where there is one."""
+    return Title(text=document.text.splitlines()[0]) if document.text else None
+
+
+def entries(members: Group[Word]) -> Entry:
+    """All uses of one word."""
+    return Entry(text=members[0].text, count=len(members))
+
+
+def letters(entry: Entry) -> Iterable[Letter]:
+    """The letters of each word."""
+    return [Letter(text=letter) for letter in entry.text]
+
+
+def totals(entries: Table[Entry]) -> Iterable[Total]:
+    """How many words there are of each length."""
+    lengths = Counter(len(entry.text) for entry in entries)
+    return [Total(id=f"of{length}", text=str(n)) for length, n in lengths.items()]
+
+
+def parts(documents: Table[Document]) -> Iterable[Part]:
+    """Each document, below the one whose uri it goes on from."""
+    return [Part(id=f"p{d.uri}", text=d.text, parent=f"p{d.uri[:-1]}", depth=len(d.uri)) for d in documents]
+
+
+def reports(part: Part, parts: Table[Part], reports: Table[Report], ask: Model) -> Report:
+    """What a part says, and what the reports of its own parts say."""
+    below = [reports[child.id].text for child in parts.where(parent=part.id) if reports.get(child.id)]
+    return Report(text=ask(" ".join([part.text, *below])))
+
+
+def failing(*prompts: str) -> Model:
+    """Says everything in capitals, and fails at these."""
+
+    def answer(prompt: str) -> str:
+        if prompt in prompts:
+            raise ItemFailed(f"no answer to {prompt}")
+        return prompt.upper()
+
+    return Model(answer)

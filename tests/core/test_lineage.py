@@ -1,0 +1,195 @@
+"""a row -> the chunks it was made of: by its id, by its group, by what it says itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from kumihimo.core.digests import digest
+from kumihimo.core.errors import KumiError
+from kumihimo.core.lineage import passes, sources
+from kumihimo.core.records import Chunk, Document, Record, Reference
+from kumihimo.core.signature import catalogue
+from kumihimo.core.table import Group, Table, codec
+from kumihimo.storage.sqlite.store import SqlRows, Store
+from tests.core.factories_build import Small, Step, id
+
+
+@dataclass(frozen=True, slots=True)
+class Word(Record):
+    GROUP: ClassVar[str] = "name"
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Record):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Gloss(Record):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf(Record):
+    members: tuple[str, ...]
+
+    def made_of(self) -> tuple[Reference, ...]:
+        return tuple(("entries", member) for member in self.members)
+
+
+@dataclass(frozen=True, slots=True)
+class Loose(Record):
+    pass
+
+
+def chunks(document: Document) -> Iterable[Chunk]:
+    """Each line."""
+    at = 0
+    for line in document.text.splitlines(keepends=True):
+        yield Chunk(title="", start=at, end=at + len(line), tokens=1, text=line.strip())
+        at += len(line)
+
+
+def words(chunk: Chunk) -> Iterable[Word]:
+    return [Word(text=word, name=digest(word)) for word in chunk.text.split()]
+
+
+def entries(members: Group[Word]) -> Entry:
+    return Entry(text=members[0].text)
+
+
+def glosses(entry: Entry) -> Gloss | None:
+    return Gloss(text=entry.text)
+
+
+def shelves(entries: Table[Entry]) -> Iterable[Shelf]:
+    return [Shelf(id="all", members=tuple(entry.id for entry in entries))]
+
+
+def loose(entries: Table[Entry]) -> Iterable[Loose]:
+    return [Loose(id="one")]
+
+
+def titles(document: Document) -> Loose | None:
+    return None
+
+
+STEPS: list[Step] = [chunks, words, entries, glosses, shelves, loose]
+A, B = id("a"), id("b")
+
+
+@contextmanager
+def index(folder: Path) -> Iterator[Callable[[str], Table[Record]]]:
+    Small(folder).build(STEPS, {"a": "sea sky\nsky", "b": "sea"})
+    store, steps = Store(folder), catalogue(*STEPS)
+    kinds: dict[str, type[Record]] = {"documents": Document} | {n: s.makes for n, s in steps.items() if s.makes}
+    with store.reading() as db:
+        yield lambda name: Table(name, codec(kinds[name]), SqlRows(db, name))
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        (("documents", A), [("documents", A)]),
+        (("chunks", f"{A}.00001"), [("chunks", f"{A}.00001")]),
+        (("words", f"{A}.00001.00000"), [("chunks", f"{A}.00001")]),
+        (("entries", digest("sky")), [("chunks", f"{A}.00000"), ("chunks", f"{A}.00001")]),
+        (("glosses", digest("sky")), [("chunks", f"{A}.00000"), ("chunks", f"{A}.00001")]),
+        (("entries", digest("sea")), sorted([("chunks", f"{A}.00000"), ("chunks", f"{B}.00000")])),
+        (("loose", "one"), []),
+    ],
+)
+def test_a_row_stands_on_these(tmp_path: Path, reference: Reference, expected: list[Reference]) -> None:
+    with index(tmp_path) as tables:
+        assert list(sources(catalogue(*STEPS), tables, reference)) == expected
+
+
+def test_what_several_members_share_is_met_once(tmp_path: Path) -> None:
+    with index(tmp_path) as tables:
+        found = list(sources(catalogue(*STEPS), tables, ("shelves", "all")))
+    assert sorted(found) == sorted([("chunks", f"{A}.00000"), ("chunks", f"{A}.00001"), ("chunks", f"{B}.00000")])
+
+
+def test_a_table_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with index(tmp_path) as tables, pytest.raises(KumiError, match=r"^there is no table 'wrods' to trace from$"):
+        list(sources(catalogue(*STEPS), tables, ("wrods", "a")))
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        ("shelves", "none"),
+        ("entries", digest("sun")),
+        ("words", f"{A}.00000.00099"),
+        ("words", "nonsense"),
+        ("glosses", digest("sun")),
+        ("chunks", f"{A}.00099"),
+        ("documents", id("z")),
+    ],
+)
+def test_a_row_that_is_not_there_is_named(tmp_path: Path, reference: Reference) -> None:
+
+    with index(tmp_path) as tables, pytest.raises(KumiError, match=f"^table {reference[0]} has no row "):
+        list(sources(catalogue(*STEPS), tables, reference))
+
+
+@pytest.mark.parametrize(
+    ("table", "id", "documents", "expected"),
+    [
+        ("documents", A, {A}, True),
+        ("documents", B, {A}, False),
+        ("chunks", f"{A}.00001", {A}, True),
+        ("chunks", f"{A}.00001", {B}, False),
+        ("words", f"{B}.00000.00000", {A}, False),
+        ("words", f"{B}.00000.00000", {B}, True),
+        ("entries", digest("sky"), {A}, True),
+        ("entries", digest("sky"), {B}, False),
+        ("entries", digest("sea"), {A}, False),
+        ("entries", digest("sea"), {A, B}, True),
+        ("glosses", digest("sea"), {A}, False),
+        ("glosses", digest("sky"), {A}, True),
+        ("shelves", "all", {A}, False),
+        ("shelves", "all", {A, B}, True),
+        ("loose", "one", {A, B}, False),  # nobody knows what it was made of
+    ],
+)
+def test_a_row_passes_if_all_its_documents_do(
+    tmp_path: Path, table: str, id: str, documents: set[str], expected: bool
+) -> None:
+    with index(tmp_path) as tables:
+        assert passes(catalogue(*STEPS), tables, documents)(table)(id) is expected
+
+
+def test_whether_a_row_passes_is_told_without_reading_or_read_once(tmp_path: Path) -> None:
+    read: list[str] = []
+    with index(tmp_path) as tables:
+
+        def reading(name: str) -> Table[Record]:
+            read.append(name)
+            return tables(name)
+
+        told = passes(catalogue(*STEPS), reading, {A, B})
+        assert told("words")(f"{A}.00000.00000")
+        assert read == []
+        assert told("shelves")("all")
+        assert sorted(read) == ["shelves", "words", "words"]  # the words of each entry of the shelf
+        assert told("shelves")("all")
+        assert told("entries")(digest("sky"))
+        assert told("glosses")(digest("sky"))
+        assert len(read) == 3
+
+
+def test_a_row_that_is_not_there_cannot_pass(tmp_path: Path) -> None:
+    with index(tmp_path) as tables:
+        told = passes(catalogue(*STEPS), tables, {A, B})
+        assert not told("entries")(digest("sun"))
+        with pytest.raises(KumiError, match="table shelves has no row 'none'"):
+            told("shelves")("none")

@@ -1,0 +1,54 @@
+"""a page with commands -> the same page with what they print. As a program: writes README.md and the docs anew."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests import cli_runner
+
+HERE = Path(__file__).parents[1]
+DOCS = HERE / "docs"
+WRITTEN = [page for page in DOCS.rglob("*.md") if "examples-source" not in page.parts]
+PAGES = sorted([HERE / "README.md", HERE / "CONTRIBUTING.md", *WRITTEN])
+BLOCK = re.compile(r"^```console\n(.*?)^```", re.S | re.M)
+SECONDS = re.compile(r"\d+\.\d s\b")
+
+
+def rendered(page: str) -> str:
+    """Every `$ kumi ...` of a console block, run in a folder that holds examples/, with its output below it."""
+    with TemporaryDirectory() as folder:
+        shutil.copytree(HERE / "examples", Path(folder, "examples"))
+        return BLOCK.sub(lambda block: f"```console\n{_run(block[1], Path(folder))}```", page)
+
+
+def _run(block: str, folder: Path) -> str:
+    commands = [line for line in block.splitlines() if line.startswith("$ ")]
+    return "".join(f"{command}\n{_output(shlex.split(command[2:]), folder)}" for command in commands)
+
+
+def _output(command: list[str], folder: Path) -> str:
+    assert command[0] == "kumi"
+    ran = cli_runner.kumi(folder, *command[1:], COLUMNS="100", NO_COLOR="1")
+    assert ran.returncode == 0, ran.stderr
+    lines = [line.rstrip() for line in ran.stdout.replace(str(folder), "/home/you").splitlines()]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def steady(page: str) -> str:
+    """The page without what differs from run to run."""
+    return SECONDS.sub("_ s", page)
+
+
+def main() -> None:
+    for path in PAGES:
+        told = path.read_text(encoding="utf-8")
+        if steady(now := rendered(told)) != steady(told):
+            path.write_text(now, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

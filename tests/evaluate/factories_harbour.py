@@ -1,0 +1,62 @@
+"""a few notes -> an index of them, questions with gold, and a model that follows a script."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from kumihimo import Kumihimo
+from kumihimo.core.errors import Refused
+from kumihimo.evaluate.records import Gold, Question
+from kumihimo.llm.protocols import Chat
+from kumihimo.llm.registry import Connections
+from kumihimo.testing.fake_models import FakeChat
+
+PIER = "The old pier was built in 1911. Bo Lind mends it each May. Its oak came from Harrow Wood."
+LONG = "\n\n".join(
+    f"Part {n} of the log. On day {n} the keeper {what}, and wrote it down."
+    for n, what in enumerate(
+        ["painted the lamp", "counted the gulls", "sailed to Kettle Narrows", "mended the sand pole"], 1
+    )
+)
+ROWS = [{"id": "r-1", "text": "Yachts race in June."}, {"id": "r-2", "text": "Locks lift ships in an hour."}]
+QUESTIONS = [
+    Question("pier", "Who mends it each May?", "local", gold=(Gold("notes/pier.md"),)),
+    Question("pole", "On which day was the sand pole mended?", "local", gold=(Gold(text="mended  the\nsand pole"),)),
+    Question("both", "What lifts ships, and when do yachts race?", "linked", gold=(Gold("r-1"), Gold("r-2"))),
+    Question("none", "What is it all about?"),
+]
+
+
+def fill(folder: Path) -> list[Path]:
+    """The notes: what is in them decides what the tests say."""
+    notes = folder / "notes"
+    (notes / "more").mkdir(parents=True)
+    (notes / "pier.md").write_text(PIER, encoding="utf-8")
+    (notes / "more" / "log.md").write_text(LONG, encoding="utf-8")
+    (notes / "more" / "pier.md").write_text("Nothing is said of it here, but of oats.", encoding="utf-8")
+    (folder / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in ROWS), encoding="utf-8")
+    return [notes, folder / "rows.jsonl"]
+
+
+def build(folder: Path) -> Kumihimo:
+    """An index of them, in chunks of a sentence or two."""
+    kumi = Kumihimo.open(folder / ".kumi", settings={"chunks": {"size": 24, "overlap": 0}})
+    kumi.index(*fill(folder), methods=["bm25", "naive", "light", "hyde"])
+    return kumi
+
+
+class Scripted(Connections):
+    """A model that answers by rule, and refuses to speak of gulls."""
+
+    def chat(self, scope: str) -> Chat | None:
+        if not hasattr(self, "made"):
+            self.made = FakeChat(self._reply, workers=4)
+        return self.made if scope in ("answer", "hyde", "light") else None
+
+    @staticmethod
+    def _reply(told: str) -> str:
+        asked = told.rpartition("Question: ")[2]
+        if "gulls" in asked:
+            raise Refused("the model will not speak of gulls")
+        return f"That is so [1]. ({asked.strip()[:20]})"

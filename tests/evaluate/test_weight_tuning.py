@@ -1,0 +1,122 @@
+"""Questions with gold -> weights of `braid`, whether they help, what `kumi tune --questions` writes and refuses."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from kumihimo import Kumihimo
+from kumihimo.core.errors import SettingsError
+from kumihimo.evaluate import weight_tuning
+from kumihimo.evaluate.records import Gold, Question
+from kumihimo.evaluate.weight_fitting import Example, Weights
+from kumihimo.evaluate.weight_tuning import gathered, refitted
+from kumihimo.methods.braid import published
+from kumihimo.methods.braid.two_pass import Pass
+from tests.cli.test_cli import Run, built, kumi  # noqa: F401 (fixtures)
+from tests.fixtures_index import fill
+
+THINGS = (
+    "rope sail lamp tar oars nails mast keel anchor rudder chart bell buoy net crate barrel hatch winch cleat boom gaff"
+)
+NAMES = {
+    f"{n}.txt": f"The {thing} of the Kestrel was made by Ada Holm in year {n}."
+    for n, thing in enumerate(THINGS.split())
+}
+
+
+def asked(count: int = 21, *, wrong: bool = False) -> list[dict[str, object]]:
+    """A question for each thing. wrong: whose gold is another document."""
+    things = THINGS.split()[:count]
+    return [
+        {"question": f"Who made the {thing}?", "gold": f"{(n + 7) % 21 if wrong else n}.txt"}
+        for n, thing in enumerate(things)
+    ]
+
+
+def write(path: Path, rows: list[dict[str, object]]) -> Path:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def things(kumi: Run, tmp_path: Path) -> Run:  # noqa: F811
+    fill(tmp_path / "things", NAMES)
+    assert kumi("index", "things", "--methods", "braid")[0] == 0
+    return kumi
+
+
+def test_lines_of_one_question_are_taken_together() -> None:
+    clicks = [Question("a", "Who?", gold=(Gold("x"),)), Question("b", "who", gold=(Gold("y"), Gold("x")))]
+    assert gathered(clicks) == [Question("a", "Who?", gold=(Gold("x"), Gold("y")))]
+    with pytest.raises(SettingsError, match="one id"):
+        gathered([Question("a", "Who?"), Question("a", "When?")])
+
+
+def test_too_few_questions_tell_nothing(things: Run, tmp_path: Path) -> None:
+    few = write(tmp_path / "few.jsonl", asked(19))
+    code, out, err = things("tune", "--questions", few)
+    assert (code, out) == (2, "")
+    assert "19 questions with gold are too few" in err
+
+
+@pytest.mark.parametrize("option", ["--sample", "--examples"])
+def test_what_a_model_would_be_shown_is_refused_beside_questions(things: Run, tmp_path: Path, option: str) -> None:
+    path = write(tmp_path / "asked.jsonl", asked())
+    code, out, err = things("tune", "--questions", path, option, 3)
+    assert (code, out) == (2, "")
+    assert "leave out --sample and --examples, or --questions" in err
+
+
+@pytest.mark.usefixtures("things")
+def test_weights_are_fitted_for_the_pool_and_the_anchors_that_are_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = [Question(str(n), str(q["question"]), gold=(Gold(str(q["gold"])),)) for n, q in enumerate(asked())]
+    passes: list[Pass] = []
+
+    def learned(of: Sequence[Example]) -> Weights:
+        passes.extend(example.after(published()["first"]) for example in of)
+        return published()
+
+    monkeypatch.setattr(weight_tuning, "learned", learned)
+    small = {"braid": {"pool": 3, "anchors": 1}}
+    with Kumihimo.open(tmp_path / ".kumi", settings=small) as kumi, kumi.reading() as reading:  # noqa: F811
+        refitted(reading, given)
+    assert {len(each.anchors) for each in passes} == {1}
+    assert max(len(each.candidates.chunks) for each in passes) < 21
+
+
+def test_what_does_not_help_is_not_written(things: Run, tmp_path: Path) -> None:
+    path = write(tmp_path / "asked.jsonl", asked())
+    code, out, _ = things("tune", "--questions", path)
+    assert code == 0
+    assert "21 questions with gold" in out
+    assert "do not help beyond what chance would do" in out  # all are found already
+    assert set(tomllib.loads(out[out.index("[braid]") :])["braid"]) == {"first_weights", "second_weights"}
+    code, out, err = things("tune", "--questions", path, "--write", "--json")
+    assert (code, json.loads(out)["written"], json.loads(out)["helps"]) == (1, [], False)
+    assert "nothing was written" in err
+    assert not (tmp_path / "kumi.toml").exists()
+
+
+def test_what_helps_is_written_once_and_holds(things: Run, tmp_path: Path) -> None:
+    bad = "\n".join(["[braid]", f"first_weights = {[-1.0] + [0.0] * 8}", f"second_weights = {[-1.0] + [0.0] * 8}"])
+    (tmp_path / "kumi.toml").write_text(bad)
+    path = write(tmp_path / "asked.jsonl", asked())
+    code, out, err = things("tune", "--questions", path, "--write")
+    assert code == 1
+    assert "Fitted weights help" in out
+    assert "sets these already" in err
+    assert (tmp_path / "kumi.toml").read_text() == bad
+    with Kumihimo.open(tmp_path / ".kumi") as kumi, kumi.reading() as reading:  # noqa: F811
+        found = refitted(
+            reading, [Question(str(n), str(q["question"]), gold=(Gold(str(q["gold"])),)) for n, q in enumerate(asked())]
+        )
+    assert found.helps
+    assert found.low > 0
+    assert found.present < found.fitted == 1.0

@@ -1,0 +1,411 @@
+"""The graph -> files of it: whole, the same each time, and in place of nothing that is not ours."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyoxigraph import RdfFormat, parse
+
+from kumihimo import Kumihimo
+from kumihimo.app import sparql
+from kumihimo.app.community_tree import around, called, tree
+from kumihimo.app.snapshot import Reading, counts
+from kumihimo.core.digests import digest
+from kumihimo.core.errors import KumiError, SettingsError, Unusable
+from kumihimo.core.records import Chunk, Entity, Relation
+from kumihimo.exports import FORMATS, PLACES, obsidian
+from tests import factories_graphs
+
+XML = "{http://graphml.graphdrawing.org/xmlns}"
+FREE = [name for name in FORMATS if name != "parquet"]
+
+
+@pytest.fixture(scope="module")
+def reading(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reading]:
+    folder = factories_graphs.index(tmp_path_factory.mktemp("graph") / ".kumi", 60)
+    with Kumihimo.open(folder) as kumi, kumi.reading() as reading:
+        yield reading
+
+
+def read(folder: Path, tables: factories_graphs.Tables) -> Iterator[Reading]:
+    with Kumihimo.open(factories_graphs.write(folder, tables)) as kumi, kumi.reading() as reading:
+        yield reading
+
+
+def files(path: Path) -> dict[str, bytes]:
+    if path.is_file():
+        return {path.name: path.read_bytes()}
+    return {f.relative_to(path).as_posix(): f.read_bytes() for f in sorted(path.rglob("*")) if f.is_file()}
+
+
+# -- every format
+
+
+def test_each_format_has_a_place() -> None:
+    assert FORMATS.keys() == PLACES.keys()
+    assert len(set(PLACES.values())) == len(PLACES)
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_the_same_is_written_each_time_and_over_itself(name: str, reading: Reading, tmp_path: Path) -> None:
+    counted = FORMATS[name](reading, tmp_path / "a")
+    assert counted["entities"] == 60
+    assert FORMATS[name](reading, tmp_path / "b") == counted
+    first = files(tmp_path / "a")
+    assert list(first.values()) == list(files(tmp_path / "b").values())
+    FORMATS[name](reading, tmp_path / "a")
+    assert files(tmp_path / "a") == first
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"], "nothing half-written is left"
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_what_is_not_ours_stays(name: str, reading: Reading, tmp_path: Path) -> None:
+    file, folder = tmp_path / "file", tmp_path / "folder"
+    file.write_text("mine")
+    folder.mkdir()
+    (folder / "mine.txt").write_text("mine")
+    for path in (file, folder):
+        with pytest.raises(SettingsError, match=r"is there already, and not by `kumi`|cannot be written"):
+            FORMATS[name](reading, path)
+    assert files(tmp_path) == {"file": b"mine", "folder/mine.txt": b"mine"}
+
+
+@pytest.mark.parametrize("name", [name for name in FREE if name != "rdf"])
+def test_nothing_is_written_without_a_graph(name: str, tmp_path: Path) -> None:
+    none = pytest.raises(Unusable, match="no table entities yet")
+    with (
+        Kumihimo.open(factories_graphs.write(tmp_path / ".kumi", {"documents": []})) as kumi,
+        kumi.reading() as reading,
+        none,
+    ):
+        FORMATS[name](reading, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_entities_alone_are_written(name: str, tmp_path: Path) -> None:
+    tables = {"entities": factories_graphs.made(20, 20)["entities"]}
+    for reading in read(tmp_path / ".kumi", tables):
+        assert FORMATS[name](reading, tmp_path / "out")["entities"] == 20
+
+
+# -- rdf
+
+
+@pytest.mark.parametrize("suffix", ["ttl", "nt", "nq"])
+def test_rdf_is_read_back_as_it_was_told(suffix: str, reading: Reading, tmp_path: Path) -> None:
+    prefixes = sparql.names()
+    told = [quad.triple for quad in sparql.triples(reading, prefixes)]
+    counted = FORMATS["rdf"](reading, tmp_path / f"graph.{suffix}")
+    assert counted["triples"] == len(told)
+    assert {name: n for name, n in counts(reading.db).items() if name != "members"}.items() <= counted.items()
+    form = RdfFormat.from_extension(suffix)
+    read = [quad.triple for quad in parse(path=str(tmp_path / f"graph.{suffix}"), format=form)]
+    assert read == told
+    lines = (tmp_path / f"graph.{suffix}").read_text(encoding="utf-8").split("\n")
+    assert lines[0] == "# written by kumihimo"
+    named = [line for line in lines if line.startswith("@prefix")]
+    assert len(named) == (len(prefixes) if suffix == "ttl" else 0)
+    assert named == sorted(named)
+
+
+def test_an_ending_that_is_none_of_rdf_is_refused(reading: Reading, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"no ending of an RDF file '.tt'; did you mean '.ttl'"):
+        FORMATS["rdf"](reading, tmp_path / "graph.tt")
+    assert list(tmp_path.iterdir()) == []
+
+
+# -- graphml
+
+
+def parsed(path: Path) -> tuple[dict[str, dict[str, str]], list[tuple[str, str, dict[str, str]]]]:
+    """Nodes by id and edges, with their data by name, as a reader of GraphML sees them."""
+    root = ElementTree.parse(path).getroot()
+    keys = {key.attrib["id"]: key.attrib["attr.name"] for key in root.iter(f"{XML}key")}
+
+    def data(element: ElementTree.Element) -> dict[str, str]:
+        return {keys[d.attrib["key"]]: d.text or "" for d in element.iter(f"{XML}data")}
+
+    nodes = {node.attrib["id"]: data(node) for node in root.iter(f"{XML}node")}
+    edges = [(e.attrib["source"], e.attrib["target"], data(e)) for e in root.iter(f"{XML}edge")]
+    return nodes, edges
+
+
+def test_graphml_holds_the_graph_with_its_communities(reading: Reading, tmp_path: Path) -> None:
+    FORMATS["graphml"](reading, tmp_path / "g.graphml")
+    nodes, edges = parsed(tmp_path / "g.graphml")
+    communities = tree(reading)
+    assert nodes.keys() == {entity.id for entity in reading.table("entities")}
+    assert len(edges) == len(reading.table("relations"))
+    assert all(source in nodes and target in nodes for source, target, _ in edges)
+    for entity in reading.table("entities"):
+        told = nodes[entity.id]
+        assert (told["name"], told["mentions"]) == (entity.name, str(entity.mentions))
+        assert [told[f"community_{level}"] for level in range(3)] == communities.path(entity.id)
+    relation = next(iter(reading.table("relations")))
+    _, _, told = next(edge for edge in edges if edge[:2] == (relation.source, relation.target))
+    assert (float(told["weight"]), told["description"]) == (relation.weight, relation.text)
+
+
+@pytest.mark.parametrize(
+    "bad", ["a\0b\x1b[2Jc", "</node>&amp;]]>", "\"quoted\" 'so'", "\ud800half", "\ufffe\U0010ffff"]
+)
+def test_any_name_is_valid_xml(bad: str, tmp_path: Path) -> None:
+    entity = Entity(id=digest("a"), name=bad, type=bad, forms=(bad,), types=(), mentions=1, tokens=1, text=bad)
+    whole = entity.name.encode("utf-8", "replace").decode()
+    tables = {"entities": [replace(entity, name=whole, type=whole, text=whole, forms=())]}
+    for reading in read(tmp_path / ".kumi", tables):
+        FORMATS["graphml"](reading, tmp_path / "g")
+    nodes, _ = parsed(tmp_path / "g")
+    assert nodes[entity.id]["name"] == re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "", whole)
+
+
+def test_an_edge_without_its_ends_is_left_out(tmp_path: Path) -> None:
+    tables = factories_graphs.made(20, 40)
+    left = tables["entities"][5:]
+    known = {entity.id for entity in left}
+    for reading in read(tmp_path / ".kumi", {**tables, "entities": left}):
+        count = FORMATS["graphml"](reading, tmp_path / "g")
+    _, edges = parsed(tmp_path / "g")
+    assert all(source in known and target in known for source, target, _ in edges)
+    assert 0 < count["relations"] == len(edges) < 40
+
+
+# -- csv
+
+
+def test_csv_holds_every_row(reading: Reading, tmp_path: Path) -> None:
+    FORMATS["csv"](reading, tmp_path / "out")
+    for name in ("entities", "relations", "claims", "communities", "members", "reports"):
+        with (tmp_path / "out" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        records = list(reading.table(name))
+        assert [row["id"] for row in rows] == [record.id for record in records]
+        assert set(rows[0]) - {"community"} == set(reading.table(name).codec.columns)
+    report = records[0]
+    assert rows[0]["text"] == report.text, "a text of several lines is one cell"
+    assert json.loads(rows[0]["findings"]) == [list(finding) for finding in report.findings]
+
+
+def test_no_cell_is_a_formula(reading: Reading, tmp_path: Path) -> None:
+    FORMATS["csv"](reading, tmp_path / "out")
+    cells = [
+        cell
+        for path in (tmp_path / "out").glob("*.csv")
+        for row in csv.reader(path.read_text(encoding="utf-8").splitlines(keepends=True))
+        for cell in row
+    ]
+    assert '\'=SUM(A1:A9) "x"' in cells
+    assert [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))] == []
+
+
+# -- obsidian
+
+
+def notes(folder: Path) -> dict[str, str]:
+    return {p.relative_to(folder).as_posix(): p.read_text(encoding="utf-8") for p in sorted(folder.rglob("*.md"))}
+
+
+def test_every_link_of_a_note_leads_to_a_note(reading: Reading, tmp_path: Path) -> None:
+    counted = FORMATS["obsidian"](reading, tmp_path / "vault")
+    held = notes(tmp_path / "vault")
+    assert len(held) == sum(counted.values()) == 60 + len(reading.table("reports"))
+    links = [link for text in held.values() for link in re.findall(r"(?<!\\)\[\[([^|\]]+)\|[^\]]*\]\]", text)]
+    assert len(links) > 500
+    assert [link for link in links if f"{link}.md" not in held] == []
+
+
+def test_a_note_tells_of_its_entity(reading: Reading, tmp_path: Path) -> None:
+    FORMATS["obsidian"](reading, tmp_path / "vault")
+    entity = next(e for e in reading.table("entities") if e.name == "Orrell")
+    note = next(text for text in notes(tmp_path / "vault").values() if f'id: "{entity.id}"' in text)
+    front, _, body = note.removeprefix("---\n").partition("\n---\n")
+    told = {name: json.loads(value) for name, _, value in (line.partition(": ") for line in front.splitlines())}
+    assert told == {"type": "person", "aliases": ["Orrell", "ORRELL"], "mentions": entity.mentions, "id": entity.id}
+    assert "# Orrell\n" in body
+    assert "## Relations\n" in body
+    assert re.search(r"> In the spring of \d+ Orrell mended the long net.*\n>\n> — notes/day-\d+\.md, line \d+\n", body)
+
+
+def test_a_report_links_its_parts_its_members_and_what_it_refers_to(reading: Reading, tmp_path: Path) -> None:
+    FORMATS["obsidian"](reading, tmp_path / "vault")
+    held = notes(tmp_path / "vault")
+    tops = {path: text for path, text in held.items() if path.startswith("reports/level 0/")}
+    assert any("\n## Parts\n\n- [[reports/level 1/" in text for text in tops.values())
+    assert any("\n## Part of\n\n- [[reports/level 0/" in text for text in held.values())
+    leaves = [text for path, text in held.items() if path.startswith("reports/level 2/")]
+    assert leaves
+    assert all("\n## Members\n\n- [[entities/" in text for text in leaves)
+    assert not any("[Data:" in text for text in held.values())
+    assert any("without a model" in text for text in held.values())
+
+
+@given(st.lists(st.text(max_size=120), unique=True, max_size=8))
+def test_names_of_notes_are_safe_and_apart(titles: list[str]) -> None:
+    wanted = {("entities", digest(title)): (title, "entities") for title in titles}
+    paths = [path for path, _ in obsidian._notes(wanted).values()]
+    assert len({path.casefold() for path in paths}) == len(titles)
+    for path in paths:
+        name = path.removeprefix("entities/")
+        assert name == name.strip(" .")
+        assert not re.search(r'[\x00-\x1f\\/:*?"<>|#^\[\]]', name)
+        assert 0 < len(name.encode("utf-8", "replace")) < 240
+        assert name.upper().partition(".")[0] not in ("CON", "NUL", "AUX", "PRN", "COM1", "LPT9")
+
+
+def test_names_that_differ_in_case_only_are_two_notes(reading: Reading, tmp_path: Path) -> None:
+    FORMATS["obsidian"](reading, tmp_path / "vault")
+    alike = [path for path in notes(tmp_path / "vault") if path.lower().startswith("entities/orrell")]
+    assert len({path.casefold() for path in alike}) == 2
+
+
+def test_notes_of_ones_own_stay_and_ours_go_with_their_rows(reading: Reading, tmp_path: Path) -> None:
+    vault = tmp_path / "vault"
+    FORMATS["obsidian"](reading, vault)
+    (vault / ".obsidian").mkdir()
+    (vault / ".obsidian" / "app.json").write_text("{}")
+    (vault / "entities" / "My thoughts.md").write_text("mine")
+    for smaller in read(tmp_path / ".kumi", {"entities": factories_graphs.made(60, 240)["entities"][:7]}):
+        FORMATS["obsidian"](smaller, vault)
+    held = notes(vault)
+    assert len(held) == 7 + 1
+    assert held["entities/My thoughts.md"] == "mine"
+    assert (vault / ".obsidian" / "app.json").exists()
+    assert not (vault / "reports").exists()
+
+
+def test_a_note_of_ones_own_is_not_overwritten(reading: Reading, tmp_path: Path) -> None:
+    vault = tmp_path / "vault"
+    for smaller in read(tmp_path / ".kumi", {"entities": factories_graphs.made(60, 240)["entities"][:1]}):
+        FORMATS["obsidian"](smaller, vault)
+    mine = vault / "entities" / "con_.md"
+    mine.write_text("mine")
+    with pytest.raises(SettingsError, match=r"con_\.md is there already"):
+        FORMATS["obsidian"](reading, vault)
+    assert mine.read_text() == "mine"
+    assert len(notes(vault)) == 2
+
+
+def test_a_list_of_files_that_leads_elsewhere_is_not_followed(reading: Reading, tmp_path: Path) -> None:
+    vault, mine = tmp_path / "vault", tmp_path / "mine.md"
+    mine.write_text("mine")
+    vault.mkdir()
+    (vault / ".kumihimo.json").write_text(json.dumps({"files": ["../mine.md", str(mine)]}))
+    FORMATS["obsidian"](reading, vault)
+    assert mine.read_text() == "mine"
+
+
+# -- parquet
+
+
+def test_parquet_without_its_library_names_the_extra(
+    reading: Reading, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(KumiError, match=r"pip install 'kumihimo\[parquet\]'"):
+        FORMATS["parquet"](reading, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_parquet_holds_every_row(reading: Reading, tmp_path: Path) -> None:
+    parquet: Any = pytest.importorskip("pyarrow.parquet")
+    FORMATS["parquet"](reading, tmp_path / "out")
+    for name in ("entities", "relations", "claims", "communities", "members", "reports"):
+        rows = parquet.read_table(tmp_path / "out" / f"{name}.parquet").to_pylist()
+        assert [row["id"] for row in rows] == [record.id for record in reading.table(name)]
+    assert json.loads(rows[0]["findings"]) == [
+        list(finding) for finding in next(iter(reading.table("reports"))).findings
+    ]
+
+
+def test_parquet_is_given_columns_of_their_types(
+    reading: Reading, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = _made_up(monkeypatch)
+    assert FORMATS["parquet"](reading, tmp_path / "out")["entities"] == 60
+    columns, schema = written["entities.parquet"]
+    entities = list(reading.table("entities"))
+    assert dict(zip(schema, columns, strict=True))[("forms", "list of string")] == [list(e.forms) for e in entities]
+    assert ("mentions", "int64") in schema
+    assert ("strength", "float64") in written["relations.parquet"][1]
+    assert ("extractive", "bool_") in written["reports.parquet"][1]
+    assert ("community", "string") in written["members.parquet"][1]
+
+
+def _made_up(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """As much of the library as is used; what it was given, by file."""
+    written: dict[str, Any] = {}
+
+    class Field(tuple[str, str]):
+        @property
+        def type(self) -> str:
+            return self[1]
+
+    class Writer:
+        def __init__(self, path: Path, schema: list[Field]) -> None:
+            self.path, self.schema = path, schema
+
+        def __enter__(self) -> Writer:
+            self.path.write_bytes(b"PAR1")
+            written[self.path.name] = ([[] for _ in self.schema], self.schema)
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def write_table(self, columns: list[list[Any]]) -> None:
+            for held, more in zip(written[self.path.name][0], columns, strict=True):
+                held += more
+
+    library: Any = ModuleType("pyarrow")
+    library.parquet = ModuleType("pyarrow.parquet")
+    library.parquet.ParquetWriter = Writer
+    library.types = ModuleType("pyarrow.types")
+    library.types.is_list = lambda kind: kind.startswith("list")
+    for name in ("string", "int64", "float64", "bool_"):
+        setattr(library, name, lambda name=name: name)
+    library.list_ = lambda of: f"list of {of}"
+    library.field = lambda name, kind: Field((name, kind))
+    library.schema = list
+    library.table = lambda columns, schema: columns
+    monkeypatch.setitem(sys.modules, "pyarrow", library)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", library.parquet)
+    return written
+
+
+# -- what they share
+
+
+@given(st.text(max_size=80), st.text(max_size=8), st.integers(5, 40))
+def test_an_excerpt_is_a_part_of_its_document(text: str, name: str, width: int) -> None:
+    chunk = Chunk(id="d.00000", title="", start=100, end=100 + len(text), tokens=1, text=text)
+    span = around(chunk, [name], "uri", width)
+    assert text[span.start - 100 : span.end - 100] == span.text
+    assert len(span.text) <= width
+
+
+def test_a_tree_tells_where_each_entity_is(reading: Reading) -> None:
+    communities = tree(reading)
+    entities = {entity.id for entity in reading.table("entities")}
+    for level in range(communities.depth + 1):
+        placed = [entity for id in communities.at(level) for entity in communities.entities(id)]
+        assert sorted(placed) == sorted(entities), "each once on every level"
+    assert sum(communities.size[id] for id in communities.roots()) == len(entities)
+    assert all(len(communities.path(entity)) == communities.depth for entity in entities)
+
+
+def test_relations_are_named(reading: Reading) -> None:
+    relation: Relation = next(iter(reading.table("relations")))
+    assert called(reading, ("relations", relation.id)) == " – ".join(relation.names)
+    assert called(reading, ("entities", "nobody")) == "nobody"

@@ -1,0 +1,92 @@
+"""a chunk -> its gist, gists of one kind -> their theme: two steps that ask, put into the catalogues for a test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from kumihimo.app import settings_registry
+from kumihimo.app.facade import Kumihimo
+from kumihimo.app.snapshot import KINDS
+from kumihimo.core.context import Context
+from kumihimo.core.digests import digest
+from kumihimo.core.records import Chunk, Record
+from kumihimo.core.signature import catalogue
+from kumihimo.core.table import Group, Table
+from kumihimo.index import STEPS
+from kumihimo.llm.protocols import Ask
+from kumihimo.llm.registry import borrowed
+from kumihimo.methods import METHODS
+from kumihimo.search.protocols import Match, Near
+from kumihimo.testing.fake_server import Server
+
+
+@dataclass(frozen=True, slots=True)
+class Gist(Record):
+    GROUP: ClassVar[str] = "theme"
+    theme: str
+
+
+@dataclass(frozen=True, slots=True)
+class Theme(Record):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    about: str
+
+
+def gists(chunk: Chunk, ask: Ask, *, words: int = 9) -> Gist:
+    """What a chunk is about."""
+    said = ask(f"{chunk.text}\nThat in {words} words.", into=About)
+    return Gist(text=said.about, theme=digest(chunk.text[:1]))
+
+
+def themes(gists: Group[Gist], ask: Ask) -> Theme:
+    """What the chunks that begin with the same letter have in common."""
+    return Theme(text=ask("\n".join(["What do these have in common?", *sorted(g.text for g in gists)])))
+
+
+def told(question: str, themes: Table[Theme], gists: Table[Gist], match: Match, *, k: int = 5) -> Context:
+    """Gists and themes by words."""
+    return match(themes, question, k=k) + match(gists, question, k=k)
+
+
+def meant(question: str, gists: Table[Gist], near: Near, *, k: int = 5) -> Context:
+    """Gists by meaning."""
+    return near(gists, question, k=k)
+
+
+@pytest.fixture
+def paid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The steps and methods above, among the real ones."""
+    steps, methods = catalogue(gists, themes), catalogue(told, meant)
+    for name, step in steps.items():
+        monkeypatch.setitem(STEPS, name, step)
+        monkeypatch.setitem(KINDS, name, step.makes)
+        monkeypatch.setitem(settings_registry.KNOWN, name, {**step.settings, **borrowed(step.settings)})
+    for name, method in methods.items():
+        monkeypatch.setitem(METHODS, name, method)
+        monkeypatch.setitem(settings_registry.KNOWN, name, method.settings)
+    for name, signature in {**steps, **methods}.items():
+        monkeypatch.setitem(settings_registry.SETTINGS, name, signature.settings)
+    monkeypatch.setattr(settings_registry, "ASKING", (*settings_registry.ASKING, *steps))
+
+
+def notes(folder: Path, count: int) -> Path:
+    """So many documents of one chunk each."""
+    folder.mkdir(exist_ok=True)
+    for i in range(count):
+        letter = "ABCDEFG"[i % 7]
+        (folder / f"{i:03d}.txt").write_text(f"{letter} note {i} tells of harbour {i} and of the ferry.", "utf-8")
+    return folder
+
+
+def opened(tmp_path: Path, server: Server, memo: Path | None = None, **scopes: dict[str, Any]) -> Kumihimo:
+    """An index whose models that server is."""
+    chat = {"model": "m", "base_url": server.url, "timeout": 1.0, "workers": 8, **scopes.pop("chat", {})}
+    return Kumihimo(tmp_path / ".kumi", {"chat": chat, **scopes}, memo=memo)

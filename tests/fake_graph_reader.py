@@ -1,0 +1,136 @@
+"""a conversation -> what a model of few words would say: it reads a graph out of texts, merges, reports, answers.
+
+Entities are the capitalised words of a text; each is related to the next one of its sentence. Of some texts it leaves
+one out at first, which it adds when asked whether that was all.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from kumihimo.core.digests import digest
+from kumihimo.llm.protocols import Chat
+from kumihimo.llm.registry import Connections
+from kumihimo.testing.fake_models import FakeChat
+
+_NAME = re.compile(r"\b[A-Z][a-z]+\b|[\u30a1-\u30fa][\u30a1-\u30fcー]+")
+_SENTENCE = re.compile(r"[^.。!?]+[.。!?]?")
+_GIVEN = re.compile(r"^(?:Of: |Entities:\n|Reports:\n)", re.M)  # where what is to be merged or reported on begins
+_SHORT = 80  # characters: reports are shorter than what they replace
+
+
+def answer(conversation: str) -> str:
+    """What it says next."""
+    while conversation.endswith(" Reply again, in full."):
+        conversation = conversation.rsplit("\n\n", 2)[0]  # without the reply that was no good, and the complaint
+    last = conversation.rpartition("\n\n")[2]
+    first = _text_of(conversation)
+    if "The form, with all the questions first" in conversation:
+        return _prepared(conversation.partition("\nText:\n")[2])
+    if "yes or no" in last:
+        return "no" if _leaves_out(first) else "yes"
+    if "are still missing" in last:
+        return "\n".join([*list(_records(first))[:1], "END"])
+    if "claim<|>SUBJECT" in conversation.partition(first)[2]:
+        return "\n".join([*_claims(first), "END"])
+    if "entity<|>NAME<|>TYPE" in conversation:
+        return "\n".join([*list(_records(first))[_leaves_out(first) :], "END"])
+    return _other(conversation)
+
+
+def _text_of(conversation: str) -> str:
+    """The text that it is to read, without the examples before it."""
+    said = conversation.partition("entity<|>NAME<|>TYPE")[2] or conversation
+    return said.rpartition("Text:\n")[2].partition("\n\n")[0]
+
+
+def _leaves_out(text: str) -> bool:
+    return int(digest(text), 16) % 3 == 0
+
+
+def _records(text: str) -> Iterator[str]:
+    for sentence in _SENTENCE.findall(text):
+        names = list(dict.fromkeys(_NAME.findall(sentence)))
+        said = " ".join(sentence.split())
+        for name in names:
+            yield f"entity<|>{name}<|>person<|>{name}: {said}"
+        for one, other in pairwise(names):
+            yield f"relation<|>{one}<|>{other}<|>{said}<|>meeting<|>{len(said) % 10 + 1}"
+
+
+def _frames(text: str) -> str:
+    """Who is named in a text, and its first word in small letters."""
+    said = {"who": list(dict.fromkeys(_NAME.findall(text)))[:4], "predicate": re.findall(r"\b[a-z]+\b", text)[:1]}
+    return json.dumps({slot: found or "none" for slot, found in said.items()}, ensure_ascii=False)
+
+
+def _claims(text: str) -> Iterator[str]:
+    for sentence in _SENTENCE.findall(text):
+        for name in _NAME.findall(sentence)[:1]:
+            said = " ".join(sentence.split())
+            yield f"claim<|>{name}<|>NONE<|>doing<|>TRUE<|>2024-01-01<|>NONE<|>{said}<|>{said}"
+
+
+def _prepared(text: str) -> str:
+    """Of the first names of a text a list for each field; of each sentence a question, and the sentence in answer."""
+    names = list(dict.fromkeys(_NAME.findall(text)))
+    told = [" ".join(sentence.split()) for sentence in _SENTENCE.findall(text) if sentence.strip()][:9]
+    lists = [f"{n + 1}. {names[n : n + 2]!r}" for n in range(6)]
+    asked = [f"{n}. What was it that happened, such as {said[:60]!r}?" for n, said in enumerate(told, 1)]
+    given = [f"{n}. {said}" for n, said in enumerate(told, 1)]
+    decided = [f"{n}. yes" for n in range(1, 7)]
+    return "\n".join(["Yes or no:", *decided, "Lists:", *lists, "Questions:", *asked, "Answers:", *given])
+
+
+def _links(conversation: str) -> Iterator[tuple[str, dict[str, object]]]:
+    """Of each pair a sense, or none, which its two texts decide."""
+    texts = dict(re.findall(r"^(\d+): (.*)$", conversation.partition("\nTexts, ")[2], re.M))
+    for name, one, other in re.findall(r"^(pair_\d+): first (\d+), second (\d+)$", conversation, re.M):
+        n = int(digest(texts[one], texts[other]), 16)
+        sense = ("reason", "precedence", "no relation", "list")[n % 4]
+        yield name, {"sense": sense, "arg1": ("first", "second")[n // 4 % 2], "confidence": n // 8 % 11 / 10}
+
+
+def _other(conversation: str) -> str:
+    """A report, a rating, points, a description: whatever is asked for, of the words that are there."""
+    if "\n\nSenses:\n" in conversation:
+        return json.dumps(dict(_links(conversation)))
+    if '"how" and "predicate"' in conversation:
+        return _frames(_text_of(conversation))
+    given = _GIVEN.search(conversation)
+    names = _NAME.findall(conversation[given.end() if given else 0 :].partition("\n\nWrite the report.")[0])
+    words = " ".join(dict.fromkeys(names))[: _SHORT if given else 200] or "nothing"
+    if "JSON schema" not in conversation:
+        return f"It is said of {words}."
+    schema = json.loads(conversation.rpartition("JSON schema:\n")[2].partition("\n\n")[0])
+    return json.dumps(_filled(schema, schema, words), ensure_ascii=False)
+
+
+def _filled(schema: dict[str, object], root: dict[str, object], words: str) -> object:
+    kind = schema.get("type")
+    if "$ref" in schema:
+        return _filled(root["$defs"][str(schema["$ref"]).rpartition("/")[2]], root, words)  # type: ignore[index]
+    if "enum" in schema:
+        return schema["enum"][-1]  # type: ignore[index]
+    if "anyOf" in schema:
+        return _filled(schema["anyOf"][0], root, words)  # type: ignore[index]
+    if kind == "object":
+        return {name: _filled(part, root, words) for name, part in schema["properties"].items()}  # type: ignore[attr-defined]
+    if kind == "array":
+        return [_filled(schema["items"], root, words)]  # type: ignore[arg-type]
+    return {"number": 5, "integer": 1, "boolean": True}.get(str(kind), f"{words} [Data: Entities (1, 2, 99)]")
+
+
+class Readers(Connections):
+    """That model for whoever asks; it counts what it was asked."""
+
+    def chat(self, scope: str) -> Chat | None:
+        given = self.settings.get(scope, {})
+        if given.get("model") == "rules":
+            return None
+        if not hasattr(self, "reader"):
+            self.reader = FakeChat(answer, whole=True)
+        return self.reader

@@ -1,0 +1,99 @@
+"""files -> an index of them, and all that it holds: what the tests of the session, the readers and the laws share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from kumihimo import Kumihimo
+from kumihimo.app.snapshot import KINDS
+from kumihimo.index import STEPS, made_of, needed
+from kumihimo.llm.protocols import Chat
+from kumihimo.llm.registry import Connections
+from kumihimo.methods import METHODS
+from kumihimo.storage.sqlite.store import SqlRows
+from kumihimo.testing.fake_models import FakeChat
+from tests import fake_graph_reader
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+QUESTIONS = (
+    "Who mended the breakwater?",
+    "When does the ferry leave in winter?",
+    "組紐を送ったのは誰ですか",
+    "oat seed",
+)
+RANKING = [name for name, method in METHODS.items() if [*method.tables] == ["chunks"] and "k" in method.settings]
+# may be asked without a model
+FREE = [name for name, method in METHODS.items() if "ask" not in method.ports or "ask" in method.optional]
+BUILT = [  # have tables that may be made without a model
+    name
+    for name, method in METHODS.items()
+    if all("ask" not in STEPS[step].ports or "ask" in STEPS[step].optional for step in needed(method.tables))
+]
+ROOT_READS_ALL = not hasattr(os, "geteuid") or os.geteuid() == 0
+
+REMEMBER = made_of(["communities"])  # what they were before matters
+
+Held = dict[str, list[Any]]
+
+
+def fill(root: Path, files: Mapping[str, str]) -> Path:
+    """A folder that holds these texts, by their paths below it."""
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return root
+
+
+def texts(kumi: Kumihimo) -> dict[str, str]:
+    """What the index holds of the documents, by uri."""
+    with kumi.reading() as reading:
+        return {document.uri: document.text for document in reading.table("documents")}
+
+
+def uris(kumi: Kumihimo) -> list[str]:
+    return sorted(texts(kumi))
+
+
+def failed(kumi: Kumihimo) -> list[str]:
+    """The makers of what could not be made."""
+    return [maker for _, maker, _ in kumi.status().failed]
+
+
+def found(kumi: Kumihimo, method: str, question: str, **settings: Any) -> list[list[Any]]:
+    return [[e.table, e.record.id, e.score] for e in kumi.retrieve(question, method, **settings)]
+
+
+class MadeUp(Connections):
+    """A model of few words, for methods that ask; the graph is made by rule, answers are quoted, as without one."""
+
+    def chat(self, scope: str) -> Chat | None:
+        return FakeChat(fake_graph_reader.answer, whole=True) if scope in METHODS else None
+
+
+def connected(kumi: Kumihimo) -> Kumihimo:
+    """The same, with a made-up model to ask."""
+    kumi.models = MadeUp(kumi.models.settings, kumi.models.memo)
+    return kumi
+
+
+def tables(kumi: Kumihimo) -> Held:
+    """Every row of every table that was built, and what failed."""
+    with kumi.reading() as reading:
+        built = [name for name in KINDS if reading.db.has(name)]
+        held: Held = {name: [list(row) for page in SqlRows(reading.db, name).pages() for row in page] for name in built}
+        return held | {"failed": [list(row) for row in reading.db.all("SELECT * FROM failed ORDER BY step, maker")]}
+
+
+def dump(kumi: Kumihimo, methods: Iterable[str] = BUILT) -> Held:
+    """The same, and what each of these methods finds, for a few questions."""
+    return tables(kumi) | {f"{m}: {q}": found(connected(kumi), m, q) for m in methods for q in QUESTIONS}
+
+
+def apart(held: Held) -> Held:
+    """The same, apart from communities and all that is made of them, or found by what reads them."""
+    reads = {name for name, method in METHODS.items() if REMEMBER.intersection(method.tables)}
+    return {name: rows for name, rows in held.items() if name not in REMEMBER and name.partition(": ")[0] not in reads}

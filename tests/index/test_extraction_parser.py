@@ -1,0 +1,191 @@
+"""A reply -> its records: each read by itself, whatever else the reply holds."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+from benchmarks.replies import compared, graph, openie, replies
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from kumihimo.index.extraction_parser import Claimed, Extracted, Named, Related, extracted, whole_lines
+
+DATA = Path(__file__).parents[3] / "shared" / "data" / "replies"
+OBAN = Named("Oban", "place", "A port.")
+ROY = Related("Ines Roy", "Oban", "She lives there.", ("home",), 7.0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "entity<|>Oban<|>place<|>A port.\nrelation<|>Ines Roy<|>Oban<|>She lives there.<|>home<|>7\nEND",
+        "entity<|>Oban<|>place<|>A port.\r\nrelation<|>Ines Roy<|>Oban<|>She lives there.<|>home<|>7\r\n\r\nEND\r\n",
+        "Here they are:\n\nentity<|>Oban<|>place<|>A port.\nAnd now the relations:\n"
+        "relation<|>Ines Roy<|>Oban<|>She lives there.<|>home<|>7\n\nEND\nI hope this helps!",
+        '("entity"<|>"Oban"<|>"place"<|>"A port.")##\n'
+        '("relationship"<|>"Ines Roy"<|>"Oban"<|>"She lives there."<|>"home"<|>7)<|COMPLETE|>',
+        '("entity"<|>"Oban"<|>"place"<|>"A port.")##'
+        '("relationship"<|>"Ines Roy"<|>"Oban"<|>"She lives there."<|>"home"<|>7)##<|complete|>',
+        '("entity"<|>"Oban"<|>"place"<|>"A port.") '
+        '("relation"<|>"Ines Roy"<|>"Oban"<|>"She lives there."<|>"home"<|>7) END',
+        "(“entity”<|>“Oban”<|>“place”<|>“A port.”)\n"
+        "(“relation”<|>“Ines Roy”<|>“Oban”<|>“She lives there.”<|>“home”<|>“7”)\nEND",
+        "```\n- entity<|>Oban<|>place<|>A port.\n- relation<|>Ines Roy<|>Oban<|>She lives there.<|>home<|>7\nEND\n```",
+        "**Entities:**\n1. `entity<|>Oban<|>place<|>A port.`\n**Relationships:**\n"
+        "2) **RELATIONS<|>Ines Roy<|>Oban<|>She lives there.<|>home<|>7**\n**END**",
+        "(entities <|> Oban <|> place <|> A port. )\n"
+        "{relation<|>Ines Roy<|>Oban<|>She lives there.<|>home<|>7/10}\nEND",
+        "entity<||>Oban<|#|>place< | >A port.\n"
+        "relation＜｜＞Ines Roy＜｜＞Oban＜｜＞She lives there.＜｜＞home＜｜＞７\nEND",
+        "entity<|><|>Oban<|>place<|>A port.<|>\nrelation<|>Ines Roy<|>Oban<|>She lives there.<|>home<|>7<|><|>\nEND",
+        '("entity"<|>"Oban"<|>"place"|>"A port.")\n'
+        '("relation"<|>"Ines Roy"<|>"Oban"<|>"She lives there.<|>"home"|>7)\nEND',
+        '("entity"<|>"Oban"<|>"place"<|>\n"A port."\n)\n'
+        '("relation"<|>"Ines Roy"<|>"Oban"<|>"She lives\nthere."<|>home<|>7)\nEND',
+        "entity<|>Oban<|>place<|>A port.\nrelation<|>Ines Roy<|>Oban\n<|>She lives there.<|>home<|>7 END",
+    ],
+)
+def test_records_however_they_are_written(text: str) -> None:
+    assert extracted(text) == Extracted((OBAN, ROY), (), True)
+
+
+NAMES = """42; 3.14; -7; C#; C++; AC/DC; [sic]; (500) Days; Oban (Scotland); "Weird Al" Yankovic; 『雪の港』;
+「港」の歌; R&D; a|b; Entity; The END; Legal Entity; Jane's; Dwayne 'The Rock' J.; # 1; O'Hara; END; relation; None;
+1. FC Köln; A ## B; `x`y"""
+
+
+@pytest.mark.parametrize("name", re.split(r";\s", NAMES))
+def test_names_and_types_survive(name: str) -> None:
+    plain = extracted(f"entity<|>{name}<|>{name}<|>It is {name}\nrelation<|>{name}<|>Oban<|>about {name}<|>theme<|>3")
+    assert plain.records == (
+        Named(name, name, f"It is {name}"),
+        Related(name, "Oban", f"about {name}", ("theme",), 3.0),
+    )
+    assert not plain.broken
+    wrapped = extracted(
+        f'("entity"<|>"{name}"<|>"{name}"<|>"It is {name}.")##\n(entity<|>{name}<|>{name}<|>It (is) {name})'
+    )
+    assert wrapped.records == (Named(name, name, f"It is {name}."), Named(name, name, f"It (is) {name}"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "keywords", "strength"),
+    [
+        ("<|>7", (), 7.0),
+        ("<|>home, work", ("home", "work"), None),
+        ("", (), None),
+        ("<|>home、 work；home<|>high", ("home", "work"), None),
+        ('<|>["home", "work"]<|>12', ("home", "work"), 10.0),
+        ("<|>NONE<|>0.5", (), 1.0),
+        ("<|><|>strength: 6", (), 6.0),
+        ("<|>1998<|>", ("1998",), None),
+    ],
+)
+def test_what_follows_the_description_of_a_relation(
+    fields: str, keywords: tuple[str, ...], strength: float | None
+) -> None:
+    found = extracted(f"relation<|>Ines Roy<|>Oban<|>She lives there.{fields}")
+    assert found.records == (Related("Ines Roy", "Oban", "She lives there.", keywords, strength),)
+
+
+def test_a_claim() -> None:
+    text = """
+claim<|>Ines Roy<|>NONE<|>Fraud<|>suspected<|>2011-05<|>NONE<|>She may have hidden a loss.<|>"a loss"
+claim<|>Ines Roy<|>Oban<|>Residence<|>"TRUE"<|>2011<|>2031-02-30<|>She lives there.<|>She lives<|>in Oban
+claim<|>Ines Roy<|>Oban<|>Residence<|>perhaps<|>May 2011<|>2012-01-31T00:00:00Z<|>She lives there."""
+    found = extracted(text)
+    assert found.records == (
+        Claimed("Ines Roy", "", "Fraud", "SUSPECTED", "2011-05", "", "She may have hidden a loss.", "a loss"),
+        Claimed("Ines Roy", "Oban", "Residence", "TRUE", "2011", "", "She lives there.", "She lives in Oban"),
+        Claimed("Ines Roy", "Oban", "Residence", "SUSPECTED", "", "2012-01-31T00:00:00Z", "She lives there.", ""),
+    )
+
+
+BROKEN = """entity<|>Oban<|>place
+relation<|>Oban<|>Ines Roy
+entity|Oban|place|A port.
+("entity", "Oban", "place", "A port.")
+claim<|>Oban<|>NONE<|>Fraud<|>TRUE
+Oban<|>place<|>A port.
+relation<|>Oban<|>NONE<|>nobody<|>none<|>1
+entity<|><|><|>A port."""
+
+
+@pytest.mark.parametrize("line", BROKEN.split("\n"))
+def test_lines_meant_for_a_record_are_told(line: str) -> None:
+    found = extracted(f"entity<|>Oban<|>place<|>A port.\n{line}\nentity<|>Ayr<|>place<|>A port.\nEND")
+    assert found == Extracted((OBAN, Named("Ayr", "place", "A port.")), (line,), True)
+
+
+def test_prose_behind_a_record_is_not_of_it() -> None:
+    said = '("entity"<|>"Oban"<|>"place"<|>"A port."\nNow the relations.\n("relation"<|>"Ines Roy"<|>"Oban"<|>'
+    assert extracted(f'{said}"She lives there."<|>"home"<|>7\nThat is all.').records == (OBAN, ROY)
+    assert extracted("**entity<|>Oban<|>place<|>A port.**\nThat is all.").records == (OBAN,)
+
+
+def test_prose_is_none() -> None:
+    told = (
+        "Entities: the text names Oban (a port), and no relation.\n## Entities\nrelations between them: none\n| a | b |"
+    )
+    assert extracted(told) == Extracted()
+    assert extracted("The END of it.") == Extracted()
+
+
+def test_what_is_whole_of_a_reply_that_broke_off() -> None:
+    text = '("entity"<|>"Oban"<|>"place"<|>"A port.")##("relationship"<|>"Ines Roy"<|>"Ob'
+    assert extracted(whole_lines(text)).records == (OBAN,)
+    assert whole_lines("entity<|>Oba") == ""
+
+
+WORDS = 'entity relation claims <|> |> <| ## END <|COMPLETE|> ( ) " “ ” 9 42 - NONE Oban [ ] ` * , ２ ² 2024-02'
+PIECES = st.sampled_from([*WORDS.split(" "), *"\n\r '\x00\ud800"])
+
+
+@given(st.lists(PIECES | st.text(max_size=5), max_size=40).map("".join))
+@example("(entity<|>")
+@example('("')
+@example("relation<|>a<|>b<|>c<|>d<|>" + "9" * 400)
+@example("claim<|>a<|>b<|>c<|>d<|>0000<|>9999-99<|>g<|>h")
+def test_no_text_is_too_much(text: str) -> None:
+    for found in (extracted(text), extracted(whole_lines(text))):
+        for record in found.records:
+            if isinstance(record, Related):
+                assert record.source
+                assert record.target
+                assert record.strength is None or 1 <= record.strength <= 10
+
+
+@pytest.mark.parametrize(
+    "unit", ["*", " ", "(", "<|>", "- ", '"', "##", "END", "1. ", "entity", "|", "`*", "(entity<|>\n", "\n|>"]
+)
+def test_no_text_takes_long(unit: str) -> None:
+    began = time.process_time()
+    for start in ("", "(entity<|>", "relation<|>Oban", "entity"):
+        extracted(start + unit * 3000)
+    assert time.process_time() - began < 2
+
+
+@pytest.mark.skipif(not DATA.exists(), reason=f"there are no recorded replies in {DATA}")
+def test_what_a_real_model_said() -> None:
+    """Bounds on what `benchmarks.replies` prints."""
+    said = [extracted(reply) for reply in replies(DATA)]
+    assert len(said) == 187
+    assert sum(len(one.records) for one in said) == 1174
+    figures = {row.name: row for row in compared(DATA)}
+    assert figures["records, strict reading"].recall == 1.0
+    assert figures["records, strict reading"].precision >= 0.95  # the rest are records that a strict reading loses
+    assert figures["entities, finished index"].precision >= 0.5
+    assert figures["relations of entities in both"].precision >= 0.65
+
+
+@pytest.mark.skipif(not DATA.exists(), reason=f"there are no recorded replies in {DATA}")
+def test_triples_of_another_kind_give_a_graph() -> None:
+    said = {text: extracted(reply) for text, reply in openie(DATA).items()}
+    whole = sum(isinstance(record, Related) for one in said.values() for record in one.records)
+    assert whole >= 17_348
+    assert sum(len(one.broken) for one in said.values()) <= 71
+    nodes, edges = graph(said.values())
+    assert (nodes > 15_000, edges > 15_000) == (True, True)

@@ -1,0 +1,39 @@
+"""a folder and a number of documents -> a build that may be killed at any moment; each call is logged as it begins."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from kumihimo.llm.concurrency import threads
+from tests.laws.factories_history import World
+from tests.laws.histories import LINES
+
+WORKERS = 8
+
+
+def documents(count: int) -> dict[str, str]:
+    """The first `count` of a fixed list of documents."""
+    lines = [[f"{LINES[(n + 3 * i) % len(LINES)]} on day {n}{i}" for i in range(4)] for n in range(count)]
+    return {f"d{n:03}": "\n".join(said) for n, said in enumerate(lines)}
+
+
+def main(folder: Path, count: int) -> None:
+    world = World(folder, pool=threads(WORKERS))
+    log = os.open(folder / "calls.log", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+    answer = world.chat.answer
+
+    def logged(prompt: str) -> str:
+        os.write(log, f"{prompt!r}\n".encode())
+        time.sleep(0.02)
+        return answer(prompt)
+
+    world.chat.answer = logged
+    world.build(documents(count))
+    world.close()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,205 @@
+"""documents -> toy tables: every shape of step, small enough to run thousands of times.
+
+Stand-ins for the shapes that no real step uses yet. Prompts hold texts only, in the order of their content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar
+
+from kumihimo.core.digests import digest
+from kumihimo.core.errors import ItemFailed
+from kumihimo.core.records import Document, Record, Reference
+from kumihimo.core.signature import catalogue
+from kumihimo.core.table import Group, Table
+from kumihimo.llm.protocols import Ask
+
+Looks = tuple[str | tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Line(Record):
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mention(Record):
+    GROUP: ClassVar[str] = "entity"
+    entity: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tie(Record):
+    GROUP: ClassVar[str] = "relation"
+    relation: str
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Link(Record):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Entity(Record):
+    name: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Relation(Record):
+    INDEX: ClassVar[Looks] = ("source", ("source", "target"))
+    source: str
+    target: str
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf(Record):
+    """A set of entities whose ids begin alike: a hierarchy that depends on nothing but its members."""
+
+    INDEX: ClassVar[Looks] = ("parent",)
+    WAVE: ClassVar[str] = "level"
+    parent: str
+    level: int
+    members: tuple[str, ...]
+
+    def made_of(self) -> tuple[Reference, ...]:
+        return tuple(("entities", member) for member in self.members)
+
+
+@dataclass(frozen=True, slots=True)
+class Report(Record):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Community(Record):
+    members: tuple[str, ...]
+
+    def made_of(self) -> tuple[Reference, ...]:
+        return tuple(("entities", member) for member in self.members)
+
+
+@dataclass(frozen=True, slots=True)
+class Digest(Record):
+    pass
+
+
+def lines(document: Document, *, skip: int = 0) -> Iterable[Line]:
+    """Each line that is not empty."""
+    found = [line.strip() for line in document.text.splitlines() if line.strip()]
+    return [Line(text=text, number=i) for i, text in enumerate(found[skip:])]
+
+
+def _names(line: Line, ask: Ask) -> list[str]:
+    return ask(f"names: {line.text}").split()
+
+
+def mentions(line: Line, ask: Ask) -> Iterable[Mention]:
+    """What the line speaks of."""
+    for name in _names(line, ask):
+        yield Mention(text=line.text, entity=digest("entity", name), name=name)
+
+
+def ties(line: Line, ask: Ask) -> Iterable[Tie]:
+    """Names that follow each other: read from the reply that `mentions` paid for."""
+    names = _names(line, ask)
+    for a, b in pairwise(names):
+        source, target = digest("entity", a), digest("entity", b)
+        yield Tie(text=line.text, relation=digest("relation", source, target), source=source, target=target)
+
+
+def entities(mentions: Group[Mention], ask: Ask, *, limit: int = 1) -> Entity:
+    """All that is said of one name; beyond `limit` texts a model merges them."""
+    texts = sorted({mention.text for mention in mentions})
+    entity = Entity(text=" / ".join(texts), name=mentions[0].name, count=len(mentions))
+    if len(texts) <= limit:
+        return entity
+    try:
+        merged = ask("merge: " + " / ".join(texts))
+    except ItemFailed as error:
+        raise ItemFailed(str(error), instead=[entity]) from error
+    return Entity(text=merged, name=entity.name, count=entity.count)
+
+
+def relations(ties: Group[Tie]) -> Relation:
+    """One for each pair, with the words of the first line that ties it: members come in the order of their ids."""
+    return Relation(text=ties[0].text, source=ties[0].source, target=ties[0].target, weight=len(ties))
+
+
+def links(line: Line, lines: Table[Line], ask: Ask) -> Link | None:
+    """How a line hangs on the next one of its document, and on the one after that."""
+    maker, _, number = line.id.rpartition(".")
+    following = lines.get(f"{maker}.{int(number) + 1:05d}")
+    if following is None:
+        return None
+    return Link(text=ask(f"link: {line.text} -> {following.text}"))
+
+
+def shelves(entities: Table[Entity], *, most: int = 1) -> Iterable[Shelf]:
+    """Entities by the first digits of their ids, split where there are more than `most`."""
+    ids = [id for (id,) in entities.columns("id")]
+
+    def split(prefix: str, parent: str, inside: list[str]) -> Iterable[Shelf]:
+        leaf = len(inside) <= most or len(prefix) > 6
+        yield Shelf(id=f"s{prefix}", parent=parent, level=len(prefix), members=tuple(inside) if leaf else ())
+        if not leaf:
+            for digit in sorted({id[len(prefix)] for id in inside}):
+                longer = prefix + digit
+                yield from split(longer, f"s{prefix}", [id for id in inside if id.startswith(longer)])
+
+    return split("", "", ids) if ids else []
+
+
+def reports(
+    shelf: Shelf,
+    shelves: Table[Shelf],
+    entities: Table[Entity],
+    relations: Table[Relation],
+    reports: Table[Report],
+    ask: Ask,
+) -> Report:
+    """What stands on a shelf: its entities and how they hang together, or the reports of the shelves within."""
+    parts: list[str] = []
+    for member in shelf.members:
+        entity = entities.get(member)
+        parts += [entity.text] if entity else []
+        parts += [relation.text for relation in relations.where(source=member)]
+    for child in shelves.where(parent=shelf.id):
+        report = reports.get(child.id)
+        parts += [report.text] if report else ["(nothing)"]
+    return Report(text=ask("report: " + " | ".join(sorted(parts))))
+
+
+def communities(
+    entities: Table[Entity], relations: Table[Relation], previous: Table[Community], *, most: int = 1
+) -> Iterable[Community]:
+    """Entities keep their group; new ones join a neighbour's that has room, or begin one."""
+    here = [id for (id,) in entities.columns("id")]
+    groups = {c.id: [m for m in c.members if m in set(here)] for c in previous}
+    home = {member: id for id, members in groups.items() for member in members}
+    near = {(r.source, r.target) for r in relations}
+    for id in here:
+        if id not in home:
+            rooms = sorted(home[b] for a, b in near if a == id and b in home and len(groups[home[b]]) <= most)
+            home[id] = rooms[0] if rooms else digest("community", id)
+            groups.setdefault(home[id], []).append(id)
+    return [Community(id=id, members=tuple(sorted(members))) for id, members in sorted(groups.items()) if members]
+
+
+def digests(community: Community, entities: Table[Entity], ask: Ask) -> Digest:
+    """What a community is about."""
+    texts = sorted(entity.text for member in community.members if (entity := entities.get(member)))
+    return Digest(text=ask("digest: " + " | ".join(texts)))
+
+
+TOYS = catalogue(
+    lines, mentions, ties, entities, relations, links, shelves, reports, communities, digests
+)  # fmt: skip
+KEPT = ("communities", "digests")  # these remember: what they are depends on how the index came to be

@@ -1,0 +1,110 @@
+"""Jobs -> results, by a pool of threads that keeps their order; prices -> cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from threading import Barrier, Event, Lock
+from time import sleep
+
+import pytest
+
+from kumihimo.core.errors import ItemFailed
+from kumihimo.core.task import Job, Made
+from kumihimo.core.usage import Usage
+from kumihimo.llm.concurrency import threads
+from kumihimo.llm.protocols import Prices, free
+
+
+def made(key: str) -> list[Made]:
+    return [Made(key, [], b"", None)]
+
+
+def jobs(n: int) -> Iterator[Job]:
+    for i in range(n):
+        yield [(f"{i:03d}", [])]
+
+
+def test_results_come_in_the_order_of_the_jobs() -> None:
+    later = Event()
+
+    def call(job: Job) -> list[Made]:
+        key = job[0][0]
+        if key == "000":
+            assert later.wait(10)
+        if key == "005":
+            later.set()
+        return made(key)
+
+    assert [m.key for ms in threads(2)(call, jobs(20)) for m in ms] == [f"{i:03d}" for i in range(20)]
+
+
+def test_as_many_run_at_once_as_there_are_workers() -> None:
+    meeting = Barrier(4, timeout=10)  # breaks where fewer than four come
+
+    def call(job: Job) -> list[Made]:
+        meeting.wait()
+        return made(job[0][0])
+
+    assert len(list(threads(4)(call, jobs(8)))) == 8
+
+
+def test_at_most_four_jobs_a_worker_are_held() -> None:
+    drawn: list[int] = []
+
+    def counted() -> Iterator[Job]:
+        for i, job in enumerate(jobs(100)):
+            drawn.append(i)
+            yield job
+
+    results = threads(2)(lambda job: made(job[0][0]), counted())
+    next(results)
+    assert len(drawn) == 8
+    assert len(list(results)) == 99
+
+
+def test_the_first_failure_ends_it_and_what_waits_is_not_begun() -> None:
+    begun: list[str] = []
+    lock, held = Lock(), Event()
+
+    def call(job: Job) -> list[Made]:
+        with lock:
+            begun.append(job[0][0])
+        if job[0][0] == "000":
+            raise ItemFailed("no answer")
+        held.wait(0.2)
+        return made(job[0][0])
+
+    with pytest.raises(ItemFailed, match="no answer"):
+        list(threads(1)(call, jobs(100)))
+    assert len(begun) <= 3
+
+
+def test_nothing_to_do() -> None:
+    assert list(threads(3)(lambda job: made("a"), iter([]))) == []
+
+
+def test_a_reader_that_leaves_waits_for_what_is_under_way_and_nothing_else() -> None:
+    done: list[str] = []
+
+    def call(job: Job) -> list[Made]:
+        sleep(0.05)
+        done.append(job[0][0])
+        return made(job[0][0])
+
+    results = threads(2)(call, jobs(20))
+    next(results)
+    results.close()  # type: ignore[attr-defined]
+    assert 2 <= len(done) <= 5  # what was begun is finished: it is paid for
+
+
+def test_what_is_cached_has_a_price_of_its_own() -> None:
+    prices = Prices(prompt=1.0, cached=0.1, completion=4.0)
+    assert prices.cost(1000, 0, 0) == 0.001
+    assert prices.cost(1000, 1000, 0) == 0.0001
+    assert prices.cost(1000, 500, 250) == 0.00155
+    assert Prices().cost(10**9, 5, 10**9) == 0.0
+
+
+def test_what_is_free_needs_no_leave() -> None:
+    with free(10**9) as bill:
+        bill(Usage(1, 10**9))

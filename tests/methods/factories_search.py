@@ -1,0 +1,239 @@
+"""records -> tables in memory, searches over them, and a model that is a function of its prompt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kumihimo.core.context import Context, Evidence
+from kumihimo.core.digests import digest
+from kumihimo.core.records import (
+    Chunk,
+    Claim,
+    Community,
+    Entity,
+    Member,
+    Mention,
+    Question,
+    Record,
+    Relation,
+    Report,
+    Summary,
+    Tie,
+)
+from kumihimo.core.table import Table, codec
+from kumihimo.llm.rerank import Ranking
+from kumihimo.llm.structured import Reply, form, whole_text
+from kumihimo.testing.fake_models import FakeEmbedder
+from kumihimo.text.name_keys import entity_id, key, relation_id
+from kumihimo.text.tokens import content, tokens
+from tests.factories_tables import Held
+
+
+def table(name: str, kind: type[Record], records: Mapping[str, Record]) -> Table[Any]:
+    made = codec(kind)
+    return Table(name, made, Held(made.columns, [made.encode(id, record) for id, record in sorted(records.items())]))
+
+
+class _Words:
+    """A word is a token."""
+
+    mark = "words"
+
+    def __call__(self, text: str) -> Sequence[int]:
+        return range(len(text.split()))
+
+
+ruler = _Words()
+
+
+def match(table: Table[Any], text: str, *, k: int) -> Context:
+    """Rows that share words with the text, those first that share most."""
+    asked = set(content(text))
+    scores = {record.id: float(len(asked & set(tokens(record.found_by)))) for record in table}
+    return _best(table, {id: score for id, score in scores.items() if score}, k)
+
+
+@dataclass
+class Nearby:
+    """`Near` by a fake embedder; it notes how many rows were weighed."""
+
+    weighed: list[int] = field(default_factory=list)
+
+    def __call__(
+        self, table: Table[Any], text: str | Sequence[str], *, k: int, among: Collection[str] | None = None
+    ) -> Context:
+        records = [record for record in table if record.found_by and (among is None or record.id in among)]
+        self.weighed.append(len(records))
+        if not records:
+            return Context()
+        asked = [text] if isinstance(text, str) else list(text)
+        vectors = FakeEmbedder()([" ".join(tokens(t)) for t in (*asked, *(r.found_by for r in records))])
+        question = vectors[: len(asked)].mean(axis=0)
+        scores = {r.id: float(v @ question) for r, v in zip(records, vectors[len(asked) :], strict=True)}
+        return _best(table, scores, k)
+
+    def each(
+        self, table: Table[Any], texts: Sequence[str], *, k: int, among: Collection[str] | None = None
+    ) -> list[Context]:
+        return [self(table, text, k=k, among=among) for text in texts]
+
+
+near = Nearby()
+
+
+def _best(table: Table[Any], scores: Mapping[str, float], k: int) -> Context:
+    found = sorted(scores, key=lambda id: (-scores[id], id))[:k]
+    return Context(tuple(Evidence(table.name, table[id], scores[id]) for id in found))
+
+
+rank = Ranking({})  # by nobody
+
+
+@dataclass
+class Scripted:
+    """A model that says what a function of the prompt gives, which is read as a reply would be."""
+
+    answer: Callable[[str], object]
+    asked: list[str] = field(default_factory=list)
+    mark: str = "scripted"
+    workers: int = 2
+
+    def __call__(self, prompt: Any, *, into: Any = None, read: Any = None, **_: Any) -> Any:
+        told = "\n\n".join(message["content"] for message in prompt)
+        self.asked.append(told)
+        said = self.answer(told)
+        reply = Reply(said if isinstance(said, str) else json.dumps(said, ensure_ascii=False))
+        return form(into).read(reply) if into is not None else (read or whole_text)(reply)
+
+    def samples(self, prompt: Any, count: int, **parameters: Any) -> list[str]:
+        return [str(self(prompt, **parameters)) for _ in range(count)]
+
+
+# -- a small graph
+
+
+def community(level: int, parent: str = "", children: Sequence[str] = (), members: Sequence[str] = ()) -> Community:
+    return Community(level=level, parent=parent, children=tuple(children), members=tuple(members))
+
+
+def report(text: str, *, level: int = 0, rating: float = 5.0, elements: int = 10, **others: Any) -> Report:
+    told: dict[str, Any] = {"summary": text, "findings": (), "data": (), "extractive": False, **others}
+    return Report(
+        text=text,
+        title="A report",
+        rating=rating,
+        reason="",
+        dropped=0,
+        level=level,
+        elements=elements,
+        tokens=len(text.split()),
+        **told,
+    )
+
+
+def chunk(text: str, title: str = "") -> Chunk:
+    return Chunk(text=text, title=title, start=0, end=len(text), tokens=len(text.split()))
+
+
+@dataclass
+class Graph:
+    """Tables that hold what chunks say, as it is added. strength: as a model judges ties; None: by rule."""
+
+    rows: dict[str, dict[str, Any]] = field(default_factory=lambda: {name: {} for name in KINDS})
+    strength: float | None = None
+
+    def says(self, text: str, *names: str, title: str = "", document: str = "a document") -> str:
+        """A chunk that names these entities, each tied to the first; its id."""
+        id = f"{digest(document)}.{len(self.rows['chunks']):05}"
+        self.rows["chunks"][id] = chunk(text, title)
+        ends = [self.entity(name) for name in names]
+        for n, (name, end) in enumerate(zip(names, ends, strict=True)):
+            self.rows["mentions"][f"{id}.{n:05}"] = Mention(text=text, entity=end, name=name, type="")
+        for n, (name, end) in enumerate(zip(names[1:], ends[1:], strict=True)):
+            self._tie(f"{id}.{n:05}", text, ends[0], end, (names[0], name))
+        return id
+
+    def entity(self, name: str) -> str:
+        id = entity_id(key(name))
+        self.rows["entities"].setdefault(
+            id, Entity(text=f"{name}.", name=name, type="", forms=(name,), types=(), mentions=1, tokens=2)
+        )
+        return id
+
+    def _tie(self, id: str, text: str, one: str, other: str, names: tuple[str, str]) -> None:
+        (source, first), (target, second) = sorted(zip((one, other), names, strict=True))
+        relation = relation_id(one, other)
+        self.rows["ties"][id] = Tie(text=text, relation=relation, source=source, target=target, names=(first, second))
+        self.rows["relations"][relation] = Relation(
+            text=text,
+            source=source,
+            target=target,
+            names=(first, second),
+            keywords=(),
+            weight=1,
+            strength=self.strength,
+            tokens=len(text.split()),
+        )
+
+    def themed(self, one: str, other: str, *keywords: str) -> None:
+        """That the relation of these two has these themes."""
+        id = relation_id(entity_id(key(one)), entity_id(key(other)))
+        self.rows["relations"][id] = replace(self.rows["relations"][id], keywords=keywords)
+
+    def claim(self, text: str, subject: str) -> None:
+        said = Claim(
+            text=text,
+            subject=self.entity(subject),
+            object="",
+            names=(subject,),
+            type="fact",
+            statuses=("TRUE",),
+            start="",
+            end="",
+            quotes=(),
+            tokens=len(text.split()),
+        )
+        self.rows["claims"][digest(text)] = said
+
+    def group(self, id: str, text: str, names: Sequence[str], parent: str = "", level: int = 0) -> None:
+        """A leaf of the communities, with its report."""
+        ids = [self.entity(name) for name in names]
+        self.rows["communities"][id] = community(level, parent, (), ids)
+        self.rows["members"] |= {f"{id}.{n:05}": Member(entity=entity) for n, entity in enumerate(ids)}
+        self.rows["reports"][id] = report(text, level=level)
+
+    def answers(self, document: str, question: str, answer: str) -> str:
+        """A question that a document answers; its id."""
+        id = f"{digest(document)}.{len(self.rows['questions']):05}"
+        tokens = len(f"{question} {answer}".split())
+        self.rows["questions"][id] = Question(text=question, answer=answer, title=document, tokens=tokens)
+        return id
+
+    def summed_up(self, label: str, text: str) -> None:
+        """A summary of the questions of that label."""
+        made = Summary(text=text, label=label, questions=1, tokens=len(text.split()))
+        self.rows["summaries"][digest(label)] = made
+
+    def tables(self, *, every: bool = False) -> dict[str, Any]:
+        """Those of the entity graph, or `every` one."""
+        kinds = KINDS if every else {name: kind for name, kind in KINDS.items() if name not in _META}
+        return {name: table(name, kind, self.rows[name]) for name, kind in kinds.items()}
+
+
+KINDS: dict[str, type[Record]] = {
+    "chunks": Chunk,
+    "mentions": Mention,
+    "ties": Tie,
+    "entities": Entity,
+    "relations": Relation,
+    "claims": Claim,
+    "communities": Community,
+    "members": Member,
+    "reports": Report,
+    "questions": Question,
+    "summaries": Summary,
+}
+_META = ("questions", "summaries")

@@ -1,0 +1,123 @@
+"""Whatever encoding a file was saved in, it is read; what is no text is refused."""
+
+from __future__ import annotations
+
+import codecs
+from random import Random
+
+import pytest
+
+from kumihimo.core.errors import SourceError
+from kumihimo.readers.decode import decode
+
+WEATHER = "今日は　よい天気です。\nABC 123"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "utf-16-le", "utf-16-be", "iso2022_jp", "utf-8"])
+def test_unicode_in_any_dress(encoding: str) -> None:
+    assert decode(WEATHER.encode(encoding)) == WEATHER
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, b""],
+)
+def test_only_a_mark_is_an_empty_text(mark: bytes) -> None:
+    assert decode(mark) == ""
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize(
+    "text", ["Hello, world\n", "　　今日は　よい　天気です。\n", "Привет, мир!\n", "서울의 날씨\n", "会议\n记录"]
+)
+def test_utf16_without_its_mark(encoding: str, text: str) -> None:
+    assert decode(text.encode(encoding)) == text
+
+
+JAPANESE = (
+    "会議の資料です。|東京都|名前,年齢,住所|こんにちは|議事録|カタカナ|請求書|テスト|DNAの二重らせん|髙橋さん|①②③の手順"
+)
+SIMPLIFIED = "今天的会议改到下午三点。|北京是中华人民共和国的首都|中国|姓名,年龄,城市|谢谢！|火车晚点了两个小时"
+TRADITIONAL = "今天的會議改到下午三點。|臺灣大學|價格：三十五元|請把文件放在桌子上|中華民國"
+LATIN = (
+    "Café à Genève, déjà vu|Müller|¿Dónde está la biblioteca?|Ärger|ÄRGER|It’s 5 € – “only”|§ 3 © 2020|50 £|Noël|¡Olé!"
+)
+KOREAN = "안녕하세요. 오늘 회의는 세 시에 시작합니다.|서울"
+PHRASES = [
+    (encoding, phrase)
+    for encoding, phrases in [
+        ("cp932", JAPANESE),
+        ("euc_jp", JAPANESE.replace("髙橋さん|①②③の手順", "高橋さん")),
+        ("gb18030", SIMPLIFIED),
+        ("big5", TRADITIONAL),
+        ("gb18030", TRADITIONAL),
+        ("cp1252", LATIN),
+        ("cp949", KOREAN),
+    ]
+    for phrase in phrases.split("|")
+]
+
+
+@pytest.mark.parametrize(("encoding", "phrase"), PHRASES)
+def test_a_few_words_are_enough_to_tell_a_legacy_encoding(encoding: str, phrase: str) -> None:
+    assert decode(phrase.encode(encoding)) == phrase
+
+
+def test_what_we_do_not_promise_is_left_to_charset_normalizer() -> None:
+    text = "Съешь же ещё этих мягких французских булок, да выпей чаю."
+    assert decode(text.encode("cp1251")) == text
+
+
+@pytest.mark.parametrize("encoding", ["cp932", "euc_jp", "gb18030", "big5", "utf-8"])
+def test_one_broken_character_is_damage_not_another_encoding(encoding: str) -> None:
+    text = "台中市的天氣很好。" if encoding == "big5" else "日本の会社の新聞です。"
+    assert decode(text.encode(encoding) * 50 + b"\xff\xff\n" + text.encode(encoding)).startswith(text * 50)
+
+
+def test_a_file_cut_within_a_character_is_read_up_to_there() -> None:
+    assert decode(("新しい年です。" * 40).encode("cp932")[:-1]).startswith("新しい年です。" * 39)
+
+
+def test_the_declared_encoding_comes_first() -> None:
+    assert decode("薔薇".encode("euc_jp"), declared="EUC-JP") == "薔薇"
+    assert decode("①テスト".encode("cp932"), declared="x-sjis") == "①テスト"
+    assert decode("żółć".encode("iso8859-2"), declared="iso-8859-2") == "żółć"
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "declared"),
+    [
+        ("été à la mer", "utf-8", "iso-8859-1"),  # every byte is Latin-1, so declaring it proves nothing
+        ("été à la mer", "latin-1", "utf-8"),
+        ("été à la mer", "latin-1", "no such thing"),
+        (r"a \u0041 b", "ascii", "unicode_escape"),  # a codec, but not of characters
+        ("abc", "ascii", "idna"),
+    ],
+)
+def test_a_false_declaration_does_no_harm(text: str, encoding: str, declared: str) -> None:
+    assert decode(text.encode(encoding), declared=declared) == text
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\1\0\0\0\1\0",
+        b"text with a \0 in it",
+        bytes([1, 0, 2, 0, 3, 0] * 50),
+        Random(7).randbytes(4000),
+        Random(7).randbytes(4000).replace(b"\0", b""),
+        b"\x01\x02\x03\x04" * 20,
+    ],
+)
+def test_binary_data_is_refused(data: bytes) -> None:
+    with pytest.raises(SourceError, match=r"^notes/a\.txt: "):
+        decode(data, "notes/a.txt")
+
+
+def test_a_terminal_log_and_a_form_feed_are_text() -> None:
+    text = "\x1b[31mred\x1b[0m\x0cnext page\b"
+    assert decode(text.encode()) == text
+
+
+def test_what_was_broken_before_it_was_saved_stays_as_it_is() -> None:
+    assert decode("a\ufffdb".encode()) == "a\ufffdb"

@@ -1,0 +1,79 @@
+"""Whatever a reader or what it needs does wrong becomes an error that names the file and the remedy."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kumihimo import readers
+from kumihimo.core.errors import SourceError
+from kumihimo.readers.page import Page
+from tests import factories_office
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "needed"),
+    [
+        ("a.pdf", lambda: factories_office.pdf(factories_office.lines("x")), "pypdfium2"),
+        ("a.pdf", lambda: b"broken", "pypdf"),
+        ("a.docx", lambda: factories_office.docx(factories_office.p("x")), "docx"),
+        ("a.pptx", lambda: factories_office.pptx(lambda show: None), "pptx"),
+        (
+            "a.xlsx",
+            lambda: factories_office.xlsx(lambda book: factories_office.sheet(book, "S", ("x",))),
+            "python_calamine",
+        ),
+    ],
+)
+def test_what_is_not_installed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, data: Callable[[], bytes], needed: str
+) -> None:
+    made = data()
+    monkeypatch.setitem(sys.modules, needed, None)
+    with pytest.raises(SourceError, match=rf"^x/{name}: reading it needs {needed}: `pip install 'kumihimo\[docs\]'`$"):
+        readers.read(_written(tmp_path / name, made), f"x/{name}")
+
+
+def _written(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize(
+    "raised", [ValueError("odd " * 99), KeyError("x"), RecursionError(), MemoryError(), OSError(5, "?")]
+)
+def test_whatever_a_reader_raises_is_an_error_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: Exception
+) -> None:
+    def reader(data: bytes, name: str) -> Iterator[Page]:
+        yield Page(text="half of it")
+        raise raised
+
+    monkeypatch.setitem(readers.READERS, ".odd", ("x/odd", reader))
+    said = rf"^x/a\.odd: cannot be read \({type(raised).__name__}.*\); save it again, or in another format$"
+    with pytest.raises(SourceError, match=said) as error:
+        readers.read(_written(tmp_path / "a.odd", b""), "x/a.odd")
+    assert len(str(error.value)) < 300
+
+
+def test_an_attachment_that_needs_more_is_not_read_and_the_letter_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pypdfium2", None)
+    (found,) = factories_office.every(tmp_path, "mail.eml", factories_office.letter(a_pdf=b"%PDF"))
+    said = "mail.eml#a.pdf: reading it needs pypdfium2: `pip install 'kumihimo[docs]'`"
+    assert found.metadata["not_read"] == [said]
+
+
+def test_a_file_larger_than_memory_should_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readers, "LARGEST", 1 << 20)
+    with pytest.raises(SourceError, match=r"^a\.txt: larger than 1 MB; cut it into several files$"):
+        factories_office.every(tmp_path, "a.txt", b"x" * (1 << 20) + b"x")
+
+
+@pytest.mark.parametrize("suffix", sorted(readers.READERS))
+def test_suffixes_are_read_in_capitals_too(tmp_path: Path, suffix: str) -> None:
+    assert readers.supported(tmp_path / f"A{suffix.upper()}")

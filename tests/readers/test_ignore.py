@@ -1,0 +1,50 @@
+"""Ignore files leave out what git would, within the subset that `rules` documents."""
+
+from __future__ import annotations
+
+import pytest
+
+from kumihimo.readers.ignore import ignored, rules
+
+
+@pytest.mark.parametrize(
+    ("lines", "path", "out"),
+    [
+        ("*.log", "a/b/x.log", True),
+        ("*.log", "x.logs", False),
+        ("build/", "a/build/", True),
+        ("build/", "build", False),
+        ("/build", "a/build", False),
+        ("/build", "build", True),
+        ("docs/*.txt", "docs/a.txt", True),
+        ("docs/*.txt", "docs/b/a.txt", False),
+        ("docs/*.txt", "x/docs/a.txt", False),
+        ("docs/**/old", "docs/old", True),
+        ("docs/**/old", "docs/a/b/old", True),
+        ("**/x/y", "a/b/x/y", True),
+        ("**/**/**/x", "a/x", True),
+        ("a/**", "a/b/c", True),
+        ("a/**", "a/", False),
+        ("**", "a", True),
+        ("note[0-9].m?", "note7.md", True),
+        ("*.log\n!keep.log", "keep.log", False),
+        ("!keep.log\n*.log", "keep.log", True),
+        ("# comment\n\n   \n/\n!\n\\", "comment", False),
+        ("\\#a\n\\!b", "#a", True),
+        ("\\#a\n\\!b", "!b", True),
+        ("a  ", "a", True),
+        ("café", "cafe\u0301", False),  # paths come as NFC, and patterns are made so
+        ("cafe\u0301", "café", True),
+    ],
+)
+def test_patterns(lines: str, path: str, out: bool) -> None:
+    among = rules(lines.splitlines())
+    assert ignored(tuple(path.rstrip("/").split("/")), path.endswith("/"), among) is out
+
+
+def test_a_pattern_holds_for_its_own_folder() -> None:
+    among = rules(["/a", "*.txt"], ("sub",))
+    assert ignored(("sub", "a"), False, among)
+    assert ignored(("sub", "x", "y.txt"), False, among)
+    assert not ignored(("a",), False, among)
+    assert not ignored(("y.txt",), False, among)

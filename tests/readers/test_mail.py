@@ -1,0 +1,221 @@
+"""A letter becomes who wrote what to whom, and what was attached to it."""
+
+from __future__ import annotations
+
+from email.message import EmailMessage
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from kumihimo.core.digests import digest
+from kumihimo.core.errors import SourceError
+from kumihimo.readers import DEEPEST
+from kumihimo.readers.mail import mail
+from kumihimo.readers.page import Page
+from tests import factories_office
+from tests.factories_office import letter, lines
+
+
+def read(data: bytes | str) -> Page:
+    (page,) = mail(data if isinstance(data, bytes) else data.replace("\n", "\r\n").encode(), "a.eml")
+    return page
+
+
+def raw(*headers: str, body: bytes = b"") -> bytes:
+    return "\r\n".join(("From: ayu@example.org", *headers, "", "")).encode() + body
+
+
+def test_a_plain_letter() -> None:
+    page = read(letter("The ferry leaves at nine.\n\nAyu\n"))
+    assert page.text == (
+        "From: Ayu <ayu@example.org>\nTo: Ren <ren@example.org>\nDate: 2026-05-01T00:30:00Z\nSubject: Ferry\n\n"
+        "The ferry leaves at nine.\n\nAyu"
+    )
+    assert page.title == "Ferry"
+    assert page.metadata == {
+        "author": "Ayu", "from": "Ayu <ayu@example.org>", "to": "Ren <ren@example.org>", "date": "2026-05-01T00:30:00Z"
+    }  # fmt: skip
+
+
+def test_of_two_bodies_the_plain_one_and_else_the_html() -> None:
+    made = EmailMessage()
+    made["Subject"] = "x"
+    made.set_content("plain")
+    made.add_alternative("<p>not plain</p>", "html")
+    assert read(made.as_bytes()).text.endswith("\n\nplain")
+    html = raw(
+        "Content-Type: text/html", body=b"<h2>Tides</h2><ul><li><a href=x>high</a><li>low</ul><script>x</script>"
+    )
+    assert read(html).text.endswith("\n\n## Tides\n\n- high\n- low")
+
+
+@pytest.mark.parametrize("blank", ["", "\n", " \u00a0\n\n"])
+def test_a_plain_version_that_says_nothing_is_none(blank: str) -> None:
+    made = EmailMessage()
+    made["Subject"] = "x"
+    made.set_content(blank)
+    made.add_alternative("<p>All that is said.</p>", "html")
+    assert read(made.as_bytes()).text.endswith("\n\nAll that is said.")
+
+
+RUSSIAN = "Привет, это письмо о лодках и приливах."
+
+
+@pytest.mark.parametrize("charset", ["koi8-r", "windows-1251", "KOI8-R", "utf-8"])
+@pytest.mark.parametrize("kind", ["html", "plain"])
+def test_letters_in_their_charset(charset: str, kind: str) -> None:
+    said = f"<p>{RUSSIAN}</p>" if kind == "html" else RUSSIAN
+    found = read(raw(f"Content-Type: text/{kind}; charset={charset}", body=said.encode(charset))).text
+    assert found.endswith(f"\n\n{RUSSIAN}")
+
+
+def parts(*held: bytes, kind: str = "multipart/mixed", boundary: str = "B") -> bytes:
+    """What holds these parts, each with its headers."""
+    mark = boundary.encode()
+    inside = b"".join(b"--" + mark + b"\r\n" + part + b"\r\n" for part in held)
+    return f"Content-Type: {kind}; boundary={boundary}\r\n\r\n".encode() + inside + b"--" + mark + b"--\r\n"
+
+
+PLAIN = b"Content-Type: text/plain\r\n\r\nThe ferry leaves at nine."
+
+
+@pytest.mark.parametrize(
+    ("headers", "uri"),
+    [
+        (b"Content-Type: text/plain\r\nContent-Disposition: attachment", "a.eml#attachment.txt"),
+        (b"Content-Type: text/csv", "a.eml#attachment.csv"),
+        (b"Content-Type: text/csv\r\nContent-Disposition: attachment", "a.eml#attachment.csv"),
+        (b"Content-Type: text/html\r\nContent-Disposition: attachment", "a.eml#attachment.html"),
+    ],
+)
+def test_what_is_attached_without_a_name_is_not_lost(tmp_path: Path, headers: bytes, uri: str) -> None:
+    data = b"From: a@b\r\nSubject: x\r\n" + parts(PLAIN, headers + b"\r\n\r\nboat,built\r\nMaru,1922\r\n")
+    found = factories_office.every(tmp_path, "a.eml", data)
+    assert found[0].text.endswith("The ferry leaves at nine.")
+    assert [d.uri for d in found[1:]] == [uri]
+    assert "1922" in found[1].text
+    assert found[0].metadata["attachments"] == [uri.partition("#")[2]]
+
+
+def test_an_old_word_file_is_named_as_not_read(tmp_path: Path) -> None:
+    (found,) = factories_office.every(tmp_path, "a.eml", letter(report_doc=b"\xd0\xcf\x11\xe0"))
+    assert found.metadata["not_read"] == ["a.eml#report.doc: of a kind that is not read"]
+
+
+@pytest.mark.parametrize(
+    ("said", "author"),
+    [
+        ("Ayu Tanaka <ayu@example.org>", "Ayu Tanaka"),
+        ('"Tanaka, Ayu" <ayu@example.org>', "Tanaka, Ayu"),
+        ("=?utf-8?q?Jos=C3=A9?= Garrow <j@example.org>", "José Garrow"),
+        ("=?utf-8?b?55Sw5LitIOiKmea2mw==?= <ayu@example.org>", "田中 芙涛"),
+        ("ayu@example.org", None),
+    ],
+)
+def test_the_author_is_the_name(said: str, author: str | None) -> None:
+    page = read(f"From: {said}\nSubject: x\n\ny")
+    assert page.metadata.get("author") == author
+    assert str(page.metadata["from"]).endswith("@example.org" + ">" * (author is not None))
+
+
+def test_a_signed_letter_in_a_list(tmp_path: Path) -> None:
+    html = b"Content-Type: text/html\r\n\r\n<p>It leaves at nine, they say.</p>"
+    versions = parts(PLAIN, html, kind="multipart/alternative", boundary="V")
+    seal = b"Content-Type: application/pgp-signature; name=seal.asc\r\n\r\n-----BEGIN PGP SIGNATURE-----"
+    inner = parts(versions, seal, kind="multipart/signed", boundary="S")
+    tail = b"Content-Type: text/plain\r\n\r\nTo leave the list, write to Ren."
+    data = b"From: a@b\r\nSubject: x\r\n" + parts(parts(inner, tail, boundary="L"), kind="multipart/signed")
+    (found,) = factories_office.every(tmp_path, "a.eml", data)
+    assert found.text.endswith("\n\nThe ferry leaves at nine.\n\nTo leave the list, write to Ren.")
+    assert found.metadata["not_read"] == ["a.eml#seal.asc: of a kind that is not read"]
+
+
+def test_japanese_mail() -> None:
+    subject = "=?ISO-2022-JP?B?" + factories_office.base64("組紐の会議".encode("iso2022_jp")) + "?="
+    kind = "Content-Type: text/plain; charset=ISO-2022-JP"
+    page = read(raw(f"Subject: {subject}", kind, body="朝の九時です。".encode("iso2022_jp")))
+    assert page.title == "組紐の会議"
+    assert page.text.endswith("\n\n朝の九時です。")
+
+
+@pytest.mark.parametrize("label", ["utf-8", "nonsense", ""])
+def test_a_wrong_label_is_not_believed(label: str) -> None:
+    said = "組紐の会議は朝の九時に始まります。遅れないでください。"
+    for encoding in ("utf-8", "cp932", "euc_jp"):
+        found = read(raw(f'Content-Type: text/plain; charset="{label}"', body=said.encode(encoding))).text
+        assert found.endswith(said), encoding
+
+
+def test_quoted_printable_and_base64() -> None:
+    quoted = raw("Content-Type: text/plain; charset=utf-8", "Content-Transfer-Encoding: quoted-printable")
+    assert read(quoted + b"Caf=C3=A9 =\r\nau lait").text.endswith("\n\nCafé au lait")
+    coded = raw("Content-Type: text/plain; charset=utf-8", "Content-Transfer-Encoding: base64")
+    assert read(coded + b"Q2Fmw6k=").text.endswith("\n\nCafé")
+
+
+@pytest.mark.parametrize("date", ["yesterday", "Fri, 99 May 2026 09:30:00 +0900", ""])
+def test_a_date_that_is_none(date: str) -> None:
+    page = read(raw(f"Date: {date}", "Subject: x"))
+    assert "date" not in page.metadata
+    assert "Date:" not in page.text
+
+
+def test_a_letter_without_a_body_or_a_subject() -> None:
+    assert read(raw("Subject: x")).text == "From: ayu@example.org\nSubject: x\n\n"
+    assert read(raw(body=b"Hello.")).title == ""
+
+
+def test_without_headers_it_is_no_letter() -> None:
+    for data in (b"", b"plain text\n\nmore", b"\x89PNG\r\n\x1a\n\0\0\0\r", b"Colour: red\n\nx"):
+        with pytest.raises(SourceError, match=r"^a\.eml: no e-mail, since it has no headers; name it \.txt"):
+            read(data)
+
+
+def test_attachments_are_documents_of_their_own(tmp_path: Path) -> None:
+    data = letter(
+        boats_csv=b"boat,built\nMaru,1922\n",
+        tide_pdf=factories_office.pdf(lines("The sea rises.")),
+        photo_png=b"\x89PNG",
+    )
+    found = factories_office.every(tmp_path, "mail.eml", data)
+    assert [d.uri for d in found] == ["mail.eml", "mail.eml#boats.csv", "mail.eml#tide.pdf"]
+    assert [d.title for d in found] == ["Ferry", "boats", "tide"]
+    assert [d.text for d in found[1:]] == ["boat: Maru; built: 1922", "The sea rises."]
+    assert found[0].metadata["attachments"] == ["boats.csv", "tide.pdf", "photo.png"]
+    assert found[0].metadata["not_read"] == ["mail.eml#photo.png: of a kind that is not read"]
+    assert {d.file for d in found} == {"mail.eml"}
+    assert [d.id for d in found] == [digest(d.uri) for d in found]
+    assert found[1].media_type == "text/csv"
+    assert found[2].places == ((0, "p. 1"),)
+
+
+def test_rows_of_an_attachment(tmp_path: Path) -> None:
+    made = EmailMessage()
+    made["Subject"] = "x"
+    made.set_content("y")
+    made.add_attachment(b'{"id": "r 1", "text": "a"}', "application", "json", filename="r#1.jsonl")
+    found = factories_office.every(tmp_path, "mail.eml", made.as_bytes())
+    assert [d.uri for d in found] == ["mail.eml", "mail.eml#r%231.jsonl/r 1"]
+
+
+def test_what_cannot_be_read_is_said_and_the_letter_is_read(tmp_path: Path) -> None:
+    (found,) = factories_office.every(tmp_path, "mail.eml", letter(broken_pdf=b"%PDF-1.4 and no more", ok_txt=b""))
+    assert found.text.endswith("The ferry leaves at nine.")
+    (said,) = cast(list[str], found.metadata["not_read"])
+    assert said.startswith("mail.eml#broken.pdf: not a whole PDF")
+
+
+def enclosed(depth: int) -> EmailMessage:
+    made = EmailMessage()
+    made["Subject"] = f"depth {depth}"
+    made.set_content(f"letter {depth}")
+    if depth:
+        made.add_attachment(enclosed(depth - 1))
+    return made
+
+
+def test_letters_in_letters_are_opened_so_deep(tmp_path: Path) -> None:
+    found = factories_office.every(tmp_path, "a.eml", enclosed(9).as_bytes())
+    assert [d.title for d in found] == [f"depth {9 - n}" for n in range(DEEPEST + 1)]
+    assert found[2].uri == "a.eml#message.eml/message.eml"

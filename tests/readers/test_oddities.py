@@ -1,0 +1,233 @@
+"""Odd files that programs and people make: read as they are meant, or refused in a line; no crash, hang or flood."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+import sys
+import tracemalloc
+from email.message import EmailMessage
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import pytest
+
+from kumihimo.core.errors import SourceError
+from kumihimo.readers.front_matter import front_matter
+from kumihimo.readers.html import html
+from kumihimo.readers.mail import mail
+from kumihimo.readers.paragraphs import Line, paragraphs
+from tests import factories_office
+from tests.factories_office import changed, every, lines, one, p, unzipped
+
+MIXED = "Content-Type: multipart/mixed; boundary=B\n\n--B\n"
+
+
+def ends(folder: Path, name: str, data: bytes, seconds: float = 5) -> str:
+    """How a process that reads the file ends: read or refused; one that hangs or crashes fails the test."""
+    (folder / name).write_bytes(data)
+    code = (
+        "import resource, sys; from pathlib import Path; from kumihimo.readers import read\n"
+        "from kumihimo.core.errors import SourceError\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))\n"
+        "try: print(len(read(Path(sys.argv[1]), 'a')))\n"
+        "except SourceError as error: print(error)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, folder / name], timeout=seconds, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-300:]
+    return done.stdout
+
+
+# Crashes, hangs and floods
+
+
+def test_a_cell_in_the_farthest_corner_does_not_end_the_process(tmp_path: Path) -> None:
+    data = factories_office.xlsx(lambda book: factories_office.sheet(book, "S", ("a", "b"), ("x", 1)))
+    path = "xl/worksheets/sheet1.xml"
+    far = unzipped(data)[path].replace(b'"A2"', b'"A1048576"').replace(b'"B2"', b'"XFD1048576"')
+    assert ends(tmp_path, "a.xlsx", changed(data, {path: far}))
+
+
+def test_merged_cells_over_each_other_do_not_hang(tmp_path: Path) -> None:
+    data = factories_office.xlsx(lambda book: factories_office.sheet(book, "S", ("a", "b"), ("x", 1)))
+    path = "xl/worksheets/sheet1.xml"
+    merged = b"</sheetData><mergeCells>" + b'<mergeCell ref="A1:A1048576"/>' * 100 + b"</mergeCells>"
+    assert ends(tmp_path, "a.xlsx", changed(data, {path: unzipped(data)[path].replace(b"</sheetData>", merged)}))
+
+
+@pytest.mark.parametrize(("name", "path"), [("a.docx", "word/document.xml"), ("a.epub", "OEBPS/a.xhtml")])
+def test_a_part_that_lies_about_its_size_is_not_unfolded(tmp_path: Path, name: str, path: str) -> None:
+    made = {
+        "a.docx": factories_office.docx(p("x")),
+        "a.epub": factories_office.epub({"a.xhtml": factories_office.chapter("x")}),
+    }[name]
+    lie = bytearray(changed(made, {path: b" " * (64 << 20)}))
+    struct.pack_into("<I", lie, lie.rindex(path.encode()) - 46 + 24, 100)
+    (tmp_path / name).write_bytes(lie)
+    tracemalloc.start()
+    try:
+        with pytest.raises(SourceError):
+            every(tmp_path, name, bytes(lie))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 32 << 20
+
+
+def test_brackets_in_a_head_take_no_minutes() -> None:
+    began = process_time()
+    assert front_matter("---\n" + "[" * 3000 + "\n---\n") == ({}, 0)
+    assert process_time() - began < 1
+
+
+def test_a_subject_of_many_words_takes_no_gigabytes(tmp_path: Path) -> None:
+    words = b"=?utf-8?q?a?= " * 4000  # 56 kB; ten times as many take more than 6 GB
+    tracemalloc.start()
+    try:
+        every(tmp_path, "a.eml", b"From: a@b\r\nSubject: " + words + b"\r\n\r\nx")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 32 << 20
+
+
+def test_readings_of_readings_take_time_in_proportion() -> None:
+    def seconds(times: int) -> float:
+        began = process_time()
+        list(html(b"<ruby><rt>" * times + b"deep", "a.html"))
+        return process_time() - began
+
+    assert seconds(8000) < 6 * seconds(2000) + 0.5
+
+
+# What is lost, silently
+
+
+def test_attachments_of_one_name_are_all_read(tmp_path: Path) -> None:
+    made = EmailMessage()
+    made["Subject"] = "x"
+    made.set_content("y")
+    for said in (b"first", b"second"):
+        made.add_attachment(said, "application", "octet-stream", filename="report.txt")
+    assert [d.text for d in every(tmp_path, "a.eml", made.as_bytes())][1:] == ["first", "second"]
+
+
+def test_a_letter_goes_on_behind_an_attachment() -> None:
+    parts = "Content-Type: text/plain\n\nFirst.\n--B\nContent-Type: image/png; name=a.png\n\nx\n--B\n"
+    data = f"From: a@b\nSubject: x\n{MIXED}{parts}Content-Type: text/plain\n\nSecond.\n--B--\n"
+    (page,) = mail(data.encode(), "a.eml")
+    assert "First." in page.text
+    assert "Second." in page.text
+
+
+def test_a_letter_that_is_its_attachment(tmp_path: Path) -> None:
+    head = b"From: a@b\nSubject: scan\nContent-Type: text/csv\nContent-Disposition: attachment; filename=a.csv\n\n"
+    assert any("boat: Maru" in d.text for d in every(tmp_path, "a.eml", head + b"boat,built\nMaru,1922\n"))
+
+
+@pytest.mark.parametrize("kind", ["signed", "alternative", "related"])
+def test_attachments_deeper_in_a_letter(tmp_path: Path, kind: str) -> None:
+    """Signed letters; what Apple Mail makes of a letter with an attachment: an alternative holds a mixed one."""
+    inner = (
+        "Content-Type: multipart/mixed; boundary=C\n\n--C\nContent-Type: text/html\n\n<p>Hello.\n--C\n"
+        "Content-Type: text/csv\nContent-Disposition: attachment; filename=a.csv\n\nboat,built\nMaru,1922\n--C--\n"
+    )
+    plain = "" if kind != "alternative" else "Content-Type: text/plain\n\nHello.\n--B\n"
+    data = f"From: a@b\nSubject: x\nContent-Type: multipart/{kind}; boundary=B\n\n--B\n{plain}{inner}--B--\n"
+    assert any("boat: Maru" in d.text for d in every(tmp_path, "a.eml", data.encode()))
+
+
+def test_rows_of_numbers_on_many_pages_are_no_running_heads(tmp_path: Path) -> None:
+    def rows(number: int) -> factories_office.Fill:
+        def draw(canvas: Any) -> None:
+            for row in range(6):
+                for column in range(3):
+                    canvas.drawString(72 + 120 * column, 700 - 16 * row, str(1000 + 100 * number + 10 * row + column))
+
+        return draw
+
+    text = one(tmp_path, "a.pdf", factories_office.pdf(*map(rows, range(4)))).text
+    assert [figure for figure in ("1000", "1010", "1251", "1352") if figure not in text] == []
+
+
+def test_pages_that_are_alike_are_not_scanned(tmp_path: Path) -> None:
+    tickets = [lines(f"Ticket {n}", "Ferry to Otaru") for n in range(1, 5)]
+    assert "Ferry to Otaru" in one(tmp_path, "a.pdf", factories_office.pdf(*tickets)).text
+
+
+# What is said wrongly
+
+
+def test_a_cell_of_one_letter_stays_in_its_row(tmp_path: Path) -> None:
+    def draw(canvas: Any) -> None:
+        for row, cells in enumerate((("Section", "Stones", "Lost"), ("Root", "120", "2"), ("Elbow", "150", "41"))):
+            for column, cell in enumerate(cells):
+                canvas.drawString(72 + 120 * column, 700 - 16 * row, cell)
+
+    assert (
+        one(tmp_path, "a.pdf", factories_office.pdf(draw)).text
+        == "Section | Stones | Lost\nRoot | 120 | 2\nElbow | 150 | 41"
+    )
+
+
+@pytest.mark.parametrize("mark", ["３）", "1）", "１．", "2、"])
+def test_japanese_items_need_no_space(mark: str) -> None:
+    texts = ("次の三つを用意する", f"{mark}縄と針を", f"{mark}糸")
+    found = paragraphs([[Line(text, 0, 400, 700 - 14 * n, 10, 30) for n, text in enumerate(texts)]])
+    assert found.text == "\n".join(texts)
+
+
+def test_a_heading_of_two_lines_is_one_heading() -> None:
+    large = [Line("On the mending of", 0, 400, 700, 16, 30), Line("the Long Arm", 0, 150, 680, 16, 30)]
+    body = [Line("It was laid dry", 0, 400, 640 - 14 * n, 10, 30) for n in range(9)]
+    assert paragraphs([[*large, *body]]).text.startswith("## On the mending of the Long Arm\n\nIt was")
+
+
+def test_an_empty_heading_or_item_makes_none_of_what_follows(tmp_path: Path) -> None:
+    (page,) = html(b"<h2></h2><p>Running text.", "a.html")
+    assert page.text == "Running text."
+    outlined = p("", '<w:outlineLvl w:val="0"/>') + p("Running text.")
+    assert one(tmp_path, "a.docx", factories_office.docx(outlined)).text == "Running text."
+
+    def fill(show: Any) -> None:
+        slide = show.slides.add_slide(show.slide_layouts[5])
+        slide.shapes.add_textbox(0, 0, 9, 9).text_frame.text = "Running text."
+
+    assert one(tmp_path, "a.pptx", factories_office.pptx(fill)).text == "Running text."
+
+
+def test_a_file_that_says_no_title_has_none_made_up(tmp_path: Path) -> None:
+    heading = p("The sea", '<w:outlineLvl w:val="0"/>')
+    assert one(tmp_path, "a.docx", factories_office.docx(heading)).title == "The sea"
+
+
+def test_one_odd_address_does_not_refuse_the_letter() -> None:
+    for header in ("To: a:b:;c", 'From: "a" <', "From: a@["):
+        (page,) = mail(f"{header}\nSubject: x\n\nThe ferry leaves.\n".encode(), "a.eml")
+        assert "The ferry leaves." in page.text
+
+
+def test_headers_in_an_old_encoding() -> None:
+    (page,) = mail("Subject: 会議の資料です\n\nx".encode("cp932"), "a.eml")
+    assert page.title == "会議の資料です"
+
+
+def test_a_letter_labelled_ascii_that_is_not() -> None:
+    said = "組紐の会議は朝の九時に始まります。遅れないでください。"
+    (page,) = mail(b"Subject: x\nContent-Type: text/plain; charset=us-ascii\n\n" + said.encode("euc_jp"), "a.eml")
+    assert page.text.endswith(said)
+
+
+def test_a_text_holds_no_nul() -> None:
+    (page,) = mail(b"Subject: =?utf-8?q?a=00b?=\n\nx", "a.eml")
+    assert "\0" not in page.title + page.text
+
+
+def test_the_other_library_is_silent(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What pypdf logs of a broken file goes to the screen of whoever indexes a folder."""
+    with pytest.raises(SourceError):
+        every(tmp_path, "a.pdf", b"%PDF-1.4 and no more")
+    assert caplog.records == []

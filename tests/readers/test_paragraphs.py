@@ -1,0 +1,153 @@
+"""Lines as they stand on pages become a text in paragraphs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from kumihimo.readers.paragraphs import Line, paragraphs
+
+WIDTH = 400.0
+
+
+def page(*texts: str, top: float = 700, size: float = 10, end: float = WIDTH) -> list[Line]:
+    """Lines of full width, 14 apart; an empty one is a gap; after `<` the line is short, after `>` it is indented."""
+    made: list[Line] = []
+    for number, text in enumerate(texts):
+        begin, width = (20.0, end) if text.startswith(">") else (0.0, 150.0) if text.startswith("<") else (0.0, end)
+        if text := text.lstrip("<>"):
+            made.append(Line(text, begin, width, top - 14 * number, size, word=30))
+    return made
+
+
+def text(*pages: Sequence[Line]) -> str:
+    return paragraphs(pages).text
+
+
+def test_wrapped_lines_are_one_paragraph() -> None:
+    assert text(page("The harbour was quiet", "in the morning", "<and the boats lay still.")) == (
+        "The harbour was quiet in the morning and the boats lay still."
+    )
+
+
+def test_a_gap_parts_paragraphs() -> None:
+    assert text(page("One a", "one b", "", "two a", "two b")) == "One a one b\n\ntwo a two b"
+
+
+def test_an_indent_parts_paragraphs() -> None:
+    assert text(page("One a", "one b", ">two a", "two b")) == "One a one b\n\ntwo a two b"
+
+
+def test_a_line_that_had_room_ends_a_paragraph() -> None:
+    assert text(page("One a", "<one b", "two a", "two b")) == "One a one b\n\ntwo a two b"
+
+
+def test_lines_of_cjk_are_joined_without_a_space() -> None:
+    assert text(page("組紐の工房は、港の近く", "にある。")) == "組紐の工房は、港の近くにある。"
+    assert text(page("長さはおよそ", "268 m")) == "長さはおよそ 268 m"
+
+
+def test_a_word_parted_by_a_hyphen_is_whole_again() -> None:
+    first = page("went to the har")[0]
+    hyphened = Line(first.text, first.begin, first.end, first.across, first.size, first.word, hyphen=True)
+    assert text([hyphened, *page("bour at nine", top=686)]) == "went to the harbour at nine"
+
+
+def test_a_hyphen_that_the_word_has_elsewhere_stays() -> None:
+    parted = Line("where a well", 0, WIDTH, 700, 10, 30, hyphen=True)
+    assert text([parted, *page("known boat lay", "<a Well-known, well-known.", top=686)]).startswith(
+        "where a well-known boat"
+    )
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "whole"),
+    [
+        ("the mend", "ing of it", "the mending of it"),
+        ("the old Smith", "Jones firm", "the old Smith-Jones firm"),
+        ("on pages 120", "135 of it", "on pages 120-135 of it"),
+        ("a well", "known builder", "a well-known builder"),
+    ],
+)
+def test_a_hyphen_goes_where_it_only_parts(above: str, below: str, whole: str) -> None:
+    parted = Line(above, 0, WIDTH, 700, 10, 30, hyphen=True)
+    assert text([parted, *page(below, "<who was well-known.", top=686)]).startswith(f"{whole} who")
+
+
+def test_a_hyphen_that_pdfium_left_alone_joins() -> None:
+    assert text(page("the old well-", "known boat")) == "the old well-known boat"
+
+
+@pytest.mark.parametrize("mark", ["- ", "• ", "1. ", "(2) ", "３） ", "① ", "・"])
+def test_items_have_lines_of_their_own(mark: str) -> None:
+    assert text(page("We need", f"{mark}rope and", f"{mark}tar")) == f"We need\n{mark}rope and\n{mark}tar"
+
+
+def test_an_item_may_be_wrapped() -> None:
+    assert text(page("- rope of the best", ">kind", "- tar")) == "- rope of the best kind\n- tar"
+
+
+def test_references_have_lines_of_their_own() -> None:
+    found = text(page("[1] Oldacre, M. The tide gates", ">of Brannet", "[2] Garrow, T. The Long Arm", "<[12] Ayu"))
+    assert found == "[1] Oldacre, M. The tide gates of Brannet\n[2] Garrow, T. The Long Arm\n[12] Ayu"
+
+
+@pytest.mark.parametrize("said", ["1.5 metres long", "2024 was wet", "a) no"])
+def test_a_number_in_a_sentence_is_no_item(said: str) -> None:
+    assert text(page("The wall was built", said)) == f"The wall was built {said}"
+
+
+def test_rows_of_a_table_are_lines_apart_from_the_text() -> None:
+    found = text(page("Of the stones", "Root | 120 | 2", "Elbow | 150 | 41", "nothing is left"))
+    assert found == "Of the stones\n\nRoot | 120 | 2\nElbow | 150 | 41\n\nnothing is left"
+
+
+def test_what_is_larger_is_a_heading() -> None:
+    found = text([*page("The Long Arm", size=16), *page("It was laid dry", "in 1903.", top=670)])
+    assert found == "## The Long Arm\n\nIt was laid dry in 1903."
+
+
+def test_a_heading_of_two_lines_is_one() -> None:
+    large = [Line("On the mending of", 0, WIDTH, 700, 16, 20), Line("the Long Arm", 0, 150, 682, 16, 30)]
+    assert text([*large, *page(*["It was laid dry"] * 9, top=640)]).startswith(
+        "## On the mending of the Long Arm\n\nIt"
+    )
+
+
+def test_a_long_or_closed_line_is_no_heading() -> None:
+    small = page(*["so it went on"] * 20, top=600)
+    assert not text([*page("word " * 40 + "end", size=16), *small]).startswith("#")
+    assert not text([*page("It was large.", size=16), *small]).startswith("#")
+
+
+def test_a_sentence_goes_over_the_end_of_a_page() -> None:
+    written = paragraphs([page("It rained and"), page("then it snowed.")])
+    assert (written.text, written.begins) == ("It rained and then it snowed.", [0, 14])
+    assert written.text[14:] == "then it snowed."
+
+
+def test_a_page_that_ends_with_a_stop_ends_a_paragraph() -> None:
+    assert text(page("It rained."), page("Then it snowed.")) == "It rained.\n\nThen it snowed."
+
+
+def test_a_sentence_goes_on_in_the_next_column() -> None:
+    left = page("The wall was", "laid dry and", top=300, end=180)
+    right = [Line("has no mortar", 220, 400, 700, 10, 20), Line("in it.", 220, 260, 686, 10, 20)]
+    assert text([*left, *right]) == "The wall was laid dry and has no mortar in it."
+
+
+def test_pages_without_text_begin_where_the_text_before_ends() -> None:
+    written = paragraphs([[], page("One."), [], page("Two.")])
+    assert (written.text, written.begins) == ("One.\n\nTwo.", [0, 0, 4, 6])
+    assert paragraphs([]).text == ""
+    assert paragraphs([[], []]).begins == [0, 0]
+
+
+def test_a_heading_begins_its_page_with_its_mark() -> None:
+    written = paragraphs([page(*["It rained"] * 5), [*page("Snow", size=16), *page("fell.", top=660)]])
+    assert written.text[written.begins[1] :] == "## Snow\n\nfell."
+
+
+def test_lines_that_stand_nowhere_are_lines() -> None:
+    assert text([Line("One"), Line("two")], [Line("three")]) == "One\ntwo\nthree"

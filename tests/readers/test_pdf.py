@@ -1,0 +1,369 @@
+"""A PDF becomes what one reads on its pages."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import pytest
+
+from kumihimo.core.errors import SourceError
+from kumihimo.readers.page import Page
+from kumihimo.readers.paragraphs import Line
+from kumihimo.readers.pdf import pdf, without_heads
+from kumihimo.readers.pdf_lines import _down, _leftward, _rightward, _way
+from tests import factories_office
+from tests.factories_office import Fill, justified, lines
+
+MESSY = Path(__file__).parents[3] / "shared" / "data" / "messy" / "pdf"
+messy = pytest.mark.skipif(not MESSY.is_dir(), reason="the shared data is not here")
+HARBOUR = "The harbour was quiet in the morning and the boats lay still beside the wall while the gulls slept."
+PAINT = "Nobody mends the breakwater now because the stones are heavy and the money has been spent on paint."
+JAPANESE = (
+    "組紐の工房は、港の近くにある。朝の八",
+    "時に開き、夕方の五時に閉まる。先代の",
+    "縒野ルータは、絹糸に触れなかった。",
+)
+
+
+def read(data: bytes, name: str = "a.pdf") -> Page:
+    (page,) = pdf(data, name)
+    return page
+
+
+def text(*pages: Fill) -> str:
+    return read(factories_office.pdf(*pages)).text
+
+
+def test_wrapped_lines_are_paragraphs_parted_by_a_gap() -> None:
+    drawn = lines(*justified(HARBOUR), "", *justified(PAINT))
+    assert text(drawn) == f"{HARBOUR}\n\n{PAINT}"
+
+
+def test_a_short_line_ends_a_paragraph() -> None:
+    first = f"{HARBOUR} {HARBOUR} So it is."
+    assert text(lines(*justified(first), *justified(PAINT))) == f"{first}\n\n{PAINT}"
+
+
+def test_hyphens_at_line_ends() -> None:
+    drawn = lines(
+        "The people of the town went to the har-", "bour, where a well-", "known boat lay. It was well-known."
+    )
+    assert text(drawn) == "The people of the town went to the harbour, where a well-known boat lay. It was well-known."
+
+
+def test_a_table_and_a_heading() -> None:
+    def draw(canvas: Any) -> None:
+        lines("The Long Arm", size=20)(canvas)
+        lines(*justified(HARBOUR), y=680)(canvas)
+        for row, cells in enumerate((("Section", "Stones", "Lost"), ("Root", "120", "two"), ("Elbow", "150", "forty"))):
+            for column, cell in enumerate(cells):
+                canvas.drawString(72 + 120 * column, 620 - 16 * row, cell)
+
+    page = read(factories_office.pdf(draw))
+    table = "Section | Stones | Lost\nRoot | 120 | two\nElbow | 150 | forty"
+    assert page.text == f"## The Long Arm\n\n{HARBOUR}\n\n{table}"
+    assert page.title == "The Long Arm"
+
+
+def test_two_columns_are_read_one_after_the_other() -> None:
+    def draw(canvas: Any) -> None:
+        lines(*justified(HARBOUR, 32))(canvas)
+        lines(*justified(PAINT, 32), x=320)(canvas)
+
+    assert text(draw) == f"{HARBOUR}\n\n{PAINT}"
+
+
+def gazette(number: int, said: str) -> Fill:
+    """A page with what stands on every one of them."""
+
+    def draw(canvas: Any) -> None:
+        lines("Harbour Gazette", y=800, size=9)(canvas)
+        lines(*justified(said))(canvas)
+        lines(f"- {number} -", x=300, y=30, size=9)(canvas)
+
+    return draw
+
+
+def test_running_heads_and_page_numbers_go_from_three_pages_on() -> None:
+    told = [HARBOUR, PAINT, "The ferry leaves at nine, and the office opens at eight, so do not be late for either."]
+    assert text(*map(gazette, (1, 2, 3), told)) == "\n\n".join(["Harbour Gazette", *told])
+    two = text(*map(gazette, (1, 2), told))
+    assert two.count("Harbour Gazette") == 2
+    assert "- 2 -" in two
+
+
+def test_a_line_that_recurs_elsewhere_on_the_page_is_no_running_head() -> None:
+    pages = [[Line(f"{word} {n}", across=100.0 - n) for n in range(9)] for word in ("one", "two", "three")]
+    for page in pages:
+        page[4] = Line("So it goes.", across=50)
+    assert without_heads(pages) == pages
+
+
+def titled(head: str, *said: str) -> Fill:
+    """A page with a large line above."""
+
+    def draw(canvas: Any) -> None:
+        lines(head, y=760, size=18)(canvas)
+        lines(*said, size=11)(canvas)
+
+    return draw
+
+
+def test_numbered_chapters_keep_their_headings() -> None:
+    found = text(*(titled(f"Chapter {n}", *justified(HARBOUR), f"That was part {n}.") for n in range(1, 7)))
+    assert [line for line in found.split("\n") if line.startswith("#")] == [f"## Chapter {n}" for n in range(1, 7)]
+
+
+def test_large_numbers_are_headings() -> None:
+    found = text(*(titled(str(n), *justified(HARBOUR), f"That was part {n}.") for n in range(1, 7)))
+    assert [line for line in found.split("\n") if line.startswith("#")] == [f"## {n}" for n in range(1, 7)]
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        [f"Invoice number {n}" for n in range(1, 6)],
+        [f"Step {n}" for n in range(1, 5)],
+        [str(year) for year in range(2019, 2023)],
+        ["3", "7", "12", "90"],  # numbers that do not go up with the pages
+    ],
+)
+def test_numbers_that_are_said_stay(kept: list[str]) -> None:
+    found = text(*(lines(said, "Amount due 120", "Pay to the Wrack Fund") for said in kept))
+    assert re.findall("|".join(kept), found.replace("Amount due 120", "Amount")) == kept
+    assert found.count("Amount due 120") == 1
+
+
+@pytest.mark.parametrize("written", ["- {} -", "p. {}", "{} / 12", "第{}頁", "{}", "Page {} of 12", "[{}]", "{}ページ"])
+def test_page_numbers_go(written: str) -> None:
+    said = [[Line(f"{word} {n}", across=700.0 - 14 * n, size=11) for n in range(5)] for word in ("one", "two", "three")]
+    pages = [[*page, Line(written.format(n), across=30, size=9)] for n, page in enumerate(said, 3)]
+    assert without_heads(pages) == said
+    above = [[page[-1], *page[:-1]] for page in pages]
+    assert without_heads(above) == said
+
+
+def test_a_line_on_every_page_stays_where_it_first_stands() -> None:
+    said = [[Line(f"{word} {n}", across=700.0 - 14 * n) for n in range(5)] for word in ("one", "two", "three", "four")]
+    head = Line("Harbour Gazette", across=800)
+    assert without_heads([[head, *page] for page in said]) == [[head, *said[0]], *said[1:]]
+    assert without_heads([[*page, head] for page in said]) == [[*said[0], head], *said[1:]]
+
+
+def test_pages_of_nothing_but_such_lines_stay_whole() -> None:
+    pages = [[Line("Harbour Gazette", across=800), Line(str(n), across=30)] for n in range(1, 5)]
+    assert without_heads(pages)[1:] == pages[1:]
+    page = read(factories_office.pdf(*(lines("Fit to sail.") for _ in range(3))))
+    assert page.text.count("Fit to sail.") == 3
+    assert "not_read" not in page.metadata
+
+
+def test_only_pages_that_have_no_text_are_named() -> None:
+    drawn = [gazette(1, HARBOUR), lines("Harbour Gazette", y=800, size=9), lines(), gazette(4, PAINT), lines()]
+    assert read(factories_office.pdf(*drawn)).metadata["not_read"] == ["no text on p. 3, 5"]
+
+
+def test_many_threads_read_at_once() -> None:
+    data = factories_office.pdf(*(lines(*(f"Boat {n} of page {p} is mended." for n in range(20))) for p in range(10)))
+    wanted, ready = read(data).text, Barrier(8)
+
+    def several(_: int) -> set[str]:
+        ready.wait()
+        return {read(data).text for _ in range(3)}
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(several, range(8))) == [{wanted}] * 8
+
+
+def test_a_page_that_is_turned_is_read_in_paragraphs() -> None:
+    from pypdf import PdfReader, PdfWriter
+
+    plain = factories_office.pdf(lines(*justified(HARBOUR), "", *justified(PAINT), y=480))
+    for turn in (90, 180, 270):
+        writer = PdfWriter()
+        page = writer.add_page(PdfReader(io.BytesIO(plain)).pages[0])
+        page.rotate(-turn)
+        page.transfer_rotation_to_content()  # which is drawn askew, ...
+        page.rotate(turn)  # ... and turned upright again
+        turned = io.BytesIO()
+        writer.write(turned)
+        assert read(turned.getvalue()).text == f"{HARBOUR}\n\n{PAINT}", turn
+
+
+def test_letters_of_two_halves_are_whole() -> None:
+    page = read(mapped({0x41: "𠮷", 0x42: "野"}, "C A B C", "A A A B", "C B C C"))
+    assert page.text.split() == ["C", "𠮷", "野", "C", "𠮷", "𠮷", "𠮷", "野", "C", "野", "C", "C"]
+
+
+def test_places_behind_letters_of_two_halves() -> None:
+    page = read(mapped({0x41: "𠮷"}, "A A A.", "C A."))
+    assert [page.text[at:] for at, _ in page.places] == [page.text, "C 𠮷."]
+
+
+def mapped(letters: Mapping[int, str], *pages: str) -> bytes:
+    """A PDF of so many pages, whose font says which letter a byte stands for."""
+
+    def stream(body: bytes) -> bytes:
+        return b"<</Length %d>>stream\n%s\nendstream" % (len(body), body)
+
+    chars = "".join(f"<{at:02x}> <{letter.encode('utf-16-be').hex()}> " for at, letter in letters.items())
+    cmap = f"begincmap 1 begincodespacerange <00> <FF> endcodespacerange {len(letters)} beginbfchar {chars}endbfchar "
+    kids = " ".join(f"{5 + 2 * n} 0 R" for n in range(len(pages)))
+    objects = [
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        f"<</Type/Pages/Kids[{kids}]/Count {len(pages)}>>".encode(),
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica/ToUnicode 4 0 R>>",
+        stream(f"{cmap}endcmap".encode()),
+    ]
+    for n, said in enumerate(pages):
+        about = f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents {6 + 2 * n} 0 R"
+        objects.append(f"{about}/Resources<</Font<</F 3 0 R>>>>>>".encode())
+        objects.append(stream(f"BT /F 12 Tf 72 700 Td ({said}) Tj ET".encode()))
+    body = b"%PDF-1.4\n"
+    starts = []
+    for number, held in enumerate(objects, 1):
+        starts.append(len(body))
+        body += b"%d 0 obj\n%s\nendobj\n" % (number, held)
+    table = b"".join(b"%010d 00000 n \n" % at for at in starts)
+    count = len(objects) + 1
+    head = b"xref\n0 %d\n0000000000 65535 f \n" % count
+    return body + head + table + b"trailer<</Size %d/Root 1 0 R>>startxref\n%d\n%%%%EOF" % (count, len(body))
+
+
+def test_pages_are_places() -> None:
+    page = read(factories_office.pdf(lines("First page has words."), lines(), lines("Third page has words.")))
+    assert page.text == "First page has words.\n\nThird page has words."
+    assert page.places == ((0, "p. 1"), (21, "p. 2"), (23, "p. 3"))
+    assert page.metadata["not_read"] == ["no text on p. 2"]
+
+
+def test_a_sentence_over_the_end_of_a_page_stays_whole() -> None:
+    page = read(
+        factories_office.pdf(lines("The gulls slept beside the wall and"), lines("woke when the sun came up over it."))
+    )
+    assert page.text == "The gulls slept beside the wall and woke when the sun came up over it."
+    assert page.text[page.places[1][0] :].startswith("woke")
+
+
+def picture(canvas: Any) -> None:
+    from reportlab.lib.utils import ImageReader
+
+    gif = b"GIF89a\1\0\1\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\1\0\1\0\0\2\2D\1\0;"
+    canvas.drawImage(ImageReader(io.BytesIO(gif)), 72, 72, 400, 400)
+
+
+@pytest.mark.parametrize("drawn", [lines(), picture], ids=["nothing", "picture"])
+def test_pages_of_pictures_are_scanned(drawn: Fill) -> None:
+    with pytest.raises(
+        SourceError, match=r"^x/a\.pdf: no text on any of its pages \(2\), so it is scanned; .*`ocrmypdf a\.pdf"
+    ):
+        read(factories_office.pdf(drawn, drawn), "x/a.pdf")
+
+
+def test_a_locked_file() -> None:
+    from reportlab.lib.pdfencrypt import StandardEncryption
+
+    with pytest.raises(SourceError, match=r"^a\.pdf: locked with a password; save it without one$"):
+        read(factories_office.pdf(lines("secret"), encrypt=StandardEncryption("open sesame", "owner")))
+    opened = factories_office.pdf(lines("Not secret."), encrypt=StandardEncryption("", "owner"))
+    assert read(opened).text == "Not secret."
+
+
+@pytest.mark.parametrize("share", range(0, 100, 20))
+def test_a_file_cut_short_is_no_whole_pdf(share: int) -> None:
+    whole = factories_office.pdf(lines(HARBOUR), lines(PAINT))
+    with pytest.raises(SourceError, match=r"^a\.pdf: not a whole PDF \(.+\); get it again, or print it to a new PDF$"):
+        read(whole[: len(whole) * share // 100])
+
+
+def test_what_pdfium_does_not_open_is_read_plainly() -> None:
+    behind = b"HTTP/1.1 200 OK\r\n" * 100 + factories_office.pdf(
+        lines("The harbour", "was quiet."), lines("Nobody mends it.")
+    )
+    page = read(behind)
+    assert page.text == "The harbour\nwas quiet.\nNobody mends it."
+    assert page.places == ((0, "p. 1"), (23, "p. 2"))
+
+
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        ("The Tides", "The Tides"),
+        ("v1.2 of it", "v1.2 of it"),
+        ("On Node.js", "On Node.js"),
+        ("Microsoft Word - a.docx", "The Long Arm"),
+        ("PowerPoint Presentation", "The Long Arm"),
+        ("untitled", "The Long Arm"),
+        ("Microsoft Word - arm", "The Long Arm"),
+        ("report.docx", "The Long Arm"),
+        ("", "The Long Arm"),
+    ],
+)
+def test_a_title_that_a_program_made_up_is_none(said: str, title: str) -> None:
+    def draw(canvas: Any) -> None:
+        lines("The Long Arm", size=20)(canvas)
+        lines(*justified(HARBOUR), y=680)(canvas)
+        canvas.setAuthor("Tobit Garrow")
+
+    page = read(factories_office.pdf(draw, title=said))
+    assert page.title == title
+    assert page.metadata["author"] == "Tobit Garrow"
+    assert page.metadata["date"] == "2000-01-01"
+
+
+def japanese(*texts: str, vertical: bool, x: float, y: float) -> Fill:
+    def draw(canvas: Any) -> None:
+        from reportlab.pdfbase import pdfmetrics
+        from reportlab.pdfbase.cidfonts import UnicodeCIDFont
+
+        font = UnicodeCIDFont("HeiseiMin-W3", isVertical=vertical)
+        pdfmetrics.registerFont(font)
+        canvas.setFont(font.fontName, 12)
+        for number, said in enumerate(texts):
+            canvas.drawString(x - 20 * number * vertical, y - 18 * number * (not vertical), said)
+
+    return draw
+
+
+@pytest.mark.parametrize("vertical", [False, True])
+def test_japanese_across_and_down(vertical: bool) -> None:
+    assert text(japanese(*JAPANESE, vertical=vertical, x=400, y=780)) == "".join(JAPANESE)
+
+
+def test_two_tiers_of_columns() -> None:
+    def draw(canvas: Any) -> None:
+        japanese("方の五時に閉まる。先代の", "縒野は絹糸に触れなかった", vertical=True, x=500, y=400)(canvas)
+        japanese("組紐の工房は、港の近くに", "ある。朝の八時に開き、夕", vertical=True, x=500, y=780)(canvas)
+
+    said = "組紐の工房は、港の近くにある。朝の八時に開き、夕方の五時に閉まる。先代の縒野は絹糸に触れなかった"
+    assert text(draw) == said
+
+
+def test_which_way_most_letters_go() -> None:
+    across = [(letter, False, 10.0 * i, 10.0 * i + 9, 0.0, 10.0) for i, letter in enumerate("組紐の工房")]
+    down = [(letter, False, 0.0, 10.0, -10.0 * i, 10.0 - 10 * i) for i, letter in enumerate("組紐の工房")]
+    hebrew = [(letter, False, -10.0 * i, 9 - 10.0 * i, 0.0, 10.0) for i, letter in enumerate("שלום")]
+    latin = [(letter, False, 0.0, 10.0, -10.0 * i, 10.0 - 10 * i) for i, letter in enumerate("a list")]
+    assert [_way(boxes) for boxes in (across, down, hebrew, latin, [])] == [
+        _rightward, _down, _leftward, _rightward, _rightward
+    ]  # fmt: skip
+
+
+@messy
+def test_lines_from_right_to_left_are_joined() -> None:
+    page = read((MESSY / "docling__right_to_left_01.pdf").read_bytes())
+    assert "|" not in page.text
+    assert max(map(len, page.text.split("\n\n"))) > 300
+
+
+@messy
+def test_a_table_of_a_paper() -> None:
+    page = read((MESSY / "docling__2305.03393v1-pg9.pdf").read_bytes())
+    assert "\nHTML 0.969 0.927 0.955 0.857 | 5.39\n4 | 4 | OTSL 0.938" in page.text
+    assert "\n\n5.1 Hyper Parameter Optimization\n\nWe have chosen" in page.text

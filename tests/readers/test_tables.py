@@ -1,0 +1,96 @@
+"""A row of a table makes sense by itself, and no cell is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kumihimo.readers.page import Page
+from kumihimo.readers.tables import table
+
+MESSY = Path(__file__).parents[3] / "shared" / "data" / "messy" / "csv"
+messy = pytest.mark.skipif(not MESSY.is_dir(), reason="the shared data is not here")
+
+
+def lines(source: str, name: str = "a.csv") -> list[str]:
+    (page,) = table(source.encode(), name)
+    return page.text.split("\n\n")
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_each_row_names_its_columns(delimiter: str) -> None:
+    source = "city,founded\r\nOtaru,1922\r\nGenève,58\r\n".replace(",", delimiter)
+    assert lines(source) == ["city: Otaru; founded: 1922", "city: Genève; founded: 58"]
+
+
+def test_a_delimiter_within_quotes_or_numbers_cuts_nothing() -> None:
+    assert lines('a,b\n"x, y","say ""hi""\nthere"\n') == ['a: x, y; b: say "hi" there']
+    assert lines("name;price\nrope;1,50\noar;12,00\n") == ["name: rope; price: 1,50", "name: oar; price: 12,00"]
+    assert lines("a\tb\nx, y, z\t1\nu, v, w\t2\n", "a.tsv") == ["a: x, y, z; b: 1", "a: u, v, w; b: 2"]
+
+
+def test_what_excel_says_of_its_delimiter() -> None:
+    assert lines("sep=;\r\na;b\r\n1,5;2\r\n") == ["a: 1,5; b: 2"]
+
+
+def test_rows_too_long_too_short_and_empty() -> None:
+    assert lines("a,b\n1\n\n1,2,3,4\n,,\n,5\n") == ["a: 1", "a: 1; b: 2; 3; 4", "b: 5"]
+
+
+def test_a_table_without_header() -> None:
+    assert lines("1,2\n3,4\n") == ["1; 2", "3; 4"]
+    assert lines("Otaru,35,x\nKobe,36,y\n") == ["Otaru; 35; x", "Kobe; 36; y"]
+
+
+def test_years_may_be_names_of_columns() -> None:
+    assert lines("country,2019,2020\nJapan,1,2\n") == ["country: Japan; 2019: 1; 2020: 2"]
+
+
+def test_a_header_alone_and_a_single_column() -> None:
+    assert lines("a,b\n") == ["a; b"]
+    assert lines("word\nsea\nship\n") == ["word: sea", "word: ship"]
+    assert list(table(b"", "a.csv")) == []
+    assert list(table(b"\n,,\n", "a.csv")) == []
+
+
+def test_a_column_of_texts_makes_documents() -> None:
+    rows = [
+        "ID,Title,Text,date,city",
+        "7,Sea,The sea.,2026-01-02,Kobe",
+        ",Sky,The sky.",
+        "7,,Again.,,,extra",
+        "8,No text",
+    ]
+    assert list(table("\r\n".join(rows).encode(), "a.csv")) == [
+        Page("7", "Sea", "The sea.", {"date": "2026-01-02", "city": "Kobe"}, "2026-01-02"),
+        Page("2", "Sky", "The sky."),
+        Page("7~2", "", "Again.", {"column 6": "extra"}),
+        Page("8", "No text", ""),
+    ]
+
+
+def test_a_text_without_id_or_title_is_a_column_like_others() -> None:
+    assert lines("text,n\nsea,1\n") == ["text: sea; n: 1"]
+
+
+def test_columns_of_the_same_name_do_not_hide_each_other() -> None:
+    (page,) = table(b"id,text,x,x,\n1,sea,a,b,c\n", "a.csv")
+    assert page.metadata == {"x": "a", "x~2": "b", "column 5": "c"}
+
+
+def test_a_book_in_one_cell() -> None:
+    book = "word " * 400_000
+    (page,) = table(f'id,text\n1,"{book}"\n'.encode(), "a.csv")
+    assert page.text == book.strip()
+
+
+@messy
+def test_real_tables() -> None:
+    def real(name: str) -> list[str]:
+        (page,) = table((MESSY / name).read_bytes(), name)
+        return page.text.split("\n\n")
+
+    assert real("markitdown__test_mskanji.csv")[-1] == "名前: 髙橋淳; 年齢: 35; 住所: 名古屋"
+    assert real("docling__csv-too-many-columns.csv")[1] == "1: a; 2: b; 3: c; 4: d; e"
+    assert "Company: Dominguez;Mcmillan and Donovan; City: Bensonview" in real("docling__csv-semicolon.csv")[3]

@@ -1,0 +1,422 @@
+"""a folder -> index.db: one build at a time, one snapshot a reader, formats old and new."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from threading import Event, Thread
+from time import perf_counter
+
+import pytest
+
+from kumihimo.core.errors import Busy, NewerFormat, Unusable
+from kumihimo.core.table import Row
+from kumihimo.storage.sqlite import store as module
+from kumihimo.storage.sqlite.store import SqlRows, Store
+
+
+def fill(store: Store, *texts: str) -> None:
+    with store.building() as db:
+        db.run("CREATE TABLE IF NOT EXISTS t (id TEXT PRIMARY KEY, text TEXT, n INTEGER) WITHOUT ROWID")
+        db.run("DELETE FROM t")
+        db.many("INSERT INTO t VALUES (?, ?, ?)", ((f"{i:05d}", text, len(text)) for i, text in enumerate(texts)))
+
+
+def texts(store: Store) -> list[str]:
+    with store.reading() as db:
+        return [text for (text,) in db.all("SELECT text FROM t ORDER BY id")]
+
+
+def write(folder: Path, sql: str) -> None:
+    """Change the file behind the store's back."""
+    connection = sqlite3.connect(folder / "index.db", isolation_level=None)
+    connection.execute(sql)
+    connection.close()
+
+
+def test_a_build_makes_the_folder_and_keeps_it_out_of_git(tmp_path: Path) -> None:
+    store = Store(tmp_path / "a" / ".kumi")
+    fill(store, "one")
+    assert texts(store) == ["one"]
+    assert (tmp_path / "a" / ".kumi" / ".gitignore").read_text() == "*\n"
+    store.close()
+
+
+def test_where_there_is_no_index_it_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(Unusable) as refused, Store(tmp_path).reading():
+        pass
+    assert str(refused.value) == f"there is no index in {tmp_path}: make one with `kumi index PATH`"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_statement_is_read_as_far_as_it_is_wanted(tmp_path: Path) -> None:
+    store, seen = Store(tmp_path), []
+    fill(store, "a", "b", "c")
+    with store.reading() as db:
+
+        def more(row: Row) -> bool:
+            seen.append((row, db.one("SELECT count(*) FROM t")))  # others may be read meanwhile
+            return row != ("b",)
+
+        db.read(more, "SELECT text FROM t WHERE id >= ? ORDER BY id", "")
+        assert seen == [(("a",), (3,)), (("b",), (3,))]
+        db.read(more, "SELECT text FROM t WHERE id > ? ORDER BY id", "00001")
+        assert seen[2:] == [(("c",), (3,))]
+    fill(store, "d")  # nothing is held
+    assert texts(store) == ["d"]
+    store.close()
+
+
+def test_a_reader_sees_one_build_whatever_goes_on(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    fill(store, "old")
+    with store.reading() as early:
+        with store.building() as db:
+            db.run("UPDATE t SET text = 'new'")
+            db.run("CREATE TABLE more (id TEXT)")
+            assert early.one("SELECT text FROM t") == ("old",)
+            with store.reading() as meanwhile:
+                assert meanwhile.one("SELECT text FROM t") == ("old",)
+                assert not meanwhile.has("more")
+        assert early.one("SELECT text FROM t") == ("old",)
+        assert not early.has("more")
+        with store.reading() as late:
+            assert late.one("SELECT text FROM t") == ("new",)
+            assert late.has("more")
+        assert early.one("SELECT text FROM t") == ("old",)
+    assert texts(store) == ["new"]
+    store.close()
+
+
+def test_the_snapshot_is_fixed_before_the_first_question(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    fill(store, "old")
+    with store.reading() as early:
+        fill(store, "new")
+        assert early.one("SELECT text FROM t") == ("old",)
+    store.close()
+
+
+def test_a_reader_writes_nothing(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    fill(store, "one")
+    with store.reading() as db, pytest.raises(sqlite3.OperationalError, match="readonly"):
+        db.run("DELETE FROM t")
+    assert texts(store) == ["one"]
+    store.close()
+
+
+def test_a_reader_that_fails_gives_its_connection_back(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    fill(store, "old")
+    with pytest.raises(ZeroDivisionError), store.reading():
+        raise ZeroDivisionError
+    fill(store, "new")
+    assert texts(store) == ["new"]
+    store.close()
+
+
+def test_a_build_that_fails_leaves_the_index_as_it_was(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    fill(store, "old")
+
+    def broken(failure: type[BaseException]) -> None:
+        with store.building() as db:
+            db.run("DELETE FROM t")
+            db.run("CREATE TABLE more (id TEXT)")
+            db.set_meta("methods", ["naive"])
+            raise failure
+
+    for failure in (ValueError, KeyboardInterrupt):
+        with pytest.raises(failure):
+            broken(failure)
+    assert texts(store) == ["old"]
+    with store.reading() as db:
+        assert not db.has("more")
+        assert db.meta("methods") is None
+    fill(store, "new")
+    assert texts(store) == ["new"]
+    store.close()
+
+
+def test_a_first_build_that_fails_leaves_no_index_to_read(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    with pytest.raises(ValueError, match="early"), store.building():
+        raise ValueError("early")
+    with pytest.raises(Unusable, match=f"^the first build of {tmp_path} is not done"), store.reading():
+        pass
+    fill(store, "one")
+    assert texts(store) == ["one"]
+    store.close()
+
+
+def test_a_second_builder_is_told_that_another_is_at_work(tmp_path: Path) -> None:
+    store, other = Store(tmp_path), Store(tmp_path)
+    with store.building():
+        began = perf_counter()
+        with pytest.raises(Busy) as refused, other.building():
+            pass
+        assert perf_counter() - began < 3
+    assert str(refused.value) == (f"another build is running on {tmp_path}: wait for it with `--wait`, or stop it")
+    fill(other, "one")
+    assert texts(other) == ["one"]
+    other.close()
+
+
+def test_a_second_builder_waits_where_it_is_told_to(tmp_path: Path) -> None:
+    store, other = Store(tmp_path), Store(tmp_path)
+    fill(store, "old")
+    seen: list[object] = []
+    building = Event()
+
+    def second() -> None:
+        building.wait()
+        with other.building(wait=True) as db:
+            seen.append(db.one("SELECT text FROM t"))
+
+    thread = Thread(target=second)
+    thread.start()
+    with store.building() as db:
+        db.run("UPDATE t SET text = 'new'")
+        building.set()
+        thread.join(1.3)  # longer than one attempt
+        assert thread.is_alive()
+        assert seen == []
+    thread.join(10)
+    assert seen == [("new",)]
+
+
+def test_a_builder_in_another_process_is_noticed(tmp_path: Path) -> None:
+    said = f"""
+from pathlib import Path
+from kumihimo.storage.sqlite.store import Store
+with Store(Path({str(tmp_path)!r})).building():
+    print("building", flush=True)
+    input()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", said], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "building\n"
+        with pytest.raises(Busy), Store(tmp_path).building():
+            pass
+        process.kill()
+    store = Store(tmp_path)
+    fill(store, "one")  # whoever was killed holds nothing
+    assert texts(store) == ["one"]
+    store.close()
+
+
+def test_two_first_builds_at_once(tmp_path: Path) -> None:
+
+    other = sqlite3.connect(tmp_path / "index.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")  # as another build does, just before it turns the log on
+    with pytest.raises(Busy), Store(tmp_path).building():
+        pass
+    other.close()
+
+
+def test_a_newer_format_names_the_remedy(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    fill(store, "one")
+    write(tmp_path, "PRAGMA user_version = 7")
+    message = (
+        f"the index in {tmp_path} has format 7, this version reads up to 1: "
+        "upgrade with `pip install -U kumihimo`, or make a new index with `--index DIR`"
+    )
+    with pytest.raises(NewerFormat) as reading, store.reading():
+        pass
+    with pytest.raises(NewerFormat) as building, store.building():
+        pass
+    assert str(reading.value) == str(building.value) == message
+
+
+def test_a_newer_format_is_noticed_by_a_reader_that_has_read_before(tmp_path: Path) -> None:
+
+    store = Store(tmp_path)
+    fill(store, "one")
+    assert texts(store) == ["one"]
+    write(tmp_path, "PRAGMA user_version = 7")
+    with pytest.raises(NewerFormat), store.reading():
+        pass
+    store.close()
+
+
+def test_an_index_that_was_moved_away_is_not_read_any_more(tmp_path: Path) -> None:
+
+    store, again = Store(tmp_path), Store(tmp_path)
+    fill(store, "old")
+    assert texts(store) == ["old"]
+    (tmp_path / "index.db").rename(tmp_path / "index.old")
+    for left in tmp_path.glob("index.db-*"):
+        left.unlink()
+    fill(again, "new")
+    assert texts(store) == ["new"]
+    store.close()
+
+
+def test_a_build_runs_the_migrations_that_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path)
+    fill(store, "one")
+
+    def to_two(connection: sqlite3.Connection) -> None:
+        connection.execute("ALTER TABLE t ADD COLUMN language TEXT NOT NULL DEFAULT 'en'")
+
+    monkeypatch.setattr(module, "MIGRATIONS", [to_two])
+    with pytest.raises(Unusable) as refused, store.reading():
+        pass
+    assert str(refused.value) == (f"the index in {tmp_path} has an older format: `kumi index` brings it up to date")
+    with store.building() as db:
+        assert db.one("SELECT text, language FROM t") == ("one", "en")
+    with store.building():  # and only once
+        pass
+    with store.reading() as db:
+        assert db.one("PRAGMA user_version") == (2,)
+    store.close()
+
+
+def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path)
+    fill(store, "one")
+
+    def half(connection: sqlite3.Connection) -> None:
+        connection.execute("DROP TABLE t")
+        raise ValueError("half way")
+
+    monkeypatch.setattr(module, "MIGRATIONS", [half])
+    with pytest.raises(ValueError, match="half way"), store.building():
+        pass
+    monkeypatch.undo()
+    assert texts(store) == ["one"]
+    store.close()
+
+
+def test_a_new_index_needs_no_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(connection: sqlite3.Connection) -> None:
+        raise AssertionError("a new index has the newest format")
+
+    monkeypatch.setattr(module, "MIGRATIONS", [never])
+    store = Store(tmp_path)
+    fill(store, "one")
+    assert texts(store) == ["one"]
+    store.close()
+
+
+def test_a_file_that_is_no_database_is_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "index.db"
+    path.write_text("a letter to my aunt, long enough to be read as a header of something else " * 20)
+    before = path.read_bytes()
+    message = rf"^{path} is no index \(.*\): move it away and run `kumi index PATH` again$"
+    for way in (Store(tmp_path).reading, Store(tmp_path).building):
+        with pytest.raises(Unusable, match=message), way():
+            pass
+    assert path.read_bytes() == before
+
+
+def test_a_folder_that_cannot_hold_an_index_says_so(tmp_path: Path) -> None:
+
+    (tmp_path / "notes.txt").write_text("notes")
+    (tmp_path / "k" / "index.db").mkdir(parents=True)
+    for folder in (tmp_path / "notes.txt", tmp_path / "k"):
+        with pytest.raises(Unusable), Store(folder).building():
+            pass
+
+
+def test_the_log_is_empty_after_a_build(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    log = tmp_path / "index.db-wal"
+
+    def left() -> int:
+        return log.stat().st_size if log.exists() else 0
+
+    fill(store, *["x" * 1000] * 1000)
+    assert left() == 0
+    other = sqlite3.connect(tmp_path / "index.db")  # somebody else keeps the log open, and reads nothing
+    assert other.execute("SELECT count(*) FROM t").fetchall() == [(1000,)]
+    fill(store, *["y" * 1000] * 1000)
+    assert log.exists()
+    assert left() == 0
+    other.close()
+    with store.reading():
+        fill(store, *["z" * 1000] * 1000)
+        assert left() > 0
+    fill(store, "one")
+    assert left() == 0
+    store.close()
+
+
+def test_facts_about_the_index_are_kept(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    with store.building() as db:
+        assert db.meta("methods", ["bm25"]) == ["bm25"]
+        db.set_meta("methods", ["naive", "港"])
+        db.set_meta("methods", {"b": 1, "a": None})
+    with store.reading() as db:
+        assert db.meta("methods") == {"a": None, "b": 1}
+    store.close()
+
+
+def test_rows_are_read_in_pages_without_a_live_cursor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PAGE", 2)
+    store = Store(tmp_path)
+    fill(store, "one", "two", "three", "four", "five")
+    with store.building() as db:
+        rows = SqlRows(db, "t")
+        sizes: list[int] = []
+        for page in rows.pages():
+            sizes.append(len(page))
+            db.run("DELETE FROM t WHERE id = ?", page[0][0])  # what an open cursor would trip over
+        assert sizes == [2, 2, 1]
+        assert [row for page in rows.pages("n", "text") for row in page] == [(3, "two"), (4, "four")]
+        assert rows.count() == 2
+        assert rows.get("00001") == ("00001", "two", 3)
+        assert rows.get("00000") is None
+        assert rows.where(("n", "text"), (4, "four")) == [("00003", "four", 4)]
+        assert rows.where(("n",), (5,)) == []
+    store.close()
+
+
+def test_a_look_up_of_nothing_finds_the_rows_that_have_nothing(tmp_path: Path) -> None:
+
+    store = Store(tmp_path)
+    with store.building() as db:
+        db.run("CREATE TABLE t (id TEXT PRIMARY KEY, text TEXT, parent TEXT)")
+        db.many("INSERT INTO t VALUES (?, ?, ?)", [("a", "", None), ("b", "", "a")])
+        assert SqlRows(db, "t").where(("parent",), (None,)) == [("a", "", None)]
+
+
+def test_ids_by_values_and_what_was_made_of_rows(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    with store.building() as db:
+        db.run("CREATE TABLE t (id TEXT PRIMARY KEY, text TEXT, entity TEXT) WITHOUT ROWID")
+        rows = [("b.00000.00001", "x"), ("b.00000.00000", "y"), ("b.00001.00000", "x"), ("b.000001", "x"), ("b0", "x")]
+        db.many("INSERT INTO t VALUES (?, '', ?)", rows)
+    with store.reading() as db:
+        held = SqlRows(db, "t")
+        of_x = [("x", id) for id in ("b.00000.00001", "b.000001", "b.00001.00000", "b0")]
+        assert held.ids_by("entity", ["y", "x"]) == [*of_x, ("y", "b.00000.00000")]
+        assert held.ids_by("entity", ["y", "x", "z"], 2) == [("y", "b.00000.00000"), *of_x[:2]]
+        assert held.under(["b.00001", "b.00000", "c"], "entity") == {"b.00001": ["x"], "b.00000": ["y", "x"], "c": []}
+        assert held.under(["b"], "id") == {"b": [row[0] for row in sorted(rows) if row[0] != "b0"]}
+
+
+def test_many_threads_read_at_once(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    fill(store, *map(str, range(100)))
+    seen: list[int] = []
+
+    def read() -> None:
+        for _ in range(20):
+            with store.reading() as db:
+                seen.append(len(db.all("SELECT * FROM t")))
+
+    threads = [Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [100] * 80
+    store.close()

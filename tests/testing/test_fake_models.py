@@ -1,0 +1,54 @@
+"""prompt -> reply, text -> vector: made up, the same every time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from kumihimo.core.usage import Usage
+from kumihimo.llm.protocols import Bill
+from kumihimo.llm.structured import Reply
+from kumihimo.testing.fake_models import FakeChat, FakeEmbedder
+
+
+def test_a_made_up_model_answers_the_last_message_and_counts() -> None:
+    chat = FakeChat(lambda prompt: prompt[::-1])
+    reply = chat([{"role": "system", "content": "x"}, {"role": "user", "content": "the sea"}], temperature=1)
+    assert reply == Reply("aes eht", usage=Usage(calls=1, prompt_tokens=2, completion_tokens=2))
+    chat([{"role": "user", "content": "the sea"}])
+    assert chat.asked == {"the sea": 2}
+    assert FakeChat(str).asked == {}
+
+
+def test_a_made_up_model_asks_for_leave_and_tells_its_reply_in_pieces() -> None:
+    asked: list[int] = []
+    billed: list[Usage] = []
+    heard: list[str] = []
+
+    @contextmanager
+    def allow(size: int) -> Iterator[Bill]:
+        asked.append(size)
+        yield billed.append
+
+    FakeChat(str.upper)([{"role": "user", "content": "the 港"}], allow=allow, hear=heard.append)
+    assert (asked, [piece for piece in heard if piece]) == ([7], ["THE ", "港"])
+    assert billed == [Usage(calls=1, prompt_tokens=2, completion_tokens=2)]
+
+
+def test_texts_that_share_words_are_near_each_other() -> None:
+    sea, shouted, both, sky, none = FakeEmbedder()(["the sea", "SEA the", "the sea and sky", "sky", ""])
+    assert np.array_equal(sea, shouted)
+    assert sea @ both > sea @ sky
+    assert np.allclose([v @ v for v in (sea, both, sky)], 1)
+    assert not none.any()
+
+
+def test_a_made_up_vector_depends_on_its_own_text_only() -> None:
+    texts = ["the sea", "", "sky sky sea", "港"]
+    together = FakeEmbedder(dimensions=8)(texts)
+    assert together.shape == (4, 8)
+    assert together.dtype == np.float32
+    assert all(np.array_equal(together[i], FakeEmbedder(dimensions=8)([text])[0]) for i, text in enumerate(texts))
+    assert FakeEmbedder()([]).shape == (0, 32)

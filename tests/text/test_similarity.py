@@ -1,0 +1,103 @@
+"""Names -> which are alike, and why; which never are, however like they look."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+
+from kumihimo.text.name_keys import key
+from kumihimo.text.similarity import alike, folded, pairs
+
+
+def like(one: str, other: str, *, people: bool = False) -> tuple[float, str]:
+    """What is found for two names, both ways around."""
+    found = pairs([folded(key(one)), folded(key(other))], [people, people]).get((0, 1), (0.0, ""))
+    assert pairs([folded(key(other)), folded(key(one))], [people, people]).get((0, 1), (0.0, "")) == found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "why"),
+    [
+        ("Séxton Blake", "Sexton Blake", "letters"),
+        ("スティーブ・ジョブズ", "スティーヴ・ジョブス", "spelling"),
+        ("サーバー", "サーバ", "letters"),
+        ("さくら", "サクラ", "letters"),
+        ("森田先生", "森田", "title"),
+        ("Mr. Topper", "Topper", "title"),
+        ("Dr Ada Byron", "Professor Ada Byron", "title"),
+        ("Holmes, Sherlock", "Sherlock Holmes", "same words"),
+        ("data base", "database", "same words"),
+        ("Bob Cratchit", "Robert Cratchit", "short form"),
+        ("J. Watson", "John Watson", "short form"),
+        ("International Business Machines", "IBM", "acronym"),
+        ("United States of America", "USA", "acronym"),
+        ("Internal Revenue Service (IRS)", "Internal Revenue Service", "part"),
+        ("State of Mississippi", "Mississippi", "part"),
+        ("Fezziwig", "Fezziwigg", "spelling"),
+        ("Graph Retrieval", "Graph Retreival", "spelling"),
+    ],
+)
+def test_names_of_one_thing_are_alike(one: str, other: str, why: str) -> None:
+    score, found = like(one, other)
+    assert (found, score >= 0.5) == (why, True)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("Scrooge", "Ebenezer Scrooge"), ("Dick", "Dick Wilkins"), ("森田", "森田圭")]
+)
+def test_people_have_first_names(one: str, other: str) -> None:
+    assert like(one, other, people=True)[0] >= 0.75 > like(one, other)[0]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Windows 10", "Windows 11"),
+        ("Level 2", "Level 3"),
+        ("Henry IV", "Henry V"),
+        ("Paragraph 1.E.1", "Paragraph 1.E.8"),
+        ("vitamin B", "vitamin C"),
+        ("第一章", "第二章"),
+        ("World War One", "World War Two"),
+        ("North Korea", "South Korea"),
+        ("Mr. Fezziwig", "Mrs. Fezziwig"),
+        ("Mrs. Fezziwig", "Miss Fezziwig"),
+        ("Boy Cratchit", "Girl Cratchit"),
+        ("Old Scrooge", "Young Scrooge"),
+        ("www.gutenberg.org/contact", "www.gutenberg.org"),
+        ("Fan", "Fran"),
+    ],
+)
+def test_what_tells_two_things_apart_is_never_overlooked(one: str, other: str) -> None:
+    assert like(one, other) == like(one, other, people=True) == (0.0, "")
+
+
+def test_a_number_more_makes_another_thing_of_it() -> None:
+    assert like("Windows", "Windows 11")[0] <= 0.3
+    assert like("Korea", "South Korea")[0] <= 0.3
+
+
+def test_part_of_many_names_says_little_of_each() -> None:
+    names = ["cratchit", "belinda cratchit", "martha cratchit", "peter cratchit", "ada roy", "roy"]
+    found = pairs(names, [True] * len(names))
+    assert found[0, 1] == found[0, 3] < (0.7, "part")
+    assert found[4, 5] == (0.8, "part")
+
+
+def test_a_name_without_a_title_is_the_mans_where_there_is_a_woman_too() -> None:
+    names = ["fezziwig", "mr fezziwig", "mrs fezziwig", "mrs dilber", "dilber"]
+    found = pairs(names, [True] * len(names))
+    assert (found[0, 1][0], found[0, 2][0], found[3, 4][0]) == (0.95, 0.6, 0.95)
+
+
+def test_what_is_looked_at_is_what_comparing_all_with_all_finds() -> None:
+    typos = ["{}a", "x{}", "{}", "the {} {}", "old {}"]
+    names = sorted(
+        {form.format(word, word) for form in typos for word in ("kanrobar", "tenmisol", "vindorel", "quinlo")}
+    )
+    every = {(i, j): alike(names[i], names[j]) for i, j in combinations(range(len(names)), 2)}
+    strong = {pair for pair, (score, _) in every.items() if score >= 0.5}
+    assert strong
+    assert strong <= pairs(names, [False] * len(names)).keys()
