@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 from benchmarks.meter import bound, least, measured
-from kumihimo.evaluate.bias import Judged, adjusted, lengths, same
-from kumihimo.evaluate.judging.calls import showings
-from kumihimo.evaluate.judging.protocols import DEBIASED, GRAPHRAG, Orders
-from kumihimo.evaluate.points import Pair, points
+from kumihimo.evaluate.bias import JudgedPoints, adjust_for_length, compare_with_self, measure_length_bias
+from kumihimo.evaluate.judging.calls import plan_presentations
+from kumihimo.evaluate.judging.protocols import DEBIASED, GRAPHRAG, PresentationOrder
+from kumihimo.evaluate.points import CriterionPair, points_by_pair
 from kumihimo.evaluate.records import Verdict, Winner
 from kumihimo.evaluate.statistics import signed_rank
 
 QUESTIONS = 125
 TASKS = 25
 ALPHA = 0.05
-PAIR = Pair("some", "some", "x", "y")
+PAIR = CriterionPair("some", "some", "x", "y")
 First = Literal["a", "b"]
 
 
@@ -51,7 +51,7 @@ class Judge:
 @dataclass(frozen=True, slots=True)
 class Design:
     name: str
-    order: Orders
+    order: PresentationOrder
     replicates: int
 
 
@@ -67,7 +67,7 @@ CLUSTERS = {question: f"task {i % TASKS}" for i, question in enumerate(QUESTION_
 
 def study(judge: Judge, design: Design, rng: random.Random, longer: Sequence[int] = (), b: str = "y") -> list[Verdict]:
     """The verdicts on two systems, by the design of a protocol. longer: by question, as a judge is told."""
-    shown, draw = showings(design.order, design.replicates), rng.random
+    shown, draw = plan_presentations(design.order, design.replicates), rng.random
     made: list[Verdict] = []
     for i, question in enumerate(QUESTION_IDS):
         liking, more = rng.gauss(0, 1), longer[i] if longer else 0
@@ -78,7 +78,7 @@ def study(judge: Judge, design: Design, rng: random.Random, longer: Sequence[int
 
 def found(verdicts: Sequence[Verdict]) -> bool:
     """Whether the test says that there is a difference."""
-    (scores,) = points(verdicts).values()
+    (scores,) = points_by_pair(verdicts).values()
     return signed_rank([value - 50 for value in scores.values()]).p < ALPHA
 
 
@@ -91,7 +91,10 @@ def false_positives(judge: Judge, design: Design, studies: int, seed: int = 0) -
 def alarm(judge: Judge, design: Design, studies: int, seed: int = 0) -> float:
     """The percentage of studies of a system against itself in which the A/A alarm rings."""
     rng = random.Random(seed)
-    panels = (same(points(study(judge, design, rng, b="x"), same=True), CLUSTERS) for _ in range(studies))
+    panels = (
+        compare_with_self(points_by_pair(study(judge, design, rng, b="x"), self_pairs=True), CLUSTERS)
+        for _ in range(studies)
+    )
     return 100 * sum(bool(panel[0].alarm) for panel in panels) / studies
 
 
@@ -109,8 +112,8 @@ def lengthy(judge: Judge, studies: int, seed: int = 0) -> dict[str, float]:
     for _ in range(studies):
         sizes, longer = sized(rng, 0.5)
         rows = study(judge, DEBIASED_DESIGN, rng, longer)
-        judged = Judged(points(rows), CLUSTERS, sizes)
-        (panel,), (rate,) = lengths(judged), adjusted(judged)
+        judged = JudgedPoints(points_by_pair(rows), CLUSTERS, sizes)
+        (panel,), (rate,) = measure_length_bias(judged), adjust_for_length(judged)
         told["found"] += 100 * found(rows) / studies
         told["length alarm"] += 100 * bool(panel.alarm) / studies
         told["matched alarm"] += 100 * bool(rate.alarm) / studies

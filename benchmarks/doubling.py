@@ -40,14 +40,14 @@ def spent(model: Instant, before: dict[str, Counter[str]]) -> Spent:
     used: Counter[str] = Counter()
     for scope, chat in model.models.items():
         part = PARTS.get(scope, scope)
-        for prompt, n in (chat.asked - before.get(scope, Counter())).items():
+        for prompt, n in (chat.prompt_counts - before.get(scope, Counter())).items():
             calls[part] += n
             used[part] += n * (tokens(prompt) + tokens(model.answer(prompt)))
     return Spent(calls, used)
 
 
 def reports(kumi: Kumihimo) -> dict[str, Report]:
-    with kumi.reading() as reading:
+    with kumi.snapshot() as reading:
         return {row.id: row for row in reading.table("reports")} if reading.db.has("reports") else {}
 
 
@@ -61,7 +61,7 @@ def doubled(method: str, halves: list[str]) -> list[Spent]:
         model = connected(kumi, *sources, own=True)
         held: dict[str, Report] = {}
         for path, said in zip(sources, ("the first half", "the second, added"), strict=True):
-            before = {scope: chat.asked.copy() for scope, chat in model.models.items()}
+            before = {scope: chat.prompt_counts.copy() for scope, chat in model.models.items()}
             built = kumi.index(path, methods=[method])
             assert not built.failed
             now = reports(kumi)

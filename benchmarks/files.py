@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.meter import bound, least, measured
 from kumihimo import Kumihimo
-from kumihimo.readers import supported, walk
+from kumihimo.readers import has_reader, walk
 
 HOME = Path(__file__).parents[1]
 MOST = 400.0  # MB
@@ -25,7 +25,7 @@ MOST = 400.0  # MB
 def fill(folder: Path, count: int, data: Path) -> Path:
     """So many files of all kinds, in folders of a hundred."""
     kinds = [path for root in (HOME / "examples", data / "messy") if root.is_dir() for path, _ in walk(root)]
-    for number, path in enumerate(islice(cycle(filter(supported, kinds)), count)):
+    for number, path in enumerate(islice(cycle(filter(has_reader, kinds)), count)):
         home = folder / f"{number // 100:02}"
         home.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, home / f"{number:04}-{path.name}")
@@ -54,9 +54,9 @@ def main() -> None:
     options = parser.parse_args()
     with TemporaryDirectory() as home, Kumihimo.open(Path(home, ".kumi")) as kumi:
         folder = fill(Path(home, "files"), options.count, options.data)
-        for said, check in (("the first time", False), ("again", False), ("again, with --check", True)):
+        for said, check in (("the first time", False), ("again", False), ("again, with --reread", True)):
             with measured() as cost, opened(folder) as files:
-                built = kumi.index(folder, methods=["bm25", "naive"], check=check)
+                built = kumi.index(folder, methods=["bm25", "naive"], reread=check)
             rows = ", ".join(f"{count:,} {table}" for table, count in built.rows.items())
             print(f"  {said:20} {cost}  {len(files):,} files opened; {rows}; {len(built.failed)} failed")
             if said == "again":

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.growth import WORDS
 from benchmarks.meter import bound, measured
 from kumihimo import Kumihimo
-from kumihimo.search.metadata_filter import passing
+from kumihimo.search.metadata_filter import matching_documents
 
 FILTERS = ("", "year >= 1", "year >= 800 and author = 'Hild Garrow'", "year = 999", "year > 999")
 MOST = 2000.0  # ms that a filter may add to a question over 100,000 documents
@@ -35,16 +35,16 @@ def asked(kumi: Kumihimo, method: str, where: str, rounds: int = 5) -> float:
     spent = []
     for i in range(rounds):
         with measured() as cost:
-            kumi.retrieve(f"{WORDS[i]} {WORDS[9 * i + 1]} {WORDS[-1 - i]}", method, where=where)
+            kumi.retrieve(f"{WORDS[i]} {WORDS[9 * i + 1]} {WORDS[-1 - i]}", method, filter=where)
         spent.append(cost.cpu * 1000)
     return median(spent)
 
 
 def told(kumi: Kumihimo, where: str) -> dict[str, float]:
     """CPU ms of a question, by method."""
-    with kumi.reading() as reading, measured() as cost:
+    with kumi.snapshot() as reading, measured() as cost:
         documents = reading.table("documents")
-        count = len(passing(where, documents)) if where else len(documents)
+        count = len(matching_documents(where, documents)) if where else len(documents)
     spent = {method: asked(kumi, method, where) for method in ("bm25", "naive")}
     figures = "".join(f"{method} {ms:5.0f} ms   " for method, ms in spent.items())
     print(f"  {count:7,} pass  {figures} the filter itself {cost.cpu * 1000:4.0f} ms   {where}")

@@ -28,8 +28,8 @@ from scipy.stats import kendalltau
 from benchmarks.meter import bound, least, measured
 from benchmarks.passages import SETS, questions
 from kumihimo import Kumihimo
-from kumihimo.app.snapshot import Reading
-from kumihimo.methods.braid.ppr import HUB, Graph, Scores, around, best, reached
+from kumihimo.app.snapshot import Snapshot
+from kumihimo.methods.braid.ppr import HUB_MENTIONS, PassageGraph, Scores, expand_graph, personalized_pagerank, top_ids
 from kumihimo.methods.shared import entity_linking
 
 CORPORA = ("musique", "hotpot", "2wiki")
@@ -93,7 +93,7 @@ class Whole:
         return {passage: float(arrived[i]) for passage, i in self.passages.items() if arrived[i] > 0}
 
 
-def whole(reading: Reading) -> Whole:
+def whole(reading: Snapshot) -> Whole:
     edges = {(id.rpartition(".")[0], entity) for id, entity in reading.table("mentions").columns("id", "entity")}
     passages = {passage: i for i, passage in enumerate(sorted({passage for passage, _ in edges}))}
     entities = {entity: i for i, entity in enumerate(sorted({entity for _, entity in edges}))}
@@ -107,16 +107,18 @@ def whole(reading: Reading) -> Whole:
     return Whole(passages, entities, df, onto, into)
 
 
-def alike(reading: Reading, graph: Whole, question: str) -> tuple[float, float, float] | None:
+def alike(reading: Snapshot, graph: Whole, question: str) -> tuple[float, float, float] | None:
     """Share of the first 20 that both walks have, tau, and seconds of the whole walk; None where nothing is reached."""
-    found = reading.match()(reading.table("chunks"), question, k=2)
+    found = reading.keyword_search()(reading.table("chunks"), question, k=2)
     seeds = {item.record.id: item.score**2 for item in found if item.record.id in graph.passages}
-    spoken = entity_linking.ids(question, reading.table("mentions"))
-    near = reached(around(Graph(reading.table("mentions")), seeds, spoken), seeds, text=0.8, further=0.6)
+    spoken = entity_linking.link_entity_ids(question, reading.table("mentions"))
+    near = personalized_pagerank(
+        expand_graph(PassageGraph(reading.table("mentions")), seeds, spoken), seeds, passage_share=0.8, damping=0.6
+    )
     began = time.process_time()
     far = graph.reached(seeds, spoken, text=0.8, further=0.6)
     spent = time.process_time() - began
-    firsts = best(near, FIRST), best(far, FIRST)
+    firsts = top_ids(near, FIRST), top_ids(far, FIRST)
     if not firsts[1]:
         return None
     either = sorted({*firsts[0], *firsts[1]})
@@ -124,7 +126,7 @@ def alike(reading: Reading, graph: Whole, question: str) -> tuple[float, float, 
     return len({*firsts[0]} & {*firsts[1]}) / len(firsts[1]), float(np.nan_to_num(tau, nan=1.0)), spent
 
 
-def timed(reading: Reading, said: list[str], method: str) -> tuple[float, float, float, float]:
+def timed(reading: Snapshot, said: list[str], method: str) -> tuple[float, float, float, float]:
     """ms of a question: CPU p50, p95; wall p50, p95."""
     cpu, wall = [], []
     reading.retrieve(said[0], method)
@@ -147,7 +149,7 @@ def measure(data: Path, size: int, count: int, folder: Path) -> None:
         print(f"\n{size:,} passages: indexed for braid {cost}", flush=True)
         if size <= 6_000:
             bound("CPU s of the index", cost.cpu, 30)
-        with kumi.reading() as reading:
+        with kumi.snapshot() as reading:
             for method in ("bm25", "naive", "braid"):
                 each = timed(reading, Random(1).sample(said, min(count, len(said))), method)
                 print(
@@ -156,8 +158,8 @@ def measure(data: Path, size: int, count: int, folder: Path) -> None:
                     )
                 )
             graph = whole(reading)
-            hubs = int((graph.df > HUB).sum())
-            entities = f"{len(graph.entities):,} entities, {hubs} of them in more than {HUB} passages"
+            hubs = int((graph.df > HUB_MENTIONS).sum())
+            entities = f"{len(graph.entities):,} entities, {hubs} of them in more than {HUB_MENTIONS} passages"
             print(f"  {entities}, one in {max(graph.df):,}", flush=True)
             both = [found for question in said[:100] if (found := alike(reading, graph, question))]
     overlap, tau, spent = (fmean(column) for column in zip(*both, strict=True))

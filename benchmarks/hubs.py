@@ -10,23 +10,34 @@ from pathlib import Path
 from statistics import median, quantiles
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.growth import WORDS
 from benchmarks.meter import bound
-from kumihimo.core.digests import digest
-from kumihimo.core.records import Chunk, Claim, Community, Entity, Member, Mention, Record, Relation, Report, Tie
+from kumihimo.core.digests import hash_parts
+from kumihimo.core.records import (
+    Chunk,
+    Claim,
+    Community,
+    Entity,
+    Member,
+    Mention,
+    Record,
+    Relation,
+    RelationMention,
+    Report,
+)
 from kumihimo.core.table import Table, codec
-from kumihimo.llm.local_embedder import LocalRuler
+from kumihimo.llm.local_embedder import LocalTokenizer
 from kumihimo.llm.protocols import Embedder
-from kumihimo.llm.rerank import Ranking
+from kumihimo.llm.rerank import CandidateReranker
 from kumihimo.methods.local import local
-from kumihimo.search.fulltext import WordIndex, WordSearch
-from kumihimo.search.maintenance import View
-from kumihimo.search.vectors import VectorIndex, VectorSearch, matrices
+from kumihimo.search.fulltext import KeywordIndex, SqliteKeywordSearch
+from kumihimo.search.maintenance import SearchIndex
+from kumihimo.search.vectors import SqliteVectorSearch, VectorIndex, load_matrices
 from kumihimo.storage.sqlite.ledger import SqlLedger
 from kumihimo.storage.sqlite.store import Db, SqlRows, Store
-from kumihimo.text.name_keys import entity_id, key, relation_id
+from kumihimo.text.name_keys import entity_id, name_key, relation_id
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +46,7 @@ if TYPE_CHECKING:
 KINDS: dict[str, type[Record]] = {
     "chunks": Chunk,
     "mentions": Mention,
-    "ties": Tie,
+    "ties": RelationMention,
     "entities": Entity,
     "relations": Relation,
     "claims": Claim,
@@ -53,12 +64,12 @@ SHARES = list(
 class Thrown:
     """Vectors of 256 dimensions drawn by the text: nothing is waited for but the search."""
 
-    mark, batch, workers = "thrown", 256, 1
+    fingerprint, batch, workers = "thrown", 256, 1
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         import numpy as np
 
-        drawn = np.stack([np.random.default_rng(int(digest(text), 16)).standard_normal(256) for text in texts])
+        drawn = np.stack([np.random.default_rng(int(hash_parts(text), 16)).standard_normal(256) for text in texts])
         return np.asarray(drawn / np.sqrt((drawn**2).sum(axis=1, keepdims=True)), dtype=np.float32)
 
 
@@ -70,8 +81,8 @@ def graph(entities: int, edges: int, hubs: int, degree: int, chunks: int) -> tup
     """Tables as a build would leave them, and the names of the entities; the hubs come first."""
     rng = random.Random(entities)
     names = [f"{words(rng, 2).title()} {n}" for n in range(entities)]
-    ids = [entity_id(key(name)) for name in names]
-    said = [f"{digest(str(n // 50))}.{n % 50:05}" for n in range(chunks)]
+    ids = [entity_id(name_key(name)) for name in names]
+    said = [f"{hash_parts(str(n // 50))}.{n % 50:05}" for n in range(chunks)]
     pairs = {(hub, rng.randrange(hubs, entities)) for hub in range(hubs) for _ in range(degree)}
     while len(pairs) < edges:
         pairs.add((rng.randrange(hubs, entities), rng.randrange(hubs, entities)))
@@ -106,7 +117,7 @@ def _relation(
     relation = relation_id(source, target)
     tables["relations"][relation] = made
     ordinal = len(tables["ties"])
-    tables["ties"][f"{chunk}.{ordinal:06}"] = Tie(
+    tables["ties"][f"{chunk}.{ordinal:06}"] = RelationMention(
         text=text, relation=relation, source=source, target=target, names=ends
     )
     for end in (one, other):
@@ -128,7 +139,7 @@ def _claim(tables: Tables, subject: str, name: str, rng: random.Random) -> None:
         quotes=(),
         tokens=20,
     )
-    tables["claims"][digest(subject, text)] = made
+    tables["claims"][hash_parts(subject, text)] = made
 
 
 def _communities(tables: Tables, entities: int, rng: random.Random) -> None:
@@ -162,32 +173,37 @@ def build(store: Store, folder: Path, tables: Tables) -> None:
 
 def fill(store: Store, folder: Path, tables: Mapping[str, Iterator[tuple[str, Record]]], embedder: Embedder) -> None:
     """Put rows, sorted by id, into an index as a build would leave it: tables, words, vectors."""
-    with store.building() as db:
+    with store.write_transaction() as db:
         ledger = SqlLedger(db)
         for name, kind in KINDS.items():
-            ledger.shape(name, codec(kind), "documents", "id")
-            views: list[View] = [
-                WordIndex(db, name, codec(kind)),
+            ledger.ensure_table(name, codec(kind), "documents", "id")
+            views: list[SearchIndex] = [
+                KeywordIndex(db, name, codec(kind)),
                 VectorIndex(db, folder, name, codec(kind), embedder),
             ]
-            for view in views if kind.FOUND else ():
+            for view in views if kind.SEARCHABLE else ():
                 view.ensure("1")
                 ledger.views[name].append(view)
             encoded = (codec(kind).encode(id, record) for id, record in tables.get(name, iter(())))
             while page := list(islice(encoded, 1000)):
                 ledger.change(name, [], page)
             ledger.settle(name)
-            for view in views if kind.FOUND else ():
+            for view in views if kind.SEARCHABLE else ():
                 view.finish()
 
 
 def asked(db: Db, folder: Path, questions: Iterable[str]) -> Iterator[float]:
     """Milliseconds of each question."""
-    given = {name: Table(name, codec(kind), SqlRows(db, name)) for name, kind in KINDS.items()}
-    match, near, ruler = WordSearch(db), VectorSearch(db, Thrown(), matrices(db, folder, {})), LocalRuler()
+    given: dict[str, Any] = {name: Table(name, codec(kind), SqlRows(db, name)) for name, kind in KINDS.items()}
+    match, near, ruler = (
+        SqliteKeywordSearch(db),
+        SqliteVectorSearch(db, Thrown(), load_matrices(db, folder, {})),
+        LocalTokenizer(),
+    )
     for question in questions:
         began = perf_counter()
-        found = local(question, **given, match=match, near=near, ruler=ruler, rank=Ranking({}))  # type: ignore[arg-type]
+        ports: dict[str, Any] = {"keyword_search": match, "vector_search": near, "tokenizer": ruler}
+        found = local(question, **given, **ports, rerank=CandidateReranker({}))
         yield (perf_counter() - began) * 1000
         assert found
 
@@ -202,7 +218,7 @@ def measured(name: str, entities: int, edges: int, hubs: int, degree: int, chunk
         rng = random.Random(7)
         told = [rng.sample(names[: 4 * max(hubs, 25)], rng.randint(1, 3)) for _ in range(rounds + 5)]
         questions = [f"How did {' and '.join(some)} {words(rng, 3)}?" for some in told]
-        with store.reading() as db:
+        with store.read_transaction() as db:
             spent = [
                 min(times) for times in zip(*(list(asked(db, folder, questions))[5:] for _ in range(3)), strict=True)
             ]

@@ -52,7 +52,7 @@ def inserted(count: int, methods: Sequence[str], *, together: bool) -> Cost:
         folder = Path(temporary, "documents")
         folder.mkdir()
         known = {beginning(text): told(named) for text, named in written.items()}
-        kumi.models = Instant(kumi.models.settings, kumi.models.memo, known=known)
+        kumi.models = Instant(kumi.models.settings, kumi.models.cache, known=known)
         with measured() as cost:
             for number, text in enumerate(written):
                 (folder / f"{number:04}.txt").write_text(text, encoding="utf-8")

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from kumihimo import Kumihimo
-from kumihimo.core.digests import digest
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Chunk, Document
 from kumihimo.index.chunks import chunks
 from kumihimo.index.rules import ner
-from kumihimo.llm.local_embedder import LocalRuler
+from kumihimo.llm.local_embedder import LocalTokenizer
 from kumihimo.llm.protocols import Chat
-from kumihimo.llm.registry import Connections
+from kumihimo.llm.registry import ModelRegistry
 from kumihimo.testing.fake_models import FakeChat
 
 EACH = 8  # entities and relations of a chunk
@@ -50,7 +50,7 @@ def records(text: str, *, own: bool = False) -> list[str]:
     own: with words of the text, so that of a name something else is said each time.
     """
     chunk = Chunk(title="", start=0, end=len(text), tokens=0, text=text)
-    found = list(dict.fromkeys(mention.name for mention in ner.mentions(chunk, {})))[:EACH]
+    found = list(dict.fromkeys(mention.name for mention in ner.find_mentions(chunk, {})))[:EACH]
     return told(found, " ".join(text.split()[20:44]).replace("|", " ") if own else FILL)
 
 
@@ -62,7 +62,7 @@ def told(found: list[str], said: str = FILL) -> list[str]:
 
 
 @dataclass
-class Instant(Connections):
+class Instant(ModelRegistry):
     """A model that has thought of all answers before it is asked.
 
     spent: the CPU seconds that it took all the same, of whoever asked.
@@ -73,12 +73,12 @@ class Instant(Connections):
     spent: list[float] = field(default_factory=list)
 
     def chat(self, scope: str) -> Chat | None:
-        return self.models.setdefault(scope, FakeChat(self.answer, whole=True, workers=8))
+        return self.models.setdefault(scope, FakeChat(self.answer, join_messages=True, workers=8))
 
     @property
     def asked(self) -> Counter[str]:
         """The prompts of all scopes."""
-        return sum((model.asked for model in self.models.values()), Counter[str]())
+        return sum((model.prompt_counts for model in self.models.values()), Counter[str]())
 
     def answer(self, conversation: str) -> str:
         began = time.thread_time()
@@ -100,10 +100,10 @@ class Instant(Connections):
 def _json(before: str, schema: dict[str, Any]) -> str:
     """A report; else whatever the schema asks for; of three reports to be rated one helps."""
     if "findings" in schema["properties"]:
-        return REPORT.replace("What they talk about", f"What they talk about, {digest(before)}")
+        return REPORT.replace("What they talk about", f"What they talk about, {hash_parts(before)}")
     if set(schema["properties"]) == {"rating"}:
-        return json.dumps({"rating": 3 if int(digest(before), 16) % 3 == 0 else 0})
-    return json.dumps(_Form(schema, before, random.Random(int(digest(before), 16))).filled(schema, ""))
+        return json.dumps({"rating": 3 if int(hash_parts(before), 16) % 3 == 0 else 0})
+    return json.dumps(_Form(schema, before, random.Random(int(hash_parts(before), 16))).filled(schema, ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +155,9 @@ def connected(kumi: Kumihimo, *sources: Path, own: bool = False) -> Instant:
         with source.open(encoding="utf-8") as lines:
             for row in map(json.loads, lines):
                 document = Document(uri="", file="", title="", media_type="", text=row["text"])
-                texts += [chunk.text for chunk in chunks(document, kumi.ruler)]
+                texts += [chunk.text for chunk in chunks(document, kumi.tokenizer)]
     known = {beginning(text): records(text, own=own) for text in texts}
-    model = Instant(kumi.models.settings, kumi.models.memo, known=known)
+    model = Instant(kumi.models.settings, kumi.models.cache, known=known)
     kumi.models = model
     return model
 
@@ -169,4 +169,4 @@ def tokens(text: str) -> int:
 
 @cache
 def _tokens(paragraph: str) -> int:
-    return len(LocalRuler()(paragraph))
+    return len(LocalTokenizer()(paragraph))

@@ -24,10 +24,10 @@ from unittest.mock import patch
 from benchmarks.meter import bound, measured
 from kumihimo.cli import main as cli
 from kumihimo.core.usage import Usage
-from kumihimo.evaluate.records import Answered, Question, Source
+from kumihimo.evaluate.records import AnswerSource, EvalQuestion, SystemAnswer
 from kumihimo.evaluate.study import Study
 from kumihimo.llm.protocols import Chat
-from kumihimo.llm.registry import Connections
+from kumihimo.llm.registry import ModelRegistry
 from kumihimo.testing.fake_models import FakeChat
 
 SYSTEMS = ("bm25", "naive", "global:C0", "global:C2", "light:hybrid", "drift")
@@ -42,7 +42,7 @@ def made(folder: Path, questions: int) -> Study:
     """A study of so many questions, 5 of a task, answered twice by each system."""
     study = Study(folder / "eval")
     asked = [
-        Question(f"q{i}", f"What is said of {WORDS[i % 18]} {i}?", task=f"task {i // 5}") for i in range(questions)
+        EvalQuestion(f"q{i}", f"What is said of {WORDS[i % 18]} {i}?", task=f"task {i // 5}") for i in range(questions)
     ]
     study.write("questions", asked)
     for system in SYSTEMS:
@@ -53,10 +53,10 @@ def made(folder: Path, questions: int) -> Study:
     return study
 
 
-def _answered(system: str, question: Question, generation: int, rng: random.Random) -> Answered:
+def _answered(system: str, question: EvalQuestion, generation: int, rng: random.Random) -> SystemAnswer:
     text = " ".join(rng.choices(WORDS, k=rng.randrange(LENGTH // 2, LENGTH * 3 // 2)))
-    found = (Source(1, text[:200]),)
-    return Answered(
+    found = (AnswerSource(1, text[:200]),)
+    return SystemAnswer(
         system, question.id, f"## {system}\n\n{text} [1]", found, found, Usage(1, 900, 0, 300), 1.0, "m", generation
     )
 
@@ -67,7 +67,7 @@ class Forgetful(Counter[str]):
     def __setitem__(self, prompt: str, count: int) -> None: ...
 
 
-class Instant(Connections):
+class Instant(ModelRegistry):
     """A judge that has made up its mind before it is asked; each reply is told to a file, as one is charged."""
 
     charged: Path
@@ -75,7 +75,11 @@ class Instant(Connections):
 
     def chat(self, scope: str) -> Chat | None:
         return FakeChat(
-            lambda conversation: self.answer(scope, conversation), scope, workers=WORKERS, whole=True, asked=Forgetful()
+            lambda conversation: self.answer(scope, conversation),
+            scope,
+            workers=WORKERS,
+            join_messages=True,
+            prompt_counts=Forgetful(),
         )
 
     def answer(self, scope: str, conversation: str) -> str:

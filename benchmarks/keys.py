@@ -20,15 +20,15 @@ from typing import Any
 
 from benchmarks.hubs import KINDS, fill, words
 from benchmarks.meter import bound
-from kumihimo.core.records import Chunk, Entity, Mention, Record, Relation, Tie
+from kumihimo.core.records import Chunk, Entity, Mention, Record, Relation, RelationMention
 from kumihimo.core.table import Table, codec
-from kumihimo.llm.local_embedder import LocalEmbedder, LocalRuler
-from kumihimo.llm.rerank import Ranking
+from kumihimo.llm.local_embedder import LocalEmbedder, LocalTokenizer
+from kumihimo.llm.rerank import CandidateReranker
 from kumihimo.methods import METHODS
-from kumihimo.search.fulltext import WordSearch
-from kumihimo.search.vectors import Matrices, VectorSearch, matrices
+from kumihimo.search.fulltext import SqliteKeywordSearch
+from kumihimo.search.vectors import Matrices, SqliteVectorSearch, load_matrices
 from kumihimo.storage.sqlite.store import Db, SqlRows, Store
-from kumihimo.text.name_keys import entity_id, key, relation_id
+from kumihimo.text.name_keys import entity_id, name_key, relation_id
 
 METHOD = "light"
 SIZES = ((10_000, 25), (100_000, 100))  # entities, and the ms that 95 % of questions may take
@@ -45,7 +45,7 @@ def names(entities: int) -> list[str]:
 def tables(entities: int) -> dict[str, Iterator[tuple[str, Record]]]:
     """The rows as a build would leave them, made while they are written: 400,000 relations are many."""
     called, rng = names(entities), random.Random(entities + 1)
-    ids = [entity_id(key(name)) for name in called]
+    ids = [entity_id(name_key(name)) for name in called]
     pairs: set[tuple[int, int]] = set()
     while len(pairs) < EACH * entities:
         one, other = sorted((int(entities * rng.random() ** 2), rng.randrange(entities)))
@@ -85,7 +85,7 @@ def _ties(edges: list[tuple[int, int]], called: list[str], ids: list[str]) -> It
     for n, (one, other) in enumerate(edges):
         source, target = sorted((ids[one], ids[other]))
         pair = (called[one], called[other])
-        made = Tie(text="", relation=relation_id(source, target), source=source, target=target, names=pair)
+        made = RelationMention(text="", relation=relation_id(source, target), source=source, target=target, names=pair)
         yield f"{_chunk(n // TOLD)}.{n % TOLD:05}", made
 
 
@@ -143,12 +143,19 @@ def asked(db: Db, vectors: Matrices, mode: str, told: list[tuple[str, list[str],
     """Milliseconds of each question."""
     method = METHODS[METHOD]
     given = {name: Table(name, codec(KINDS[name]), SqlRows(db, name)) for name in method.tables}
-    ruler, rank = LocalRuler(), Ranking({})
+    ruler, rank = LocalTokenizer(), CandidateReranker({})
     for question, low, high in told:
-        match, near = WordSearch(db), VectorSearch(db, LocalEmbedder(), vectors)
+        match, near = SqliteKeywordSearch(db), SqliteVectorSearch(db, LocalEmbedder(), vectors)
         began = perf_counter()
         found = method.function(
-            question, **given, match=match, near=near, ruler=ruler, rank=rank, ask=answered(low, high), mode=mode
+            question,
+            **given,
+            keyword_search=match,
+            vector_search=near,
+            tokenizer=ruler,
+            rerank=rank,
+            llm=answered(low, high),
+            mode=mode,
         )
         yield (perf_counter() - began) * 1000
         assert found
@@ -158,8 +165,8 @@ def measured(home: Path, entities: int, mode: str, rounds: int) -> list[float]:
     """Milliseconds at half and at 95 % of the questions, of each the best of three times; of CPU, the mean."""
     store = Store(home)
     told = questions(entities, rounds)
-    with store.reading() as db:
-        vectors = matrices(db, home, {})
+    with store.read_transaction() as db:
+        vectors = load_matrices(db, home, {})
         list(asked(db, vectors, mode, told[:5]))
         began = process_time()
         spent = [min(times) for times in zip(*(asked(db, vectors, mode, told) for _ in range(3)), strict=True)]

@@ -49,7 +49,7 @@ def measure(data: Path, name: str) -> None:
 
 def recall(kumi: Kumihimo, method: str, question: str, gold: list[str], where: dict[str, str]) -> float:
     room: dict[str, Any] = {} if method == "bm25" else {"budget": 100_000}
-    with kumi.reading() as reading:
+    with kumi.snapshot() as reading:
         found = reading.retrieve(question, method, k=5, **room)
         got = {span.uri.rpartition("#")[2] for item in found for span in reading.trace(item)}
     wanted = {where[str(id)] for id in gold}

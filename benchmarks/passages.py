@@ -42,7 +42,7 @@ def recall(kumi: Kumihimo, path: Path, method: str, settings: dict[str, Any]) ->
     shares, seconds = [], []
     for row in questions(path):
         began = time.perf_counter()
-        with kumi.reading() as reading:
+        with kumi.snapshot() as reading:
             context = reading.retrieve(row["question"], method, **settings)
             seconds.append(time.perf_counter() - began)
             places = [span.uri.partition("#")[2] for item in context for span in reading.trace(item.reference)]

@@ -55,8 +55,8 @@ def ways() -> Iterator[tuple[str, Settings]]:
 
 def asked(home: Path, memo: Path, question: str, method: str, settings: Settings) -> Asked:
     """One question, with nothing remembered."""
-    with Kumihimo.open(home, memo=memo) as kumi:
-        model = Instant(kumi.models.settings, kumi.models.memo)
+    with Kumihimo.open(home, cache=memo) as kumi:
+        model = Instant(kumi.models.settings, kumi.models.cache)
         kumi.models = model
         kumi.retrieve("Who?", "naive")  # loads the embedder
         began = time.process_time()

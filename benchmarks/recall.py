@@ -30,15 +30,15 @@ from typing import Any
 from benchmarks.meter import least, measured
 from benchmarks.passages import SETS, questions
 from kumihimo import Kumihimo
-from kumihimo.app.snapshot import KINDS, Reading
+from kumihimo.app.snapshot import RECORD_TYPES, Snapshot
 from kumihimo.core.context import Context
-from kumihimo.core.lineage import sources
+from kumihimo.core.lineage import trace_sources
 from kumihimo.index import STEPS
 from kumihimo.llm.protocols import Chat
-from kumihimo.llm.registry import Connections
+from kumihimo.llm.registry import ModelRegistry
 from kumihimo.methods import METHODS
 from kumihimo.testing.fake_models import FakeChat
-from kumihimo.text.tokens import content
+from kumihimo.text.tokens import content_tokens
 
 Settings = dict[str, Any]
 Row = dict[str, Any]
@@ -56,7 +56,7 @@ FLOORS = {"jsquad": 0.95, "drcd": 0.95}  # recall@5 of light
 
 
 @dataclass
-class Scripted(Connections):
+class Scripted(ModelRegistry):
     """A model whose replies are made of the question's row by rule, for the methods that cannot do without one."""
 
     rows: Mapping[str, Row] = field(default_factory=dict)  # by question
@@ -68,7 +68,7 @@ class Scripted(Connections):
     def reply(self, told: str) -> str:
         """A passage of the question's content words; or, where JSON is wanted, its rewording and its parts."""
         if "JSON schema" not in told:
-            return " ".join(content(told.rpartition("Question: ")[2]))
+            return " ".join(content_tokens(told.rpartition("Question: ")[2]))
         shown = told.rpartition("\n\n")[0]
         asked = shown.rpartition("Question: ")[2].strip()
         row = self.rows[asked]
@@ -98,8 +98,8 @@ def parts(row: Row, shown: str, gold: list[str]) -> list[str]:
 
 
 def split(question: str) -> dict[str, Any]:
-    found = [part for part in re.split(r",|、|，|\band\b", question) if len(content(part)) > 1]
-    return {"rewrite": " ".join(content(question)), "decompose": found if len(found) > 1 else []}
+    found = [part for part in re.split(r",|、|，|\band\b", question) if len(content_tokens(part)) > 1]
+    return {"rewrite": " ".join(content_tokens(question)), "decompose": found if len(found) > 1 else []}
 
 
 def ways() -> Iterator[tuple[str, Settings]]:
@@ -109,15 +109,15 @@ def ways() -> Iterator[tuple[str, Settings]]:
                 yield method, settings
 
 
-def passages(reading: Reading, context: Context, named: Mapping[str, str], *, traced: bool) -> list[str]:
+def passages(reading: Snapshot, context: Context, named: Mapping[str, str], *, traced: bool) -> list[str]:
     """The passages of a context's chunks, in order of first appearance; traced: of every row. named: by document."""
     found: dict[str, None] = {}
     for item in context:
         if item.table == "chunks":
             found[named[item.record.id.partition(".")[0]]] = None
         elif traced:
-            rows = [item.reference] if item.table in KINDS else item.record.made_of()
-            chunks = (id for row in rows for _, id in sources(STEPS, reading.table, row))
+            rows = [item.reference] if item.table in RECORD_TYPES else item.record.parents()
+            chunks = (id for row in rows for _, id in trace_sources(STEPS, reading.table, row))
             found |= dict.fromkeys(named[id.partition(".")[0]] for id in islice(chunks, ROWS))
     return list(found)
 
@@ -134,7 +134,7 @@ def shares(found: list[str], gold: set[str]) -> tuple[float, float, float]:
 def measure(kumi: Kumihimo, path: Path, method: str, settings: Settings) -> list[float]:
     """Recall@5, recall@20 and all gold @5 by chunks, recall@5 by trace; CPU milliseconds of a question."""
     rows: list[tuple[float, ...]] = []
-    with kumi.reading() as reading:
+    with kumi.snapshot() as reading:
         named = {document.id: document.uri.partition("#")[2] for document in reading.table("documents")}
         for row in questions(path):
             began = time.process_time()
@@ -157,7 +157,7 @@ def table(data: Path, name: str) -> None:
         print("| method | recall@5 | recall@20 | all @5 | by trace: recall@5 | CPU ms |\n|---|---|---|---|---|---|")
         rows = {row["question"].strip(): row for row in questions(asked)}
         texts = {row["id"]: row["text"] for row in questions(corpus)}
-        kumi.models = Scripted(kumi.models.settings, kumi.models.memo, rows=rows, texts=texts)
+        kumi.models = Scripted(kumi.models.settings, kumi.models.cache, rows=rows, texts=texts)
         for method, settings in ways():
             found = measure(kumi, asked, method, settings)
             said = "".join(f", `{key}={str(value).lower()}`" for key, value in settings.items())

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.meter import least
-from kumihimo.index.extraction_parser import Extracted, Named, Related, extracted
+from kumihimo.index.extraction_parser import ExtractedEntity, ExtractedRelation, ParsedExtraction, parse_extraction
 from kumihimo.text import name_keys
 
 Pair = tuple[str, str]
@@ -54,21 +54,21 @@ def strictly(reply: str) -> Iterator[list[str]]:
 
 
 def pair(one: str, other: str) -> Pair:
-    first, second = sorted((name_keys.key(one), name_keys.key(other)))
+    first, second = sorted((name_keys.name_key(one), name_keys.name_key(other)))
     return first, second
 
 
-def ours(said: Iterable[Extracted]) -> tuple[set[str], set[Pair]]:
+def ours(said: Iterable[ParsedExtraction]) -> tuple[set[str], set[Pair]]:
     """Keys of the entities, and of the ends of the relations."""
     records = [record for one in said for record in one.records]
-    entities = {name_keys.key(one.name) for one in records if isinstance(one, Named)}
-    return entities, {pair(one.source, one.target) for one in records if isinstance(one, Related)}
+    entities = {name_keys.name_key(one.name) for one in records if isinstance(one, ExtractedEntity)}
+    return entities, {pair(one.source, one.target) for one in records if isinstance(one, ExtractedRelation)}
 
 
 def theirs(said: Iterable[str]) -> tuple[set[str], set[Pair]]:
     """The same by the strict reading."""
     rows = [row for reply in said for row in strictly(reply)]
-    entities = {name_keys.key(row[1]) for row in rows if row[0] == "entity" and len(row) >= 4}
+    entities = {name_keys.name_key(row[1]) for row in rows if row[0] == "entity" and len(row) >= 4}
     return entities, {pair(row[1], row[2]) for row in rows if row[0] == "relationship" and len(row) >= 5}
 
 
@@ -79,7 +79,7 @@ def finished(data: Path) -> tuple[set[str], set[Pair]]:
         with (data / "christmas_carol" / f"{name}.jsonl").open(encoding="utf-8") as lines:
             yield from map(json.loads, lines)
 
-    entities = {name_keys.key(row["title"]) for row in rows("entities")}
+    entities = {name_keys.name_key(row["title"]) for row in rows("entities")}
     return entities, {pair(row["source"], row["target"]) for row in rows("relationships")}
 
 
@@ -97,7 +97,7 @@ def tuples(reply: str) -> set[tuple[object, ...]]:
 
 def compared(data: Path) -> list[Figures]:
     said = replies(data)
-    read, strict, index = ours(map(extracted, said)), theirs(said), finished(data)
+    read, strict, index = ours(map(parse_extraction, said)), theirs(said), finished(data)
     records = [{(i, one) for i, reply in enumerate(said) for one in reading(reply)} for reading in (_ours, tuples)]
     known = read[0] & index[0]
     among = [{ends for ends in relations if known.issuperset(ends)} for relations in (read[1], index[1])]
@@ -113,9 +113,11 @@ def compared(data: Path) -> list[Figures]:
 
 def _ours(reply: str) -> set[tuple[object, ...]]:
     return {
-        (one.name, one.type, one.text) if isinstance(one, Named) else (one.source, one.target, one.text, one.strength)
-        for one in extracted(reply).records
-        if isinstance(one, Named | Related)
+        (one.name, one.type, one.text)
+        if isinstance(one, ExtractedEntity)
+        else (one.source, one.target, one.text, one.strength)
+        for one in parse_extraction(reply).records
+        if isinstance(one, ExtractedEntity | ExtractedRelation)
     }
 
 
@@ -141,7 +143,7 @@ def _line(triple: list[str]) -> str:
     return "<|>".join(["relation", triple[0], triple[-1], " ".join(triple), middle, ""])
 
 
-def graph(said: Iterable[Extracted]) -> tuple[int, int]:
+def graph(said: Iterable[ParsedExtraction]) -> tuple[int, int]:
     """How many nodes and edges they give together."""
     entities, relations = ours(said)
     edges = {ends for ends in relations if ends[0] != ends[1]}
@@ -153,10 +155,12 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     data = parser.parse_args().data / "replies"
     began = time.process_time()
-    said = [extracted(reply) for reply in replies(data)]
+    said = [parse_extraction(reply) for reply in replies(data)]
     spent = time.process_time() - began
-    counts = [sum(isinstance(r, kind) for one in said for r in one.records) for kind in (Named, Related)]
-    broken = sum(len(one.broken) for one in said)
+    counts = [
+        sum(isinstance(r, kind) for one in said for r in one.records) for kind in (ExtractedEntity, ExtractedRelation)
+    ]
+    broken = sum(len(one.broken_lines) for one in said)
     print(f"{len(said)} replies: {counts[0]} entities, {counts[1]} relations, {broken} broken lines; {spent:.2f} CPU s")
     figures = compared(data)
     for row in figures:
@@ -164,9 +168,9 @@ def main() -> None:
         print(f"{told}   precision {row.precision:.3f}   recall {row.recall:.3f}")
     for row in figures[:3]:
         least(f"recall of {row.name}", row.recall, 1)
-    triples = [extracted(reply) for reply in openie(data).values()]
-    whole = sum(isinstance(r, Related) for one in triples for r in one.records)
-    lost = sum(len(one.broken) for one in triples)
+    triples = [parse_extraction(reply) for reply in openie(data).values()]
+    whole = sum(isinstance(r, ExtractedRelation) for one in triples for r in one.records)
+    lost = sum(len(one.broken_lines) for one in triples)
     nodes, edges = graph(triples)
     print(f"{len(triples):,} passages: {whole:,} triples whole, {lost} broken: {nodes:,} nodes, {edges:,} edges")
 

@@ -16,11 +16,11 @@ from tempfile import TemporaryDirectory
 from benchmarks.meter import bound, least, measured
 from benchmarks.passages import SETS, questions
 from kumihimo import Kumihimo
-from kumihimo.evaluate.gold import layout, wanted
-from kumihimo.evaluate.records import Gold, Question, Score
-from kumihimo.evaluate.retrieval import Follow, Mean, found, means, scores
-from kumihimo.evaluate.systems import System, systems
-from kumihimo.llm.budget import Purse
+from kumihimo.evaluate.gold import read_index_layout, resolve_gold
+from kumihimo.evaluate.records import EvalQuestion, Gold, Score
+from kumihimo.evaluate.retrieval import ChunkTracer, MeasureMean, average_measures, retrieve_all, score_result
+from kumihimo.evaluate.systems import System, parse_systems
+from kumihimo.llm.budget import Budget
 
 SYSTEMS = (
     "bm25,naive,naive:words=false,global:C0,global:C1,global:C2,local,"
@@ -31,16 +31,16 @@ MEASURES = ("recall@5", "recall@20", "all-gold@5", "MAP", "MRR", "nDCG@10", "rec
 FLOORS = {"musique": {"bm25": 0.48, "naive": 0.52}, "hotpot": {"bm25": 0.74, "naive": 0.79}}  # recall@5
 
 
-def asked(path: Path) -> list[Question]:
+def asked(path: Path) -> list[EvalQuestion]:
     return [
-        Question(row["id"], row["question"], "linked", gold=tuple(map(Gold, row["gold_passage_ids"])))
+        EvalQuestion(row["id"], row["question"], "linked", gold=tuple(map(Gold, row["gold_passage_ids"])))
         for row in questions(path)
     ]
 
 
 def table(data: Path, name: str) -> None:
     rows = asked(data / f"{SETS[name]}_questions.jsonl")
-    compared = systems(SYSTEMS)
+    compared = parse_systems(SYSTEMS)
     with TemporaryDirectory() as folder, Kumihimo.open(Path(folder, ".kumi")) as kumi:
         with measured() as cost:
             kumi.index(data / f"{SETS[name]}_corpus.jsonl", methods=list(dict.fromkeys(s.method for s in compared)))
@@ -55,14 +55,14 @@ def table(data: Path, name: str) -> None:
         least(f"{name}, recall@5 of {system}", of[system], floor)
 
 
-def figures(kumi: Kumihimo, system: System, rows: list[Question]) -> float:
+def figures(kumi: Kumihimo, system: System, rows: list[EvalQuestion]) -> float:
     """Print the line of a system; gives its recall@5."""
-    with kumi.reading() as reading:
-        there = layout(reading)
-        meant = wanted(reading, there, rows)
-        each = found(reading, system, rows, Follow(reading, there), Purse(), clock=time.process_time)
-        said: list[Score] = [score for row in each for score in scores(row, meant[row.question], there, KS)]
-    mean: Mapping[str, Mean] = means(said, rows)[system.name]
+    with kumi.snapshot() as reading:
+        there = read_index_layout(reading)
+        meant = resolve_gold(reading, there, rows)
+        each = retrieve_all(reading, system, rows, ChunkTracer(reading, there), Budget(), clock=time.process_time)
+        said: list[Score] = [score for row in each for score in score_result(row, meant[row.question], there, KS)]
+    mean: Mapping[str, MeasureMean] = average_measures(said, rows)[system.name]
     cells = [f"{_bare(mean[m].value)} ({_bare(mean[m].low, 2)}–{_bare(mean[m].high, 2)})" for m in MEASURES]
     counts = [f"{mean[m].value:,.0f}" for m in ("tokens", "chunks")]
     spent = 1000 * sum(row.seconds for row in each) / len(each)

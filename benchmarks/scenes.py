@@ -19,14 +19,14 @@ from typing import Any, cast
 from tests.factories_tables import table
 
 from benchmarks.meter import least, measured
-from kumihimo.core.digests import digest
-from kumihimo.core.records import Frame
-from kumihimo.index.five_w1h import Said, framed
-from kumihimo.llm.protocols import Ask
+from kumihimo.core.digests import hash_parts
+from kumihimo.core.records import SlotFiller
+from kumihimo.index.five_w1h import SlotText, extract_slots
+from kumihimo.llm.protocols import LLM
 from kumihimo.llm.structured import Reply
-from kumihimo.methods.shared.slot_search import Weights, by_frames
-from kumihimo.text.lemmas import SLOTS, name
-from kumihimo.text.tokens import tokens
+from kumihimo.methods.shared.slot_search import SlotWeighting, rank_by_slots
+from kumihimo.text.lemmas import SLOTS, normalise_value
+from kumihimo.text.tokens import tokenize
 
 HOME = Path(__file__).parents[1]
 GOLD = {
@@ -137,12 +137,12 @@ def f1(precision: float, recall: float) -> float:
 @cache
 def overlap(one: str, other: str) -> float:
     """How much two names have in common: F1 of their words, or of pairs of characters."""
-    a, b = Counter(tokens(one)), Counter(tokens(other))
+    a, b = Counter(tokenize(one)), Counter(tokenize(other))
     common = (a & b).total()
     return f1(common / a.total(), common / b.total()) if common else 0.0
 
 
-def judged(every: Iterable[Scene], language: str, find: Callable[[Scene], Iterable[Said]]) -> dict[str, Score]:
+def judged(every: Iterable[Scene], language: str, find: Callable[[Scene], Iterable[SlotText]]) -> dict[str, Score]:
     scores = {slot: Score() for slot in (*SLOTS, "all")}
     for scene in every:
         found: dict[str, list[str]] = defaultdict(list)
@@ -152,7 +152,7 @@ def judged(every: Iterable[Scene], language: str, find: Callable[[Scene], Iterab
             ways = [said(language, label) for label in scene.gold[slot]]
             for score in (scores[slot], scores["all"]):
                 if all(ways):
-                    score.add(found[slot], [frozenset(name(slot, way) for way in one) for one in ways])
+                    score.add(found[slot], [frozenset(normalise_value(slot, way) for way in one) for one in ways])
                 else:
                     score.left_out += len(ways)
     return scores
@@ -161,14 +161,14 @@ def judged(every: Iterable[Scene], language: str, find: Callable[[Scene], Iterab
 # -- a stand-in for a model: it knows the gold, and writes it as models do
 
 
-def scripted(scene: Scene, language: str, n: int) -> Ask:
+def scripted(scene: Scene, language: str, n: int) -> LLM:
     """Answers from the gold, in one of five forms."""
     values = {slot: [way[0] for label in scene.gold[slot] if (way := said(language, label))] for slot in SLOTS}
 
     def ask(_: object, *, read: Callable[[Reply], Any], **__: object) -> Any:
         return read(Reply(_FORMS[n % len(_FORMS)](values, language)))
 
-    return cast(Ask, ask)
+    return cast(LLM, ask)
 
 
 def _loud(values: Mapping[str, list[str]], language: str) -> str:
@@ -194,26 +194,32 @@ _FORMS: list[Callable[[Mapping[str, list[str]], str], str]] = [
 # -- Listing 2
 
 
-def frames(every: Iterable[Scene], find: Callable[[Scene], Iterable[Said]]) -> Iterator[Frame]:
+def frames(every: Iterable[Scene], find: Callable[[Scene], Iterable[SlotText]]) -> Iterator[SlotFiller]:
     """Each scene a passage."""
     for scene in every:
-        passage = f"{digest(scene.id)}.00000.00000"
+        passage = f"{hash_parts(scene.id)}.00000.00000"
         for n, one in enumerate(find(scene)):
-            value = digest(one.slot, one.name)
-            yield Frame(value, one.slot, one.name, passage, id=f"{passage}.{n:05}", text=one.text)
+            value = hash_parts(one.slot, one.name)
+            yield SlotFiller(value, one.slot, one.name, passage, id=f"{passage}.{n:05}", text=one.text)
 
 
-def known(scene: Scene) -> list[Said]:
+def known(scene: Scene) -> list[SlotText]:
     """The gold itself."""
-    return list(dict.fromkeys(Said(slot, label, name(slot, label)) for slot in SLOTS for label in scene.gold[slot]))
+    return list(
+        dict.fromkeys(
+            SlotText(slot, label, normalise_value(slot, label)) for slot in SLOTS for label in scene.gold[slot]
+        )
+    )
 
 
-def hits(every: list[Scene], find: Callable[[Scene], Iterable[Said]], weights: Weights) -> tuple[int, float, float]:
+def hits(
+    every: list[Scene], find: Callable[[Scene], Iterable[SlotText]], weights: SlotWeighting
+) -> tuple[int, float, float]:
     """Questions, and the shares of them whose scene is the first, and among the first five.
 
     One is made of each scene that has three slots or more: its gold, without one of them, another in turn.
     """
-    held = table(Frame, frames(every, find))
+    held = table(SlotFiller, frames(every, find))
     ranks: list[int] = []
     for n, scene in enumerate(every):
         filled = [slot for slot in SLOTS if scene.gold[slot]]
@@ -221,8 +227,8 @@ def hits(every: list[Scene], find: Callable[[Scene], Iterable[Said]], weights: W
             continue
         out = filled[n % len(filled)]
         asked = [(one.slot, one.name) for one in known(scene) if one.slot != out]
-        found = [passage for passage, _ in by_frames(asked, held, weights=weights)]
-        passage = f"{digest(scene.id)}.00000.00000"
+        found = [passage for passage, _ in rank_by_slots(asked, held, weights=weights)]
+        passage = f"{hash_parts(scene.id)}.00000.00000"
         ranks.append(found.index(passage) if passage in found else len(found))
     return len(ranks), sum(rank < 1 for rank in ranks) / len(ranks), sum(rank < 5 for rank in ranks) / len(ranks)
 
@@ -231,11 +237,11 @@ def scored(every: list[Scene], language: str) -> None:
     """The rules, and the model that knows, in one language."""
     places = {scene.id: n for n, scene in enumerate(every)}
     with measured() as cost:
-        found = judged(every, language, lambda scene: framed(scene.text[language], None))
+        found = judged(every, language, lambda scene: extract_slots(scene.text[language], None))
     print(f"{language}, by rule: {cost.cpu:.2f} CPU s")
     for slot, score in found.items():
         print(f"  {slot:9} {score.line()}")
-    told = judged(every, language, lambda scene: framed("", scripted(scene, language, places[scene.id])))["all"]
+    told = judged(every, language, lambda scene: extract_slots("", scripted(scene, language, places[scene.id])))["all"]
     print(f"{language}, by a model that knows\n  {'all':9} {told.line()}")
     least(f"{language}, F1 of the rules", f1(*found["all"].shares), FLOORS[language])
     least(f"{language}, recall of a model that knows", told.shares[1], 0.98)
@@ -249,7 +255,7 @@ def main() -> None:
     for language in FLOORS:
         scored(every, language)
     print("the scene found by its gold but one slot (Listing 2)")
-    for said, find in (("gold", known), ("rules, English", lambda scene: framed(scene.text["en"], None))):
+    for said, find in (("gold", known), ("rules, English", lambda scene: extract_slots(scene.text["en"], None))):
         for weights in ("count", "rare"):
             count, first, five = hits(every, find, weights)
             print(f"  frames of the {said:15} {weights:6} hits@1 {first:.3f}   hits@5 {five:.3f}   {count} questions")

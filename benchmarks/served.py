@@ -20,16 +20,16 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.meter import Cost, bound, measured
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.snapshot import KINDS
+from kumihimo.app.snapshot import RECORD_TYPES
 from kumihimo.core.context import Context
 from kumihimo.core.records import Chunk, Record
-from kumihimo.core.signature import catalogue
+from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Table
 from kumihimo.index import STEPS
-from kumihimo.llm.protocols import Ask
+from kumihimo.llm.protocols import LLM
 from kumihimo.methods import METHODS
-from kumihimo.search.protocols import Near
-from kumihimo.testing.fake_server import serving
+from kumihimo.search.protocols import VectorSearch
+from kumihimo.testing.fake_server import run_fake_server
 
 WORKERS, LATENCY, BATCH, ROUNDS = 16, 0.05, 64, 3
 PROMPT = "Say in one sentence what this is about.\n\n"
@@ -40,14 +40,16 @@ class Gist(Record):
     """What a chunk is about."""
 
 
-def gists(chunk: Chunk, ask: Ask) -> Gist:
+def gists(chunk: Chunk, llm: LLM) -> Gist:
     """What a chunk is about, by a model."""
-    return Gist(text=ask(f"{PROMPT}{chunk.text}"))
+    return Gist(text=llm(f"{PROMPT}{chunk.text}"))
 
 
-def told(question: str, chunks: Table[Chunk], gists: Table[Gist], near: Near, *, k: int = 5) -> Context:
+def told(
+    question: str, chunks: Table[Chunk], gists: Table[Gist], vector_search: VectorSearch, *, k: int = 5
+) -> Context:
     """Chunks and gists near the question."""
-    return near(chunks, question, k=k) + near(gists, question, k=k)
+    return vector_search(chunks, question, k=k) + vector_search(gists, question, k=k)
 
 
 def first(question: str, chunks: Table[Chunk], *, k: int = 5) -> Context:
@@ -55,9 +57,9 @@ def first(question: str, chunks: Table[Chunk], *, k: int = 5) -> Context:
     raise NotImplementedError(question, chunks, k)
 
 
-STEPS.update(catalogue(gists))
-METHODS.update(catalogue(told, first))
-KINDS.update({"gists": Gist})
+STEPS.update(collect_signatures(gists))
+METHODS.update(collect_signatures(told, first))
+RECORD_TYPES.update({"gists": Gist})
 
 
 def indexed(podcasts: Path, url: str) -> tuple[Cost, list[str], list[str]]:
@@ -73,9 +75,9 @@ def indexed(podcasts: Path, url: str) -> tuple[Cost, list[str], list[str]]:
             built = kumi.index(podcasts, methods=["told"])
         assert not built.failed
         assert built.rows["gists"] == built.rows["chunks"]
-        with kumi.reading() as reading:
+        with kumi.snapshot() as reading:
             prompts = [f"{PROMPT}{chunk.text}" for chunk in reading.table("chunks")]
-            texts = [r.found_by for table in ("chunks", "gists") for r in reading.table(table)]
+            texts = [r.index_text for table in ("chunks", "gists") for r in reading.table(table)]
     return cost, prompts, texts
 
 
@@ -118,7 +120,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     podcasts = parser.parse_args().data / "podcasts" / "kevin_scott_podcasts.jsonl"
-    with serving(latency=LATENCY) as server:
+    with run_fake_server(latency=LATENCY) as server:
         found = list(rounds(podcasts, server.url))
     for ours, free, sdk in found:
         print(f"  index with the model  {ours}\n  without it            {free}\n  bare SDK              {sdk}")

@@ -17,18 +17,18 @@ from tempfile import TemporaryDirectory
 from typing import ClassVar
 
 from benchmarks.meter import bound, measured
-from kumihimo.core.digests import digest
-from kumihimo.core.engine import build, watch
+from kumihimo.core.digests import hash_parts
+from kumihimo.core.engine import build_tables, watch_tables
 from kumihimo.core.records import Document, Record
-from kumihimo.core.signature import Signature, catalogue
+from kumihimo.core.signature import Signature, collect_signatures
 from kumihimo.core.table import Group, codec
 from kumihimo.core.task import Pool, Port, inline
 from kumihimo.core.wiring import ROOT
-from kumihimo.llm.cached_llm import Asking
-from kumihimo.llm.concurrency import threads
-from kumihimo.llm.protocols import Ask
+from kumihimo.llm.cached_llm import CachedLLM
+from kumihimo.llm.concurrency import thread_pool
+from kumihimo.llm.protocols import LLM
 from kumihimo.storage.sqlite.ledger import SqlLedger
-from kumihimo.storage.sqlite.response_cache import Memo
+from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.storage.sqlite.store import SqlRows, Store
 from kumihimo.testing.fake_models import FakeChat
 
@@ -78,13 +78,13 @@ def pieces(document: Document) -> Iterable[Piece]:
 
 def _mentions(names: list[str]) -> Iterator[Mention]:
     for name in names:
-        yield Mention(text=f"{name} is here", entity=digest("entity", name), name=name)
+        yield Mention(text=f"{name} is here", entity=hash_parts("entity", name), name=name)
 
 
 def _ties(names: list[str]) -> Iterator[Tie]:
-    ids = [digest("entity", name) for name in names]
+    ids = [hash_parts("entity", name) for name in names]
     for (a, source), (b, target) in pairwise(zip([*names, names[0]], [*ids, ids[0]], strict=True)):
-        yield Tie(text=f"{a} knows {b}", relation=digest("relation", source, target), source=source, target=target)
+        yield Tie(text=f"{a} knows {b}", relation=hash_parts("relation", source, target), source=source, target=target)
 
 
 def mentions(piece: Piece) -> Iterable[Mention]:
@@ -110,19 +110,19 @@ def relations(ties: Group[Tie]) -> Relation:
 def _asked(steps: dict[str, Signature]) -> dict[str, Signature]:
     """The same with the rows read from a model's reply."""
 
-    def mentions(piece: Piece, ask: Ask) -> Iterable[Mention]:
-        return _mentions(ask(f"names: {piece.names}").split())
+    def mentions(piece: Piece, llm: LLM) -> Iterable[Mention]:
+        return _mentions(llm(f"names: {piece.names}").split())
 
-    def ties(piece: Piece, ask: Ask) -> Iterable[Tie]:
-        return _ties(ask(f"names: {piece.names}").split())
+    def ties(piece: Piece, llm: LLM) -> Iterable[Tie]:
+        return _ties(llm(f"names: {piece.names}").split())
 
-    scope = {"Piece": Piece, "Ask": Ask, "Iterable": Iterable, "Mention": Mention, "Tie": Tie}
+    scope = {"Piece": Piece, "Ask": LLM, "Iterable": Iterable, "Mention": Mention, "Tie": Tie}
     for function in (mentions, ties):
         function.__globals__.update(scope)
-    return {**steps, **catalogue(mentions, ties)}
+    return {**steps, **collect_signatures(mentions, ties)}
 
 
-STEPS = catalogue(pieces, mentions, ties, entities, relations)
+STEPS = collect_signatures(pieces, mentions, ties, entities, relations)
 
 
 def documents(count: int, seed: int = 1, hubs: float = 0.3) -> Iterator[tuple[object, ...]]:
@@ -139,19 +139,19 @@ def documents(count: int, seed: int = 1, hubs: float = 0.3) -> Iterator[tuple[ob
             lines.append(f"{' '.join(names)}|{FILLER}{number}")
         uri = f"{seed}/{number}"
         document = Document(uri=uri, file=uri, title=uri, media_type="text/plain", text="\n".join(lines))
-        yield encode(digest(uri), document)
+        yield encode(hash_parts(uri), document)
 
 
 def run(
     store: Store,
-    memo: Memo,
+    memo: ResponseCache,
     steps: dict[str, Signature],
     new: Iterator[tuple[object, ...]],
     pool: Pool,
     first: bool = False,
 ) -> None:
     """Add documents and build; at first, print what each step took."""
-    ports: dict[str, Port] = {"ask": Asking(FakeChat(lambda prompt: prompt.partition(": ")[2]), memo)}
+    ports: dict[str, Port] = {"llm": CachedLLM(FakeChat(lambda prompt: prompt.partition(": ")[2]), memo)}
     began: dict[str, float] = {}
     ended: dict[str, float] = {}
 
@@ -159,10 +159,10 @@ def run(
         began.setdefault(step, time.process_time())
         ended[step] = time.process_time()
 
-    with store.building() as db:
+    with store.write_transaction() as db:
         ledger = SqlLedger(db)
-        watch(steps, ledger)
-        ledger.shape(ROOT, codec(Document))
+        watch_tables(steps, ledger)
+        ledger.ensure_table(ROOT, codec(Document))
         batch: list[tuple[object, ...]] = []
         for row in new:
             batch.append(row)
@@ -171,23 +171,23 @@ def run(
                 batch = []
         ledger.change(ROOT, [], batch)
         began["documents"] = time.process_time()
-        build(steps, ledger, settings={}, ports=lambda _: ports, code="1", pool=pool, progress=clock)
+        build_tables(steps, ledger, settings={}, ports=lambda _: ports, code="1", pool=pool, progress=clock)
         if first:
             last = began["documents"]
             for step in STEPS:
                 rows = SqlRows(db, step).count()
                 spent = 1e6 * (ended[step] - last) / rows
                 print(f"    {step:10} {rows:9,} rows {spent:7.1f} CPU us a row")
-                if STEPS[step].shape == "row" and "ask" not in steps[step].ports:
+                if STEPS[step].shape == "row" and "llm" not in steps[step].ports:
                     bound(f"{step}, a row step", spent, 15, " CPU us a row")
                 last = ended[step]
 
 
 def measure(chunks: int, model: bool) -> None:
     steps = _asked(STEPS) if model else STEPS
-    pool = threads(8) if model else inline
+    pool = thread_pool(8) if model else inline
     with TemporaryDirectory() as folder:
-        store, memo = Store(Path(folder) / "index"), Memo(Path(folder) / "memo.db")
+        store, memo = Store(Path(folder) / "index"), ResponseCache(Path(folder) / "cache.db")
         print(f"{chunks:,} chunks, {'a model that answers at once, 8 threads' if model else 'by rule'}")
         with measured() as cost:
             run(store, memo, steps, documents(chunks // 10), pool, first=True)

@@ -21,8 +21,8 @@ from tests.factories_tables import table
 from benchmarks.meter import bound, least, measured
 from kumihimo.core.records import Chunk, Community, Entity, Relation
 from kumihimo.core.table import Table
-from kumihimo.index.communities import communities, modularity
-from kumihimo.index.community_levels import deepest
+from kumihimo.index.communities import communities, community_modularity
+from kumihimo.index.community_levels import deepest_level
 from kumihimo.index.rules import ner
 from kumihimo.text import name_keys
 
@@ -34,8 +34,8 @@ def read(document: Mapping[str, str]) -> Said:
     """What the rules read in it, as one chunk."""
     text, title = document["text"], document["title"]
     chunk = Chunk(id="d.00000", text=text, title=title, start=0, end=len(text), tokens=0)
-    ties = [(tie.source, tie.target) for tie in ner.ties(chunk, {})]
-    return [mention.entity for mention in ner.mentions(chunk, {})], ties
+    ties = [(tie.source, tie.target) for tie in ner.find_relation_mentions(chunk, {})]
+    return [mention.entity for mention in ner.find_mentions(chunk, {})], ties
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Index:
         return cls(entities, relations, table(Community, communities(entities, relations, previous)))
 
     def modularity(self) -> tuple[float, float]:
-        return modularity(self.entities, self.relations, self.communities)
+        return community_modularity(self.entities, self.relations, self.communities)
 
 
 def graph(documents: Iterable[Said]) -> tuple[Table[Entity], Table[Relation]]:
@@ -144,9 +144,9 @@ def seconds(documents: Sequence[Said]) -> None:
     with measured() as cold:
         rows = list(communities(entities, relations, NONE))
     with measured() as both:
-        modularity(entities, relations, before)
+        community_modularity(entities, relations, before)
     print(f"  {len(entities):,} entities, {len(relations):,} relations: {len(rows):,} communities")
-    print(f"  levels: {deepest(rows) + 1}; of level 0: {sum(not row.parent for row in rows):,}")
+    print(f"  levels: {deepest_level(rows) + 1}; of level 0: {sum(not row.parent for row in rows):,}")
     print(f"  one document more {one}\n  a fresh start     {cold}\n  modularity        {both}")
     bound("one document more", one.cpu, 0.6, " CPU s")
 

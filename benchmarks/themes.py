@@ -18,10 +18,10 @@ from typing import Any
 
 from benchmarks.passages import SETS, questions
 from kumihimo import Kumihimo
-from kumihimo.app.snapshot import Reading
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.context import Answer
-from kumihimo.methods.braid.query_type import sought
-from kumihimo.methods.braid.topic_extracts import parts
+from kumihimo.methods.braid.query_type import detect_topic
+from kumihimo.methods.braid.topic_extracts import assign_communities
 
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden"
 WAYS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -35,7 +35,7 @@ LARGEST = (10, 20)  # communities, of which an answer about the whole should spe
 
 def kind(question: str) -> str:
     """What braid takes a question for."""
-    topic = sought(question)
+    topic = detect_topic(question)
     return "one" if topic is None else "broad" if topic else "whole"
 
 
@@ -50,26 +50,26 @@ def told(data: Path, asked: list[str]) -> None:
         print(f"{name}: {dict(Counter(map(kind, said)))}")
 
 
-def covers(reading: Reading, answer: Answer) -> tuple[int, int]:
+def covers(reading: Snapshot, answer: Answer) -> tuple[int, int]:
     """How many episodes its citations stand in, and how many communities of level 0 those passages belong to."""
     episodes = {citation.span.uri.rpartition("-part")[0] for citation in answer.citations}
     return len(episodes), len(cited(reading, answer))
 
 
-def cited(reading: Reading, answer: Answer) -> set[str]:
+def cited(reading: Snapshot, answer: Answer) -> set[str]:
     ids = sorted({citation.span.chunk for citation in answer.citations})
     tables = (reading.table("mentions"), reading.table("members"), reading.table("communities"))
-    return set(parts(ids, *tables).values())
+    return set(assign_communities(ids, *tables).values())
 
 
 def sentences(answers: Iterable[Answer]) -> str:
     """Of how many sentences those are that were not searched for as any other."""
-    counts = [len(answer.citations) for answer in answers if answer.context.decided]
+    counts = [len(answer.citations) for answer in answers if answer.context.query_type]
     many, few = sum(count >= 10 for count in counts), sum(count <= 2 for count in counts)
     return f"{len(counts)} by sentences of many, {many} of these by ten or more, {few} by one or two"
 
 
-def timed(reading: Reading, asked: list[str]) -> list[float]:
+def timed(reading: Snapshot, asked: list[str]) -> list[float]:
     """CPU ms of each search, sorted; the first, which reads files, is asked twice."""
     spent = []
     for question in [asked[0], *asked]:
@@ -79,8 +79,8 @@ def timed(reading: Reading, asked: list[str]) -> list[float]:
     return sorted(spent[1:])
 
 
-def of_the_whole(reading: Reading) -> None:
-    reports = reading.table("reports").some(reading.table("communities").ids(level=0)).values()
+def of_the_whole(reading: Snapshot) -> None:
+    reports = reading.table("reports").get_many(reading.table("communities").ids(level=0)).values()
     largest = [report.id for report in sorted(reports, key=lambda report: (-report.elements, report.id))]
     answer = reading.ask(THEMES, "braid")
     episodes, communities = covers(reading, answer)
@@ -89,7 +89,7 @@ def of_the_whole(reading: Reading) -> None:
         print(f"  of the {many} largest communities {len(cited(reading, answer) & set(largest[:many]))} are cited")
 
 
-def measure(reading: Reading, asked: list[str]) -> None:
+def measure(reading: Snapshot, asked: list[str]) -> None:
     across = [question for question in asked if kind(question) != "one"]
     for name, (method, settings) in WAYS.items():
         answers = [reading.ask(question, method, **settings) for question in across]
@@ -114,7 +114,7 @@ def main() -> None:
     with TemporaryDirectory() as folder, Kumihimo.open(given.index or Path(folder, ".kumi")) as kumi:
         if not given.index:
             kumi.index(held / "kevin_scott_podcasts.jsonl", methods=["braid", "global"])
-        with kumi.reading() as reading:
+        with kumi.snapshot() as reading:
             measure(reading, asked)
 
 

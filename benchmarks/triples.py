@@ -15,12 +15,12 @@ from typing import Any
 from tests import factories_tables
 
 from benchmarks.meter import bound, measured
-from kumihimo.core.digests import digest
-from kumihimo.core.records import Chunk, Document, Frame, Link, Passage
-from kumihimo.index.pdtb_senses import leaves, senses
+from kumihimo.core.digests import hash_parts
+from kumihimo.core.records import Chunk, DiscourseRelation, Document, Passage, SlotFiller
+from kumihimo.index.pdtb_senses import leaf_sense_labels, senses_by_name
 from kumihimo.rdf import store as rdf
-from kumihimo.rdf.terms import prefixes
-from kumihimo.rdf.triples import triples
+from kumihimo.rdf.terms import prefix_map
+from kumihimo.rdf.triples import table_triples
 
 BASE = "http://example.org/"
 SLOTS = ("who", "predicate", "what", "when")
@@ -40,9 +40,12 @@ LISTING_2 = """SELECT ?chunk ?text (COUNT(DISTINCT ?slot) AS ?hits) {
 def tables(count: int) -> dict[str, Any]:
     """Passages of ten documents to the hundred, each with four frames and a link to the next."""
     made: dict[str, list[Any]] = {"documents": [], "chunks": [], "passages": [], "frames": [], "links": []}
-    senses_, text = leaves(), "Orrell lent oat seed to the school when the storm had broken the breakwater. " * 3
+    senses_, text = (
+        leaf_sense_labels(),
+        "Orrell lent oat seed to the school when the storm had broken the breakwater. " * 3,
+    )
     for n in range(count):
-        document, within = digest(str(n // 100)), n % 100
+        document, within = hash_parts(str(n // 100)), n % 100
         chunk = f"{document}.{within // 10:05}"
         id = f"{chunk}.{within % 10:05}"
         if not within:
@@ -55,10 +58,14 @@ def tables(count: int) -> dict[str, Any]:
         made["passages"].append(Passage(id=id, text=f"{text} {n}", chunk=chunk, start=n, end=n + 50, tokens=50))
         for i, slot in enumerate(SLOTS):
             name = f"name {i * 1000 + n % 997}".replace(" ", "-")
-            made["frames"].append(Frame(id=f"{id}.{i}", value=digest(slot, name), slot=slot, name=name, passage=id))
+            made["frames"].append(
+                SlotFiller(id=f"{id}.{i}", value=hash_parts(slot, name), slot=slot, name=name, passage=id)
+            )
         if within < 99:
             following = f"{document}.{(within + 1) // 10:05}.{(within + 1) % 10:05}"
-            made["links"].append(Link(id=id, text=senses_[n % 30], first=id, second=following, confidence=0.5))
+            made["links"].append(
+                DiscourseRelation(id=id, text=senses_[n % 30], first=id, second=following, confidence=0.5)
+            )
     return {name: factories_tables.table(type(rows[0]), rows, shuffled=True) for name, rows in made.items()}
 
 
@@ -76,7 +83,7 @@ for _ in range(9):
     times.append(time.perf_counter() - began)
 print(json.dumps([1000 * median(times), len(found)]))
 """
-    given = json.dumps([str(store), query, prefixes(BASE)])
+    given = json.dumps([str(store), query, prefix_map(BASE)])
     ran = subprocess.run([sys.executable, "-c", said], input=given, capture_output=True, text=True, check=True)
     ms, rows = json.loads(ran.stdout)
     return ms, rows
@@ -89,9 +96,11 @@ def main() -> None:
     held_ = tables(wanted // PER * 2)
     with TemporaryDirectory() as folder:
         with measured() as cost:
-            told = triples(held_, senses().values(), BASE)
-            store = rdf.ready(Path(folder), "1-a", lambda: (t for t, _ in zip(told, range(wanted), strict=False)))
-        count = rdf.solve(store, COUNT, prefixes(BASE), BASE, most=None, seconds=60)[1][0][0]["value"]
+            told = table_triples(held_, senses_by_name().values(), BASE)
+            store = rdf.ensure_store(
+                Path(folder), "1-a", lambda: (t for t, _ in zip(told, range(wanted), strict=False))
+            )
+        count = rdf.run_query(store, COUNT, prefix_map(BASE), BASE, limit=None, timeout=60)[1][0][0]["value"]
         size = sum(file.stat().st_size for file in store.iterdir()) / 1e6
         print(f"  {int(count):,} triples from tables into a store of {size:.0f} MB: {cost}")
         bound("a million triples", cost.cpu / int(count) * 1e6, 10, " CPU s")
@@ -104,7 +113,7 @@ def main() -> None:
             ms, rows = asked(store, query)
             bound(f"{name}, {rows:,} rows", ms, 100, " ms")
         before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-        rdf.solve(store, PATH % "contigency", prefixes(BASE), BASE, most=1000, seconds=60)
+        rdf.run_query(store, PATH % "contigency", prefix_map(BASE), BASE, limit=1000, timeout=60)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         print(f"  the path in a process of its own: {time.perf_counter() - began:.2f} s, {used:.2f} CPU s")

@@ -24,14 +24,14 @@ from benchmarks.meter import least, measured
 from benchmarks.passages import SETS, questions
 from benchmarks.replies import openie
 from kumihimo import Kumihimo
-from kumihimo.app.snapshot import Reading
-from kumihimo.evaluate.records import Gold, Question
-from kumihimo.evaluate.statistics import interval
-from kumihimo.evaluate.weight_fitting import Example, K, examples, learned
-from kumihimo.methods.braid import WEIGHTS
-from kumihimo.methods.braid.ppr import best
-from kumihimo.text.sentences import sentences
-from kumihimo.text.tokens import subjects
+from kumihimo.app.snapshot import Snapshot
+from kumihimo.evaluate.records import EvalQuestion, Gold
+from kumihimo.evaluate.statistics import bootstrap_interval
+from kumihimo.evaluate.weight_fitting import TOP_K, FittingExample, build_examples, learn_weights
+from kumihimo.methods.braid import WEIGHTS_PATH
+from kumihimo.methods.braid.ppr import top_ids
+from kumihimo.text.sentences import split_sentences
+from kumihimo.text.tokens import subject_terms
 
 FLOORS = {"musique": (0.66, 0.40), "hotpot": (0.88, 0.78), "2wiki": (0.88, 0.70)}
 PLAIN = {"jsquad": 0.967, "drcd": 0.973}  # recall@5 of bm25 (benchmarks/recall.py)
@@ -53,40 +53,42 @@ WORDS = 5  # each
 MARKS = '.,;:!?"()“”'
 LETTERS = 60  # of the sentence, at least
 
-Sets = Mapping[str, Sequence[Example]]
+Sets = Mapping[str, Sequence[FittingExample]]
 
 
-def opened(stack: ExitStack, data: Path, name: str, known: Mapping[str, list[str]] | None = None) -> list[Example]:
+def opened(
+    stack: ExitStack, data: Path, name: str, known: Mapping[str, list[str]] | None = None
+) -> list[FittingExample]:
     """The examples of a set, from an index that stays open with the stack. known: what a model found in which text."""
     folder = stack.enter_context(TemporaryDirectory())
     kumi = stack.enter_context(Kumihimo.open(Path(folder, ".kumi")))
     if known is not None:
-        kumi.models = Instant(kumi.models.settings, kumi.models.memo, known=known)
+        kumi.models = Instant(kumi.models.settings, kumi.models.cache, known=known)
     with measured() as cost:
         kumi.index(data / source(name), methods=["braid"])
     print(f"{name}: indexed for braid in {cost.cpu:.1f} CPU s", flush=True)
-    reading = stack.enter_context(kumi.reading())
-    return examples(reading, list(drawn(reading) if name == TALKS else asked(data, name)))
+    reading = stack.enter_context(kumi.snapshot())
+    return build_examples(reading, list(drawn(reading) if name == TALKS else asked(data, name)))
 
 
 def source(name: str) -> str:
     return "podcasts/kevin_scott_podcasts.jsonl" if name == TALKS else f"{SETS[name]}_corpus.jsonl"
 
 
-def asked(data: Path, name: str) -> Iterator[Question]:
+def asked(data: Path, name: str) -> Iterator[EvalQuestion]:
     for row in questions(data / f"{SETS[name]}_questions.jsonl"):
-        yield Question(f"{name} {row['id']}", row["question"], gold=tuple(map(Gold, row["gold_passage_ids"])))
+        yield EvalQuestion(f"{name} {row['id']}", row["question"], gold=tuple(map(Gold, row["gold_passage_ids"])))
 
 
-def drawn(reading: Reading) -> Iterator[Question]:
+def drawn(reading: Snapshot) -> Iterator[EvalQuestion]:
     """Of some chunks the words of a sentence, by chance."""
     chance = Random(1)
     chunks = sorted(reading.table("chunks"), key=lambda chunk: chunk.id)
     for chunk in chance.sample(chunks, DRAWN):
-        said = [text for start, end in sentences(chunk.text) if len(text := chunk.text[start:end]) > LETTERS]
-        words = [word.strip(MARKS) for word in chance.choice(said or [chunk.text]).split() if subjects(word)]
+        said = [text for start, end in split_sentences(chunk.text) if len(text := chunk.text[start:end]) > LETTERS]
+        words = [word.strip(MARKS) for word in chance.choice(said or [chunk.text]).split() if subject_terms(word)]
         few = sorted(chance.sample(range(len(words)), min(WORDS, len(words))))
-        yield Question(f"{TALKS} {chunk.id}", " ".join(words[i] for i in few), gold=(Gold(chunk.id),))
+        yield EvalQuestion(f"{TALKS} {chunk.id}", " ".join(words[i] for i in few), gold=(Gold(chunk.id),))
 
 
 def extracted(data: Path) -> dict[str, list[str]]:
@@ -98,13 +100,17 @@ def share(id: str) -> float:
     return SHARES.get(id.partition(" ")[0], 1.0)
 
 
-def measured_on(tested: Sequence[Example], others: Sequence[Example], drop: Sequence[str], k: int) -> list[float]:
+def measured_on(
+    tested: Sequence[FittingExample], others: Sequence[FittingExample], drop: Sequence[str], k: int
+) -> list[float]:
     """The recall of each question, by weights learned on others."""
-    weights = learned(others, drop=(*IDLE, *drop), weigh=share)
+    weights = learn_weights(others, drop=(*IDLE, *drop), question_weight=share)
     return [example.recall(weights, k) for example in tested]
 
 
-def kept(sets: Sets, name: str, tested: Sequence[Example], drop: Sequence[str] = (), k: int = K) -> list[float]:
+def kept(
+    sets: Sets, name: str, tested: Sequence[FittingExample], drop: Sequence[str] = (), k: int = TOP_K
+) -> list[float]:
     """The recall of each question by weights that it was kept from."""
     others = [example for other, of in sets.items() if other != name for example in of]
     if name != TALKS:
@@ -113,14 +119,14 @@ def kept(sets: Sets, name: str, tested: Sequence[Example], drop: Sequence[str] =
     return [x for i in (0, 1) for x in measured_on(halves[i], [*others, *halves[1 - i]], drop, k)]
 
 
-def by_words(example: Example) -> float:
+def by_words(example: FittingExample) -> float:
     """Recall of plain words."""
-    top = best(example.before.rankings["words"], K)
-    return fmean(any(example.holds(id, one) for id in top) for one in example.gold)
+    top = top_ids(example.first_pass.rankings["words"], TOP_K)
+    return fmean(any(example.overlaps(id, one) for id in top) for one in example.gold)
 
 
 def said(found: Sequence[float]) -> str:
-    low, high = interval(found, [str(i) for i in range(len(found))])
+    low, high = bootstrap_interval(found, [str(i) for i in range(len(found))])
     return f"{fmean(found):.3f} [{low:.2f}–{high:.2f}], {fmean(x == 1 for x in found):.2f}"
 
 
@@ -151,8 +157,8 @@ def main() -> None:
     with ExitStack() as stack:
         sets = {name: opened(stack, given.data, name) for name in given.sets.split(",")}
         if given.write:
-            weights = learned([e for of in sets.values() for e in of], drop=IDLE, weigh=share)
-            WEIGHTS.write_text(json.dumps(weights, indent=2) + "\n", encoding="utf-8")
+            weights = learn_weights([e for of in sets.values() for e in of], drop=IDLE, question_weight=share)
+            WEIGHTS_PATH.write_text(json.dumps(weights, indent=2) + "\n", encoding="utf-8")
         if given.extracted:
             named = "musique by GPT-3.5"
             table(sets, {named: opened(stack, given.data, "musique", extracted(given.data))})

@@ -8,12 +8,18 @@ from html import escape
 from pathlib import Path
 
 from kumihimo.core.signature import Signature
-from kumihimo.core.wiring import ROOT, Step, plan
+from kumihimo.core.wiring import ROOT, Step, order_steps
 from kumihimo.index import STEPS
 from kumihimo.methods import METHODS
 
 FOLDER = Path(__file__).with_name("pictures")
-PORTS = {"match": "by words", "near": "by meaning", "ask": "a chat model", "ruler": "counts tokens", "rank": "reranks"}
+PORTS = {
+    "keyword_search": "by words",
+    "vector_search": "by meaning",
+    "llm": "a chat model",
+    "tokenizer": "counts tokens",
+    "rerank": "reranks",
+}
 WIDTH, HEIGHT, ROOM = 112.0, 40.0, 44.0  # of a box; between two layers
 LETTER = 6.8  # what one takes at 11 px, at most
 STYLE = """
@@ -61,7 +67,7 @@ def pictures() -> dict[str, str]:
 
 def tables(steps: Mapping[str, Signature]) -> str:
     """Each table a box under those it is made of, an arrow from each."""
-    order = plan(steps)
+    order = order_steps(steps)
     edges = [(source, step.name) for step in order for source in step.inputs]
     layers = _layered(order, edges)
     x = _spread(layers, edges)
@@ -74,7 +80,7 @@ def tables(steps: Mapping[str, Signature]) -> str:
     parts += [_box(s.name, _shape(s), dear[s.name], x[s.name,], y[s.name,]) for s in order]
     bottom = 16 + len(layers) * (HEIGHT + ROOM) - ROOM
     own = any(step.name in step.tables.values() for step in order)
-    without = all("ask" in step.signature.optional for step in order if dear[step.name] == "asks")
+    without = all("llm" in step.signature.optional_ports for step in order if dear[step.name] == "asks")
     legend, width, height = _legend([*dear.values()], looked=bool(looked), own=own, without=without, y=bottom + 30)
     middle = f'<g transform="translate({max(0, width - wide) / 2:g},0)">'
     return _svg("What each table of an index is made of", max(wide, width), height, [middle, *parts, "</g>", *legend])
@@ -90,7 +96,7 @@ def _paid(order: Sequence[Step]) -> dict[str, str]:
     kinds: dict[str, str] = {}
     for step in order:
         paid = any(kinds.get(name, "free") != "free" for name in step.inputs)
-        kinds[step.name] = "asks" if "ask" in step.signature.ports else "paid" if paid else "free"
+        kinds[step.name] = "asks" if "llm" in step.signature.ports else "paid" if paid else "free"
     return kinds
 
 
@@ -227,8 +233,8 @@ def _legend(
 
 def methods(methods: Mapping[str, Signature], steps: Mapping[str, Signature]) -> str:
     """A row for each method, a column for each table that it reads and each thing that it uses."""
-    kinds = {ROOT: "free", **_paid(plan(steps))}
-    read = [name for name in kinds if any(name in m.tables or name in m.may for m in methods.values())]
+    kinds = {ROOT: "free", **_paid(order_steps(steps))}
+    read = [name for name in kinds if any(name in m.tables or name in m.optional_tables for m in methods.values())]
     used = [port for port in dict.fromkeys([*PORTS, *(p for m in methods.values() for p in m.ports)])]
     used = [port for port in used if any(port in m.ports for m in methods.values())]
     label = max(map(len, methods)) * 7.6 + 32
@@ -236,7 +242,7 @@ def methods(methods: Mapping[str, Signature], steps: Mapping[str, Signature]) ->
     titles = {name: f"{name}: {PORTS[name]}" if name in PORTS and name in used else name for name in x}
     top = 30 + max(len(title) for title in titles.values()) * LETTER * 0.72
     wide = max(x[name] + len(titles[name]) * LETTER * 0.72 for name in x) + 16
-    dear = {"ask", *(name for name in read if kinds[name] != "free")}
+    dear = {"llm", *(name for name in read if kinds[name] != "free")}
     parts = [_slanted(titles[name], x[name], top - 12) for name in x]
     for i, (name, method) in enumerate(methods.items()):
         y = top + i * 26
@@ -244,7 +250,7 @@ def methods(methods: Mapping[str, Signature], steps: Mapping[str, Signature]) ->
         parts.append(_text(name, 18, y + 17, "name"))
         marks = [column for column in x if column in method.tables or column in method.ports]
         parts += [_dot(x[column], y + 13, "dear" if column in dear else "dot") for column in marks]
-        parts += [_dot(x[column], y + 13, "may dear" if column in dear else "may") for column in method.may]
+        parts += [_dot(x[column], y + 13, "may dear" if column in dear else "may") for column in method.optional_tables]
     bottom = top + len(methods) * 26
     parts += [_dot(22, bottom + 20, "dear"), _text("asks a chat model, or reads what one may make", 32, bottom + 24)]
     parts += [_dot(22, bottom + 38, "may"), _text("reads it where it is there", 32, bottom + 42)]

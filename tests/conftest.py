@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kumihimo.testing.fake_server import Server, serving
+from kumihimo.testing.fake_server import FakeServer, run_fake_server
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -25,15 +25,15 @@ def offline() -> None:
 
 
 @pytest.fixture(scope="session")
-def one_server() -> Iterator[Server]:
-    with serving() as server:
+def one_server() -> Iterator[FakeServer]:
+    with run_fake_server() as server:
         yield server
 
 
 @pytest.fixture
-def server(one_server: Server) -> Server:
+def server(one_server: FakeServer) -> FakeServer:
     """A model server over HTTP, as it is when nothing is wrong with it."""
-    one_server.set(**USUAL)
+    one_server.configure(**USUAL)
     one_server.reset()
     return one_server
 

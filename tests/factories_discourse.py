@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from kumihimo.core.digests import digest
-from kumihimo.core.records import Chunk, Document, Frame, Link, Passage, Record, Value
+from kumihimo.core.digests import hash_parts
+from kumihimo.core.records import Chunk, DiscourseRelation, Document, Passage, Record, SlotFiller, SlotValue
 from kumihimo.core.table import Table
 from tests.factories_tables import table
 
-DOCUMENT = digest("notes/tern.txt")
+DOCUMENT = hash_parts("notes/tern.txt")
 TEXTS = (
     ("The ferry Tern waited at Oban on Monday.", "The tide had turned.", "Nobody could land the mail."),
     (
@@ -28,7 +28,9 @@ CHUNKS = tuple(f"{DOCUMENT}.{n:05}" for n in range(len(TEXTS)))
 P = tuple(f"{chunk}.{n:05}" for chunk, texts in zip(CHUNKS, TEXTS, strict=True) for n in range(len(texts)))
 
 LINKS = tuple(
-    Link(P[first], P[second], confidence, id=f"{P[min(first, second)].rpartition('.')[0]}.{n:05}", text=sense)
+    DiscourseRelation(
+        P[first], P[second], confidence, id=f"{P[min(first, second)].rpartition('.')[0]}.{n:05}", text=sense
+    )
     for n, (first, second, sense, confidence) in enumerate(
         (
             (0, 1, "reason", 0.9),  # it waited because the tide had turned
@@ -100,19 +102,21 @@ def _passages() -> list[Passage]:
     return found
 
 
-def _frames() -> list[Frame]:
+def _frames() -> list[SlotFiller]:
     said = sorted((n, slot, name) for slot, name, places in SAID for n in places)
     ordinal = dict.fromkeys(P, 0)
     found = []
     for n, slot, name in said:
         id = f"{P[n]}.{ordinal[P[n]]:05}"
         ordinal[P[n]] += 1
-        found.append(Frame(digest(slot, name), slot, name, P[n], id=id, text=name.capitalize()))
+        found.append(SlotFiller(hash_parts(slot, name), slot, name, P[n], id=id, text=name.capitalize()))
     return found
 
 
-def _values() -> list[Value]:
-    return [Value(slot, (name.capitalize(),), len(at), id=digest(slot, name), text=name) for slot, name, at in SAID]
+def _values() -> list[SlotValue]:
+    return [
+        SlotValue(slot, (name.capitalize(),), len(at), id=hash_parts(slot, name), text=name) for slot, name, at in SAID
+    ]
 
 
 ROWS: dict[str, tuple[Record, ...]] = {

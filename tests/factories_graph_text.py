@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kumihimo.core.digests import digest
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Chunk, Document, Entity, Mention, Record, Relation
 from kumihimo.core.table import Table, codec
 from kumihimo.storage.sqlite.ledger import SqlLedger
@@ -25,7 +25,7 @@ _KINDS: dict[str, tuple[Any, str, str]] = {  # what each table holds, and what i
 
 def id(name: str) -> str:
     """Of the entity of that name."""
-    return name_keys.entity_id(name_keys.key(name))
+    return name_keys.entity_id(name_keys.name_key(name))
 
 
 def entity(name: str, *types: str, text: str = "", mentions: int = 1, forms: Sequence[str] = ()) -> Entity:
@@ -65,7 +65,7 @@ def mention(chunk: str, n: int, name: str) -> Mention:
 def document(uri: str, *texts: str) -> tuple[Document, list[Chunk]]:
     """One document of these chunks."""
     whole = "\n".join(texts)
-    made = Document(id=digest(uri), uri=uri, file=uri, title="", media_type="text/plain", text=whole)
+    made = Document(id=hash_parts(uri), uri=uri, file=uri, title="", media_type="text/plain", text=whole)
     starts = [sum(len(text) + 1 for text in texts[:i]) for i in range(len(texts))]
     chunks = [
         Chunk(id=f"{made.id}.{i:05}", title="", start=at, end=at + len(text), tokens=len(text.split()), text=text)
@@ -76,12 +76,12 @@ def document(uri: str, *texts: str) -> tuple[Document, list[Chunk]]:
 
 def put(folder: Path, tables: Mapping[str, Iterable[Record]]) -> None:
     """Make these the tables of the index in that folder, beside those that it has."""
-    with Store(folder).building() as db:
+    with Store(folder).write_transaction() as db:
         ledger = SqlLedger(db)
         for name, records in tables.items():
             record, source, key = _KINDS[name]
             code = codec(record)
-            ledger.shape(name, code, source, key)
+            ledger.ensure_table(name, code, source, key)
             old = [row for page in ledger.rows(name).pages() for row in page]
             ledger.change(name, old, [code.encode(row.id, row) for row in sorted(records, key=lambda row: row.id)])
             ledger.settle(name)
@@ -94,7 +94,7 @@ def graph(
     """The two tables, as they are read."""
     put(folder, {"entities": entities, "relations": relations})
     store = Store(folder)
-    with store.reading() as db:
+    with store.read_transaction() as db:
         yield (
             Table("entities", codec(Entity), SqlRows(db, "entities")),
             Table("relations", codec(Relation), SqlRows(db, "relations")),

@@ -8,11 +8,11 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
-from kumihimo.app.snapshot import KINDS
-from kumihimo.core.digests import digest
+from kumihimo.app.snapshot import RECORD_TYPES
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Chunk, Claim, Community, Document, Entity, Member, Mention, Record, Relation, Report
 from kumihimo.core.table import codec
-from kumihimo.core.wiring import plan
+from kumihimo.core.wiring import order_steps
 from kumihimo.index import STEPS
 from kumihimo.storage.sqlite.ledger import SqlLedger
 from kumihimo.storage.sqlite.store import Store
@@ -27,12 +27,12 @@ _LAST = ("ck", "dine", "ford", "ham", "ley", "mouth", "n", "ric", "son", "ton", 
 
 def write(folder: Path, tables: Mapping[str, Iterable[Record]]) -> Path:
     """An index folder whose tables hold these records, each with its id."""
-    keys = {step.name: (step.source, step.key) for step in plan(STEPS)}
-    with Store(folder).building() as db:
+    keys = {step.name: (step.source, step.key) for step in order_steps(STEPS)}
+    with Store(folder).write_transaction() as db:
         ledger = SqlLedger(db)
         for name, records in {**dict.fromkeys(("ties", "assertions"), ()), **tables}.items():
-            made = codec(KINDS[name])
-            ledger.shape(name, made, *keys.get(name, ("", "")))
+            made = codec(RECORD_TYPES[name])
+            ledger.ensure_table(name, made, *keys.get(name, ("", "")))
             ledger.change(name, [], [made.encode(record.id, record) for record in records])
             ledger.settle(name)
     return folder
@@ -48,7 +48,7 @@ def made(size: int, ties: int) -> Tables:
     """The tables of a graph of so many entities and relations, in three levels of communities; the same each time."""
     random = Random(size)
     names = _names(random, size)
-    ids = [digest(name) for name in names]
+    ids = [hash_parts(name) for name in names]
     leaves = _leaves(random, ids)
     communities = _communities(leaves)
     pairs = _pairs(random, ids, leaves, ties)
@@ -70,7 +70,7 @@ def made(size: int, ties: int) -> Tables:
     ]
     relations = [
         Relation(
-            id=digest(a, b),
+            id=hash_parts(a, b),
             source=a,
             target=b,
             names=(name[a], name[b]),
@@ -84,7 +84,7 @@ def made(size: int, ties: int) -> Tables:
     ]
     claims = [
         Claim(
-            id=digest(r.source, r.target, "loan"),
+            id=hash_parts(r.source, r.target, "loan"),
             subject=r.source,
             object=r.target,
             names=r.names,
@@ -144,13 +144,13 @@ def _communities(leaves: list[tuple[str, ...]]) -> list[Community]:
     """Some leaves stand alone on level 0, the rest by sixes below level 1, these by eights below level 0."""
     found: list[Community] = []
     alone, deep = leaves[::9], [leaf for i, leaf in enumerate(leaves) if i % 9]
-    found += [Community(id=digest("alone", *leaf), level=0, parent="", children=(), members=leaf) for leaf in alone]
+    found += [Community(id=hash_parts("alone", *leaf), level=0, parent="", children=(), members=leaf) for leaf in alone]
     for top, group in enumerate(batched(batched(deep, 6), 8)):
-        above = digest("top", str(top))
-        middle = [digest("middle", str(top), str(i)) for i in range(len(group))]
+        above = hash_parts("top", str(top))
+        middle = [hash_parts("middle", str(top), str(i)) for i in range(len(group))]
         found.append(Community(id=above, level=0, parent="", children=tuple(sorted(middle)), members=()))
         for id, held in zip(middle, group, strict=True):
-            below = {digest("leaf", *leaf): leaf for leaf in held}
+            below = {hash_parts("leaf", *leaf): leaf for leaf in held}
             found.append(Community(id=id, level=1, parent=above, children=tuple(sorted(below)), members=()))
             found += [Community(id=b, level=2, parent=id, children=(), members=leaf) for b, leaf in below.items()]
     return found
@@ -184,7 +184,7 @@ def _texts(
         uri = f"notes/day-{number:04}.md"
         parts = [" ".join(text for _, text in held) for held in page]
         text, at = "\n\n".join(parts), 0
-        document = digest(uri)
+        document = hash_parts(uri)
         title, kind = f"Day {number}", "text/markdown"
         documents.append(Document(id=document, uri=uri, file=uri, title=title, media_type=kind, text=text))
         for i, (part, held) in enumerate(zip(parts, page, strict=True)):

@@ -12,7 +12,7 @@ from typing import Any
 
 from kumihimo import Kumihimo
 from kumihimo.llm.protocols import Chat
-from kumihimo.llm.registry import Connections
+from kumihimo.llm.registry import ModelRegistry
 from kumihimo.testing.fake_models import FakeChat
 
 DOCUMENTS = {
@@ -27,12 +27,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-class Scholars(Connections):
+class Scholars(ModelRegistry):
     """A model that prepares, sums up, asks and answers by a script, for whoever asks."""
 
     def chat(self, scope: str) -> Chat | None:
         if not hasattr(self, "scholar"):
-            self.scholar = FakeChat(script, whole=True)
+            self.scholar = FakeChat(script, join_messages=True)
         return self.scholar
 
 
@@ -76,7 +76,7 @@ class Library:
         self.home = folder / "home"
         self.home.mkdir()
         self.kumi = Kumihimo(folder / ".kumi", SETTINGS)
-        self.kumi.models = self.models = Scholars(self.kumi.models.settings, self.kumi.models.memo)
+        self.kumi.models = self.models = Scholars(self.kumi.models.settings, self.kumi.models.cache)
         self.models.chat("")
         for name, (fields, text) in documents.items():
             self.write(name, fields, text)
@@ -88,12 +88,12 @@ class Library:
     @contextmanager
     def asking(self) -> Iterator[list[str]]:
         """What is asked meanwhile."""
-        before, new = Counter(self.models.scholar.asked), list[str]()
+        before, new = Counter(self.models.scholar.prompt_counts), list[str]()
         yield new
-        new += (self.models.scholar.asked - before).elements()
+        new += (self.models.scholar.prompt_counts - before).elements()
 
     def labels(self) -> dict[str, int]:
-        with self.kumi.reading() as reading:
+        with self.kumi.snapshot() as reading:
             return {row.label: row.questions for row in reading.table("summaries")}
 
 

@@ -10,18 +10,18 @@ import pytest
 
 from kumihimo.app import settings_registry
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.snapshot import KINDS
+from kumihimo.app.snapshot import RECORD_TYPES
 from kumihimo.core.context import Context
-from kumihimo.core.digests import digest
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Chunk, Record
-from kumihimo.core.signature import catalogue
+from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Group, Table
 from kumihimo.index import STEPS
-from kumihimo.llm.protocols import Ask
-from kumihimo.llm.registry import borrowed
+from kumihimo.llm.protocols import LLM
+from kumihimo.llm.registry import scope_chat_settings
 from kumihimo.methods import METHODS
-from kumihimo.search.protocols import Match, Near
-from kumihimo.testing.fake_server import Server
+from kumihimo.search.protocols import KeywordSearch, VectorSearch
+from kumihimo.testing.fake_server import FakeServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,41 +40,45 @@ class About:
     about: str
 
 
-def gists(chunk: Chunk, ask: Ask, *, words: int = 9) -> Gist:
+def gists(chunk: Chunk, llm: LLM, *, words: int = 9) -> Gist:
     """What a chunk is about."""
-    said = ask(f"{chunk.text}\nThat in {words} words.", into=About)
-    return Gist(text=said.about, theme=digest(chunk.text[:1]))
+    said = llm(f"{chunk.text}\nThat in {words} words.", schema=About)
+    return Gist(text=said.about, theme=hash_parts(chunk.text[:1]))
 
 
-def themes(gists: Group[Gist], ask: Ask) -> Theme:
+def themes(gists: Group[Gist], llm: LLM) -> Theme:
     """What the chunks that begin with the same letter have in common."""
-    return Theme(text=ask("\n".join(["What do these have in common?", *sorted(g.text for g in gists)])))
+    return Theme(text=llm("\n".join(["What do these have in common?", *sorted(g.text for g in gists)])))
 
 
-def told(question: str, themes: Table[Theme], gists: Table[Gist], match: Match, *, k: int = 5) -> Context:
+def told(
+    question: str, themes: Table[Theme], gists: Table[Gist], keyword_search: KeywordSearch, *, k: int = 5
+) -> Context:
     """Gists and themes by words."""
-    return match(themes, question, k=k) + match(gists, question, k=k)
+    return keyword_search(themes, question, k=k) + keyword_search(gists, question, k=k)
 
 
-def meant(question: str, gists: Table[Gist], near: Near, *, k: int = 5) -> Context:
+def meant(question: str, gists: Table[Gist], vector_search: VectorSearch, *, k: int = 5) -> Context:
     """Gists by meaning."""
-    return near(gists, question, k=k)
+    return vector_search(gists, question, k=k)
 
 
 @pytest.fixture
 def paid(monkeypatch: pytest.MonkeyPatch) -> None:
     """The steps and methods above, among the real ones."""
-    steps, methods = catalogue(gists, themes), catalogue(told, meant)
+    steps, methods = collect_signatures(gists, themes), collect_signatures(told, meant)
     for name, step in steps.items():
         monkeypatch.setitem(STEPS, name, step)
-        monkeypatch.setitem(KINDS, name, step.makes)
-        monkeypatch.setitem(settings_registry.KNOWN, name, {**step.settings, **borrowed(step.settings)})
+        monkeypatch.setitem(RECORD_TYPES, name, step.output_type)
+        monkeypatch.setitem(
+            settings_registry.ALL_SETTINGS, name, {**step.settings, **scope_chat_settings(step.settings)}
+        )
     for name, method in methods.items():
         monkeypatch.setitem(METHODS, name, method)
-        monkeypatch.setitem(settings_registry.KNOWN, name, method.settings)
+        monkeypatch.setitem(settings_registry.ALL_SETTINGS, name, method.settings)
     for name, signature in {**steps, **methods}.items():
         monkeypatch.setitem(settings_registry.SETTINGS, name, signature.settings)
-    monkeypatch.setattr(settings_registry, "ASKING", (*settings_registry.ASKING, *steps))
+    monkeypatch.setattr(settings_registry, "LLM_SCOPES", (*settings_registry.LLM_SCOPES, *steps))
 
 
 def notes(folder: Path, count: int) -> Path:
@@ -86,7 +90,7 @@ def notes(folder: Path, count: int) -> Path:
     return folder
 
 
-def opened(tmp_path: Path, server: Server, memo: Path | None = None, **scopes: dict[str, Any]) -> Kumihimo:
+def opened(tmp_path: Path, server: FakeServer, memo: Path | None = None, **scopes: dict[str, Any]) -> Kumihimo:
     """An index whose models that server is."""
     chat = {"model": "m", "base_url": server.url, "timeout": 1.0, "workers": 8, **scopes.pop("chat", {})}
-    return Kumihimo(tmp_path / ".kumi", {"chat": chat, **scopes}, memo=memo)
+    return Kumihimo(tmp_path / ".kumi", {"chat": chat, **scopes}, cache=memo)

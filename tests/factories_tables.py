@@ -23,7 +23,7 @@ class Held:
         self.read += id in self.rows
         return self.rows.get(id)
 
-    def some(self, ids: Sequence[str]) -> list[Row]:
+    def get_many(self, ids: Sequence[str]) -> list[Row]:
         return [row for id in ids if (row := self.get(id))]
 
     def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
@@ -36,10 +36,10 @@ class Held:
     def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
         return [row[0] for row in self.where(columns, values)]
 
-    def ids_by(self, column: str, values: Sequence[str], most: int | None = None) -> list[tuple[str, str]]:
+    def ids_grouped(self, column: str, values: Sequence[str], most: int | None = None) -> list[tuple[str, str]]:
         return [(value, id) for value in values for id in self.ids((column,), (value,))[:most]]
 
-    def under(self, makers: Sequence[str], column: str) -> dict[str, list[Any]]:
+    def child_values(self, makers: Sequence[str], column: str) -> dict[str, list[Any]]:
         at = self.columns.index(column)
         return {m: [row[at] for row in self.rows.values() if row[0].startswith(f"{m}.")] for m in makers}
 

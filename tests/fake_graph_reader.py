@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from kumihimo.core.digests import digest
+from kumihimo.core.digests import hash_parts
 from kumihimo.llm.protocols import Chat
-from kumihimo.llm.registry import Connections
+from kumihimo.llm.registry import ModelRegistry
 from kumihimo.testing.fake_models import FakeChat
 
 _NAME = re.compile(r"\b[A-Z][a-z]+\b|[\u30a1-\u30fa][\u30a1-\u30fcー]+")
@@ -48,7 +48,7 @@ def _text_of(conversation: str) -> str:
 
 
 def _leaves_out(text: str) -> bool:
-    return int(digest(text), 16) % 3 == 0
+    return int(hash_parts(text), 16) % 3 == 0
 
 
 def _records(text: str) -> Iterator[str]:
@@ -89,7 +89,7 @@ def _links(conversation: str) -> Iterator[tuple[str, dict[str, object]]]:
     """Of each pair a sense, or none, which its two texts decide."""
     texts = dict(re.findall(r"^(\d+): (.*)$", conversation.partition("\nTexts, ")[2], re.M))
     for name, one, other in re.findall(r"^(pair_\d+): first (\d+), second (\d+)$", conversation, re.M):
-        n = int(digest(texts[one], texts[other]), 16)
+        n = int(hash_parts(texts[one], texts[other]), 16)
         sense = ("reason", "precedence", "no relation", "list")[n % 4]
         yield name, {"sense": sense, "arg1": ("first", "second")[n // 4 % 2], "confidence": n // 8 % 11 / 10}
 
@@ -124,7 +124,7 @@ def _filled(schema: dict[str, object], root: dict[str, object], words: str) -> o
     return {"number": 5, "integer": 1, "boolean": True}.get(str(kind), f"{words} [Data: Entities (1, 2, 99)]")
 
 
-class Readers(Connections):
+class Readers(ModelRegistry):
     """That model for whoever asks; it counts what it was asked."""
 
     def chat(self, scope: str) -> Chat | None:
@@ -132,5 +132,5 @@ class Readers(Connections):
         if given.get("model") == "rules":
             return None
         if not hasattr(self, "reader"):
-            self.reader = FakeChat(answer, whole=True)
+            self.reader = FakeChat(answer, join_messages=True)
         return self.reader

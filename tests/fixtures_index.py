@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from kumihimo import Kumihimo
-from kumihimo.app.snapshot import KINDS
-from kumihimo.index import STEPS, made_of, needed
+from kumihimo.app.snapshot import RECORD_TYPES
+from kumihimo.index import STEPS, downstream_steps, upstream_steps
 from kumihimo.llm.protocols import Chat
-from kumihimo.llm.registry import Connections
+from kumihimo.llm.registry import ModelRegistry
 from kumihimo.methods import METHODS
 from kumihimo.storage.sqlite.store import SqlRows
 from kumihimo.testing.fake_models import FakeChat
@@ -26,15 +26,17 @@ QUESTIONS = (
 )
 RANKING = [name for name, method in METHODS.items() if [*method.tables] == ["chunks"] and "k" in method.settings]
 # may be asked without a model
-FREE = [name for name, method in METHODS.items() if "ask" not in method.ports or "ask" in method.optional]
+FREE = [name for name, method in METHODS.items() if "llm" not in method.ports or "llm" in method.optional_ports]
 BUILT = [  # have tables that may be made without a model
     name
     for name, method in METHODS.items()
-    if all("ask" not in STEPS[step].ports or "ask" in STEPS[step].optional for step in needed(method.tables))
+    if all(
+        "llm" not in STEPS[step].ports or "llm" in STEPS[step].optional_ports for step in upstream_steps(method.tables)
+    )
 ]
 ROOT_READS_ALL = not hasattr(os, "geteuid") or os.geteuid() == 0
 
-REMEMBER = made_of(["communities"])  # what they were before matters
+REMEMBER = downstream_steps(["communities"])  # what they were before matters
 
 Held = dict[str, list[Any]]
 
@@ -50,7 +52,7 @@ def fill(root: Path, files: Mapping[str, str]) -> Path:
 
 def texts(kumi: Kumihimo) -> dict[str, str]:
     """What the index holds of the documents, by uri."""
-    with kumi.reading() as reading:
+    with kumi.snapshot() as reading:
         return {document.uri: document.text for document in reading.table("documents")}
 
 
@@ -67,23 +69,23 @@ def found(kumi: Kumihimo, method: str, question: str, **settings: Any) -> list[l
     return [[e.table, e.record.id, e.score] for e in kumi.retrieve(question, method, **settings)]
 
 
-class MadeUp(Connections):
+class MadeUp(ModelRegistry):
     """A model of few words, for methods that ask; the graph is made by rule, answers are quoted, as without one."""
 
     def chat(self, scope: str) -> Chat | None:
-        return FakeChat(fake_graph_reader.answer, whole=True) if scope in METHODS else None
+        return FakeChat(fake_graph_reader.answer, join_messages=True) if scope in METHODS else None
 
 
 def connected(kumi: Kumihimo) -> Kumihimo:
     """The same, with a made-up model to ask."""
-    kumi.models = MadeUp(kumi.models.settings, kumi.models.memo)
+    kumi.models = MadeUp(kumi.models.settings, kumi.models.cache)
     return kumi
 
 
 def tables(kumi: Kumihimo) -> Held:
     """Every row of every table that was built, and what failed."""
-    with kumi.reading() as reading:
-        built = [name for name in KINDS if reading.db.has(name)]
+    with kumi.snapshot() as reading:
+        built = [name for name in RECORD_TYPES if reading.db.has(name)]
         held: Held = {name: [list(row) for page in SqlRows(reading.db, name).pages() for row in page] for name in built}
         return held | {"failed": [list(row) for row in reading.db.all("SELECT * FROM failed ORDER BY step, maker")]}
 

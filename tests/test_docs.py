@@ -22,16 +22,16 @@ from docs import draw
 import kumihimo
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.settings_registry import SETTINGS
-from kumihimo.app.snapshot import KINDS
+from kumihimo.app.snapshot import RECORD_TYPES
 from kumihimo.cli.main import COMMANDS, app
-from kumihimo.core.signature import Signature, catalogue
+from kumihimo.core.signature import Signature, collect_signatures
 from kumihimo.core.table import codec
-from kumihimo.core.wiring import plan
+from kumihimo.core.wiring import order_steps
 from kumihimo.index import STEPS
 from kumihimo.methods import METHODS
-from kumihimo.methods.braid import published
+from kumihimo.methods.braid import published_weights
 from kumihimo.readers import READERS
-from kumihimo.testing.fake_server import Server
+from kumihimo.testing.fake_server import FakeServer
 from tests import screens
 from tests.docs_console import DOCS, HERE, PAGES, rendered, steady
 from tests.factories_paid_steps import gists, themes, told
@@ -100,13 +100,13 @@ def test_every_method_is_described(name: str) -> None:
 def test_the_weights_of_braid_are_those_that_are_published() -> None:
     said = re.findall(r"^\| `([a-z ]+)` \| ([-.\d]*) *\| ([-.\d]*) *\|$", page("braid.md"), re.M)
     for i, name in enumerate(("first", "second"), 1):
-        assert {row[0]: float(row[i]) for row in said if row[i]} == published()[name]
+        assert {row[0]: float(row[i]) for row in said if row[i]} == published_weights()[name]
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", RECORD_TYPES)
 def test_every_table_is_described(name: str) -> None:
     _, _, section = page("tables.md").partition(f"## {name}\n")
-    columns = codec(KINDS[name]).columns
+    columns = codec(RECORD_TYPES[name]).columns
     assert [column for column in columns if f"`{column}`" not in section.partition("\n## ")[0]] == []
 
 
@@ -135,7 +135,7 @@ def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @with_blocks("python")
 @pytest.mark.usefixtures("sandbox")
-def test_python_runs(path: Path, server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+def test_python_runs(path: Path, server: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:
     shared: dict[str, Any] = {"__name__": "page"}
     for block in blocks(path, "python"):
         if block.startswith("# needs a model"):
@@ -227,12 +227,12 @@ def test_screens_are_what_a_person_sees() -> None:
 def test_filters_that_are_shown_find_something(tmp_path: Path) -> None:
     shown = {path.name: path.read_text(encoding="utf-8") for path in PAGES}
     shown["help"] = "\n".join(line for panel in COMMANDS.values() for lines in panel.values() for line in lines)
-    asked = {said for text in shown.values() for said in re.findall(r"--where '([^'\n]+)'", text)}
+    asked = {said for text in shown.values() for said in re.findall(r"--filter '([^'\n]+)'", text)}
     assert len(asked) >= 3
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
         kumi.index(HERE / "examples", methods=["bm25"])
-        with kumi.reading() as reading:
-            assert [said for said in asked if not reading.passing(said)] == []
+        with kumi.snapshot() as reading:
+            assert [said for said in asked if not reading.matching_documents(said)] == []
 
 
 def test_every_format_is_described() -> None:
@@ -241,26 +241,26 @@ def test_every_format_is_described() -> None:
 
 
 def test_pictures_tell_what_is_paid() -> None:
-    steps = {**STEPS, **catalogue(gists, themes)}
-    drawn = [draw.tables(steps), draw.methods({**METHODS, **catalogue(told)}, steps)]
+    steps = {**STEPS, **collect_signatures(gists, themes)}
+    drawn = [draw.tables(steps), draw.methods({**METHODS, **collect_signatures(told)}, steps)]
     assert all(ElementTree.fromstring(picture).tag.endswith("svg") for picture in drawn)
-    assert drawn[0].count('<rect class="asks" x') == sum("ask" in step.ports for step in steps.values())
-    assert draw.tables(catalogue(STEPS["chunks"].function, gists, themes)).count('<rect class="asks" x') == 2
+    assert drawn[0].count('<rect class="asks" x') == sum("llm" in step.ports for step in steps.values())
+    assert draw.tables(collect_signatures(STEPS["chunks"].function, gists, themes)).count('<rect class="asks" x') == 2
     assert (
         drawn[1].count("<circle")
-        == sum(map(len, (held for m in METHODS.values() for held in (m.tables, m.may, m.ports)))) + 4 + 1
+        == sum(map(len, (held for m in METHODS.values() for held in (m.tables, m.optional_tables, m.ports)))) + 4 + 1
     )
 
 
 @pytest.mark.parametrize(
     ("steps", "sizes"),
     [
-        (catalogue(STEPS["chunks"].function, gists, themes), [1, 2, 2, 1]),
-        ({**STEPS, **catalogue(gists, themes)}, [1, 4, 8, 8, 6, 2]),
+        (collect_signatures(STEPS["chunks"].function, gists, themes), [1, 2, 2, 1]),
+        ({**STEPS, **collect_signatures(gists, themes)}, [1, 4, 8, 8, 6, 2]),
     ],
 )
 def test_tables_stand_apart(steps: dict[str, Signature], sizes: list[int]) -> None:
-    order = plan(steps)
+    order = order_steps(steps)
     edges = [(source, step.name) for step in order for source in step.inputs] + [("documents", "themes")]
     layers = draw._layered(order, edges)
     x = draw._spread(layers, edges)

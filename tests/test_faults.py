@@ -14,21 +14,21 @@ import pytest
 
 from kumihimo.app.facade import Kumihimo
 from kumihimo.core.errors import ItemFailed, ModelError
-from kumihimo.testing.fake_replies import FAULTS, FAULTS_OF_CHATS
-from kumihimo.testing.fake_server import Server
+from kumihimo.testing.fake_replies import CHAT_FAULTS, FAULTS
+from kumihimo.testing.fake_server import FakeServer
 from tests.cli_runner import kumi
 from tests.factories_paid_steps import notes, opened, paid
 
 __all__ = ["paid"]
 COUNT = 60
-EVERY = (*FAULTS, *FAULTS_OF_CHATS)
+EVERY = (*FAULTS, *CHAT_FAULTS)
 PASSING = ("think",)  # the reply is there all the same
 QUICK: dict[str, Any] = {"timeout": 0.4, "workers": 16}
 
 
 def held(kumi: Kumihimo) -> tuple[set[str], set[str], set[str]]:
     """Chunks, those that have a gist, gists that have a vector."""
-    with kumi.reading() as reading:
+    with kumi.snapshot() as reading:
         ids = [{r.id for r in reading.table(table)} for table in ("chunks", "gists")]
         vectors = {id for (id,) in reading.db.all("SELECT id FROM vectors_gists")}
     return ids[0], ids[1], vectors
@@ -39,9 +39,9 @@ def failed(kumi: Kumihimo, step: str) -> set[str]:
 
 
 @pytest.mark.usefixtures("paid")
-def test_every_fault_mixed(tmp_path: Path, server: Server) -> None:
+def test_every_fault_mixed(tmp_path: Path, server: FakeServer) -> None:
     source = notes(tmp_path / "notes", COUNT)
-    server.set(faults=dict.fromkeys(EVERY, 0.1 / len(EVERY)), retry_after=0.1, drip=1.0)
+    server.configure(faults=dict.fromkeys(EVERY, 0.1 / len(EVERY)), retry_after=0.1, drip=1.0)
     models: dict[str, Any] = {"chat": QUICK, "embedding": {"model": "e", "base_url": server.url, "batch": 4, **QUICK}}
     with opened(tmp_path, server, **models) as kumi:
         built = kumi.index(source, methods=["meant"])
@@ -57,10 +57,10 @@ def test_every_fault_mixed(tmp_path: Path, server: Server) -> None:
 @pytest.mark.usefixtures("paid")
 @pytest.mark.parametrize("fault", EVERY)
 def test_a_fault_without_end_is_listed_and_the_next_run_mends_it_and_pays_for_that_alone(
-    tmp_path: Path, server: Server, fault: str
+    tmp_path: Path, server: FakeServer, fault: str
 ) -> None:
     source = notes(tmp_path / "notes", 24)
-    server.set(faults={fault: 0.5}, retry_after=0.01, drip=1.0)
+    server.configure(faults={fault: 0.5}, retry_after=0.01, drip=1.0)
     with opened(tmp_path, server, chat={**QUICK, "retries": 0}) as kumi:
         built = kumi.index(source, methods=["meant"])
         chunks, gists, _ = held(kumi)
@@ -68,7 +68,7 @@ def test_a_fault_without_end_is_listed_and_the_next_run_mends_it_and_pays_for_th
         assert missing == failed(kumi, "gists") == {item for _, item, _ in built.failed}
         assert bool(missing) == (fault not in PASSING)
         assert all(why and "Traceback" not in why for _, _, why in built.failed)
-        server.set(faults={})
+        server.configure(faults={})
         server.reset()
         again = kumi.index()
         assert held(kumi)[1] == chunks
@@ -78,27 +78,27 @@ def test_a_fault_without_end_is_listed_and_the_next_run_mends_it_and_pays_for_th
 @pytest.mark.usefixtures("paid")
 @pytest.mark.parametrize("fault", FAULTS)
 def test_texts_that_cannot_be_embedded_are_listed_and_embedded_by_the_next_run(
-    tmp_path: Path, server: Server, fault: str
+    tmp_path: Path, server: FakeServer, fault: str
 ) -> None:
-    server.set(faults={fault: 0.5}, retry_after=0.01, drip=1.0)
+    server.configure(faults={fault: 0.5}, retry_after=0.01, drip=1.0)
     embedding = {"model": "e", "base_url": server.url, "batch": 2, "retries": 0, **QUICK}
     with opened(tmp_path, server, embedding=embedding) as kumi:
         kumi.index(notes(tmp_path / "notes", 24), methods=["naive"])
-        with kumi.reading() as reading:
+        with kumi.snapshot() as reading:
             vectors = {id for (id,) in reading.db.all("SELECT id FROM vectors_chunks")}
             chunks = {chunk.id for chunk in reading.table("chunks")}
         assert chunks - vectors == failed(kumi, "vectors_chunks") != set()
-        server.set(faults={})
+        server.configure(faults={})
         server.reset()
         assert not kumi.index().failed
         assert server.counts()["texts"] == len(chunks - vectors)
         assert {e.record.id for e in kumi.retrieve("harbour", "naive", k=99, words=False)} == chunks
 
 
-def test_a_text_that_a_model_refuses_does_not_take_others_with_it(tmp_path: Path, server: Server) -> None:
+def test_a_text_that_a_model_refuses_does_not_take_others_with_it(tmp_path: Path, server: FakeServer) -> None:
     source = notes(tmp_path / "notes", 9)
     (source / "long.txt").write_text("A long note. " * 99, "utf-8")
-    server.set(window=500)
+    server.configure(window=500)
     with opened(tmp_path, server, embedding={"model": "e", "base_url": server.url}) as kumi:
         built = kumi.index(source, methods=["naive"])
     ((step, _, why),) = built.failed
@@ -106,37 +106,37 @@ def test_a_text_that_a_model_refuses_does_not_take_others_with_it(tmp_path: Path
     assert "(400)" in why
 
 
-def test_parameters_that_a_server_refuses_are_left_out(tmp_path: Path, server: Server) -> None:
-    server.set(refuses=["temperature", "stream_options"])
+def test_parameters_that_a_server_refuses_are_left_out(tmp_path: Path, server: FakeServer) -> None:
+    server.configure(refuses=["temperature", "stream_options"])
     embedding = {"model": "e", "base_url": server.url}
     with opened(tmp_path, server, embedding=embedding) as kumi:
         kumi.index(notes(tmp_path / "notes", 3), methods=["naive"])
-        assert kumi.ask("Which ferry?", hear=lambda _: None).text
+        assert kumi.ask("Which ferry?", on_token=lambda _: None).text
 
 
 @pytest.mark.parametrize("fault", ["half", "never"])
-def test_an_answer_that_breaks_off_says_so(tmp_path: Path, server: Server, fault: str) -> None:
+def test_an_answer_that_breaks_off_says_so(tmp_path: Path, server: FakeServer, fault: str) -> None:
     with opened(tmp_path, server, chat={"retries": 1, "timeout": 0.4}) as kumi:
         kumi.index(notes(tmp_path / "notes", 3))
-        server.set(faults={fault: 1.0})
+        server.configure(faults={fault: 1.0})
         with pytest.raises(ItemFailed, match=r"broke off|did not answer"):
-            kumi.ask("Which ferry?", hear=lambda _: None)
-        server.set(faults={})
-        assert kumi.ask("Which ferry?", hear=lambda _: None).text
+            kumi.ask("Which ferry?", on_token=lambda _: None)
+        server.configure(faults={})
+        assert kumi.ask("Which ferry?", on_token=lambda _: None).text
 
 
 @pytest.mark.usefixtures("paid")
-def test_a_server_that_dies_is_given_up_soon(tmp_path: Path, server: Server) -> None:
+def test_a_server_that_dies_is_given_up_soon(tmp_path: Path, server: FakeServer) -> None:
     source = notes(tmp_path / "notes", COUNT)
     with opened(tmp_path, server, chat={"retries": 1, "workers": 4}) as kumi:
         kumi.index(notes(tmp_path / "first", 1), methods=["told"])
-        server.set(down=True)
+        server.configure(down=True)
         began = time.monotonic()
         built = kumi.index(source)
         assert time.monotonic() - began < 5
         assert len([1 for step, _, _ in built.failed if step == "gists"]) == COUNT - 1
         assert any("in a row" in why for _, _, why in built.failed)
-        server.set(down=False)
+        server.configure(down=False)
     with opened(tmp_path, server) as kumi:
         assert not kumi.index().failed
 
@@ -168,9 +168,9 @@ def folder(tmp_path: Path) -> Path:
     ],
 )
 def test_what_is_set_wrong_is_said_in_one_line_with_the_remedy(
-    folder: Path, server: Server, behaviour: dict[str, Any], environment: dict[str, str], said: str
+    folder: Path, server: FakeServer, behaviour: dict[str, Any], environment: dict[str, str], said: str
 ) -> None:
-    server.set(**behaviour)
+    server.configure(**behaviour)
     given = {"KUMI_CHAT_MODEL": "m", "KUMI_CHAT_BASE_URL": server.url, "KUMI_CHAT_RETRIES": "1"}
     given |= {"KUMI_CHAT_TIMEOUT": "0.5"} | {k: v.format(url=server.url) for k, v in environment.items()}
     ran = kumi(folder, "ask", "Which ferry?", **given)
@@ -180,8 +180,8 @@ def test_what_is_set_wrong_is_said_in_one_line_with_the_remedy(
     assert ran.stdout.strip() == ""
 
 
-def test_ctrl_c_does_not_wait_for_a_silent_server(folder: Path, server: Server) -> None:
-    server.set(faults={"never": 1.0})
+def test_ctrl_c_does_not_wait_for_a_silent_server(folder: Path, server: FakeServer) -> None:
+    server.configure(faults={"never": 1.0})
     command = [sys.executable, "-m", "kumihimo.cli.main", "ask", "Which ferry?", "-m", "hyde"]
     given = {"KUMI_CHAT_MODEL": "m", "KUMI_CHAT_BASE_URL": server.url, "KUMI_HYDE_PASSAGES": "4"}
     running = subprocess.Popen(command, cwd=folder, env={**os.environ, **given}, stderr=subprocess.PIPE, text=True)
@@ -194,11 +194,11 @@ def test_ctrl_c_does_not_wait_for_a_silent_server(folder: Path, server: Server) 
     assert time.monotonic() - began < 5
 
 
-def test_the_wrong_key_leaves_the_index_as_it_was(tmp_path: Path, server: Server) -> None:
+def test_the_wrong_key_leaves_the_index_as_it_was(tmp_path: Path, server: FakeServer) -> None:
     source = notes(tmp_path / "notes", 3)
     with opened(tmp_path, server, embedding={"model": "e", "base_url": server.url}) as session:
         session.index(source, methods=["naive"])
-        server.set(key="right")
+        server.configure(key="right")
         notes(source, 5)
         with pytest.raises(ModelError, match="OPENAI_API_KEY"):
             session.index()

@@ -54,7 +54,7 @@ def test_what_has_not_changed_is_not_opened(tmp_path: Path) -> None:
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
         kumi.index(folder)
         with files.opened(folder) as again:
-            assert kumi.index().same == 30
+            assert kumi.index().unchanged == 30
         with files.opened(folder) as checked:
-            assert kumi.index(check=True).read == 30
+            assert kumi.index(reread=True).read == 30
     assert (len(again), len(checked)) == (0, 30)

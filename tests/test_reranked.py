@@ -11,9 +11,9 @@ import pytest
 
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.results import Plan
-from kumihimo.core.errors import Capped, SettingsError
+from kumihimo.core.errors import BudgetExceeded, SettingsError
 from kumihimo.llm.budget import Caps
-from kumihimo.testing.fake_server import Server
+from kumihimo.testing.fake_server import FakeServer
 from tests.factories_paid_steps import opened
 from tests.fixtures_index import fill
 
@@ -27,8 +27,8 @@ QUESTION = "When does the ferry leave the harbour"
 
 
 @pytest.fixture
-def kumi(tmp_path: Path, server: Server) -> Iterator[Kumihimo]:
-    server.set(replies=[("\n\n[4]\n", json.dumps([{"number": 3, "score": 90}]))])
+def kumi(tmp_path: Path, server: FakeServer) -> Iterator[Kumihimo]:
+    server.configure(replies=[("\n\n[4]\n", json.dumps([{"number": 3, "score": 90}]))])
     reranking = {"model": "r", "base_url": server.url, "search_price": 2.0, "retries": 0}
     with opened(tmp_path, server, reranking=reranking, chat={"prompt_price": 1.0, "completion_price": 1.0}) as kumi:
         kumi.index(fill(tmp_path / "notes", NOTES), methods=["naive", "bm25", "hyde"])
@@ -39,17 +39,17 @@ def found(kumi: Kumihimo, name: str = "naive", **settings: Any) -> list[str]:
     return [item.text for item in kumi.retrieve(QUESTION, name, **settings)]
 
 
-def test_by_a_model_the_one_it_names_comes_first_and_is_paid_once(kumi: Kumihimo, server: Server) -> None:
+def test_by_a_model_the_one_it_names_comes_first_and_is_paid_once(kumi: Kumihimo, server: FakeServer) -> None:
     plain = found(kumi)
     assert server.counts()["requests"] == 0
-    assert found(kumi, rerank="model") == found(kumi, rerank="model") == [plain[2], *plain[:2], *plain[3:]]
-    assert found(kumi, rerank="model", k=1) == [plain[2]]
+    assert found(kumi, reranker="model") == found(kumi, reranker="model") == [plain[2], *plain[:2], *plain[3:]]
+    assert found(kumi, reranker="model", k=1) == [plain[2]]
     assert (server.counts()["requests"], server.counts()["chats"]) == (1, 1)
     assert {(s.kind, s.scope) for s in kumi.spent()} == {("spent", "naive"), ("saved", "naive")}
 
 
-def test_by_a_server_what_it_scores_highest_comes_first(kumi: Kumihimo, server: Server) -> None:
-    assert found(kumi, rerank="endpoint")[0] == found(kumi, "bm25", rerank="endpoint", k=1)[0] == NOTES["b.txt"]
+def test_by_a_server_what_it_scores_highest_comes_first(kumi: Kumihimo, server: FakeServer) -> None:
+    assert found(kumi, reranker="endpoint")[0] == found(kumi, "bm25", reranker="endpoint", k=1)[0] == NOTES["b.txt"]
     assert server.counts()["rerankings"] == server.counts()["requests"]
     assert {(s.kind, s.scope, s.model) for s in kumi.spent()} == {("spent", "reranking", "r")}
 
@@ -58,51 +58,51 @@ def of(plan: Plan) -> dict[str, tuple[float, float]]:
     return {estimate.step: estimate.calls for estimate in plan.estimates}
 
 
-def test_it_is_foretold(kumi: Kumihimo, server: Server) -> None:
-    assert of(kumi.foretell("naive", QUESTION)) == {"answer": (1, 1)}
-    assert of(kumi.foretell("naive", QUESTION, rerank="model")) == {"naive": (1, 1), "answer": (1, 1)}
-    plan = kumi.foretell("naive", QUESTION, rerank="endpoint")
+def test_it_is_foretold(kumi: Kumihimo, server: FakeServer) -> None:
+    assert of(kumi.estimate_query_cost("naive", QUESTION)) == {"answer": (1, 1)}
+    assert of(kumi.estimate_query_cost("naive", QUESTION, reranker="model")) == {"naive": (1, 1), "answer": (1, 1)}
+    plan = kumi.estimate_query_cost("naive", QUESTION, reranker="endpoint")
     assert of(plan) == {"reranking": (1, 1), "answer": (1, 1)}
     asked = next(estimate for estimate in plan.estimates if estimate.step == "reranking")
     assert (asked.exact, asked.completion_tokens, asked.cost) == (True, (0, 0), (0.002, 0.002))
     assert server.counts()["requests"] == 0
-    usage = kumi.ask(QUESTION, "naive", rerank="endpoint").usage
+    usage = kumi.ask(QUESTION, "naive", reranker="endpoint").usage
     assert usage.calls == plan.calls[0] == plan.calls[1]
     assert plan.cost[0] <= usage.cost <= plan.cost[1]
-    assert kumi.foretell("naive", QUESTION, rerank="endpoint") == Plan(())  # it is remembered
+    assert kumi.estimate_query_cost("naive", QUESTION, reranker="endpoint") == Plan(())  # it is remembered
 
 
-def test_a_method_may_have_a_model_of_its_own_to_judge(tmp_path: Path, server: Server) -> None:
-    settings = {"bm25": {"model": "m", "base_url": server.url, "rerank": "model"}}
+def test_a_method_may_have_a_model_of_its_own_to_judge(tmp_path: Path, server: FakeServer) -> None:
+    settings = {"bm25": {"model": "m", "base_url": server.url, "reranker": "model"}}
     with Kumihimo(tmp_path / ".kumi", settings) as kumi:
         kumi.index(fill(tmp_path / "notes", NOTES), methods=["bm25", "naive"])
         assert len(found(kumi, "bm25")) == 3
         assert [s.scope for s in kumi.spent()] == ["bm25"]
-        with pytest.raises(SettingsError, match=r'naive\.rerank = "model" needs a chat model'):
-            found(kumi, rerank="model")
+        with pytest.raises(SettingsError, match=r'naive\.reranker = "model" needs a chat model'):
+            found(kumi, reranker="model")
 
 
 @pytest.mark.parametrize("by", ["model", "endpoint"])
-def test_what_is_not_set_is_said_before_anything_is_paid(tmp_path: Path, server: Server, by: str) -> None:
+def test_what_is_not_set_is_said_before_anything_is_paid(tmp_path: Path, server: FakeServer, by: str) -> None:
     embedding = {"model": "e", "base_url": server.url}
     with Kumihimo(tmp_path / ".kumi", {"embedding": embedding}) as kumi:
         kumi.index(fill(tmp_path / "notes", NOTES), methods=["naive"])
         asked = server.counts()["requests"]
         for ask in (kumi.retrieve, kumi.ask):
             with pytest.raises(SettingsError, match=r"needs a (chat model|server that reranks): set `model"):
-                ask(QUESTION, "naive", rerank=by)
+                ask(QUESTION, "naive", reranker=by)
         with pytest.raises(SettingsError, match=r"needs a (chat model|server that reranks)"):
-            kumi.foretell("naive", QUESTION, rerank=by)
+            kumi.estimate_query_cost("naive", QUESTION, reranker=by)
         assert server.counts()["requests"] == asked
         assert len(found(kumi)) == 4  # by nobody nothing is needed
 
 
 def test_a_cap_holds(kumi: Kumihimo) -> None:
     for caps in (Caps(calls=0), Caps(cost=0.001)):
-        with pytest.raises(Capped):
-            kumi.retrieve(QUESTION, "naive", caps=caps, rerank="endpoint")
+        with pytest.raises(BudgetExceeded):
+            kumi.retrieve(QUESTION, "naive", caps=caps, reranker="endpoint")
 
 
 def test_who_is_unknown_is_refused(kumi: Kumihimo) -> None:
-    with pytest.raises(SettingsError, match=r"naive\.rerank is"):
-        found(kumi, rerank="llm")
+    with pytest.raises(SettingsError, match=r"naive\.reranker is"):
+        found(kumi, reranker="llm")

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kumihimo.app.community_stats import levels, levels_of, modularity_of
+from kumihimo.app.community_stats import index_levels, index_modularity, measure_levels
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.results import Level, Status
+from kumihimo.app.results import CommunityLevel, Status
 from kumihimo.cli import terminal
 from kumihimo.core.records import Chunk, Community, Report
 from kumihimo.core.table import Table
@@ -43,17 +43,19 @@ SIZES = {"t": 100, "z": 40, "a": 80, "b": 30, "p": 60, "q": 50}
 
 
 def test_a_level_holds_its_communities_and_the_leaves_above() -> None:
-    found = levels(table(Community, TREE), table(Report, [report(*each) for each in SIZES.items()]), chunks(600, 200))
+    found = measure_levels(
+        table(Community, TREE), table(Report, [report(*each) for each in SIZES.items()]), chunks(600, 200)
+    )
     assert found == [
-        Level("C0", 2, 140, 17.5),  # t z
-        Level("C1", 3, 150, 18.75),  # a b z
-        Level("C2", 4, 180, 22.5),  # p q b z
-        Level("TS", 2, 800, 100.0),
+        CommunityLevel("C0", 2, 140, 17.5),  # t z
+        CommunityLevel("C1", 3, 150, 18.75),  # a b z
+        CommunityLevel("C2", 4, 180, 22.5),  # p q b z
+        CommunityLevel("TS", 2, 800, 100.0),
     ]
 
 
 def test_reports_that_are_missing_are_not_counted() -> None:
-    found = levels(table(Community, TREE), table(Report, [report("z", 40)]), chunks(400))
+    found = measure_levels(table(Community, TREE), table(Report, [report("z", 40)]), chunks(400))
     assert [(level.name, level.units, level.share) for level in found] == [
         ("C0", 1, 10.0),
         ("C1", 1, 10.0),
@@ -63,7 +65,7 @@ def test_reports_that_are_missing_are_not_counted() -> None:
 
 
 def test_where_there_is_nothing() -> None:
-    assert levels(table(Community, []), table(Report, []), chunks()) == [Level("TS", 0, 0, 0.0)]
+    assert measure_levels(table(Community, []), table(Report, []), chunks()) == [CommunityLevel("TS", 0, 0, 0.0)]
 
 
 def test_an_index_without_communities_has_no_levels(tmp_path: Path) -> None:
@@ -71,8 +73,8 @@ def test_an_index_without_communities_has_no_levels(tmp_path: Path) -> None:
         kumi.index(fill(tmp_path / "notes", {"a.txt": "The ferry leaves at nine."}), methods=["bm25"])
         status = kumi.status(levels=True)
         assert (status.modularity, status.levels) == (None, ())
-        with kumi.store.reading() as db:
-            assert (modularity_of(db), levels_of(db)) == (None, ())
+        with kumi.store.read_transaction() as db:
+            assert (index_modularity(db), index_levels(db)) == (None, ())
 
 
 def test_of_an_index(tmp_path: Path) -> None:
@@ -98,11 +100,13 @@ def shown(capsys: pytest.CaptureFixture[str], **more: Any) -> str:
 
 def test_the_status_shows_what_was_found(capsys: pytest.CaptureFixture[str]) -> None:
     told = shown(
-        capsys, modularity=(0.63, 0.64), levels=(Level("C0", 34, 26657, 2.62), Level("TS", 1669, 1014611, 100.0))
+        capsys,
+        modularity=(0.63, 0.64),
+        levels=(CommunityLevel("C0", 34, 26657, 2.62), CommunityLevel("TS", 1669, 1014611, 100.0)),
     )
     assert "modularity 0.630  0.640 if found anew" in told
     assert "level  units     tokens  of the source\nC0        34     26,657          2.6 %\n" in told
     assert "TS     1,669  1,014,611        100.0 %" in told
-    assert "--regroup" not in told
-    assert "`kumi index --regroup` finds them anew" in shown(capsys, modularity=(0.56, 0.64))
+    assert "--recluster" not in told
+    assert "`kumi index --recluster` finds them anew" in shown(capsys, modularity=(0.56, 0.64))
     assert "modularity" not in shown(capsys)

@@ -8,9 +8,18 @@ from typing import Literal
 
 import pytest
 
-from kumihimo.app.config import add, add_aliases, added, aliases, from_environment, from_file, from_options, written
+from kumihimo.app.config import (
+    add_settings,
+    append_aliases,
+    merge_settings,
+    parse_options,
+    read_aliases,
+    read_environment,
+    read_settings_file,
+    render_default_config,
+)
 from kumihimo.core.errors import SettingsError
-from kumihimo.core.settings import Setting, resolve
+from kumihimo.core.settings import Setting, resolve_settings
 
 KNOWN = {
     "chunks": {"size": Setting("size", int, 600), "overlap": Setting("overlap", int, 100)},
@@ -27,46 +36,46 @@ def file(folder: Path, text: str) -> Path:
 
 def test_a_file_is_a_layer(tmp_path: Path) -> None:
     path = file(tmp_path, "# 港\n[chunks]\nsize = 300\n\n[naive]\nwords = false\n")
-    assert from_file(path) == {"chunks": {"size": 300}, "naive": {"words": False}}
-    assert resolve(KNOWN, from_file(path))["chunks"] == {"size": 300, "overlap": 100}
+    assert read_settings_file(path) == {"chunks": {"size": 300}, "naive": {"words": False}}
+    assert resolve_settings(KNOWN, read_settings_file(path))["chunks"] == {"size": 300, "overlap": 100}
 
 
 def test_no_file_and_an_empty_one_say_nothing(tmp_path: Path) -> None:
-    assert from_file(tmp_path / "kumi.toml") == {}
-    assert from_file(file(tmp_path, "")) == {}
+    assert read_settings_file(tmp_path / "kumi.toml") == {}
+    assert read_settings_file(file(tmp_path, "")) == {}
 
 
 @pytest.mark.parametrize("text", ["[chunks\nsize = 1", "[chunks]\nsize = ", "size: 1", "[a]\n[a]"])
 def test_a_broken_file_says_how_to_begin(tmp_path: Path, text: str) -> None:
     path = file(tmp_path, text)
     with pytest.raises(SettingsError, match=rf"^{path} is not TOML \(.+\): `kumi init` writes one to begin from$"):
-        from_file(path)
+        read_settings_file(path)
 
 
 def test_a_file_that_is_no_text_is_broken_too(tmp_path: Path) -> None:
     path = tmp_path / "kumi.toml"
     path.write_bytes("[chunks]\n# 港".encode("utf-16"))
     with pytest.raises(SettingsError, match="is not TOML"):
-        from_file(path)
+        read_settings_file(path)
 
 
 def test_a_setting_outside_a_table_is_told_where_it_belongs(tmp_path: Path) -> None:
     path = file(tmp_path, "size = 300")
     with pytest.raises(SettingsError) as refused:
-        from_file(path)
+        read_settings_file(path)
     assert str(refused.value) == (f"{path}: size stands alone; settings stand under a step or method, such as [chunks]")
 
 
 def test_the_environment_is_a_layer() -> None:
     environment = {"KUMI_CHUNKS_SIZE": "300", "KUMI_NAIVE_WORDS": "off", "PATH": "/bin", "KUMIHIMO": "x"}
-    layer = from_environment(KNOWN, environment)
+    layer = read_environment(KNOWN, environment)
     assert layer == {"chunks": {"size": "300"}, "naive": {"words": "off"}}
-    assert resolve(KNOWN, layer)["naive"] == {"k": 20, "words": False}
+    assert resolve_settings(KNOWN, layer)["naive"] == {"k": 20, "words": False}
 
 
 def test_a_variable_that_is_no_setting_may_stand_there() -> None:
-    others = {"KUMI_INDEX": "elsewhere", "KUMI_MEMO": "shared.db", "KUMI_OFFLINE": "1"}
-    assert from_environment(KNOWN, others) == {}
+    others = {"KUMI_INDEX": "elsewhere", "KUMI_CACHE": "shared.db", "KUMI_OFFLINE": "1"}
+    assert read_environment(KNOWN, others) == {}
 
 
 @pytest.mark.parametrize(
@@ -79,22 +88,22 @@ def test_a_variable_that_is_no_setting_may_stand_there() -> None:
 )
 def test_a_misspelt_variable_is_not_passed_over(variable: str, message: str) -> None:
     with pytest.raises(SettingsError) as refused:
-        from_environment(KNOWN, {variable: "1"})
+        read_environment(KNOWN, {variable: "1"})
     assert str(refused.value).startswith(f"environment: no setting {variable!r}")
     assert message in str(refused.value)
     assert str(refused.value).endswith(
-        "Known: KUMI_CHUNKS_OVERLAP, KUMI_CHUNKS_SIZE, KUMI_INDEX, KUMI_MEMO, KUMI_NAIVE_K, KUMI_NAIVE_WORDS, "
+        "Known: KUMI_CACHE, KUMI_CHUNKS_OVERLAP, KUMI_CHUNKS_SIZE, KUMI_INDEX, KUMI_NAIVE_K, KUMI_NAIVE_WORDS, "
         "KUMI_OFFLINE"
     )
 
 
 def test_a_variable_of_the_wrong_type_is_named_by_its_setting() -> None:
     with pytest.raises(SettingsError, match=r"^chunks\.size is a whole number, not '' \(default: 600\)$"):
-        resolve(KNOWN, from_environment(KNOWN, {"KUMI_CHUNKS_SIZE": ""}))
+        resolve_settings(KNOWN, read_environment(KNOWN, {"KUMI_CHUNKS_SIZE": ""}))
 
 
 def test_options_are_a_layer() -> None:
-    assert from_options(["chunks.size=300", " naive.k = 5 ", "chunks.size=200", "a.b=c=d", "a.e="]) == {
+    assert parse_options(["chunks.size=300", " naive.k = 5 ", "chunks.size=200", "a.b=c=d", "a.e="]) == {
         "chunks": {"size": "200"},
         "naive": {"k": "5"},
         "a": {"b": "c=d", "e": ""},
@@ -104,15 +113,15 @@ def test_options_are_a_layer() -> None:
 @pytest.mark.parametrize("option", ["chunks.size", "size=300", ".size=300", "chunks.=300", "=300", ""])
 def test_an_option_that_is_none_shows_how_to_write_it(option: str) -> None:
     with pytest.raises(SettingsError) as refused:
-        from_options([option])
+        parse_options([option])
     assert str(refused.value) == f"--set {option}: write it as step.setting=value, such as chunks.size=300"
 
 
 def test_each_layer_says_over_the_one_before(tmp_path: Path) -> None:
     path = file(tmp_path, "[chunks]\nsize = 1\noverlap = 2\n[naive]\nk = 3\n")
-    environment = from_environment(KNOWN, {"KUMI_CHUNKS_SIZE": "4", "KUMI_NAIVE_K": "5"})
-    options = from_options(["chunks.size=6"])
-    assert resolve(KNOWN, from_file(path), environment, options) == {
+    environment = read_environment(KNOWN, {"KUMI_CHUNKS_SIZE": "4", "KUMI_NAIVE_K": "5"})
+    options = parse_options(["chunks.size=6"])
+    assert resolve_settings(KNOWN, read_settings_file(path), environment, options) == {
         "chunks": {"size": 6, "overlap": 2},
         "naive": {"k": 5, "words": True},
         "bare": {},
@@ -125,7 +134,7 @@ def uncommented(text: str) -> str:
 
 
 def test_a_written_file_sets_nothing_and_shows_everything() -> None:
-    text = written(KNOWN, {"chunks": "Cut.", "naive": "Search.", "bare": "No settings."})
+    text = render_default_config(KNOWN, {"chunks": "Cut.", "naive": "Search.", "bare": "No settings."})
     assert text == (
         "# Settings of this index. Take the # away from a line and change it.\n"
         "\n"
@@ -140,7 +149,7 @@ def test_a_written_file_sets_nothing_and_shows_everything() -> None:
         "# words = true  # true or false\n"
     )
     assert not any(tomllib.loads(text).values())
-    assert resolve(KNOWN, tomllib.loads(uncommented(text))) == resolve(KNOWN)
+    assert resolve_settings(KNOWN, tomllib.loads(uncommented(text))) == resolve_settings(KNOWN)
 
 
 ALL = {
@@ -157,7 +166,9 @@ ALL = {
 
 
 def test_what_is_written_can_be_read_back() -> None:
-    assert resolve(ALL, tomllib.loads(uncommented(written(ALL, {"all": ""})))) == resolve(ALL)
+    assert resolve_settings(
+        ALL, tomllib.loads(uncommented(render_default_config(ALL, {"all": ""})))
+    ) == resolve_settings(ALL)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +183,9 @@ def test_what_is_written_can_be_read_back() -> None:
 def test_odd_defaults_can_be_read_back(setting: Setting) -> None:
 
     known = {"all": {setting.name: setting}}
-    assert resolve(known, tomllib.loads(uncommented(written(known, {"all": ""})))) == resolve(known)
+    assert resolve_settings(
+        known, tomllib.loads(uncommented(render_default_config(known, {"all": ""})))
+    ) == resolve_settings(known)
 
 
 MADE: dict[str, dict[str, object]] = {
@@ -185,7 +198,7 @@ MADE: dict[str, dict[str, object]] = {
     "text", ["", "[chunks]\nsize = 3", "# mine\n\n[naive]  # of mine\nwords = false\n[chunks]\n", "[naive]\r\n"]
 )
 def test_settings_are_added_and_all_else_stays(text: str) -> None:
-    made, left = added(text, MADE)
+    made, left = merge_settings(text, MADE)
     assert left == []
     held = tomllib.loads(text)
     plain: dict[str, dict[str, object]] = {"naive": MADE["naive"], "bare": {"types": ["x", "y"]}}
@@ -194,35 +207,38 @@ def test_settings_are_added_and_all_else_stays(text: str) -> None:
 
 
 def test_settings_go_under_the_headings_of_a_file_that_sets_none(tmp_path: Path) -> None:
-    text = written(KNOWN, {"chunks": "c", "naive": "n", "bare": "b"})
-    made, left = added(text, {"naive": {"k": 5}})
+    text = render_default_config(KNOWN, {"chunks": "c", "naive": "n", "bare": "b"})
+    made, left = merge_settings(text, {"naive": {"k": 5}})
     assert (left, tomllib.loads(made)) == ([], {"chunks": {}, "naive": {"k": 5}})
     assert made.count("[naive]") == 1
 
 
 @pytest.mark.parametrize("text", ["[naive]\nk = 3\n", "[ naive ]\n", "naive = {words = true}\n"])
 def test_what_is_set_already_is_left(text: str) -> None:
-    assert added(text, {"naive": {"k": 5}}) == (text, ["naive"])
+    assert merge_settings(text, {"naive": {"k": 5}}) == (text, ["naive"])
 
 
 def test_lines_are_put_to_the_end_of_aliases(tmp_path: Path) -> None:
     path = tmp_path / "aliases.txt"
-    add_aliases(path, [])
+    append_aliases(path, [])
     assert not path.exists()
-    add_aliases(path, ["Bob = Robert"])
+    append_aliases(path, ["Bob = Robert"])
     path.write_text(path.read_text("utf-8").rstrip(), "utf-8")
-    add_aliases(path, ["雪 = ゆき"])
-    assert aliases(path) == {"mentions": {"aliases": ("Bob = Robert", "雪 = ゆき")}}
+    append_aliases(path, ["雪 = ゆき"])
+    assert read_aliases(path) == {"mentions": {"aliases": ("Bob = Robert", "雪 = ゆき")}}
     with pytest.raises(SettingsError, match=r"cannot be written \(.+\)"):
-        add_aliases(tmp_path / "none" / "aliases.txt", ["a = b"])
+        append_aliases(tmp_path / "none" / "aliases.txt", ["a = b"])
 
 
 def test_line_ends_stay_as_they_are(tmp_path: Path) -> None:
     path, other = tmp_path / "kumi.toml", tmp_path / "aliases.txt"
     path.write_bytes(b"[chunks]\r\nsize = 3\r\n")
     other.write_bytes(b"\xef\xbb\xbfa = b\r\n")
-    assert add(path, {"naive": {"k": 5}}) == []
-    add_aliases(other, ["c = d"])
+    assert add_settings(path, {"naive": {"k": 5}}) == []
+    append_aliases(other, ["c = d"])
     assert path.read_bytes().startswith(b"[chunks]\r\nsize = 3")
     assert other.read_bytes() == b"\xef\xbb\xbfa = b\r\nc = d\n"
-    assert (from_file(path)["naive"], aliases(other)["mentions"]["aliases"]) == ({"k": 5}, ("a = b", "c = d"))
+    assert (read_settings_file(path)["naive"], read_aliases(other)["mentions"]["aliases"]) == (
+        {"k": 5},
+        ("a = b", "c = d"),
+    )

@@ -12,15 +12,15 @@ import pytest
 
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.results import Plan
-from kumihimo.core.digests import digest
-from kumihimo.core.errors import Capped, KumiError, ModelError, NeedsConsent, SettingsError
+from kumihimo.core.digests import hash_parts
+from kumihimo.core.errors import BudgetExceeded, ConsentRequired, KumiError, ModelError, SettingsError
 from kumihimo.core.records import Chunk
-from kumihimo.core.signature import catalogue
+from kumihimo.core.signature import collect_signatures
 from kumihimo.index import STEPS
 from kumihimo.llm.budget import Caps
-from kumihimo.llm.protocols import Ask
-from kumihimo.methods import ANSWERS
-from kumihimo.testing.fake_server import Server
+from kumihimo.llm.protocols import LLM
+from kumihimo.methods import ANSWER_PROMPTS
+from kumihimo.testing.fake_server import FakeServer
 from tests.factories_paid_steps import Gist, notes, opened, paid
 
 __all__ = ["paid"]
@@ -29,16 +29,16 @@ COUNT = 30
 
 
 def texts(kumi: Kumihimo, table: str) -> list[str]:
-    with kumi.reading() as reading:
+    with kumi.snapshot() as reading:
         return [record.text for record in reading.table(table)]
 
 
-def test_what_is_free_is_built_unasked_and_what_is_paid_for_is_not(tmp_path: Path, server: Server) -> None:
+def test_what_is_free_is_built_unasked_and_what_is_paid_for_is_not(tmp_path: Path, server: FakeServer) -> None:
     embedding = {"model": "e", "base_url": server.url}
     with opened(tmp_path, server, embedding=embedding) as kumi:
         built = kumi.index(notes(tmp_path / "notes", 3))
         assert kumi.status().methods == ("bm25", "mapreduce")
-        assert built.left == (
+        assert built.skipped_methods == (
             "braid",
             "naive",
             "hyde",
@@ -55,11 +55,11 @@ def test_what_is_free_is_built_unasked_and_what_is_paid_for_is_not(tmp_path: Pat
         assert "gists" not in built.rows
         assert server.counts()["requests"] == 0
         kumi.index(methods=["bm25", "naive", "told"])
-        assert kumi.index().left == ()  # what was asked for is remembered
+        assert kumi.index().skipped_methods == ()  # what was asked for is remembered
         assert (server.counts()["embeddings"], kumi.status().rows["gists"]) == (1, 3)
 
 
-def test_building_again_and_anew_asks_nothing(tmp_path: Path, server: Server) -> None:
+def test_building_again_and_anew_asks_nothing(tmp_path: Path, server: FakeServer) -> None:
     source = notes(tmp_path / "notes", COUNT)
     with opened(tmp_path, server) as kumi:
         kumi.index(source, methods=["told"])
@@ -79,7 +79,7 @@ def test_building_again_and_anew_asks_nothing(tmp_path: Path, server: Server) ->
 
 @pytest.mark.parametrize(("name", "cap"), [("calls", 12), ("tokens", 500), ("cost", 0.002)])
 def test_a_cap_is_met_within_one_call_and_the_next_run_goes_on(
-    tmp_path: Path, server: Server, name: str, cap: Any
+    tmp_path: Path, server: FakeServer, name: str, cap: Any
 ) -> None:
     source, prices = notes(tmp_path / "notes", COUNT), {"prompt_price": 2.0, "completion_price": 6.0}
     with opened(tmp_path, server, chat={**prices, "workers": 16}) as kumi:
@@ -100,17 +100,17 @@ def test_a_cap_is_met_within_one_call_and_the_next_run_goes_on(
     assert counted["repeats"] == 0
 
 
-def test_a_cap_on_a_question(tmp_path: Path, server: Server) -> None:
+def test_a_cap_on_a_question(tmp_path: Path, server: FakeServer) -> None:
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", 3))
-        with pytest.raises(Capped, match="--max-calls 1 was reached"):
+        with pytest.raises(BudgetExceeded, match="--max-calls 1 was reached"):
             kumi.ask("Which ferry?", "hyde", caps=Caps(calls=1))
         answer = kumi.ask("Which ferry?", "hyde", caps=Caps(calls=1))  # the passage is remembered
         assert (answer.usage.calls, server.counts()["requests"]) == (1, 2)
 
 
-def test_cached_tokens_and_cost_are_told(tmp_path: Path, server: Server) -> None:
-    server.set(cached=0.5)
+def test_cached_tokens_and_cost_are_told(tmp_path: Path, server: FakeServer) -> None:
+    server.configure(cached=0.5)
     prices = {"prompt_price": 4.0, "cached_price": 1.0, "completion_price": 8.0}
     with opened(tmp_path, server, chat=prices) as kumi:
         kumi.index(notes(tmp_path / "notes", 3))
@@ -120,7 +120,7 @@ def test_cached_tokens_and_cost_are_told(tmp_path: Path, server: Server) -> None
     assert usage.cost == pytest.approx((fresh * 4 + usage.cached_tokens + usage.completion_tokens * 8) / 1e6)
 
 
-def test_another_model_prompt_or_setting_is_paid_for_only_by_consent(tmp_path: Path, server: Server) -> None:
+def test_another_model_prompt_or_setting_is_paid_for_only_by_consent(tmp_path: Path, server: FakeServer) -> None:
     source = notes(tmp_path / "notes", COUNT)
     with opened(tmp_path, server) as kumi:
         kumi.index(source, methods=["told"])
@@ -128,7 +128,7 @@ def test_another_model_prompt_or_setting_is_paid_for_only_by_consent(tmp_path: P
     asked = server.counts()["requests"]
     for change in ({"chat": {"model": "other"}}, {"gists": {"model": "other"}}, {"gists": {"words": 5}}):
         with opened(tmp_path, server, **change) as kumi:
-            with pytest.raises(NeedsConsent, match=r"gists(, themes)? would be asked for again: 3"):
+            with pytest.raises(ConsentRequired, match=r"gists(, themes)? would be asked for again: 3"):
                 kumi.index()
             assert texts(kumi, "gists") == before
             assert kumi.plan().estimates[0].calls == (COUNT, COUNT)
@@ -150,12 +150,12 @@ def test_another_model_prompt_or_setting_is_paid_for_only_by_consent(tmp_path: P
     assert server.counts()["requests"] == asked
 
 
-def test_another_embedding_model_needs_consent_even_where_it_is_free(tmp_path: Path, server: Server) -> None:
+def test_another_embedding_model_needs_consent_even_where_it_is_free(tmp_path: Path, server: FakeServer) -> None:
     embedding = {"model": "e", "base_url": server.url}
     with opened(tmp_path, server, embedding=embedding) as kumi:
         kumi.index(notes(tmp_path / "notes", 3), methods=["naive"])
     with opened(tmp_path, server) as kumi:
-        with pytest.raises(NeedsConsent, match="were embedded by e, and would be by wordllama"):
+        with pytest.raises(ConsentRequired, match="were embedded by e, and would be by wordllama"):
             kumi.index()
         with pytest.raises(KumiError, match=r"embedded by e: set that as `model` under \[embedding\]"):
             kumi.retrieve("Which ferry?")
@@ -163,8 +163,10 @@ def test_another_embedding_model_needs_consent_even_where_it_is_free(tmp_path: P
         assert len(kumi.retrieve("Which ferry?")) == 3
 
 
-def test_keys_that_come_and_go_change_nothing(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    server.set(key="right")
+def test_keys_that_come_and_go_change_nothing(
+    tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.configure(key="right")
     monkeypatch.setenv("OPENAI_API_KEY", "right")
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", 5), methods=["told"])
@@ -193,7 +195,7 @@ def test_keys_that_come_and_go_change_nothing(tmp_path: Path, server: Server, mo
 
 
 def test_a_key_in_the_environment_alone_asks_nobody(
-    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "some")
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
@@ -206,7 +208,7 @@ def test_a_key_in_the_environment_alone_asks_nobody(
     assert server.counts()["requests"] == 1
 
 
-def test_a_plan_says_what_will_be_asked(tmp_path: Path, server: Server) -> None:
+def test_a_plan_says_what_will_be_asked(tmp_path: Path, server: FakeServer) -> None:
     source = notes(tmp_path / "notes", COUNT)
     with opened(tmp_path, server) as kumi:
         plan = kumi.plan(source, methods=["told"])
@@ -229,20 +231,20 @@ def test_a_plan_says_what_will_be_asked(tmp_path: Path, server: Server) -> None:
 
 
 def test_a_plan_knows_how_far_a_conversation_may_go(
-    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def gists(chunk: Chunk, ask: Ask, *, words: int = 9) -> Gist:
+    def gists(chunk: Chunk, llm: LLM, *, words: int = 9) -> Gist:
         """What a chunk is about, and more of it where there is more."""
         said: list[Mapping[str, str]] = [{"role": "user", "content": f"{chunk.text}\nThat in {words} words."}]
         for left in (2, 1, 0):
-            said.append({"role": "assistant", "content": ask(said, further=left)})
+            said.append({"role": "assistant", "content": llm(said, followups=left)})
             if "more" not in said[-1]["content"]:
                 break
             said.append({"role": "user", "content": "And what else?"})
-        return Gist(text=said[-1]["content"], theme=digest(chunk.text[:1]))
+        return Gist(text=said[-1]["content"], theme=hash_parts(chunk.text[:1]))
 
-    monkeypatch.setitem(STEPS, "gists", catalogue(gists)["gists"])
-    server.set(replies=[("note 1", "Harbours, and more"), ("And what else?", "Ferries, that is all")])
+    monkeypatch.setitem(STEPS, "gists", collect_signatures(gists)["gists"])
+    server.configure(replies=[("note 1", "Harbours, and more"), ("And what else?", "Ferries, that is all")])
     source = notes(tmp_path / "notes", COUNT)
     with opened(tmp_path, server) as kumi:
         blind = kumi.plan(source, methods=["told"]).estimates[0]
@@ -260,7 +262,7 @@ def test_a_plan_knows_how_far_a_conversation_may_go(
     assert server.counts()["repeats"] == 0
 
 
-def test_a_plan_of_what_is_remembered_is_empty(tmp_path: Path, server: Server) -> None:
+def test_a_plan_of_what_is_remembered_is_empty(tmp_path: Path, server: FakeServer) -> None:
     source = notes(tmp_path / "notes", 5)
     embedding: dict[str, Any] = {"model": "e", "base_url": server.url, "batch": 2}
     with opened(tmp_path, server, embedding=embedding) as kumi:
@@ -271,12 +273,12 @@ def test_a_plan_of_what_is_remembered_is_empty(tmp_path: Path, server: Server) -
         assert kumi.plan() == Plan(())
 
 
-def test_recorded_replies_answer_without_a_server(tmp_path: Path, server: Server) -> None:
+def test_recorded_replies_answer_without_a_server(tmp_path: Path, server: FakeServer) -> None:
     source, tape = notes(tmp_path / "notes", 5), tmp_path / "tape.db"
     with opened(tmp_path / "one", server, memo=tape) as kumi:
         kumi.index(source, methods=["told", "naive"])
         answer = kumi.ask("Which ferry?", "naive")
-    server.set(down=True)
+    server.configure(down=True)
     with opened(tmp_path / "two", server, memo=tape) as kumi:
         kumi.index(source, methods=["told", "naive"])
         again = kumi.ask("Which ferry?", "naive")
@@ -292,12 +294,12 @@ def test_nothing_beyond_this_machine_is_asked_in_tests(tmp_path: Path) -> None:
                 kumi.ask("Which ferry?")
 
 
-def test_a_cap_on_cost_needs_prices(tmp_path: Path, server: Server) -> None:
+def test_a_cap_on_cost_needs_prices(tmp_path: Path, server: FakeServer) -> None:
     with opened(tmp_path, server) as kumi, pytest.raises(SettingsError, match="a cap on cost needs prices"):
         kumi.index(notes(tmp_path / "notes", 1), caps=Caps(cost=1.0))
 
 
-def test_requests_are_spaced_where_a_limit_is_set(tmp_path: Path, server: Server) -> None:
+def test_requests_are_spaced_where_a_limit_is_set(tmp_path: Path, server: FakeServer) -> None:
     with opened(tmp_path, server, chat={"requests_per_minute": 600}) as kumi:
         kumi.index(notes(tmp_path / "notes", 1), methods=["told"])
         server.reset()  # the very first request leaves late, for its client is loaded then
@@ -307,17 +309,17 @@ def test_requests_are_spaced_where_a_limit_is_set(tmp_path: Path, server: Server
     assert counted["last_at"] - counted["first_at"] >= 0.1 * (counted["requests"] - 1) - 0.02
 
 
-def test_a_method_may_bring_its_own_prompt(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_method_may_bring_its_own_prompt(tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     own = tmp_path / "own.md"
     own.write_text("# user\n{sources}\nIn a word: {question}\n", "utf-8")
-    monkeypatch.setitem(ANSWERS, "bm25", own)
-    server.set(replies=[("In a word:", "Nine."), ("Question:", "At nine.")])
+    monkeypatch.setitem(ANSWER_PROMPTS, "bm25", own)
+    server.configure(replies=[("In a word:", "Nine."), ("Question:", "At nine.")])
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", 3))
         assert (kumi.ask("ferry", "bm25").text, kumi.ask("ferry", "naive").text) == ("Nine.", "At nine.")
 
 
-def test_an_answer_comes_in_pieces(tmp_path: Path, server: Server) -> None:
+def test_an_answer_comes_in_pieces(tmp_path: Path, server: FakeServer) -> None:
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", 3))
         pieces = list(kumi.stream("Which ferry?"))
@@ -327,26 +329,26 @@ def test_an_answer_comes_in_pieces(tmp_path: Path, server: Server) -> None:
     assert server.counts()["requests"] == 1
 
 
-def test_other_vectors_under_the_same_name_are_refused(tmp_path: Path, server: Server) -> None:
+def test_other_vectors_under_the_same_name_are_refused(tmp_path: Path, server: FakeServer) -> None:
     source = notes(tmp_path / "notes", 3)
     with opened(tmp_path, server, embedding={"model": "e", "base_url": server.url}) as kumi:
         kumi.index(source, methods=["naive"])
-        server.set(dimensions=8)
+        server.configure(dimensions=8)
         notes(source, 5)
         with pytest.raises(ModelError, match="8 dimensions now, and gave others before"):
             kumi.index()
         with pytest.raises(ModelError, match="8 dimensions now"):
             kumi.retrieve("A new question", "naive")
-        server.set(dimensions=32)
+        server.configure(dimensions=32)
         assert kumi.index().rows["chunks"] == 5
         assert len(kumi.retrieve("harbour", "naive")) == 5
 
 
-def test_nothing_is_pruned_while_another_model_is_set(tmp_path: Path, server: Server) -> None:
+def test_nothing_is_pruned_while_another_model_is_set(tmp_path: Path, server: FakeServer) -> None:
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", 5), methods=["told"])
         assert kumi.ask("Which note tells?").usage.calls == 1
-    with opened(tmp_path, server, chat={"model": "other"}) as kumi, pytest.raises(NeedsConsent):
+    with opened(tmp_path, server, chat={"model": "other"}) as kumi, pytest.raises(ConsentRequired):
         kumi.prune()
     with opened(tmp_path, server) as kumi:
         assert kumi.prune() == 1  # the answer
@@ -355,7 +357,7 @@ def test_nothing_is_pruned_while_another_model_is_set(tmp_path: Path, server: Se
 
 
 def test_what_failed_is_no_reason_to_ask_for_consent(
-    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", COUNT), methods=["told"], caps=Caps(calls=5))

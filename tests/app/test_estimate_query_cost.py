@@ -12,20 +12,20 @@ import pytest
 
 from kumihimo import Kumihimo
 from kumihimo.app import settings_registry
-from kumihimo.app.estimate_query_cost import _made_up, _texts
+from kumihimo.app.estimate_query_cost import _stub_json, _stub_texts
 from kumihimo.app.results import Estimate, Plan
-from kumihimo.core.context import Context, Evidence, Ruler
-from kumihimo.core.digests import digest
-from kumihimo.core.errors import Malformed, SettingsError
-from kumihimo.core.records import Chunk, Point
-from kumihimo.core.signature import catalogue
+from kumihimo.core.context import Context, Evidence, Tokenizer
+from kumihimo.core.digests import hash_parts
+from kumihimo.core.errors import MalformedReply, SettingsError
+from kumihimo.core.records import Chunk, KeyPoint
+from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Table
-from kumihimo.llm.concurrency import side_by_side
-from kumihimo.llm.protocols import Ask
-from kumihimo.llm.structured import Reply, form
+from kumihimo.llm.concurrency import map_concurrent
+from kumihimo.llm.protocols import LLM
+from kumihimo.llm.structured import Reply, reply_form
 from kumihimo.methods import METHODS
-from kumihimo.search.protocols import Near
-from kumihimo.testing.fake_server import Server
+from kumihimo.search.protocols import VectorSearch
+from kumihimo.testing.fake_server import FakeServer
 from tests.factories_paid_steps import notes, opened
 
 COUNT = 12
@@ -47,67 +47,69 @@ class Next:
     questions: list[str]
 
 
-def mapped(question: str, chunks: Table[Chunk], ask: Ask, ruler: Ruler, *, batch: int = 4) -> Context:
+def mapped(question: str, chunks: Table[Chunk], llm: LLM, tokenizer: Tokenizer, *, batch: int = 4) -> Context:
     """Points of all chunks, so many of them together."""
     listed = list(chunks)
     batches = [listed[i : i + batch] for i in range(0, len(listed), batch)]
 
     def read(batch: list[Chunk]) -> list[Evidence]:
         told = "\n".join(f"[{n}] {chunk.text}" for n, chunk in enumerate(batch, 1))
-        found = ask(f"{told}\n\nQuestion: {question}", into=list[Said])
-        return [Evidence("points", point(s, batch, ruler), s.score) for s in found if s.score > 0 and s.sources]
+        found = llm(f"{told}\n\nQuestion: {question}", schema=list[Said])
+        return [Evidence("points", point(s, batch, tokenizer), s.score) for s in found if s.score > 0 and s.sources]
 
-    return Context(tuple(each for found in side_by_side(read, batches, 4) for each in found))
+    return Context(tuple(each for found in map_concurrent(read, batches, 4) for each in found))
 
 
-def point(said: Said, batch: list[Chunk], ruler: Ruler) -> Point:
+def point(said: Said, batch: list[Chunk], tokenizer: Tokenizer) -> KeyPoint:
     sources = tuple(("chunks", batch[n - 1].id) for n in said.sources if n <= len(batch))
-    return Point(id=digest(said.point), text=said.point, sources=sources, tokens=len(ruler(said.point)))
+    return KeyPoint(id=hash_parts(said.point), text=said.point, sources=sources, tokens=len(tokenizer(said.point)))
 
 
-def onward(question: str, chunks: Table[Chunk], ask: Ask, near: Near, *, depth: int = 2, width: int = 3) -> Context:
+def onward(
+    question: str, chunks: Table[Chunk], llm: LLM, vector_search: VectorSearch, *, depth: int = 2, width: int = 3
+) -> Context:
     """Chunks near the question, and near the questions that follow from it, so many times over."""
-    found, waiting = near(chunks, question, k=2), [question]
+    found, waiting = vector_search(chunks, question, k=2), [question]
     for _ in range(depth):
         told = "\n".join(item.text for item in found)
-        replies = [ask(f"{told}\n\nWhat to ask next after: {each}", into=Next) for each in waiting]
+        replies = [llm(f"{told}\n\nWhat to ask next after: {each}", schema=Next) for each in waiting]
         waiting = [question for reply in replies for question in reply.questions][:width]
         for each in waiting:
-            found += near(chunks, each, k=2)
+            found += vector_search(chunks, each, k=2)
     return found
 
 
-def sought(question: str, chunks: Table[Chunk], ask: Ask, near: Near) -> Context:
+def sought(question: str, chunks: Table[Chunk], llm: LLM, vector_search: VectorSearch) -> Context:
     """Chunks near the question, if it is worth it."""
 
     def verdict(reply: Reply) -> bool:
         if reply.text.casefold() not in ("yes", "no"):
-            raise Malformed("Say yes or no.")
+            raise MalformedReply("Say yes or no.")
         return reply.text.casefold() == "yes"
 
-    return near(chunks, question, k=2) if ask(f"Is this worth it? {question}", read=verdict) else Context()
+    return vector_search(chunks, question, k=2) if llm(f"Is this worth it? {question}", parse=verdict) else Context()
 
 
-def stubborn(question: str, chunks: Table[Chunk], ask: Ask) -> Context:
+def stubborn(question: str, chunks: Table[Chunk], llm: LLM) -> Context:
     """Nothing, unless the model says a word that nobody can know."""
 
     def read(reply: Reply) -> str:
-        raise Malformed("Say the word.")
+        raise MalformedReply("Say the word.")
 
-    ask(question, read=read)
+    llm(question, parse=read)
     return Context()
 
 
 @pytest.fixture(autouse=True)
 def toys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, method in catalogue(mapped, onward, sought, stubborn).items():
+    for name, method in collect_signatures(mapped, onward, sought, stubborn).items():
         monkeypatch.setitem(METHODS, name, method)
         monkeypatch.setitem(settings_registry.SETTINGS, name, method.settings)
-        monkeypatch.setitem(settings_registry.KNOWN, name, method.settings)
+        monkeypatch.setitem(settings_registry.ALL_SETTINGS, name, method.settings)
 
 
 @pytest.fixture
-def kumi(tmp_path: Path, server: Server) -> Iterator[Kumihimo]:
+def kumi(tmp_path: Path, server: FakeServer) -> Iterator[Kumihimo]:
     prices = {"prompt_price": 2.0, "completion_price": 6.0}
     with opened(tmp_path, server, chat=prices) as kumi:
         kumi.index(notes(tmp_path / "notes", COUNT), methods=["naive"])
@@ -118,91 +120,91 @@ def of(plan: Plan, step: str) -> Estimate:
     return next(estimate for estimate in plan.estimates if estimate.step == step)
 
 
-def test_every_call_of_a_map_is_counted_and_nobody_is_asked(kumi: Kumihimo, server: Server) -> None:
-    plan = kumi.foretell("mapped")
+def test_every_call_of_a_map_is_counted_and_nobody_is_asked(kumi: Kumihimo, server: FakeServer) -> None:
+    plan = kumi.estimate_query_cost("mapped")
     assert (of(plan, "mapped").exact, of(plan, "mapped").calls) == (True, (3, 3))
     assert (of(plan, "answer").exact, of(plan, "answer").calls) == (
         False,
         (0, 1),
     )  # where no point helps, none is asked
     assert plan.calls == (3, 4)
-    assert of(kumi.foretell("mapped", batch=2), "mapped").calls == (6, 6)
+    assert of(kumi.estimate_query_cost("mapped", batch=2), "mapped").calls == (6, 6)
     assert server.counts()["requests"] == 0
-    assert kumi.memo()["replies"] == 0
+    assert kumi.cache_stats()["replies"] == 0
     assert kumi.spent() == []
 
 
-def test_what_was_foretold_comes_to_pass(kumi: Kumihimo, server: Server) -> None:
+def test_what_was_foretold_comes_to_pass(kumi: Kumihimo, server: FakeServer) -> None:
     question = "Which harbour has a ferry?"
     for name in ("mapped", "onward", "hyde", "rq", "naive"):
-        plan = kumi.foretell(name, question)
+        plan = kumi.estimate_query_cost(name, question)
         usage = kumi.ask(question, name).usage
         assert plan.calls[0] <= usage.calls <= plan.calls[1]
         prompts = [sum(e.prompt_tokens[end] for e in plan.estimates) for end in (0, 1)]
         assert prompts[0] <= usage.prompt_tokens <= prompts[1]
         assert plan.cost[0] <= usage.cost <= plan.cost[1]
-        assert kumi.foretell(name, question) == Plan(())  # it is remembered
+        assert kumi.estimate_query_cost(name, question) == Plan(())  # it is remembered
 
 
 def test_each_round_of_refining_is_a_call(kumi: Kumihimo) -> None:
-    assert kumi.foretell("rq").calls == (2, 2)
-    plan = kumi.foretell("rq", depth=3)  # a round that asks for nothing new is the last
+    assert kumi.estimate_query_cost("rq").calls == (2, 2)
+    plan = kumi.estimate_query_cost("rq", depth=3)  # a round that asks for nothing new is the last
     assert (of(plan, "rq").calls, of(plan, "answer").calls) == ((2, 3), (1, 1))
 
 
 def test_depth_and_width_bound_what_follows(kumi: Kumihimo) -> None:
     for depth, width, most in ((1, 3, 1), (2, 3, 4), (3, 2, 5), (2, 100, 9)):  # at most 8 questions follow from one
-        plan = kumi.foretell("onward", depth=depth, width=width)
+        plan = kumi.estimate_query_cost("onward", depth=depth, width=width)
         assert of(plan, "onward").calls == (1, most)
         assert of(plan, "answer").exact
-    assert [step.step for step in kumi.foretell("bm25", "ferry").estimates] == ["answer"]
+    assert [step.step for step in kumi.estimate_query_cost("bm25", "ferry").estimates] == ["answer"]
 
 
 def test_a_form_of_its_own_is_found_out(kumi: Kumihimo) -> None:
-    plan = kumi.foretell("sought")
+    plan = kumi.estimate_query_cost("sought")
     assert (of(plan, "sought").calls, of(plan, "answer").calls) == ((1, 1), (0, 1))
 
 
 def test_where_no_reply_will_do_the_rest_is_not_known(kumi: Kumihimo) -> None:
-    plan = kumi.foretell("stubborn")
+    plan = kumi.estimate_query_cost("stubborn")
     assert plan.unknown == ("stubborn",)
     assert of(plan, "stubborn").calls[1] >= 1
 
 
 def test_the_same_is_foretold_twice(kumi: Kumihimo) -> None:
-    assert kumi.foretell("onward") == kumi.foretell("onward")
-    assert kumi.foretell("onward", "Which ferry?") == kumi.foretell("onward", "Which ferry?")
+    assert kumi.estimate_query_cost("onward") == kumi.estimate_query_cost("onward")
+    assert kumi.estimate_query_cost("onward", "Which ferry?") == kumi.estimate_query_cost("onward", "Which ferry?")
 
 
-def test_texts_to_embed_are_counted(tmp_path: Path, server: Server) -> None:
+def test_texts_to_embed_are_counted(tmp_path: Path, server: FakeServer) -> None:
     embedding = {"model": "e", "base_url": server.url, "price": 1.0}
     with opened(tmp_path, server, embedding=embedding) as kumi:
         kumi.index(notes(tmp_path / "notes", COUNT), methods=["naive"])
         asked = server.counts()["requests"]
-        plan = kumi.foretell("naive", "Which ferry?")
+        plan = kumi.estimate_query_cost("naive", "Which ferry?")
         assert {e.step: e.calls for e in plan.estimates} == {"embedding": (1, 1), "answer": (1, 1)}
-        assert of(kumi.foretell("onward"), "embedding").calls == (1, 7)
+        assert of(kumi.estimate_query_cost("onward"), "embedding").calls == (1, 7)
         assert server.counts()["requests"] == asked
 
 
 def test_without_a_model_nothing_is_asked(tmp_path: Path) -> None:
     with Kumihimo(tmp_path / ".kumi") as kumi:
         kumi.index(notes(tmp_path / "notes", 3))
-        assert kumi.foretell("naive", "Which ferry?") == kumi.foretell() == Plan(())
+        assert kumi.estimate_query_cost("naive", "Which ferry?") == kumi.estimate_query_cost() == Plan(())
         with pytest.raises(SettingsError, match="hyde needs a chat model"):
-            kumi.foretell("hyde")
+            kumi.estimate_query_cost("hyde")
         with pytest.raises(SettingsError, match="no method 'drfit'"):
-            kumi.foretell("drfit")
-        assert not (tmp_path / ".kumi" / "memo.db").exists()
+            kumi.estimate_query_cost("drfit")
+        assert not (tmp_path / ".kumi" / "cache.db").exists()
 
 
 @pytest.mark.parametrize("kind", [Said, Next, list[Said], list[str], Literal["yes", "no"], list[list[Next]]])
 @pytest.mark.parametrize("full", [False, True])
 def test_what_is_made_up_fits_its_form(kind: Any, full: bool) -> None:
-    wanted = form(kind)
-    texts = _texts("The harbour, 港, and the ferry. " * 50, 7, full=full)
-    made = json.dumps(_made_up(wanted.schema, wanted.schema, texts, full=full))
-    read = wanted.read(Reply(made))
+    wanted = reply_form(kind)
+    texts = _stub_texts("The harbour, 港, and the ferry. " * 50, 7, maximal=full)
+    made = json.dumps(_stub_json(wanted.json_schema, wanted.json_schema, texts, maximal=full))
+    read = wanted.parse(Reply(made))
     if kind == list[Said]:
         assert len(read) == (8 if full else 0)
         assert all((said.score, said.sources) == (100, [*range(1, 9)]) for said in read)
@@ -213,7 +215,7 @@ def test_what_is_made_up_fits_its_form(kind: Any, full: bool) -> None:
 
 def test_texts_are_of_about_one_length_in_any_script() -> None:
     for prompt in ("Where does the ferry leave from, and when? " * 20, "渡し船はどこから出ますか。" * 40, "x", ""):
-        texts = _texts(prompt, 12345, full=True)
+        texts = _stub_texts(prompt, 12345, maximal=True)
         made = [next(texts) for _ in range(20)]
         assert len(set(made)) == 20
         assert all(len(text.encode()) <= 210 for text in made)

@@ -16,9 +16,9 @@ from threading import Event, Timer
 import pytest
 
 from kumihimo import KumiError, Kumihimo
-from kumihimo.app.snapshot import DEFAULT
+from kumihimo.app.snapshot import DEFAULT_METHOD
 from kumihimo.core import task
-from kumihimo.core.errors import Busy, NewerFormat, SettingsError, SourceError, Unusable
+from kumihimo.core.errors import IndexBusy, IndexUnavailable, NewerFormat, SettingsError, SourceError
 from kumihimo.llm.local_embedder import LocalEmbedder
 from kumihimo.methods import METHODS
 from kumihimo.storage.sqlite.store import Store
@@ -40,7 +40,7 @@ def notes(tmp_path: Path) -> Path:
 
 
 def sizes(kumi: Kumihimo) -> list[int]:
-    with kumi.reading() as reading:
+    with kumi.snapshot() as reading:
         return [chunk.tokens for chunk in reading.table("chunks")]
 
 
@@ -49,7 +49,7 @@ def sizes(kumi: Kumihimo) -> list[int]:
 
 def test_there_is_no_index_yet(kumi: Kumihimo) -> None:
     for look in (lambda: kumi.ask("?"), lambda: kumi.status(), lambda: kumi.trace("x")):
-        with pytest.raises(Unusable, match="make one with `kumi index PATH`"):
+        with pytest.raises(IndexUnavailable, match="make one with `kumi index PATH`"):
             look()
     assert not Path(".kumi").exists()
 
@@ -57,7 +57,7 @@ def test_there_is_no_index_yet(kumi: Kumihimo) -> None:
 def test_nothing_to_index_yet(kumi: Kumihimo) -> None:
     with pytest.raises(SourceError, match="say which folder"):
         kumi.index()
-    with pytest.raises(Unusable, match="there is no index"):
+    with pytest.raises(IndexUnavailable, match="there is no index"):
         kumi.status()
 
 
@@ -81,7 +81,7 @@ def test_an_index_of_a_later_version_is_left_alone(kumi: Kumihimo, notes: Path) 
 def test_what_is_no_index_is_left_alone(kumi: Kumihimo, notes: Path) -> None:
     fill(Path(".kumi"), {"index.db": "garbage" * 1000})
     for use in (lambda: kumi.ask("ferry"), lambda: kumi.index(notes), lambda: kumi.status()):
-        with pytest.raises(Unusable, match=r"index\.db is no index"):
+        with pytest.raises(IndexUnavailable, match=r"index\.db is no index"):
             use()
     assert Path(".kumi/index.db").read_text(encoding="utf-8") == "garbage" * 1000
 
@@ -96,7 +96,7 @@ def test_the_index_and_the_documents_move_together(kumi: Kumihimo, notes: Path, 
     with Kumihimo.open("new/home/.kumi") as moved:
         assert moved.status().sources == {"notes": str(tmp_path / "new" / "home" / "notes")}
         built = moved.index()
-        assert (built.read, built.same, built.failed) == (0, 2, ())
+        assert (built.read, built.unchanged, built.failed) == (0, 2, ())
         assert dump(moved) == before
         fill(tmp_path / "new" / "home" / "notes", {"a.txt": ZEBRA})
         assert moved.index().read == 1
@@ -107,7 +107,7 @@ def test_documents_elsewhere_stay_where_they_are(kumi: Kumihimo, notes: Path, tm
         deep.index(notes)
     shutil.move("deep", "deeper")
     with Kumihimo.open("deeper/.kumi") as deep:
-        assert deep.index().same == 2
+        assert deep.index().unchanged == 2
 
 
 # -- what is built
@@ -117,7 +117,7 @@ def test_building_again_changes_nothing(kumi: Kumihimo, notes: Path) -> None:
     kumi.index(notes)
     before = dump(kumi)
     kumi.index()
-    kumi.index(notes, check=True)
+    kumi.index(notes, reread=True)
     assert dump(kumi) == before
 
 
@@ -137,7 +137,7 @@ def test_chunk_settings_make_the_chunks_again(kumi: Kumihimo) -> None:
 def test_a_document_of_too_many_chunks_spoils_no_other(
     kumi: Kumihimo, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(task, "MOST", 5)
+    monkeypatch.setattr(task, "MAX_ROWS", 5)
     fill(notes, {"long.txt": "One more sentence of many. " * 500})
     kumi.settings["chunks"].update(size=20, overlap=0)
     assert len(kumi.index(notes).failed) == 1
@@ -150,7 +150,7 @@ def test_methods_are_built_for_and_remembered(kumi: Kumihimo, notes: Path) -> No
     kumi.index()
     assert kumi.status().methods == ("bm25",)
     assert [e.text for e in kumi.retrieve("ferry", "bm25")] == ["The ferry leaves at nine."]
-    with pytest.raises(Unusable, match="`kumi index --methods bm25,naive`"):
+    with pytest.raises(IndexUnavailable, match="`kumi index --methods bm25,naive`"):
         kumi.ask("ferry", "naive")
     kumi.index(methods=["naive"])
     assert kumi.ask("When does the ferry leave?", "naive").citations
@@ -169,7 +169,7 @@ def test_a_method_left_out_names_the_command_that_builds_it(kumi: Kumihimo, note
     fill(notes, {"zebra.txt": ZEBRA})
     (notes / "a.txt").unlink()
     kumi.index()
-    with pytest.raises(Unusable, match="`kumi index --methods bm25,naive`"):
+    with pytest.raises(IndexUnavailable, match="`kumi index --methods bm25,naive`"):
         kumi.ask("Where do zebras sleep?", "naive")
 
 
@@ -203,7 +203,7 @@ def test_asking_without_vectors_says_what_to_do(kumi: Kumihimo, notes: Path, har
     harmed = f"from pathlib import Path; file = next(Path('.kumi/vectors').iterdir()); {harm}; "
     asked = "from kumihimo import Kumihimo; Kumihimo.open().ask('Does the gate leak?')"
     ran = subprocess.run([sys.executable, "-c", harmed + asked], capture_output=True, text=True, timeout=5, check=False)
-    assert "kumihimo.core.errors.Unusable" in ran.stderr
+    assert "kumihimo.core.errors.IndexUnavailable" in ran.stderr
     assert "`kumi index`" in ran.stderr
 
 
@@ -297,7 +297,7 @@ def test_a_stopped_first_build_is_no_index(kumi: Kumihimo, notes: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         kumi.index(notes, progress=stop)
-    with pytest.raises(Unusable, match=r"the first build of .* is not done"):
+    with pytest.raises(IndexUnavailable, match=r"the first build of .* is not done"):
         kumi.ask("ferry")
     assert kumi.index(notes).rows["documents"] == 2
 
@@ -314,9 +314,9 @@ def test_a_second_builder_is_told_at_once_or_waits(kumi: Kumihimo, notes: Path) 
     kumi.index(notes)
     fill(notes, {"c.txt": "Late."})
     store = Store(Path(".kumi"))
-    with store.building(), pytest.raises(Busy, match="`--wait`"):
+    with store.write_transaction(), pytest.raises(IndexBusy, match="`--wait`"):
         kumi.index()
-    holding = store.building()
+    holding = store.write_transaction()
     holding.__enter__()
     done = Timer(0.3, holding.__exit__, (None, None, None))
     began = time.perf_counter()
@@ -337,7 +337,7 @@ def test_a_reader_sees_whole_builds_only(kumi: Kumihimo, tmp_path: Path) -> None
     def read() -> set[tuple[int, ...]]:
         seen: set[tuple[int, ...]] = set()
         while not over.is_set():
-            with kumi.reading() as reading:
+            with kumi.snapshot() as reading:
                 rows = [row.text for table in ("documents", "chunks") for row in reading.table(table)]
                 asked = [e.text for m in RANKING for e in reading.retrieve("Which version of the lamp log?", m)]
                 quoted = [c.span.text for m in RANKING for c in reading.ask("Which version of the log?", m).citations]
@@ -364,11 +364,11 @@ def test_a_reading_keeps_its_vectors_while_others_come_and_go(kumi: Kumihimo, tm
     lines = [json.dumps({"id": f"{i:04}", "text": f"Lamp {i} stands on pier {i * 7 % 1100}."}) for i in range(1100)]
     kumi.index(fill(tmp_path / "lamps", {"rows.jsonl": "\n".join(lines)}))
     question = "lamp 1017 on a pier"
-    with kumi.reading() as before:
+    with kumi.snapshot() as before:
         first = before.retrieve(question, "naive", words=False)
         fill(tmp_path / "lamps", {"rows.jsonl": "\n".join(lines[600:])})
         kumi.index()
-        with kumi.reading() as after:
+        with kumi.snapshot() as after:
             after.retrieve(question, "naive")
         assert before.retrieve(question, "naive", words=False) == first
 
@@ -390,9 +390,9 @@ def test_status_tells_what_there_is(kumi: Kumihimo, notes: Path) -> None:
     status = kumi.status()
     assert (status.folder, status.sources, status.removed) == (".kumi", {"notes": str(notes)}, ())
     assert (status.rows["documents"], status.rows["chunks"], status.failed) == (2, 2, ())
-    assert status.models["embedder"] == LocalEmbedder().mark
+    assert status.models["embedder"] == LocalEmbedder().fingerprint
     assert status.bytes == sum(path.stat().st_size for path in Path(".kumi").rglob("*") if path.is_file())
-    assert status.memo == {"replies": 0, "bytes": 0, "hits": 0, "misses": 0}
+    assert status.cache == {"replies": 0, "bytes": 0, "hits": 0, "misses": 0}
 
 
 def test_a_row_is_traced_by_its_id_or_reference(kumi: Kumihimo, notes: Path) -> None:
@@ -405,19 +405,19 @@ def test_a_row_is_traced_by_its_id_or_reference(kumi: Kumihimo, notes: Path) -> 
 
 def test_what_the_memo_need_not_know_is_pruned(kumi: Kumihimo, notes: Path) -> None:
     kumi.index(notes)
-    kumi.remembered.keep([(b"1", b"reply")])
+    kumi.cache.put_many([(b"1", b"reply")])
     before = dump(kumi)
-    replies = kumi.status().memo["replies"]
+    replies = kumi.status().cache["replies"]
     assert replies > 1  # those of the methods that ask, too
     assert kumi.prune() == replies
-    assert kumi.status().memo["replies"] == 0
+    assert kumi.status().cache["replies"] == 0
     assert dump(kumi) == before
-    kumi.remembered.keep([(b"1", b"reply")])
+    kumi.cache.put_many([(b"1", b"reply")])
     kumi.remove("notes/a.txt", forget=True)
-    assert (kumi.status().memo["replies"], uris(kumi)) == (0, ["notes/b.md"])
+    assert (kumi.status().cache["replies"], uris(kumi)) == (0, ["notes/b.md"])
 
 
 def test_the_default_method_is_one(kumi: Kumihimo, notes: Path) -> None:
     kumi.index(notes)
-    assert DEFAULT in METHODS
-    assert kumi.ask("ferry").method == DEFAULT
+    assert DEFAULT_METHOD in METHODS
+    assert kumi.ask("ferry").method == DEFAULT_METHOD

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app.snapshot import Reading
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.context import Context
-from kumihimo.core.digests import digest
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.table import Table
 from kumihimo.llm.local_embedder import LocalEmbedder
-from kumihimo.llm.rerank import Ranking
+from kumihimo.llm.rerank import CandidateReranker
 from kumihimo.methods import METHODS
-from kumihimo.search.fulltext import WordSearch
-from kumihimo.search.metadata_filter import parsed
-from kumihimo.search.vectors import VectorSearch
-from kumihimo.testing.fake_server import Server
+from kumihimo.search.fulltext import SqliteKeywordSearch
+from kumihimo.search.metadata_filter import parse_filter
+from kumihimo.search.vectors import SqliteVectorSearch
+from kumihimo.testing.fake_server import FakeServer
 from tests.docs_console import HERE
 from tests.factories_paid_steps import notes, opened
 from tests.factories_paid_steps import paid as paid
@@ -72,8 +72,8 @@ def kumi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kumihimo]:
 
 
 @pytest.fixture
-def reading(kumi: Kumihimo) -> Iterator[Reading]:
-    with kumi.reading() as reading:
+def reading(kumi: Kumihimo) -> Iterator[Snapshot]:
+    with kumi.snapshot() as reading:
         yield reading
 
 
@@ -81,68 +81,68 @@ class Thorough:
     """A search that ranks all rows, and takes out afterwards those whose documents are not wanted."""
 
     def __init__(self, search: Any, wanted: set[str]) -> None:
-        self.search, self.documents = search, {digest(uri) for uri in wanted}
+        self.search, self.documents = search, {hash_parts(uri) for uri in wanted}
 
     def __call__(self, table: Table[Any], text: str | Sequence[str], *, k: int) -> Context:
         ranked = self.search(table, text, k=10_000)
         return Context(tuple(e for e in ranked if e.record.id.partition(".")[0] in self.documents)).top(k)
 
-    def each(self, table: Table[Any], texts: Sequence[str], *, k: int) -> list[Context]:
+    def search_many(self, table: Table[Any], texts: Sequence[str], *, k: int) -> list[Context]:
         return [self(table, text, k=k) for text in texts]
 
 
 @pytest.mark.parametrize("where", FILTERS)
 @pytest.mark.parametrize("name", sorted({*FREE} & {*RANKING}))
-def test_every_method_finds_the_best_of_what_passes(reading: Reading, name: str, where: str) -> None:
+def test_every_method_finds_the_best_of_what_passes(reading: Snapshot, name: str, where: str) -> None:
     asked, wanted = METHODS[name], FILTERS[where]
     ports = {
-        "match": Thorough(WordSearch(reading.db), wanted),
-        "near": Thorough(VectorSearch(reading.db, LocalEmbedder(), reading.matrices), wanted),
-        "ruler": reading.ruler,
-        "rank": Ranking({}),
+        "keyword_search": Thorough(SqliteKeywordSearch(reading.db), wanted),
+        "vector_search": Thorough(SqliteVectorSearch(reading.db, LocalEmbedder(), reading.matrices), wanted),
+        "tokenizer": reading.tokenizer,
+        "rerank": CandidateReranker({}),
     }
     tables = {table: reading.table(table) for table in asked.tables}
     for question in ("When does the ferry leave the harbour?", "the mason's rope", "港の組紐"):
         for k in (1, 3, 50):
-            found = reading.retrieve(question, name, where=where, k=k)
+            found = reading.retrieve(question, name, filter=where, k=k)
             assert found == asked.function(question, **tables, **{p: ports[p] for p in asked.ports}, k=k)
             assert {span.uri for e in found for span in reading.trace(e.reference)} <= wanted
 
 
 @pytest.mark.parametrize("where", FILTERS)
-def test_what_one_search_finds_is_its_ranking_without_the_others(reading: Reading, where: str) -> None:
+def test_what_one_search_finds_is_its_ranking_without_the_others(reading: Snapshot, where: str) -> None:
     everything = reading.retrieve("the ferry and the harbour", "bm25", k=1000)
     expected = [e for e in everything if {span.uri for span in reading.trace(e.reference)} <= FILTERS[where]]
-    assert list(reading.retrieve("the ferry and the harbour", "bm25", where=where, k=5)) == expected[:5]
+    assert list(reading.retrieve("the ferry and the harbour", "bm25", filter=where, k=5)) == expected[:5]
 
 
 @pytest.mark.parametrize("name", BUILT)
 def test_an_answer_quotes_what_passes_alone(kumi: Kumihimo, name: str) -> None:
     where = 'author = "Bo Lind" and year < 2020'
-    answer = kumi.ask("What of the ferry and the gate?", name, where=where)
+    answer = kumi.ask("What of the ferry and the gate?", name, filter=where)
     assert answer.citations or name == "global"  # whose reports are of others, too
     assert {int(c.span.uri[-2:]) % 3 for c in answer.citations} <= {1}
     assert all(int(c.span.uri[-2:]) < 20 for c in answer.citations)
-    assert "".join(kumi.stream("What of the ferry and the gate?", name, where=where)) == answer.text
+    assert "".join(kumi.stream("What of the ferry and the gate?", name, filter=where)) == answer.text
     if name in RANKING:
-        assert kumi.retrieve("ferry", name, where=where, k=2) == kumi.retrieve("ferry", name, where=where, k=5).top(2)
-    assert len(kumi.retrieve("ferry", name, where="year = 1999")) == 0
+        assert kumi.retrieve("ferry", name, filter=where, k=2) == kumi.retrieve("ferry", name, filter=where, k=5).top(2)
+    assert len(kumi.retrieve("ferry", name, filter="year = 1999")) == 0
 
 
 @pytest.mark.parametrize("where", ["", " ", "\n"])
-def test_no_filter_is_no_filter(reading: Reading, where: str) -> None:
+def test_no_filter_is_no_filter(reading: Snapshot, where: str) -> None:
     for name in BUILT:
-        assert reading.retrieve("ferry", name, where=where) == reading.retrieve("ferry", name)
+        assert reading.retrieve("ferry", name, filter=where) == reading.retrieve("ferry", name)
 
 
-def test_a_filter_that_is_not_right_is_refused_before_anything_is_asked(reading: Reading) -> None:
+def test_a_filter_that_is_not_right_is_refused_before_anything_is_asked(reading: Snapshot) -> None:
     for name in BUILT:
         with pytest.raises(
             SettingsError, match=r"^the filter is not understood from 'Bo' \(character 10\) on: write it"
         ):
-            reading.retrieve("ferry", name, where="author = Bo")
+            reading.retrieve("ferry", name, filter="author = Bo")
         with pytest.raises(SettingsError) as refused:
-            reading.ask("ferry", name, where="auhtor = 'Bo'")
+            reading.ask("ferry", name, filter="auhtor = 'Bo'")
         known = "author, file, media_type, modified, title, uri, year, 著者"
         assert str(refused.value) == f"the filter: no field 'auhtor'; did you mean 'author'? Known: {known}"
 
@@ -152,18 +152,18 @@ def test_the_filters_that_the_documentation_shows_are_understood() -> None:
     shown = re.findall(r"^\| (?:``` (.+?) ```|`(.+?)`) \|", table, re.M)
     assert len(shown) > 5
     for expression in shown:
-        parsed("".join(expression))
+        parse_filter("".join(expression))
 
 
-def test_a_row_of_several_documents_passes_if_all_of_them_do(paid: None, tmp_path: Path, server: Server) -> None:
+def test_a_row_of_several_documents_passes_if_all_of_them_do(paid: None, tmp_path: Path, server: FakeServer) -> None:
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", 14), methods=["told"])
-        with kumi.reading() as reading:
+        with kumi.snapshot() as reading:
 
             def told(table: str, where: str) -> list[list[str]]:
                 """The numbers of the notes that each row found was made of."""
                 texts = " ".join(row.text for name in ("themes", "gists") for row in reading.table(name))
-                found = [e for e in reading.retrieve(texts, "told", where=where, k=99) if e.table == table]
+                found = [e for e in reading.retrieve(texts, "told", filter=where, k=99) if e.table == table]
                 return sorted(sorted(span.uri[6:9] for span in reading.trace(e.reference)) for e in found)
 
             pairs = [[f"{i:03d}", f"{i + 7:03d}"] for i in range(7)]

@@ -14,21 +14,21 @@ import pytest
 
 from kumihimo import Kumihimo
 from kumihimo.app import settings_registry
-from kumihimo.app.lazy_rows import Maker, WhenAsked
-from kumihimo.app.snapshot import KINDS
+from kumihimo.app.lazy_rows import LazyRows, RowMaker
+from kumihimo.app.snapshot import RECORD_TYPES
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Chunk, Record
-from kumihimo.core.signature import catalogue
+from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Row, Table
-from kumihimo.core.wiring import ROOT, plan
+from kumihimo.core.wiring import ROOT, order_steps
 from kumihimo.index import STEPS
 from kumihimo.llm.budget import Caps
-from kumihimo.llm.concurrency import side_by_side
-from kumihimo.llm.protocols import Ask
-from kumihimo.llm.registry import borrowed
+from kumihimo.llm.concurrency import map_concurrent
+from kumihimo.llm.protocols import LLM
+from kumihimo.llm.registry import scope_chat_settings
 from kumihimo.methods import METHODS
-from kumihimo.testing.fake_server import Server
+from kumihimo.testing.fake_server import FakeServer
 from tests.factories_paid_steps import opened
 from tests.factories_tables import Held
 from tests.fixtures_index import EXAMPLES, fill
@@ -58,7 +58,7 @@ def parts(chunk: Chunk) -> Part:
 def briefs(
     part: Part,
     briefs: Table[Brief],
-    ask: Ask | None,
+    llm: LLM | None,
     *,
     style: str = "plain",
     when: Literal["built", "asked"] = "built",
@@ -69,37 +69,39 @@ def briefs(
     document, _, ordinal = part.id.rpartition(".")
     below = briefs.get(f"{document}.{int(ordinal) + 1:05}")
     told = part.text + (f" / {below.text}" if below else "")
-    if ask is None:
+    if llm is None:
         return Brief(text=f"({told})")
-    return Brief(text=ask(f"{style}: {told}"))
+    return Brief(text=llm(f"{style}: {told}"))
 
 
 def briefed(question: str, parts: Table[Part], briefs: Table[Brief], *, depth: int = 9, times: int = 1) -> Context:
     """The briefs of all parts down to some depth, so many times over."""
     ids = [part.id for part in parts if part.level <= depth] * times
-    found = side_by_side(briefs.get, ids, 4)
+    found = map_concurrent(briefs.get, ids, 4)
     return Context(tuple(Evidence("briefs", brief, 1.0) for brief in found if brief))
 
 
 @pytest.fixture(autouse=True)
 def toys(monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = catalogue(parts, briefs)
+    steps = collect_signatures(parts, briefs)
     for name, step in steps.items():
         monkeypatch.setitem(STEPS, name, step)
-        monkeypatch.setitem(KINDS, name, step.makes)
-        monkeypatch.setitem(settings_registry.KNOWN, name, {**step.settings, **borrowed(step.settings)})
+        monkeypatch.setitem(RECORD_TYPES, name, step.output_type)
+        monkeypatch.setitem(
+            settings_registry.ALL_SETTINGS, name, {**step.settings, **scope_chat_settings(step.settings)}
+        )
         monkeypatch.setitem(settings_registry.SETTINGS, name, step.settings)
-    for name, method in catalogue(briefed).items():
+    for name, method in collect_signatures(briefed).items():
         monkeypatch.setitem(METHODS, name, method)
         monkeypatch.setitem(settings_registry.SETTINGS, name, method.settings)
-        monkeypatch.setitem(settings_registry.KNOWN, name, method.settings)
-    monkeypatch.setattr(settings_registry, "ASKING", (*settings_registry.ASKING, "briefs"))
+        monkeypatch.setitem(settings_registry.ALL_SETTINGS, name, method.settings)
+    monkeypatch.setattr(settings_registry, "LLM_SCOPES", (*settings_registry.LLM_SCOPES, "briefs"))
 
 
 SMALL: dict[str, Any] = {"chunks": {"size": 6, "overlap": 0}}
 
 
-def indexed(tmp_path: Path, server: Server | None, when: str, **more: Any) -> Kumihimo:
+def indexed(tmp_path: Path, server: FakeServer | None, when: str, **more: Any) -> Kumihimo:
     settings = {**SMALL, "briefs": {"when": when, **more}}
     kumi = opened(tmp_path, server, **settings) if server else Kumihimo(tmp_path / ".kumi", settings)
     kumi.index(fill(tmp_path / "notes", NOTES), methods=["briefed"])
@@ -107,7 +109,7 @@ def indexed(tmp_path: Path, server: Server | None, when: str, **more: Any) -> Ku
 
 
 @pytest.fixture
-def lazy(tmp_path: Path, server: Server) -> Iterator[Kumihimo]:
+def lazy(tmp_path: Path, server: FakeServer) -> Iterator[Kumihimo]:
     with indexed(tmp_path, server, "asked") as kumi:
         assert kumi.status().rows["parts"] == 4
         yield kumi
@@ -117,13 +119,13 @@ def said(kumi: Kumihimo, **settings: Any) -> list[str]:
     return [item.text for item in kumi.retrieve("What?", "briefed", **settings)]
 
 
-def test_nothing_is_made_at_first(lazy: Kumihimo, server: Server) -> None:
+def test_nothing_is_made_at_first(lazy: Kumihimo, server: FakeServer) -> None:
     assert lazy.status().rows["briefs"] == 0
     assert lazy.index().spent == {}
     assert server.counts()["requests"] == 0
 
 
-def test_what_is_asked_for_is_made_with_what_it_is_made_of_once(lazy: Kumihimo, server: Server) -> None:
+def test_what_is_asked_for_is_made_with_what_it_is_made_of_once(lazy: Kumihimo, server: FakeServer) -> None:
     first = said(lazy, depth=0, times=5)
     assert len(first) == 2
     assert server.counts()["requests"] == 4  # each of both documents, and all below
@@ -133,10 +135,10 @@ def test_what_is_asked_for_is_made_with_what_it_is_made_of_once(lazy: Kumihimo, 
     assert {(s.scope, s.usage.calls) for s in lazy.spent() if s.kind == "spent"} == {("briefs", 4)}
 
 
-def test_only_what_is_needed_is_made(tmp_path: Path, server: Server) -> None:
-    with indexed(tmp_path, server, "asked") as kumi, kumi.reading() as reading:
+def test_only_what_is_needed_is_made(tmp_path: Path, server: FakeServer) -> None:
+    with indexed(tmp_path, server, "asked") as kumi, kumi.snapshot() as reading:
         deepest = max((part for part in reading.table("parts")), key=lambda part: part.level)
-        rows = reading._rows("briefs", reading.models.purse())
+        rows = reading._rows("briefs", reading.models.budget())
         assert rows.get(deepest.id)
         assert server.counts()["requests"] == 1
         assert rows.get("nobody") is None
@@ -145,7 +147,7 @@ def test_only_what_is_needed_is_made(tmp_path: Path, server: Server) -> None:
         assert (list(rows.pages()), rows.count()) == ([], 0)
 
 
-def test_they_are_as_if_they_had_been_built(tmp_path: Path, server: Server) -> None:
+def test_they_are_as_if_they_had_been_built(tmp_path: Path, server: FakeServer) -> None:
     with indexed(tmp_path / "one", server, "asked", style="short") as kumi:
         later = said(kumi)
     with indexed(tmp_path / "two", server, "built", style="short") as kumi:
@@ -153,12 +155,12 @@ def test_they_are_as_if_they_had_been_built(tmp_path: Path, server: Server) -> N
     with indexed(tmp_path / "three", None, "asked") as kumi:
         later = said(kumi)
         assert all(text.startswith("(") for text in later)  # by rule: no model is set
-        assert not (tmp_path / "three" / ".kumi" / "memo.db").exists()
+        assert not (tmp_path / "three" / ".kumi" / "cache.db").exists()
     with indexed(tmp_path / "four", None, "built") as kumi:
         assert said(kumi) == later
 
 
-def test_they_are_made_as_the_index_was_built(tmp_path: Path, server: Server) -> None:
+def test_they_are_made_as_the_index_was_built(tmp_path: Path, server: FakeServer) -> None:
     with indexed(tmp_path, server, "asked", style="short"):
         pass
     with opened(tmp_path, server, briefs={"style": "long", "when": "built"}) as kumi:
@@ -169,10 +171,10 @@ def test_they_are_made_as_the_index_was_built(tmp_path: Path, server: Server) ->
         assert server.counts()["requests"] == prompts
 
 
-def test_what_is_made_is_traced_now_and_later(lazy: Kumihimo, server: Server) -> None:
+def test_what_is_made_is_traced_now_and_later(lazy: Kumihimo, server: FakeServer) -> None:
     answer = lazy.ask("What?", "briefed", depth=0)
     asked = server.counts()["requests"]
-    with lazy.reading() as reading:  # another one than the answer came from
+    with lazy.snapshot() as reading:  # another one than the answer came from
         for item in answer.context:
             (span,) = reading.trace(item)
             assert span.uri in ("notes/a.txt", "notes/b.txt")
@@ -180,20 +182,20 @@ def test_what_is_made_is_traced_now_and_later(lazy: Kumihimo, server: Server) ->
     assert server.counts()["requests"] == asked
 
 
-def test_what_is_not_made_is_not_paid_for_by_looking(lazy: Kumihimo, server: Server) -> None:
-    with lazy.reading() as reading:
+def test_what_is_not_made_is_not_paid_for_by_looking(lazy: Kumihimo, server: FakeServer) -> None:
+    with lazy.snapshot() as reading:
         (id, *_) = [part.id for part in reading.table("parts")]
         assert reading.table("briefs").get(id) is None
         assert list(reading.table("briefs")) == []
     assert server.counts()["requests"] == 0
 
 
-def test_what_does_not_pass_is_not_made(lazy: Kumihimo, server: Server) -> None:
-    assert len(said(lazy, where="uri = 'notes/b.txt'")) == 1
+def test_what_does_not_pass_is_not_made(lazy: Kumihimo, server: FakeServer) -> None:
+    assert len(said(lazy, filter="uri = 'notes/b.txt'")) == 1
     assert server.counts()["requests"] == 1
 
 
-def test_a_cap_ends_the_question_and_the_next_goes_on(lazy: Kumihimo, server: Server) -> None:
+def test_a_cap_ends_the_question_and_the_next_goes_on(lazy: Kumihimo, server: FakeServer) -> None:
     with pytest.raises(ItemFailed, match="--max-calls 2 was reached"):
         lazy.ask("What?", "briefed", caps=Caps(calls=2))
     assert server.counts()["requests"] == 2
@@ -202,12 +204,12 @@ def test_a_cap_ends_the_question_and_the_next_goes_on(lazy: Kumihimo, server: Se
     assert server.counts()["repeats"] == 0
 
 
-def test_what_it_costs_is_foretold(lazy: Kumihimo, server: Server) -> None:
-    calls = {e.step: e.calls for e in lazy.foretell("briefed", "What?").estimates}
+def test_what_it_costs_is_foretold(lazy: Kumihimo, server: FakeServer) -> None:
+    calls = {e.step: e.calls for e in lazy.estimate_query_cost("briefed", "What?").estimates}
     assert calls == {"briefs": (4, 4), "answer": (1, 1)}
-    assert (server.counts()["requests"], lazy.memo()["replies"]) == (0, 0)
+    assert (server.counts()["requests"], lazy.cache_stats()["replies"]) == (0, 0)
     said(lazy, depth=0)
-    assert {e.step: e.calls for e in lazy.foretell("briefed", "What?").estimates} == {"answer": (1, 1)}
+    assert {e.step: e.calls for e in lazy.estimate_query_cost("briefed", "What?").estimates} == {"answer": (1, 1)}
 
 
 # -- reports
@@ -218,8 +220,8 @@ def reports_of(tmp_path: Path, when: str, *methods: str, **settings: Any) -> dic
     with Kumihimo(tmp_path / when, {"reports": {"when": when}, **settings}) as kumi:
         built = kumi.index(EXAMPLES, methods=methods)
         assert (built.rows["reports"] > 0) == (when == "built")
-        with kumi.reading() as reading:
-            reports = reading._tables(["reports"], "", reading.models.purse())["reports"]
+        with kumi.snapshot() as reading:
+            reports = reading._tables(["reports"], "", reading.models.budget())["reports"]
             ids = [community.id for community in reading.table("communities")]
             return {id: report.text for id in ids if (report := reports.get(id))}
 
@@ -230,9 +232,9 @@ def test_reports_by_rule_are_those_of_a_build(tmp_path: Path) -> None:
     assert later == reports_of(tmp_path, "built", "global")
 
 
-def test_reports_of_a_model_are_those_of_a_build(tmp_path: Path, server: Server) -> None:
+def test_reports_of_a_model_are_those_of_a_build(tmp_path: Path, server: FakeServer) -> None:
     report = {"title": "Harbour", "summary": "All of it.", "rating": 5, "rating_explanation": "", "findings": []}
-    server.set(replies=[("", json.dumps(report))])
+    server.configure(replies=[("", json.dumps(report))])
     by_rule = {name: {"model": "rules"} for name in ("mentions", "entities", "relations", "claims")}
     settings = {"chat": {"model": "m", "base_url": server.url}, **by_rule}
     later = reports_of(tmp_path, "asked", "global", **settings)
@@ -241,7 +243,7 @@ def test_reports_of_a_model_are_those_of_a_build(tmp_path: Path, server: Server)
     assert asked == server.counts()["requests"] / 2  # one memo each, and the same was asked
 
 
-def test_reports_of_an_index_that_nobody_named_methods_for_are_by_rule(tmp_path: Path, server: Server) -> None:
+def test_reports_of_an_index_that_nobody_named_methods_for_are_by_rule(tmp_path: Path, server: FakeServer) -> None:
     chat = {"model": "m", "base_url": server.url}
     later = reports_of(tmp_path / "one", "asked", chat=chat)
     assert server.counts()["requests"] == 0
@@ -251,11 +253,11 @@ def test_reports_of_an_index_that_nobody_named_methods_for_are_by_rule(tmp_path:
 def test_a_question_of_the_whole_makes_its_level_alone(tmp_path: Path) -> None:
     with Kumihimo(tmp_path / ".kumi", {"reports": {"when": "asked"}}) as kumi:
         kumi.index(EXAMPLES, methods=["global"])
-        with kumi.reading() as reading:
+        with kumi.snapshot() as reading:
             answer = reading.ask("What are the main themes of these documents?", "global", level=9)
             assert answer.citations
             leaves = {community.id for community in reading.table("communities") if not community.children}
-            assert set(reading.held["reports"]) == leaves
+            assert set(reading.lazy_rows["reports"]) == leaves
 
 
 # -- alone
@@ -265,7 +267,7 @@ def test_a_question_of_the_whole_makes_its_level_alone(tmp_path: Path) -> None:
 class Telling:
     """A model that fails as often as it is told to."""
 
-    mark: str = "m"
+    fingerprint: str = "m"
     failing: int = 0
     asked: int = 0
     lock: Any = None
@@ -279,35 +281,35 @@ class Telling:
         return prompt.upper()
 
 
-def maker(ask: Any, held: dict[str, Future[Row | None]]) -> Maker:
+def maker(ask: Any, held: dict[str, Future[Row | None]]) -> RowMaker:
     known = {ROOT: STEPS["chunks"], **STEPS}
     step = next(
         step
-        for step in plan({n: s for n, s in known.items() if n in ("chunks", "parts", "briefs")})
+        for step in order_steps({n: s for n, s in known.items() if n in ("chunks", "parts", "briefs")})
         if step.name == "briefs"
     )
     parts = Held((), [("d.00000", "one", 0), ("d.00001", "two", 1)])
-    return Maker(
-        step, {"style": "s", "when": "built"}, {"ask": ask}, lambda t: parts if t == "parts" else Held((), ()), held
+    return RowMaker(
+        step, {"style": "s", "when": "built"}, {"llm": ask}, lambda t: parts if t == "parts" else Held((), ()), held
     )
 
 
 def test_many_who_ask_at_once_are_given_one() -> None:
     ask, barrier = Telling(lock=Lock()), Barrier(8)
-    rows = WhenAsked(Held((), ()), maker(ask, {}))
+    rows = LazyRows(Held((), ()), maker(ask, {}))
 
     def get(id: str) -> Row | None:
         barrier.wait()
         return rows.get(id)
 
-    found = list(side_by_side(get, ["d.00000", "d.00001"] * 4, 8))
+    found = list(map_concurrent(get, ["d.00000", "d.00001"] * 4, 8))
     assert {row[:2] for row in found if row} == {("d.00000", "S: ONE / S: TWO"), ("d.00001", "S: TWO")}
     assert ask.asked == 2
 
 
 def test_what_has_failed_is_tried_again_by_whoever_asks_later() -> None:
     ask = Telling(failing=1, lock=Lock())
-    rows = WhenAsked(Held((), ()), maker(ask, {}))
+    rows = LazyRows(Held((), ()), maker(ask, {}))
     with pytest.raises(ItemFailed, match="the model is ill"):
         rows.get("d.00000")
     assert rows.get("d.00000") == ("d.00000", "S: ONE / S: TWO")

@@ -11,7 +11,7 @@ from unittest.mock import patch
 import pytest
 
 from kumihimo import Kumihimo, Solutions
-from kumihimo.core.errors import SettingsError, Unusable
+from kumihimo.core.errors import IndexUnavailable, SettingsError
 from kumihimo.rdf import store
 
 NAMES = "SELECT ?uri { ?d a kumi:Document ; kumi:uri ?uri } ORDER BY ?uri"
@@ -37,7 +37,7 @@ def values(found: Solutions) -> list[str]:
 
 
 def stores(kumi: Kumihimo) -> list[str]:
-    folder = store.stores(kumi.folder)
+    folder = store.stores_folder(kumi.folder)
     return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.exists() else []
 
 
@@ -48,7 +48,7 @@ def test_a_store_is_made_by_the_first_question_after_a_build_that_changed_someth
     assert values(kumi.sparql(NAMES)) == ["notes/a.md"]
     (first,) = stores(kumi)
     kumi.index()
-    with patch.object(store, "fill", side_effect=AssertionError):
+    with patch.object(store, "write_store", side_effect=AssertionError):
         assert values(kumi.sparql(NAMES)) == ["notes/a.md"], "nothing has changed"
     (notes / "b.md").write_text("The net loft.", encoding="utf-8")
     kumi.index()
@@ -61,14 +61,14 @@ def test_a_store_is_made_by_the_first_question_after_a_build_that_changed_someth
     kumi.index()
     assert stores(kumi) != []
     found = kumi.sparql("ASK { ?c a kumi:Chunk ; kumi:text ?t FILTER(CONTAINS(?t, 'long net')) }")
-    assert found.yes is True
+    assert found.boolean is True
 
 
 def test_a_plan_and_a_prune_make_no_other_build_of_it(kumi: Kumihimo, notes: Path) -> None:
     kumi.sparql(NAMES)
     (notes / "b.md").write_text("The net loft.", encoding="utf-8")
     kumi.plan(notes)
-    with patch.object(store, "fill", side_effect=AssertionError):
+    with patch.object(store, "write_store", side_effect=AssertionError):
         assert values(kumi.sparql(NAMES)) == ["notes/a.md"]
 
 
@@ -97,20 +97,20 @@ def test_a_setting_names_the_rows(notes: Path) -> None:
 @pytest.mark.parametrize("how", ["remove", "break"])
 def test_a_store_that_goes_or_breaks_is_made_again(how: str, kumi: Kumihimo) -> None:
     kumi.sparql(NAMES)
-    path = store.stores(kumi.folder) / stores(kumi)[0]
-    solve: Callable[..., Any] = store.solve
+    path = store.stores_folder(kumi.folder) / stores(kumi)[0]
+    solve: Callable[..., Any] = store.run_query
     spoilt: list[bool] = []
 
     def spoiling(*arguments: Any, **options: Any) -> Any:
         if not spoilt:
             spoilt.append(True)
             if how == "remove":
-                store.forget(path)
+                store.remove_store(path)
             else:
                 next(path.glob("MANIFEST*")).write_bytes(b"")
         return solve(*arguments, **options)
 
-    with patch.object(store, "solve", spoiling):
+    with patch.object(store, "run_query", spoiling):
         assert values(kumi.sparql(NAMES)) == ["notes/a.md"]
     assert spoilt
 
@@ -137,6 +137,6 @@ def test_a_folder_that_cannot_be_written_is_asked_all_the_same(kumi: Kumihimo) -
 
 
 def test_without_an_index_the_message_says_what_to_do(tmp_path: Path) -> None:
-    with Kumihimo.open(tmp_path / ".kumi") as kumi, pytest.raises(Unusable, match="kumi index"):
+    with Kumihimo.open(tmp_path / ".kumi") as kumi, pytest.raises(IndexUnavailable, match="kumi index"):
         kumi.sparql(NAMES)
     assert list(tmp_path.iterdir()) == []

@@ -46,20 +46,20 @@ def made_by(kumi: Kumihimo) -> set[str]:
 def test_where_nobody_names_methods_a_model_makes_no_difference(town: Town, tmp_path: Path) -> None:
     town.write(TOWN)
     plan = town.kumi.plan(town.home)
-    assert (plan.calls, plan.ruled) == ((0, 0), ("braid", "global", "local"))
+    assert (plan.calls, plan.rule_based) == ((0, 0), ("braid", "global", "local"))
     built = town.kumi.index(town.home)
     assert (built.spent, built.failed, town.asked) == ({}, (), {})
-    assert (built.ruled, built.left) == (("braid", "global", "local"), ("meta",))
+    assert (built.rule_based, built.skipped_methods) == (("braid", "global", "local"), ("meta",))
     assert made_by(town.kumi) == {"rules"}
     other = Town(tmp_path / "other")
     other.write(TOWN)
     with without_a_model(other) as kumi:
         alone = kumi.index(other.home)
         assert not lacking(town.held(), tables(kumi))
-        assert (alone.ruled, alone.left) == ((), ())
+        assert (alone.rule_based, alone.skipped_methods) == ((), ())
         assert kumi.status().methods == town.kumi.status().methods
-    with town.kumi.reading() as reading:
-        assert reading.usual() == "braid"
+    with town.kumi.snapshot() as reading:
+        assert reading.default_method() == "braid"
     other.kumi.close()
 
 
@@ -67,9 +67,9 @@ def test_what_was_built_unasked_is_made_by_the_model_once_methods_are_named(town
     town.write(SOME)
     town.kumi.index(town.home)
     named = town.kumi.plan(methods=["local", "discourse"])
-    assert (named.calls[0] > 0, named.ruled) == (True, ())
-    built = town.kumi.index(methods=["local", "discourse"], regroup=True)
-    assert (built.ruled, made_by(town.kumi)) == ((), {"fake"})
+    assert (named.calls[0] > 0, named.rule_based) == (True, ())
+    built = town.kumi.index(methods=["local", "discourse"], recluster=True)
+    assert (built.rule_based, made_by(town.kumi)) == ((), {"fake"})
     never = Town(tmp_path / "never")
     never.build(SOME)
     assert not lacking(town.held(), never.held())
@@ -112,7 +112,7 @@ def test_a_model_that_appears_is_asked_once_a_method_is_named(town: Town, tmp_pa
     never = Town(tmp_path / "never")
     never.build(SOME)
     assert not lacking(apart(town.held()), apart(never.held()))
-    town.kumi.index(regroup=True)
+    town.kumi.index(recluster=True)
     assert not lacking(town.held(), never.held())
     never.kumi.close()
 
@@ -134,12 +134,12 @@ def test_a_model_that_vanishes_changes_nothing(town: Town, methods: list[str]) -
 
 def test_without_the_model_that_made_it_documents_can_be_removed_and_nothing_is_forgotten(town: Town) -> None:
     town.build({**SOME, "z.txt": "Zoe met Zed."})
-    replies = town.kumi.memo()["replies"]
+    replies = town.kumi.cache_stats()["replies"]
     with without_a_model(town) as kumi:
         kumi.remove("town/z.txt")
         with pytest.raises(SettingsError, match="needs a chat model"):
             kumi.prune()
-        assert kumi.memo()["replies"] == replies
+        assert kumi.cache_stats()["replies"] == replies
     held = town.held()
     assert not town.kumi.index().spent
     assert not lacking(town.held(), held)
@@ -191,7 +191,7 @@ def test_an_alias_is_followed_and_taken_back(town: Town) -> None:
         kumi.models = town.models
         built = kumi.index(consent=True)
         assert not built.failed
-        with kumi.reading() as reading:
+        with kumi.snapshot() as reading:
             forms = [set(entity.forms) for entity in reading.table("entities")]
         assert [each for each in forms if each & {"Ada", "Bea"}] == [{"Ada", "Bea"}]
         new = [said for said in town.asked if said not in asked]
@@ -202,6 +202,6 @@ def test_an_alias_is_followed_and_taken_back(town: Town) -> None:
         assert not kumi.index().spent
     assert not town.kumi.index().spent.keys() - {"reports"}
     assert not lacking(apart(town.held()), apart(held))
-    town.kumi.index(regroup=True)
+    town.kumi.index(recluster=True)
     assert not lacking(town.held(), held)
     assert set(town.asked.values()) == {1}

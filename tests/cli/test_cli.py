@@ -124,9 +124,9 @@ def test_what_is_near_is_named_where_nothing_answers(built: Run) -> None:
 
 def test_a_filter_that_nothing_passes_is_told(built: Run) -> None:
     for command in ("ask", "retrieve"):
-        code, _, err = built(command, "ferry", "--where", "title = 'Nobody'")
+        code, _, err = built(command, "ferry", "--filter", "title = 'Nobody'")
         assert (code, err.count("(No document passes the filter.)")) == (0, 1)
-        assert "No document passes" not in built(command, "ferry", "--where", "title = 'Gate'")[2]
+        assert "No document passes" not in built(command, "ferry", "--filter", "title = 'Gate'")[2]
 
 
 def test_an_index_without_documents_says_so(built: Run) -> None:
@@ -142,11 +142,11 @@ def test_what_was_read_in_part_is_told(kumi: Run) -> None:
     said = "Read in part: notes/odd.md: its front matter, which is neither YAML nor TOML\n"
     assert kumi("index", "notes")[2] == said
     assert kumi("status")[2] == said
-    assert document(kumi("status", "--json"))["partly"] == [said.strip().removeprefix("Read in part: ")]
+    assert document(kumi("status", "--json"))["partial"] == [said.strip().removeprefix("Read in part: ")]
 
 
 def test_a_filter_says_which_documents_may_speak(built: Run) -> None:
-    where = ("--where", "title = 'Gate' or uri contains '#bo'")
+    where = ("--filter", "title = 'Gate' or uri contains '#bo'")
     code, out, _ = built("ask", "Who mends the gate and sold the lamp?", *where)
     assert code == 0
     assert "notes/talks.jsonl#bo" in out
@@ -157,14 +157,14 @@ def test_a_filter_says_which_documents_may_speak(built: Run) -> None:
     for line in (one, many):
         uris = {chunk["uri"] for item in line["evidence"] for chunk in item["chunks"]}
         assert uris == {"notes/talks.jsonl#bo", "notes/gate.md"}
-    assert built("retrieve", "lamp", "--where", "uri = 'x'", "-m", "bm25")[:2] == (0, "Nothing was found.\n")
-    assert document(built("ask", "lamp", "--where", "uri = 'x'", "--json"))["citations"] == []
+    assert built("retrieve", "lamp", "--filter", "uri = 'x'", "-m", "bm25")[:2] == (0, "Nothing was found.\n")
+    assert document(built("ask", "lamp", "--filter", "uri = 'x'", "--json"))["citations"] == []
 
 
 def test_a_filter_that_is_not_right_is_one_line(built: Run) -> None:
-    assert "no field 'titel'; did you mean 'title'? Known: file, " in refused(built("ask", "gate", "--where", "titel"))
+    assert "no field 'titel'; did you mean 'title'? Known: file, " in refused(built("ask", "gate", "--filter", "titel"))
     assert "is not understood from 'Gate' (character 9) on" in refused(
-        built("retrieve", "gate", "--where", "title = Gate", "-m", "bm25")
+        built("retrieve", "gate", "--filter", "title = Gate", "-m", "bm25")
     )
 
 
@@ -177,8 +177,8 @@ def test_status_and_methods_and_memo_tell(built: Run) -> None:
     _, out, _ = built("status")
     assert all(word in out for word in ("notes", "documents", "4 rows", "bm25, naive", "0 replies"))
     assert all(f"{name}\n" in built("methods")[1].replace(" (default)", "") for name in METHODS)
-    assert built("memo")[1].startswith("0 replies")
-    assert built("memo", "prune")[1].startswith("Erased 0 replies.\n")
+    assert built("cache")[1].startswith("0 replies")
+    assert built("cache", "prune")[1].startswith("Erased 0 replies.\n")
 
 
 def test_a_settings_file_is_written_once(kumi: Run) -> None:
@@ -197,9 +197,9 @@ def test_a_settings_file_is_written_once(kumi: Run) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        "index", "index notes", "index --check", "remove notes", "remove notes/gate.md", "ask ferry", "ask xylophone",
-        "retrieve ferry", "retrieve xylophone", "status", "trace notes/gate.md", "methods", "init", "memo",
-        "memo prune", "ask ferry -m bm25", "retrieve ferry --k 1",
+        "index", "index notes", "index --reread", "remove notes", "remove notes/gate.md", "ask ferry", "ask xylophone",
+        "retrieve ferry", "retrieve xylophone", "status", "trace notes/gate.md", "methods", "init", "cache",
+        "cache prune", "ask ferry -m bm25", "retrieve ferry --k 1",
         "retrieve --questions one.jsonl",
         "retrieve ferry --out found.jsonl",
     ],
@@ -212,16 +212,16 @@ def test_json_is_one_document_and_nothing_else(built: Run, command: str) -> None
 
 
 def test_json_before_prune_is_heard(built: Run) -> None:
-    assert document(built("memo", "--json", "prune"))["erased"] == 0
+    assert document(built("cache", "--json", "prune"))["erased"] == 0
 
 
 def test_index_before_prune_is_heard(built: Run) -> None:
     for folder in (".kumi", "other"):
         with Kumihimo.open(folder) as held:
             held.index("notes")
-            held.remembered.keep([(b"1", b"reply")])
-    built("memo", "--index", "other", "prune")
-    assert [document(built("memo", "--index", f, "--json"))["replies"] for f in (".kumi", "other")] == [1, 0]
+            held.cache.put_many([(b"1", b"reply")])
+    built("cache", "--index", "other", "prune")
+    assert [document(built("cache", "--index", f, "--json"))["replies"] for f in (".kumi", "other")] == [1, 0]
 
 
 def test_the_json_of_an_answer(built: Run) -> None:
@@ -420,7 +420,7 @@ def test_stopping_says_how_to_go_on(built: Run, monkeypatch: pytest.MonkeyPatch)
 
     with Kumihimo.open() as held:
         before = dump(held)
-    monkeypatch.setattr(terminal, "progress", stopping)
+    monkeypatch.setattr(terminal, "progress_bar", stopping)
     monkeypatch.setattr(os, "_exit", sys.exit)  # this process is to go on
     fill(Path("notes"), {"gate.md": "The gate is shut."})
     code, out, err = built("index")
@@ -431,7 +431,7 @@ def test_stopping_says_how_to_go_on(built: Run, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_second_builder_is_busy(built: Run) -> None:
-    with Store(Path(".kumi")).building():
+    with Store(Path(".kumi")).write_transaction():
         assert "another build is running on .kumi: wait for it with `--wait`" in refused(built("index"))
         assert built("ask", "ferry")[0] == 0
 

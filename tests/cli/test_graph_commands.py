@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.testing.fake_server import Server
+from kumihimo.testing.fake_server import FakeServer
 from tests.cli.test_paying import COMMAND, kumi, seen
 from tests.factories_graph_text import document, entity, mention, put, relation
 
@@ -51,10 +51,10 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def paid(folder: Path, server: Server) -> Path:
+def paid(folder: Path, server: FakeServer) -> Path:
     """The same, with a model to ask."""
     (folder / "kumi.toml").write_text(f'[chat]\nmodel = "m"\nbase_url = "{server.url}"\n', "utf-8")
-    server.set(
+    server.configure(
         replies=[("pieces", "x"), ("First entry", "same"), ("JSON schema", json.dumps(CORPUS)), ("Text:", RECORDS)]
     )
     return folder
@@ -151,7 +151,7 @@ def test_an_index_without_a_graph_says_so(tmp_path: Path) -> None:
     assert "the index has no table entities yet" in kumi(tmp_path, "entities", code=2)[1]
 
 
-def test_a_model_is_asked_only_with_a_flag_and_within_caps(paid: Path, server: Server) -> None:
+def test_a_model_is_asked_only_with_a_flag_and_within_caps(paid: Path, server: FakeServer) -> None:
     kumi(paid, "entities", "--similar")
     assert server.counts()["requests"] == 0
     out, _ = kumi(paid, "entities", "--similar", "--ask", "--max-calls", "1", code=1)
@@ -162,13 +162,13 @@ def test_a_model_is_asked_only_with_a_flag_and_within_caps(paid: Path, server: S
     assert server.counts()["requests"] == 2
 
 
-def test_pairs_that_a_model_takes_apart_are_not_written(paid: Path, server: Server) -> None:
-    server.set(replies=[("Bob", "different"), ("Scrooge", "same")])
+def test_pairs_that_a_model_takes_apart_are_not_written(paid: Path, server: FakeServer) -> None:
+    server.configure(replies=[("Bob", "different"), ("Scrooge", "same")])
     kumi(paid, "entities", "--similar", "--ask", "--write", "--yes", "--least", ".5")
     assert (paid / "aliases.txt").read_text("utf-8").splitlines()[1:] == LINES[1:]
 
 
-def test_settings_are_printed_and_with_a_flag_written(paid: Path, server: Server) -> None:
+def test_settings_are_printed_and_with_a_flag_written(paid: Path, server: FakeServer) -> None:
     before = (paid / "kumi.toml").read_text("utf-8")
     out, _ = kumi(paid, "tune", "--examples", "1")
     printed = tomllib.loads(out)
@@ -197,7 +197,7 @@ def test_settings_of_the_owner_stay(paid: Path) -> None:
     assert json.loads(kumi(paid, "tune", "--examples", "0", "--write", "--json")[0])["written"] == []
 
 
-def test_examples_that_are_missing_are_told(paid: Path, server: Server) -> None:
+def test_examples_that_are_missing_are_told(paid: Path, server: FakeServer) -> None:
     out, said = kumi(paid, "tune", "--max-calls", "1", code=1)
     assert "examples" not in tomllib.loads(out)["mentions"]
     assert "an example is missing: capped: not asked, since --max-calls 1 was reached" in said

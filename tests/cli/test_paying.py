@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kumihimo.testing.fake_server import Server
+from kumihimo.testing.fake_server import FakeServer
 from tests import cli_runner
 from tests.factories_paid_steps import notes
 
@@ -22,7 +22,7 @@ COMMAND = [sys.executable, "-m", "kumihimo.cli.main"]
 
 
 @pytest.fixture
-def folder(tmp_path: Path, server: Server) -> Path:
+def folder(tmp_path: Path, server: FakeServer) -> Path:
     notes(tmp_path / "notes", 5)
     (tmp_path / "kumi.toml").write_text(
         f"""
@@ -48,7 +48,7 @@ def kumi(folder: Path, *words: str, code: int = 0) -> tuple[str, str]:
     return ran.stdout, ran.stderr
 
 
-def test_from_a_plan_to_an_answer(folder: Path, server: Server) -> None:
+def test_from_a_plan_to_an_answer(folder: Path, server: FakeServer) -> None:
     out, _ = kumi(folder, "index", "notes")
     dear = "braid,naive,hyde,rq,global,local,drift,light,meta,discourse"
     assert f"Not built, since it is paid for: {dear}. `kumi plan --methods {dear}` says what it costs." in out
@@ -60,7 +60,7 @@ def test_from_a_plan_to_an_answer(folder: Path, server: Server) -> None:
     assert server.counts()["requests"] == 0
     out, _ = kumi(folder, "index", "--methods", "bm25,naive,hyde")
     assert "Asked for embedding: 3 calls, " in out
-    server.set(replies=[("Question: Which", "The ferry [1]. No other [9].")])
+    server.configure(replies=[("Question: Which", "The ferry [1]. No other [9].")])
     out, said = kumi(folder, "ask", "Which ferry?")
     assert re.fullmatch(r"The ferry \[1\]\. No other\.\n\n\[1\] notes/\d+\.txt, line 1, characters 0–\d+\n", out)
     assert re.search(r"taken out.*: 1\.\)\n\(m temperature=0\.0: 2 calls, [\d,]+ \+ 6 tokens, cost 0\.\d+, ", said)
@@ -71,7 +71,7 @@ def test_from_a_plan_to_an_answer(folder: Path, server: Server) -> None:
 
 
 def test_a_graph_by_rule_is_built_unasked_and_how_to_have_it_made_by_the_model_is_told(
-    folder: Path, server: Server
+    folder: Path, server: FakeServer
 ) -> None:
     chat = (folder / "kumi.toml").read_text("utf-8").partition("[embedding]")[0]
     (folder / "kumi.toml").write_text(chat, "utf-8")
@@ -81,14 +81,14 @@ def test_a_graph_by_rule_is_built_unasked_and_how_to_have_it_made_by_the_model_i
     assert kumi(folder, "plan", "notes") == (free + dear, "")
     assert "mentions" in kumi(folder, "plan", "notes", *named.split())[0]
     out, _ = kumi(folder, "index", "notes")
-    has = f"`kumi index {named} --regroup` has the chat model make it, `kumi plan {named}` says what that costs."
+    has = f"`kumi index {named} --recluster` has the chat model make it, `kumi plan {named}` says what that costs."
     assert f"\nThe graph is made by rule: {has}\n" in out
     assert server.counts()["requests"] == 0
     told = json.loads(kumi(folder, "ask", "Which ferry?", "--json")[0])
     assert told["method"] == "braid"
 
 
-def test_a_question_is_planned(folder: Path, server: Server) -> None:
+def test_a_question_is_planned(folder: Path, server: FakeServer) -> None:
     kumi(folder, "index", "notes", "--methods", "bm25,naive,hyde")
     asked = server.counts()["requests"]
     out, _ = kumi(folder, "plan", "--ask", "hyde", "Which", "ferry?")
@@ -104,7 +104,7 @@ def test_a_question_is_planned(folder: Path, server: Server) -> None:
     assert "No model would be asked" in kumi(folder, "plan", "--ask", "hyde", "Which ferry?")[0]
 
 
-def test_a_change_needs_a_yes(folder: Path, server: Server) -> None:
+def test_a_change_needs_a_yes(folder: Path, server: FakeServer) -> None:
     kumi(folder, "index", "notes", "--methods", "naive")
     asked = server.counts()["requests"]
     _, said = kumi(folder, "index", "--set", "embedding.model=other", code=2)
@@ -124,7 +124,7 @@ def seen(master: int, until: str) -> str:
 
 
 @pytest.mark.parametrize(("typed", "code"), [("y\n", 0), ("\n", 2)])
-def test_a_terminal_asks(folder: Path, server: Server, typed: str, code: int) -> None:
+def test_a_terminal_asks(folder: Path, server: FakeServer, typed: str, code: int) -> None:
     kumi(folder, "index", "notes", "--methods", "naive")
     master, slave = pty.openpty()
     command = [*COMMAND, "index", "--set", "embedding.model=other"]
@@ -139,7 +139,7 @@ def test_a_terminal_asks(folder: Path, server: Server, typed: str, code: int) ->
     os.close(master)
 
 
-def test_caps_and_what_they_leave(folder: Path, server: Server) -> None:
+def test_caps_and_what_they_leave(folder: Path, server: FakeServer) -> None:
     out, said = kumi(folder, "index", "notes", "--methods", "naive", "--max-calls", "2", code=1)
     assert "Asked for embedding: 2 calls" in out
     assert re.search(r"^[12] failed; `kumi index` tries again:$", said, re.M)
@@ -150,11 +150,11 @@ def test_caps_and_what_they_leave(folder: Path, server: Server) -> None:
     assert said == "kumi: capped: not asked, since --max-cost 0.0 was reached\n"
 
 
-def test_who_wants_to_look_may(folder: Path, server: Server) -> None:
-    server.set(faults={"500": 0.3}, seed=3)
+def test_who_wants_to_look_may(folder: Path, server: FakeServer) -> None:
+    server.configure(faults={"500": 0.3}, seed=3)
     _, said = kumi(folder, "index", "notes", "--methods", "naive,hyde", "--verbose")
     assert len(re.findall(r"^embedding: e, \d+ \+ 0 tokens, \d\.\d s$", said, re.M)) == 3
-    server.set(faults={})
+    server.configure(faults={})
     _, said = kumi(folder, "ask", "Which ferry?", "-m", "hyde", "--show-prompts")
     assert said.count("--- hyde, m temperature=0.0, asked\nuser: Write one passage") == 1
     assert said.count("--- answer, m temperature=0.0, asked\nsystem: You answer a question") == 1

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.cli.repl import COMMANDS
-from kumihimo.testing.fake_server import Server
+from kumihimo.cli.repl import SLASH_COMMANDS
+from kumihimo.testing.fake_server import FakeServer
 from tests import cli_runner
 from tests.factories_paid_steps import notes
 from tests.fixtures_index import fill
@@ -75,7 +75,7 @@ def test_what_goes_wrong_does_not_end_it(folder: Path) -> None:
 
 def test_help_tells_every_command(folder: Path) -> None:
     told = typed(folder, "/help", "/quit")
-    assert all(name in told for name in COMMANDS)
+    assert all(name in told for name in SLASH_COMMANDS)
 
 
 def test_lines_that_are_piped_in_are_answered_one_after_the_other(folder: Path) -> None:
@@ -119,13 +119,13 @@ def test_without_an_index_it_does_not_begin(tmp_path: Path) -> None:
     assert err == "kumi: there is no index in .kumi: make one with `kumi index PATH`\n"
 
 
-def test_later_questions_point_back(tmp_path: Path, server: Server) -> None:
+def test_later_questions_point_back(tmp_path: Path, server: FakeServer) -> None:
     (tmp_path / "kumi.toml").write_text(f'[chat]\nmodel = "m"\nbase_url = "{server.url}"\n', "utf-8")
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
         kumi.index(notes(tmp_path / "notes", 3), methods=["bm25"])
     alone = ("The last question: And the other?", "What is harbour 2?")
     answers = [(f"Question: What {rest}", f"{said}. [1]") for rest, said in (("does", "One"), ("is harbour 2", "Two"))]
-    server.set(replies=[alone, *answers, ("Question: What is harbour 1?", "Three. [1]")])
+    server.configure(replies=[alone, *answers, ("Question: What is harbour 1?", "Three. [1]")])
     code, out, _ = piped(tmp_path, "What does note 1 tell of?\nAnd the other?\n/new\nWhat is harbour 1?\n")
     assert code == 0
     assert [line for line in out.splitlines() if line.endswith(". [1]")] == [

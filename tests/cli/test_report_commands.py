@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from kumihimo.app.community_tree import Tree
+from kumihimo.app.community_tree import CommunityTree
 from kumihimo.cli import report_view
-from kumihimo.exports import FORMATS, PLACES
+from kumihimo.exports import DEFAULT_PATHS, FORMATS
 from tests import factories_graphs
 from tests.cli.test_cli import Run, document, kumi, refused
 
@@ -36,8 +36,8 @@ def rows(run: Run, *arguments: str) -> list[dict[str, Any]]:
 def test_a_format_is_written_where_it_is_said(name: str, seen: Run) -> None:
     code, out, err = seen("export", name)
     assert (code, err) == (0, "")
-    assert re.match(rf"Wrote {re.escape(PLACES[name])}: .*\b60 entities, ", out)
-    assert Path(PLACES[name]).exists()
+    assert re.match(rf"Wrote {re.escape(DEFAULT_PATHS[name])}: .*\b60 entities, ", out)
+    assert Path(DEFAULT_PATHS[name]).exists()
     told = document(seen("export", name, "--out", "below/there", "--json"))
     assert told["written"] == str(Path("below/there"))
     assert told["rows"]["entities"] == 60
@@ -169,4 +169,4 @@ def test_the_page_is_written_where_it_is_said(seen: Run) -> None:
 def test_ids_are_as_long_as_they_need_be() -> None:
     level = {"abcdefgh": 0, "abcdefxy": 0, "zzzzzzzz": 0}
     none: dict[str, tuple[str, ...]] = dict.fromkeys(level, ())
-    assert report_view._enough(Tree(level, dict.fromkeys(level, ""), none, none)) == 7
+    assert report_view._id_prefix_length(CommunityTree(level, dict.fromkeys(level, ""), none, none)) == 7

@@ -38,8 +38,8 @@ def built(
 ) -> Built:
     return Built(
         read=1200,
-        same=3,
-        gone=1,
+        unchanged=3,
+        removed=1,
         skipped=skipped,
         before={},
         rows={"documents": 1203, "chunks": 9},
@@ -48,7 +48,7 @@ def built(
         seconds=2.54,
         spent=spent or {},
         saved={},
-        left=left,
+        skipped_methods=left,
     )
 
 
@@ -139,7 +139,7 @@ def test_what_was_spent_and_what_was_left_is_told(capsys: Capture) -> None:
 
 
 def test_an_answer_is_printed_as_it_comes(capsys: Capture) -> None:
-    with terminal.speech() as hear:
+    with terminal.print_stream() as hear:
         for piece in ("“[bold]Hild[/bold] men", "ded it.” [1]", "\n\n  “So.” [2]"):
             hear(piece)
             assert capsys.readouterr().out == piece
@@ -155,8 +155,8 @@ def spoken(width: int, text: str) -> list[str]:
     """The lines that a terminal of so many columns shows."""
     held = StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(held):
-        patch.setattr(terminal, "_console", lambda: Console(width=width, force_terminal=True, file=StringIO()))
-        with terminal.speech() as hear:
+        patch.setattr(terminal, "make_console", lambda: Console(width=width, force_terminal=True, file=StringIO()))
+        with terminal.print_stream() as hear:
             hear(text)
     return held.getvalue().removesuffix("\n").split("\n")
 
@@ -246,7 +246,7 @@ def test_status_keeps_every_path_whole(capsys: Capture, monkeypatch: pytest.Monk
         folder=".kumi", sources={"notes": path}, removed=("notes/private/diary.txt",), rows={"documents": 1200},
         methods=("bm25", "naive"), models={"embedder": "wordllama-256"},
         settings={"chunks.size": 30}, failed=(), bytes=2_340_000,
-        memo={"replies": 1500, "bytes": 3_000_000, "hits": 0, "misses": 0},
+        cache={"replies": 1500, "bytes": 3_000_000, "hits": 0, "misses": 0},
     )  # fmt: skip
     terminal.show_status(status)
     out = capsys.readouterr().out
@@ -265,14 +265,14 @@ def test_methods_are_listed_with_their_settings(capsys: Capture) -> None:
 
 
 def test_the_memo_is_told_in_figures(capsys: Capture) -> None:
-    terminal.show_memo({"replies": 1200, "bytes": 2_500_000, "hits": 3000, "misses": 1})
+    terminal.show_cache({"replies": 1200, "bytes": 2_500_000, "hits": 3000, "misses": 1})
     assert capsys.readouterr().out.splitlines() == [
         "1,200 replies, 2.5 MB", "3,000 times it could answer, 1 times a model was asked",
     ]  # fmt: skip
 
 
 def test_no_bar_is_drawn_where_nobody_looks(capsys: Capture) -> None:
-    with terminal.progress() as progress:
+    with terminal.progress_bar() as progress:
         assert progress is None
     assert capsys.readouterr() == ("", "")
 
@@ -297,6 +297,6 @@ def test_colour_is_for_terminals_and_may_be_refused(tmp_path: Path) -> None:
 
 
 def test_nothing_steers_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    with terminal.speech() as hear:
+    with terminal.print_stream() as hear:
         hear("At \x1b[31mnine\x1b]0;title\x07.\x9b2J\n\tYes.")
     assert capsys.readouterr().out == "At \ufffd[31mnine\ufffd]0;title\ufffd.\ufffd2J\n\tYes.\n"

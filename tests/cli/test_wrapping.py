@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from kumihimo.cli.wrapping import _STAYS, Wrapped
+from kumihimo.cli.wrapping import _NO_LINE_START, LineWrapper
 
 
 def printed(width: int, *pieces: str) -> list[str]:
     with redirect_stdout(io.StringIO()) as out:
-        wrapped = Wrapped(width)
+        wrapped = LineWrapper(width)
         for piece in pieces:
             wrapped(piece)
-        wrapped.end()
+        wrapped.finish()
     return out.getvalue().split("\n")[:-1]
 
 
@@ -43,6 +43,6 @@ def test_no_line_is_too_long_and_no_letter_is_lost(width: int, pieces: list[str]
     whole = "".join(pieces)
     lines = printed(width, *pieces)
     assert "".join("".join(lines).split()) == "".join(whole.split())
-    marks = sum(whole.count(mark) for mark in f"{_STAYS}「")
+    marks = sum(whole.count(mark) for mark in f"{_NO_LINE_START}「")
     assert all(cell_len(line) <= width or marks > width // 2 for line in lines)
     assert lines == printed(width, *whole)

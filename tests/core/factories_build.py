@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from kumihimo.core.digests import digest
-from kumihimo.core.engine import build, watch
+from kumihimo.core.digests import hash_parts
+from kumihimo.core.engine import build_tables, watch_tables
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Document, Record
-from kumihimo.core.settings import Values
-from kumihimo.core.signature import catalogue
+from kumihimo.core.settings import SettingValues
+from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Group, Row, Table
 from kumihimo.core.task import Pool, Port, Progress, inline
 from kumihimo.storage.sqlite.ledger import SqlLedger
@@ -33,15 +33,15 @@ class Small:
     progress: Progress | None = None
 
     def build(
-        self, steps: list[Step], documents: Mapping[str, str], settings: Values | None = None, code: str = "1"
+        self, steps: list[Step], documents: Mapping[str, str], settings: SettingValues | None = None, code: str = "1"
     ) -> None:
         store = Store(self.folder)
-        with store.building() as db:
+        with store.write_transaction() as db:
             ledger = SqlLedger(db)
-            wired = catalogue(*steps)
-            watch(wired, ledger)
+            wired = collect_signatures(*steps)
+            watch_tables(wired, ledger)
             load(ledger, documents)
-            build(
+            build_tables(
                 wired,
                 ledger,
                 settings=settings or {},
@@ -54,7 +54,7 @@ class Small:
     def rows(self, table: str) -> list[Row]:
         store = Store(self.folder)
         try:
-            with store.reading() as db:
+            with store.read_transaction() as db:
                 return [row for page in SqlRows(db, table).pages() for row in page]
         finally:
             store.close()
@@ -65,7 +65,7 @@ class Small:
     def asked(self, sql: str) -> list[Row]:
         store = Store(self.folder)
         try:
-            with store.reading() as db:
+            with store.read_transaction() as db:
                 return db.all(sql)
         finally:
             store.close()
@@ -75,7 +75,7 @@ class Small:
 
 
 def id(uri: str) -> str:
-    return digest(uri)
+    return hash_parts(uri)
 
 
 # -- a few steps of every shape
@@ -140,7 +140,7 @@ class Model:
     """A model that is a function; it counts what it was asked."""
 
     answer: Callable[[str], str]
-    mark: str = "model"
+    fingerprint: str = "model"
     asked: Counter[str] = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
@@ -154,7 +154,7 @@ class Model:
 def words(document: Document) -> Iterable[Word]:
     """Each word."""
     for i, word in enumerate(document.text.split()):
-        yield Word(text=word, name=digest(word), number=i)
+        yield Word(text=word, name=hash_parts(word), number=i)
 
 
 def titles(document: Document) -> Title | None:
@@ -183,10 +183,10 @@ def parts(documents: Table[Document]) -> Iterable[Part]:
     return [Part(id=f"p{d.uri}", text=d.text, parent=f"p{d.uri[:-1]}", depth=len(d.uri)) for d in documents]
 
 
-def reports(part: Part, parts: Table[Part], reports: Table[Report], ask: Model) -> Report:
+def reports(part: Part, parts: Table[Part], reports: Table[Report], llm: Model) -> Report:
     """What a part says, and what the reports of its own parts say."""
     below = [reports[child.id].text for child in parts.where(parent=part.id) if reports.get(child.id)]
-    return Report(text=ask(" ".join([part.text, *below])))
+    return Report(text=llm(" ".join([part.text, *below])))
 
 
 def failing(*prompts: str) -> Model:

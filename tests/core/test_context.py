@@ -12,7 +12,7 @@ from kumihimo.core.records import Chunk, Record
 class Words:
     """A token begins at each word."""
 
-    mark = "words"
+    fingerprint = "words"
 
     def __call__(self, text: str) -> Sequence[int]:
         return [i for i, char in enumerate(text) if not char.isspace() and (i == 0 or text[i - 1].isspace())]
@@ -111,15 +111,15 @@ def test_fusing_nothing_gives_nothing() -> None:
 def test_what_was_searched_for_is_kept_whatever_becomes_of_the_evidence() -> None:
     one = Context(said(("a", 1.0), ("b", 0.5)).evidence, ("Which?", "When?"))
     other = Context(said(("c", 1.0)).evidence, ("When?", "Who?"))
-    assert one.top(1).searched == one.fit(0, Words()).searched == ("Which?", "When?")
-    assert (one + other).searched == Context.fuse([one, other]).searched == ("Which?", "When?", "Who?")
+    assert one.top(1).queries == one.fit(0, Words()).queries == ("Which?", "When?")
+    assert (one + other).queries == Context.fuse([one, other]).queries == ("Which?", "When?", "Who?")
 
 
 def test_rows_that_say_the_same_are_told_and_measured_together() -> None:
     rows = [Record(id=id, text=text) for id, text in (("a", "At nine."), ("b", "At ten."), ("c", "At nine."))]
-    item = Evidence("t", rows[0], 0.5, also=(rows[1], rows[2]))
-    assert item.told == "At nine.\n\nAt ten."
+    item = Evidence("t", rows[0], 0.5, duplicates=(rows[1], rows[2]))
+    assert item.prompt_text == "At nine.\n\nAt ten."
     assert item.tokens(Words()) == 6
     assert [part.reference for part in item.parts] == [("t", "a"), ("t", "b"), ("t", "c")]
     (fused,) = Context.fuse([Context((item,))])
-    assert (fused.also, fused.score) == (item.also, 1.0)
+    assert (fused.duplicates, fused.score) == (item.duplicates, 1.0)

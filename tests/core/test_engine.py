@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kumihimo.core import task
-from kumihimo.core.digests import digest
-from kumihimo.core.engine import differ
+from kumihimo.core.digests import hash_parts
+from kumihimo.core.engine import diff_rows
 from kumihimo.core.errors import ItemFailed, StepError
 from kumihimo.core.records import Document
 from kumihimo.core.table import Group, Row, Table
@@ -57,7 +57,7 @@ def test_a_change_runs_only_what_it_touches(tmp_path: Path) -> None:
 
     def words(document: Document) -> Iterable[Word]:
         ran.append(document.uri)
-        return [Word(text=word, name=digest(word), number=0) for word in document.text.split()]
+        return [Word(text=word, name=hash_parts(word), number=0) for word in document.text.split()]
 
     def entries(members: Group[Word]) -> Entry:
         ran.append(members[0].text)
@@ -126,12 +126,12 @@ def test_a_changed_code_or_setting_makes_a_step_and_what_follows_anew(tmp_path: 
 
 
 def test_another_model_makes_anew_what_asks_it(tmp_path: Path) -> None:
-    def titles(document: Document, ask: Model) -> Title:
-        return Title(text=ask(document.text))
+    def titles(document: Document, llm: Model) -> Title:
+        return Title(text=llm(document.text))
 
     small = Small(tmp_path)
     for mark, answer in (("one", str.upper), ("one", str.lower), ("two", str.title)):
-        small.ports = {"ask": Model(answer, mark=mark)}
+        small.ports = {"llm": Model(answer, fingerprint=mark)}
         small.build([titles], {"a": "the Sea"})
         assert small.texts("titles") == [{"one": "THE SEA", "two": "The Sea"}[mark]]
 
@@ -150,15 +150,15 @@ def test_two_steps_that_wait_for_each_other_build_nothing(tmp_path: Path) -> Non
 def test_jobs_run_through_the_pool_only_where_they_ask(tmp_path: Path) -> None:
     pooled: list[int] = []
 
-    def pool(call: task.Call, jobs: Iterable[task.Job]) -> Iterable[list[task.Made]]:
+    def pool(call: task.RunJob, jobs: Iterable[task.Job]) -> Iterable[list[task.StepResult]]:
         for job in jobs:
             pooled.append(len(job))
             yield call(job)
 
-    def titles(document: Document, ask: Model) -> Title:
-        return Title(text=ask(document.text))
+    def titles(document: Document, llm: Model) -> Title:
+        return Title(text=llm(document.text))
 
-    small = Small(tmp_path, ports={"ask": Model(str)}, pool=pool)  # type: ignore[arg-type]
+    small = Small(tmp_path, ports={"llm": Model(str)}, pool=pool)  # type: ignore[arg-type]
     small.build([words, titles], {"a": "one", "b": "two"})
     assert pooled == [1, 1]
 
@@ -200,7 +200,7 @@ def test_rows_of_chosen_ids_can_be_made_anew(tmp_path: Path, chosen: tuple[str, 
 
 def test_only_the_reports_above_a_change_are_made_again(tmp_path: Path) -> None:
     model = failing()
-    small = Small(tmp_path, ports={"ask": model})
+    small = Small(tmp_path, ports={"llm": model})
     small.build([parts, reports], {"a": "top", "ab": "low", "x": "other", "xy": "aside"})
     model.asked.clear()
     small.build([parts, reports], {"a": "top", "ab": "deep", "x": "other", "xy": "aside"})
@@ -212,18 +212,18 @@ def test_only_the_reports_above_a_change_are_made_again(tmp_path: Path) -> None:
 
 
 def test_a_table_step_that_fails_keeps_its_table(tmp_path: Path) -> None:
-    def totals(entries: Table[Entry], ask: Model) -> Iterable[Total]:
+    def totals(entries: Table[Entry], llm: Model) -> Iterable[Total]:
         for entry in entries:
-            yield Total(id=entry.id, text=ask(entry.text))
+            yield Total(id=entry.id, text=llm(entry.text))
 
-    small = Small(tmp_path, ports={"ask": failing("sun")})
+    small = Small(tmp_path, ports={"llm": failing("sun")})
     small.build([words, entries, totals], {"a": "sea sky"})
     before = small.rows("totals")
     assert sorted(row[1] for row in before) == ["SEA", "SKY"]
     small.build([words, entries, totals], {"a": "sea sun"})
     assert small.rows("totals") == before
     assert small.failed() == [("totals", "", "no answer to sun")]
-    small.ports = {"ask": failing()}
+    small.ports = {"llm": failing()}
     small.build([words, entries, totals], {"a": "sea sun"})
     assert sorted(small.texts("totals")) == ["SEA", "SUN"]
     assert small.failed() == []
@@ -255,7 +255,7 @@ def test_another_record_class_empties_its_table_and_what_follows(tmp_path: Path)
     small.build([words, entries, letters, titles], {"a": "sea sky"})
 
     def words_(document: Document) -> Iterable[Longer]:
-        return [Longer(text=word, name=digest(word), length=len(word)) for word in document.text.split()]
+        return [Longer(text=word, name=hash_parts(word), length=len(word)) for word in document.text.split()]
 
     def entries_(members: Group[Longer]) -> Entry:
         ran.append(members[0].text)
@@ -265,8 +265,8 @@ def test_another_record_class_empties_its_table_and_what_follows(tmp_path: Path)
     small.build([words_, entries_, letters, titles], {"a": "sea sun"})
     assert sorted(ran) == ["sea", "sun"]
     assert [row[1:] for row in small.rows("words")] == [
-        ("sea", digest("sea"), 3),
-        ("sun", digest("sun"), 3),
+        ("sea", hash_parts("sea"), 3),
+        ("sun", hash_parts("sun"), 3),
     ]
     assert sorted(small.texts("entries")) == ["SEA", "SUN"]  # nobody told of the sky's going, and yet it is gone
     assert sorted(small.texts("letters")) == sorted("SEASUN")
@@ -308,7 +308,7 @@ def test_what_differs_between_what_was_and_is() -> None:
     was: dict[str, Row] = {"a": ("a", 1), "b": ("b", 1), "c": ("c", 1)}
     old: list[Row] = []
     new: list[Row] = []
-    differ(was, [("a", 1), ("b", 2), ("d", 1)], old, new)
+    diff_rows(was, [("a", 1), ("b", 2), ("d", 1)], old, new)
     assert old == [("b", 1), ("c", 1)]
     assert new == [("b", 2), ("d", 1)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from kumihimo.core import errors
-from kumihimo.core.errors import ItemFailed, KumiError, Waits, unknown
+from kumihimo.core.errors import ItemFailed, KumiError, UpstreamFailed, describe_unknown
 from kumihimo.core.records import Record
 
 
@@ -26,22 +26,22 @@ def test_the_tree_is_as_it_is_drawn() -> None:
 
 
 def test_what_fails_may_leave_something_better_than_nothing() -> None:
-    assert ItemFailed("no reply").instead == ()
-    failed = ItemFailed("no reply", instead=[Record(text="plain")])
+    assert ItemFailed("no reply").fallback == ()
+    failed = ItemFailed("no reply", fallback=[Record(text="plain")])
     assert str(failed) == "no reply"
-    assert failed.instead == (Record(text="plain"),)
-    assert Waits("waits for a").instead == ()
+    assert failed.fallback == (Record(text="plain"),)
+    assert UpstreamFailed("waits for a").fallback == ()
 
 
 def test_the_nearest_name_is_offered() -> None:
-    assert unknown("setting", "sise", ["overlap", "size"]) == (
+    assert describe_unknown("setting", "sise", ["overlap", "size"]) == (
         "no setting 'sise'; did you mean 'size'? Known: overlap, size"
     )
 
 
 def test_far_names_are_listed_in_order_and_none_is_offered() -> None:
-    assert unknown("table", "xyz", ["ties", "chunks"]) == "no table 'xyz'. Known: chunks, ties"
+    assert describe_unknown("table", "xyz", ["ties", "chunks"]) == "no table 'xyz'. Known: chunks, ties"
 
 
 def test_where_nothing_is_known_it_says_so() -> None:
-    assert unknown("port", "ask", []) == "no port 'ask'. Known: none"
+    assert describe_unknown("port", "llm", []) == "no port 'llm'. Known: none"

@@ -10,11 +10,11 @@ from typing import ClassVar
 
 import pytest
 
-from kumihimo.core.digests import digest
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import KumiError
-from kumihimo.core.lineage import passes, sources
+from kumihimo.core.lineage import trace_sources, visibility_filters
 from kumihimo.core.records import Chunk, Document, Record, Reference
-from kumihimo.core.signature import catalogue
+from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Group, Table, codec
 from kumihimo.storage.sqlite.store import SqlRows, Store
 from tests.core.factories_build import Small, Step, id
@@ -40,7 +40,7 @@ class Gloss(Record):
 class Shelf(Record):
     members: tuple[str, ...]
 
-    def made_of(self) -> tuple[Reference, ...]:
+    def parents(self) -> tuple[Reference, ...]:
         return tuple(("entries", member) for member in self.members)
 
 
@@ -58,7 +58,7 @@ def chunks(document: Document) -> Iterable[Chunk]:
 
 
 def words(chunk: Chunk) -> Iterable[Word]:
-    return [Word(text=word, name=digest(word)) for word in chunk.text.split()]
+    return [Word(text=word, name=hash_parts(word)) for word in chunk.text.split()]
 
 
 def entries(members: Group[Word]) -> Entry:
@@ -88,9 +88,11 @@ A, B = id("a"), id("b")
 @contextmanager
 def index(folder: Path) -> Iterator[Callable[[str], Table[Record]]]:
     Small(folder).build(STEPS, {"a": "sea sky\nsky", "b": "sea"})
-    store, steps = Store(folder), catalogue(*STEPS)
-    kinds: dict[str, type[Record]] = {"documents": Document} | {n: s.makes for n, s in steps.items() if s.makes}
-    with store.reading() as db:
+    store, steps = Store(folder), collect_signatures(*STEPS)
+    kinds: dict[str, type[Record]] = {"documents": Document} | {
+        n: s.output_type for n, s in steps.items() if s.output_type
+    }
+    with store.read_transaction() as db:
         yield lambda name: Table(name, codec(kinds[name]), SqlRows(db, name))
     store.close()
 
@@ -101,36 +103,36 @@ def index(folder: Path) -> Iterator[Callable[[str], Table[Record]]]:
         (("documents", A), [("documents", A)]),
         (("chunks", f"{A}.00001"), [("chunks", f"{A}.00001")]),
         (("words", f"{A}.00001.00000"), [("chunks", f"{A}.00001")]),
-        (("entries", digest("sky")), [("chunks", f"{A}.00000"), ("chunks", f"{A}.00001")]),
-        (("glosses", digest("sky")), [("chunks", f"{A}.00000"), ("chunks", f"{A}.00001")]),
-        (("entries", digest("sea")), sorted([("chunks", f"{A}.00000"), ("chunks", f"{B}.00000")])),
+        (("entries", hash_parts("sky")), [("chunks", f"{A}.00000"), ("chunks", f"{A}.00001")]),
+        (("glosses", hash_parts("sky")), [("chunks", f"{A}.00000"), ("chunks", f"{A}.00001")]),
+        (("entries", hash_parts("sea")), sorted([("chunks", f"{A}.00000"), ("chunks", f"{B}.00000")])),
         (("loose", "one"), []),
     ],
 )
 def test_a_row_stands_on_these(tmp_path: Path, reference: Reference, expected: list[Reference]) -> None:
     with index(tmp_path) as tables:
-        assert list(sources(catalogue(*STEPS), tables, reference)) == expected
+        assert list(trace_sources(collect_signatures(*STEPS), tables, reference)) == expected
 
 
 def test_what_several_members_share_is_met_once(tmp_path: Path) -> None:
     with index(tmp_path) as tables:
-        found = list(sources(catalogue(*STEPS), tables, ("shelves", "all")))
+        found = list(trace_sources(collect_signatures(*STEPS), tables, ("shelves", "all")))
     assert sorted(found) == sorted([("chunks", f"{A}.00000"), ("chunks", f"{A}.00001"), ("chunks", f"{B}.00000")])
 
 
 def test_a_table_that_is_not_there_is_named(tmp_path: Path) -> None:
     with index(tmp_path) as tables, pytest.raises(KumiError, match=r"^there is no table 'wrods' to trace from$"):
-        list(sources(catalogue(*STEPS), tables, ("wrods", "a")))
+        list(trace_sources(collect_signatures(*STEPS), tables, ("wrods", "a")))
 
 
 @pytest.mark.parametrize(
     "reference",
     [
         ("shelves", "none"),
-        ("entries", digest("sun")),
+        ("entries", hash_parts("sun")),
         ("words", f"{A}.00000.00099"),
         ("words", "nonsense"),
-        ("glosses", digest("sun")),
+        ("glosses", hash_parts("sun")),
         ("chunks", f"{A}.00099"),
         ("documents", id("z")),
     ],
@@ -138,7 +140,7 @@ def test_a_table_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_a_row_that_is_not_there_is_named(tmp_path: Path, reference: Reference) -> None:
 
     with index(tmp_path) as tables, pytest.raises(KumiError, match=f"^table {reference[0]} has no row "):
-        list(sources(catalogue(*STEPS), tables, reference))
+        list(trace_sources(collect_signatures(*STEPS), tables, reference))
 
 
 @pytest.mark.parametrize(
@@ -150,12 +152,12 @@ def test_a_row_that_is_not_there_is_named(tmp_path: Path, reference: Reference) 
         ("chunks", f"{A}.00001", {B}, False),
         ("words", f"{B}.00000.00000", {A}, False),
         ("words", f"{B}.00000.00000", {B}, True),
-        ("entries", digest("sky"), {A}, True),
-        ("entries", digest("sky"), {B}, False),
-        ("entries", digest("sea"), {A}, False),
-        ("entries", digest("sea"), {A, B}, True),
-        ("glosses", digest("sea"), {A}, False),
-        ("glosses", digest("sky"), {A}, True),
+        ("entries", hash_parts("sky"), {A}, True),
+        ("entries", hash_parts("sky"), {B}, False),
+        ("entries", hash_parts("sea"), {A}, False),
+        ("entries", hash_parts("sea"), {A, B}, True),
+        ("glosses", hash_parts("sea"), {A}, False),
+        ("glosses", hash_parts("sky"), {A}, True),
         ("shelves", "all", {A}, False),
         ("shelves", "all", {A, B}, True),
         ("loose", "one", {A, B}, False),  # nobody knows what it was made of
@@ -165,7 +167,7 @@ def test_a_row_passes_if_all_its_documents_do(
     tmp_path: Path, table: str, id: str, documents: set[str], expected: bool
 ) -> None:
     with index(tmp_path) as tables:
-        assert passes(catalogue(*STEPS), tables, documents)(table)(id) is expected
+        assert visibility_filters(collect_signatures(*STEPS), tables, documents)(table)(id) is expected
 
 
 def test_whether_a_row_passes_is_told_without_reading_or_read_once(tmp_path: Path) -> None:
@@ -176,20 +178,20 @@ def test_whether_a_row_passes_is_told_without_reading_or_read_once(tmp_path: Pat
             read.append(name)
             return tables(name)
 
-        told = passes(catalogue(*STEPS), reading, {A, B})
+        told = visibility_filters(collect_signatures(*STEPS), reading, {A, B})
         assert told("words")(f"{A}.00000.00000")
         assert read == []
         assert told("shelves")("all")
         assert sorted(read) == ["shelves", "words", "words"]  # the words of each entry of the shelf
         assert told("shelves")("all")
-        assert told("entries")(digest("sky"))
-        assert told("glosses")(digest("sky"))
+        assert told("entries")(hash_parts("sky"))
+        assert told("glosses")(hash_parts("sky"))
         assert len(read) == 3
 
 
 def test_a_row_that_is_not_there_cannot_pass(tmp_path: Path) -> None:
     with index(tmp_path) as tables:
-        told = passes(catalogue(*STEPS), tables, {A, B})
-        assert not told("entries")(digest("sun"))
+        told = visibility_filters(collect_signatures(*STEPS), tables, {A, B})
+        assert not told("entries")(hash_parts("sun"))
         with pytest.raises(KumiError, match="table shelves has no row 'none'"):
             told("shelves")("none")

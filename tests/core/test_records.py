@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kumihimo.core.digests import digest
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Chunk, Document, Record
-from kumihimo.core.spans import place
+from kumihimo.core.spans import describe_place
 from kumihimo.core.usage import Usage
 
 PAGES = [(0, "p. 1"), (90, "p. 2"), (200, "p. 3")]
@@ -32,21 +32,21 @@ PAGES = [(0, "p. 1"), (90, "p. 2"), (200, "p. 3")]
     ],
 )
 def test_where_a_stretch_stands(places: list[tuple[int, str]], start: int, end: int, said: str) -> None:
-    assert place(places, start, end) == said
+    assert describe_place(places, start, end) == said
 
 
 PARTS = st.lists(st.text(st.characters(exclude_categories=())))  # halves of surrogate pairs too
 
 
 def test_a_digest_is_twenty_hex_digits() -> None:
-    assert len(digest("港")) == 20
-    assert set(digest("港")) <= set("0123456789abcdef")
-    assert len(digest()) == 20
+    assert len(hash_parts("港")) == 20
+    assert set(hash_parts("港")) <= set("0123456789abcdef")
+    assert len(hash_parts()) == 20
 
 
 @given(PARTS, PARTS)
 def test_lists_of_parts_share_a_digest_only_when_equal(a: list[str], b: list[str]) -> None:
-    assert (digest(*a) == digest(*b)) == (a == b)
+    assert (hash_parts(*a) == hash_parts(*b)) == (a == b)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_lists_of_parts_share_a_digest_only_when_equal(a: list[str], b: list[str
     ],
 )
 def test_parts_that_look_alike_differ(a: tuple[str, ...], b: tuple[str, ...]) -> None:
-    assert digest(*a) != digest(*b)
+    assert hash_parts(*a) != hash_parts(*b)
 
 
 def test_a_row_never_changes() -> None:
@@ -74,8 +74,8 @@ def test_a_row_never_changes() -> None:
 
 def test_a_row_is_found_by_its_text_and_made_of_nothing_it_says() -> None:
     row = Record(id="a", text="one")
-    assert row.found_by == "one"
-    assert row.made_of() == ()
+    assert row.index_text == "one"
+    assert row.parents() == ()
 
 
 def test_id_and_text_are_given_by_name() -> None:
@@ -93,8 +93,8 @@ def test_a_chunk_tells_its_document_and_place_by_its_id() -> None:
 def test_a_chunk_is_found_by_its_title_too() -> None:
     chunk = Chunk(title="Sea", start=0, end=3, tokens=1, text="sky")
     untitled = Chunk(title="", start=0, end=3, tokens=1, text="sky")
-    assert chunk.found_by == "Sea\nsky"
-    assert untitled.found_by == "sky"
+    assert chunk.index_text == "Sea\nsky"
+    assert untitled.index_text == "sky"
 
 
 def test_documents_do_not_share_their_metadata() -> None:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 
 from kumihimo.core.errors import SettingsError
-from kumihimo.core.settings import Setting, resolve
+from kumihimo.core.settings import Setting, resolve_settings
 
 Mode = Literal["hybrid", "low", "high"]
 KNOWN = {
@@ -17,7 +17,7 @@ KNOWN = {
 
 
 def read(kind: Any, value: object) -> object:
-    return Setting("it", kind, None).read("scope", value)
+    return Setting("it", kind, None).parse("scope", value)
 
 
 @pytest.mark.parametrize(
@@ -114,21 +114,21 @@ def test_a_number_too_large_for_a_machine_is_refused() -> None:
 
 
 def test_defaults_stand_where_nobody_says_otherwise() -> None:
-    assert resolve(KNOWN) == {"chunks": {"size": 600, "overlap": 100}, "naive": {"k": 20, "words": True}}
+    assert resolve_settings(KNOWN) == {"chunks": {"size": 600, "overlap": 100}, "naive": {"k": 20, "words": True}}
 
 
 def test_the_last_layer_says() -> None:
     file, environment, option = {"chunks": {"size": 1, "overlap": 2}}, {"chunks": {"size": "3"}}, {"naive": {"k": 4}}
-    assert resolve(KNOWN, file, environment, option) == {
+    assert resolve_settings(KNOWN, file, environment, option) == {
         "chunks": {"size": 3, "overlap": 2},
         "naive": {"k": 4, "words": True},
     }
-    assert resolve(KNOWN, environment, file)["chunks"]["size"] == 1
+    assert resolve_settings(KNOWN, environment, file)["chunks"]["size"] == 1
 
 
 def test_resolving_leaves_the_layers_and_defaults_alone() -> None:
     layer = {"chunks": {"size": "3"}}
-    resolve(KNOWN, layer)
+    resolve_settings(KNOWN, layer)
     assert layer == {"chunks": {"size": "3"}}
     assert KNOWN["chunks"]["size"].default == 600
 
@@ -145,10 +145,10 @@ def test_resolving_leaves_the_layers_and_defaults_alone() -> None:
 )
 def test_what_is_not_known_is_named_with_the_nearest(layer: dict[str, dict[str, object]], message: str) -> None:
     with pytest.raises(SettingsError) as refused:
-        resolve(KNOWN, layer)
+        resolve_settings(KNOWN, layer)
     assert str(refused.value) == message
 
 
 def test_a_wrong_value_is_refused_even_where_a_later_layer_mends_it() -> None:
     with pytest.raises(SettingsError, match=r"^chunks\.size is a whole number, not 'big'"):
-        resolve(KNOWN, {"chunks": {"size": "big"}}, {"chunks": {"size": 1}})
+        resolve_settings(KNOWN, {"chunks": {"size": "big"}}, {"chunks": {"size": 1}})

@@ -12,9 +12,9 @@ from kumihimo.core.context import Context
 from kumihimo.core.errors import StepError
 from kumihimo.core.records import Chunk, Document, Record
 from kumihimo.core.settings import Setting
-from kumihimo.core.signature import Signature, catalogue
+from kumihimo.core.signature import Signature, collect_signatures
 from kumihimo.core.table import Group, Table
-from kumihimo.llm.protocols import Ask
+from kumihimo.llm.protocols import LLM
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +24,12 @@ class Word(Record):
 
 
 def read(function: Any) -> Signature:
-    (found,) = catalogue(function).values()
+    (found,) = collect_signatures(function).values()
     return found
 
 
 def test_a_row_step() -> None:
-    def words(chunk: Chunk, words: Table[Word], ruler: Any, ask: Any, *, most: int = 5) -> Iterable[Word]:
+    def words(chunk: Chunk, words: Table[Word], tokenizer: Any, llm: Any, *, most: int = 5) -> Iterable[Word]:
         """Each word.
 
         More of it.
@@ -40,24 +40,24 @@ def test_a_row_step() -> None:
         name="words",
         function=words,
         shape="row",
-        first=Chunk,
+        input_type=Chunk,
         tables={"words": Word},
-        may={},
-        ports=("ruler", "ask"),
-        optional=frozenset(),
+        optional_tables={},
+        ports=("tokenizer", "llm"),
+        optional_ports=frozenset(),
         settings={"most": Setting("most", int, 5)},
-        makes=Word,
+        output_type=Word,
         many=True,
     )
     assert read(words).summary == "Each word."
 
 
 def test_a_port_a_step_can_do_without() -> None:
-    def words(chunk: Chunk, ruler: Any, ask: Ask | None) -> Iterable[Word]:
+    def words(chunk: Chunk, tokenizer: Any, llm: LLM | None) -> Iterable[Word]:
         return []
 
-    assert read(words).ports == ("ruler", "ask")
-    assert read(words).optional == {"ask"}
+    assert read(words).ports == ("tokenizer", "llm")
+    assert read(words).optional_ports == {"llm"}
 
 
 def test_a_group_step() -> None:
@@ -65,7 +65,7 @@ def test_a_group_step() -> None:
         return members[0]
 
     found = read(words)
-    assert (found.shape, found.first, found.makes, found.many) == ("group", Word, Word, False)
+    assert (found.shape, found.input_type, found.output_type, found.many) == ("group", Word, Word, False)
     assert (found.tables, found.ports, found.settings, found.summary) == ({}, (), {}, "")
 
 
@@ -74,27 +74,33 @@ def test_a_table_step_reads_its_first_parameter_too() -> None:
         return previous
 
     found = read(words)
-    assert (found.shape, found.first, found.tables) == ("table", Document, {"documents": Document, "previous": Word})
+    assert (found.shape, found.input_type, found.tables) == (
+        "table",
+        Document,
+        {"documents": Document, "previous": Word},
+    )
 
 
 def test_a_method() -> None:
-    def naive(question: str, chunks: Table[Chunk], near: Any, *, k: int = 20, mode: Literal["a", "b"] = "a") -> Context:
+    def naive(
+        question: str, chunks: Table[Chunk], vector_search: Any, *, k: int = 20, mode: Literal["a", "b"] = "a"
+    ) -> Context:
         return Context()
 
     found = read(naive)
-    assert (found.shape, found.first, found.makes) == ("method", None, None)
-    assert (found.tables, found.ports) == ({"chunks": Chunk}, ("near",))
+    assert (found.shape, found.input_type, found.output_type) == ("method", None, None)
+    assert (found.tables, found.ports) == ({"chunks": Chunk}, ("vector_search",))
     assert found.settings == {"k": Setting("k", int, 20), "mode": Setting("mode", Literal["a", "b"], "a")}
 
 
 def test_a_method_may_read_a_table_where_it_is_there() -> None:
-    def naive(question: str, chunks: Table[Chunk], words: Table[Word] | None, ask: Ask | None) -> Context:
+    def naive(question: str, chunks: Table[Chunk], words: Table[Word] | None, llm: LLM | None) -> Context:
         return Context()
 
     found = read(naive)
-    assert (found.tables, found.may) == ({"chunks": Chunk}, {"words": Word})
-    assert found.ports == ("ask",)
-    assert found.optional == {"ask"}
+    assert (found.tables, found.optional_tables) == ({"chunks": Chunk}, {"words": Word})
+    assert found.ports == ("llm",)
+    assert found.optional_ports == {"llm"}
 
 
 def test_what_one_call_makes() -> None:
@@ -113,7 +119,7 @@ def test_what_one_call_makes() -> None:
     def several(chunk: Chunk) -> tuple[Word, ...]:
         return ()
 
-    made = catalogue(one, perhaps, some, drawn, several)
+    made = collect_signatures(one, perhaps, some, drawn, several)
     assert {name: s.many for name, s in made.items()} == {
         "one": False,
         "perhaps": False,
@@ -121,14 +127,14 @@ def test_what_one_call_makes() -> None:
         "drawn": True,
         "several": True,
     }
-    assert {s.makes for s in made.values()} == {Word}
+    assert {s.output_type for s in made.values()} == {Word}
 
 
 def test_an_underscore_ends_a_name_that_python_keeps_for_itself() -> None:
     def global_(question: str) -> Context:
         return Context()
 
-    assert list(catalogue(global_)) == ["global"]
+    assert list(collect_signatures(global_)) == ["global"]
 
 
 def test_a_catalogue_keeps_its_order_and_holds_no_name_twice() -> None:
@@ -138,9 +144,9 @@ def test_a_catalogue_keeps_its_order_and_holds_no_name_twice() -> None:
     def a(chunk: Chunk) -> Word:
         return Word(name="")
 
-    assert list(catalogue(b, a)) == ["b", "a"]
+    assert list(collect_signatures(b, a)) == ["b", "a"]
     with pytest.raises(StepError, match=r"^two functions are called 'a': rename one$"):
-        catalogue(a, b, a)
+        collect_signatures(a, b, a)
 
 
 def of_nothing() -> Word:
@@ -151,7 +157,7 @@ def of_a_number(number: int) -> Word:
     return Word(name="")
 
 
-def of_no_type(chunk, ask) -> Word:  # type: ignore[no-untyped-def]
+def of_no_type(chunk, llm) -> Word:  # type: ignore[no-untyped-def]
     return Word(name="")
 
 
@@ -200,5 +206,5 @@ def answering_in_words(question: str) -> str:
 )
 def test_a_function_that_is_no_step_says_why(function: Any, message: str) -> None:
     with pytest.raises(StepError) as refused:
-        catalogue(function)
+        collect_signatures(function)
     assert str(refused.value) == f"{function.__name__}: {message}"

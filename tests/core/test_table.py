@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kumihimo.core.errors import KumiError, StepError
 from kumihimo.core.records import Document, Record
-from kumihimo.core.table import Codec, Group, Row, Table, codec, look
+from kumihimo.core.table import Codec, Group, Row, Table, codec, lookup_hash
 
 Noted = list[tuple[str, tuple[str, ...], tuple[object, ...], bool]]
 
@@ -55,16 +55,16 @@ class Held:
         ats = [self.codec.columns.index(column) for column in columns]
         return [row for row in self.rows if tuple(row[at] for at in ats) == values]
 
-    def some(self, ids: Sequence[str]) -> list[Row]:
+    def get_many(self, ids: Sequence[str]) -> list[Row]:
         return [row for id in ids if (row := self.get(id))]
 
     def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
         return [row[0] for row in self.where(columns, values)]
 
-    def ids_by(self, column: str, values: Sequence[str], most: int | None = None) -> list[tuple[str, str]]:
+    def ids_grouped(self, column: str, values: Sequence[str], most: int | None = None) -> list[tuple[str, str]]:
         return [(value, id) for value in values for id in self.ids((column,), (value,))[:most]]
 
-    def under(self, makers: Sequence[str], column: str) -> dict[str, list[Any]]:
+    def child_values(self, makers: Sequence[str], column: str) -> dict[str, list[Any]]:
         at = self.codec.columns.index(column)
         return {m: [row[at] for row in self.rows if row[0].startswith(f"{m}.")] for m in makers}
 
@@ -87,13 +87,17 @@ def test_columns_and_their_kinds() -> None:
     kept = codec(Every)
     names = ("id", "text", "name", "size", "weight", "good", "members", "pairs", "more", "note", "count", "parts")
     assert kept.columns == names
-    assert kept.kinds == ("TEXT",) * 3 + ("INTEGER", "REAL", "INTEGER") + ("JSON",) * 3 + ("TEXT", "INTEGER", "JSON")
+    assert kept.sql_types == ("TEXT",) * 3 + ("INTEGER", "REAL", "INTEGER") + ("JSON",) * 3 + (
+        "TEXT",
+        "INTEGER",
+        "JSON",
+    )
     assert kept.nullable == (False,) * 9 + (True,) * 3
 
 
 def test_what_may_be_asked_begins_with_the_id_and_names_each_once() -> None:
-    assert codec(Every).looks == (("id",), ("name",), ("size",), ("name", "size"))
-    assert codec(Document).looks == (("id",), ("file",))
+    assert codec(Every).lookup_keys == (("id",), ("name",), ("size",), ("name", "size"))
+    assert codec(Document).lookup_keys == (("id",), ("file",))
 
 
 @given(
@@ -203,13 +207,13 @@ def test_raw_columns() -> None:
 
 def test_ids_of_several_values_no_more_of_each_than_asked() -> None:
     looked = table(A, B, C)
-    assert looked.ids_by("name", ["y", "x", "z"]) == {"y": ["b"], "x": ["a", "c"], "z": []}
-    assert looked.ids_by("name", ["x", "y"], most=1) == {"x": ["a"], "y": ["b"]}
+    assert looked.ids_grouped("name", ["y", "x", "z"]) == {"y": ["b"], "x": ["a", "c"], "z": []}
+    assert looked.ids_grouped("name", ["x", "y"], limit=1) == {"x": ["a"], "y": ["b"]}
 
 
 def test_of_fewer_rows_the_first_that_pass() -> None:
-    fewer = table(A, B, C).only(lambda id: id != "a")
-    assert fewer.ids_by("name", ["x", "y"], most=1) == {"x": ["c"], "y": ["b"]}, (
+    fewer = table(A, B, C).filtered(lambda id: id != "a")
+    assert fewer.ids_grouped("name", ["x", "y"], limit=1) == {"x": ["c"], "y": ["b"]}, (
         "a is the first of x, and does not pass"
     )
 
@@ -217,16 +221,16 @@ def test_of_fewer_rows_the_first_that_pass() -> None:
 def test_what_was_made_of_rows_by_their_ids() -> None:
     one, two, other = (replace(A, id=id, name=name) for id, name in (("m.0", "x"), ("m.1", "y"), ("ma.0", "z")))
     made = table(one, two, other)
-    assert made.under(["ma", "m", "n"], "name") == {"ma": ["z"], "m": ["x", "y"], "n": []}
-    assert made.only(lambda id: id != "m.0").under(["m"], "id") == {"m": ["m.1"]}
+    assert made.child_values(["ma", "m", "n"], "name") == {"ma": ["z"], "m": ["x", "y"], "n": []}
+    assert made.filtered(lambda id: id != "m.0").child_values(["m"], "id") == {"m": ["m.1"]}
     with pytest.raises(StepError, match=r"^table everything: no column 'nam'; did you mean 'name'\?"):
-        made.under(["m"], "nam")
+        made.child_values(["m"], "nam")
     with pytest.raises(StepError, match="just table steps iterate"):
-        table(one, noted=[]).under(["m"], "name")
+        table(one, noted=[]).child_values(["m"], "name")
 
 
 def test_a_table_of_fewer_rows() -> None:
-    fewer = table(A, B, C).only(lambda id: id != "b")
+    fewer = table(A, B, C).filtered(lambda id: id != "b")
     assert list(fewer) == [A, C]
     assert len(fewer) == 2
     assert fewer.get("a") == A
@@ -238,25 +242,25 @@ def test_a_table_of_fewer_rows() -> None:
     assert fewer.where(id="b") == []
     assert list(fewer.columns("name", "size")) == [("x", 1), ("x", 2)]
     assert list(fewer.columns("id")) == [("a",), ("c",)]
-    assert [fewer.passes(id) for id in "abc"] == [True, False, True]
-    assert not table(A).only(lambda _: False)
+    assert [fewer.visible(id) for id in "abc"] == [True, False, True]
+    assert not table(A).filtered(lambda _: False)
 
 
 def test_fewer_rows_may_be_made_fewer_still() -> None:
-    one = table(A, B, C).only(lambda id: id != "b").only(lambda id: id != "c")
+    one = table(A, B, C).filtered(lambda id: id != "b").filtered(lambda id: id != "c")
     assert list(one) == [A]
-    assert [one.passes(id) for id in "abc"] == [True, False, False]
+    assert [one.visible(id) for id in "abc"] == [True, False, False]
 
 
 def test_whether_a_row_passes_is_asked_of_rows_that_are_there() -> None:
-    fewer = table(A).only({"a": True}.__getitem__)
+    fewer = table(A).filtered({"a": True}.__getitem__)
     assert fewer.get("z") is None
     assert fewer.where(id="z") == []
 
 
 def test_look_ups_in_a_table_of_fewer_rows_are_noted_as_what_they_found() -> None:
     noted: Noted = []
-    fewer = table(A, B, noted=noted).only(lambda id: id != "b")
+    fewer = table(A, B, noted=noted).filtered(lambda id: id != "b")
     fewer.get("b")
     fewer.where(size=1)
     assert noted == [("everything", ("id",), ("b",), False), ("everything", ("size",), (1,), True)]
@@ -296,16 +300,16 @@ def test_where_look_ups_are_noted_nothing_iterates() -> None:
 
 def test_look_ups_are_told_apart() -> None:
     asked = [
-        look("t", ("id",), ["a"]),
-        look("u", ("id",), ["a"]),
-        look("t", ("name",), ["a"]),
-        look("t", ("a", "b"), ["x", "y"]),
-        look("t", ("a", "b"), ["y", "x"]),
-        look("t", ("b", "a"), ["x", "y"]),
+        lookup_hash("t", ("id",), ["a"]),
+        lookup_hash("u", ("id",), ["a"]),
+        lookup_hash("t", ("name",), ["a"]),
+        lookup_hash("t", ("a", "b"), ["x", "y"]),
+        lookup_hash("t", ("a", "b"), ["y", "x"]),
+        lookup_hash("t", ("b", "a"), ["x", "y"]),
     ]
     assert len(set(asked)) == len(asked)
     assert all(-(2**63) <= number < 2**63 for number in asked)
-    assert look("t", ("id",), ["\ud800"]) != look("t", ("id",), ["\ud801"])
+    assert lookup_hash("t", ("id",), ["\ud800"]) != lookup_hash("t", ("id",), ["\ud801"])
 
 
 def test_a_group_is_a_tuple_of_its_rows() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kumihimo.core import task
-from kumihimo.core.digests import digest
-from kumihimo.core.errors import ItemFailed, StepError, Waits
+from kumihimo.core.digests import hash_parts
+from kumihimo.core.errors import ItemFailed, StepError, UpstreamFailed
 from kumihimo.core.records import Document
 from kumihimo.core.table import Group, Table
 from kumihimo.core.task import Task, inline
@@ -58,7 +58,7 @@ def test_a_group_is_named_by_its_value_and_sorted_by_id(tmp_path: Path) -> None:
 
     small = Small(tmp_path)
     small.build([words, entries], {"a": "sea sky sea", "b": "sea"})
-    assert sorted(small.rows("entries")) == sorted([(digest("sea"), "sea", 3), (digest("sky"), "sky", 1)])
+    assert sorted(small.rows("entries")) == sorted([(hash_parts("sea"), "sea", 3), (hash_parts("sky"), "sky", 1)])
     first, second = sorted([id("a"), id("b")])
     sea = sorted(seen, key=len)[-1]
     assert sea == tuple(sorted(sea))
@@ -81,7 +81,7 @@ def test_rows_of_rows_have_ordinals_of_ordinals(tmp_path: Path) -> None:
 
 
 def test_what_makes_more_rows_than_ordinals_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task, "MOST", 3)
+    monkeypatch.setattr(task, "MAX_ROWS", 3)
     small = Small(tmp_path)
     small.build([words], {"a": "1 2 3"})
     small.build([words], {"a": "1 2 3 4", "b": "1"})
@@ -90,12 +90,12 @@ def test_what_makes_more_rows_than_ordinals_has_failed(tmp_path: Path, monkeypat
 
 
 def test_a_port_that_nobody_gave_is_named(tmp_path: Path) -> None:
-    def titles(document: Document, aks: Model) -> Title:
-        return Title(text=aks(document.text))
+    def titles(document: Document, lml: Model) -> Title:
+        return Title(text=lml(document.text))
 
     with pytest.raises(StepError) as refused:
-        Small(tmp_path, ports={"ask": Model(str)}).build([titles], {"a": ""})
-    assert str(refused.value) == "titles: no table or port 'aks'; did you mean 'ask'? Known: ask"
+        Small(tmp_path, ports={"llm": Model(str)}).build([titles], {"a": ""})
+    assert str(refused.value) == "titles: no table or port 'lml'; did you mean 'llm'? Known: llm"
 
 
 def test_a_call_runs_again_when_what_it_looked_up_changes(tmp_path: Path) -> None:
@@ -167,18 +167,18 @@ def test_only_table_steps_iterate(tmp_path: Path) -> None:
         Small(tmp_path).build([words, titles], {"a": "sea"})
 
 
-def asked_titles(document: Document, ask: Model) -> Title:
-    return Title(text=ask(document.text))
+def asked_titles(document: Document, llm: Model) -> Title:
+    return Title(text=llm(document.text))
 
 
 def test_what_fails_is_listed_the_rest_goes_on_and_the_next_build_tries_only_that(tmp_path: Path) -> None:
-    small = Small(tmp_path, ports={"ask": failing("two")})
+    small = Small(tmp_path, ports={"llm": failing("two")})
     documents = {"a": "one", "b": "two", "c": "three"}
     small.build([asked_titles], documents)
     assert sorted(small.texts("asked_titles")) == ["ONE", "THREE"]
     assert small.failed() == [("asked_titles", id("b"), "no answer to two")]
     model = failing()
-    small.ports = {"ask": model}
+    small.ports = {"llm": model}
     small.build([asked_titles], documents)
     assert model.asked == {"two": 1}
     assert sorted(small.texts("asked_titles")) == ["ONE", "THREE", "TWO"]
@@ -186,7 +186,7 @@ def test_what_fails_is_listed_the_rest_goes_on_and_the_next_build_tries_only_tha
 
 
 def test_what_failed_before_and_fails_now_loses_its_row(tmp_path: Path) -> None:
-    small = Small(tmp_path, ports={"ask": failing("sea")})
+    small = Small(tmp_path, ports={"llm": failing("sea")})
     small.build([asked_titles], {"a": "one"})
     small.build([asked_titles], {"a": "sea"})
     assert small.texts("asked_titles") == []
@@ -194,7 +194,7 @@ def test_what_failed_before_and_fails_now_loses_its_row(tmp_path: Path) -> None:
 
 
 def test_what_failed_and_is_gone_is_no_longer_listed(tmp_path: Path) -> None:
-    small = Small(tmp_path, ports={"ask": failing("two")})
+    small = Small(tmp_path, ports={"llm": failing("two")})
     small.build([asked_titles], {"a": "one", "b": "two"})
     small.build([asked_titles], {"a": "one"})
     assert small.failed() == []
@@ -210,18 +210,18 @@ def test_a_failure_without_words_is_listed_all_the_same(tmp_path: Path) -> None:
 
 
 def test_something_instead_is_stored_and_listed(tmp_path: Path) -> None:
-    def entries(members: Group[Word], ask: Model) -> Entry:
+    def entries(members: Group[Word], llm: Model) -> Entry:
         plain = Entry(text=members[0].text, count=len(members))
         try:
-            return Entry(text=ask(plain.text), count=plain.count)
+            return Entry(text=llm(plain.text), count=plain.count)
         except ItemFailed as error:
-            raise ItemFailed(str(error), instead=[plain]) from error
+            raise ItemFailed(str(error), fallback=[plain]) from error
 
-    small = Small(tmp_path, ports={"ask": failing("sea")})
+    small = Small(tmp_path, ports={"llm": failing("sea")})
     small.build([words, entries], {"a": "sea sky"})
     assert sorted(small.texts("entries")) == ["SKY", "sea"]
-    assert small.failed() == [("entries", digest("sea"), "no answer to sea")]
-    small.ports = {"ask": failing()}
+    assert small.failed() == [("entries", hash_parts("sea"), "no answer to sea")]
+    small.ports = {"llm": failing()}
     small.build([words, entries], {"a": "sea sky"})
     assert sorted(small.texts("entries")) == ["SEA", "SKY"]
     assert small.failed() == []
@@ -230,7 +230,7 @@ def test_something_instead_is_stored_and_listed(tmp_path: Path) -> None:
 def test_something_instead_of_many_is_the_first_of_them(tmp_path: Path) -> None:
     def words(document: Document) -> Iterable[Word]:
         yield Word(text="lost with the rest", name="", number=0)
-        raise ItemFailed("broke off", instead=[Word(text="instead", name="", number=0)])
+        raise ItemFailed("broke off", fallback=[Word(text="instead", name="", number=0)])
 
     small = Small(tmp_path)
     small.build([words], {"a": ""})
@@ -251,7 +251,7 @@ def test_any_other_error_ends_the_build_and_leaves_the_index_as_it_was(tmp_path:
 
 def test_a_report_whose_sub_report_failed_waits_and_asks_nothing(tmp_path: Path) -> None:
     model = failing("low")
-    small = Small(tmp_path, ports={"ask": model})
+    small = Small(tmp_path, ports={"llm": model})
     tree = {"a": "top", "ab": "mid", "abc": "low", "x": "other"}
     small.build([parts, reports], tree)
     assert small.texts("reports") == ["OTHER"]
@@ -262,7 +262,7 @@ def test_a_report_whose_sub_report_failed_waits_and_asks_nothing(tmp_path: Path)
     ]
     assert model.asked == {"low": 1, "other": 1}
     model = failing()
-    small.ports = {"ask": model}
+    small.ports = {"llm": model}
     small.build([parts, reports], tree)
     assert model.asked == {"low": 1, "mid LOW": 1, "top MID LOW": 1}
     assert small.rows("reports")[0] == ("pa", "TOP MID LOW")
@@ -272,7 +272,7 @@ def test_a_report_whose_sub_report_failed_waits_and_asks_nothing(tmp_path: Path)
 def test_a_report_goes_on_with_what_stands_in_for_its_sub_report(tmp_path: Path) -> None:
     def reports(part: Part, parts: Table[Part], reports: Table[Report]) -> Report:
         if part.text == "low":
-            raise ItemFailed("no answer", instead=[Report(text="(low)")])
+            raise ItemFailed("no answer", fallback=[Report(text="(low)")])
         below = [reports[child.id].text for child in parts.where(parent=part.id)]
         return Report(text=" ".join([part.text, *below]))
 
@@ -287,7 +287,7 @@ def test_the_pool_of_one_is_lazy() -> None:
         yield [("a", [])]
         raise AssertionError("the second job was drawn too early")
 
-    assert next(inline(lambda job: [task.Made(job[0][0], [], b"", None)], jobs())).pop().key == "a"
+    assert next(inline(lambda job: [task.StepResult(job[0][0], [], b"", None)], jobs())).pop().key == "a"
 
 
 def test_an_item_does_not_wait_for_itself() -> None:
@@ -295,8 +295,8 @@ def test_an_item_does_not_wait_for_itself() -> None:
     made: Any = Task.__new__(Task)
     made.step, made.failing = SimpleNamespace(name="reports"), {"p": "no answer"}
     looked: set[int] = set()
-    note = made.noting(looked)
+    note = made.lookup_recorder(looked)
     note("reports", ("parent",), ("p",), False)
     assert len(looked) == 1
-    with pytest.raises(Waits):
+    with pytest.raises(UpstreamFailed):
         note("reports", ("id",), ("p",), False)

@@ -11,9 +11,9 @@ import pytest
 
 from kumihimo.core.errors import StepError
 from kumihimo.core.records import Document, Record
-from kumihimo.core.signature import catalogue
+from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Group, Table
-from kumihimo.core.wiring import plan
+from kumihimo.core.wiring import order_steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +68,15 @@ ALL: list[Any] = [lines, words, entries, pages, sheets]
 
 def test_a_step_comes_after_those_it_reads() -> None:
     for order in permutations(ALL):
-        names = [step.name for step in plan(catalogue(*order))]
+        names = [step.name for step in order_steps(collect_signatures(*order))]
         assert names.index("lines") < names.index("words") < names.index("entries") < names.index("pages")
         assert names.index("entries") < names.index("sheets")
         assert len(names) == len(ALL)
 
 
 def test_how_each_shape_is_wired() -> None:
-    steps = {step.name: step for step in plan(catalogue(*ALL))}
-    wired = {name: (s.source, s.key, dict(s.tables), s.inputs, s.keyed, s.wave) for name, s in steps.items()}
+    steps = {step.name: step for step in order_steps(collect_signatures(*ALL))}
+    wired = {name: (s.source, s.key, dict(s.tables), s.inputs, s.keyed, s.wave_column) for name, s in steps.items()}
     assert wired == {
         "lines": ("documents", "id", {}, ("documents",), True, ""),
         "words": ("lines", "id", {"documents": "documents"}, ("lines", "documents"), True, ""),
@@ -97,12 +97,12 @@ def test_a_class_with_a_wave_runs_in_waves_only_where_its_own_table_is_read() ->
     def pages(entry: Entry) -> Page:
         return Page()
 
-    steps = {step.name: step for step in plan(catalogue(lines, words, entries, pages))}
-    assert steps["pages"].wave == ""
+    steps = {step.name: step for step in order_steps(collect_signatures(lines, words, entries, pages))}
+    assert steps["pages"].wave_column == ""
 
 
 def test_nothing_to_do() -> None:
-    assert plan({}) == []
+    assert order_steps({}) == []
 
 
 def two_a(document: Document, two_b: Table[Word]) -> Line:
@@ -161,10 +161,10 @@ def without_a_wave(line: Line, without_a_wave: Table[Word]) -> Word:
 )
 def test_wrong_wiring_says_what_is_wrong(steps: list[Any], message: str) -> None:
     with pytest.raises(StepError) as refused:
-        plan(catalogue(*steps))
+        order_steps(collect_signatures(*steps))
     assert str(refused.value) == message
 
 
 def test_a_step_that_can_run_is_not_among_those_that_wait() -> None:
     with pytest.raises(StepError, match=r"^these steps wait for each other: two_a, two_b$"):
-        plan(catalogue(two_a, lines, two_b))
+        order_steps(collect_signatures(two_a, lines, two_b))

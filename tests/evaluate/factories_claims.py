@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from kumihimo.llm.budget import Caps, Purse
-from kumihimo.llm.cached_llm import Asking
-from kumihimo.storage.sqlite.response_cache import Memo
+from kumihimo.llm.budget import Budget, Caps
+from kumihimo.llm.cached_llm import CachedLLM
+from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 
 STAGES = {"You decide whether this": "select", "You decide whether everybody": "read", "You write down": "decompose"}
@@ -18,7 +18,7 @@ CHECKS = {"You check statements": "support", "You compare statements": "compare"
 Said = Callable[[str, str], Any]  # stage, what it is asked about -> reply, a text as it is
 
 
-def scripted(folder: Path, say: Said, caps: Caps | None = None) -> tuple[Asking, FakeChat]:
+def scripted(folder: Path, say: Said, caps: Caps | None = None) -> tuple[CachedLLM, FakeChat]:
     def answer(prompt: str) -> str:
         stage = next(name for said, name in {**STAGES, **CHECKS}.items() if said in prompt)
         about = prompt.split("\n\nReply with one JSON object and nothing else.")[0]
@@ -26,8 +26,8 @@ def scripted(folder: Path, say: Said, caps: Caps | None = None) -> tuple[Asking,
         reply = say(stage, sentence[-1] if sentence else about.partition("instruction to you.")[2].strip())
         return reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
 
-    chat = FakeChat(answer, workers=2, whole=True)
-    return Asking(chat, Memo(folder / "memo.db"), Purse(caps), "claimer"), chat
+    chat = FakeChat(answer, workers=2, join_messages=True)
+    return CachedLLM(chat, ResponseCache(folder / "cache.db"), Budget(caps), "claimer"), chat
 
 
 def selected(verdict: str = "all", sentence: str = "") -> dict[str, str]:

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 from kumihimo import Kumihimo
-from kumihimo.core.errors import Refused
-from kumihimo.evaluate.records import Gold, Question
+from kumihimo.core.errors import RequestRefused
+from kumihimo.evaluate.records import EvalQuestion, Gold
 from kumihimo.llm.protocols import Chat
-from kumihimo.llm.registry import Connections
+from kumihimo.llm.registry import ModelRegistry
 from kumihimo.testing.fake_models import FakeChat
 
 PIER = "The old pier was built in 1911. Bo Lind mends it each May. Its oak came from Harrow Wood."
@@ -21,10 +21,12 @@ LONG = "\n\n".join(
 )
 ROWS = [{"id": "r-1", "text": "Yachts race in June."}, {"id": "r-2", "text": "Locks lift ships in an hour."}]
 QUESTIONS = [
-    Question("pier", "Who mends it each May?", "local", gold=(Gold("notes/pier.md"),)),
-    Question("pole", "On which day was the sand pole mended?", "local", gold=(Gold(text="mended  the\nsand pole"),)),
-    Question("both", "What lifts ships, and when do yachts race?", "linked", gold=(Gold("r-1"), Gold("r-2"))),
-    Question("none", "What is it all about?"),
+    EvalQuestion("pier", "Who mends it each May?", "local", gold=(Gold("notes/pier.md"),)),
+    EvalQuestion(
+        "pole", "On which day was the sand pole mended?", "local", gold=(Gold(text="mended  the\nsand pole"),)
+    ),
+    EvalQuestion("both", "What lifts ships, and when do yachts race?", "linked", gold=(Gold("r-1"), Gold("r-2"))),
+    EvalQuestion("none", "What is it all about?"),
 ]
 
 
@@ -46,7 +48,7 @@ def build(folder: Path) -> Kumihimo:
     return kumi
 
 
-class Scripted(Connections):
+class Scripted(ModelRegistry):
     """A model that answers by rule, and refuses to speak of gulls."""
 
     def chat(self, scope: str) -> Chat | None:
@@ -58,5 +60,5 @@ class Scripted(Connections):
     def _reply(told: str) -> str:
         asked = told.rpartition("Question: ")[2]
         if "gulls" in asked:
-            raise Refused("the model will not speak of gulls")
+            raise RequestRefused("the model will not speak of gulls")
         return f"That is so [1]. ({asked.strip()[:20]})"

@@ -12,7 +12,17 @@ from pathlib import Path
 from random import Random
 
 from kumihimo.core.usage import Usage
-from kumihimo.evaluate.records import Answered, Claim, Gold, Place, Question, Rating, Score, Source, Verdict
+from kumihimo.evaluate.records import (
+    AnswerClaim,
+    AnswerSource,
+    EvalQuestion,
+    Gold,
+    Rating,
+    Score,
+    SourceSpan,
+    SystemAnswer,
+    Verdict,
+)
 from kumihimo.evaluate.study import Study
 
 GOOD = {"global:C0": 0.63, "global:C2": 0.68, "mapreduce": 0.55, "light:hybrid": 0.3, "naive": 0.05, "bm25": -0.05}
@@ -64,16 +74,20 @@ def made(
     study.write("claims", _claims(rng, asked, systems))
     study.write("scores", _scores(rng, asked, systems))
     study.write("retrieval", _retrieval(rng, asked, systems))
-    study.note("run", systems=list(systems), model="a-model-of-7b", temperature=0)
-    study.note("judge", protocol="debiased", model="another-model", prompts={"criteria.md": "4f1c8a"}, replicates=3)
+    study.record_stage("run", systems=list(systems), model="a-model-of-7b", temperature=0)
+    study.record_stage(
+        "judge", protocol="debiased", model="another-model", prompts={"criteria.md": "4f1c8a"}, replicates=3
+    )
     return study
 
 
-def _question(i: int) -> Question:
+def _question(i: int) -> EvalQuestion:
     text = f"Which themes run through the papers of year {i}? {HARMFUL if i == 1 else ''}".strip()
     if i == 2:
         text = "港の基金についてのおもな話題は何ですか。"
-    return Question(f"q{i:03}", text, persona=f"auditor {i // 10}", task=f"task {i // 2}", gold=(Gold("a.md", 0, 9),))
+    return EvalQuestion(
+        f"q{i:03}", text, persona=f"auditor {i // 10}", task=f"task {i // 2}", gold=(Gold("a.md", 0, 9),)
+    )
 
 
 def _said(rng: Random, words: int) -> str:
@@ -81,21 +95,21 @@ def _said(rng: Random, words: int) -> str:
     return "\n\n".join(["## What they tell", *lines[:2], "\n".join(f"- **{line[:9]}** {line}" for line in lines[2:])])
 
 
-def _answer(rng: Random, system: str, generation: int, q: Question, i: int, words: int) -> Answered:
+def _answer(rng: Random, system: str, generation: int, q: EvalQuestion, i: int, words: int) -> SystemAnswer:
     size = int(COST[system] * rng.uniform(0.8, 1.2))
     calls = 1 + size // 8000
     usage = Usage(calls, size, 0, 400, size * 4e-7, size / 4000)
     if i == 3 and system == "bm25":
-        return Answered(system, q.id, "", usage=usage, failed="the server gave no reply", generation=generation)
+        return SystemAnswer(system, q.id, "", usage=usage, failed="the server gave no reply", generation=generation)
     text = {1: HARMFUL, 2: JAPANESE}.get(i, "") + _said(rng, words)
-    places = [Place(f"papers/{n}.md", 10 * n, 10 * n + 90, f"line {n + 1}") for n in range(3)]
+    places = [SourceSpan(f"papers/{n}.md", 10 * n, 10 * n + 90, f"line {n + 1}") for n in range(3)]
     quoted = tuple(
-        Source(n + 1, " ".join(rng.choices(WORDS, k=30)), f"c{n}", "chunks", 0, (places[n],)) for n in range(3)
+        AnswerSource(n + 1, " ".join(rng.choices(WORDS, k=30)), f"c{n}", "chunks", 0, (places[n],)) for n in range(3)
     )
-    return Answered(system, q.id, text, quoted, quoted, usage, None if i % 7 == 0 else size / 4000, "m", generation)
+    return SystemAnswer(system, q.id, text, quoted, quoted, usage, None if i % 7 == 0 else size / 4000, "m", generation)
 
 
-def _verdicts(rng: Random, asked: list[Question], systems: Sequence[str]) -> Iterator[Verdict]:
+def _verdicts(rng: Random, asked: list[EvalQuestion], systems: Sequence[str]) -> Iterator[Verdict]:
     pairs = [*combinations(systems, 2), (systems[0], systems[0])]
     for q, criterion, (a, b) in product(asked, CRITERIA, pairs):
         pull = GOOD[a] - GOOD[b] + rng.gauss(0, 0.5)
@@ -120,7 +134,7 @@ def _verdicts(rng: Random, asked: list[Question], systems: Sequence[str]) -> Ite
                 )  # fmt: skip
 
 
-def _ratings(rng: Random, asked: list[Question], systems: Sequence[str]) -> Iterator[Rating]:
+def _ratings(rng: Random, asked: list[EvalQuestion], systems: Sequence[str]) -> Iterator[Rating]:
     metrics = ("recall", "precision", "specificity", "breadth", "depth", "relevancy")
     for q, metric, (place, system) in product(asked, metrics, enumerate(systems, 1)):
         value = min(100.0, max(0.0, 60 + 20 * GOOD[system] + rng.gauss(0, 12)))
@@ -129,14 +143,16 @@ def _ratings(rng: Random, asked: list[Question], systems: Sequence[str]) -> Iter
         )
 
 
-def _claims(rng: Random, asked: list[Question], systems: Sequence[str]) -> Iterator[Claim]:
+def _claims(rng: Random, asked: list[EvalQuestion], systems: Sequence[str]) -> Iterator[AnswerClaim]:
     for q, system in product(asked, systems):
         for n in range(max(1, int(8 + 6 * GOOD[system] + rng.gauss(0, 2)))):
             text = " ".join(rng.choices(WORDS, k=8))
-            yield Claim(system, q.id, n // 2, text, rng.random() < 0.8, rng.random() < 0.9, round(rng.random() / 2, 2))
+            yield AnswerClaim(
+                system, q.id, n // 2, text, rng.random() < 0.8, rng.random() < 0.9, round(rng.random() / 2, 2)
+            )
 
 
-def _scores(rng: Random, asked: list[Question], systems: Sequence[str]) -> Iterator[Score]:
+def _scores(rng: Random, asked: list[EvalQuestion], systems: Sequence[str]) -> Iterator[Score]:
     for (i, q), system in product(enumerate(asked), systems):
         for name in ("faithfulness", "answer_correctness"):
             value = min(1.0, max(0.0, 0.7 + 0.2 * GOOD[system] + rng.gauss(0, 0.1)))
@@ -145,7 +161,7 @@ def _scores(rng: Random, asked: list[Question], systems: Sequence[str]) -> Itera
             yield Score(name, system, q.id, None if undefined else round(value, 3), why if undefined else "")
 
 
-def _retrieval(rng: Random, asked: list[Question], systems: Sequence[str]) -> Iterator[Score]:
+def _retrieval(rng: Random, asked: list[EvalQuestion], systems: Sequence[str]) -> Iterator[Score]:
     for (i, q), system, name in product(enumerate(asked), systems, ("recall@5", "recall@20", "rr", "ndcg@5")):
         value = min(1.0, max(0.0, 0.5 + 0.3 * GOOD[system] + rng.gauss(0, 0.2)))
         yield Score(name, system, q.id, None if i == 4 else round(value, 3), "no gold" if i == 4 else "")

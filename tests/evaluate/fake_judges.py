@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kumihimo.evaluate.judging.forms import Best, Bests, Chosen, Compared
-from kumihimo.evaluate.records import Answered, Question, Source
+from kumihimo.evaluate.records import AnswerSource, EvalQuestion, SystemAnswer
 from kumihimo.llm.protocols import Messages
 
 Decide = Callable[[str, str, str, int], int]  # one, other, criterion, sample -> 1, 2 or 0
@@ -28,17 +28,17 @@ class Judge:
     """An `Ask` that decides by a function; what that raises is raised."""
 
     decide: Decide
-    mark: str = "judge temperature=0.0"
+    fingerprint: str = "judge temperature=0.0"
     workers: int = 1
     asked: list[tuple[str, int]] = field(default_factory=list)
 
-    def __call__(self, prompt: Any, *, into: Any = None, sample: int = 0, **_: Any) -> Any:
+    def __call__(self, prompt: Any, *, schema: Any = None, sample: int = 0, **_: Any) -> Any:
         self.asked.append(("\n\n".join(message["content"] for message in prompt), sample))
         one, other, criterion = shown(prompt)
         better = self.decide(one, other, criterion, sample)
-        if into is Chosen:
+        if schema is Chosen:
             return Chosen("since it is", ("tie", "first", "second")[better])
-        if into is Compared:
+        if schema is Compared:
             return Compared(better, "since it is")  # type: ignore[arg-type]
         best = Best("Answer 1" if better == 1 else "Answer 2", "since it is")
         return Bests(best, best, best, best)
@@ -47,14 +47,14 @@ class Judge:
         raise NotImplementedError
 
 
-def questions(count: int, tasks: int = 25) -> list[Question]:
-    return [Question(f"q{i}", f"Why {i}?", task=f"t{i % tasks}") for i in range(count)]
+def questions(count: int, tasks: int = 25) -> list[EvalQuestion]:
+    return [EvalQuestion(f"q{i}", f"Why {i}?", task=f"t{i % tasks}") for i in range(count)]
 
 
-def answered(system: str, texts: Iterable[str], generation: int = 0) -> Mapping[str, Answered]:
+def answered(system: str, texts: Iterable[str], generation: int = 0) -> Mapping[str, SystemAnswer]:
     """Answers to q0, q1 and so on."""
-    found = (Source(1, f"{system} found this."),)
+    found = (AnswerSource(1, f"{system} found this."),)
     return {
-        f"q{i}": Answered(system, f"q{i}", text, found, model="m temperature=0.0", generation=generation)
+        f"q{i}": SystemAnswer(system, f"q{i}", text, found, model="m temperature=0.0", generation=generation)
         for i, text in enumerate(texts)
     }

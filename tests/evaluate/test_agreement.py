@@ -6,14 +6,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, cast
 
-from kumihimo.evaluate.agreement import agreements
-from kumihimo.evaluate.claims.claim_counts import at
+from kumihimo.evaluate.agreement import compare_with_counts
+from kumihimo.evaluate.claims.claim_counts import cluster_measure_name
 from kumihimo.evaluate.clusters import THRESHOLDS
 from kumihimo.evaluate.records import Verdict
 
 VALUES: Any = {
-    "naive": {"claims": {"q1": 3, "q2": 5, "q3": 2, "q4": 1}} | {at(t): {"q1": 3} for t in THRESHOLDS},
-    "global:C0": {"claims": {"q1": 9, "q2": 4, "q3": 2, "q4": None}} | {at(t): {"q1": 2} for t in THRESHOLDS},
+    "naive": {"claims": {"q1": 3, "q2": 5, "q3": 2, "q4": 1}}
+    | {cluster_measure_name(t): {"q1": 3} for t in THRESHOLDS},
+    "global:C0": {"claims": {"q1": 9, "q2": 4, "q3": 2, "q4": None}}
+    | {cluster_measure_name(t): {"q1": 2} for t in THRESHOLDS},
 }
 
 
@@ -37,17 +39,19 @@ def test_the_majority_of_five() -> None:
         *judged("q1", "aaaaa", b="naive"),
         *judged("q1", "aaaaa", "directness"),
     ]
-    [found] = agreements(rows, VALUES)
+    [found] = compare_with_counts(rows, VALUES)
     assert (found.pairs, found.decided, found.unknown, found.equal, found.agreeing) == (6, 4, 1, 1, 1)
     assert (found.protocol, found.measure, found.n, found.share) == ("graphrag", "claims", 3, 1 / 3)
 
 
 def test_diversity_is_compared_at_each_threshold() -> None:
-    found = agreements([*judged("q1", "aaabt", "diversity"), *judged("q1", "bbbbb", a="global:C0", b="naive")], VALUES)
+    found = compare_with_counts(
+        [*judged("q1", "aaabt", "diversity"), *judged("q1", "bbbbb", a="global:C0", b="naive")], VALUES
+    )
     assert [(one.criterion, one.measure, one.share) for one in found] == [
-        *(("diversity", at(t), 1.0) for t in THRESHOLDS),
+        *(("diversity", cluster_measure_name(t), 1.0) for t in THRESHOLDS),
         ("comprehensiveness", "claims", 0.0),
     ]
-    assert agreements([], VALUES) == []
-    [nothing] = agreements(judged("q1", "ttttt"), VALUES)
+    assert compare_with_counts([], VALUES) == []
+    [nothing] = compare_with_counts(judged("q1", "ttttt"), VALUES)
     assert (nothing.n, nothing.share) == (0, None)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kumihimo.evaluate.records import Answered, Question
+from kumihimo.evaluate.records import EvalQuestion, SystemAnswer
 from kumihimo.evaluate.study import Study
-from kumihimo.testing.fake_server import Server
+from kumihimo.testing.fake_server import FakeServer
 from tests.cli_runner import Ran, kumi
 from tests.factories_paid_steps import notes
 
@@ -21,14 +21,14 @@ GROUNDED = json.dumps({"question": "Who says so?", "answer": "Ada.", "quote": "I
 
 
 @pytest.fixture
-def folder(tmp_path: Path, server: Server) -> Path:
+def folder(tmp_path: Path, server: FakeServer) -> Path:
     notes(tmp_path / "notes", 3)
     assert kumi(tmp_path, "index", "notes", "--methods", "bm25").returncode == 0
     told = f'[chat]\nmodel = "m"\nbase_url = "{server.url}"\n'
     (tmp_path / "kumi.toml").write_text(told, "utf-8")
     tasks = [("The user:\nA clerk.\n\nThe task:", ASKED[0]), ("The user:\nA pilot.\n\nThe task:", ASKED[1])]
     alone = [("The user:", TASKS), ('"persona"', USERS), ('"quote"', GROUNDED), ("do not stand there", GROUNDED)]
-    server.set(replies=[*tasks, *alone, ("", "A harbour.")])
+    server.configure(replies=[*tasks, *alone, ("", "A harbour.")])
     return tmp_path
 
 
@@ -39,7 +39,7 @@ def asked(folder: Path, *words: str, code: int = 0) -> Ran:
     return ran
 
 
-def test_from_a_draft_to_questions(folder: Path, server: Server) -> None:
+def test_from_a_draft_to_questions(folder: Path, server: FakeServer) -> None:
     assert "A harbour.\n\nWritten to eval/description.md: go over it" in asked(folder, "--draft").stdout
     assert "is there already: edit it" in asked(folder, "--draft", code=2).stderr
     (folder / "eval/description.md").write_text("A harbour and its cords.", "utf-8")
@@ -47,7 +47,7 @@ def test_from_a_draft_to_questions(folder: Path, server: Server) -> None:
     assert "eval/questions.jsonl: 2 questions (2 global), 2 of them new." in out
     assert re.search(r"^global +Which clerks' themes recur\?$", out, re.M)
     assert server.counts()["requests"] == 1 + 1 + 2 + 2
-    manifest = Study(folder / "eval").manifest()["questions"]
+    manifest = Study(folder / "eval").read_manifest()["questions"]
     assert (manifest["description"], manifest["model"]) == ("A harbour and its cords.", "m temperature=0.0")
     assert set(manifest["prompts"]) >= {"corpus_description", "questions_asked", "grounded_questions"}
     before = (folder / "eval/questions.jsonl").read_bytes()
@@ -88,14 +88,14 @@ WRONG = [
 ]
 
 
-def test_what_cannot_be_is_said_before_anything_is_paid(folder: Path, server: Server) -> None:
+def test_what_cannot_be_is_said_before_anything_is_paid(folder: Path, server: FakeServer) -> None:
     for words, told in WRONG:
         assert told in asked(folder, *words, code=2).stderr
     assert server.counts()["requests"] == 0
     assert not (folder / "eval").exists()
 
 
-def test_a_folder_of_somebody_else_is_left_alone_and_nothing_is_paid(folder: Path, server: Server) -> None:
+def test_a_folder_of_somebody_else_is_left_alone_and_nothing_is_paid(folder: Path, server: FakeServer) -> None:
     (folder / "taxes").mkdir()
     (folder / "taxes/2024.txt").write_text("mine")
     assert "taxes holds other files: name another folder" in asked(folder, "--study", "taxes", code=2).stderr
@@ -106,7 +106,7 @@ def test_answers_of_others_go_in_and_out(tmp_path: Path) -> None:
     rows = [{"question_id": n, "question_text": f"Who {n}?", "answer": f"Ada {n}."} for n in "abc"]
     (tmp_path / "a.json").write_text(json.dumps(rows), "utf-8")
     study = Study(tmp_path / "eval")
-    study.write("questions", [Question("1", "Who a?"), Question("2", "Who b?"), Question("4", "Who d?")])
+    study.write("questions", [EvalQuestion("1", "Who a?"), EvalQuestion("2", "Who b?"), EvalQuestion("4", "Who d?")])
     out = kumi(tmp_path, "eval", "import", "a.json", "--system", "light:x").stdout
     assert out.splitlines() == [
         "light:x: answers to 2 of 3 questions.",
@@ -116,7 +116,7 @@ def test_answers_of_others_go_in_and_out(tmp_path: Path) -> None:
     assert [(a.question, a.text) for a in study.answers("light:x")] == [("1", "Ada a."), ("2", "Ada b.")]
     again = kumi(tmp_path, "eval", "import", "a.json", "--system", "light:x")
     assert "light:x has answered in this study already: --replace" in again.stderr
-    study.write_answers("naive", 0, [Answered("naive", "1", "", failed="capped")])
+    study.write_answers("naive", 0, [SystemAnswer("naive", "1", "", failed="capped")])
     out = kumi(tmp_path, "eval", "export", "--out", "qed").stdout
     assert out.splitlines()[1] == "Left out, since they failed: 1 answers of naive."
     held = {path.relative_to(tmp_path / "qed").as_posix() for path in (tmp_path / "qed").rglob("*.json")}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from kumihimo.evaluate.assertions import asserted
-from kumihimo.evaluate.records import Gold, Question
+from kumihimo.evaluate.assertions import generate_assertions
+from kumihimo.evaluate.records import EvalQuestion, Gold
 from kumihimo.evaluate.study import Study
-from kumihimo.llm.cached_llm import Asking
-from kumihimo.storage.sqlite.response_cache import Memo
+from kumihimo.llm.cached_llm import CachedLLM
+from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
-from kumihimo.testing.fake_server import Server
+from kumihimo.testing.fake_server import FakeServer
 from tests.cli_runner import kumi
 
 NINE, BLUE, CORD = "The answer should say nine.", "The answer should say blue.", "回答は十月に届くと述べる。"
@@ -23,36 +23,38 @@ RATED = json.dumps(
         {"number": 3, "reason": "so", "grounding": 3, "relevance": 3, "verifiability": 3},
     ]
 )
-GOLD = Question("q1", "When?", gold=(Gold(text="The Tern sails at nine."),))
+GOLD = EvalQuestion("q1", "When?", gold=(Gold(text="The Tern sails at nine."),))
 
 
 def test_what_is_rated_too_low_is_left_out(tmp_path: Path) -> None:
     chat = FakeChat(lambda prompt: RATED if "Assertions:" in prompt else WRITTEN)
-    own, bare = Question("q2", "?", assertions=("Mine.",), reference="x"), Question("q3", "?")
-    first, second, third = asserted([GOLD, own, bare], _gold, Asking(chat, Memo(tmp_path / "memo.db")))
+    own, bare = EvalQuestion("q2", "?", assertions=("Mine.",), reference="x"), EvalQuestion("q3", "?")
+    first, second, third = generate_assertions(
+        [GOLD, own, bare], _gold, CachedLLM(chat, ResponseCache(tmp_path / "cache.db"))
+    )
     assert first.question.assertions == (NINE, CORD)
     assert [(text, rating.grounding) for text, rating in first.dropped] == [(BLUE, 2)]
     assert (second.question, third.question) == (own, bare)
     assert third.why.startswith("no gold passage")
-    assert len(chat.asked) == 2
+    assert len(chat.prompt_counts) == 2
 
 
 def test_failures_leave_a_question_as_it_was(tmp_path: Path) -> None:
-    ask = Asking(FakeChat(lambda _: "no JSON"), Memo(tmp_path / "memo.db"))
-    (row,) = asserted([GOLD], _gold, ask)
+    ask = CachedLLM(FakeChat(lambda _: "no JSON"), ResponseCache(tmp_path / "cache.db"))
+    (row,) = generate_assertions([GOLD], _gold, ask)
     assert (row.question, row.status) == (GOLD, "invalid")
-    none = Asking(FakeChat(lambda _: '{"assertions": []}'), Memo(tmp_path / "other.db"))
-    (row,) = asserted([GOLD], _gold, none)
+    none = CachedLLM(FakeChat(lambda _: '{"assertions": []}'), ResponseCache(tmp_path / "other.db"))
+    (row,) = generate_assertions([GOLD], _gold, none)
     assert (row.question, row.status, row.why) == (GOLD, "ok", "the model wrote none")
 
 
-def test_the_command_looks_gold_up_in_the_index(tmp_path: Path, server: Server) -> None:
+def test_the_command_looks_gold_up_in_the_index(tmp_path: Path, server: FakeServer) -> None:
     (tmp_path / "note.txt").write_text("The Tern sails at nine. It rained.", encoding="utf-8")
     told = {"KUMI_CHAT_MODEL": "fake", "KUMI_CHAT_BASE_URL": server.url}
-    server.set(replies=[("Assertions:\n", RATED), ("Text:\nThe Tern sails at nine.\n\nQ", WRITTEN)])
+    server.configure(replies=[("Assertions:\n", RATED), ("Text:\nThe Tern sails at nine.\n\nQ", WRITTEN)])
     assert kumi(tmp_path, "index", "note.txt", "--methods", "bm25").returncode == 0
     held = Study(tmp_path / "eval")
-    held.write("questions", [Question("q1", "When?", gold=(Gold("note.txt", 0, 23),)), Question("q2", "Why?")])
+    held.write("questions", [EvalQuestion("q1", "When?", gold=(Gold("note.txt", 0, 23),)), EvalQuestion("q2", "Why?")])
     ran = kumi(tmp_path, "eval", "assertions", "--json", **told)
     assert ran.returncode == 0, ran.stderr
     said = json.loads(ran.stdout)
@@ -62,5 +64,5 @@ def test_the_command_looks_gold_up_in_the_index(tmp_path: Path, server: Server) 
     assert held.questions()[0].assertions == (NINE, CORD)
 
 
-def _gold(question: Question) -> list[str]:
+def _gold(question: EvalQuestion) -> list[str]:
     return [gold.text for gold in question.gold]

@@ -9,15 +9,26 @@ from dataclasses import replace
 import pytest
 from benchmarks.biases import CLUSTERS, DEBIASED_DESIGN, DESIGNS, Judge, alarm, false_positives, sized, study
 
-from kumihimo.evaluate.bias import Bias, Judged, Share, adjusted, agreement, biases, kappa, lengths, orders, same
-from kumihimo.evaluate.comparison import by_criteria
-from kumihimo.evaluate.logistic import Undefined, at_no_gap
-from kumihimo.evaluate.points import Pair, points
-from kumihimo.evaluate.records import Answered, Question, Verdict, Winner
-from kumihimo.llm.local_embedder import LocalRuler
+from kumihimo.evaluate.bias import (
+    BiasReport,
+    JudgedPoints,
+    Proportion,
+    adjust_for_length,
+    cohen_kappa,
+    compare_with_self,
+    measure_bias,
+    measure_judge_agreement,
+    measure_length_bias,
+    measure_order_bias,
+)
+from kumihimo.evaluate.comparison import compare_by_criteria
+from kumihimo.evaluate.logistic import UndefinedEstimate, share_without_gap
+from kumihimo.evaluate.points import CriterionPair, points_by_pair
+from kumihimo.evaluate.records import EvalQuestion, SystemAnswer, Verdict, Winner
+from kumihimo.llm.local_embedder import LocalTokenizer
 from tests.evaluate.fake_judges import answered, questions
 
-RULER = LocalRuler()
+RULER = LocalTokenizer()
 
 
 def test_position_does_not_make_a_difference_of_none() -> None:
@@ -37,8 +48,10 @@ def test_a_liking_for_length_is_seen() -> None:
     rng = random.Random(4)
     sizes, longer = sized(rng, 0.5)
     for length, rings in ((100.0, True), (0.0, False)):
-        judged = Judged(points(study(Judge(length=length), DEBIASED_DESIGN, rng, longer)), CLUSTERS, sizes)
-        (panel,), (rate,) = lengths(judged), adjusted(judged)
+        judged = JudgedPoints(
+            points_by_pair(study(Judge(length=length), DEBIASED_DESIGN, rng, longer)), CLUSTERS, sizes
+        )
+        (panel,), (rate,) = measure_length_bias(judged), adjust_for_length(judged)
         assert (bool(panel.alarm), bool(rate.alarm)) == (rings, rings)
         assert rate.matched.value == pytest.approx(50, abs=6)
         assert rate.adjusted.value == pytest.approx(50, abs=6)
@@ -55,10 +68,10 @@ def row(question: str, first: str, winner: Winner, replicate: int = 0, **more: s
 def test_what_the_order_did_is_counted() -> None:
     rows = [row("q", "a", "a"), row("q", "b", "b"), row("r", "a", "a"), row("r", "b", "a")]
     rows += [row("s", "a", "tie"), row("s", "b", ""), row("t", "a", "b", b="x")]
-    (found,) = orders(rows)
-    assert (found.flips, found.first) == (Share(1, 2), Share(3, 4))
-    assert (found.ties, found.invalid, found.failed) == (Share(1, 5), Share(1, 6), Share(0, 6))
-    assert Share(0, 0).percent is None
+    (found,) = measure_order_bias(rows)
+    assert (found.flips, found.first) == (Proportion(1, 2), Proportion(3, 4))
+    assert (found.ties, found.invalid, found.failed) == (Proportion(1, 5), Proportion(1, 6), Proportion(0, 6))
+    assert Proportion(0, 0).percent is None
 
 
 def test_a_second_judge_is_compared_with_the_first() -> None:
@@ -66,15 +79,15 @@ def test_a_second_judge_is_compared_with_the_first() -> None:
     other: list[Winner] = ["a", "b", "b", "b"]
     rows = [row(q, "a", w) for q, w in zip("qrst", one, strict=True)]
     rows += [row(q, "a", w, role="second_judge") for q, w in zip("qrst", other, strict=True)]
-    (found,) = agreement(rows)
-    assert (found.alike, found.kappa) == (Share(3, 4), 0.5)
+    (found,) = measure_judge_agreement(rows)
+    assert (found.alike, found.kappa) == (Proportion(3, 4), 0.5)
     alike = [row("q", "a", "a"), row("q", "a", "a", role="second_judge")]
-    assert (agreement(alike)[0].kappa, bool(agreement(alike)[0].why)) == (None, True)
-    assert agreement(rows[:4]) == ()
-    assert kappa([("a", "b"), ("b", "a")]) == -1.0
+    assert (measure_judge_agreement(alike)[0].kappa, bool(measure_judge_agreement(alike)[0].why)) == (None, True)
+    assert measure_judge_agreement(rows[:4]) == ()
+    assert cohen_kappa([("a", "b"), ("b", "a")]) == -1.0
 
 
-def whole(winner: Callable[[str, int], Winner], count: int = 30, criteria: tuple[str, ...] = ("c",)) -> Bias:
+def whole(winner: Callable[[str, int], Winner], count: int = 30, criteria: tuple[str, ...] = ("c",)) -> BiasReport:
     """The panels of x against y where the judge says so."""
     asked = questions(count)
     rows = [
@@ -84,18 +97,18 @@ def whole(winner: Callable[[str, int], Winner], count: int = 30, criteria: tuple
         for criterion in criteria
     ]
     answers = {name: answered(name, [f"{name} says {i}" for i in range(count)]) for name in "xy"}
-    return biases(rows, asked, answers, RULER)
+    return measure_bias(rows, asked, answers, RULER)
 
 
 def test_ties_only_and_one_question_say_nothing() -> None:
     tied = whole(lambda _, __: "tie")
-    assert (tied.adjusted[0].raw.value, tied.adjusted[0].raw.off) == (50.0, False)
+    assert (tied.adjusted[0].raw.value, tied.adjusted[0].raw.differs_from_even) == (50.0, False)
     assert tied.adjusted[0].adjusted.value is None
     assert tied.adjusted[0].adjusted.why == "the difference in length is always the same"
     alone = whole(lambda _, __: "a", 1)
-    assert (alone.adjusted[0].raw.value, alone.adjusted[0].raw.off) == (100.0, False)
+    assert (alone.adjusted[0].raw.value, alone.adjusted[0].raw.differs_from_even) == (100.0, False)
     assert alone.adjusted[0].raw.why == "no interval: fewer than 5 tasks"
-    nothing = biases([], [], {}, RULER)
+    nothing = measure_bias([], [], {}, RULER)
     assert (nothing.orders, nothing.alarms) == ((), ())
 
 
@@ -114,16 +127,16 @@ def test_a_judge_of_its_own_answers_is_named() -> None:
 
 
 def test_an_empty_answer_has_no_length() -> None:
-    asked = [Question("q", "?")]
-    answers = {"x": {"q": Answered("x", "q", "")}, "y": {"q": Answered("y", "q", "")}}
-    found = biases([row("q", "a", "tie"), row("q", "b", "tie")], asked, answers, RULER)
+    asked = [EvalQuestion("q", "?")]
+    answers = {"x": {"q": SystemAnswer("x", "q", "")}, "y": {"q": SystemAnswer("y", "q", "")}}
+    found = measure_bias([row("q", "a", "tie"), row("q", "b", "tie")], asked, answers, RULER)
     assert (found.tokens, found.adjusted[0].matched.n) == ({"x": 0.0, "y": 0.0}, 1)
 
 
 def test_intervals_of_a_system_against_itself_are_by_task() -> None:
-    scores = {Pair("p", "c", "x", "x"): {f"q{i}": 100.0 if i % 25 < 16 else 0.0 for i in range(125)}}
-    (together,) = same(scores, CLUSTERS | {f"q{i}": f"t{i % 25}" for i in range(125)})
-    (apart,) = same(scores, {f"q{i}": str(i) for i in range(125)})
+    scores = {CriterionPair("p", "c", "x", "x"): {f"q{i}": 100.0 if i % 25 < 16 else 0.0 for i in range(125)}}
+    (together,) = compare_with_self(scores, CLUSTERS | {f"q{i}": f"t{i % 25}" for i in range(125)})
+    (apart,) = compare_with_self(scores, {f"q{i}": str(i) for i in range(125)})
     assert (bool(together.alarm), bool(apart.alarm)) == (False, True)
 
 
@@ -137,8 +150,8 @@ def test_intervals_of_a_system_against_itself_are_by_task() -> None:
     ],
 )
 def test_where_there_is_no_rate_without_length_it_says_why(shares: list[float], gaps: list[float], why: str) -> None:
-    with pytest.raises(Undefined, match=why):
-        at_no_gap(shares, gaps, [str(i) for i in range(len(shares))])
+    with pytest.raises(UndefinedEstimate, match=why):
+        share_without_gap(shares, gaps, [str(i) for i in range(len(shares))])
 
 
 def test_logistic_regression_is_that_of_scipy() -> None:
@@ -156,7 +169,7 @@ def test_logistic_regression_is_that_of_scipy() -> None:
         return -sum(y * log(p) + (1 - y) * log(1 - p) for y, p in zip(shares, ps, strict=True))
 
     theirs = 1 / (1 + exp(-minimize(loss, [0.0, 0.0]).x[0]))
-    ours, (low, high) = at_no_gap(shares, gaps, [str(i) for i in range(80)])
+    ours, (low, high) = share_without_gap(shares, gaps, [str(i) for i in range(80)])
     assert ours == pytest.approx(theirs, abs=1e-4)
     assert low < ours < high
 
@@ -165,8 +178,8 @@ def test_rates_are_corrected_within_a_criterion() -> None:
     rng = random.Random(0)
     held = {f"q{i}": rng.choice((0.0, 50.0, 100.0)) for i in range(60)}
     better = {question: 100.0 for question in held}
-    pairs = {Pair("debiased", c, "x", b): s for c in ("c", "d") for b, s in (("y", held), ("z", better))}
-    found = by_criteria(pairs, {question: question for question in held})
+    pairs = {CriterionPair("debiased", c, "x", b): s for c in ("c", "d") for b, s in (("y", held), ("z", better))}
+    found = compare_by_criteria(pairs, {question: question for question in held})
     assert [won.family for won in found] == [2, 2, 2, 2]
     assert all(won.corrected >= won.p for won in found)
     assert (found[1].mean, found[1].corrected < 1e-9) == (100.0, True)

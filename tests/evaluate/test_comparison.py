@@ -8,18 +8,24 @@ import numpy as np
 import pytest
 
 from kumihimo.evaluate.comparison import (
-    by_judging,
-    by_measure,
-    by_measures,
-    judged,
-    matrix,
-    measured,
-    neighbouring,
-    ranked,
-    together,
-    zeros_of,
+    average_criteria,
+    compare_by_criterion,
+    compare_by_measure,
+    compare_by_measures,
+    compare_pair_by_measure,
+    compare_pair_by_points,
+    comparison_matrix,
+    neighbouring_pairs,
+    rank_systems,
+    zero_method_for,
 )
-from kumihimo.evaluate.statistics import holm, interval, signed_rank, strengths, strengths_of
+from kumihimo.evaluate.statistics import (
+    bootstrap_interval,
+    bradley_terry,
+    bradley_terry_batch,
+    holm_correct,
+    signed_rank,
+)
 
 # Figure 2 of GraphRAG, podcast transcripts, comprehensiveness: the row over the column
 FIGURE_2 = {
@@ -43,11 +49,13 @@ GRID = {sides: points(mean, i) for i, (sides, mean) in enumerate(FIGURE_2.items(
 
 
 def test_the_grid_of_the_paper() -> None:
-    found = by_judging("comprehensiveness", GRID, TASKS, zeros=zeros_of("graphrag"))
+    found = compare_by_criterion("comprehensiveness", GRID, TASKS, zeros=zero_method_for("graphrag"))
     assert {(one.a, one.b): round(one.mean) for one in found} == pytest.approx(FIGURE_2, abs=1)
     assert [one.family for one in found] == [15] * 15
-    assert [one.corrected for one in found] == holm([one.p for one in found])
-    assert {(one.a, one.b) for one in found if one.sure} >= {("SS", other) for other in ("TS", "C0", "C1", "C2", "C3")}
+    assert [one.corrected for one in found] == holm_correct([one.p for one in found])
+    assert {(one.a, one.b) for one in found if one.is_significant} >= {
+        ("SS", other) for other in ("TS", "C0", "C1", "C2", "C3")
+    }
     for one in found:
         assert one.low <= one.mean <= one.high
         assert one.detectable
@@ -59,7 +67,7 @@ def test_the_grid_of_the_paper() -> None:
 
 
 def test_all_pairs_sum_to_100_exactly() -> None:
-    cells = matrix(by_judging("m", GRID, TASKS))
+    cells = comparison_matrix(compare_by_criterion("m", GRID, TASKS))
     systems = {side for sides in GRID for side in sides}
     assert cells.keys() == set(permutations(systems, 2))
     for a, b in combinations(systems, 2):
@@ -71,27 +79,27 @@ def test_all_pairs_sum_to_100_exactly() -> None:
 
 
 def test_ties_only_and_one_question_and_a_constant() -> None:
-    ties = judged("m", ("a", "b"), dict.fromkeys(TASKS, 50.0), TASKS)
+    ties = compare_pair_by_points("m", ("a", "b"), dict.fromkeys(TASKS, 50.0), TASKS)
     assert ties
     assert (ties.mean, ties.z, ties.p, ties.effect, ties.flipped, ties.shape.why) == (50, 0, 1, 0, 1, "constant")
-    one = judged("m", ("a", "b"), {"q000": 100.0}, TASKS)
+    one = compare_pair_by_points("m", ("a", "b"), {"q000": 100.0}, TASKS)
     assert one
     assert (one.mean, one.n, one.low, one.high, one.detectable) == (100, 1, 100, 100, None)
     assert one.p > 0.05
-    constant = judged("m", ("a", "b"), dict.fromkeys(TASKS, 100.0), TASKS)
+    constant = compare_pair_by_points("m", ("a", "b"), dict.fromkeys(TASKS, 100.0), TASKS)
     assert constant
     assert 0 < constant.p < 1e-9
     assert constant.effect == 1
-    assert judged("m", ("a", "b"), {}, TASKS) is None
+    assert compare_pair_by_points("m", ("a", "b"), {}, TASKS) is None
 
 
 def test_only_questions_count_that_both_have() -> None:
     values = {"a": {"q1": 3.0, "q2": 5.0, "q3": 9.0}, "b": {"q2": 4.0, "q3": 7.0, "q4": 0.0}, "c": {"q9": 1.0}}
-    found = by_measure("claims", values, {})
+    found = compare_by_measure("claims", values, {})
     assert [(one.a, one.b, one.n, one.left_out, one.mean, one.family) for one in found] == [("a", "b", 2, 2, 1.5, 1)]
-    assert found[0].turned().mean == -1.5
-    assert measured("claims", ("a", "c"), values, {}) is None
-    uneven = by_judging(
+    assert found[0].swap_sides().mean == -1.5
+    assert compare_pair_by_measure("claims", ("a", "c"), values, {}) is None
+    uneven = compare_by_criterion(
         "m", {("a", "b"): {"q1": 100.0}, ("a", "c"): {"q1": 50.0, "q2": 0.0}, ("a", "a"): {"q1": 0.0}}, {}
     )
     assert [(one.b, one.n, one.left_out, one.family) for one in uneven] == [("b", 1, 1, 2), ("c", 2, 0, 2)]
@@ -103,7 +111,7 @@ def test_the_difference_that_can_be_detected_is_in_the_unit_of_the_measure() -> 
         "b": {q: 900.0 * (i % 5) for i, q in enumerate(TASKS)},
     }
     small = {side: {q: v / 1000 for q, v in held.items()} for side, held in values.items()}
-    [large], [little] = by_measure("tokens", values, {}), by_measure("tokens", small, {})
+    [large], [little] = compare_by_measure("tokens", values, {}), compare_by_measure("tokens", small, {})
     assert large.detectable
     assert little.detectable
     assert large.detectable == pytest.approx(1000 * little.detectable)
@@ -120,24 +128,24 @@ def test_neighbours_of_mk_are_one_family_of_18() -> None:
         }
         for metric in ("recall", "precision", "specificity", "breadth", "depth", "relevancy")
     }
-    found = by_measures(values, TASKS, neighbouring(arms))
+    found = compare_by_measures(values, TASKS, neighbouring_pairs(arms))
     assert [one.family for one in found] == [18] * 18
-    assert [one.corrected for one in found] == holm([one.p for one in found])
+    assert [one.corrected for one in found] == holm_correct([one.p for one in found])
 
 
 def test_an_order_with_its_ranks() -> None:
-    found = ranked(GRID, TASKS)
+    found = rank_systems(GRID, TASKS)
     assert [one.rank for one in found] == [1, 2, 3, 4, 5, 6]
     assert found[-1].system == "SS"
     assert (found[-1].best, found[-1].worst) == (6, 6)
     assert all(one.best <= one.rank <= one.worst for one in found)
-    assert ranked(GRID, TASKS) == found
+    assert rank_systems(GRID, TASKS) == found
     assert sum(one.strength for one in found) == pytest.approx(1)
-    assert ranked({}, {}) == []
+    assert rank_systems({}, {}) == []
 
 
 def test_those_that_are_alike_share_their_rank() -> None:
-    alike = ranked({sides: dict.fromkeys(TASKS, 50.0) for sides in combinations("abc", 2)}, TASKS)
+    alike = rank_systems({sides: dict.fromkeys(TASKS, 50.0) for sides in combinations("abc", 2)}, TASKS)
     assert [(one.system, one.rank, one.best, one.worst) for one in alike] == [
         ("a", 1, 1, 1),
         ("b", 1, 1, 1),
@@ -147,19 +155,19 @@ def test_those_that_are_alike_share_their_rank() -> None:
 
 def test_strengths_of_many_are_those_of_each() -> None:
     wins = np.random.default_rng(3).integers(1, 40, size=(5, 4, 4)).astype(float)
-    for table, found in zip(wins * (1 - np.eye(4)), strengths_of(wins * (1 - np.eye(4))), strict=True):
-        assert found.tolist() == pytest.approx(strengths(table.tolist()), abs=1e-5)
+    for table, found in zip(wins * (1 - np.eye(4)), bradley_terry_batch(wins * (1 - np.eye(4))), strict=True):
+        assert found.tolist() == pytest.approx(bradley_terry(table.tolist()), abs=1e-5)
 
 
 def test_several_criteria_together() -> None:
     parts = [{("a", "b"): {"q1": 100.0, "q2": 0.0}}, {("a", "b"): {"q1": 50.0}, ("a", "c"): {"q1": 0.0}}]
-    assert together(parts) == {("a", "b"): {"q1": 75.0}}
-    assert together([]) == {}
+    assert average_criteria(parts) == {("a", "b"): {"q1": 75.0}}
+    assert average_criteria([]) == {}
 
 
 def test_intervals_are_of_the_points() -> None:
-    one = judged("m", ("C2", "C3"), GRID["C2", "C3"], TASKS)
+    one = compare_pair_by_points("m", ("C2", "C3"), GRID["C2", "C3"], TASKS)
     assert one
     ordered = sorted(GRID["C2", "C3"])
-    direct = interval([GRID["C2", "C3"][q] for q in ordered], [TASKS[q] for q in ordered])
+    direct = bootstrap_interval([GRID["C2", "C3"][q] for q in ordered], [TASKS[q] for q in ordered])
     assert (one.low, one.high) == pytest.approx(direct)

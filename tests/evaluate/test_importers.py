@@ -11,11 +11,11 @@ import pytest
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.usage import Usage
 from kumihimo.evaluate import benchmarkqed, importers
-from kumihimo.evaluate.importers import joined, matched
-from kumihimo.evaluate.records import Answered, Gold, Question, Source
-from kumihimo.evaluate.study import line
+from kumihimo.evaluate.importers import match_answers, merge_questions
+from kumihimo.evaluate.records import AnswerSource, EvalQuestion, Gold, SystemAnswer
+from kumihimo.evaluate.study import row_to_json
 
-FULL = Question(
+FULL = EvalQuestion(
     "q7",
     "What links the pier and the cord?",
     "linked",
@@ -47,7 +47,7 @@ def test_a_row_may_call_its_parts_by_many_names(tmp_path: Path) -> None:
         {"question": "What recurs?", "text": "a passage", "source": "wiki", "reference_answer": "Tides", "answer": "x"},
         "Plain?",
     ]
-    one, two, three, four = importers.read(written(tmp_path, "q.jsonl", *map(json.dumps, rows)))[0]
+    one, two, three, four = importers.read_question_file(written(tmp_path, "q.jsonl", *map(json.dumps, rows)))[0]
     assert (one.id, one.text, one.reference, one.gold) == ("3", "Who?", "Ada", (Gold("p1"),))
     assert one.more == {"level": "easy", "answers": ["Ada", "Ada L."]}
     assert (two.scope, two.gold) == ("linked", (Gold("a.md", 0, 9), Gold(text="Roake.")))
@@ -57,16 +57,16 @@ def test_a_row_may_call_its_parts_by_many_names(tmp_path: Path) -> None:
 
 
 def test_rows_of_a_study_come_back_as_they_were(tmp_path: Path) -> None:
-    assert importers.read(written(tmp_path, "q.jsonl", line(FULL))) == ([FULL], [])
+    assert importers.read_question_file(written(tmp_path, "q.jsonl", row_to_json(FULL))) == ([FULL], [])
 
 
 def test_tables_and_lists_of_questions_are_read(tmp_path: Path) -> None:
     table = written(tmp_path, "q.csv", "\ufeffquestion_text,question_id,year", '"Who, then?",a,1998', "What?,b,")
-    found, _ = importers.read(table)
+    found, _ = importers.read_question_file(table)
     assert [(q.id, q.text, q.more) for q in found] == [("a", "Who, then?", {"year": "1998"}), ("b", "What?", {})]
-    plain, _ = importers.read(written(tmp_path, "q.txt", "Who?", "", "What?", "Who?"))
+    plain, _ = importers.read_question_file(written(tmp_path, "q.txt", "Who?", "", "What?", "Who?"))
     assert [q.text for q in plain] == ["Who?", "What?", "Who?"]
-    assert joined([], plain).again == 1
+    assert merge_questions([], plain).repeated == 1
 
 
 @pytest.mark.parametrize(
@@ -85,41 +85,51 @@ def test_tables_and_lists_of_questions_are_read(tmp_path: Path) -> None:
 )
 def test_what_is_wrong_with_a_file_is_said_with_its_line(tmp_path: Path, name: str, rows: list[str], told: str) -> None:
     with pytest.raises(SettingsError, match=told):
-        importers.read(written(tmp_path, name, *rows))
+        importers.read_question_file(written(tmp_path, name, *rows))
 
 
 def test_questions_that_are_there_are_not_lost() -> None:
-    a, b, c = (Question(id, f"Is it {id}?") for id in "abc")
-    edited = Question("a", "Is it a?", reference="Yes.")
-    assert joined([a], [a, b]).questions == [a, b]
-    assert joined([edited], [b, a]).questions == [b, edited]
+    a, b, c = (EvalQuestion(id, f"Is it {id}?") for id in "abc")
+    edited = EvalQuestion("a", "Is it a?", reference="Yes.")
+    assert merge_questions([a], [a, b]).questions == [a, b]
+    assert merge_questions([edited], [b, a]).questions == [b, edited]
     with pytest.raises(SettingsError, match="1 other questions are there: --merge"):
-        joined([a, c], [a, b])
-    found = joined([edited, c], [b, a, Question("z", "is it C")], "merge")
-    assert (found.questions, found.added, found.again) == ([edited, c, b], 1, 2)
-    assert joined([a, c], [b], "replace").questions == [b]
+        merge_questions([a, c], [a, b])
+    found = merge_questions([edited, c], [b, a, EvalQuestion("z", "is it C")], "merge")
+    assert (found.questions, found.added, found.repeated) == ([edited, c, b], 1, 2)
+    assert merge_questions([a, c], [b], "replace").questions == [b]
     for put in ("", "merge"):
         with pytest.raises(SettingsError, match="another question has the id 'a' already"):
-            joined([a], [Question("a", "Quite another?")], put)
+            merge_questions([a], [EvalQuestion("a", "Quite another?")], put)
     with pytest.raises(SettingsError, match="two questions have the id 'a'"):
-        joined([], [a, Question("a", "Quite another?")])
+        merge_questions([], [a, EvalQuestion("a", "Quite another?")])
 
 
 def test_answers_find_their_questions_by_text_or_by_id() -> None:
-    held = [Question("a", "Is it a?"), Question("b", "Is it b?"), Question("c", "Is it c?")]
-    asked = [Question("1", "is it B"), Question("a", "Is it a?"), Question("c", "Another?"), Question("x", "")]
-    answers, strange = matched(held, asked, [Answered("", q.id, q.id) for q in asked], "light")
+    held = [EvalQuestion("a", "Is it a?"), EvalQuestion("b", "Is it b?"), EvalQuestion("c", "Is it c?")]
+    asked = [
+        EvalQuestion("1", "is it B"),
+        EvalQuestion("a", "Is it a?"),
+        EvalQuestion("c", "Another?"),
+        EvalQuestion("x", ""),
+    ]
+    answers, strange = match_answers(held, asked, [SystemAnswer("", q.id, q.id) for q in asked], "light")
     assert [(a.system, a.question, a.text) for a in answers] == [("light", "a", "a"), ("light", "b", "1")]
     assert strange == 2
     with pytest.raises(SettingsError, match="two answers to 'b'"):
-        matched(held, [*asked, Question("2", "Is it b?")], [Answered("", "1", ""), Answered("", "2", "")], "light")
+        match_answers(
+            held,
+            [*asked, EvalQuestion("2", "Is it b?")],
+            [SystemAnswer("", "1", ""), SystemAnswer("", "2", "")],
+            "light",
+        )
     with pytest.raises(SettingsError, match="none of these answers"):
-        matched(held, [Question("c", "Another?")], [Answered("", "c", "")], "light")
+        match_answers(held, [EvalQuestion("c", "Another?")], [SystemAnswer("", "c", "")], "light")
 
 
 def test_answers_may_come_in_lines(tmp_path: Path) -> None:
     path = written(tmp_path, "a.jsonl", {"question": "Who?", "answer": "Ada", "reference": "Bo"}, {"question": "When?"})
-    asked, said = importers.read(path, answers=True)
+    asked, said = importers.read_question_file(path, answers=True)
     assert [q.reference for q in asked] == ["Bo", ""]
     assert [(a.text, a.failed) for a in said] == [("Ada", ""), ("", "the file holds no answer")]
 
@@ -145,23 +155,23 @@ AUTOE: dict[str, Any] = {
 
 
 def test_questions_of_benchmarkqed_are_read(tmp_path: Path) -> None:
-    ((one,), said) = benchmarkqed.read(as_json(tmp_path, "q.json", [AUTOQ]))
+    ((one,), said) = benchmarkqed.read_benchmarkqed(as_json(tmp_path, "q.json", [AUTOQ]))
     assert (one.id, one.scope, one.source, one.persona, one.task) == (
         "5bdc2158", "global", "activity", "A clerk", "Compare years")  # fmt: skip
     assert (one.assertions, said) == (("It names tides.",), [])
     assert one.more == {"reasoning": "It is about all.", "references": AUTOQ["references"]}
-    ((two,), _) = benchmarkqed.read(as_json(tmp_path, "t.json", ["Which?"]))
+    ((two,), _) = benchmarkqed.read_benchmarkqed(as_json(tmp_path, "t.json", ["Which?"]))
     assert (two.text, two.scope, two.source) == ("Which?", "global", "user")
     stated = {"question_id": "7", "question_text": "Who?", "assertions": [{"statement": "Ada.", "rank": 1}]}
-    ((three,), _) = benchmarkqed.read(as_json(tmp_path, "s.json", [stated]))
+    ((three,), _) = benchmarkqed.read_benchmarkqed(as_json(tmp_path, "s.json", [stated]))
     assert (three.id, three.assertions) == ("7", ("Ada.",))
 
 
 def test_answers_of_benchmarkqed_are_read(tmp_path: Path) -> None:
     rows = [AUTOE, {"question_id": "8", "question": "Who?", "answer": ""}, {"question_id": "9", "answer": None}]
-    asked, said = benchmarkqed.read(as_json(tmp_path, "a.json", rows))
+    asked, said = benchmarkqed.read_benchmarkqed(as_json(tmp_path, "a.json", rows))
     assert [q.text for q in asked] == [AUTOE["question_text"], "Who?", ""]
-    assert said[0].contexts == (Source(1, "The tide.", "9"),)
+    assert said[0].contexts == (AnswerSource(1, "The tide.", "9"),)
     assert (said[0].usage, said[0].seconds) == (Usage(1, 469, 0, 68, 0.08, 9.5), 9.5)
     assert [(a.text, bool(a.failed)) for a in said[1:]] == [("", False), ("", True)]
 
@@ -169,25 +179,27 @@ def test_answers_of_benchmarkqed_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("held", ["{", "{}", "[]", "[3]", '[{"id": "a"}]', '[{"question": "a", "answer": 3}]'])
 def test_what_is_not_of_benchmarkqed_is_said(tmp_path: Path, held: str) -> None:
     with pytest.raises(SettingsError, match=r"q\.json"):
-        benchmarkqed.read(written(tmp_path, "q.json", held))
+        benchmarkqed.read_benchmarkqed(written(tmp_path, "q.json", held))
 
 
 def test_what_is_written_is_as_autoq_and_autoe_read_it_and_comes_back(tmp_path: Path) -> None:
-    mine = Question("u1", "Who?")
+    mine = EvalQuestion("u1", "Who?")
     said = [
-        Answered("light", "q7", "Roake.", (Source(1, "Roake mended it.", "c1"),), usage=Usage(2, 9, 0, 3, 0.5, 1.5)),
-        Answered("light", "u1", "", failed="capped"),
+        SystemAnswer(
+            "light", "q7", "Roake.", (AnswerSource(1, "Roake mended it.", "c1"),), usage=Usage(2, 9, 0, 3, 0.5, 1.5)
+        ),
+        SystemAnswer("light", "u1", "", failed="capped"),
     ]
-    files = dict(benchmarkqed.files([FULL, mine], {"light": said}))
+    files = dict(benchmarkqed.benchmarkqed_files([FULL, mine], {"light": said}))
     assert list(files) == ["questions.json", "data_linked_assertions.json", "light/data_linked.json"]
     first = json.loads(files["questions.json"])[0]
     assert set(first) == {"id", "text", "question_type", "references", "attributes"}  # Question(**row) takes no other
     assert (first["question_type"], first["references"]) == ("data_linked", ["Roake mended it."])
-    assert benchmarkqed.read(written(tmp_path, "q.json", files["questions.json"])) == ([FULL, mine], [])
+    assert benchmarkqed.read_benchmarkqed(written(tmp_path, "q.json", files["questions.json"])) == ([FULL, mine], [])
     (answer,) = json.loads(files["light/data_linked.json"])
     assert set(answer) == {"question_id", "question_text", "answer", "context", "metrics"}
     assert answer["context"] == [{"source_id": "c1", "source_text": "Roake mended it."}]  # of RetrievalResult
-    ((_,), (back,)) = benchmarkqed.read(written(tmp_path, "a.json", files["light/data_linked.json"]))
+    ((_,), (back,)) = benchmarkqed.read_benchmarkqed(written(tmp_path, "a.json", files["light/data_linked.json"]))
     assert (back.question, back.text, back.usage) == ("q7", "Roake.", Usage(2, 9, 0, 3, 0.5, 1.5))
     (stated,) = json.loads(files["data_linked_assertions.json"])
     assert stated["assertions"] == [{"statement": "It names Roake.", "rank": 1}]

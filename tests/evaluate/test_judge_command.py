@@ -11,7 +11,7 @@ import pytest
 
 from kumihimo.evaluate.records import Rating, Verdict
 from kumihimo.evaluate.study import Study
-from kumihimo.testing.fake_server import Server
+from kumihimo.testing.fake_server import FakeServer
 from tests.cli_runner import Ran, kumi
 from tests.evaluate.fake_judges import answered, questions
 
@@ -22,14 +22,14 @@ SYSTEMS = ("naive", "global:C0")
 
 
 @pytest.fixture
-def study(tmp_path: Path, server: Server) -> Study:
+def study(tmp_path: Path, server: FakeServer) -> Study:
     made = Study(tmp_path / "eval")
     made.write("questions", questions(3))
     for system in SYSTEMS:
         rows = answered(system, [f"{system} says {i}." for i in range(3)])
         made.write_answers(system, 0, rows.values())
     made.write_answers("naive", 1, answered("naive", ["naive says so again."] * 3, 1).values())
-    server.set(replies=[("The criterion:", FIRST), ("The measure,", OTHER)])
+    server.configure(replies=[("The criterion:", FIRST), ("The measure,", OTHER)])
     settings = f'[chat]\nmodel = "m"\nbase_url = "{server.url}"\nprompt_price = 1\n[second_judge]\nmodel = "n"\n'
     (tmp_path / "kumi.toml").write_text(settings, encoding="utf-8")
     return made
@@ -39,7 +39,7 @@ def judge(study: Study, *words: str) -> Ran:
     return kumi(study.folder.parent, "eval", "judge", *words)
 
 
-def test_verdicts_are_written_and_their_rates_shown(study: Study, server: Server) -> None:
+def test_verdicts_are_written_and_their_rates_shown(study: Study, server: FakeServer) -> None:
     ran = judge(study)
     assert ran.returncode == 0, ran.stderr
     rows = list(study.rows("verdicts", Verdict))
@@ -60,7 +60,7 @@ def test_verdicts_are_written_and_their_rates_shown(study: Study, server: Server
     assert told["rows"] == {"ok": len(rows), "invalid": 0, "failed": 0}
     assert {(pair["metric"], pair["mean"]) for pair in told["pairs"]} >= {("directness", 50.0)}
     assert told["bias"]["orders"][0]["flips"] == {"count": 9, "of": 9}
-    noted = study.manifest()["judge"]["debiased"]
+    noted = study.read_manifest()["judge"]["debiased"]
     assert (noted["judge"], noted["second_judge"], noted["replicates"]) == ("m temperature=0.0", "n temperature=0.0", 3)
     assert noted["own"]
 
@@ -73,11 +73,11 @@ def test_verdicts_of_other_protocols_stay(study: Study) -> None:
     assert rows[:18] == [("debiased", "diversity")] * 18
     assert {protocol for protocol, _ in rows[18:]} == {"graphrag"}
     assert len(rows) == 18 + 12
-    assert set(study.manifest()["judge"]) == {"debiased", "graphrag"}
-    assert study.manifest()["judge"]["graphrag"]["order"] == "fixed"
+    assert set(study.read_manifest()["judge"]) == {"debiased", "graphrag"}
+    assert study.read_manifest()["judge"]["graphrag"]["order"] == "fixed"
 
 
-def test_much_is_not_asked_without_consent(study: Study, server: Server) -> None:
+def test_much_is_not_asked_without_consent(study: Study, server: FakeServer) -> None:
     ran = judge(study, "--replicates", "30")
     assert (ran.returncode, server.counts()["requests"]) == (2, 0)
     assert "calls: nothing was asked; `--yes` does it" in ran.stderr
@@ -89,8 +89,8 @@ def test_much_is_not_asked_without_consent(study: Study, server: Server) -> None
     assert sum(row.status == "ok" for row in study.rows("verdicts", Verdict)) == 40
 
 
-def test_what_cannot_be_read_is_counted(study: Study, server: Server) -> None:
-    server.set(
+def test_what_cannot_be_read_is_counted(study: Study, server: FakeServer) -> None:
+    server.configure(
         replies=[("The criterion: directness", "I cannot say."), ("Reply again", "No."), ("The criterion:", FIRST)]
     )
     words = ("--criteria", "directness,diversity", *ALONE)
@@ -101,11 +101,11 @@ def test_what_cannot_be_read_is_counted(study: Study, server: Server) -> None:
     assert judge(study, *words, "--max-invalid", "100").returncode == 0
 
 
-def test_ratings_are_written(study: Study, server: Server) -> None:
+def test_ratings_are_written(study: Study, server: FakeServer) -> None:
     score = {"justification": "so", "score": 70}
     names = ("recall", "precision", "specificity", "breadth", "depth", "relevancy")
     reply = json.dumps({f"system_{i}": dict.fromkeys(names, score) for i in (1, 2)})
-    server.set(replies=[("system_1 found", reply)])
+    server.configure(replies=[("system_1 found", reply)])
     ran = judge(study, "--protocol", "mk", "--context-tokens", "3")
     assert ran.returncode == 0, ran.stderr
     assert re.search(r"naive +depth +70\.0 +3\n", ran.stdout)

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from kumihimo.core.errors import SettingsError
-from kumihimo.evaluate.measures import MEASURES, all_gold, catalogue, ndcg, ranked, recall
+from kumihimo.evaluate.measures import RETRIEVAL_MEASURES, all_gold, measures_at, ndcg, recall, sort_by_score
 from tests.evaluate.oracle import GOLDEN, KS, by_oracle, cases
 
 HELD: dict[str, Any] = json.loads(GOLDEN.read_text(encoding="utf-8"))
 
 
 def ours(case: dict[str, Any], names: Any) -> dict[str, float]:
-    measures = catalogue(KS)
+    measures = measures_at(KS)
     return {name: round(measures[name](case["ranking"], set(case["gold"])), 12) for name in names}
 
 
@@ -26,7 +26,7 @@ def test_measures_are_those_of_ir_measures() -> None:
     for case in HELD["cases"]:
         assert ours(case, case["values"]) == pytest.approx(case["values"], abs=1e-9)
         known = {name.partition("@")[0] for name in case["values"]}
-        assert known == {name.partition("@")[0] for name in catalogue(KS)} - {"all-gold"}
+        assert known == {name.partition("@")[0] for name in measures_at(KS)} - {"all-gold"}
 
 
 def test_the_oracle_says_so_still() -> None:
@@ -37,7 +37,7 @@ def test_the_oracle_says_so_still() -> None:
 
 def test_by_hand() -> None:
     order, gold = ["x", "a", "y", "b"], {"a", "b", "c"}
-    said = {name: round(measure(order, gold), 4) for name, measure in catalogue([2, 9]).items()}
+    said = {name: round(measure(order, gold), 4) for name, measure in measures_at([2, 9]).items()}
     best = 1 + 1 / log2(3)
     assert said == {
         "recall@2": 0.3333,
@@ -53,10 +53,10 @@ def test_by_hand() -> None:
     }
 
 
-@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("name", RETRIEVAL_MEASURES)
 def test_the_best_ranking_is_1_and_none_at_all_0(name: str) -> None:
-    measure = MEASURES[name]
-    at = {"k": 2} if f"{name}@2" in catalogue([2]) else {}
+    measure = RETRIEVAL_MEASURES[name]
+    at = {"k": 2} if f"{name}@2" in measures_at([2]) else {}
     assert measure(["b", "a", "x"], {"a", "b"}, **at) == 1
     assert measure([], {"a", "b"}, **at) == 0
     with pytest.raises(SettingsError, match="without gold"):
@@ -66,7 +66,7 @@ def test_the_best_ranking_is_1_and_none_at_all_0(name: str) -> None:
 
 
 def test_ties_and_what_hits_do_not_say() -> None:
-    assert ranked({"d": 0.5, "b": 1, "a": 0.5, "c": 1}) == ["b", "c", "a", "d"]
+    assert sort_by_score({"d": 0.5, "b": 1, "a": 0.5, "c": 1}) == ["b", "c", "a", "d"]
     assert recall(["a"], {"a", "b"}, 1) == 0.5  # hit@1 would be 1
     assert all_gold(["a", "b"], {"a", "b"}, 1) == 0
     assert ndcg(["a", "b"], {"a", "b"}, 1) == 1  # no ranking has more among the first

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from kumihimo.core.errors import ItemFailed
-from kumihimo.evaluate.question_generation import Made, sensemaking
-from kumihimo.llm.budget import Caps, Purse
-from kumihimo.llm.cached_llm import Asking
-from kumihimo.llm.local_embedder import LocalRuler
-from kumihimo.llm.registry import Connections
-from kumihimo.storage.sqlite.response_cache import Memo
+from kumihimo.evaluate.question_generation import GeneratedQuestions, generate_global_questions
+from kumihimo.llm.budget import Budget, Caps
+from kumihimo.llm.cached_llm import CachedLLM
+from kumihimo.llm.local_embedder import LocalTokenizer
+from kumihimo.llm.registry import ModelRegistry
+from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 
 Says = Callable[[str, int], list[Any]]
@@ -49,17 +49,19 @@ def others(asked: str, count: int) -> list[str]:
 
 def made(
     folder: Path, says: Says = others, of_tasks: Says = some_tasks, *, caps: Caps | None = None, **sizes: Any
-) -> tuple[Made, FakeChat]:
-    chat, memo = FakeChat(reply(says, of_tasks), whole=True), Memo(folder / "memo.db")
+) -> tuple[GeneratedQuestions, FakeChat]:
+    chat, memo = FakeChat(reply(says, of_tasks), join_messages=True), ResponseCache(folder / "cache.db")
     try:
-        return sensemaking("Papers of an island.", Asking(chat, memo, Purse(caps), "questioner"), **sizes), chat
+        return generate_global_questions(
+            "Papers of an island.", CachedLLM(chat, memo, Budget(caps), "questioner"), **sizes
+        ), chat
     finally:
         memo.close()
 
 
 def test_five_by_five_by_five_in_a_call_for_each_list(tmp_path: Path) -> None:
     found, chat = made(tmp_path)
-    assert (len(found.questions), found.missing, chat.asked.total()) == (125, (), 1 + 5 + 25)
+    assert (len(found.questions), found.missing, chat.prompt_counts.total()) == (125, (), 1 + 5 + 25)
     assert len({q.id for q in found.questions}) == 125
     assert len({q.cluster for q in found.questions}) == 25
     first = found.questions[0]
@@ -69,13 +71,13 @@ def test_five_by_five_by_five_in_a_call_for_each_list(tmp_path: Path) -> None:
         "activity",
     )
     again, chat = made(tmp_path)
-    assert (again, chat.asked.total()) == (found, 0)
+    assert (again, chat.prompt_counts.total()) == (found, 0)
 
 
 def test_users_of_lightrag_have_expertise_that_tasks_and_questions_are_told(tmp_path: Path) -> None:
     found, chat = made(tmp_path, personas=1, tasks=1, questions=2, variant="lightrag")
     assert [q.more for q in found.questions] == [{"expertise": "expertise 0"}] * 2
-    assert sum("expertise 0" in asked for asked in chat.asked) == 2
+    assert sum("expertise 0" in asked for asked in chat.prompt_counts) == 2
 
 
 def test_what_is_given_twice_counts_or_asks_why_is_asked_for_again(tmp_path: Path) -> None:
@@ -87,7 +89,7 @@ def test_what_is_given_twice_counts_or_asks_why_is_asked_for_again(tmp_path: Pat
     found, chat = made(tmp_path, poor, personas=1, tasks=1, questions=3)
     texts = [q.text for q in found.questions]
     assert texts == ["Which theme recurs?", "Which one is new, 0?", "Which one is new, 1?"]
-    (again,) = (asked for asked in chat.asked if "given before" in asked)
+    (again,) = (asked for asked in chat.prompt_counts if "given before" in asked)
     assert "Give 2 questions" in again
     assert again.partition("Give others:\n")[2].splitlines()[:3] == [
         "- Which theme recurs?",
@@ -135,10 +137,10 @@ def test_who_fails_is_listed_and_the_others_go_on(tmp_path: Path) -> None:
 
 def test_a_cap_leaves_what_was_paid_for_and_the_rest_to_the_next_time(tmp_path: Path) -> None:
     found, chat = made(tmp_path, personas=2, tasks=2, questions=2, caps=Caps(calls=4))
-    assert (len(found.questions), chat.asked.total()) == (2, 4)
+    assert (len(found.questions), chat.prompt_counts.total()) == (2, 4)
     assert {m.why for m in found.missing} == {"capped: not asked, since --max-calls 4 was reached"}
     whole, chat = made(tmp_path, personas=2, tasks=2, questions=2)
-    assert (len(whole.questions), chat.asked.total()) == (8, 3)
+    assert (len(whole.questions), chat.prompt_counts.total()) == (8, 3)
     assert {q.id for q in found.questions} < {q.id for q in whole.questions}
 
 
@@ -149,19 +151,19 @@ def test_without_a_reply_there_are_no_questions(tmp_path: Path) -> None:
 
 
 def test_a_plan_counts_what_it_would_ask(tmp_path: Path) -> None:
-    from kumihimo.app.cost import Tally
-    from kumihimo.llm.registry import MODELS
+    from kumihimo.app.cost import DryRunModels
+    from kumihimo.llm.registry import MODEL_SETTINGS
 
-    memo = Memo(tmp_path / "memo.db")
-    settings = {name: {s.name: s.default for s in known.values()} for name, known in MODELS.items()}
+    memo = ResponseCache(tmp_path / "cache.db")
+    settings = {name: {s.name: s.default for s in known.values()} for name, known in MODEL_SETTINGS.items()}
     settings["chat"]["model"] = "m"
-    tally = Tally(Connections({**settings, "questioner": {}}, lambda: memo), LocalRuler())
-    sensemaking("Papers.", tally.asking("questioner"))
+    tally = DryRunModels(ModelRegistry({**settings, "questioner": {}}, lambda: memo), LocalTokenizer())
+    generate_global_questions("Papers.", tally.llm("questioner"))
     memo.close()
-    assert (tally.asked["questioner"].calls, tally.asked["questioner"].further) == (1, 30)
+    assert (tally.tallies["questioner"].calls, tally.tallies["questioner"].followups) == (1, 30)
 
 
 @pytest.mark.parametrize("personas", [0, 1])
 def test_nothing_is_asked_where_nothing_is_wanted(tmp_path: Path, personas: int) -> None:
     found, chat = made(tmp_path, personas=personas, tasks=0, questions=0)
-    assert (found, chat.asked.total()) == (Made(()), personas)
+    assert (found, chat.prompt_counts.total()) == (GeneratedQuestions(()), personas)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kumihimo.core.errors import SettingsError
-from kumihimo.evaluate.ragas import lines, read
-from kumihimo.evaluate.records import Answered, Gold, Question, Source
+from kumihimo.evaluate.ragas import ragas_lines, read_ragas
+from kumihimo.evaluate.records import AnswerSource, EvalQuestion, Gold, SystemAnswer
 
 NEW = {  # as `EvaluationDataset.to_jsonl` of ragas 0.2 and later writes a SingleTurnSample, and what test sets add
     "user_input": "組紐はいつ届きますか。",
@@ -37,8 +37,8 @@ def written(folder: Path, *rows: dict[str, Any]) -> Path:
 
 
 def test_what_ragas_writes_comes_back(tmp_path: Path) -> None:
-    questions, answers = read(written(tmp_path, NEW))
-    (line,) = lines(questions, answers)
+    questions, answers = read_ragas(written(tmp_path, NEW))
+    (line,) = ragas_lines(questions, answers)
     assert json.loads(line) == NEW | {"id": "1", "system": "ragas"}
     (question,), (answer,) = questions, answers
     assert (question.reference, question.persona, question.gold) == (
@@ -51,18 +51,18 @@ def test_what_ragas_writes_comes_back(tmp_path: Path) -> None:
 
 def test_what_we_write_comes_back(tmp_path: Path) -> None:
     questions = [
-        Question("q1", "Who?", reference="Roake", gold=(Gold(text="Roake did."), Gold(text="She did."))),
-        Question("q2", "When?", gold=(Gold("notes/a.md"), Gold("notes/b.md")), more={"references": ["nine"]}),
-        Question("q3", "Why?"),
+        EvalQuestion("q1", "Who?", reference="Roake", gold=(Gold(text="Roake did."), Gold(text="She did."))),
+        EvalQuestion("q2", "When?", gold=(Gold("notes/a.md"), Gold("notes/b.md")), more={"references": ["nine"]}),
+        EvalQuestion("q3", "Why?"),
     ]
     answers = [
-        Answered("naive", "q1", "Roake.", (Source(1, "Roake did."),)),
-        Answered("light:hybrid", "q1", "", ()),
-        Answered("naive", "q2", "Nine.", (Source(1, "At nine.", "c1"),)),
+        SystemAnswer("naive", "q1", "Roake.", (AnswerSource(1, "Roake did."),)),
+        SystemAnswer("light:hybrid", "q1", "", ()),
+        SystemAnswer("naive", "q2", "Nine.", (AnswerSource(1, "At nine.", "c1"),)),
     ]
     path = tmp_path / "data.jsonl"
-    path.write_text("\n".join(lines(questions, answers)), encoding="utf-8")
-    back, said = read(path)
+    path.write_text("\n".join(ragas_lines(questions, answers)), encoding="utf-8")
+    back, said = read_ragas(path)
     assert said == answers
     assert back[0] == questions[0]
     assert (back[1].gold, back[2]) == (questions[1].gold, questions[2])
@@ -70,16 +70,16 @@ def test_what_we_write_comes_back(tmp_path: Path) -> None:
 
 def test_names_of_older_versions_are_read(tmp_path: Path) -> None:
     several = {"question": "Which?", "contexts": [], "answer": "This.", "ground_truths": ["This one", "That one"]}
-    questions, answers = read(written(tmp_path, OLD, several))
+    questions, answers = read_ragas(written(tmp_path, OLD, several))
     assert [(q.text, q.reference) for q in questions] == [("When?", "At nine."), ("Which?", "This one")]
     assert questions[1].more == {"references": ["That one"]}
     assert [(a.text, [c.text for c in a.contexts]) for a in answers] == [("Nine.", ["At nine."]), ("This.", [])]
-    assert json.loads(list(lines(questions, answers))[1])["ground_truths"] == ["This one", "That one"]
+    assert json.loads(list(ragas_lines(questions, answers))[1])["ground_truths"] == ["This one", "That one"]
 
 
 def test_lines_of_one_question_are_answers_of_several_systems(tmp_path: Path) -> None:
     other = OLD | {"answer": "At ten."}
-    questions, answers = read(written(tmp_path, OLD, other, OLD | {"ground_truth": "Never."}))
+    questions, answers = read_ragas(written(tmp_path, OLD, other, OLD | {"ground_truth": "Never."}))
     assert [question.id for question in questions] == ["1", "3"]
     assert [(a.system, a.question, a.text) for a in answers] == [
         ("ragas", "1", "Nine."),
@@ -89,7 +89,7 @@ def test_lines_of_one_question_are_answers_of_several_systems(tmp_path: Path) ->
 
 
 def test_failed_answers_have_no_response() -> None:
-    (line,) = lines([Question("q1", "Who?")], [Answered("naive", "q1", "", failed="timeout")])
+    (line,) = ragas_lines([EvalQuestion("q1", "Who?")], [SystemAnswer("naive", "q1", "", failed="timeout")])
     assert json.loads(line) == {"user_input": "Who?", "id": "q1", "retrieved_contexts": [], "system": "naive"}
 
 
@@ -103,9 +103,9 @@ def test_failed_answers_have_no_response() -> None:
 )
 def test_what_cannot_be_read_is_said(tmp_path: Path, row: dict[str, Any], told: str) -> None:
     with pytest.raises(SettingsError, match=told):
-        read(written(tmp_path, row))
+        read_ragas(written(tmp_path, row))
 
 
 def test_two_questions_of_one_id_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="two questions have the id 'q'"):
-        read(written(tmp_path, NEW | {"id": "q"}, OLD | {"id": "q"}))
+        read_ragas(written(tmp_path, NEW | {"id": "q"}, OLD | {"id": "q"}))

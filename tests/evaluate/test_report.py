@@ -14,11 +14,11 @@ import pytest
 
 from kumihimo.core.errors import SettingsError
 from kumihimo.evaluate import report
-from kumihimo.evaluate.bias import Same
-from kumihimo.evaluate.records import Question, Score, Verdict
+from kumihimo.evaluate.bias import SelfComparison
+from kumihimo.evaluate.records import EvalQuestion, Score, Verdict
 from kumihimo.evaluate.report import answer_details, conclusion
-from kumihimo.evaluate.report.grid import grids
-from kumihimo.evaluate.report.summary_data import Gathered, gathered
+from kumihimo.evaluate.report.grid import render_grids
+from kumihimo.evaluate.report.summary_data import StudyResults, load_study_results
 from kumihimo.evaluate.study import Study
 from tests.cli_runner import kumi
 from tests.evaluate.factories_study import HARMFUL, JAPANESE, made
@@ -63,13 +63,13 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 
 @pytest.fixture(scope="module")
-def held(study: Study) -> Gathered:
-    return gathered(study, "harbour")
+def held(study: Study) -> StudyResults:
+    return load_study_results(study, "harbour")
 
 
 @pytest.fixture(scope="module")
-def page(held: Gathered) -> str:
-    return "".join(report.html([held], answer_details.shares([held])))
+def page(held: StudyResults) -> str:
+    return "".join(report.render_evaluation_page([held], answer_details.compute_detail_limits([held])))
 
 
 def judged(points: float, questions: int = 40, aa: float = 50.0) -> Iterator[Verdict]:
@@ -83,9 +83,11 @@ def judged(points: float, questions: int = 40, aa: float = 50.0) -> Iterator[Ver
 
 def told(folder: Path, verdicts: list[Verdict]) -> str:
     study = Study(folder)
-    study.write("questions", [Question(f"q{i}", "What?") for i in range(40)])
+    study.write("questions", [EvalQuestion(f"q{i}", "What?") for i in range(40)])
     study.write("verdicts", verdicts)
-    return " ".join(report.plain(said) for said in conclusion.headline(gathered(study, "harbour")))
+    return " ".join(
+        report.strip_tags(said) for said in conclusion.render_headline(load_study_results(study, "harbour"))
+    )
 
 
 # -- in words
@@ -130,61 +132,65 @@ def test_words_of_next_to_nothing(tmp_path: Path, verdicts: list[tuple[str, str,
         for first in ("a", "b")
     ]
     assert words in told(tmp_path / "harbour", rows)
-    report.write([tmp_path / "harbour"], tmp_path / "report.html")
+    report.write_evaluation_report([tmp_path / "harbour"], tmp_path / "report.html")
 
 
-def test_words_name_who_is_cheaper_and_no_worse(held: Gathered) -> None:
-    assert held.deciding
-    alike = [replace(pair, corrected=1.0) for pair in held.deciding.compared]
-    ranks = sorted(held.deciding.ranked, key=lambda one: one.system != "mapreduce")
-    said = " ".join(conclusion._cheaper(held, replace(held.deciding, compared=alike, ranked=ranks)))
+def test_words_name_who_is_cheaper_and_no_worse(held: StudyResults) -> None:
+    assert held.deciding_criterion
+    alike = [replace(pair, corrected=1.0) for pair in held.deciding_criterion.comparisons]
+    ranks = sorted(held.deciding_criterion.ranking, key=lambda one: one.system != "mapreduce")
+    said = " ".join(
+        conclusion._cheaper_paragraph(held, replace(held.deciding_criterion, comparisons=alike, ranking=ranks))
+    )
     assert re.search(r"<b>mapreduce</b> takes 1\d\d,\d\d\d tokens for a question; <b>\w+</b>: 97\u202f% fewer", said)
-    sure = [replace(pair, corrected=0.001) for pair in held.deciding.compared]
-    said = " ".join(conclusion._cheaper(held, replace(held.deciding, compared=sure, ranked=ranks)))
+    sure = [replace(pair, corrected=0.001) for pair in held.deciding_criterion.comparisons]
+    said = " ".join(
+        conclusion._cheaper_paragraph(held, replace(held.deciding_criterion, comparisons=sure, ranking=ranks))
+    )
     assert "which is significantly worse" in said
 
 
 def test_words_without_a_judge(tmp_path: Path) -> None:
     study = Study(tmp_path)
-    asked = [Question(f"q{i}", "What?") for i in range(12)]
+    asked = [EvalQuestion(f"q{i}", "What?") for i in range(12)]
     study.write("questions", asked)
-    assert "Nothing is measured" in conclusion.headline(gathered(study, "harbour"))[0]
+    assert "Nothing is measured" in conclusion.render_headline(load_study_results(study, "harbour"))[0]
     rows = [
         Score("recall@5", s, q.id, v + i % 2 / 9)
         for s, v in (("bm25", 0.2), ("naive", 0.7))
         for i, q in enumerate(asked)
     ]
     study.write("retrieval", rows)
-    said = conclusion.headline(gathered(study, "harbour"))
-    assert report.plain(said[0]) == "naive has the best recall@5 on harbour: 0.76, significantly better than bm25."
+    said = conclusion.render_headline(load_study_results(study, "harbour"))
+    assert report.strip_tags(said[0]) == "naive has the best recall@5 on harbour: 0.76, significantly better than bm25."
 
 
 # -- what is shown
 
 
-def test_the_grid_shows_each_pair_from_both_sides(held: Gathered) -> None:
-    drawn = "".join(grids([held]))
+def test_the_grid_shows_each_pair_from_both_sides(held: StudyResults) -> None:
+    drawn = "".join(render_grids([held]))
     for criterion in held.criteria:
-        for pair in criterion.compared:
-            for one in (pair, pair.turned()):
-                shown = f"{round(one.mean)}{'*' if one.sure else ''}</td>"
+        for pair in criterion.comparisons:
+            for one in (pair, pair.swap_sides()):
+                shown = f"{round(one.mean)}{'*' if one.is_significant else ''}</td>"
                 assert re.search(f'title="{one.a} over {one.b}: [^"]*">{re.escape(shown)}', drawn)
     assert drawn.count('class="self">50<') == 4 * 4
     assert "corrected by Holm among the 6 pairs" in drawn
     assert held.bias
-    rings = Same("debiased", "diversity", "naive", held.bias.same[0].rate, "It rings.")
+    rings = SelfComparison("debiased", "diversity", "naive", held.bias.same[0].rate, "It rings.")
     alarmed = replace(held, bias=replace(held.bias, same=(rings,)))
-    assert "".join(grids([alarmed])).count(" doubted") == 6
+    assert "".join(render_grids([alarmed])).count(" doubted") == 6
     quiet = replace(held, bias=replace(held.bias, same=()))
-    assert " doubted" not in "".join(grids([quiet]))
+    assert " doubted" not in "".join(render_grids([quiet]))
 
 
 def test_parts_that_are_missing_name_their_command(tmp_path: Path) -> None:
     study = Study(tmp_path)
-    study.write("questions", [Question("q1", "What?")])
+    study.write("questions", [EvalQuestion("q1", "What?")])
     study.write("retrieval", [Score("recall@5", "bm25", "q1", 1.0)])
-    held = gathered(study, "small")
-    text = "".join(report.html([held], answer_details.shares([held])))
+    held = load_study_results(study, "small")
+    text = "".join(report.render_evaluation_page([held], answer_details.compute_detail_limits([held])))
     shown = {dict(attrs).get("id") for tag, attrs in Page(text).tags if tag == "section"}
     assert shown == {"answer", "retrieval", "questions", "how", "words"}
     assert re.findall(r"<code>(kumi eval [^<]*)</code>", text.partition('id="retrieval"')[0]) == [
@@ -197,8 +203,8 @@ def test_undefined_values_are_counted_with_their_reasons(page: str) -> None:
     assert "<small> 7/8</small>" in page
 
 
-def test_a_question_tells_the_points_that_count_of_each_protocol(held: Gathered) -> None:
-    asked = answer_details.elements([held], answer_details.shares([held]))
+def test_a_question_tells_the_points_that_count_of_each_protocol(held: StudyResults) -> None:
+    asked = answer_details.render_question_elements([held], answer_details.compute_detail_limits([held]))
     for question, said in zip(held.questions, asked, strict=True):
         data = json.loads(said.partition(">")[2].rpartition("<")[0])
         names = data["names"]
@@ -208,12 +214,15 @@ def test_a_question_tells_the_points_that_count_of_each_protocol(held: Gathered)
                 assert data["points"][" ".join(map(str, of))] == round(values[question.id], 1)
 
 
-def test_several_studies_are_rows_of_one_grid(held: Gathered) -> None:
+def test_several_studies_are_rows_of_one_grid(held: StudyResults) -> None:
     other = replace(held, name="podcast", measures=())
-    assert re.findall(r"<h4>(\w+)<", "".join(grids([held, other]))) == ["harbour", "podcast"]
-    assert report._named([held, other], conclusion.headline)[0] == "<h3>harbour</h3>"
+    assert re.findall(r"<h4>(\w+)<", "".join(render_grids([held, other]))) == ["harbour", "podcast"]
+    assert report._per_study([held, other], conclusion.render_headline)[0] == "<h3>harbour</h3>"
     ids = re.findall(
-        r'id="(q\d-\d)"', "".join(answer_details.elements([held, other], answer_details.shares([held, other])))
+        r'id="(q\d-\d)"',
+        "".join(
+            answer_details.render_question_elements([held, other], answer_details.compute_detail_limits([held, other]))
+        ),
     )
     assert ids == [f"q{n}-{i}" for n in range(2) for i in range(8)]
 
@@ -248,17 +257,19 @@ def test_tables_have_scopes_and_boxes_that_a_keyboard_reaches(page: str) -> None
     assert all(attrs.get("tabindex") == "0" and attrs.get("aria-label") for attrs in boxes)
 
 
-def test_what_there_is_no_room_for_is_cut_and_said(held: Gathered) -> None:
-    whole = answer_details.shares([held])
-    assert whole.told == ()
+def test_what_there_is_no_room_for_is_cut_and_said(held: StudyResults) -> None:
+    whole = answer_details.compute_detail_limits([held])
+    assert whole.cut_notes == ()
     every = sum(len(v.reason) + len(v.why) for v in held.verdicts)
-    small = answer_details.shares([held], {"answers": 6_000, "quotes": 3_000, "reasons": every * 7 // 10})
+    small = answer_details.compute_detail_limits(
+        [held], {"answers": 6_000, "quotes": 3_000, "reasons": every * 7 // 10}
+    )
     assert small.replicates == {0, 1}
-    assert "of 31 answers" in small.told[0] or "of 32 answers" in small.told[0]
-    assert re.match(r"The reasons of \d+ verdicts are left out, those of replicates above 1:", small.told[1])
-    cut, full = (sum(map(len, answer_details.elements([held], share))) for share in (small, whole))
+    assert "of 31 answers" in small.cut_notes[0] or "of 32 answers" in small.cut_notes[0]
+    assert re.match(r"The reasons of \d+ verdicts are left out, those of replicates above 1:", small.cut_notes[1])
+    cut, full = (sum(map(len, answer_details.render_question_elements([held], share))) for share in (small, whole))
     assert cut < 0.8 * full
-    assert answer_details.shares([held], {**answer_details.ROOM, "reasons": 10}).replicates == {0}
+    assert answer_details.compute_detail_limits([held], {**answer_details.BYTE_LIMITS, "reasons": 10}).replicates == {0}
 
 
 # -- the command
@@ -288,13 +299,13 @@ def test_what_is_not_there_is_said(study: Study, tmp_path: Path) -> None:
     assert ran.returncode == 2
     assert "`kumi eval questions` writes it" in ran.stderr
     with pytest.raises(SettingsError, match="holds no system 'nieve'"):
-        gathered(study, "harbour", systems=["nieve"])
+        load_study_results(study, "harbour", systems=["nieve"])
     (tmp_path / "report.html").write_text("mine")
     with pytest.raises(SettingsError, match="not by `kumi`"):
-        report.write([study.folder], tmp_path / "report.html")
+        report.write_evaluation_report([study.folder], tmp_path / "report.html")
 
 
-def test_the_made_study_has_all_parts(held: Gathered) -> None:
+def test_the_made_study_has_all_parts(held: StudyResults) -> None:
     assert list(held.systems) == list(SYSTEMS)
     assert held.missing == {}
     assert {measure.group for measure in held.measures} == {"ratings", "scores", "retrieval", "claims"}

@@ -10,14 +10,22 @@ from typing import Any
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app.snapshot import Reading
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.context import Context, Evidence
-from kumihimo.evaluate.gold import Layout, Stretch, Wanted, layout, wanted
-from kumihimo.evaluate.records import Question, Score
-from kumihimo.evaluate.retrieval import Follow, Found, found, means, named, ranking, scores
+from kumihimo.evaluate.gold import DocumentSpan, GoldPassage, IndexLayout, read_index_layout, resolve_gold
+from kumihimo.evaluate.records import EvalQuestion, Score
+from kumihimo.evaluate.retrieval import (
+    ChunkTracer,
+    RetrievalResult,
+    average_measures,
+    name_places,
+    retrieve_all,
+    score_result,
+    unique_names,
+)
 from kumihimo.evaluate.study import Study
-from kumihimo.evaluate.systems import system
-from kumihimo.llm.budget import Purse
+from kumihimo.evaluate.systems import parse_system
+from kumihimo.llm.budget import Budget
 from tests.cli_runner import kumi as shell
 from tests.evaluate.factories_harbour import QUESTIONS, fill
 
@@ -26,8 +34,8 @@ LOG = "notes/more/log.md"
 
 
 @pytest.fixture
-def reading(harbour: Kumihimo) -> Iterator[Reading]:
-    with harbour.reading() as reading:
+def reading(harbour: Kumihimo) -> Iterator[Snapshot]:
+    with harbour.snapshot() as reading:
         yield reading
 
 
@@ -35,55 +43,59 @@ def values(rows: Any) -> dict[str, float | None]:
     return {row.name: row.value for row in rows}
 
 
-def test_what_is_found_of_documents_and_of_passages(reading: Reading) -> None:
-    there = layout(reading)
-    meant = wanted(reading, there, ASKED)
-    each = found(reading, system("bm25"), ASKED, Follow(reading, there), Purse())
-    said = {row.question: values(scores(row, meant[row.question], there, [1, 5], [10, 4000])) for row in each}
+def test_what_is_found_of_documents_and_of_passages(reading: Snapshot) -> None:
+    there = read_index_layout(reading)
+    meant = resolve_gold(reading, there, ASKED)
+    each = retrieve_all(reading, parse_system("bm25"), ASKED, ChunkTracer(reading, there), Budget())
+    said = {row.question: values(score_result(row, meant[row.question], there, [1, 5], [10, 4000])) for row in each}
     assert (said["pier"]["recall@1"], said["pier"]["MRR"]) == (1, 1)
     assert (said["both"]["recall@1"], said["both"]["recall@5"], said["both"]["all-gold@5"]) == (0.5, 1, 1)
     assert (said["pole"]["recall@1"], said["pole"]["recall@4000tokens"], said["pole"]["recall@10tokens"]) == (1, 1, 0)
     assert (said["pole"]["chunks"], said["pole"]["tokens"]) == (len(each[1].places), sum(each[1].sizes))
-    detail = next(s.detail for s in scores(each[1], meant["pole"], there, [5]) if s.name == "MRR")
+    detail = next(s.detail for s in score_result(each[1], meant["pole"], there, [5]) if s.name == "MRR")
     assert list(detail["places"].values()) == [1]
 
 
-def test_evidence_is_followed_to_its_chunks(reading: Reading) -> None:
-    there, follow = layout(reading), Follow(reading, layout(reading))
+def test_evidence_is_followed_to_its_chunks(reading: Snapshot) -> None:
+    there, follow = read_index_layout(reading), ChunkTracer(reading, read_index_layout(reading))
     entity = next(e for e in reading.table("entities") if "Lind" in e.text)
     document = next(d for d in reading.table("documents") if d.uri == LOG)
     pier = list(follow([Evidence("entities", entity, 1.0)]))
     assert {there.uris[place.document] for place in pier} == {"notes/pier.md"}
     whole = follow([Evidence("documents", document, 1.0), Evidence("entities", entity, 0.5)])
-    assert list(whole) == [*(there.chunks[id] for id in there.held[document.id]), *pier]
-    assert list(whole.values()) == [there.tokens[id] for id in there.held[document.id]] + [whole[p] for p in pier]
+    assert list(whole) == [*(there.chunks[id] for id in there.chunk_ids[document.id]), *pier]
+    assert list(whole.values()) == [there.tokens[id] for id in there.chunk_ids[document.id]] + [whole[p] for p in pier]
     assert follow(Context()) == {}
 
 
 def test_places_are_named_after_what_is_wanted_of_them() -> None:
-    there = Layout({"a": "a.md", "b": "b.md"}, {}, {}, {}, {})
-    places = [Stretch("a", 0, 9), Stretch("b", 0, 5), Stretch("a", 9, 20)]
+    there = IndexLayout({"a": "a.md", "b": "b.md"}, {}, {}, {}, {})
+    places = [DocumentSpan("a", 0, 9), DocumentSpan("b", 0, 5), DocumentSpan("a", 9, 20)]
     part, whole = (
-        Wanted("a.md[8,12)", (Stretch("a", 8, 12),), whole=False),
-        Wanted("b.md", (Stretch("b", 0, 99),), True),
+        GoldPassage("a.md[8,12)", (DocumentSpan("a", 8, 12),), is_document=False),
+        GoldPassage("b.md", (DocumentSpan("b", 0, 99),), True),
     )
-    other = Wanted("a.md[0,2)", (Stretch("a", 0, 2),), whole=False)
-    assert ranking(named(places, [part], there)) == ["a.md[8,12)", "b.md[0,5)"]
-    assert ranking(named(places, [whole], there)) == ["a.md", "b.md"]
-    assert ranking(named(places, [part, other, whole], there)) == ["a.md[8,12)", "a.md[0,2)", "b.md"]
+    other = GoldPassage("a.md[0,2)", (DocumentSpan("a", 0, 2),), is_document=False)
+    assert unique_names(name_places(places, [part], there)) == ["a.md[8,12)", "b.md[0,5)"]
+    assert unique_names(name_places(places, [whole], there)) == ["a.md", "b.md"]
+    assert unique_names(name_places(places, [part, other, whole], there)) == ["a.md[8,12)", "a.md[0,2)", "b.md"]
 
 
-def test_what_failed_is_undefined_and_said(reading: Reading) -> None:
-    there = layout(reading)
-    rows = list(scores(Found("hyde", "pier", failed="capped"), wanted(reading, there, ASKED)["pier"], there, [5]))
+def test_what_failed_is_undefined_and_said(reading: Snapshot) -> None:
+    there = read_index_layout(reading)
+    rows = list(
+        score_result(
+            RetrievalResult("hyde", "pier", failed="capped"), resolve_gold(reading, there, ASKED)["pier"], there, [5]
+        )
+    )
     assert {(row.value, row.reason) for row in rows} == {(None, "capped")}
-    assert means(rows, ASKED) == {"hyde": {}}
+    assert average_measures(rows, ASKED) == {"hyde": {}}
 
 
 def test_a_mean_has_an_interval_of_clusters() -> None:
-    questions = [Question(str(n), "?", task=f"t{n // 2}") for n in range(4)]
+    questions = [EvalQuestion(str(n), "?", task=f"t{n // 2}") for n in range(4)]
     rows = [Score("MRR", "s", str(n), float(n < 2)) for n in range(4)] + [Score("MRR", "s", "9", None, "no")]
-    mean = means(rows, questions)["s"]["MRR"]
+    mean = average_measures(rows, questions)["s"]["MRR"]
     assert (mean.value, mean.low, mean.high, mean.n) == (0.5, 0.0, 1.0, 4)
 
 
@@ -123,7 +135,7 @@ def test_a_table_a_file_and_runs_that_say_the_same(folder: Path) -> None:
     before = (folder / "eval" / "retrieval.jsonl").read_bytes()
     eval_retrieval(folder, "--methods", "bm25, naive")
     assert (folder / "eval" / "retrieval.jsonl").read_bytes() == before
-    assert "missing" not in Study(folder / "eval").manifest()["retrieval"]
+    assert "missing" not in Study(folder / "eval").read_manifest()["retrieval"]
 
 
 def test_a_run_by_other_names(folder: Path) -> None:

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kumihimo.evaluate.clusters import THRESHOLDS, clusters, counted
-from kumihimo.evaluate.rouge import Tokens, distances, matrix, rouge_l
+from kumihimo.evaluate.clusters import THRESHOLDS, count_clusters, count_clusters_by_distance
+from kumihimo.evaluate.rouge import TokenKind, rouge_distances, rouge_l, rouge_matrix
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 RENEW = os.environ.get("KUMI_GOLDEN", "") == "1"
@@ -77,16 +77,16 @@ def test_rouge_l_is_that_of_the_rouge_score_that_is_installed() -> None:
 
 def test_clusters_are_those_of_scikit_learn() -> None:
     for listed, wanted in golden("clusters", None):
-        assert counted(np.array(listed), AT) == wanted
+        assert count_clusters_by_distance(np.array(listed), AT) == wanted
 
 
 def test_clusters_are_those_of_the_scikit_learn_that_is_installed() -> None:
     rng = Random(3)
     made = [apart(rng, rng.randint(2, 12), rng.choice((2, 10, 10, 1000))) for _ in range(60)]
     said = [sklearn(found) for found in made]
-    assert [counted(found, AT) for found in made] == said
+    assert [count_clusters_by_distance(found, AT) for found in made] == said
     told = [listed for listed in texts(4, 40) if listed]
-    assert clusters(told, AT, tokens="paper") == sklearn(1 - matrix(told, "paper"))
+    assert count_clusters(told, AT, token_kind="paper") == sklearn(1 - rouge_matrix(told, "paper"))
     cases = [[found.tolist(), counts] for found, counts in zip(made, said, strict=True) if len(found) < 9]
     golden("clusters", {"by": f"scikit-learn {version('scikit-learn')}", "at": AT, "cases": cases})
 
@@ -95,15 +95,18 @@ def test_what_is_as_far_as_the_threshold() -> None:
     """Two texts of five words with n in common are (5 - n) / 5 apart; of four with two: a half."""
     for common, threshold in ((4, 0.2), (3, 0.4), (2, 0.6), (1, 0.8)):
         two = ["a b c d e", " ".join("abcde"[:common]) + " v w x y z"[: 2 * (5 - common)]]
-        assert distances(two)[0, 1] == threshold
-        assert (clusters(two, [threshold]), clusters(two, [threshold], merges="<=")) == ([2], [1])
-    assert (clusters(["a b c d", "a b x y"], [0.5]), clusters(["a b c d", "a b x y"], [0.5001])) == ([2], [1])
+        assert rouge_distances(two)[0, 1] == threshold
+        assert (count_clusters(two, [threshold]), count_clusters(two, [threshold], merge_rule="<=")) == ([2], [1])
+    assert (count_clusters(["a b c d", "a b x y"], [0.5]), count_clusters(["a b c d", "a b x y"], [0.5001])) == (
+        [2],
+        [1],
+    )
 
 
 def test_of_nothing_none_and_of_one_one() -> None:
-    assert clusters([]) == [0, 0, 0, 0]
-    assert clusters(["."]) == [1, 1, 1, 1]
-    assert clusters(["", "。"]) == [2, 2, 2, 2]  # without words: like nothing
+    assert count_clusters([]) == [0, 0, 0, 0]
+    assert count_clusters(["."]) == [1, 1, 1, 1]
+    assert count_clusters(["", "。"]) == [2, 2, 2, 2]  # without words: like nothing
 
 
 @pytest.mark.parametrize(
@@ -116,7 +119,7 @@ def test_of_nothing_none_and_of_one_one() -> None:
         ("", "", "paper", 0.0),
     ],
 )
-def test_scripts(a: str, b: str, kind: Tokens, f: float) -> None:
+def test_scripts(a: str, b: str, kind: TokenKind, f: float) -> None:
     assert rouge_l(a, b, kind) == pytest.approx(f)
 
 

@@ -9,15 +9,15 @@ import pytest
 from scipy.stats import wilcoxon
 
 from kumihimo.evaluate.statistics import (
-    Zeros,
-    detectable,
-    flipped,
-    holm,
-    interval,
-    normal,
-    p_of,
+    ZeroMethod,
+    bootstrap_interval,
+    bradley_terry,
+    check_normality,
+    detectable_rate,
+    holm_correct,
+    sign_flip_p,
     signed_rank,
-    strengths,
+    two_sided_p,
 )
 
 # GraphRAG (arXiv:2404.16130), table 6: Z and corrected p of 15 pairs for each metric and data set; < is below .001
@@ -36,7 +36,7 @@ TABLE_6 = """
 @pytest.mark.parametrize("block", TABLE_6.strip().splitlines())
 def test_holm_gives_the_printed_values(block: str) -> None:
     pairs = [pair.split("/") for pair in block.split()]
-    corrected = holm([p_of(float(z)) for z, _ in pairs])
+    corrected = holm_correct([two_sided_p(float(z)) for z, _ in pairs])
     assert len(corrected) == 15
     for (_, printed), p in zip(pairs, corrected, strict=True):
         if printed == "<":
@@ -47,7 +47,7 @@ def test_holm_gives_the_printed_values(block: str) -> None:
 
 @pytest.mark.parametrize("zeros", ["wilcox", "pratt"])
 @pytest.mark.parametrize("seed", range(5))
-def test_signed_ranks_are_those_of_scipy(zeros: Zeros, seed: int) -> None:
+def test_signed_ranks_are_those_of_scipy(zeros: ZeroMethod, seed: int) -> None:
     differences = np.random.default_rng(seed).integers(-3, 4, size=60) * 12.5 + seed
     theirs = wilcoxon(differences, zero_method=zeros, method="asymptotic", correction=False)
     ours = signed_rank(list(differences), zeros)
@@ -60,25 +60,25 @@ def test_where_nothing_differs_nothing_is_concluded() -> None:
     for nothing in ([0.0] * 9, []):
         found = signed_rank(nothing)
         assert (found.z, found.p, found.effect) == (0.0, 1.0, 0.0)
-    assert normal([1.0] * 9).why == "constant"
-    assert normal([1.0, 2.0]).why == "fewer than 3 questions"
-    assert flipped([0.0] * 9) == 1.0
+    assert check_normality([1.0] * 9).why == "constant"
+    assert check_normality([1.0, 2.0]).why == "fewer than 3 questions"
+    assert sign_flip_p([0.0] * 9) == 1.0
 
 
 def test_a_p_value_is_never_nothing() -> None:
-    assert p_of(80) > 0
+    assert two_sided_p(80) > 0
     assert signed_rank(list(range(1, 3000))).p > 0
-    assert flipped([1.0] * 99) == 1 / 10_001
+    assert sign_flip_p([1.0] * 99) == 1 / 10_001
 
 
 def test_an_interval_draws_whole_clusters() -> None:
     values = [0.0, 0.0, 0.0, 100.0, 100.0, 100.0] * 5
     apart = [str(i) for i in range(30)]
     together = [str(i // 3) for i in range(30)]
-    (low, high), (lower, higher) = interval(values, apart), interval(values, together)
+    (low, high), (lower, higher) = bootstrap_interval(values, apart), bootstrap_interval(values, together)
     assert lower < low < 50 < high < higher
-    assert interval([20.0, 60.0], ["one", "one"]) == (20.0, 60.0)
-    assert detectable(values, together) > detectable(values, apart) > 50
+    assert bootstrap_interval([20.0, 60.0], ["one", "one"]) == (20.0, 60.0)
+    assert detectable_rate(values, together) > detectable_rate(values, apart) > 50
 
 
 def test_what_can_be_detected_is_what_a_simulation_finds() -> None:
@@ -87,7 +87,7 @@ def test_what_can_be_detected_is_what_a_simulation_finds() -> None:
     points = np.array([0.0, 50.0, 100.0])
     draw = rng.choice(points, p=[0.35, 0.3, 0.35], size=125)
     alone = [str(i) for i in range(125)]
-    shift = detectable(list(draw), alone) - 50
+    shift = detectable_rate(list(draw), alone) - 50
     share = 0.35 + shift / 100  # of wins, with as many losses fewer
     studies = rng.choice(points, p=[0.7 - share, 0.3, share], size=(400, 125))
     found = sum(signed_rank(list(study - 50)).p < 0.05 for study in studies)
@@ -95,15 +95,15 @@ def test_what_can_be_detected_is_what_a_simulation_finds() -> None:
 
 
 def test_bradley_terry_of_two_and_of_a_known_case() -> None:
-    two = strengths([[0, 300], [100, 0]])
+    two = bradley_terry([[0, 300], [100, 0]])
     assert two[0] / two[1] == pytest.approx(3, rel=1e-3)
     truth = [4.0, 2.0, 1.0]  # as many wins as these strengths make one expect: they are the closed form's solution
     wins = [[0 if i == j else 9000 * a / (a + b) for j, b in enumerate(truth)] for i, a in enumerate(truth)]
-    assert strengths(wins) == pytest.approx([4 / 7, 2 / 7, 1 / 7], rel=1e-4)
+    assert bradley_terry(wins) == pytest.approx([4 / 7, 2 / 7, 1 / 7], rel=1e-4)
 
 
 def test_bradley_terry_of_one_who_never_lost() -> None:
-    found = strengths([[0, 5, 5], [0, 0, 3], [0, 2, 0]])
+    found = bradley_terry([[0, 5, 5], [0, 0, 3], [0, 2, 0]])
     assert all(a > b for a, b in pairwise(found))
     assert sum(found) == pytest.approx(1)
-    assert strengths([[0, 0], [0, 0]]) == [0.5, 0.5]
+    assert bradley_terry([[0, 0], [0, 0]]) == [0.5, 0.5]

@@ -10,15 +10,15 @@ import pytest
 
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.records import Document
-from kumihimo.evaluate.gleanings import drawn, references, table
+from kumihimo.evaluate.gleanings import count_references, draw_references, references_table
 from kumihimo.evaluate.judging.protocols import PROTOCOLS
-from kumihimo.evaluate.records import Question, Score, Verdict
-from kumihimo.evaluate.scoring import MEASURES
-from kumihimo.evaluate.studies import STUDIES, windowed
-from kumihimo.evaluate.study import Study, read
-from kumihimo.evaluate.systems import systems
-from kumihimo.llm.local_embedder import LocalRuler
-from kumihimo.testing.fake_server import Server
+from kumihimo.evaluate.records import EvalQuestion, Score, Verdict
+from kumihimo.evaluate.scoring import SCORE_MEASURES
+from kumihimo.evaluate.studies import STUDIES, window_systems
+from kumihimo.evaluate.study import Study, read_jsonl_rows
+from kumihimo.evaluate.systems import parse_systems
+from kumihimo.llm.local_embedder import LocalTokenizer
+from kumihimo.testing.fake_server import FakeServer
 from tests.cli_runner import Ran, kumi
 
 SAID = json.dumps({"winner": 1, "reasoning": "It says more."})
@@ -27,23 +27,23 @@ SAID = json.dumps({"winner": 1, "reasoning": "It says more."})
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_study_can_be_run(name: str) -> None:
     design = STUDIES[name]
-    found = systems(design.methods) if design.systems else []
+    found = parse_systems(design.method_list) if design.systems else []
     assert [one.name for one in found] == list(design.systems.values())
     assert design.protocol in PROTOCOLS
-    assert {*design.measures} <= {*MEASURES}
+    assert {*design.measures} <= {*SCORE_MEASURES}
     assert {*design.stages} <= {"run", "judge", "claims", "score"}
     assert not design.against or design.against in design.systems.values()
 
 
 def test_a_study_can_be_of_fewer_systems() -> None:
-    of = STUDIES["ablations"].limited
-    assert of(["-Low", "light:hybrid"]).methods == "light:hybrid,light:high"
+    of = STUDIES["ablations"].restrict_to
+    assert of(["-Low", "light:hybrid"]).method_list == "light:hybrid,light:high"
     assert (of(["NaiveRAG", "-High"]).against, of(["-Low", "-High"]).against) == ("naive:words=false", "")
     for wrong in (["bm25"], ["-Low"]):
         with pytest.raises(SettingsError):
             of(wrong)
     with pytest.raises(SettingsError, match="bm25 has no window"):
-        windowed("bm25")
+        window_systems("bm25")
 
 
 # -- gleanings
@@ -52,12 +52,12 @@ def test_a_study_can_be_of_fewer_systems() -> None:
 class Reader:
     """Finds one entity in a turn, as long as it is asked: two turns' worth, and fails where told so."""
 
-    mark, workers = "reader", 1
+    fingerprint, workers = "reader", 1
 
     def __init__(self) -> None:
         self.seen: set[str] = set()
 
-    def __call__(self, prompt: Any, *, read: Any, **_: Any) -> Any:
+    def __call__(self, prompt: Any, *, parse: Any, **_: Any) -> Any:
         from kumihimo.llm.structured import Reply
 
         self.seen.add(json.dumps(prompt))
@@ -65,9 +65,9 @@ class Reader:
             raise ItemFailed("the model is out")
         turn = sum(message["role"] == "assistant" for message in prompt)
         if turn % 2:
-            return read(Reply("no"))
+            return parse(Reply("no"))
         name = ("Ada", "Bo", "Cleo", "Dan")[turn // 2]
-        return read(Reply(f"entity<|>{name}<|>person<|>{name} mends.\nEND"))
+        return parse(Reply(f"entity<|>{name}<|>person<|>{name} mends.\nEND"))
 
 
 def test_more_gleanings_find_more_in_smaller_chunks() -> None:
@@ -77,15 +77,15 @@ def test_more_gleanings_find_more_in_smaller_chunks() -> None:
         for name, said in (("long", text), ("bad", "A storm."))
     ]
     reader: Any = Reader()
-    rows = list(references(documents, reader, LocalRuler()))
+    rows = list(count_references(documents, reader, LocalTokenizer()))
     assert {row.system for row in rows} >= {"chunks.size=600+mentions.gleanings=0"}
     assert {row.status for row in rows if row.question == "bad"} == {"failed"}
-    found = table(rows)
+    found = references_table(rows)
     chunks = {row.detail["size"]: row.detail["chunks"] for row in rows if row.question == "long"}
     assert found == {size: [n * count for n in (1.0, 2.0, 3.0, 4.0)] for size, count in chunks.items()}
     assert chunks[600] > chunks[1200] > chunks[2400] - 1
     assert len(reader.seen) <= 7 * sum(chunks.values()) + 3  # fewer gleanings are the beginning of more
-    picture = drawn(found)
+    picture = draw_references(found)
     assert picture.count("<polyline") == 3
     assert "2,400 tokens" in picture
 
@@ -94,15 +94,15 @@ def test_more_gleanings_find_more_in_smaller_chunks() -> None:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, server: Server) -> Path:
+def folder(tmp_path: Path, server: FakeServer) -> Path:
     (tmp_path / "notes").mkdir()
     for name in ("pier", "mole"):
         (tmp_path / "notes" / f"{name}.md").write_text(f"The {name} was mended by Bo Lind in 1911.", "utf-8")
-    server.set(replies=[("winner", SAID)])
+    server.configure(replies=[("winner", SAID)])
     settings = f'[chat]\nmodel = "m"\nbase_url = "{server.url}"\n[mentions]\nmodel = "rules"\n'
     (tmp_path / "kumi.toml").write_text(settings, encoding="utf-8")
     assert kumi(tmp_path, "index", "notes", "--methods", "naive,mapreduce,bm25").returncode == 0
-    Study(tmp_path / "eval").write("questions", [Question(n, f"Who mended the {n}?") for n in ("pier", "mole")])
+    Study(tmp_path / "eval").write("questions", [EvalQuestion(n, f"Who mended the {n}?") for n in ("pier", "mole")])
     return tmp_path
 
 
@@ -110,7 +110,7 @@ def study(folder: Path, *words: str) -> Ran:
     return kumi(folder, "eval", "study", *words)
 
 
-def test_a_study_is_one_command(folder: Path, server: Server) -> None:
+def test_a_study_is_one_command(folder: Path, server: FakeServer) -> None:
     given = ("levels", "--methods", "TS,SS", "--protocol", "graphrag")
     ran = study(folder, *given, "--max-calls", "2")
     assert ran.returncode == 1
@@ -129,8 +129,8 @@ def test_a_study_is_one_command(folder: Path, server: Server) -> None:
     assert server.counts()["requests"] == 46  # 3 for the answers to each question, 40 verdicts; none twice
 
 
-def test_much_has_to_be_agreed_to(folder: Path, server: Server) -> None:
-    many = [Question(str(n), f"Who mended wall {n}?") for n in range(60)]
+def test_much_has_to_be_agreed_to(folder: Path, server: FakeServer) -> None:
+    many = [EvalQuestion(str(n), f"Who mended wall {n}?") for n in range(60)]
     Study(folder / "eval").write("questions", many)
     ran = study(folder, "levels", "--methods", "TS,SS")
     assert ran.returncode == 2
@@ -148,20 +148,20 @@ def test_studies_are_listed_and_wrong_names_are_told(folder: Path) -> None:
     assert "mentions needs a chat model" in study(folder, "gleanings").stderr
 
 
-def test_gleanings_are_written_and_drawn(folder: Path, server: Server) -> None:
-    server.set(replies=[("one word, yes or no", "yes"), ("", "entity<|>Bo<|>person<|>Bo mends.\nEND")])
+def test_gleanings_are_written_and_drawn(folder: Path, server: FakeServer) -> None:
+    server.configure(replies=[("one word, yes or no", "yes"), ("", "entity<|>Bo<|>person<|>Bo mends.\nEND")])
     ran = study(folder, "gleanings", "--set", "mentions.model=m")
     assert ran.returncode == 0, ran.stderr
     held = Study(folder / "eval" / "gleanings")
-    rows = list(read(held.path("gleanings"), Score))
+    rows = list(read_jsonl_rows(held.path("gleanings"), Score))
     assert {(row.name, row.value) for row in rows} == {("entity_references", 1.0)}
     assert len(rows) == 2 * 3 * 4
-    assert held.manifest()["gleanings"]["documents"] == 2
-    assert held.text("gleanings.svg").startswith("<svg")
+    assert held.read_manifest()["gleanings"]["documents"] == 2
+    assert held.read_text("gleanings.svg").startswith("<svg")
     assert "2 gleanings" in ran.stdout
 
 
-def test_a_plan_is_shown(folder: Path, server: Server) -> None:
+def test_a_plan_is_shown(folder: Path, server: FakeServer) -> None:
     ran = kumi(folder, "eval", "plan", "--methods", "naive,bm25", "--stages", "run,judge", "--protocol", "graphrag")
     assert ran.returncode == 0, ran.stderr
     assert "2 questions, 2 systems: naive, bm25." in ran.stdout

@@ -9,13 +9,17 @@ import pytest
 
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.usage import Usage
-from kumihimo.evaluate.records import Answered, Gold, Place, Question, Score, Source, Verdict
+from kumihimo.evaluate.records import AnswerSource, EvalQuestion, Gold, Score, SourceSpan, SystemAnswer, Verdict
 from kumihimo.evaluate.study import Study
 from tests.cli_runner import kumi
 
-ASKED = Question("q1", "Who mended it?", "local", gold=(Gold("notes/a.md", 3, 9),), more={"split": "dev"})
-SAID = Answered(
-    "global:C0", "q1", "Roake. [1]", (Source(1, "Roake.", "c", "chunks", 0.5, (Place("a.md", 0, 6),)),), usage=Usage(2)
+ASKED = EvalQuestion("q1", "Who mended it?", "local", gold=(Gold("notes/a.md", 3, 9),), more={"split": "dev"})
+SAID = SystemAnswer(
+    "global:C0",
+    "q1",
+    "Roake. [1]",
+    (AnswerSource(1, "Roake.", "c", "chunks", 0.5, (SourceSpan("a.md", 0, 6),)),),
+    usage=Usage(2),
 )
 
 
@@ -33,12 +37,16 @@ def test_rows_come_back_as_they_were(study: Study) -> None:
     assert study.questions() == [ASKED]
     assert list(study.rows("verdicts", Verdict)) == [verdict]
     assert list(study.answers("global:C0", 1)) == [SAID]
-    assert (study.systems(), study.generations("global:C0"), study.generations("naive")) == (["global:C0"], 2, 0)
+    assert (study.systems(), study.count_generations("global:C0"), study.count_generations("naive")) == (
+        ["global:C0"],
+        2,
+        0,
+    )
 
 
 def test_a_file_is_whole_or_as_it_was(study: Study) -> None:
-    def broken() -> Iterator[Question]:
-        yield Question("q2", "?")
+    def broken() -> Iterator[EvalQuestion]:
+        yield EvalQuestion("q2", "?")
         raise KeyboardInterrupt
 
     study.write("questions", [ASKED])
@@ -68,17 +76,17 @@ def test_a_folder_of_somebody_else_is_left_alone(study: Study) -> None:
 
 
 def test_the_manifest_says_how_each_stage_was_run(study: Study) -> None:
-    assert study.manifest() == {}
-    study.note("judge", protocol="debiased", replicates=3)
-    study.note("claims", votes=[3, 3, 1])
-    assert study.manifest() == {"claims": {"votes": [3, 3, 1]}, "judge": {"protocol": "debiased", "replicates": 3}}
+    assert study.read_manifest() == {}
+    study.record_stage("judge", protocol="debiased", replicates=3)
+    study.record_stage("claims", votes=[3, 3, 1])
+    assert study.read_manifest() == {"claims": {"votes": [3, 3, 1]}, "judge": {"protocol": "debiased", "replicates": 3}}
 
 
 def test_what_is_not_made_anew_stays(study: Study) -> None:
-    study.write("questions", [ASKED, Question("q2", "When?")])
+    study.write("questions", [ASKED, EvalQuestion("q2", "When?")])
     before = [Score("f1", system, question, 0.5) for system in ("bm25", "naive") for question in ("q1", "q2", "gone")]
     study.write("scores", before)
-    study.put("scores", [Score("f1", "bm25", "q2", 1.0)], lambda row: row.system == "bm25")
+    study.replace_rows("scores", [Score("f1", "bm25", "q2", 1.0)], lambda row: row.system == "bm25")
     held = [(row.system, row.question, row.value) for row in study.rows("scores", Score)]
     assert held == [("bm25", "q2", 1.0), ("naive", "q1", 0.5), ("naive", "q2", 0.5)]
 

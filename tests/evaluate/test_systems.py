@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from kumihimo.core.errors import SettingsError
-from kumihimo.evaluate.systems import System, systems
+from kumihimo.evaluate.systems import System, parse_systems
 
 
 def test_a_system_is_a_method_and_its_settings() -> None:
-    found = systems("global:C2, mapreduce,local:rerank=model,naive:words=false + meaning=.25,")
+    found = parse_systems("global:C2, mapreduce,local:reranker=model,naive:words=false + meaning=.25,")
     assert found == [
         System("global:C2", "global", {"level": 2}),
         System("mapreduce", "mapreduce", {}),
-        System("local:rerank=model", "local", {"rerank": "model"}),
+        System("local:reranker=model", "local", {"reranker": "model"}),
         System("naive:words=false + meaning=.25", "naive", {"words": False, "meaning": 0.25}),
     ]
-    assert systems("discourse:rare+paper=true")[0].settings == {"weights": "rare", "paper": True}
+    assert parse_systems("discourse:rare+paper=true")[0].settings == {"weights": "rare", "paper": True}
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_a_system_is_a_method_and_its_settings() -> None:
         ("light:hibrid", "light has no setting or choice 'hibrid'; did you mean 'hybrid'"),
         ("naive:C0", "naive has no setting or choice 'C0'"),
         ("global:c0", "did you mean 'C0'"),
-        ("discourse:none", "write fallback=none or rerank=none"),
+        ("discourse:none", "write fallback=none or reranker=none"),
         ("naive:kk=3", "naive has no setting 'kk'; did you mean 'k'"),
         ("naive:k=three", r"naive\.k is a whole number"),
         ("naive:k=3+k=4", "sets k twice"),
@@ -37,10 +37,10 @@ def test_a_system_is_a_method_and_its_settings() -> None:
 )
 def test_errors_name_the_remedy(name: str, said: str) -> None:
     with pytest.raises(SettingsError, match=said):
-        systems(name)
+        parse_systems(name)
 
 
 def test_the_settings_of_the_index_decide_what_is_the_same() -> None:
-    assert len(systems("global,global:C1", {"global": {"level": 2}})) == 2
+    assert len(parse_systems("global,global:C1", {"global": {"level": 2}})) == 2
     with pytest.raises(SettingsError, match="one system"):
-        systems("global,global:C2", {"global": {"level": 2}})
+        parse_systems("global,global:C2", {"global": {"level": 2}})

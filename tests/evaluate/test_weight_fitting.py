@@ -7,16 +7,16 @@ from statistics import fmean
 
 import pytest
 
-from kumihimo.evaluate.gold import Layout, Stretch, Wanted
-from kumihimo.evaluate.weight_fitting import Example, Weights, crossed, learned
-from kumihimo.methods.braid.two_pass import FIRST, SECOND, first
+from kumihimo.evaluate.gold import DocumentSpan, GoldPassage, IndexLayout
+from kumihimo.evaluate.weight_fitting import BraidWeights, FittingExample, cross_validate_recall, learn_weights
+from kumihimo.methods.braid.two_pass import FIRST_FEATURES, SECOND_FEATURES, run_first_pass
 from tests.methods.factories_search import Graph, Nearby, match
 
 PEOPLE = ("Ruta Haverlock", "Tess Moll", "Bo Lind", "Ann Kerrow", "Ola Brask", "Ida Wray", "Per Dunn")
 PIERS = ("Gull Pier", "Osk Pier", "Long Pier", "North Pier", "Salt Pier", "Mill Pier", "Old Pier")
 
 
-def made() -> list[Example]:
+def made() -> list[FittingExample]:
     """Of each pier a question whose answer is told of its builder; of others it is said in more of its words."""
     graph = Graph()
     ids: dict[str, tuple[str, str]] = {}
@@ -26,12 +26,14 @@ def made() -> list[Example]:
         graph.says(f"The builder of a town was born near {pier.split()[0]} town.")
         ids[pier] = one, other
     tables = graph.tables()
-    there = Layout({}, {}, {id: Stretch(id, 0, 9) for id in graph.rows["chunks"]}, {}, {})
+    there = IndexLayout({}, {}, {id: DocumentSpan(id, 0, 9) for id in graph.rows["chunks"]}, {}, {})
     return [
-        Example(
+        FittingExample(
             pier,
-            first(f"Where was the builder of {pier} born?", tables["chunks"], tables["mentions"], match, Nearby()),
-            tuple(Wanted(id, (Stretch(id, 0, 5),), True) for id in gold),
+            run_first_pass(
+                f"Where was the builder of {pier} born?", tables["chunks"], tables["mentions"], match, Nearby()
+            ),
+            tuple(GoldPassage(id, (DocumentSpan(id, 0, 5),), True) for id in gold),
             there,
             tables["chunks"],
         )
@@ -40,61 +42,61 @@ def made() -> list[Example]:
 
 
 @pytest.fixture(scope="module")
-def of() -> list[Example]:
+def of() -> list[FittingExample]:
     return made()
 
 
-def test_recall_is_of_what_is_among_the_first(of: list[Example]) -> None:
+def test_recall_is_of_what_is_among_the_first(of: list[FittingExample]) -> None:
     words = {"first": {"words": 1.0}, "second": {"words": 1.0}}
     assert [of[0].recall(words, k=k) for k in (1, 2)] == [0.0, 0.5], "of which the first is said in more words"
     assert of[0].recall(words, k=100) == 1.0
-    assert [of[0].right(one.name) for one in of[0].gold] == [True, True]
-    assert sum(map(of[0].right, of[0].before.told)) == 2
+    assert [of[0].is_relevant(one.name) for one in of[0].gold] == [True, True]
+    assert sum(map(of[0].is_relevant, of[0].first_pass.features)) == 2
 
 
-def test_what_is_learned_finds_what_words_do_not(of: list[Example]) -> None:
-    weights = learned(of)
-    assert (tuple(weights["first"]), tuple(weights["second"])) == (FIRST, SECOND)
+def test_what_is_learned_finds_what_words_do_not(of: list[FittingExample]) -> None:
+    weights = learn_weights(of)
+    assert (tuple(weights["first"]), tuple(weights["second"])) == (FIRST_FEATURES, SECOND_FEATURES)
     words = {"first": {"words": 1.0}, "second": {"words": 1.0}}
     assert fmean(example.recall(weights, k=2) for example in of) == 1.0
     assert fmean(example.recall(words, k=2) for example in of) < 0.8
-    assert learned(of) == weights
+    assert learn_weights(of) == weights
 
 
-def test_features_that_are_dropped_have_no_weight(of: list[Example]) -> None:
-    weights = learned(of, drop=["bridges", "graph rank", "onward rank"])
-    assert tuple(weights["second"]) == tuple(name for name in SECOND if name not in ("bridges", "onward rank"))
+def test_features_that_are_dropped_have_no_weight(of: list[FittingExample]) -> None:
+    weights = learn_weights(of, drop=["bridges", "graph rank", "onward rank"])
+    assert tuple(weights["second"]) == tuple(name for name in SECOND_FEATURES if name not in ("bridges", "onward rank"))
     assert not {"bridges", "graph rank"} & weights["first"].keys()
 
 
-def test_a_question_counts_as_much_as_is_said(of: list[Example]) -> None:
+def test_a_question_counts_as_much_as_is_said(of: list[FittingExample]) -> None:
     wrong = replace(of[-1], id="wrong", gold=of[0].gold)
-    fair = learned(of[:3])
-    spoilt = learned([*of[:3], wrong])
-    spared = learned([*of[:3], wrong], weigh=lambda id: 0.001 if id == "wrong" else 1.0)
+    fair = learn_weights(of[:3])
+    spoilt = learn_weights([*of[:3], wrong])
+    spared = learn_weights([*of[:3], wrong], question_weight=lambda id: 0.001 if id == "wrong" else 1.0)
 
-    def apart(one: Weights, other: Weights) -> float:
-        return sum(abs(one["second"][name] - other["second"][name]) for name in SECOND)
+    def apart(one: BraidWeights, other: BraidWeights) -> float:
+        return sum(abs(one["second"][name] - other["second"][name]) for name in SECOND_FEATURES)
 
     assert apart(fair, spared) < apart(fair, spoilt) / 3
 
 
-def test_nothing_speaks_against_a_passage(of: list[Example]) -> None:
-    weights = learned(of)
+def test_nothing_speaks_against_a_passage(of: list[FittingExample]) -> None:
+    weights = learn_weights(of)
     assert min([*weights["first"].values(), *weights["second"].values()]) == 0.0
 
 
 def test_each_question_is_measured_by_weights_that_have_not_seen_it(
-    of: list[Example], monkeypatch: pytest.MonkeyPatch
+    of: list[FittingExample], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[list[str]] = []
 
-    def fitted(of: list[Example]) -> Weights:
+    def fitted(of: list[FittingExample]) -> BraidWeights:
         seen.append([example.id for example in of])
         return {"first": {}, "second": {}}
 
-    monkeypatch.setattr("kumihimo.evaluate.weight_fitting.learned", fitted)
-    found = crossed(of)
+    monkeypatch.setattr("kumihimo.evaluate.weight_fitting.learn_weights", fitted)
+    found = cross_validate_recall(of)
     assert found.keys() == set(PIERS)
     assert len(seen) == 5
     assert sorted(name for fold in seen for name in PIERS if name not in fold) == sorted(PIERS)
@@ -102,5 +104,5 @@ def test_each_question_is_measured_by_weights_that_have_not_seen_it(
 
 def test_where_nothing_tells_candidates_apart() -> None:
     alike = [replace(example, gold=()) for example in made()[:1]]
-    weights = learned(alike)
+    weights = learn_weights(alike)
     assert set(weights["first"].values()) | set(weights["second"].values()) == {0.0}

@@ -12,10 +12,10 @@ import pytest
 from kumihimo import Kumihimo
 from kumihimo.core.errors import SettingsError
 from kumihimo.evaluate import weight_tuning
-from kumihimo.evaluate.records import Gold, Question
-from kumihimo.evaluate.weight_fitting import Example, Weights
-from kumihimo.evaluate.weight_tuning import gathered, refitted
-from kumihimo.methods.braid import published
+from kumihimo.evaluate.records import EvalQuestion, Gold
+from kumihimo.evaluate.weight_fitting import BraidWeights, FittingExample
+from kumihimo.evaluate.weight_tuning import merge_gold, refit_weights
+from kumihimo.methods.braid import published_weights
 from kumihimo.methods.braid.two_pass import Pass
 from tests.cli.test_cli import Run, built, kumi  # noqa: F401 (fixtures)
 from tests.fixtures_index import fill
@@ -51,10 +51,10 @@ def things(kumi: Run, tmp_path: Path) -> Run:  # noqa: F811
 
 
 def test_lines_of_one_question_are_taken_together() -> None:
-    clicks = [Question("a", "Who?", gold=(Gold("x"),)), Question("b", "who", gold=(Gold("y"), Gold("x")))]
-    assert gathered(clicks) == [Question("a", "Who?", gold=(Gold("x"), Gold("y")))]
+    clicks = [EvalQuestion("a", "Who?", gold=(Gold("x"),)), EvalQuestion("b", "who", gold=(Gold("y"), Gold("x")))]
+    assert merge_gold(clicks) == [EvalQuestion("a", "Who?", gold=(Gold("x"), Gold("y")))]
     with pytest.raises(SettingsError, match="one id"):
-        gathered([Question("a", "Who?"), Question("a", "When?")])
+        merge_gold([EvalQuestion("a", "Who?"), EvalQuestion("a", "When?")])
 
 
 def test_too_few_questions_tell_nothing(things: Run, tmp_path: Path) -> None:
@@ -76,17 +76,17 @@ def test_what_a_model_would_be_shown_is_refused_beside_questions(things: Run, tm
 def test_weights_are_fitted_for_the_pool_and_the_anchors_that_are_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = [Question(str(n), str(q["question"]), gold=(Gold(str(q["gold"])),)) for n, q in enumerate(asked())]
+    given = [EvalQuestion(str(n), str(q["question"]), gold=(Gold(str(q["gold"])),)) for n, q in enumerate(asked())]
     passes: list[Pass] = []
 
-    def learned(of: Sequence[Example]) -> Weights:
-        passes.extend(example.after(published()["first"]) for example in of)
-        return published()
+    def learned(of: Sequence[FittingExample]) -> BraidWeights:
+        passes.extend(example.second_pass(published_weights()["first"]) for example in of)
+        return published_weights()
 
-    monkeypatch.setattr(weight_tuning, "learned", learned)
+    monkeypatch.setattr(weight_tuning, "learn_weights", learned)
     small = {"braid": {"pool": 3, "anchors": 1}}
-    with Kumihimo.open(tmp_path / ".kumi", settings=small) as kumi, kumi.reading() as reading:  # noqa: F811
-        refitted(reading, given)
+    with Kumihimo.open(tmp_path / ".kumi", settings=small) as kumi, kumi.snapshot() as reading:  # noqa: F811
+        refit_weights(reading, given)
     assert {len(each.anchors) for each in passes} == {1}
     assert max(len(each.candidates.chunks) for each in passes) < 21
 
@@ -113,10 +113,11 @@ def test_what_helps_is_written_once_and_holds(things: Run, tmp_path: Path) -> No
     assert "Fitted weights help" in out
     assert "sets these already" in err
     assert (tmp_path / "kumi.toml").read_text() == bad
-    with Kumihimo.open(tmp_path / ".kumi") as kumi, kumi.reading() as reading:  # noqa: F811
-        found = refitted(
-            reading, [Question(str(n), str(q["question"]), gold=(Gold(str(q["gold"])),)) for n, q in enumerate(asked())]
+    with Kumihimo.open(tmp_path / ".kumi") as kumi, kumi.snapshot() as reading:  # noqa: F811
+        found = refit_weights(
+            reading,
+            [EvalQuestion(str(n), str(q["question"]), gold=(Gold(str(q["gold"])),)) for n, q in enumerate(asked())],
         )
-    assert found.helps
+    assert found.is_improvement
     assert found.low > 0
-    assert found.present < found.fitted == 1.0
+    assert found.present_recall < found.fitted_recall == 1.0

@@ -20,12 +20,12 @@ from pyoxigraph import RdfFormat, parse
 
 from kumihimo import Kumihimo
 from kumihimo.app import sparql
-from kumihimo.app.community_tree import around, called, tree
-from kumihimo.app.snapshot import Reading, counts
-from kumihimo.core.digests import digest
-from kumihimo.core.errors import KumiError, SettingsError, Unusable
+from kumihimo.app.community_tree import cut_excerpt, display_name, load_tree
+from kumihimo.app.snapshot import Snapshot, row_counts
+from kumihimo.core.digests import hash_parts
+from kumihimo.core.errors import IndexUnavailable, KumiError, SettingsError
 from kumihimo.core.records import Chunk, Entity, Relation
-from kumihimo.exports import FORMATS, PLACES, obsidian
+from kumihimo.exports import DEFAULT_PATHS, FORMATS, obsidian
 from tests import factories_graphs
 
 XML = "{http://graphml.graphdrawing.org/xmlns}"
@@ -33,14 +33,14 @@ FREE = [name for name in FORMATS if name != "parquet"]
 
 
 @pytest.fixture(scope="module")
-def reading(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reading]:
+def reading(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snapshot]:
     folder = factories_graphs.index(tmp_path_factory.mktemp("graph") / ".kumi", 60)
-    with Kumihimo.open(folder) as kumi, kumi.reading() as reading:
+    with Kumihimo.open(folder) as kumi, kumi.snapshot() as reading:
         yield reading
 
 
-def read(folder: Path, tables: factories_graphs.Tables) -> Iterator[Reading]:
-    with Kumihimo.open(factories_graphs.write(folder, tables)) as kumi, kumi.reading() as reading:
+def read(folder: Path, tables: factories_graphs.Tables) -> Iterator[Snapshot]:
+    with Kumihimo.open(factories_graphs.write(folder, tables)) as kumi, kumi.snapshot() as reading:
         yield reading
 
 
@@ -54,12 +54,12 @@ def files(path: Path) -> dict[str, bytes]:
 
 
 def test_each_format_has_a_place() -> None:
-    assert FORMATS.keys() == PLACES.keys()
-    assert len(set(PLACES.values())) == len(PLACES)
+    assert FORMATS.keys() == DEFAULT_PATHS.keys()
+    assert len(set(DEFAULT_PATHS.values())) == len(DEFAULT_PATHS)
 
 
 @pytest.mark.parametrize("name", FREE)
-def test_the_same_is_written_each_time_and_over_itself(name: str, reading: Reading, tmp_path: Path) -> None:
+def test_the_same_is_written_each_time_and_over_itself(name: str, reading: Snapshot, tmp_path: Path) -> None:
     counted = FORMATS[name](reading, tmp_path / "a")
     assert counted["entities"] == 60
     assert FORMATS[name](reading, tmp_path / "b") == counted
@@ -71,7 +71,7 @@ def test_the_same_is_written_each_time_and_over_itself(name: str, reading: Readi
 
 
 @pytest.mark.parametrize("name", FREE)
-def test_what_is_not_ours_stays(name: str, reading: Reading, tmp_path: Path) -> None:
+def test_what_is_not_ours_stays(name: str, reading: Snapshot, tmp_path: Path) -> None:
     file, folder = tmp_path / "file", tmp_path / "folder"
     file.write_text("mine")
     folder.mkdir()
@@ -84,10 +84,10 @@ def test_what_is_not_ours_stays(name: str, reading: Reading, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("name", [name for name in FREE if name != "rdf"])
 def test_nothing_is_written_without_a_graph(name: str, tmp_path: Path) -> None:
-    none = pytest.raises(Unusable, match="no table entities yet")
+    none = pytest.raises(IndexUnavailable, match="no table entities yet")
     with (
         Kumihimo.open(factories_graphs.write(tmp_path / ".kumi", {"documents": []})) as kumi,
-        kumi.reading() as reading,
+        kumi.snapshot() as reading,
         none,
     ):
         FORMATS[name](reading, tmp_path / "out")
@@ -105,12 +105,12 @@ def test_entities_alone_are_written(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["ttl", "nt", "nq"])
-def test_rdf_is_read_back_as_it_was_told(suffix: str, reading: Reading, tmp_path: Path) -> None:
-    prefixes = sparql.names()
-    told = [quad.triple for quad in sparql.triples(reading, prefixes)]
+def test_rdf_is_read_back_as_it_was_told(suffix: str, reading: Snapshot, tmp_path: Path) -> None:
+    prefixes = sparql.rdf_prefixes()
+    told = [quad.triple for quad in sparql.index_triples(reading, prefixes)]
     counted = FORMATS["rdf"](reading, tmp_path / f"graph.{suffix}")
     assert counted["triples"] == len(told)
-    assert {name: n for name, n in counts(reading.db).items() if name != "members"}.items() <= counted.items()
+    assert {name: n for name, n in row_counts(reading.db).items() if name != "members"}.items() <= counted.items()
     form = RdfFormat.from_extension(suffix)
     read = [quad.triple for quad in parse(path=str(tmp_path / f"graph.{suffix}"), format=form)]
     assert read == told
@@ -121,7 +121,7 @@ def test_rdf_is_read_back_as_it_was_told(suffix: str, reading: Reading, tmp_path
     assert named == sorted(named)
 
 
-def test_an_ending_that_is_none_of_rdf_is_refused(reading: Reading, tmp_path: Path) -> None:
+def test_an_ending_that_is_none_of_rdf_is_refused(reading: Snapshot, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"no ending of an RDF file '.tt'; did you mean '.ttl'"):
         FORMATS["rdf"](reading, tmp_path / "graph.tt")
     assert list(tmp_path.iterdir()) == []
@@ -143,17 +143,17 @@ def parsed(path: Path) -> tuple[dict[str, dict[str, str]], list[tuple[str, str, 
     return nodes, edges
 
 
-def test_graphml_holds_the_graph_with_its_communities(reading: Reading, tmp_path: Path) -> None:
+def test_graphml_holds_the_graph_with_its_communities(reading: Snapshot, tmp_path: Path) -> None:
     FORMATS["graphml"](reading, tmp_path / "g.graphml")
     nodes, edges = parsed(tmp_path / "g.graphml")
-    communities = tree(reading)
+    communities = load_tree(reading)
     assert nodes.keys() == {entity.id for entity in reading.table("entities")}
     assert len(edges) == len(reading.table("relations"))
     assert all(source in nodes and target in nodes for source, target, _ in edges)
     for entity in reading.table("entities"):
         told = nodes[entity.id]
         assert (told["name"], told["mentions"]) == (entity.name, str(entity.mentions))
-        assert [told[f"community_{level}"] for level in range(3)] == communities.path(entity.id)
+        assert [told[f"community_{level}"] for level in range(3)] == communities.entity_path(entity.id)
     relation = next(iter(reading.table("relations")))
     _, _, told = next(edge for edge in edges if edge[:2] == (relation.source, relation.target))
     assert (float(told["weight"]), told["description"]) == (relation.weight, relation.text)
@@ -163,7 +163,7 @@ def test_graphml_holds_the_graph_with_its_communities(reading: Reading, tmp_path
     "bad", ["a\0b\x1b[2Jc", "</node>&amp;]]>", "\"quoted\" 'so'", "\ud800half", "\ufffe\U0010ffff"]
 )
 def test_any_name_is_valid_xml(bad: str, tmp_path: Path) -> None:
-    entity = Entity(id=digest("a"), name=bad, type=bad, forms=(bad,), types=(), mentions=1, tokens=1, text=bad)
+    entity = Entity(id=hash_parts("a"), name=bad, type=bad, forms=(bad,), types=(), mentions=1, tokens=1, text=bad)
     whole = entity.name.encode("utf-8", "replace").decode()
     tables = {"entities": [replace(entity, name=whole, type=whole, text=whole, forms=())]}
     for reading in read(tmp_path / ".kumi", tables):
@@ -186,7 +186,7 @@ def test_an_edge_without_its_ends_is_left_out(tmp_path: Path) -> None:
 # -- csv
 
 
-def test_csv_holds_every_row(reading: Reading, tmp_path: Path) -> None:
+def test_csv_holds_every_row(reading: Snapshot, tmp_path: Path) -> None:
     FORMATS["csv"](reading, tmp_path / "out")
     for name in ("entities", "relations", "claims", "communities", "members", "reports"):
         with (tmp_path / "out" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
@@ -199,7 +199,7 @@ def test_csv_holds_every_row(reading: Reading, tmp_path: Path) -> None:
     assert json.loads(rows[0]["findings"]) == [list(finding) for finding in report.findings]
 
 
-def test_no_cell_is_a_formula(reading: Reading, tmp_path: Path) -> None:
+def test_no_cell_is_a_formula(reading: Snapshot, tmp_path: Path) -> None:
     FORMATS["csv"](reading, tmp_path / "out")
     cells = [
         cell
@@ -218,7 +218,7 @@ def notes(folder: Path) -> dict[str, str]:
     return {p.relative_to(folder).as_posix(): p.read_text(encoding="utf-8") for p in sorted(folder.rglob("*.md"))}
 
 
-def test_every_link_of_a_note_leads_to_a_note(reading: Reading, tmp_path: Path) -> None:
+def test_every_link_of_a_note_leads_to_a_note(reading: Snapshot, tmp_path: Path) -> None:
     counted = FORMATS["obsidian"](reading, tmp_path / "vault")
     held = notes(tmp_path / "vault")
     assert len(held) == sum(counted.values()) == 60 + len(reading.table("reports"))
@@ -227,7 +227,7 @@ def test_every_link_of_a_note_leads_to_a_note(reading: Reading, tmp_path: Path) 
     assert [link for link in links if f"{link}.md" not in held] == []
 
 
-def test_a_note_tells_of_its_entity(reading: Reading, tmp_path: Path) -> None:
+def test_a_note_tells_of_its_entity(reading: Snapshot, tmp_path: Path) -> None:
     FORMATS["obsidian"](reading, tmp_path / "vault")
     entity = next(e for e in reading.table("entities") if e.name == "Orrell")
     note = next(text for text in notes(tmp_path / "vault").values() if f'id: "{entity.id}"' in text)
@@ -239,7 +239,7 @@ def test_a_note_tells_of_its_entity(reading: Reading, tmp_path: Path) -> None:
     assert re.search(r"> In the spring of \d+ Orrell mended the long net.*\n>\n> — notes/day-\d+\.md, line \d+\n", body)
 
 
-def test_a_report_links_its_parts_its_members_and_what_it_refers_to(reading: Reading, tmp_path: Path) -> None:
+def test_a_report_links_its_parts_its_members_and_what_it_refers_to(reading: Snapshot, tmp_path: Path) -> None:
     FORMATS["obsidian"](reading, tmp_path / "vault")
     held = notes(tmp_path / "vault")
     tops = {path: text for path, text in held.items() if path.startswith("reports/level 0/")}
@@ -254,8 +254,8 @@ def test_a_report_links_its_parts_its_members_and_what_it_refers_to(reading: Rea
 
 @given(st.lists(st.text(max_size=120), unique=True, max_size=8))
 def test_names_of_notes_are_safe_and_apart(titles: list[str]) -> None:
-    wanted = {("entities", digest(title)): (title, "entities") for title in titles}
-    paths = [path for path, _ in obsidian._notes(wanted).values()]
+    wanted = {("entities", hash_parts(title)): (title, "entities") for title in titles}
+    paths = [path for path, _ in obsidian._note_paths(wanted).values()]
     assert len({path.casefold() for path in paths}) == len(titles)
     for path in paths:
         name = path.removeprefix("entities/")
@@ -265,13 +265,13 @@ def test_names_of_notes_are_safe_and_apart(titles: list[str]) -> None:
         assert name.upper().partition(".")[0] not in ("CON", "NUL", "AUX", "PRN", "COM1", "LPT9")
 
 
-def test_names_that_differ_in_case_only_are_two_notes(reading: Reading, tmp_path: Path) -> None:
+def test_names_that_differ_in_case_only_are_two_notes(reading: Snapshot, tmp_path: Path) -> None:
     FORMATS["obsidian"](reading, tmp_path / "vault")
     alike = [path for path in notes(tmp_path / "vault") if path.lower().startswith("entities/orrell")]
     assert len({path.casefold() for path in alike}) == 2
 
 
-def test_notes_of_ones_own_stay_and_ours_go_with_their_rows(reading: Reading, tmp_path: Path) -> None:
+def test_notes_of_ones_own_stay_and_ours_go_with_their_rows(reading: Snapshot, tmp_path: Path) -> None:
     vault = tmp_path / "vault"
     FORMATS["obsidian"](reading, vault)
     (vault / ".obsidian").mkdir()
@@ -286,7 +286,7 @@ def test_notes_of_ones_own_stay_and_ours_go_with_their_rows(reading: Reading, tm
     assert not (vault / "reports").exists()
 
 
-def test_a_note_of_ones_own_is_not_overwritten(reading: Reading, tmp_path: Path) -> None:
+def test_a_note_of_ones_own_is_not_overwritten(reading: Snapshot, tmp_path: Path) -> None:
     vault = tmp_path / "vault"
     for smaller in read(tmp_path / ".kumi", {"entities": factories_graphs.made(60, 240)["entities"][:1]}):
         FORMATS["obsidian"](smaller, vault)
@@ -298,7 +298,7 @@ def test_a_note_of_ones_own_is_not_overwritten(reading: Reading, tmp_path: Path)
     assert len(notes(vault)) == 2
 
 
-def test_a_list_of_files_that_leads_elsewhere_is_not_followed(reading: Reading, tmp_path: Path) -> None:
+def test_a_list_of_files_that_leads_elsewhere_is_not_followed(reading: Snapshot, tmp_path: Path) -> None:
     vault, mine = tmp_path / "vault", tmp_path / "mine.md"
     mine.write_text("mine")
     vault.mkdir()
@@ -311,7 +311,7 @@ def test_a_list_of_files_that_leads_elsewhere_is_not_followed(reading: Reading, 
 
 
 def test_parquet_without_its_library_names_the_extra(
-    reading: Reading, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    reading: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(KumiError, match=r"pip install 'kumihimo\[parquet\]'"):
@@ -319,7 +319,7 @@ def test_parquet_without_its_library_names_the_extra(
     assert not (tmp_path / "out").exists()
 
 
-def test_parquet_holds_every_row(reading: Reading, tmp_path: Path) -> None:
+def test_parquet_holds_every_row(reading: Snapshot, tmp_path: Path) -> None:
     parquet: Any = pytest.importorskip("pyarrow.parquet")
     FORMATS["parquet"](reading, tmp_path / "out")
     for name in ("entities", "relations", "claims", "communities", "members", "reports"):
@@ -331,7 +331,7 @@ def test_parquet_holds_every_row(reading: Reading, tmp_path: Path) -> None:
 
 
 def test_parquet_is_given_columns_of_their_types(
-    reading: Reading, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    reading: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = _made_up(monkeypatch)
     assert FORMATS["parquet"](reading, tmp_path / "out")["entities"] == 60
@@ -390,22 +390,22 @@ def _made_up(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 @given(st.text(max_size=80), st.text(max_size=8), st.integers(5, 40))
 def test_an_excerpt_is_a_part_of_its_document(text: str, name: str, width: int) -> None:
     chunk = Chunk(id="d.00000", title="", start=100, end=100 + len(text), tokens=1, text=text)
-    span = around(chunk, [name], "uri", width)
+    span = cut_excerpt(chunk, [name], "uri", width)
     assert text[span.start - 100 : span.end - 100] == span.text
     assert len(span.text) <= width
 
 
-def test_a_tree_tells_where_each_entity_is(reading: Reading) -> None:
-    communities = tree(reading)
+def test_a_tree_tells_where_each_entity_is(reading: Snapshot) -> None:
+    communities = load_tree(reading)
     entities = {entity.id for entity in reading.table("entities")}
     for level in range(communities.depth + 1):
-        placed = [entity for id in communities.at(level) for entity in communities.entities(id)]
+        placed = [entity for id in communities.at_level(level) for entity in communities.entities(id)]
         assert sorted(placed) == sorted(entities), "each once on every level"
     assert sum(communities.size[id] for id in communities.roots()) == len(entities)
-    assert all(len(communities.path(entity)) == communities.depth for entity in entities)
+    assert all(len(communities.entity_path(entity)) == communities.depth for entity in entities)
 
 
-def test_relations_are_named(reading: Reading) -> None:
+def test_relations_are_named(reading: Snapshot) -> None:
     relation: Relation = next(iter(reading.table("relations")))
-    assert called(reading, ("relations", relation.id)) == " – ".join(relation.names)
-    assert called(reading, ("entities", "nobody")) == "nobody"
+    assert display_name(reading, ("relations", relation.id)) == " – ".join(relation.names)
+    assert display_name(reading, ("entities", "nobody")) == "nobody"

@@ -15,14 +15,14 @@ from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Chunk
 from kumihimo.core.spans import Span
 from kumihimo.core.usage import Usage
-from kumihimo.generation.answer import CUT, PROMPT, answer
-from kumihimo.generation.citation_filter import Cited
-from kumihimo.generation.extractive_answer import nothing
-from kumihimo.llm.budget import Purse
-from kumihimo.llm.cached_llm import Asking
-from kumihimo.llm.protocols import Hear
+from kumihimo.generation.answer import PROMPT, TRUNCATION_NOTE, answer
+from kumihimo.generation.citation_filter import CitationFilter
+from kumihimo.generation.extractive_answer import no_answer_text
+from kumihimo.llm.budget import Budget
+from kumihimo.llm.cached_llm import CachedLLM
+from kumihimo.llm.protocols import TokenCallback
 from kumihimo.llm.structured import Reply
-from kumihimo.storage.sqlite.response_cache import Memo
+from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 
 FERRY = "The ferry leaves at nine. The office opens at eight. It rained."
@@ -33,7 +33,7 @@ CORD = "組紐は十月に届きます。雨の日は休みです。"
 class Words:
     """A ruler by which a word is a token."""
 
-    mark = "words"
+    fingerprint = "words"
 
     def __call__(self, text: str) -> list[int]:
         return [0] * len(text.split())
@@ -48,13 +48,15 @@ def spans(item: Evidence) -> Iterator[Span]:
     yield Span(item.record.id, f"notes/{item.record.id[:2]}.md", 7, 7 + len(item.text), item.text)
 
 
-def answered(chat: FakeChat, *texts: str, hear: Hear | None = None, budget: int = 1000, response: str = "") -> Answer:
+def answered(
+    chat: FakeChat, *texts: str, on_token: TokenCallback | None = None, budget: int = 1000, response: str = ""
+) -> Answer:
     """What is answered on these sources."""
     with TemporaryDirectory() as folder:
-        memo = Memo(Path(folder, "memo.db"))
-        ask = Asking(chat, memo, Purse(), "answer")
+        memo = ResponseCache(Path(folder, "cache.db"))
+        ask = CachedLLM(chat, memo, Budget(), "answer")
         found = answer(
-            "When?", "naive", context(*texts), spans, ask, Words(), PROMPT, hear, budget=budget, response=response
+            "When?", "naive", context(*texts), spans, ask, Words(), PROMPT, on_token, budget=budget, response=response
         )
         memo.close()
         return found
@@ -72,11 +74,11 @@ def quotes(found: Answer) -> list[tuple[int, str]]:
 def streamed(text: str, size: int, sources: int) -> tuple[str, int]:
     """What is heard of a text that comes in pieces of that size, and how many citations were taken out."""
     heard: list[str] = []
-    cited = Cited(sources, heard.append)
+    cited = CitationFilter(sources, heard.append)
     for i in range(0, len(text), size):
         cited(text[i : i + size])
     cited.end()
-    assert "".join(heard) == cited.said
+    assert "".join(heard) == cited.text
     return "".join(heard), cited.dangling
 
 
@@ -86,7 +88,7 @@ def streamed(text: str, size: int, sources: int) -> tuple[str, int]:
 def test_the_model_is_given_numbered_sources_and_the_question() -> None:
     chat = FakeChat(lambda prompt: "At nine [1].")
     found = answered(chat, FERRY, GATE)
-    assert chat.asked == {f"[1] (notes/d0.md)\n{FERRY}\n\n[2] (notes/d1.md)\n{GATE}\n\nQuestion: When?": 1}
+    assert chat.prompt_counts == {f"[1] (notes/d0.md)\n{FERRY}\n\n[2] (notes/d1.md)\n{GATE}\n\nQuestion: When?": 1}
     assert (found.question, found.method, found.model, found.text) == ("When?", "naive", "fake", "At nine [1].")
     assert (len(found.context), found.usage, found.dangling) == (2, Usage(), 0)
 
@@ -94,22 +96,27 @@ def test_the_model_is_given_numbered_sources_and_the_question() -> None:
 def test_the_form_of_the_answer_may_be_asked_for() -> None:
     chat = FakeChat(lambda prompt: "At nine [1].")
     answered(chat, FERRY, response="a table")
-    assert chat.asked == {f"[1] (notes/d0.md)\n{FERRY}\n\nQuestion: When?\n\nForm of the answer: a table": 1}
+    assert chat.prompt_counts == {f"[1] (notes/d0.md)\n{FERRY}\n\nQuestion: When?\n\nForm of the answer: a table": 1}
 
 
 def test_evidence_over_the_budget_is_left_out() -> None:
     chat = FakeChat(lambda prompt: "Both [1][2].")
     found = answered(chat, FERRY, GATE, budget=17)  # each is of nine tokens
-    assert "[2]" not in next(iter(chat.asked))
+    assert "[2]" not in next(iter(chat.prompt_counts))
     assert (found.text, found.dangling, len(found.context)) == ("Both [1].", 1, 2)
 
 
 def test_without_evidence_nobody_is_asked() -> None:
     heard: list[str] = []
     chat = FakeChat(str)
-    found = answered(chat, hear=heard.append)
-    assert (found.text, found.citations, found.model, chat.asked) == (nothing("", Context()), (), "fake", {})
-    assert heard == [nothing("", Context())]
+    found = answered(chat, on_token=heard.append)
+    assert (found.text, found.citations, found.model, chat.prompt_counts) == (
+        no_answer_text("", Context()),
+        (),
+        "fake",
+        {},
+    )
+    assert heard == [no_answer_text("", Context())]
 
 
 def test_a_model_that_says_nothing_has_failed() -> None:
@@ -126,8 +133,8 @@ class Cut(FakeChat):
 
 def test_an_answer_that_breaks_off_says_so() -> None:
     heard: list[str] = []
-    found = answered(Cut(str), FERRY, hear=heard.append)
-    assert found.text == "".join(heard) == f"At nine [1], and the of\n\n{CUT}"
+    found = answered(Cut(str), FERRY, on_token=heard.append)
+    assert found.text == "".join(heard) == f"At nine [1], and the of\n\n{TRUNCATION_NOTE}"
     assert quotes(found) == [(1, "The ferry leaves at nine.")]
 
 
@@ -173,7 +180,7 @@ def test_what_is_heard_is_what_is_answered() -> None:
     reply = "The ferry leaves at nine [1, 9].\n\nThe gate leaks [7] [2]; see `a[9]`."
     chat = FakeChat(lambda prompt: reply)
     heard: list[str] = []
-    found = answered(chat, FERRY, GATE, hear=heard.append)
+    found = answered(chat, FERRY, GATE, on_token=heard.append)
     assert found == said(reply, FERRY, GATE) == said(f"<think>[8]</think>{reply}", FERRY, GATE)
     assert "".join(heard) == found.text == "The ferry leaves at nine [1].\n\nThe gate leaks [2]; see `a[9]`."
     assert (found.dangling, len(heard) > 8) == (2, True)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.records import Chunk
 from kumihimo.core.spans import Span
-from kumihimo.generation.extractive_answer import nothing, quoted
+from kumihimo.generation.extractive_answer import no_answer_text, quote_answer
 from kumihimo.testing.fake_models import FakeEmbedder
-from kumihimo.text.tokens import subjects
+from kumihimo.text.tokens import subject_terms
 
 ARM = "The Long Arm is a breakwater. Hild Garrow mended the breakwater in 2023. It rained.\n"
 OATS = "# Mended oats\n\nOats grow in salt wind. Nobody sows them."
@@ -31,7 +31,7 @@ def evidence(*texts: str, starts: Iterable[int] = ()) -> tuple[Context, Callable
 
 
 def asked(question: str, *texts: str, starts: Iterable[int] = ()) -> Answer:
-    return quoted(question, "bm25", *evidence(*texts, starts=starts), FakeEmbedder(dimensions=4096))
+    return quote_answer(question, "bm25", *evidence(*texts, starts=starts), FakeEmbedder(dimensions=4096))
 
 
 def quotes(answer: Answer) -> list[str]:
@@ -65,12 +65,12 @@ def test_a_quote_stands_where_its_chunk_stands() -> None:
 def test_what_nobody_speaks_of_is_not_made_up() -> None:
     for question in ("What does parliament levy?", "???"):
         answer = asked(question, ARM, OATS)
-        assert (answer.text, answer.citations) == (nothing("", Context()), ())
+        assert (answer.text, answer.citations) == (no_answer_text("", Context()), ())
 
 
 def test_no_evidence_no_answer() -> None:
-    assert asked("Who mended the breakwater?").text == nothing("", Context())
-    assert asked("Who mended the breakwater?", "", "\n \n", "# Only a heading").text == nothing("", Context())
+    assert asked("Who mended the breakwater?").text == no_answer_text("", Context())
+    assert asked("Who mended the breakwater?", "", "\n \n", "# Only a heading").text == no_answer_text("", Context())
 
 
 def test_headings_are_not_quoted() -> None:
@@ -90,7 +90,7 @@ def test_few_sentences_are_enough() -> None:
 
 def test_only_the_best_evidence_is_weighed() -> None:
     away = [f"Gulls cry on roof {n}." for n in range(8)]
-    assert asked("Who mended the breakwater?", *away, ARM).text == nothing("", Context())
+    assert asked("Who mended the breakwater?", *away, ARM).text == no_answer_text("", Context())
     assert asked("Who mended the breakwater?", *away[:7], ARM).citations
 
 
@@ -113,7 +113,7 @@ def test_quoting_is_the_same_every_time() -> None:
 def test_nothing_is_said_in_the_language_of_question_and_evidence() -> None:
     def said(question: str, *near: str) -> str:
         chunks = [Chunk(id=f"d{n}.00000", text=text, title="", start=0, end=0, tokens=9) for n, text in enumerate(near)]
-        return nothing(question, Context(tuple(Evidence("chunks", chunk, 1.0) for chunk in chunks)))
+        return no_answer_text(question, Context(tuple(Evidence("chunks", chunk, 1.0) for chunk in chunks)))
 
     japanese = "これに答える記述は見つかりませんでした。"
     assert said("Who?", "組紐です。").startswith("No passage")
@@ -124,4 +124,4 @@ def test_nothing_is_said_in_the_language_of_question_and_evidence() -> None:
 
 
 def test_how_one_asks_is_no_subject() -> None:
-    assert subjects("Describe the ferry, tell me about it and explain it") == subjects("ferry")
+    assert subject_terms("Describe the ferry, tell me about it and explain it") == subject_terms("ferry")

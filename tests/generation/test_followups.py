@@ -10,16 +10,16 @@ import pytest
 
 from kumihimo import Kumihimo
 from kumihimo.core.context import Answer, Context, Evidence
-from kumihimo.core.errors import Capped, SettingsError
+from kumihimo.core.errors import BudgetExceeded, SettingsError
 from kumihimo.core.records import Record
 from kumihimo.core.usage import Usage
-from kumihimo.generation.followups import suggested
+from kumihimo.generation.followups import suggest_questions
 from kumihimo.llm.budget import Caps
-from kumihimo.llm.cached_llm import Asking
-from kumihimo.llm.local_embedder import LocalRuler
-from kumihimo.storage.sqlite.response_cache import Memo
+from kumihimo.llm.cached_llm import CachedLLM
+from kumihimo.llm.local_embedder import LocalTokenizer
+from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
-from kumihimo.testing.fake_server import Server
+from kumihimo.testing.fake_server import FakeServer
 from tests import cli_runner
 from tests.factories_paid_steps import notes, opened
 
@@ -41,8 +41,8 @@ def asked(tmp_path: Path, answer: Answer) -> tuple[tuple[str, ...], list[str]]:
         told.append(text)
         return REPLIES[0][1]
 
-    memo = Memo(tmp_path / "memo.db")
-    found = suggested(answer, Asking(FakeChat(said), memo), LocalRuler())
+    memo = ResponseCache(tmp_path / "cache.db")
+    found = suggest_questions(answer, CachedLLM(FakeChat(said), memo), LocalTokenizer())
     memo.close()
     return found, told
 
@@ -64,26 +64,26 @@ def test_only_so_much_evidence_is_told(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def kumi(tmp_path: Path, server: Server) -> Iterator[Kumihimo]:
-    server.set(replies=REPLIES)
+def kumi(tmp_path: Path, server: FakeServer) -> Iterator[Kumihimo]:
+    server.configure(replies=REPLIES)
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", 3), methods=["bm25"])
         yield kumi
 
 
-def test_one_call_more_is_made_and_counted(kumi: Kumihimo, server: Server) -> None:
+def test_one_call_more_is_made_and_counted(kumi: Kumihimo, server: FakeServer) -> None:
     answer = kumi.ask("Which ferry?")
     more = kumi.suggest(answer)
-    assert (answer.suggested, more.suggested, more.text) == ((), WANTED, answer.text)
+    assert (answer.followups, more.followups, more.text) == ((), WANTED, answer.text)
     assert (answer.usage.calls, more.usage.calls, server.counts()["requests"]) == (1, 2, 2)
     assert kumi.suggest(answer).usage.calls == 1  # it is remembered
 
 
-def test_a_cap_is_on_both_together(kumi: Kumihimo, server: Server) -> None:
+def test_a_cap_is_on_both_together(kumi: Kumihimo, server: FakeServer) -> None:
     answer = kumi.ask("Which ferry?", caps=Caps(calls=1))
-    with pytest.raises(Capped, match="--max-calls 1 was reached"):
+    with pytest.raises(BudgetExceeded, match="--max-calls 1 was reached"):
         kumi.suggest(answer, caps=Caps(calls=1))
-    assert kumi.suggest(answer, caps=Caps(calls=2)).suggested == WANTED
+    assert kumi.suggest(answer, caps=Caps(calls=2)).followups == WANTED
 
 
 def command(tmp_path: Path, *words: str, typed: str = "", code: int = 0) -> tuple[str, str]:
@@ -92,13 +92,13 @@ def command(tmp_path: Path, *words: str, typed: str = "", code: int = 0) -> tupl
     return ran.stdout, ran.stderr
 
 
-def connected(tmp_path: Path, server: Server) -> Path:
+def connected(tmp_path: Path, server: FakeServer) -> Path:
     (tmp_path / "kumi.toml").write_text(f'[chat]\nmodel = "m"\nbase_url = "{server.url}"\n', "utf-8")
     return tmp_path
 
 
 @pytest.mark.usefixtures("kumi")
-def test_on_the_command_line(tmp_path: Path, server: Server) -> None:
+def test_on_the_command_line(tmp_path: Path, server: FakeServer) -> None:
     connected(tmp_path, server)
     out, said = command(tmp_path, "Which ferry?", "--suggest")
     assert out.startswith("It leaves. [1]\n")
@@ -109,7 +109,7 @@ def test_on_the_command_line(tmp_path: Path, server: Server) -> None:
 
 
 @pytest.mark.usefixtures("kumi")
-def test_the_answer_stands_where_nothing_can_be_suggested(tmp_path: Path, server: Server) -> None:
+def test_the_answer_stands_where_nothing_can_be_suggested(tmp_path: Path, server: FakeServer) -> None:
     connected(tmp_path, server)
     out, said = command(tmp_path, "Which ferry?", "--suggest", "--max-calls", "1", code=1)
     assert out.startswith("It leaves. [1]\n\n[1] notes/")
@@ -119,7 +119,7 @@ def test_the_answer_stands_where_nothing_can_be_suggested(tmp_path: Path, server
 
 
 @pytest.mark.usefixtures("kumi")
-def test_in_a_conversation(tmp_path: Path, server: Server) -> None:
+def test_in_a_conversation(tmp_path: Path, server: FakeServer) -> None:
     connected(tmp_path, server)
     out, said = command(tmp_path, typed="/suggest\nWhich ferry?\n/suggest\n", code=1)
     assert "/suggest: nothing has been asked yet" in said
@@ -130,7 +130,7 @@ def test_in_a_conversation(tmp_path: Path, server: Server) -> None:
     assert json.loads(out)["suggested"] == [*WANTED]
 
 
-def test_without_a_model_it_is_said_before_anything_is_paid(tmp_path: Path, server: Server) -> None:
+def test_without_a_model_it_is_said_before_anything_is_paid(tmp_path: Path, server: FakeServer) -> None:
     with opened(tmp_path, server, hyde={"model": "m"}, chat={"model": ""}) as kumi:
         kumi.index(notes(tmp_path / "notes", 3), methods=["hyde"])
         answer = kumi.ask("Which ferry?", "hyde")

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from kumihimo.core.context import Answer, Context
-from kumihimo.core.errors import SettingsError, Unusable
+from kumihimo.core.errors import IndexUnavailable, SettingsError
 from kumihimo.core.usage import Usage
-from kumihimo.generation.standalone_question import PROMPT, alone
-from kumihimo.llm.budget import Purse
-from kumihimo.llm.cached_llm import Asking
-from kumihimo.llm.prompts import prompt
-from kumihimo.storage.sqlite.response_cache import Memo
+from kumihimo.generation.standalone_question import PROMPT, rewrite_standalone
+from kumihimo.llm.budget import Budget
+from kumihimo.llm.cached_llm import CachedLLM
+from kumihimo.llm.prompts import render_prompt
+from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
-from kumihimo.testing.fake_server import Server
+from kumihimo.testing.fake_server import FakeServer
 from tests.factories_paid_steps import notes, opened
 
 
@@ -32,8 +32,8 @@ def asked(tmp_path: Path, reply: str, question: str, *before: Answer) -> tuple[s
         told.append(text)
         return reply
 
-    memo = Memo(tmp_path / "memo.db")
-    found = alone(question, before, Asking(FakeChat(said), memo, Purse(), "answer"))
+    memo = ResponseCache(tmp_path / "cache.db")
+    found = rewrite_standalone(question, before, CachedLLM(FakeChat(said), memo, Budget(), "answer"))
     memo.close()
     return found, told
 
@@ -59,15 +59,15 @@ def test_only_so_much_is_told(tmp_path: Path) -> None:
 
 
 def test_the_prompt_depends_on_what_was_said_alone() -> None:
-    assert prompt(PROMPT, before="b", question="q") == prompt(PROMPT, question="q", before="b")
+    assert render_prompt(PROMPT, before="b", question="q") == render_prompt(PROMPT, question="q", before="b")
 
 
-def test_a_model_is_asked_once_more_for_a_later_question(tmp_path: Path, server: Server) -> None:
+def test_a_model_is_asked_once_more_for_a_later_question(tmp_path: Path, server: FakeServer) -> None:
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", 3), methods=["bm25"])
-        server.set(replies=[("The last question:", "Tell of harbour 2."), ("Question:", "It leaves. [1]")])
+        server.configure(replies=[("The last question:", "Tell of harbour 2."), ("Question:", "It leaves. [1]")])
         first = kumi.ask("What does note 1 tell of?", "bm25")
-        second = kumi.ask("And the last one?", "bm25", after=[first])
+        second = kumi.ask("And the last one?", "bm25", history=[first])
     assert (first.usage.calls, second.usage.calls) == (1, 2)
     assert (first.question, second.question) == ("What does note 1 tell of?", "Tell of harbour 2.")
 
@@ -79,42 +79,42 @@ def test_without_a_model_each_question_stands_alone(tmp_path: Path, question: st
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
         kumi.index(notes(tmp_path / "notes", 3))
         first = kumi.ask("What does note 1 tell of?")
-        assert kumi.ask(question, after=[first]).question == question
+        assert kumi.ask(question, history=[first]).question == question
 
 
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"where": "auther = 1"}, "no field 'auther'"),
-        ({"where": "("}, "the filter ends too early"),
+        ({"filter": "auther = 1"}, "no field 'auther'"),
+        ({"filter": "("}, "the filter ends too early"),
         ({"kk": 3}, "bm25 has no setting 'kk'; did you mean 'k'"),
         ({"k": "three"}, r"bm25\.k is a whole number"),
         ({"name": "bm52"}, "no method 'bm52'; did you mean 'bm25'"),
     ],
 )
 def test_what_is_wrong_is_told_before_anything_is_paid(
-    tmp_path: Path, server: Server, wrong: dict[str, Any], said: str
+    tmp_path: Path, server: FakeServer, wrong: dict[str, Any], said: str
 ) -> None:
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", 3), methods=["bm25"])
         asked = {"name": "bm25", **wrong}
-        with kumi.reading() as reading, pytest.raises(SettingsError, match=said):
-            reading.ask("And the last one?", after=[answer("What is it?", "A note.")], **asked)
+        with kumi.snapshot() as reading, pytest.raises(SettingsError, match=said):
+            reading.ask("And the last one?", history=[answer("What is it?", "A note.")], **asked)
     assert server.counts()["requests"] == 0
 
 
-def test_a_method_that_is_not_built_is_told_before_anything_is_paid(tmp_path: Path, server: Server) -> None:
+def test_a_method_that_is_not_built_is_told_before_anything_is_paid(tmp_path: Path, server: FakeServer) -> None:
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", 3), methods=["bm25"])
-        with pytest.raises(Unusable, match="not built for naive"):
-            kumi.ask("And the last one?", "naive", after=[answer("What is it?", "A note.")])
+        with pytest.raises(IndexUnavailable, match="not built for naive"):
+            kumi.ask("And the last one?", "naive", history=[answer("What is it?", "A note.")])
     assert server.counts()["requests"] == 0
 
 
 @pytest.mark.parametrize("question", ["", " \n", "\u3000"])
-def test_an_empty_question_is_not_paid_for(tmp_path: Path, server: Server, question: str) -> None:
+def test_an_empty_question_is_not_paid_for(tmp_path: Path, server: FakeServer, question: str) -> None:
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", 3), methods=["bm25"])
         with pytest.raises(SettingsError, match="write what you want to know"):
-            kumi.ask(question, "bm25", after=[answer("What is it?", "A note.")])
+            kumi.ask(question, "bm25", history=[answer("What is it?", "A note.")])
     assert server.counts()["requests"] == 0

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kumihimo.core.records import Claim, Community, Entity, Mention, Record, Relation, Report
 from kumihimo.core.table import R, Table, codec
-from kumihimo.index.report_context import Graph
+from kumihimo.index.report_context import ReportTables
 from kumihimo.text.name_keys import entity_id, relation_id
 from tests.factories_tables import Held
 
@@ -28,7 +28,7 @@ def table(name: str, kind: type[R], records: Iterable[R], looks: Looks | None = 
 class Words:
     """A ruler for which a word is a token."""
 
-    mark = "words"
+    fingerprint = "words"
 
     def __call__(self, text: str) -> Sequence[int]:
         return range(len(text.split()))
@@ -68,11 +68,11 @@ def report(id: str, tokens: int, elements: int, title: str = "", text: str = "")
     return Report(title, "", 5.0, "", (), (), 0, 0, elements, tokens, False, id=id, text=said)
 
 
-def graph(*records: Record, looks: Looks | None = None) -> Graph:
+def graph(*records: Record, looks: Looks | None = None) -> ReportTables:
     def of(name: str, kind: type[R]) -> Table[R]:
         return table(name, kind, [record for record in records if isinstance(record, kind)], looks)
 
-    return Graph(
+    return ReportTables(
         of("communities", Community), of("entities", Entity), of("relations", Relation), of("claims", Claim),
         of("reports", Report),
     )  # fmt: skip

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kumihimo.core.usage import Usage
-from kumihimo.llm.protocols import Allow, Messages, Prices
+from kumihimo.llm.protocols import Messages, Prices, Reserve
 from kumihimo.llm.structured import Reply
 
 TURNS = {  # how the last message begins -> what is asked for
@@ -35,25 +35,25 @@ class Talker:
     says: Mapping[str, Sequence[str | Reply]]
     given: list[tuple[Messages, dict[str, Any]]] = field(default_factory=list)
     turns: Counter[str] = field(default_factory=Counter)
-    mark: str = "talker"
+    fingerprint: str = "talker"
     prices: Prices = field(default_factory=Prices)
     workers: int = 1
 
     def determined_by(self, parameters: Mapping[str, Any], *, structured: bool) -> Mapping[str, Any]:
-        return {"model": self.mark, **parameters}
+        return {"model": self.fingerprint, **parameters}
 
-    def __call__(self, messages: Messages, *, allow: Allow, **parameters: Any) -> Reply:
-        self.given.append((messages, {k: v for k, v in parameters.items() if k not in ("schema", "hear")}))
+    def __call__(self, messages: Messages, *, reserve: Reserve, **parameters: Any) -> Reply:
+        self.given.append((messages, {k: v for k, v in parameters.items() if k not in ("schema", "on_token")}))
         name = turn(messages)
         replies = self.says.get(name, ["END"])
         said = replies[min(self.turns[name], len(replies) - 1)]
         self.turns[name] += 1
-        with allow(1) as bill:
+        with reserve(1) as bill:
             bill(Usage(1, 1, 0, 1))
         return said if isinstance(said, Reply) else Reply(said, usage=Usage(1, 1, 0, 1))
 
     @property
-    def told(self) -> Iterator[str]:
+    def prompts(self) -> Iterator[str]:
         """The last message of each request."""
         return (messages[-1]["content"] for messages, _ in self.given)
 

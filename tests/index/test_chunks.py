@@ -10,25 +10,25 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kumihimo.core.context import Ruler
+from kumihimo.core.context import Tokenizer
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Chunk, Document
 from kumihimo.index.chunks import chunks
-from kumihimo.llm.local_embedder import LocalRuler
+from kumihimo.llm.local_embedder import LocalTokenizer
 
 
 class Characters:
     """Each character is a token."""
 
-    mark = "characters"
+    fingerprint = "characters"
 
     def __call__(self, text: str) -> Sequence[int]:
         return range(len(text))
 
 
-def cut(text: str, size: int, overlap: int = 0, ruler: Ruler | None = None) -> list[Chunk]:
+def cut(text: str, size: int, overlap: int = 0, tokenizer: Tokenizer | None = None) -> list[Chunk]:
     document = Document(id="d", uri="d", file="d", title="T", media_type="text/plain", text=text)
-    return list(chunks(document, ruler or Characters(), size=size, overlap=overlap))
+    return list(chunks(document, tokenizer or Characters(), size=size, overlap=overlap))
 
 
 def texts(text: str, size: int, overlap: int = 0) -> list[str]:
@@ -113,7 +113,7 @@ def test_a_text_without_a_break_is_cut_between_tokens() -> None:
     assert {chunk.tokens for chunk in made[:-1]} == {600}
     assert "".join(chunk.text for chunk in made) == "語" * 20_000
     began = perf_counter()
-    made = cut("x" * 20_000, 600, 100, LocalRuler())
+    made = cut("x" * 20_000, 600, 100, LocalTokenizer())
     assert perf_counter() - began < 3
     assert "".join(chunk.text for chunk in made) == "x" * 20_000
     assert max(chunk.tokens for chunk in made) <= 600
@@ -129,7 +129,7 @@ def test_no_chunk_is_blank() -> None:
 )
 def test_a_chunk_holds_no_more_tokens_than_it_may(text: str) -> None:
 
-    ruler = LocalRuler()
+    ruler = LocalTokenizer()
     made = cut(text, 100, 20, ruler)
     assert max(len(ruler(chunk.text)) for chunk in made) <= 101  # the tokenizer puts a space before a text
 
@@ -156,15 +156,15 @@ TEXTS = (
 )
 
 
-@given(TEXTS, st.integers(4, 60), st.integers(0, 59), st.sampled_from([Characters(), LocalRuler()]))
+@given(TEXTS, st.integers(4, 60), st.integers(0, 59), st.sampled_from([Characters(), LocalTokenizer()]))
 @example("a" * 20_000, 7, 6, Characters())
-@example("🚢" * 500, 8, 3, LocalRuler())
+@example("🚢" * 500, 8, 3, LocalTokenizer())
 @settings(max_examples=400, deadline=None)
-def test_chunks_are_what_they_say(text: str, size: int, overlap: int, ruler: Ruler) -> None:
-    if not isinstance(ruler, Characters):
+def test_chunks_are_what_they_say(text: str, size: int, overlap: int, tokenizer: Tokenizer) -> None:
+    if not isinstance(tokenizer, Characters):
         size += 8  # one character may be several tokens, and is not cut
     overlap = min(overlap, size - 1)
-    made = cut(text, size, overlap, ruler)
+    made = cut(text, size, overlap, tokenizer)
     for chunk in made:
         assert text[chunk.start : chunk.end] == chunk.text
         assert chunk.title == "T"
@@ -175,13 +175,13 @@ def test_chunks_are_what_they_say(text: str, size: int, overlap: int, ruler: Rul
         assert one.start < two.start
         assert one.end < two.end
         twice = [char for char in text[two.start : one.end] if not char.isspace() and char not in "-="]
-        assert len(twice) <= overlap or not isinstance(ruler, Characters)
+        assert len(twice) <= overlap or not isinstance(tokenizer, Characters)
 
 
 @given(TEXTS, st.integers(1, 5))
 @settings(max_examples=200, deadline=None)
 def test_the_smallest_chunks_come_to_an_end_too(text: str, size: int) -> None:
-    for ruler in (Characters(), LocalRuler()):
+    for ruler in (Characters(), LocalTokenizer()):
         made = cut(text, size, size - 1, ruler)
         assert len(made) <= len(text)
         assert set("".join(lost(text, made).split())) <= set("-=")

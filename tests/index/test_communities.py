@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kumihimo.core.digests import digest
-from kumihimo.core.records import Community, Document, Entity, Mention, Relation, Tie
+from kumihimo.core.digests import hash_parts
+from kumihimo.core.records import Community, Document, Entity, Mention, Relation, RelationMention
 from kumihimo.core.table import Group, Table
-from kumihimo.index.communities import communities, members, modularity
-from kumihimo.index.community_levels import at_level, deepest
+from kumihimo.index.communities import communities, community_modularity, members
+from kumihimo.index.community_levels import communities_at_level, deepest_level
 from kumihimo.text.name_keys import relation_id
 from tests.core.factories_build import Small, Step
 from tests.factories_tables import table
@@ -84,8 +84,8 @@ def check(rows: list[Community], nodes: Iterable[str]) -> None:
         assert all(by_id[child].parent == row.id for child in row.children)
         assert row.level == (by_id[row.parent].level + 1 if row.parent else 0)
         assert not row.parent or row.id in by_id[row.parent].children
-    for level in range(deepest(rows) + 2):
-        held = [entity for row in at_level(rows, level) for entity in below(row.id, by_id)]
+    for level in range(deepest_level(rows) + 2):
+        held = [entity for row in communities_at_level(rows, level) for entity in below(row.id, by_id)]
         assert sorted(held) == sorted(set(nodes))
 
 
@@ -139,7 +139,7 @@ def test_the_order_of_rows_does_not_count(tied: Ties, nodes: set[str], rng: rand
 def test_no_entities_no_communities() -> None:
     assert build([], {}) == []
     assert build([], {}, build("ab", {("a", "b"): 1})) == []
-    assert modularity(*graph([], {}), table(Community, [])) == (0.0, 0.0)
+    assert community_modularity(*graph([], {}), table(Community, [])) == (0.0, 0.0)
 
 
 def test_one_entity_is_a_community() -> None:
@@ -152,7 +152,7 @@ def test_small_communities_make_many_levels() -> None:
     path = dict.fromkeys(zip(range(100, 179), range(101, 180), strict=True), 1)
     tied = {(str(one), str(other)): weight for (one, other), weight in path.items()}
     rows = build([str(number) for number in range(100, 180)], tied, max_size=2)
-    assert deepest(rows) >= 2
+    assert deepest_level(rows) >= 2
 
 
 def triangles(*names: str) -> dict[tuple[str, str], int]:
@@ -236,21 +236,21 @@ def test_modularity_of_a_fresh_start_is_that_of_now(strength: float | None) -> N
     nodes = sorted({end for pair in tied for end in pair})
     entities, relations = graph(nodes, tied, strength)
     fresh = table(Community, communities(entities, relations, table(Community, []), max_size=2))
-    now, cold = modularity(entities, relations, fresh)
+    now, cold = community_modularity(entities, relations, fresh)
     assert now == cold > 0.3
     one = table(Community, [Community(id="all", level=0, parent="", children=(), members=tuple(nodes))])
-    assert abs(modularity(entities, relations, one)[0]) < 1e-9
+    assert abs(community_modularity(entities, relations, one)[0]) < 1e-9
 
 
 def mentions(document: Document) -> Iterable[Mention]:
     """Each word names an entity."""
-    return [Mention(text=word, entity=digest(word), name=word, type="") for word in document.text.split()]
+    return [Mention(text=word, entity=hash_parts(word), name=word, type="") for word in document.text.split()]
 
 
-def ties(document: Document) -> Iterable[Tie]:
+def ties(document: Document) -> Iterable[RelationMention]:
     """Each word is tied to all others of its document."""
-    for pair in combinations(sorted({digest(word) for word in document.text.split()}), 2):
-        yield Tie(relation=relation_id(*pair), source=pair[0], target=pair[1], names=pair)
+    for pair in combinations(sorted({hash_parts(word) for word in document.text.split()}), 2):
+        yield RelationMention(relation=relation_id(*pair), source=pair[0], target=pair[1], names=pair)
 
 
 def entities(mentions: Group[Mention]) -> Entity:
@@ -258,7 +258,7 @@ def entities(mentions: Group[Mention]) -> Entity:
     return Entity(name=name, type="", forms=(name,), types=(), mentions=len(mentions), tokens=0)
 
 
-def relations(ties: Group[Tie]) -> Relation:
+def relations(ties: Group[RelationMention]) -> Relation:
     one = ties[0]
     return Relation(
         source=one.source,

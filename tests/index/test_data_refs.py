@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kumihimo.index.data_refs import Referred, mark, resolve, statements, unmarked
+from kumihimo.index.data_refs import (
+    ResolvedText,
+    format_reference,
+    resolve_references,
+    split_cited_statements,
+    strip_references,
+)
 
 KNOWN = {
     "entities": [f"e{n}" for n in range(1, 9)],
@@ -44,14 +50,14 @@ KNOWN = {
     ],
 )  # fmt: skip
 def test_references_are_read_however_they_are_written(written: str, read: str) -> None:
-    assert resolve(f"So it is {written}. And on.", KNOWN) == Referred(
-        f"So it is {read}. And on.", resolve(read, KNOWN).data, 0
+    assert resolve_references(f"So it is {written}. And on.", KNOWN) == ResolvedText(
+        f"So it is {read}. And on.", resolve_references(read, KNOWN).data, 0
     )
-    assert resolve(read, KNOWN).data
+    assert resolve_references(read, KNOWN).data
 
 
 def test_numbers_become_rows() -> None:
-    found = resolve("So [Data: Relationships (23); Entities (7, 5)]. And [Data: Entities (5)].", KNOWN)
+    found = resolve_references("So [Data: Relationships (23); Entities (7, 5)]. And [Data: Entities (5)].", KNOWN)
     assert found.data == (("entities", 5, "e5"), ("entities", 7, "e7"), ("relations", 23, "r23"))
 
 
@@ -68,7 +74,7 @@ def test_numbers_become_rows() -> None:
     ],
 )
 def test_what_points_nowhere_is_taken_out_and_counted(written: str, left: str, dropped: int) -> None:
-    found = resolve(written, KNOWN)
+    found = resolve_references(written, KNOWN)
     assert (found.text, found.dropped) == (left, dropped)
 
 
@@ -87,7 +93,7 @@ def test_what_points_nowhere_is_taken_out_and_counted(written: str, left: str, d
     ],
 )
 def test_what_is_no_reference_stays(text: str) -> None:
-    assert resolve(text, KNOWN) == Referred(text, (), 0)
+    assert resolve_references(text, KNOWN) == ResolvedText(text, (), 0)
 
 
 PIECES = st.sampled_from(
@@ -109,25 +115,25 @@ PIECES = st.sampled_from(
 
 @given(st.one_of(st.text(), st.lists(PIECES).map("".join)))
 def test_any_text_is_read(text: str) -> None:
-    found = resolve(text, KNOWN)
+    found = resolve_references(text, KNOWN)
     assert all(KNOWN[table][n - 1] == id for table, n, id in found.data)
     assert found.data == tuple(sorted(set(found.data)))
-    assert sum(len(said) for said, _ in statements(text)) <= len(text)
-    assert len(unmarked(text)) <= len(text)
+    assert sum(len(said) for said, _ in split_cited_statements(text)) <= len(text)
+    assert len(strip_references(text)) <= len(text)
 
 
 @given(st.dictionaries(st.sampled_from(sorted(KNOWN)), st.lists(st.integers(1, 30), min_size=1), max_size=5))
 def test_a_reference_is_read_as_it_was_written(numbers: dict[str, list[int]]) -> None:
     ids = {table: [f"{table}{n}" for n in range(1, 31)] for table in KNOWN}
     wanted = sorted({(table, n, f"{table}{n}") for table, named in numbers.items() for n in named})
-    found = resolve(f"So it is {mark(numbers)}.", ids)
-    assert found == Referred(f"So it is {mark(numbers)}.", tuple(wanted), 0)
+    found = resolve_references(f"So it is {format_reference(numbers)}.", ids)
+    assert found == ResolvedText(f"So it is {format_reference(numbers)}.", tuple(wanted), 0)
 
 
 @given(st.text(alphabet=st.characters(exclude_characters="dD")))
 def test_words_without_references_are_never_altered(text: str) -> None:
-    assert resolve(text, KNOWN) == Referred(text, (), 0)
-    assert unmarked(text) == text
+    assert resolve_references(text, KNOWN) == ResolvedText(text, (), 0)
+    assert strip_references(text) == text
 
 
 def test_long_runs_of_nothing_take_no_time() -> None:
@@ -141,12 +147,12 @@ def test_long_runs_of_nothing_take_no_time() -> None:
         "[Data: Entities (5",
         "\n",
     ):
-        resolve(piece * 20_000, KNOWN)
+        resolve_references(piece * 20_000, KNOWN)
 
 
 def test_statements_and_what_they_rest_on() -> None:
     text = "A paid. [Data: Sources (1)] B left [Data: Entities (2, 3); Sources (2)] C"
-    assert list(statements(text)) == [
+    assert list(split_cited_statements(text)) == [
         ("A paid.", {"chunks": [1]}),
         ("B left", {"entities": [2, 3], "chunks": [2]}),
         ("C", {}),

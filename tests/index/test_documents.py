@@ -14,7 +14,7 @@ import pytest
 
 from kumihimo import KumiError, Kumihimo
 from kumihimo.core.errors import SourceError
-from kumihimo.index.documents import Source, place
+from kumihimo.index.documents import IndexedSource, add_source_paths
 from tests.fixtures_index import ROOT_READS_ALL, failed, fill, texts, uris
 
 
@@ -37,7 +37,7 @@ def rows(*ids: str) -> str:
 
 def test_files_become_documents(kumi: Kumihimo, notes: Path) -> None:
     built = kumi.index(notes)
-    assert (built.read, built.same, built.gone, built.failed) == (3, 0, 0, ())
+    assert (built.read, built.unchanged, built.removed, built.failed) == (3, 0, 0, ())
     assert texts(kumi) == {
         "notes/a.txt": "The ferry leaves.", "notes/b.md": "The gate leaks.", "notes/sub/c.txt": "Oats grow.",
     }  # fmt: skip
@@ -48,7 +48,7 @@ def test_only_what_changed_is_read(kumi: Kumihimo, notes: Path) -> None:
     fill(notes, {"a.txt": "The ferry came back.", "new.txt": "A newcomer."})
     (notes / "b.md").unlink()
     built = kumi.index()
-    assert (built.read, built.same, built.gone) == (2, 1, 1)
+    assert (built.read, built.unchanged, built.removed) == (2, 1, 1)
     assert texts(kumi) == {
         "notes/a.txt": "The ferry came back.", "notes/new.txt": "A newcomer.", "notes/sub/c.txt": "Oats grow.",
     }  # fmt: skip
@@ -56,11 +56,11 @@ def test_only_what_changed_is_read(kumi: Kumihimo, notes: Path) -> None:
 
 def test_what_made_a_row_goes_and_the_row_goes(kumi: Kumihimo, notes: Path) -> None:
     kumi.index(notes)
-    with kumi.reading() as reading:
+    with kumi.snapshot() as reading:
         before = {chunk.id: chunk.text for chunk in reading.table("chunks")}
     (notes / "a.txt").unlink()
     kumi.index()
-    with kumi.reading() as reading:
+    with kumi.snapshot() as reading:
         after = {chunk.id: chunk.text for chunk in reading.table("chunks")}
     assert sorted(set(before.values()) - set(after.values())) == ["The ferry leaves."]
     assert after.items() < before.items()
@@ -71,7 +71,7 @@ def test_a_file_that_becomes_empty_has_no_document(kumi: Kumihimo, notes: Path) 
     fill(notes, {"a.txt": " \n"})
     assert kumi.index().read == 1
     assert uris(kumi) == ["notes/b.md", "notes/sub/c.txt"]
-    assert kumi.index().same == 3
+    assert kumi.index().unchanged == 3
     fill(notes, {"a.txt": "Back again."})
     kumi.index()
     assert texts(kumi)["notes/a.txt"] == "Back again."
@@ -89,7 +89,7 @@ def test_three_hundred_small_files(kumi: Kumihimo, tmp_path: Path) -> None:
     many = fill(tmp_path / "many", {f"{n % 7}/{n:03}.txt": f"Lamp number {n} is lit." for n in range(300)})
     assert kumi.index(many).rows.items() >= {"documents": 300, "chunks": 300}.items()
     assert kumi.ask("Is lamp number 217 lit?").citations[0].span.uri == "many/0/217.txt"
-    assert kumi.index().same == 300
+    assert kumi.index().unchanged == 300
 
 
 def test_the_same_text_in_two_files_is_two_documents(kumi: Kumihimo, tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_size_and_time_tell_a_change_and_check_looks_closer(kumi: Kumihimo, note
     path.write_text("The ferry sleeps.", encoding="utf-8")
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     assert kumi.index().read == 0
-    assert kumi.index(check=True).read == 3
+    assert kumi.index(reread=True).read == 3
     assert texts(kumi)["notes/a.txt"] == "The ferry sleeps."
 
 
@@ -155,9 +155,9 @@ def test_a_file_may_be_a_source(kumi: Kumihimo, notes: Path) -> None:
 
 
 def test_names_are_given_once() -> None:
-    known: dict[str, Source] = {}
+    known: dict[str, IndexedSource] = {}
     paths = ["/x/notes", "/y/notes", "/z/notes-2", "/x/notes/sub", normalize("NFD", "/x/ガ"), "/"]
-    names = [place(known, [Path(p)]) for p in paths]
+    names = [add_source_paths(known, [Path(p)]) for p in paths]
     assert names == [{"notes"}, {"notes-2"}, {"notes-2-2"}, {"notes"}, {"ガ"}, {"root"}]
     assert list(known) == ["root"]  # which holds all of them
 
@@ -293,7 +293,7 @@ def test_a_source_is_taken_out(kumi: Kumihimo, notes: Path, tmp_path: Path, targ
 @pytest.mark.parametrize("target", ["notes/sub", "notes/sub/", "notes/sub/c.txt", "{tmp}/notes/sub"])
 def test_a_part_of_a_source_is_taken_out(kumi: Kumihimo, notes: Path, tmp_path: Path, target: str) -> None:
     kumi.index(notes)
-    assert kumi.remove(target.format(tmp=tmp_path)).gone == 1
+    assert kumi.remove(target.format(tmp=tmp_path)).removed == 1
     assert uris(kumi) == ["notes/a.txt", "notes/b.md"]
     fill(notes, {"sub/c.txt": "Oats grow again."})
     kumi.index()
@@ -367,7 +367,7 @@ def test_taken_out_while_the_folder_is_away(kumi: Kumihimo, notes: Path) -> None
 
 def test_what_is_taken_out_is_counted_as_gone(kumi: Kumihimo, notes: Path) -> None:
     kumi.index(notes)
-    assert kumi.remove("notes").gone == 3
+    assert kumi.remove("notes").removed == 3
 
 
 def test_a_decomposed_name_is_taken_out_by_its_path_and_comes_back(kumi: Kumihimo, tmp_path: Path) -> None:
@@ -411,7 +411,7 @@ def test_a_row_is_no_folder(kumi: Kumihimo, tmp_path: Path) -> None:
 def test_documents_of_another_shape_are_all_read_again(kumi: Kumihimo, notes: Path, tmp_path: Path) -> None:
     kumi.index(notes, fill(tmp_path / "other", {"x.txt": "Here, too."}))
     before = texts(kumi)
-    with kumi.store.building() as db:
+    with kumi.store.write_transaction() as db:
         db.run("UPDATE steps SET shape = 'of another version' WHERE step = 'documents'")
     kumi.index(notes)
     assert texts(kumi) == before
@@ -421,7 +421,7 @@ def test_documents_of_another_shape_are_all_read_again(kumi: Kumihimo, notes: Pa
 def test_documents_of_another_shape_lose_none_whose_source_is_away(kumi: Kumihimo, notes: Path, tmp_path: Path) -> None:
     kumi.index(notes, fill(tmp_path / "other", {"x.txt": "Here, too."}))
     before = texts(kumi)
-    with kumi.store.building() as db:
+    with kumi.store.write_transaction() as db:
         db.run("UPDATE steps SET shape = 'of another version' WHERE step = 'documents'")
     notes.rename(tmp_path / "away")
     with pytest.raises(KumiError, match="put it back"):

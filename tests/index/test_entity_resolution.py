@@ -15,7 +15,7 @@ import pytest
 
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Entity, Relation
-from kumihimo.index.entity_resolution import Pair, similar, verdict
+from kumihimo.index.entity_resolution import EntityPair, find_similar_entities, judge_pair
 from kumihimo.llm.local_embedder import LocalEmbedder
 from kumihimo.text import name_keys
 from tests.factories_graph_text import entity, graph, id, relation
@@ -33,30 +33,30 @@ PEOPLE = (
 )
 
 
-def found(folder: Path, entities: Iterable[Entity], relations: Iterable[Relation] = (), **how: Any) -> list[Pair]:
+def found(folder: Path, entities: Iterable[Entity], relations: Iterable[Relation] = (), **how: Any) -> list[EntityPair]:
     with graph(folder, entities, relations) as (all_entities, all_relations):
-        return similar(all_entities, all_relations, LocalEmbedder(), **how)
+        return find_similar_entities(all_entities, all_relations, LocalEmbedder(), **how)
 
 
-def lines(pairs: Iterable[Pair]) -> list[str]:
-    return [pair.line for pair in pairs]
+def lines(pairs: Iterable[EntityPair]) -> list[str]:
+    return [pair.alias_line for pair in pairs]
 
 
 def test_pairs_are_named_by_that_of_which_more_is_said(tmp_path: Path) -> None:
     pairs = found(tmp_path, PEOPLE)
     assert lines(pairs) == ["Bob Cratchit = Robert Cratchit", "Scrooge = Ebenezer Scrooge"]
-    assert [pair.why[0] for pair in pairs] == ["initial or short form", "one name in the other"]
+    assert [pair.reasons[0] for pair in pairs] == ["initial or short form", "one name in the other"]
     assert all(0.5 <= pair.score <= 1 for pair in pairs)
     assert pairs[0].score >= pairs[1].score
 
 
 def test_the_lines_make_them_one(tmp_path: Path) -> None:
-    merged = name_keys.aliases(lines(found(tmp_path, PEOPLE)))
+    merged = name_keys.parse_aliases(lines(found(tmp_path, PEOPLE)))
     assert merged == {"robert cratchit": "bob cratchit", "ebenezer scrooge": "scrooge"}
 
 
 def test_what_is_one_already_is_no_pair(tmp_path: Path) -> None:
-    merged = name_keys.aliases(["Bob Cratchit = Robert Cratchit"])
+    merged = name_keys.parse_aliases(["Bob Cratchit = Robert Cratchit"])
     assert lines(found(tmp_path, PEOPLE, aliases=merged)) == ["Scrooge = Ebenezer Scrooge"]
 
 
@@ -68,7 +68,7 @@ def test_neighbours_in_common_speak_for_it_and_a_relation_against(tmp_path: Path
         for n, relations in enumerate(([relation("Scrooge", "Ebenezer Scrooge")], [], shared))
     ]
     assert scores == sorted(set(scores))
-    assert "3 of 3 neighbours" in found(tmp_path / "2b", PEOPLE[:2], shared)[0].why
+    assert "3 of 3 neighbours" in found(tmp_path / "2b", PEOPLE[:2], shared)[0].reasons
 
 
 def test_things_of_different_types_are_less_likely_one(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_model_is_asked_about_both_as_they_are_described() -> None:
         return "same"
 
     one, other = PEOPLE[:2]
-    both = [verdict(Pair(*pair, 0.7, ()), ask) for pair in ((one, other), (other, one))]  # type: ignore[arg-type]
+    both = [judge_pair(EntityPair(*pair, 0.7, ()), ask) for pair in ((one, other), (other, one))]  # type: ignore[arg-type]
     assert both == ["same", "same"]
     assert asked[0] == asked[1]
     assert all(part in asked[0] for part in ("Ebenezer Scrooge (person)", one.text, other.text))
@@ -133,7 +133,7 @@ def test_ten_thousand_are_looked_through_in_seconds(tmp_path: Path) -> None:
     ]
     words = ["".join(rng.choices(syllables, k=rng.randint(2, 4))).capitalize() for _ in range(6000)]
     often = [1 / (i + 5) for i in range(len(words))]
-    names = {name_keys.key(n): n for n in (" ".join(rng.choices(words, often, k=1 + i % 3)) for i in range(16000))}
+    names = {name_keys.name_key(n): n for n in (" ".join(rng.choices(words, often, k=1 + i % 3)) for i in range(16000))}
     entities = [entity(n, text=" ".join(rng.choices(words, k=40))) for n in list(names.values())[:10000]]
     relations = {
         r.id: r for r in (relation(rng.choice(entities).name, rng.choice(entities).name) for _ in range(30000))
@@ -141,7 +141,7 @@ def test_ten_thousand_are_looked_through_in_seconds(tmp_path: Path) -> None:
     with graph(tmp_path, entities, relations.values()) as tables:
         LocalEmbedder()(["warm"])
         began = process_time()
-        pairs = similar(*tables, LocalEmbedder())
+        pairs = find_similar_entities(*tables, LocalEmbedder())
         took = process_time() - began
     print(f"{len(entities)} entities: {len(pairs)} pairs in {took:.1f} CPU s")
     assert len(entities) == 10000
@@ -192,4 +192,4 @@ def _carol() -> tuple[list[Entity], list[Relation]]:
 
 def test_a_line_for_a_name_with_the_sign_of_equality_can_be_read() -> None:
     with pytest.raises(SettingsError):
-        name_keys.aliases(["="])
+        name_keys.parse_aliases(["="])

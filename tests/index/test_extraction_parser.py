@@ -11,11 +11,18 @@ from benchmarks.replies import compared, graph, openie, replies
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kumihimo.index.extraction_parser import Claimed, Extracted, Named, Related, extracted, whole_lines
+from kumihimo.index.extraction_parser import (
+    ExtractedClaim,
+    ExtractedEntity,
+    ExtractedRelation,
+    ParsedExtraction,
+    drop_last_line,
+    parse_extraction,
+)
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "replies"
-OBAN = Named("Oban", "place", "A port.")
-ROY = Related("Ines Roy", "Oban", "She lives there.", ("home",), 7.0)
+OBAN = ExtractedEntity("Oban", "place", "A port.")
+ROY = ExtractedRelation("Ines Roy", "Oban", "She lives there.", ("home",), 7.0)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +56,7 @@ ROY = Related("Ines Roy", "Oban", "She lives there.", ("home",), 7.0)
     ],
 )
 def test_records_however_they_are_written(text: str) -> None:
-    assert extracted(text) == Extracted((OBAN, ROY), (), True)
+    assert parse_extraction(text) == ParsedExtraction((OBAN, ROY), (), True)
 
 
 NAMES = """42; 3.14; -7; C#; C++; AC/DC; [sic]; (500) Days; Oban (Scotland); "Weird Al" Yankovic; 『雪の港』;
@@ -59,16 +66,21 @@ NAMES = """42; 3.14; -7; C#; C++; AC/DC; [sic]; (500) Days; Oban (Scotland); "We
 
 @pytest.mark.parametrize("name", re.split(r";\s", NAMES))
 def test_names_and_types_survive(name: str) -> None:
-    plain = extracted(f"entity<|>{name}<|>{name}<|>It is {name}\nrelation<|>{name}<|>Oban<|>about {name}<|>theme<|>3")
-    assert plain.records == (
-        Named(name, name, f"It is {name}"),
-        Related(name, "Oban", f"about {name}", ("theme",), 3.0),
+    plain = parse_extraction(
+        f"entity<|>{name}<|>{name}<|>It is {name}\nrelation<|>{name}<|>Oban<|>about {name}<|>theme<|>3"
     )
-    assert not plain.broken
-    wrapped = extracted(
+    assert plain.records == (
+        ExtractedEntity(name, name, f"It is {name}"),
+        ExtractedRelation(name, "Oban", f"about {name}", ("theme",), 3.0),
+    )
+    assert not plain.broken_lines
+    wrapped = parse_extraction(
         f'("entity"<|>"{name}"<|>"{name}"<|>"It is {name}.")##\n(entity<|>{name}<|>{name}<|>It (is) {name})'
     )
-    assert wrapped.records == (Named(name, name, f"It is {name}."), Named(name, name, f"It (is) {name}"))
+    assert wrapped.records == (
+        ExtractedEntity(name, name, f"It is {name}."),
+        ExtractedEntity(name, name, f"It (is) {name}"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,8 +99,8 @@ def test_names_and_types_survive(name: str) -> None:
 def test_what_follows_the_description_of_a_relation(
     fields: str, keywords: tuple[str, ...], strength: float | None
 ) -> None:
-    found = extracted(f"relation<|>Ines Roy<|>Oban<|>She lives there.{fields}")
-    assert found.records == (Related("Ines Roy", "Oban", "She lives there.", keywords, strength),)
+    found = parse_extraction(f"relation<|>Ines Roy<|>Oban<|>She lives there.{fields}")
+    assert found.records == (ExtractedRelation("Ines Roy", "Oban", "She lives there.", keywords, strength),)
 
 
 def test_a_claim() -> None:
@@ -96,11 +108,13 @@ def test_a_claim() -> None:
 claim<|>Ines Roy<|>NONE<|>Fraud<|>suspected<|>2011-05<|>NONE<|>She may have hidden a loss.<|>"a loss"
 claim<|>Ines Roy<|>Oban<|>Residence<|>"TRUE"<|>2011<|>2031-02-30<|>She lives there.<|>She lives<|>in Oban
 claim<|>Ines Roy<|>Oban<|>Residence<|>perhaps<|>May 2011<|>2012-01-31T00:00:00Z<|>She lives there."""
-    found = extracted(text)
+    found = parse_extraction(text)
     assert found.records == (
-        Claimed("Ines Roy", "", "Fraud", "SUSPECTED", "2011-05", "", "She may have hidden a loss.", "a loss"),
-        Claimed("Ines Roy", "Oban", "Residence", "TRUE", "2011", "", "She lives there.", "She lives in Oban"),
-        Claimed("Ines Roy", "Oban", "Residence", "SUSPECTED", "", "2012-01-31T00:00:00Z", "She lives there.", ""),
+        ExtractedClaim("Ines Roy", "", "Fraud", "SUSPECTED", "2011-05", "", "She may have hidden a loss.", "a loss"),
+        ExtractedClaim("Ines Roy", "Oban", "Residence", "TRUE", "2011", "", "She lives there.", "She lives in Oban"),
+        ExtractedClaim(
+            "Ines Roy", "Oban", "Residence", "SUSPECTED", "", "2012-01-31T00:00:00Z", "She lives there.", ""
+        ),
     )
 
 
@@ -116,28 +130,28 @@ entity<|><|><|>A port."""
 
 @pytest.mark.parametrize("line", BROKEN.split("\n"))
 def test_lines_meant_for_a_record_are_told(line: str) -> None:
-    found = extracted(f"entity<|>Oban<|>place<|>A port.\n{line}\nentity<|>Ayr<|>place<|>A port.\nEND")
-    assert found == Extracted((OBAN, Named("Ayr", "place", "A port.")), (line,), True)
+    found = parse_extraction(f"entity<|>Oban<|>place<|>A port.\n{line}\nentity<|>Ayr<|>place<|>A port.\nEND")
+    assert found == ParsedExtraction((OBAN, ExtractedEntity("Ayr", "place", "A port.")), (line,), True)
 
 
 def test_prose_behind_a_record_is_not_of_it() -> None:
     said = '("entity"<|>"Oban"<|>"place"<|>"A port."\nNow the relations.\n("relation"<|>"Ines Roy"<|>"Oban"<|>'
-    assert extracted(f'{said}"She lives there."<|>"home"<|>7\nThat is all.').records == (OBAN, ROY)
-    assert extracted("**entity<|>Oban<|>place<|>A port.**\nThat is all.").records == (OBAN,)
+    assert parse_extraction(f'{said}"She lives there."<|>"home"<|>7\nThat is all.').records == (OBAN, ROY)
+    assert parse_extraction("**entity<|>Oban<|>place<|>A port.**\nThat is all.").records == (OBAN,)
 
 
 def test_prose_is_none() -> None:
     told = (
         "Entities: the text names Oban (a port), and no relation.\n## Entities\nrelations between them: none\n| a | b |"
     )
-    assert extracted(told) == Extracted()
-    assert extracted("The END of it.") == Extracted()
+    assert parse_extraction(told) == ParsedExtraction()
+    assert parse_extraction("The END of it.") == ParsedExtraction()
 
 
 def test_what_is_whole_of_a_reply_that_broke_off() -> None:
     text = '("entity"<|>"Oban"<|>"place"<|>"A port.")##("relationship"<|>"Ines Roy"<|>"Ob'
-    assert extracted(whole_lines(text)).records == (OBAN,)
-    assert whole_lines("entity<|>Oba") == ""
+    assert parse_extraction(drop_last_line(text)).records == (OBAN,)
+    assert drop_last_line("entity<|>Oba") == ""
 
 
 WORDS = 'entity relation claims <|> |> <| ## END <|COMPLETE|> ( ) " “ ” 9 42 - NONE Oban [ ] ` * , ２ ² 2024-02'
@@ -150,9 +164,9 @@ PIECES = st.sampled_from([*WORDS.split(" "), *"\n\r '\x00\ud800"])
 @example("relation<|>a<|>b<|>c<|>d<|>" + "9" * 400)
 @example("claim<|>a<|>b<|>c<|>d<|>0000<|>9999-99<|>g<|>h")
 def test_no_text_is_too_much(text: str) -> None:
-    for found in (extracted(text), extracted(whole_lines(text))):
+    for found in (parse_extraction(text), parse_extraction(drop_last_line(text))):
         for record in found.records:
-            if isinstance(record, Related):
+            if isinstance(record, ExtractedRelation):
                 assert record.source
                 assert record.target
                 assert record.strength is None or 1 <= record.strength <= 10
@@ -164,14 +178,14 @@ def test_no_text_is_too_much(text: str) -> None:
 def test_no_text_takes_long(unit: str) -> None:
     began = time.process_time()
     for start in ("", "(entity<|>", "relation<|>Oban", "entity"):
-        extracted(start + unit * 3000)
+        parse_extraction(start + unit * 3000)
     assert time.process_time() - began < 2
 
 
 @pytest.mark.skipif(not DATA.exists(), reason=f"there are no recorded replies in {DATA}")
 def test_what_a_real_model_said() -> None:
     """Bounds on what `benchmarks.replies` prints."""
-    said = [extracted(reply) for reply in replies(DATA)]
+    said = [parse_extraction(reply) for reply in replies(DATA)]
     assert len(said) == 187
     assert sum(len(one.records) for one in said) == 1174
     figures = {row.name: row for row in compared(DATA)}
@@ -183,9 +197,9 @@ def test_what_a_real_model_said() -> None:
 
 @pytest.mark.skipif(not DATA.exists(), reason=f"there are no recorded replies in {DATA}")
 def test_triples_of_another_kind_give_a_graph() -> None:
-    said = {text: extracted(reply) for text, reply in openie(DATA).items()}
-    whole = sum(isinstance(record, Related) for one in said.values() for record in one.records)
+    said = {text: parse_extraction(reply) for text, reply in openie(DATA).items()}
+    whole = sum(isinstance(record, ExtractedRelation) for one in said.values() for record in one.records)
     assert whole >= 17_348
-    assert sum(len(one.broken) for one in said.values()) <= 71
+    assert sum(len(one.broken_lines) for one in said.values()) <= 71
     nodes, edges = graph(said.values())
     assert (nodes > 15_000, edges > 15_000) == (True, True)

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kumihimo.index.leiden import FLOOR, Cluster, Edge, clusters, modularity, npmi
+from kumihimo.index.leiden import MIN_NPMI, Cluster, WeightedEdge, leiden_clusters, npmi, partition_modularity
 
 NODES = [f"n{number:02}" for number in range(24)]
 PAIRS = list(combinations(NODES, 2))
 graphs = st.dictionaries(st.sampled_from(PAIRS), st.sampled_from([0.05, 0.5, 1.0, 2.0, 7.0]), max_size=60)
 
 
-def edges_of(graph: dict[tuple[str, str], float]) -> list[Edge]:
+def edges_of(graph: dict[tuple[str, str], float]) -> list[WeightedEdge]:
     return [(*pair, weight) for pair, weight in graph.items()]
 
 
@@ -32,7 +32,7 @@ def check(cluster: Cluster) -> None:
 
 @given(graphs, st.integers(1, 6))
 def test_each_node_is_in_one_cluster_on_each_level(graph: dict[tuple[str, str], float], max_size: int) -> None:
-    found = clusters(NODES, edges_of(graph), max_size=max_size, seed=0)
+    found = leiden_clusters(NODES, edges_of(graph), max_size=max_size, seed=0)
     check(Cluster(tuple(NODES), found) if len(found) > 1 else found[0])
 
 
@@ -40,33 +40,35 @@ def test_each_node_is_in_one_cluster_on_each_level(graph: dict[tuple[str, str], 
 def test_the_order_of_edges_does_not_count(graph: dict[tuple[str, str], float], rng: random.Random) -> None:
     edges = edges_of(graph)
     shuffled = rng.sample(edges, len(edges))
-    assert clusters(NODES, edges, max_size=3, seed=0) == clusters(NODES[::-1], shuffled, max_size=3, seed=0)
+    assert leiden_clusters(NODES, edges, max_size=3, seed=0) == leiden_clusters(
+        NODES[::-1], shuffled, max_size=3, seed=0
+    )
 
 
 def test_nothing_has_no_clusters() -> None:
-    assert clusters([], [], max_size=10, seed=0) == ()
+    assert leiden_clusters([], [], max_size=10, seed=0) == ()
 
 
 def test_a_clique_does_not_split_however_large() -> None:
     edges = [(*pair, 1.0) for pair in combinations(NODES, 2)]
-    assert clusters(NODES, edges, max_size=3, seed=0) == (Cluster(tuple(NODES)),)
+    assert leiden_clusters(NODES, edges, max_size=3, seed=0) == (Cluster(tuple(NODES)),)
 
 
 def test_modularity_by_hand() -> None:
     """Two triangles and an edge between: 6/7 of the weight lies within, by chance 2 * (7/14) ** 2."""
     edges = [(*pair, 1.0) for pair in [*combinations("abc", 2), *combinations("def", 2), ("c", "d")]]
     groups = dict.fromkeys("abc", 4) | dict.fromkeys("def", 9)
-    now, cold = modularity(edges, groups, seed=0)
+    now, cold = partition_modularity(edges, groups, seed=0)
     assert now == cold == pytest.approx(6 / 7 - 1 / 2)
 
 
 def test_modularity_of_nothing_and_of_what_is_in_no_group() -> None:
-    assert modularity([], {}, seed=0) == (0.0, 0.0)
-    assert modularity([], {"a": 0}, seed=0) == (0.0, 0.0)
-    now, cold = modularity([("a", "b", 1.0), ("c", "d", 1.0)], {"a": 0, "b": 0, "z": 1}, seed=0)
+    assert partition_modularity([], {}, seed=0) == (0.0, 0.0)
+    assert partition_modularity([], {"a": 0}, seed=0) == (0.0, 0.0)
+    now, cold = partition_modularity([("a", "b", 1.0), ("c", "d", 1.0)], {"a": 0, "b": 0, "z": 1}, seed=0)
     assert (now, cold) == (0.5 - (0.5**2 + 0.25**2 + 0.25**2), 0.5)  # c and d are groups of one
 
 
 @given(st.integers(1, 50), st.integers(0, 50), st.integers(0, 50), st.integers(0, 200))
 def test_npmi_is_a_weight(together: int, one: int, other: int, total: int) -> None:
-    assert FLOOR <= npmi(together, one, other, total) <= 1
+    assert MIN_NPMI <= npmi(together, one, other, total) <= 1

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from kumihimo.core.errors import ItemFailed, Malformed, SettingsError
-from kumihimo.core.records import Chunk, Link, Passage
+from kumihimo.core.errors import ItemFailed, MalformedReply, SettingsError
+from kumihimo.core.records import Chunk, DiscourseRelation, Passage
 from kumihimo.core.table import Table
 from kumihimo.index.links import links
-from kumihimo.index.pdtb_senses import leaves
-from kumihimo.llm.structured import Reply, form
+from kumihimo.index.pdtb_senses import leaf_sense_labels
+from kumihimo.llm.structured import Reply, reply_form
 from tests.factories_discourse import CHUNKS, P, tables
 from tests.factories_tables import table
 
@@ -33,26 +33,28 @@ def shown(told: str) -> list[str]:
 class Model:
     """Says something of each pair; what it was asked is kept. A reply that cannot be read is given three times."""
 
-    mark, workers = "model", 1
+    fingerprint, workers = "model", 1
 
     def __init__(self, said: Callable[[str, int], Any] = lambda pair, n: SAID) -> None:
         self.said, self.asked = said, list[str]()
 
-    def __call__(self, messages: Any, *, into: Any = None, read: Any = None) -> Any:
+    def __call__(self, messages: Any, *, schema: Any = None, parse: Any = None) -> Any:
         told = "\n".join(message["content"] for message in messages)
         self.asked.append(told)
-        if read:
-            return read(Reply(str(self.said(told, 0))))
+        if parse:
+            return parse(Reply(str(self.said(told, 0))))
         said = {f"pair_{n}": self.said(pair, n) for n, pair in enumerate(pairs_of(told), 1)}
-        return form(into).read(Reply(json.dumps({name: one for name, one in said.items() if one is not None})))
+        return reply_form(schema).parse(Reply(json.dumps({name: one for name, one in said.items() if one is not None})))
 
 
-def made(model: Any, chunk: int = 0, rows: dict[str, Table[Any]] | None = None, **settings: Any) -> list[Link]:
+def made(
+    model: Any, chunk: int = 0, rows: dict[str, Table[Any]] | None = None, **settings: Any
+) -> list[DiscourseRelation]:
     held = rows or tables()
     return list(links(held["chunks"][CHUNKS[chunk]], held["chunks"], held["passages"], model, **settings))
 
 
-def ends(found: list[Link]) -> list[tuple[str, str, str, float | None]]:
+def ends(found: list[DiscourseRelation]) -> list[tuple[str, str, str, float | None]]:
     return [(link.first, link.second, link.text, link.confidence) for link in found]
 
 
@@ -112,7 +114,7 @@ def test_which_is_arg1_and_that_there_is_none() -> None:
     ],
 )
 def test_what_cannot_be_read_is_asked_again(said: Any) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedReply):
         made(Model(lambda pair, n: said if n == 2 else SAID))
 
 
@@ -120,7 +122,7 @@ def test_none_has_to_be_allowed() -> None:
     none = Model(lambda pair, n: {**SAID, "sense": "No Relation"})
     assert made(none) == []
     assert "no relation" in none.asked[0]
-    with pytest.raises(Malformed, match="no sense 'No Relation'"):
+    with pytest.raises(MalformedReply, match="no sense 'No Relation'"):
         made(none, no_relation=False)
     assert "no relation" not in none.asked[-1]
 
@@ -138,8 +140,8 @@ def test_senses_are_shown_in_an_order_of_the_texts() -> None:
     one, again, *_ = orders = [shown(told) for told in model.asked]
     assert one == again
     assert len({order[0] for order in orders}) > 2
-    assert all(set(order) == {*leaves(), "no relation"} for order in orders)
-    assert orders[-1] == [*leaves(), "no relation"]
+    assert all(set(order) == {*leaf_sense_labels(), "no relation"} for order in orders)
+    assert orders[-1] == [*leaf_sense_labels(), "no relation"]
 
 
 def test_the_paper() -> None:
@@ -147,9 +149,9 @@ def test_the_paper() -> None:
     assert ends(made(model, paper=True)) == [(P[n], P[n + 1], "juxtaposition", None) for n in range(3)]
     assert len(model.asked) == 3
     assert "no relation" not in model.asked[0]
-    assert ", ".join(leaves()) in model.asked[0]
+    assert ", ".join(leaf_sense_labels()) in model.asked[0]
     for wrong in ("", "cause", "no relation", "I think it is reason, or list"):
-        with pytest.raises(Malformed, match="has to be one of contra-expectation,"):
+        with pytest.raises(MalformedReply, match="has to be one of contra-expectation,"):
             made(Model(partial(_always, wrong)), paper=True)
 
 
@@ -173,7 +175,7 @@ def test_one_batch_that_fails_leaves_the_others() -> None:
 
     with pytest.raises(ItemFailed, match="refused") as failed:
         made(Failing(), batch=1)
-    assert [link.first for link in failed.value.instead if isinstance(link, Link)] == [P[0], P[2]]
+    assert [link.first for link in failed.value.fallback if isinstance(link, DiscourseRelation)] == [P[0], P[2]]
 
 
 HOSTILE = (

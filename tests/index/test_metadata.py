@@ -9,26 +9,26 @@ from typing import Any
 
 import pytest
 
-from kumihimo.app.config import from_file, with_fields, written
+from kumihimo.app.config import fields_to_settings, read_settings_file, render_default_config
 from kumihimo.app.settings_registry import SETTINGS, SUMMARIES
-from kumihimo.core.context import Ruler
+from kumihimo.core.context import Tokenizer
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.records import NOT_READ, Document, Metadata, Question
-from kumihimo.core.signature import catalogue
+from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Table, codec
 from kumihimo.index.metadata import metadata, questions
-from kumihimo.index.metadata_fields import PRESETS, Field, schema
-from kumihimo.index.metadata_llm import parts
-from kumihimo.llm.cached_llm import Asking
-from kumihimo.llm.local_embedder import LocalRuler
+from kumihimo.index.metadata_fields import PRESETS, MetadataField, resolve_fields
+from kumihimo.index.metadata_llm import split_document
+from kumihimo.llm.cached_llm import CachedLLM
+from kumihimo.llm.local_embedder import LocalTokenizer
 from kumihimo.llm.structured import Reply
-from kumihimo.search.metadata_filter import passing
-from kumihimo.storage.sqlite.response_cache import Memo
+from kumihimo.search.metadata_filter import matching_documents
+from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 from tests.index.factories_rows import Words, table
 from tests.index.scripted_llm import Talker, cut
 
-RULER = LocalRuler()
+RULER = LocalTokenizer()
 TOPIC = json.dumps({"name": "topic", "question": "Has it a topic?", "list": "Its topics.", "maximum": 2})
 REPLY = """Yes or no:
 1. yes
@@ -51,18 +51,18 @@ def document(text: str, title: str = "", **metadata: object) -> Document:
 
 
 @pytest.fixture
-def memo(tmp_path: Path) -> Iterator[Memo]:
-    memo = Memo(tmp_path / "memo.db")
+def memo(tmp_path: Path) -> Iterator[ResponseCache]:
+    memo = ResponseCache(tmp_path / "cache.db")
     yield memo
     memo.close()
 
 
-def asking(memo: Memo, *says: str | Reply) -> tuple[Asking, Talker]:
+def asking(memo: ResponseCache, *says: str | Reply) -> tuple[CachedLLM, Talker]:
     talker = Talker({"first": says, "rest": says[1:] or says})
-    return Asking(talker, memo), talker
+    return CachedLLM(talker, memo), talker
 
 
-def test_both_steps_are_one_reply(memo: Memo) -> None:
+def test_both_steps_are_one_reply(memo: ResponseCache) -> None:
     ask, talker = asking(memo, REPLY)
     note = document("A tide gate is shut by the tide.", title="Gates")
     assert list(metadata(note, RULER, ask, fields=(TOPIC,))) == [
@@ -74,14 +74,14 @@ def test_both_steps_are_one_reply(memo: Memo) -> None:
     assert len(talker.given) == 1
 
 
-def test_a_document_without_a_title_is_called_by_its_uri(memo: Memo) -> None:
+def test_a_document_without_a_title_is_called_by_its_uri(memo: ResponseCache) -> None:
     ask, talker = asking(memo, REPLY)
     (found,) = questions(document("A gate."), RULER, ask, fields=(TOPIC,))
     assert found.title == "a.md#1"
     assert "Title:" not in talker.given[0][0][-1]["content"]
 
 
-def test_the_prompt_is_told_the_settings(memo: Memo) -> None:
+def test_the_prompt_is_told_the_settings(memo: ResponseCache) -> None:
     ask, talker = asking(memo, REPLY)
     list(metadata(
         document("A {gate}.", title="{users_types}"), RULER, ask, document_types="minutes", users_types="clerks",
@@ -97,11 +97,13 @@ def test_the_prompt_is_told_the_settings(memo: Memo) -> None:
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_presets_are_whole(preset: str) -> None:
-    fields = schema(preset, (), ("a",))
+    fields = resolve_fields(preset, (), ("a",))
     assert len({field.name for field in fields}) == len(fields) >= 5
     assert [field.categories for field in fields].count(("a",)) == 1
-    assert schema(preset, (), ())[0].categories == ()
-    assert with_fields({"fields": {field.name: {"question": field.question, "list": field.list} for field in fields}})
+    assert resolve_fields(preset, (), ())[0].categories == ()
+    assert fields_to_settings(
+        {"fields": {field.name: {"question": field.question, "list": field.list} for field in fields}}
+    )
 
 
 def test_the_papers_fields_are_those_of_the_paper() -> None:
@@ -118,7 +120,7 @@ def test_the_papers_fields_are_those_of_the_paper() -> None:
 # -- documents longer than the window
 
 
-def test_a_long_document_is_read_in_parts_which_are_merged(memo: Memo) -> None:
+def test_a_long_document_is_read_in_parts_which_are_merged(memo: ResponseCache) -> None:
     ask, talker = asking(memo, REPLY, NEWER)
     note = document("One two three. Four five six. Seven eight nine. Ten.")
     found = list(metadata(note, Words3(), ask, fields=(TOPIC,), window=30))
@@ -155,25 +157,25 @@ class Words3(Words):
         "",
     ],
 )
-@pytest.mark.parametrize("ruler", [RULER, Words3()])
-def test_parts_are_all_of_a_text_and_fit(text: str, ruler: Ruler) -> None:
+@pytest.mark.parametrize("tokenizer", [RULER, Words3()])
+def test_parts_are_all_of_a_text_and_fit(text: str, tokenizer: Tokenizer) -> None:
     text = text.replace("\ud800", "")
     note = Document(uri="a", file="a", title="", media_type="", body=3, text=f"---{text}")
-    found = list(parts(note, ruler, 100))
+    found = list(split_document(note, tokenizer, 100))
     assert "".join("".join(found).split()) == "".join(text.split())
-    assert all(0 < len(ruler(part)) <= 102 for part in found)
+    assert all(0 < len(tokenizer(part)) <= 102 for part in found)
     assert all(part.endswith((".", "five", "six", "。")) for part in found if text.startswith(("One", "組")))
     assert found == [part for part in found if part.strip() == part != ""]
     longer = Document(uri="a", file="a", title="", media_type="", body=3, text=f"---{text}\n\nOne more. ")
-    assert list(parts(longer, ruler, 100))[: len(found) - 1] == found[:-1]
+    assert list(split_document(longer, tokenizer, 100))[: len(found) - 1] == found[:-1]
 
 
-def test_a_window_of_nothing_is_refused(memo: Memo) -> None:
+def test_a_window_of_nothing_is_refused(memo: ResponseCache) -> None:
     with pytest.raises(SettingsError, match="it must be 1 or more"):
         list(metadata(document("A."), RULER, asking(memo, REPLY)[0], window=0))
 
 
-def test_an_empty_document_is_not_asked_about(memo: Memo) -> None:
+def test_an_empty_document_is_not_asked_about(memo: ResponseCache) -> None:
     ask, talker = asking(memo, REPLY)
     assert [*metadata(document(" \n"), RULER, ask), *questions(document(""), RULER, ask)] == []
     assert not talker.given
@@ -182,19 +184,19 @@ def test_an_empty_document_is_not_asked_about(memo: Memo) -> None:
 # -- replies that fail
 
 
-def test_a_part_that_cannot_be_read_is_listed_and_the_others_are_kept(memo: Memo) -> None:
+def test_a_part_that_cannot_be_read_is_listed_and_the_others_are_kept(memo: ResponseCache) -> None:
     ask, talker = asking(memo, "Sorry.", "Sorry.", "Sorry.", REPLY)
     note = document("One two three. Four five six. Seven eight nine. Ten.", topic="own")
     for step, kept in ((questions, ["What is a tide gate?"]), (metadata, ["own"])):
         with pytest.raises(ItemFailed, match="3 replies that cannot be read; of the last: The reply is not") as failed:
             step(note, Words3(), ask, fields=(TOPIC,), window=30)
-        assert [row.text for row in failed.value.instead] == kept
+        assert [row.text for row in failed.value.fallback] == kept
         talker.turns["first"] = 0
     complaint = talker.given[1][0][-1]["content"]
     assert complaint.startswith("The reply is not of the form that was asked for: write the headings Yes or no:")
 
 
-def test_a_reply_that_breaks_off_is_continued(memo: Memo) -> None:
+def test_a_reply_that_breaks_off_is_continued(memo: ResponseCache) -> None:
     at = REPLY.index("Answers:") + 12
     ask, talker = asking(memo, cut(REPLY[:at]), "Answers:\n1. A gate that the tide shuts.")
     note = document("A gate.")
@@ -206,7 +208,7 @@ def test_a_reply_that_breaks_off_is_continued(memo: Memo) -> None:
     assert second[3]["content"].startswith("Your reply broke off after this line:\nAnswers:\n")
 
 
-def test_a_reply_that_never_ends_is_listed(memo: Memo) -> None:
+def test_a_reply_that_never_ends_is_listed(memo: ResponseCache) -> None:
     ask, _ = asking(memo, cut(REPLY))
     with pytest.raises(ItemFailed, match="broke off 4 times: set a larger max_tokens for it, or a smaller metadata"):
         questions(document("A gate."), RULER, ask, fields=(TOPIC,))
@@ -235,7 +237,7 @@ def test_without_a_model_a_document_speaks_for_itself() -> None:
     assert list(metadata(document("A gate."), RULER, None)) == []
 
 
-def test_what_a_document_says_itself_counts(memo: Memo) -> None:
+def test_what_a_document_says_itself_counts(memo: ResponseCache) -> None:
     ask, _ = asking(memo, REPLY)
     (row,) = metadata(document("A gate.", topic=["Harbours", "Tides"], author="Bo"), RULER, ask, fields=(TOPIC,))
     assert row.values == ("Harbours", "Tides")
@@ -254,15 +256,15 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_a_hostile_document_speaks_for_itself_alone(memo: Memo, text: str) -> None:
+def test_a_hostile_document_speaks_for_itself_alone(memo: ResponseCache, text: str) -> None:
     def answer(prompt: str) -> str:  # of a model that says after it whatever the text says
         told = prompt.partition("Text:\n")[2]
         return REPLY.replace("What is", f"What of {told[:40]!r} is").replace("shuts.", f"shuts. {told[-500:]}")
 
     hostile, plain = Document(**_columns("h", text)), Document(**_columns("p", "A tide gate."))
-    alone = [*_rows(Asking(FakeChat(answer), memo), plain)]
-    rows = [*_rows(Asking(FakeChat(answer), memo), hostile)]
-    assert [*_rows(Asking(FakeChat(answer), memo), plain)] == alone
+    alone = [*_rows(CachedLLM(FakeChat(answer), memo), plain)]
+    rows = [*_rows(CachedLLM(FakeChat(answer), memo), hostile)]
+    assert [*_rows(CachedLLM(FakeChat(answer), memo), plain)] == alone
     assert {row.document for row in rows if isinstance(row, Metadata)} <= {"h"}
     for row in rows:
         assert "\n" not in row.text
@@ -281,9 +283,9 @@ def _columns(id: str, text: str) -> dict[str, Any]:
     }
 
 
-def _rows(ask: Asking, note: Document) -> Iterator[Metadata | Question]:
-    yield from metadata(note, RULER, ask, fields=(TOPIC,))
-    yield from questions(note, RULER, ask, fields=(TOPIC,))
+def _rows(llm: CachedLLM, note: Document) -> Iterator[Metadata | Question]:
+    yield from metadata(note, RULER, llm, fields=(TOPIC,))
+    yield from questions(note, RULER, llm, fields=(TOPIC,))
 
 
 # -- the user's fields
@@ -299,13 +301,13 @@ def test_fields_of_a_file_are_asked_for_in_their_order(tmp_path: Path) -> None:
     given = '[metadata]\nwindow = 9\n[fields.vessel]\nquestion = "Any?"\nlist = "Names."\nmaximum = 2\n' + (
         '[fields."港"]\nquestion = "港?"\nlist = "港の名。"\ncategories = ["潮返し", "{text_categories}"]\n'
     )
-    said = from_file(toml(tmp_path, given))
+    said = read_settings_file(toml(tmp_path, given))
     assert said.keys() == {"metadata"}
     assert said["metadata"]["window"] == 9
     fields: Any = said["metadata"]["fields"]
-    assert schema("paper", fields, ("a",)) == (
-        Field("vessel", "Any?", "Names.", 2),
-        Field("港", "港?", "港の名。", 3, ("潮返し", "a")),
+    assert resolve_fields("paper", fields, ("a",)) == (
+        MetadataField("vessel", "Any?", "Names.", 2),
+        MetadataField("港", "港?", "港の名。", 3, ("潮返し", "a")),
     )
 
 
@@ -328,20 +330,20 @@ def test_fields_of_a_file_are_asked_for_in_their_order(tmp_path: Path) -> None:
 def test_a_field_that_is_not_right_is_refused_in_words(tmp_path: Path, text: str, told: str) -> None:
     path = toml(tmp_path, text)
     with pytest.raises(SettingsError) as refused:
-        from_file(path)
+        read_settings_file(path)
     assert str(refused.value).startswith(f"{path}: ")
     assert told in str(refused.value)
 
 
 def test_a_file_to_begin_from_shows_fields(tmp_path: Path) -> None:
-    text = written(SETTINGS, SUMMARIES)
-    assert not any(from_file(toml(tmp_path, text)).values())
+    text = render_default_config(SETTINGS, SUMMARIES)
+    assert not any(read_settings_file(toml(tmp_path, text)).values())
     _, _, shown = text.partition("# [fields.vessel]")
     shown = "\n".join(["[fields.vessel]", *(line.removeprefix("# ") for line in shown.splitlines()[1:5])])
-    assert from_file(toml(tmp_path, shown))["metadata"]["fields"]
+    assert read_settings_file(toml(tmp_path, shown))["metadata"]["fields"]
 
 
-def test_fields_that_are_none_are_refused(memo: Memo) -> None:
+def test_fields_that_are_none_are_refused(memo: ResponseCache) -> None:
     for wrong in ("x", "[]", '{"name": "x"}', '{"name": "x", "question": "?", "list": "", "other": 1}'):
         with pytest.raises(SettingsError, match="is no field: write"):
             list(metadata(document("A."), RULER, asking(memo, REPLY)[0], fields=(wrong,)))
@@ -365,7 +367,7 @@ def test_filters_see_what_was_read_below_what_documents_say() -> None:
     ]
     documents = Table("documents", codec(Document), table("documents", Document, notes).rows)
     read = Table("metadata", codec(Metadata), table("metadata", Metadata, made).rows)
-    passes: Callable[[str], set[str]] = lambda where: set(passing(where, documents, read))  # noqa: E731
+    passes: Callable[[str], set[str]] = lambda where: set(matching_documents(where, documents, read))  # noqa: E731
     assert passes('topic = "ropes"') == {"d0", "d2"}
     assert passes('topic = "own" or company contains "loft"') == {"d0", "d1"}
     assert passes("topic") == {"d0", "d1", "d2"}
@@ -374,11 +376,11 @@ def test_filters_see_what_was_read_below_what_documents_say() -> None:
     with pytest.raises(SettingsError, match=r"no field 'compny'; did you mean 'company'\? Known: company, date, file"):
         passes("compny")
     with pytest.raises(SettingsError, match="no field 'company'"):
-        passing("company", documents)
+        matching_documents("company", documents)
 
 
 def test_the_steps_are_in_the_catalogue() -> None:
-    made = catalogue(metadata, questions)
-    assert made["metadata"].optional == {"ask"}
-    assert made["questions"].optional == set()
+    made = collect_signatures(metadata, questions)
+    assert made["metadata"].optional_ports == {"llm"}
+    assert made["questions"].optional_ports == set()
     assert made["metadata"].settings.keys() == made["questions"].settings.keys()

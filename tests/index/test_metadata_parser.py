@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kumihimo.core.errors import Malformed
-from kumihimo.index.metadata_fields import Field
-from kumihimo.index.metadata_parser import prepared
+from kumihimo.core.errors import MalformedReply
+from kumihimo.index.metadata_fields import MetadataField
+from kumihimo.index.metadata_parser import parse_metadata_reply
 
 FIELDS = (
-    Field("research_field", "Has it a field?", "Which?", 3, ("Tide gates", "Rope making")),
-    Field("company", "Does it name companies?", "Which?", 2),
+    MetadataField("research_field", "Has it a field?", "Which?", 3, ("Tide gates", "Rope making")),
+    MetadataField("company", "Does it name companies?", "Which?", 2),
 )
 VALUES = (("Tide gates",), ("Long Arm", "Net Loft"))
 PAIRS = (("What is a tide gate?", "A gate that the tide shuts."), ("Who made it?", "The Net Loft made it in 1998."))
@@ -99,32 +99,34 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_reply_of_any_form_is_read(form: str) -> None:
-    found = prepared(FORMS[form], FIELDS)
+    found = parse_metadata_reply(FORMS[form], FIELDS)
     assert (found.values, found.pairs) == (VALUES, PAIRS)
     assert found.dropped == (2 if form == "too many, and others" else 0)
 
 
 @pytest.mark.parametrize("no", ["no", "No.", "**No**", "いいえ", "否", "不是", "Nein", "non", "None of them? No"])
 def test_where_the_answer_is_no_the_list_is_empty(no: str) -> None:
-    found = prepared(PLAIN.replace("2. yes", f"2. {no}"), FIELDS)
+    found = parse_metadata_reply(PLAIN.replace("2. yes", f"2. {no}"), FIELDS)
     assert (found.values, found.dropped) == ((("Tide gates",), ()), 2)
 
 
 @pytest.mark.parametrize("none", ["[]", "[ ]", "['None']", "None", "n/a", "なし", "无", "", "- keine"])
 def test_nothing_is_no_value(none: str) -> None:
-    assert prepared(PLAIN.replace("['Long Arm', 'Net Loft']", none), FIELDS).values == (("Tide gates",), ())
+    assert parse_metadata_reply(PLAIN.replace("['Long Arm', 'Net Loft']", none), FIELDS).values == (("Tide gates",), ())
 
 
 def test_one_without_the_other_is_dropped() -> None:
-    found = prepared(PLAIN.replace("2. The Net Loft made it in 1998.", "7. It was sold.\n8. It is gone."), FIELDS)
+    found = parse_metadata_reply(
+        PLAIN.replace("2. The Net Loft made it in 1998.", "7. It was sold.\n8. It is gone."), FIELDS
+    )
     assert (found.pairs, found.dropped) == (PAIRS[:1], 3)
-    twice = prepared(PLAIN.replace("2. Who made it?", "2. ＷＨＡＴ is a  tide gate?"), FIELDS)
+    twice = parse_metadata_reply(PLAIN.replace("2. Who made it?", "2. ＷＨＡＴ is a  tide gate?"), FIELDS)
     assert (twice.pairs, twice.dropped) == (PAIRS[:1], 0)
 
 
 def test_numbers_within_an_answer_are_its_own() -> None:
     long = PLAIN.replace("tide shuts.", "tide shuts:\n   1. it rises,\n   2. it falls.\n1998. A dry year.\n1.5 m wide.")
-    assert prepared(long, FIELDS).pairs == (
+    assert parse_metadata_reply(long, FIELDS).pairs == (
         (PAIRS[0][0], "A gate that the tide shuts: 1. it rises, 2. it falls. 1998. A dry year. 1.5 m wide."),
         PAIRS[1],
     )
@@ -133,7 +135,7 @@ def test_numbers_within_an_answer_are_its_own() -> None:
 def test_nothing_to_ask_about_is_an_answer() -> None:
     for none in ("None", "なし。", ""):
         text = PLAIN.replace(ASKED, none).replace(GIVEN, none)
-        assert (prepared(text, FIELDS).values, prepared(text, FIELDS).pairs) == (VALUES, ())
+        assert (parse_metadata_reply(text, FIELDS).values, parse_metadata_reply(text, FIELDS).pairs) == (VALUES, ())
 
 
 @pytest.mark.parametrize(
@@ -148,8 +150,8 @@ def test_nothing_to_ask_about_is_an_answer() -> None:
     ],
 )
 def test_what_cannot_be_read_is_told_to_the_model(reply: str, told: str) -> None:
-    with pytest.raises(Malformed, match=told):
-        prepared(reply, FIELDS)
+    with pytest.raises(MalformedReply, match=told):
+        parse_metadata_reply(reply, FIELDS)
 
 
 MARKS = ("[", "]", "['", "Q1", "A:", "**", "(3)", "１．", "\ud800", "```")
@@ -163,8 +165,8 @@ BROKEN = st.lists(
 @given(BROKEN)
 def test_no_reply_breaks_it(reply: str) -> None:
     try:
-        found = prepared(reply, FIELDS)
-    except Malformed:
+        found = parse_metadata_reply(reply, FIELDS)
+    except MalformedReply:
         return
     assert all(len(values) <= field.maximum for values, field in zip(found.values, FIELDS, strict=True))
     assert set(found.values[0]) <= {*FIELDS[0].categories}
@@ -200,7 +202,7 @@ def test_a_reply_without_end_is_read_in_time(piece: str, line: str) -> None:
     began = process_time()
     for reply in (many, PLAIN.replace("['tide gates']", many), PLAIN.replace("2. Who", many + "\n2. Who")):
         try:
-            prepared(reply, FIELDS)
-        except Malformed:
+            parse_metadata_reply(reply, FIELDS)
+        except MalformedReply:
             continue
     assert process_time() - began < 8

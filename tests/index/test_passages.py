@@ -16,7 +16,7 @@ from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Chunk, Document, Passage
 from kumihimo.index.chunks import chunks
 from kumihimo.index.passages import passages
-from kumihimo.llm.local_embedder import LocalRuler
+from kumihimo.llm.local_embedder import LocalTokenizer
 from tests.index.factories_rows import Looks, table
 
 TEXT = "# Ferries\n\nThe ferry leaves at nine. It is late. 組紐は十月に届く。Ada waits.\n\n- one oar\n- two oars\n" * 4
@@ -25,7 +25,7 @@ TEXT = "# Ferries\n\nThe ferry leaves at nine. It is late. 組紐は十月に届
 class Words:
     """A ruler for which a word is a token, which begins where the word does."""
 
-    mark = "words"
+    fingerprint = "words"
 
     def __call__(self, text: str) -> Sequence[int]:
         return [word.start() for word in re.finditer(r"\S+", text)]
@@ -96,7 +96,7 @@ def test_a_size_below_one_is_told() -> None:
 def test_a_long_line_takes_no_longer_than_its_chunks() -> None:
     text = "ab" * 100_000
     document = Document(id="d", uri="d", file="d", title="", media_type="text/plain", text=text)
-    ruler = LocalRuler()
+    ruler = LocalTokenizer()
     began = process_time()
     made = [replace(one, id=f"d.{n:05}") for n, one in enumerate(chunks(document, ruler))]
     middle = process_time()

@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from kumihimo.index.pdtb_senses import ONTOLOGY, by_label, labels, leaves, named, parents, senses, under
+from kumihimo.index.pdtb_senses import (
+    PDTB_ONTOLOGY,
+    leaf_sense_labels,
+    match_sense_label,
+    parent_sense_labels,
+    sense_labels,
+    sense_subtree_labels,
+    senses_by_label,
+    senses_by_name,
+)
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "pdtb" / "classes.jsonl"
 
@@ -17,39 +26,43 @@ def test_every_class_is_there_as_the_ontology_has_it() -> None:
         pytest.skip("../shared/data/pdtb is not here")
     rows = [json.loads(line) for line in DATA.read_text(encoding="utf-8").splitlines()]
     theirs = {row["cls"]: row for row in rows if row["path"][0] == "Sense"}
-    assert senses().keys() == theirs.keys()
+    assert senses_by_name().keys() == theirs.keys()
     for name, row in theirs.items():
-        assert list(senses()[name].parents) == row["parents"]
-        assert [senses()[name].label] == (row["label"] or [""])
-    assert set(leaves()) == {row["label"][0] for row in theirs.values() if row["leaf"]}
+        assert list(senses_by_name()[name].parents) == row["parents"]
+        assert [senses_by_name()[name].label] == (row["label"] or [""])
+    assert set(leaf_sense_labels()) == {row["label"][0] for row in theirs.values() if row["leaf"]}
 
 
 def test_how_many_there_are() -> None:
-    assert (len(senses()), len(labels()), len(leaves())) == (44, 43, 30)
-    assert len(set(labels())) == len(labels())
-    assert all(sense.meaning for sense in senses().values())
+    assert (len(senses_by_name()), len(sense_labels()), len(leaf_sense_labels())) == (44, 43, 30)
+    assert len(set(sense_labels())) == len(sense_labels())
+    assert all(sense.meaning for sense in senses_by_name().values())
 
 
 def test_iris_are_spelt_as_in_the_file() -> None:
-    assert by_label()["contigency"].iri == f"{ONTOLOGY}CONTIGENCY"
-    assert by_label()["contra-expectation"].iri == f"{ONTOLOGY}contraExpectation"
+    assert senses_by_label()["contigency"].iri == f"{PDTB_ONTOLOGY}CONTIGENCY"
+    assert senses_by_label()["contra-expectation"].iri == f"{PDTB_ONTOLOGY}contraExpectation"
 
 
 def test_a_sense_and_its_kinds() -> None:
-    assert under("reason") == {"reason"}
-    assert under("cause") == {"cause", "reason", "result"}
-    assert under("contigency") > under("cause") | under("condition")
-    broadest = [label for label in labels() if not parents(label)]
+    assert sense_subtree_labels("reason") == {"reason"}
+    assert sense_subtree_labels("cause") == {"cause", "reason", "result"}
+    assert sense_subtree_labels("contigency") > sense_subtree_labels("cause") | sense_subtree_labels("condition")
+    broadest = [label for label in sense_labels() if not parent_sense_labels(label)]
     assert broadest == ["comparison", "contigency", "expansion", "temporal"]
-    assert frozenset[str]().union(*map(under, broadest)) == set(labels())
+    assert frozenset[str]().union(*map(sense_subtree_labels, broadest)) == set(sense_labels())
 
 
-@pytest.mark.parametrize("label", labels())
+@pytest.mark.parametrize("label", sense_labels())
 def test_labels_are_known_however_they_are_spaced(label: str) -> None:
-    assert named(f" {label.upper().replace(' ', '_')}. ") == named(by_label()[label].name) == label
+    assert (
+        match_sense_label(f" {label.upper().replace(' ', '_')}. ")
+        == match_sense_label(senses_by_label()[label].name)
+        == label
+    )
 
 
 @pytest.mark.parametrize("text", ["", "no relation", "reasons", "because", "reason, result", "原因", "\x00"])
 def test_nothing_is_made_up(text: str) -> None:
-    assert named(text) == ""
-    assert named("Contingency") == "contigency"
+    assert match_sense_label(text) == ""
+    assert match_sense_label("Contingency") == "contigency"

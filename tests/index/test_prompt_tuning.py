@@ -12,14 +12,14 @@ import pytest
 
 from kumihimo.app import config
 from kumihimo.app.settings_registry import SETTINGS
-from kumihimo.core.errors import ItemFailed, Malformed, SettingsError
+from kumihimo.core.errors import ItemFailed, MalformedReply, SettingsError
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table, codec
-from kumihimo.index.prompt_tuning import Corpus, Tuned, checked, tuned
-from kumihimo.llm.budget import Caps, Purse
-from kumihimo.llm.cached_llm import Asking
-from kumihimo.llm.structured import Reply, form
-from kumihimo.storage.sqlite.response_cache import Memo
+from kumihimo.index.prompt_tuning import Corpus, TunedSettings, parse_example, tune_prompts
+from kumihimo.llm.budget import Budget, Caps
+from kumihimo.llm.cached_llm import CachedLLM
+from kumihimo.llm.structured import Reply, reply_form
+from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.storage.sqlite.store import SqlRows, Store
 from kumihimo.testing.fake_models import FakeChat
 from tests.factories_graph_text import document, put
@@ -51,7 +51,7 @@ def chunks(folder: Path) -> Iterator[Table[Chunk]]:
     made = [document(uri, *texts) for uri, texts in DOCUMENTS.items()]
     put(folder, {"documents": [d for d, _ in made], "chunks": [chunk for _, some in made for chunk in some]})
     store = Store(folder)
-    with store.reading() as db:
+    with store.read_transaction() as db:
         yield Table("chunks", codec(Chunk), SqlRows(db, "chunks"))
     store.close()
 
@@ -60,11 +60,15 @@ def says(records: str = RECORDS) -> Callable[[str], str]:
     return lambda prompt: json.dumps(CORPUS) if "JSON schema" in prompt else records
 
 
-def tune(folder: Path, chat: FakeChat, *, caps: Caps | None = None, sample: int = 5, examples: int = 2) -> Tuned:
-    memo = Memo(folder / "memo.db")
+def tune(
+    folder: Path, chat: FakeChat, *, caps: Caps | None = None, sample: int = 5, examples: int = 2
+) -> TunedSettings:
+    memo = ResponseCache(folder / "cache.db")
     try:
         with chunks(folder / "index") as table:
-            return tuned(table, Asking(chat, memo, Purse(caps), "mentions"), sample=sample, examples=examples)
+            return tune_prompts(
+                table, CachedLLM(chat, memo, Budget(caps), "mentions"), sample=sample, examples=examples
+            )
     finally:
         memo.close()
 
@@ -81,14 +85,14 @@ def test_settings_come_of_one_call_and_one_for_each_example(tmp_path: Path) -> N
     assert [e.partition("\n")[0] for e in examples] == ["Text:", "Text:"]
     assert all(e.endswith(KEPT) for e in examples)
     assert examples[0] != examples[1]
-    assert sum(chat.asked.values()) == 3
+    assert sum(chat.prompt_counts.values()) == 3
 
 
 def test_the_same_sample_is_asked_about_each_time_and_never_paid_twice(tmp_path: Path) -> None:
     chat = FakeChat(says())
     assert tune(tmp_path, chat) == tune(tmp_path, chat)
-    assert set(chat.asked.values()) == {1}
-    (asked,) = [prompt for prompt in chat.asked if "JSON schema" in prompt]
+    assert set(chat.prompt_counts.values()) == {1}
+    (asked,) = [prompt for prompt in chat.prompt_counts if "JSON schema" in prompt]
     pieces = asked.partition("\n\nReply with one JSON object")[0].split("\n\n---\n\n")
     assert (len(pieces), pieces) == (5, sorted(pieces))
 
@@ -96,7 +100,7 @@ def test_the_same_sample_is_asked_about_each_time_and_never_paid_twice(tmp_path:
 def test_examples_are_of_different_documents_as_far_as_there_are(tmp_path: Path) -> None:
     chat = FakeChat(says())
     tune(tmp_path, chat, sample=12, examples=5)
-    texts = [prompt.removeprefix("Text:\n") for prompt in chat.asked if prompt.startswith("Text:")]
+    texts = [prompt.removeprefix("Text:\n") for prompt in chat.prompt_counts if prompt.startswith("Text:")]
     assert len({text.split("note ")[-1].split("pier ")[-1][0] for text in texts}) == 5
 
 
@@ -127,30 +131,30 @@ def test_types_are_asked_for_again_where_there_are_none(tmp_path: Path) -> None:
     replies = iter([json.dumps({**CORPUS, "types": ["x", " "]}), json.dumps(CORPUS)])
     found = tune(tmp_path, FakeChat(lambda prompt: next(replies)), examples=0)
     assert found.settings["mentions"]["types"] == ("vessel", "person", "pier quay")
-    with pytest.raises(Malformed, match="name 5 to 12 types"):
-        form(Corpus).read(Reply(json.dumps({**CORPUS, "types": []})))
+    with pytest.raises(MalformedReply, match="name 5 to 12 types"):
+        reply_form(Corpus).parse(Reply(json.dumps({**CORPUS, "types": []})))
 
 
 def test_an_empty_index_is_told_apart(tmp_path: Path) -> None:
     put(tmp_path, {"chunks": []})
     store = Store(tmp_path)
-    with store.reading() as db, pytest.raises(SettingsError, match="holds no text to tune to"):
-        tuned(Table("chunks", codec(Chunk), SqlRows(db, "chunks")), lambda *_, **__: None)  # type: ignore[arg-type]
+    with store.read_transaction() as db, pytest.raises(SettingsError, match="holds no text to tune to"):
+        tune_prompts(Table("chunks", codec(Chunk), SqlRows(db, "chunks")), lambda *_, **__: None)  # type: ignore[arg-type]
     store.close()
 
 
 @pytest.mark.parametrize("records", ["", "END", KEPT.splitlines()[0], "\n".join(KEPT.splitlines()[:2])])
 def test_too_few_records_are_no_example(records: str) -> None:
-    with pytest.raises(Malformed):
-        checked(Reply(records), ["person", "vessel"])
+    with pytest.raises(MalformedReply):
+        parse_example(Reply(records), ["person", "vessel"])
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     found = tune(tmp_path, FakeChat(says()))
-    text, left = config.added("# mine\n[chunks]\nsize = 300\n", found.settings)
+    text, left = config.merge_settings("# mine\n[chunks]\nsize = 300\n", found.settings)
     assert left == []
     assert text.startswith("# mine\n[chunks]\nsize = 300\n")
     read = tomllib.loads(text)
     assert read["chunks"] == {"size": 300}
     for scope, values in found.settings.items():
-        assert {n: SETTINGS[scope][n].read(scope, v) for n, v in read[scope].items()} == values
+        assert {n: SETTINGS[scope][n].parse(scope, v) for n, v in read[scope].items()} == values

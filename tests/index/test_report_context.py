@@ -11,7 +11,16 @@ import random
 import pytest
 
 from kumihimo.core.records import Community, Record
-from kumihimo.index.report_context import LINE, Element, Graph, Order, Selected, cost, rendered, selected
+from kumihimo.index.report_context import (
+    LINE_OVERHEAD,
+    Element,
+    ElementOrder,
+    ReportContext,
+    ReportTables,
+    line_tokens,
+    render_report_context,
+    select_report_context,
+)
 from tests.index.factories_rows import Looks, claim, entity, graph, leaf, relation, report, split
 
 STAR = [entity(name) for name in ("Hub", "Ann", "Bob", "Cy", "Dee")]
@@ -20,16 +29,16 @@ ALL = ("Hub", "Ann", "Bob", "Cy", "Dee")
 MUCH = 10_000
 
 
-def names(found: Selected) -> list[str]:
+def names(found: ReportContext) -> list[str]:
     return [e.name for e in found.entities]
 
 
-def edges(found: Selected) -> list[set[str]]:
+def edges(found: ReportContext) -> list[set[str]]:
     return [set(r.names) for r in found.relations]
 
 
-def the(community: Community, graph: Graph, window: int = MUCH, order: Order = "paper") -> Selected:
-    return selected(community, graph, window=window, order=order)
+def the(community: Community, graph: ReportTables, window: int = MUCH, order: ElementOrder = "paper") -> ReportContext:
+    return select_report_context(community, graph, window=window, order=order)
 
 
 def test_all_edges_of_one_node_are_there() -> None:
@@ -157,7 +166,7 @@ def test_the_last_reports_are_dropped_where_all_of_them_are_too_much() -> None:
 
 def test_a_part_that_is_surely_replaced_is_never_read() -> None:
     looks: Looks = []
-    found = selected(WHOLE, graph(*PAIRS, *REPORTS, looks=looks), window=70)
+    found = select_report_context(WHOLE, graph(*PAIRS, *REPORTS, looks=looks), window=70)
     assert [r.id for r in found.reports] == ["ab", "cd"]
     assert {table for table, _, _ in looks} == {"reports"}
 
@@ -206,7 +215,7 @@ def test_content_order_is_by_name_and_paper_order_as_selected() -> None:
     assert "Hub" in names(paper)[:2]
     assert set(content.relations) == set(paper.relations)
     assert [r.names for r in content.relations] == sorted(r.names for r in content.relations)
-    assert content.numbered["entities"][0] == STAR[1].id
+    assert content.ids_by_table["entities"][0] == STAR[1].id
 
 
 def test_a_new_edge_elsewhere_leaves_the_prompt_as_it_was() -> None:
@@ -214,7 +223,7 @@ def test_a_new_edge_elsewhere_leaves_the_prompt_as_it_was() -> None:
     after = graph(*STAR, *EDGES, entity("X"), *(relation(name, "X") for name in ("Dee", "Cy")))
     community = leaf("c", *ALL)
     assert the(community, before).relations != the(community, after).relations  # other degrees, another order
-    told = [rendered(the(community, whole, order="content")) for whole in (before, after)]
+    told = [render_report_context(the(community, whole, order="content")) for whole in (before, after)]
     assert told[0] == told[1]
 
 
@@ -237,7 +246,7 @@ def test_the_context_is_tables_without_ids_or_counts() -> None:
     ]
     found = the(leaf("c", "Ann", "Bob"), graph(*told), order="content")
     source, target = found.relations[0].names
-    assert rendered(found) == "\n".join([
+    assert render_report_context(found) == "\n".join([
         "Entities:", "number,name,type,description", '1,Ann,person,"Ann, called ""the first""."', "2,Bob,,Bob.", "",
         "Relationships:", "number,source,target,description", f"1,{source},{target},They met.", "",
         "Claims:", "number,subject,object,type,status,description", "1,Bob,Ann,deed,TRUE,Bob paid.",
@@ -247,15 +256,15 @@ def test_the_context_is_tables_without_ids_or_counts() -> None:
 def test_the_references_of_a_part_are_not_passed_on() -> None:
     part = report("cd", 30, CD, text="# C and D\n\nThey met [Data: Entities (1, 2)]. They left [data: claim 4].")
     found = the(WHOLE, graph(*PAIRS, part), 34 + AB + BETWEEN)
-    assert 'Reports:\nnumber,report\n1,"# C and D\n\nThey met. They left."' in rendered(found)
+    assert 'Reports:\nnumber,report\n1,"# C and D\n\nThey met. They left."' in render_report_context(found)
 
 
 @pytest.mark.parametrize("element", [STAR[0], EDGES[0], claim("A", "b"), REPORTS[0]])
 def test_a_line_costs_its_text_and_a_little(element: Element) -> None:
-    assert cost(element) == element.tokens + LINE[type(element)]
+    assert line_tokens(element) == element.tokens + LINE_OVERHEAD[type(element)]
 
 
 def test_nothing_is_nothing() -> None:
     found = the(leaf("c", "Nobody"), graph())
-    assert (found.entities, found.elements, rendered(found)) == ((), 0, "")
-    assert rendered(the(split("w", "gone"), graph())) == ""
+    assert (found.entities, found.elements, render_report_context(found)) == ((), 0, "")
+    assert render_report_context(the(split("w", "gone"), graph())) == ""

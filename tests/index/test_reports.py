@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kumihimo.core.errors import ItemFailed, Malformed
+from kumihimo.core.errors import ItemFailed, MalformedReply
 from kumihimo.core.records import Community, Mention, Record, Report
 from kumihimo.index.reports import reports
-from kumihimo.llm.structured import Reply, form
+from kumihimo.llm.structured import Reply, reply_form
 from kumihimo.text.name_keys import entity_id
 from tests.index.factories_rows import Words, claim, entity, graph, leaf, mentions, relation, report, split, table
 
@@ -40,15 +40,15 @@ SAID = {
 class Model:
     """Says the same to everybody; what it was asked is kept."""
 
-    mark = "model"
+    fingerprint = "model"
 
     def __init__(self, said: Any) -> None:
         self.said = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
         self.asked: list[Any] = []
 
-    def __call__(self, messages: Any, *, into: Any) -> Any:
+    def __call__(self, messages: Any, *, schema: Any) -> Any:
         self.asked.append(messages)
-        return form(into).read(Reply(self.said))
+        return reply_form(schema).parse(Reply(self.said))
 
 
 def made(community: Community, records: list[Record], ask: Any, said: Any = None, **settings: Any) -> Report | None:
@@ -84,7 +84,7 @@ def test_references_become_rows_and_those_to_nowhere_go() -> None:
     ]
     assert {id for _, _, id in found.data} == ids
     assert ("entities", 1, entity_id("Ann")) in found.data
-    assert set(found.cites()) == {(table, id) for table, _, id in found.data}
+    assert set(found.citations()) == {(table, id) for table, _, id in found.data}
     assert (found.dropped, found.level, found.extractive) == (2, 2, False)
     assert (found.rating, found.reason) == (6.5, "The boats need it.")
 
@@ -112,7 +112,7 @@ def test_the_rating_is_between_0_and_10(said: Any, kept: float) -> None:
     "said", [SAID | {"title": " "}, SAID | {"rating": "high"}, json.dumps(SAID).replace("6.5", "NaN"), {"title": "T"}]
 )
 def test_a_reply_that_is_no_report_is_asked_for_again(said: Any) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedReply):
         made(COMMUNITY, PAIR, Model(said))
 
 
@@ -129,7 +129,7 @@ def test_a_failure_of_the_model_is_passed_on() -> None:
 
     with pytest.raises(ItemFailed, match=r"^no reply$") as failure:
         made(COMMUNITY, PAIR, ask)
-    assert failure.value.instead == ()
+    assert failure.value.fallback == ()
 
 
 @pytest.mark.parametrize("ask", [None, Model(SAID)])

@@ -77,7 +77,7 @@ def test_fields_and_combinations_may_be_named() -> None:
 
 
 def test_what_labels_nothing() -> None:
-    long = "x" * (summary_labels.LONGEST + 1)
+    long = "x" * (summary_labels.MAX_QUESTION_LABEL_CHARS + 1)
     rows = held(title=("Tides",), date=("2024-05-01",), url=("https://a.org",), applied=("yes",), note=("Well.",))
     assert tagged(rows) == []
     assert tagged(held(topic=(long, " ", "It rose. It fell.", "2024"))) == []
@@ -150,7 +150,7 @@ def test_where_a_part_fails_all_are_asked_and_some_questions_stand_for_it() -> N
     with pytest.raises(ItemFailed, match="no answer") as failed:
         made(asked_of(100), Scripted(down), window=200)
     assert len(tries) > 2
-    (some,) = failed.value.instead
+    (some,) = failed.value.fallback
     assert isinstance(some, Summary)
     assert len(some.text.splitlines()) == 10
     assert some.questions == 100

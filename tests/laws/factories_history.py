@@ -8,21 +8,21 @@ from pathlib import Path
 from time import sleep
 from typing import Any
 
-from kumihimo.core.digests import digest
-from kumihimo.core.engine import build, differ, watch
+from kumihimo.core.digests import hash_parts
+from kumihimo.core.engine import build_tables, diff_rows, watch_tables
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Document
-from kumihimo.core.settings import Values
+from kumihimo.core.settings import SettingValues
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import Row, Table, codec
 from kumihimo.core.task import Pool, Port, inline
 from kumihimo.core.wiring import ROOT
-from kumihimo.llm.cached_llm import Asking
-from kumihimo.search.fulltext import WordIndex, WordSearch
-from kumihimo.search.maintenance import kept
-from kumihimo.search.vectors import VectorIndex, VectorSearch, matrices, sweep
+from kumihimo.llm.cached_llm import CachedLLM
+from kumihimo.search.fulltext import KeywordIndex, SqliteKeywordSearch
+from kumihimo.search.maintenance import maintain_indexes
+from kumihimo.search.vectors import SqliteVectorSearch, VectorIndex, load_matrices, remove_unused_files
 from kumihimo.storage.sqlite.ledger import SqlLedger
-from kumihimo.storage.sqlite.response_cache import Memo
+from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.storage.sqlite.store import Db, SqlRows, Store
 from kumihimo.testing.fake_models import FakeChat, FakeEmbedder
 from tests.laws.toy_steps import TOYS
@@ -43,47 +43,49 @@ class World:
 
     folder: Path
     steps: Mapping[str, Signature] = field(default_factory=lambda: TOYS)
-    settings: Values = field(default_factory=dict)
+    settings: SettingValues = field(default_factory=dict)
     code: str = "1"
     salt: str = ""  # which prompts the model fails at: none when empty
     pool: Pool = inline
     calls_left: int = 10**9  # the build is killed at the call after these
 
     def __post_init__(self) -> None:
-        self.store, self.memo = Store(self.folder), Memo(self.folder / "memo.db")
+        self.store, self.memo = Store(self.folder), ResponseCache(self.folder / "cache.db")
         self.chat = FakeChat(self._reply)
 
     def _reply(self, prompt: str) -> str:
         self.calls_left -= 1
         if self.calls_left < 0:
             raise Killed
-        if self.salt and int(digest(self.salt, prompt), 16) % 4 == 0:
+        if self.salt and int(hash_parts(self.salt, prompt), 16) % 4 == 0:
             raise ItemFailed(f"the model has no answer to {prompt!r}")
         kind, _, said = prompt.partition(": ")
         sleep(0.001 * (kind == "names"))  # long enough for an equal request to be in flight
         if kind == "names":
             return " ".join(word for word in said.split() if word[0].isupper())
-        return f"{kind} of {digest(said)[:6]}"
+        return f"{kind} of {hash_parts(said)[:6]}"
 
     def build(self, documents: Documents) -> None:
-        with self.store.building() as db:
-            sweep(db, self.folder)
+        with self.store.write_transaction() as db:
+            remove_unused_files(db, self.folder)
             ledger = SqlLedger(db)
-            watch(self.steps, ledger)
-            views = [*self._views(db, WordIndex), *self._views(db, VectorIndex)]
-            ports: dict[str, Port] = {"ask": Asking(self.chat, self.memo)}
-            with kept(ledger, views, self.code):
+            watch_tables(self.steps, ledger)
+            views = [*self._views(db, KeywordIndex), *self._views(db, VectorIndex)]
+            ports: dict[str, Port] = {"llm": CachedLLM(self.chat, self.memo)}
+            with maintain_indexes(ledger, views, self.code):
                 load(ledger, documents)
-                build(self.steps, ledger, settings=self.settings, ports=lambda _: ports, code=self.code, pool=self.pool)
+                build_tables(
+                    self.steps, ledger, settings=self.settings, ports=lambda _: ports, code=self.code, pool=self.pool
+                )
 
     def _views(self, db: Db, kind: type[Any]) -> list[Any]:
         more = {"folder": self.folder, "embedder": FakeEmbedder()} if kind is VectorIndex else {}
-        made = {table: self.steps[table].makes for table in SEARCHED if table in self.steps}
+        made = {table: self.steps[table].output_type for table in SEARCHED if table in self.steps}
         return [kind(db=db, table=table, codec=codec(record), **more) for table, record in made.items() if record]
 
     def tables(self) -> Tables:
         """All that the index holds, and what searching it finds."""
-        with self.store.reading() as db:
+        with self.store.read_transaction() as db:
             held: Tables = {
                 name: [list(row) for page in SqlRows(db, name).pages() for row in page] for name in self.steps
             }
@@ -93,24 +95,27 @@ class World:
         return held
 
     def fingerprints(self) -> dict[str, str]:
-        with self.store.reading() as db:
+        with self.store.read_transaction() as db:
             return dict(db.all("SELECT step, fingerprint FROM steps WHERE fingerprint IS NOT NULL"))
 
     def _found(self, db: Db) -> Tables:
-        near, match = VectorSearch(db, FakeEmbedder(), matrices(db, self.folder, {})), WordSearch(db)
+        near, match = (
+            SqliteVectorSearch(db, FakeEmbedder(), load_matrices(db, self.folder, {})),
+            SqliteKeywordSearch(db),
+        )
         found: Tables = {}
         for name in SEARCHED:
-            record = self.steps[name].makes if name in self.steps else None
+            record = self.steps[name].output_type if name in self.steps else None
             if record:
                 table = Table(name, codec(record), SqlRows(db, name))
-                for kind, search in (("near", near), ("match", match)):
+                for kind, search in (("vector_search", near), ("keyword_search", match)):
                     found[f"{kind} {name}"] = [
                         [e.record.id, e.score] for question in QUESTIONS for e in search(table, question, k=4)
                     ]
         return found
 
     def calls(self) -> int:
-        return sum(self.chat.asked.values())
+        return sum(self.chat.prompt_counts.values())
 
     def close(self) -> None:
         self.store.close()
@@ -119,14 +124,14 @@ class World:
 
 def load(ledger: SqlLedger, documents: Documents) -> None:
     """Make these the documents of the index."""
-    ledger.shape(ROOT, codec(Document))
+    ledger.ensure_table(ROOT, codec(Document))
     encode = codec(Document).encode
     rows = [
-        encode(digest(uri), Document(uri=uri, file=uri, title=uri, media_type="text/plain", text=text))
+        encode(hash_parts(uri), Document(uri=uri, file=uri, title=uri, media_type="text/plain", text=text))
         for uri, text in documents.items()
     ]
     old: list[Row] = []
     new: list[Row] = []
-    differ({row[0]: row for page in ledger.rows(ROOT).pages() for row in page}, rows, old, new)
+    diff_rows({row[0]: row for page in ledger.rows(ROOT).pages() for row in page}, rows, old, new)
     ledger.change(ROOT, old, new)
     ledger.settle(ROOT)

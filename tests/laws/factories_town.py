@@ -74,7 +74,7 @@ class Town:
 
     def __post_init__(self) -> None:
         self.kumi = Kumihimo(self.folder / ".kumi", self.settings)
-        self.models = fake_graph_reader.Readers(self.kumi.models.settings, self.kumi.models.memo)
+        self.models = fake_graph_reader.Readers(self.kumi.models.settings, self.kumi.models.cache)
         self.kumi.models = self.models
         chat = self.models.chat("reports")
         assert isinstance(chat, FakeChat)
@@ -111,7 +111,7 @@ class Town:
     @property
     def asked(self) -> dict[str, int]:
         """How often each conversation was answered."""
-        return dict(self.chat.asked)
+        return dict(self.chat.prompt_counts)
 
 
 def lacking(ours: Held, theirs: Held) -> dict[str, list[Any]]:
@@ -130,7 +130,7 @@ def accounted(kumi: Kumihimo) -> None:
     failed = kumi.status().failed
     for step, item, _ in failed:
         lost[step].add(item)
-    with kumi.reading() as reading:
+    with kumi.snapshot() as reading:
         chunks = {chunk.id for chunk in reading.table("chunks")}
         for step in MERGED.values():
             assert lost[step] <= chunks

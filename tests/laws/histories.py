@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from kumihimo.llm.concurrency import threads
+from kumihimo.llm.concurrency import thread_pool
 from tests.laws.factories_history import Killed, Tables, World
 from tests.laws.rebuild_process import Twin
 from tests.laws.toy_steps import KEPT
@@ -112,7 +112,7 @@ class Life:
 
 def live(history: Sequence[Event], folder: Path, twin: Twin) -> None:
     """Build after every event of the history; raise Broken where a law does not hold."""
-    life = Life(World(folder, pool=threads(4)))
+    life = Life(World(folder, pool=thread_pool(4)))
     life.world.build({})
     for event in history:
         life.world.salt = ""
@@ -138,7 +138,7 @@ def _build(world: World, documents: dict[str, str]) -> None:
 
 def _settled(world: World, documents: dict[str, str], twin: Twin, version: str) -> None:
     tables, calls = world.tables(), world.calls()
-    paid_twice = [prompt for prompt, times in world.chat.asked.items() if times > 1]
+    paid_twice = [prompt for prompt, times in world.chat.prompt_counts.items() if times > 1]
     law(not paid_twice, "nothing is paid twice", paid_twice)
     turned = dict(reversed(documents.items()))
     fresh = twin.fresh(turned, world.settings)

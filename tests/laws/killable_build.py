@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from kumihimo.llm.concurrency import threads
+from kumihimo.llm.concurrency import thread_pool
 from tests.laws.factories_history import World
 from tests.laws.histories import LINES
 
@@ -21,7 +21,7 @@ def documents(count: int) -> dict[str, str]:
 
 
 def main(folder: Path, count: int) -> None:
-    world = World(folder, pool=threads(WORKERS))
+    world = World(folder, pool=thread_pool(WORKERS))
     log = os.open(folder / "calls.log", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
     answer = world.chat.answer
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from kumihimo.core.settings import Values
+from kumihimo.core.settings import SettingValues
 from tests.laws.factories_history import Documents, Tables, World
 
 
@@ -29,7 +29,7 @@ class Twin:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
 
-    def fresh(self, documents: Documents, settings: Values) -> Tables:
+    def fresh(self, documents: Documents, settings: SettingValues) -> Tables:
         assert self.process.stdin
         assert self.process.stdout
         self.process.stdin.write(json.dumps([list(documents.items()), settings]) + "\n")

@@ -11,8 +11,8 @@ import pytest
 
 from kumihimo import Kumihimo
 from kumihimo.core.context import Context, Evidence
-from kumihimo.core.records import Frame, Passage, Value
-from kumihimo.core.signature import catalogue
+from kumihimo.core.records import Passage, SlotFiller, SlotValue
+from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Table
 from kumihimo.methods import METHODS
 from kumihimo.testing.fake_models import FakeChat
@@ -35,14 +35,14 @@ HOSTILE = {
 ALL = {**PLAIN, **HOSTILE}
 
 
-def fivew(question: str, passages: Table[Passage], frames: Table[Frame], values: Table[Value]) -> Context:
+def fivew(question: str, passages: Table[Passage], frames: Table[SlotFiller], values: Table[SlotValue]) -> Context:
     """Whatever there is: for a test's sake a method that reads these tables."""
     return Context(tuple(Evidence("passages", passage, 1.0) for passage in passages))
 
 
 @pytest.fixture(autouse=True)
 def _known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(METHODS, "fivew", catalogue(fivew)["fivew"])
+    monkeypatch.setitem(METHODS, "fivew", collect_signatures(fivew)["fivew"])
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def built(kumi: Kumihimo, home: Path) -> Held:
 
 def by_a_model(kumi: Kumihimo) -> FakeChat:
     """Have a model of few words read for this index."""
-    models = fake_graph_reader.Readers(kumi.models.settings, kumi.models.memo)
+    models = fake_graph_reader.Readers(kumi.models.settings, kumi.models.cache)
     kumi.models = models
     chat = models.chat("frames")
     assert isinstance(chat, FakeChat)
@@ -68,7 +68,7 @@ def by_a_model(kumi: Kumihimo) -> FakeChat:
 
 def of(kumi: Kumihimo, name: str) -> list[tuple[Any, ...]]:
     """The frames of one document, as they are said."""
-    with kumi.reading() as reading:
+    with kumi.snapshot() as reading:
         [id] = [document.id for document in reading.table("documents") if document.uri.endswith(f"/{name}")]
         rows = [frame for frame in reading.table("frames") if frame.id.startswith(id)]
         return [(row.slot, row.name, row.text) for row in rows]
@@ -90,7 +90,7 @@ def test_hostile_documents_leak_into_no_other(kumi: Kumihimo, tmp_path: Path, mo
 
 def test_every_row_stands_in_the_documents(kumi: Kumihimo, tmp_path: Path) -> None:
     built(kumi, fill(tmp_path / "home", ALL))
-    with kumi.reading() as reading:
+    with kumi.snapshot() as reading:
         texts = {document.uri: document.text for document in reading.table("documents")}
         for table in TABLES:
             for (id,) in reading.table(table).columns("id"):
@@ -119,18 +119,18 @@ def test_only_what_changed_is_asked_again(kumi: Kumihimo, tmp_path: Path) -> Non
     chat = by_a_model(kumi)
     home = fill(tmp_path / "home", ALL)
     held = built(kumi, home)
-    with kumi.reading() as reading:
+    with kumi.snapshot() as reading:
         texts = {passage.text for passage in reading.table("passages")}
-    assert len(chat.asked) == len(texts)
-    assert set(chat.asked.values()) == {1}
+    assert len(chat.prompt_counts) == len(texts)
+    assert set(chat.prompt_counts.values()) == {1}
     assert built(kumi, home) == held
-    assert len(chat.asked) == len(texts)
+    assert len(chat.prompt_counts) == len(texts)
     fill(home, {"a.txt": PLAIN["a.txt"] + "Dov sold his boat to Eli."})
     os.utime(home / "a.txt", (0, 0))
     built(kumi, home)
-    new = list(chat.asked)[len(texts) :]
+    new = list(chat.prompt_counts)[len(texts) :]
     assert 1 <= len(new) <= 2
     assert all("Dov sold his boat" in said for said in new)
     (home / "c.txt").unlink()
     built(kumi, home)
-    assert len(chat.asked) == len(texts) + len(new)
+    assert len(chat.prompt_counts) == len(texts) + len(new)

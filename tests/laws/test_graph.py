@@ -14,7 +14,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from kumihimo.core.records import Community
-from kumihimo.index import STEPS, needed
+from kumihimo.index import STEPS, upstream_steps
 from kumihimo.methods import METHODS
 from tests.fixtures_index import Held, apart
 from tests.laws.factories_town import DAYS, TOWN, Documents, Town, Twin, lacking, told
@@ -22,7 +22,7 @@ from tests.laws.factories_town import DAYS, TOWN, Documents, Town, Twin, lacking
 MERGE, REPORT = "You bring several descriptions", "You write a report"
 OF = re.compile(r"^Of: (.*)$", re.M)
 MERGED = ("entities", "relations", "claims")
-GRAPH = [step for step in STEPS if step in needed(METHODS["local"].tables)]
+GRAPH = [step for step in STEPS if step in upstream_steps(METHODS["local"].tables)]
 FEW = settings(
     max_examples=int(os.environ.get("HISTORIES", "5")),
     deadline=None,
@@ -71,7 +71,7 @@ def new(town: Town, before: dict[str, int]) -> list[str]:
 
 def rows(town: Town) -> Rows:
     """The tables of what was merged, and of communities, by id."""
-    with town.kumi.reading() as reading:
+    with town.kumi.snapshot() as reading:
         return {table: {row.id: row for row in reading.table(table)} for table in (*MERGED, "communities")}
 
 
@@ -89,7 +89,7 @@ def settled(town: Town, documents: Documents) -> Held:
 def test_the_town_is_large_enough(town: Town) -> None:
     held = town.held()
     assert all(held[step] for step in GRAPH)
-    with town.kumi.reading() as reading:
+    with town.kumi.snapshot() as reading:
         assert {community.level for community in reading.table("communities")} >= {0, 1, 2}
     asked = list(town.asked)
     assert sum(REPORT in said for said in asked) == len(held["reports"])
@@ -99,7 +99,7 @@ def test_the_town_is_large_enough(town: Town) -> None:
 
 @pytest.mark.parametrize("table", GRAPH)
 def test_every_row_stands_in_the_documents(town: Town, table: str) -> None:
-    with town.kumi.reading() as reading:
+    with town.kumi.snapshot() as reading:
         for (id,) in reading.table(table).columns("id"):
             spans = list(reading.trace((table, id)))
             assert spans

@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 from threading import Event, Thread
 
-from kumihimo.core.errors import Unusable
+from kumihimo.core.errors import IndexUnavailable
 from tests.laws.factories_history import World
 from tests.laws.killable_build import WORKERS, documents
 
@@ -32,12 +32,12 @@ def look(folder: Path, stop: Event, seen: list[tuple[int, int]], errors: list[st
     world = World(folder)
     while not stop.is_set():
         try:
-            with world.store.reading() as db:
+            with world.store.read_transaction() as db:
                 seen.append(db.all("SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM lines)")[0])
                 torn = db.all("SELECT id FROM relations WHERE source NOT IN (SELECT id FROM entities)")
                 torn += db.all("SELECT id FROM mentions WHERE entity NOT IN (SELECT id FROM entities)")
                 errors += [f"half a build: {row}" for row in torn]
-        except Unusable:
+        except IndexUnavailable:
             pass  # nothing has been built yet
         except Exception as error:  # noqa: BLE001  whatever it is, the reader has erred
             errors.append(repr(error))
@@ -87,7 +87,7 @@ def test_killed_twenty_times(tmp_path: Path) -> None:
     assert len(states) > 2
     assert not errors
     assert all(lines == 4 * held for held, lines in states)
-    with world.store.reading() as db:
+    with world.store.read_transaction() as db:
         assert db.all("PRAGMA integrity_check") == [("ok",)]
     world.close()
     undisturbed.close()

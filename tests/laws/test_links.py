@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kumihimo.core.records import Link, Passage
+from kumihimo.core.records import DiscourseRelation, Passage
 from tests.laws.factories_town import Town, line
 
 SMALL: dict[str, dict[str, object]] = {
@@ -30,15 +30,15 @@ def asked(town: Town) -> list[str]:
     return [said for said in town.asked if "\n\nSenses:\n" in said]
 
 
-def pairs(town: Town) -> list[tuple[Link, Passage, Passage]]:
-    with town.kumi.reading() as reading:
+def pairs(town: Town) -> list[tuple[DiscourseRelation, Passage, Passage]]:
+    with town.kumi.snapshot() as reading:
         passages = reading.table("passages")
         return [(link, passages[link.first], passages[link.second]) for link in reading.table("links")]
 
 
 def test_every_link_ties_neighbours_of_one_document(town: Town) -> None:
     town.build({"a.txt": " ".join(LINES), "b.txt": " ".join(reversed(LINES))})
-    with town.kumi.reading() as reading:
+    with town.kumi.snapshot() as reading:
         order = {passage.id: n for n, passage in enumerate(reading.table("passages"))}
         chunks = len(reading.table("chunks"))
     found = pairs(town)

@@ -14,10 +14,10 @@ import pytest
 from kumihimo.app import settings_registry
 from kumihimo.core.context import Context
 from kumihimo.core.records import Metadata, Question
-from kumihimo.core.signature import catalogue
+from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Table
 from kumihimo.methods import METHODS
-from kumihimo.search.protocols import Match
+from kumihimo.search.protocols import KeywordSearch
 from tests.laws.factories_town import TOWN, Documents, Town, told
 
 TABLES = ("metadata", "questions")
@@ -33,18 +33,18 @@ HOSTILE = {
 
 
 def answered(
-    question: str, questions: Table[Question], metadata: Table[Metadata], match: Match, *, k: int = 5
+    question: str, questions: Table[Question], metadata: Table[Metadata], keyword_search: KeywordSearch, *, k: int = 5
 ) -> Context:
     """Questions by words."""
-    return match(questions, question, k=k)
+    return keyword_search(questions, question, k=k)
 
 
 @pytest.fixture(autouse=True)
 def method(monkeypatch: pytest.MonkeyPatch) -> None:
     """A method that reads both tables."""
-    (made,) = catalogue(answered).values()
+    (made,) = collect_signatures(answered).values()
     monkeypatch.setitem(METHODS, made.name, made)
-    for held in (settings_registry.KNOWN, settings_registry.SETTINGS):
+    for held in (settings_registry.ALL_SETTINGS, settings_registry.SETTINGS):
         monkeypatch.setitem(held, made.name, made.settings)
 
 
@@ -57,7 +57,7 @@ class Prepared(Town):
 
     def rows(self) -> dict[str, dict[str, list[Any]]]:
         """By document the rows of each table."""
-        with self.kumi.reading() as reading:
+        with self.kumi.snapshot() as reading:
             uris: dict[str, str] = dict(reading.table("documents").columns("id", "uri"))
             found: dict[str, dict[str, list[Any]]] = {uri.partition("/")[2]: {} for uri in uris.values()}
             for table in TABLES:
@@ -158,12 +158,12 @@ def test_a_part_that_fails_is_listed_and_mended(tmp_path: Path) -> None:
 
 
 def test_filters_see_what_was_read(whole: Prepared) -> None:
-    with whole.kumi.reading() as reading:
+    with whole.kumi.snapshot() as reading:
         rows = list(reading.table("metadata").where(field="company"))
         value = rows[0].values[0]
-        passing = reading.passing(f'company = "{value.upper()}"')
+        passing = reading.matching_documents(f'company = "{value.upper()}"')
         assert passing == {row.document for row in rows if value in row.values}
-        found = reading.retrieve("What was it that happened?", "answered", where=f'company = "{value}"', k=99)
+        found = reading.retrieve("What was it that happened?", "answered", filter=f'company = "{value}"', k=99)
         assert {item.record.id.partition(".")[0] for item in found} == passing
         assert all(span.uri for item in found for span in reading.trace(item))
 
@@ -178,14 +178,14 @@ def test_without_a_model_metadata_are_the_documents_own(tmp_path: Path) -> None:
     step = METHODS["answered"]
     METHODS["answered"] = replace(step, tables={"metadata": Metadata})
     made.kumi.index(made.home, methods=["answered"])
-    with made.kumi.reading() as reading:
+    with made.kumi.snapshot() as reading:
         assert sorted((row.field, row.text) for row in reading.table("metadata")) == [
             ("title", "Gates"),
             ("title", "b"),
             ("topic", "ferries\ngates"),
             ("year", "2021"),
         ]
-        assert len(reading.passing('topic = "gates"')) == 1
+        assert len(reading.matching_documents('topic = "gates"')) == 1
     assert not re.search(FORM, "".join(made.asked))
     made.kumi.close()
 

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app.snapshot import KINDS, Reading
+from kumihimo.app.snapshot import RECORD_TYPES, Snapshot
 from kumihimo.core.context import Evidence
 from kumihimo.core.records import Reference
-from kumihimo.index import STEPS, needed
+from kumihimo.index import STEPS, upstream_steps
 from kumihimo.methods import METHODS
 from tests.fixtures_index import BUILT, EXAMPLES, FREE, QUESTIONS, Held, apart, connected, dump
 from tests.laws.fresh_build import fresh
 
-READ = needed(table for name in FREE for table in METHODS[name].tables)
+READ = upstream_steps(table for name in FREE for table in METHODS[name].tables)
 TABLES = ("documents", *(name for name in STEPS if name in READ))
 BY_A_MODEL = ("assertions", "claims")  # no rule makes them
 FILES = sorted(path.name for path in EXAMPLES.iterdir())
@@ -67,12 +67,12 @@ def quick(kumi: Kumihimo) -> Held:
 
 
 @pytest.fixture
-def reading(kumi: Kumihimo) -> Iterator[Reading]:
-    with connected(kumi).reading() as reading:
+def reading(kumi: Kumihimo) -> Iterator[Snapshot]:
+    with connected(kumi).snapshot() as reading:
         yield reading
 
 
-def stands(reading: Reading, item: Reference | Evidence, texts: dict[str, str]) -> None:
+def stands(reading: Snapshot, item: Reference | Evidence, texts: dict[str, str]) -> None:
     """It was made of something, and that is what the documents, by their uri, say there."""
     spans = list(reading.trace(item))
     assert spans
@@ -81,7 +81,7 @@ def stands(reading: Reading, item: Reference | Evidence, texts: dict[str, str]) 
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_every_row_stands_in_the_documents(reading: Reading, table: str) -> None:
+def test_every_row_stands_in_the_documents(reading: Snapshot, table: str) -> None:
     ids = [id for (id,) in reading.table(table).columns("id")]
     assert ids or table in BY_A_MODEL
     texts: dict[str, str] = dict(reading.table("documents").columns("uri", "text"))
@@ -91,12 +91,12 @@ def test_every_row_stands_in_the_documents(reading: Reading, table: str) -> None
 
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("method", BUILT)
-def test_all_evidence_stands_in_the_documents(reading: Reading, method: str, question: str) -> None:
+def test_all_evidence_stands_in_the_documents(reading: Snapshot, method: str, question: str) -> None:
     answer = reading.ask(question, method)
     texts: dict[str, str] = dict(reading.table("documents").columns("uri", "text"))
     assert len(answer.context)
     for evidence in answer.context:
-        if evidence.table in KINDS:
+        if evidence.table in RECORD_TYPES:
             assert evidence.record == reading.table(evidence.table)[evidence.record.id]
         stands(reading, evidence, texts)
     for span in (citation.span for citation in answer.citations):
@@ -106,7 +106,7 @@ def test_all_evidence_stands_in_the_documents(reading: Reading, method: str, que
 def test_building_again_changes_nothing(kumi: Kumihimo, whole: Held, home: Path) -> None:
     kumi.index()
     assert dump(kumi) == whole
-    kumi.index(home, check=True)
+    kumi.index(home, reread=True)
     assert dump(kumi) == whole
 
 
@@ -125,14 +125,14 @@ def test_the_order_and_the_seed_change_nothing(whole: Held, tmp_path: Path) -> N
 def compared(kumi: Kumihimo, never: Held, whole: Held) -> None:
     """The index is as if what was taken out had never been there; what remembers is so too, once it has forgotten."""
     assert apart(dump(kumi, FREE)) == apart(never) != apart(whole)
-    kumi.index(regroup=True)
+    kumi.index(recluster=True)
     assert dump(kumi, FREE) == never
 
 
 def restored(kumi: Kumihimo, whole: Held) -> None:
     """The index is what it was before anything was taken out."""
     assert apart(dump(kumi, FREE)) == apart(whole)
-    kumi.index(regroup=True)
+    kumi.index(recluster=True)
     assert dump(kumi, FREE) == whole
 
 

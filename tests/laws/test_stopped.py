@@ -15,7 +15,7 @@ from random import Random
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.core.digests import digest
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed
 from kumihimo.llm.budget import Caps
 from tests.fixtures_index import Held, apart, tables
@@ -135,7 +135,7 @@ def for_good(salt: str) -> Callable[[str], str | None]:
 
     def answer(conversation: str) -> str | None:
         first = conversation.partition("entity<|>NAME<|>TYPE")[2].rpartition("Text:\n")[2].partition("\n\n")[0]
-        if int(digest(salt, first or conversation), 16) % 4 == 0:
+        if int(hash_parts(salt, first or conversation), 16) % 4 == 0:
             raise ItemFailed("(503)")
         return None
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kumihimo.index.summary_labels import key
+from kumihimo.index.summary_labels import label_key
 from tests.factories_meta import DOCUMENTS, Library, kind, label
 from tests.fixtures_index import tables
 
@@ -39,9 +39,9 @@ def held(library: Library) -> dict[str, Any]:
 def asked_under(library: Library) -> dict[str, frozenset[str]]:
     """The questions of each label."""
     found: dict[str, set[str]] = {}
-    with library.kumi.reading() as reading:
+    with library.kumi.snapshot() as reading:
         for tag in reading.table("tags"):
-            found.setdefault(key(tag.label), set()).add(tag.text)
+            found.setdefault(label_key(tag.label), set()).add(tag.text)
     return {label: frozenset(texts) for label, texts in found.items()}
 
 
@@ -58,7 +58,7 @@ def test_every_history_ends_as_a_fresh_build_and_asks_for_what_changed_alone(tmp
         changed = {label for label in now if now[label] != before.get(label)}
         assert {label(told) for told in asked if kind(told) == "summaries"} <= changed
         assert sum(kind(told) == "metadata" for told in asked) <= 1
-        assert set(library.models.scholar.asked.values()) == {1}  # nothing is paid twice
+        assert set(library.models.scholar.prompt_counts.values()) == {1}  # nothing is paid twice
         with library.asking() as asked:
             library.kumi.index()
         assert not asked
@@ -98,7 +98,7 @@ def test_a_hostile_document_leaks_into_no_other(library: Library) -> None:
     alone = fresh(DOCUMENTS)
     assert plain.keys() == {"research field = tides", "research field = ships"}
     assert [row for row in held(library)["summaries"] if not row[2].endswith("oats")] == alone["summaries"]
-    with library.kumi.reading() as reading:
+    with library.kumi.snapshot() as reading:
         for table in ("tags", "summaries"):
             for row in reading.table(table):
                 uris = {span.uri for span in reading.trace((table, row.id))}

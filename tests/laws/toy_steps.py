@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
-from kumihimo.core.digests import digest
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Document, Record, Reference
-from kumihimo.core.signature import catalogue
+from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Group, Table
-from kumihimo.llm.protocols import Ask
+from kumihimo.llm.protocols import LLM
 
 Looks = tuple[str | tuple[str, ...], ...]
 
@@ -69,7 +69,7 @@ class Shelf(Record):
     level: int
     members: tuple[str, ...]
 
-    def made_of(self) -> tuple[Reference, ...]:
+    def parents(self) -> tuple[Reference, ...]:
         return tuple(("entities", member) for member in self.members)
 
 
@@ -82,7 +82,7 @@ class Report(Record):
 class Community(Record):
     members: tuple[str, ...]
 
-    def made_of(self) -> tuple[Reference, ...]:
+    def parents(self) -> tuple[Reference, ...]:
         return tuple(("entities", member) for member in self.members)
 
 
@@ -97,34 +97,34 @@ def lines(document: Document, *, skip: int = 0) -> Iterable[Line]:
     return [Line(text=text, number=i) for i, text in enumerate(found[skip:])]
 
 
-def _names(line: Line, ask: Ask) -> list[str]:
-    return ask(f"names: {line.text}").split()
+def _names(line: Line, llm: LLM) -> list[str]:
+    return llm(f"names: {line.text}").split()
 
 
-def mentions(line: Line, ask: Ask) -> Iterable[Mention]:
+def mentions(line: Line, llm: LLM) -> Iterable[Mention]:
     """What the line speaks of."""
-    for name in _names(line, ask):
-        yield Mention(text=line.text, entity=digest("entity", name), name=name)
+    for name in _names(line, llm):
+        yield Mention(text=line.text, entity=hash_parts("entity", name), name=name)
 
 
-def ties(line: Line, ask: Ask) -> Iterable[Tie]:
+def ties(line: Line, llm: LLM) -> Iterable[Tie]:
     """Names that follow each other: read from the reply that `mentions` paid for."""
-    names = _names(line, ask)
+    names = _names(line, llm)
     for a, b in pairwise(names):
-        source, target = digest("entity", a), digest("entity", b)
-        yield Tie(text=line.text, relation=digest("relation", source, target), source=source, target=target)
+        source, target = hash_parts("entity", a), hash_parts("entity", b)
+        yield Tie(text=line.text, relation=hash_parts("relation", source, target), source=source, target=target)
 
 
-def entities(mentions: Group[Mention], ask: Ask, *, limit: int = 1) -> Entity:
+def entities(mentions: Group[Mention], llm: LLM, *, limit: int = 1) -> Entity:
     """All that is said of one name; beyond `limit` texts a model merges them."""
     texts = sorted({mention.text for mention in mentions})
     entity = Entity(text=" / ".join(texts), name=mentions[0].name, count=len(mentions))
     if len(texts) <= limit:
         return entity
     try:
-        merged = ask("merge: " + " / ".join(texts))
+        merged = llm("merge: " + " / ".join(texts))
     except ItemFailed as error:
-        raise ItemFailed(str(error), instead=[entity]) from error
+        raise ItemFailed(str(error), fallback=[entity]) from error
     return Entity(text=merged, name=entity.name, count=entity.count)
 
 
@@ -133,13 +133,13 @@ def relations(ties: Group[Tie]) -> Relation:
     return Relation(text=ties[0].text, source=ties[0].source, target=ties[0].target, weight=len(ties))
 
 
-def links(line: Line, lines: Table[Line], ask: Ask) -> Link | None:
+def links(line: Line, lines: Table[Line], llm: LLM) -> Link | None:
     """How a line hangs on the next one of its document, and on the one after that."""
     maker, _, number = line.id.rpartition(".")
     following = lines.get(f"{maker}.{int(number) + 1:05d}")
     if following is None:
         return None
-    return Link(text=ask(f"link: {line.text} -> {following.text}"))
+    return Link(text=llm(f"link: {line.text} -> {following.text}"))
 
 
 def shelves(entities: Table[Entity], *, most: int = 1) -> Iterable[Shelf]:
@@ -163,7 +163,7 @@ def reports(
     entities: Table[Entity],
     relations: Table[Relation],
     reports: Table[Report],
-    ask: Ask,
+    llm: LLM,
 ) -> Report:
     """What stands on a shelf: its entities and how they hang together, or the reports of the shelves within."""
     parts: list[str] = []
@@ -174,7 +174,7 @@ def reports(
     for child in shelves.where(parent=shelf.id):
         report = reports.get(child.id)
         parts += [report.text] if report else ["(nothing)"]
-    return Report(text=ask("report: " + " | ".join(sorted(parts))))
+    return Report(text=llm("report: " + " | ".join(sorted(parts))))
 
 
 def communities(
@@ -188,18 +188,18 @@ def communities(
     for id in here:
         if id not in home:
             rooms = sorted(home[b] for a, b in near if a == id and b in home and len(groups[home[b]]) <= most)
-            home[id] = rooms[0] if rooms else digest("community", id)
+            home[id] = rooms[0] if rooms else hash_parts("community", id)
             groups.setdefault(home[id], []).append(id)
     return [Community(id=id, members=tuple(sorted(members))) for id, members in sorted(groups.items()) if members]
 
 
-def digests(community: Community, entities: Table[Entity], ask: Ask) -> Digest:
+def digests(community: Community, entities: Table[Entity], llm: LLM) -> Digest:
     """What a community is about."""
     texts = sorted(entity.text for member in community.members if (entity := entities.get(member)))
-    return Digest(text=ask("digest: " + " | ".join(texts)))
+    return Digest(text=llm("digest: " + " | ".join(texts)))
 
 
-TOYS = catalogue(
+TOYS = collect_signatures(
     lines, mentions, ties, entities, relations, links, shelves, reports, communities, digests
 )  # fmt: skip
 KEPT = ("communities", "digests")  # these remember: what they are depends on how the index came to be

@@ -12,28 +12,28 @@ from threading import Lock, Thread
 
 import pytest
 
-from kumihimo.core.errors import Capped
+from kumihimo.core.errors import BudgetExceeded
 from kumihimo.core.usage import Usage
-from kumihimo.llm.budget import Caps, Purse
-from kumihimo.llm.protocols import Bill, Prices
+from kumihimo.llm.budget import Budget, Caps
+from kumihimo.llm.protocols import Charge, Prices
 
 PRICES = Prices(prompt=1.0, completion=100.0)
 
 
-def pay(purse: Purse, *bills: Usage, scope: str = "step", model: str = "m", size: int = 40) -> None:
+def pay(purse: Budget, *bills: Usage, scope: str = "step", model: str = "m", size: int = 40) -> None:
     """One request that is billed so."""
-    with purse.allow(scope, model, PRICES)(size) as bill:
+    with purse.reserve(scope, model, PRICES)(size) as bill:
         for usage in bills:
             bill(usage)
 
 
-def fail(purse: Purse, error: type[BaseException], *bills: Usage) -> None:
+def fail(purse: Budget, error: type[BaseException], *bills: Usage) -> None:
     """One request that is billed so, and goes wrong."""
-    with pytest.raises(error), purse.allow("step", "m", PRICES)(40) as bill:
+    with pytest.raises(error), purse.reserve("step", "m", PRICES)(40) as bill:
         _raise(error, bill, *bills)
 
 
-def _raise(error: type[BaseException], bill: Bill, *bills: Usage) -> None:
+def _raise(error: type[BaseException], bill: Charge, *bills: Usage) -> None:
     for usage in bills:
         bill(usage)
     time.sleep(0.002)
@@ -49,7 +49,7 @@ def at_once(work: Callable[[], None], threads: int = 16) -> None:
     assert not any(thread.is_alive() for thread in running)
 
 
-def spend(purse: Purse, bills: Iterator[Usage]) -> list[Usage]:
+def spend(purse: Budget, bills: Iterator[Usage]) -> list[Usage]:
     """Ask by 16 threads until no more may be asked; gives what was billed."""
     billed: list[Usage] = []
     lock = Lock()
@@ -57,13 +57,13 @@ def spend(purse: Purse, bills: Iterator[Usage]) -> list[Usage]:
     def work() -> None:
         while True:
             try:
-                with purse.allow("step", "m", PRICES)(40) as bill:
+                with purse.reserve("step", "m", PRICES)(40) as bill:
                     with lock:
                         usage = next(bills)
                         billed.append(usage)
                     time.sleep(0.0002)
                     bill(usage)
-            except Capped:
+            except BudgetExceeded:
                 return
 
     at_once(work)
@@ -80,7 +80,7 @@ def replies(seed: int) -> Iterator[Usage]:
 
 
 def test_without_caps_all_is_allowed() -> None:
-    purse = Purse()
+    purse = Budget()
     for _ in range(100):
         pay(purse, Usage(1, 10**9, 0, 10**9, 1e9))
     assert purse.total.calls == 100
@@ -88,14 +88,14 @@ def test_without_caps_all_is_allowed() -> None:
 
 @pytest.mark.parametrize("most", [1, 15, 16, 17, 100])
 def test_calls_are_counted_exactly(most: int) -> None:
-    purse = Purse(Caps(calls=most))
+    purse = Budget(Caps(calls=most))
     assert len(spend(purse, repeat(Usage(1, 1, 0, 1)))) == most
     assert purse.total.calls == most
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_tokens_are_kept_within_one_call(seed: int) -> None:
-    purse = Purse(Caps(tokens=3000))
+    purse = Budget(Caps(tokens=3000))
     billed = spend(purse, replies(seed))
     assert abs(purse.total.tokens - 3000) < max(usage.tokens for usage in billed)
     assert purse.total.tokens == sum(usage.tokens for usage in billed)
@@ -103,24 +103,24 @@ def test_tokens_are_kept_within_one_call(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_cost_is_kept_within_one_call(seed: int) -> None:
-    purse = Purse(Caps(cost=0.25))
+    purse = Budget(Caps(cost=0.25))
     billed = spend(purse, replies(seed))
     assert abs(purse.total.cost - 0.25) < max(usage.cost for usage in billed)
 
 
 def test_nobody_goes_along_with_the_first_while_it_is_not_known_what_a_reply_costs() -> None:
-    purse = Purse(Caps(tokens=100))
+    purse = Budget(Caps(tokens=100))
     billed = spend(purse, repeat(Usage(1, 1000, 0, 1000)))
     assert len(billed) == 1
 
 
 def test_far_from_its_cap_many_go_at_once() -> None:
-    purse = Purse(Caps(tokens=10**6))
+    purse = Budget(Caps(tokens=10**6))
     pay(purse, Usage(1, 10, 0, 10))
     under_way, most, lock = [0], [0], Lock()
 
     def work() -> None:
-        with purse.allow("step", "m", PRICES)(40) as bill:
+        with purse.reserve("step", "m", PRICES)(40) as bill:
             with lock:
                 under_way[0] += 1
                 most[0] = max(most[0], under_way[0])
@@ -143,10 +143,10 @@ def test_far_from_its_cap_many_go_at_once() -> None:
     ],
 )
 def test_a_cap_that_is_reached_is_named(caps: Caps, said: str) -> None:
-    purse = Purse(caps)
+    purse = Budget(caps)
     for _ in range(2):
         pay(purse, Usage(1, 400, 0, 100, 0.25))
-    with pytest.raises(Capped) as capped:
+    with pytest.raises(BudgetExceeded) as capped:
         pay(purse)
     assert str(capped.value) == f"capped: not asked, since --max-{said} was reached"
     assert purse.total.calls == 2
@@ -154,12 +154,12 @@ def test_a_cap_that_is_reached_is_named(caps: Caps, said: str) -> None:
 
 @pytest.mark.parametrize("caps", [Caps(calls=0), Caps(tokens=0), Caps(cost=0.0)])
 def test_a_cap_of_nothing_allows_nothing(caps: Caps) -> None:
-    with pytest.raises(Capped, match="0"):
-        pay(Purse(caps))
+    with pytest.raises(BudgetExceeded, match="0"):
+        pay(Budget(caps))
 
 
 def test_what_is_not_charged_counts_for_nothing() -> None:
-    purse = Purse(Caps(calls=2))
+    purse = Budget(Caps(calls=2))
     for _ in range(10):
         pay(purse)
     assert (purse.total, purse.spent) == (Usage(), {})
@@ -168,20 +168,20 @@ def test_what_is_not_charged_counts_for_nothing() -> None:
 
 
 def test_one_leave_may_be_billed_twice() -> None:
-    purse = Purse(Caps(calls=3))
+    purse = Budget(Caps(calls=3))
     pay(purse, Usage(1, 10), Usage(1, 20))
     assert purse.total == Usage(2, 30)
 
 
 def test_what_is_spent_and_saved_is_told_by_scope_and_recorded() -> None:
     recorded: list[tuple[object, ...]] = []
-    purse = Purse(record=lambda *told: recorded.append(told))
+    purse = Budget(record_usage=lambda *told: recorded.append(told))
     pay(purse, Usage(1, 10, 4, 2, 0.5, 1.0), scope="gists", size=50)
     pay(purse, Usage(1, 20, 0, 3), scope="gists", model="other", size=0)
     pay(purse, Usage(1, 5), scope="answer")
     pay(purse, scope="nobody")
-    purse.save("gists", "m", Usage(1, 7))
-    purse.save("gists", "m", Usage(1, 8))
+    purse.record_saved("gists", "m", Usage(1, 7))
+    purse.record_saved("gists", "m", Usage(1, 8))
     assert purse.spent == {"gists": Usage(2, 30, 4, 5, 0.5, 1.0), "answer": Usage(1, 5)}
     assert purse.saved == {"gists": Usage(2, 15)}
     assert purse.total == Usage(3, 35, 4, 5, 0.5, 1.0)
@@ -195,14 +195,14 @@ def test_what_is_spent_and_saved_is_told_by_scope_and_recorded() -> None:
 
 
 def test_what_is_saved_is_under_no_cap() -> None:
-    purse = Purse(Caps(calls=1, tokens=100, cost=0.1))
-    purse.save("gists", "m", Usage(5, 500, 0, 500, 5.0))
+    purse = Budget(Caps(calls=1, tokens=100, cost=0.1))
+    purse.record_saved("gists", "m", Usage(5, 500, 0, 500, 5.0))
     pay(purse, Usage(1))
     assert purse.total == Usage(1)
 
 
 def test_what_went_wrong_makes_room_and_is_paid_all_the_same() -> None:
-    purse = Purse(Caps(tokens=100))
+    purse = Budget(Caps(tokens=100))
     fail(purse, RuntimeError, Usage(1, 10, 0, 80))
     assert purse.total == Usage(1, 10, 0, 80)
     fail(purse, RuntimeError)
@@ -212,25 +212,25 @@ def test_what_went_wrong_makes_room_and_is_paid_all_the_same() -> None:
 
 
 def test_a_prompt_that_is_known_to_go_beyond_a_cap_is_not_sent() -> None:
-    purse = Purse(Caps(tokens=100))
-    with pytest.raises(Capped, match="not asked, since it would go beyond --max-tokens 100"):
+    purse = Budget(Caps(tokens=100))
+    with pytest.raises(BudgetExceeded, match="not asked, since it would go beyond --max-tokens 100"):
         pay(purse, Usage(1), size=1000)
 
 
 def test_whoever_waits_for_room_goes_on_when_a_request_fails() -> None:
-    purse = Purse(Caps(tokens=1000))
+    purse = Budget(Caps(tokens=1000))
     at_once(lambda: fail(purse, RuntimeError))
     assert purse.total == Usage()
 
 
 def test_each_request_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "kumihimo"):
-        pay(Purse(), Usage(1, 10, 0, 2, seconds=1.26))
+        pay(Budget(), Usage(1, 10, 0, 2, seconds=1.26))
     assert caplog.messages == ["step: m, 10 + 2 tokens, 1.3 s"]
 
 
 def test_an_answer_that_broke_off_tells_nothing_of_what_a_reply_costs() -> None:
-    purse = Purse(Caps(tokens=20_000))
+    purse = Budget(Caps(tokens=20_000))
     pay(purse, Usage(1, 10))
     billed = spend(purse, repeat(Usage(1, 10, 0, 5000)))
     assert purse.total.tokens < 20_000 + 5010
@@ -239,14 +239,14 @@ def test_an_answer_that_broke_off_tells_nothing_of_what_a_reply_costs() -> None:
 
 def test_a_purse_within_a_purse_is_paid_from_both() -> None:
     noted: list[tuple[object, ...]] = []
-    whole = Purse(Caps(calls=3), record=lambda *told: noted.append(told))
-    one, other = Purse(within=whole), Purse(Caps(calls=1), within=Purse(within=whole))
+    whole = Budget(Caps(calls=3), record_usage=lambda *told: noted.append(told))
+    one, other = Budget(parent=whole), Budget(Caps(calls=1), parent=Budget(parent=whole))
     pay(one, Usage(1, 10, 0, 5), scope="answer")
     pay(other, Usage(1, 20, 0, 5))
-    fail(other, Capped)
-    one.save("answer", "m", Usage(1, 7))
+    fail(other, BudgetExceeded)
+    one.record_saved("answer", "m", Usage(1, 7))
     fail(one, ValueError, Usage(1, 1))
-    fail(one, Capped)
+    fail(one, BudgetExceeded)
     assert (one.total, other.total) == (Usage(2, 11, 0, 5), Usage(1, 20, 0, 5))
     assert (whole.total, whole.saved) == (one.total + other.total, {"answer": Usage(1, 7)})
     assert [told[:2] for told in noted] == [("spent", s) for s in ("answer", "step")] + [
@@ -256,18 +256,18 @@ def test_a_purse_within_a_purse_is_paid_from_both() -> None:
 
 
 def test_many_purses_stay_under_the_caps_of_one() -> None:
-    whole = Purse(Caps(tokens=3000))
+    whole = Budget(Caps(tokens=3000))
     bills = replies(5)
-    parts: list[Purse] = []
+    parts: list[Budget] = []
     lock = Lock()
 
     def work() -> None:
-        with suppress(Capped):
+        with suppress(BudgetExceeded):
             while True:
                 with lock:
                     usage = next(bills)
-                    parts.append(own := Purse(within=whole))
-                with own.allow("step", "m", PRICES)(40) as bill:
+                    parts.append(own := Budget(parent=whole))
+                with own.reserve("step", "m", PRICES)(40) as bill:
                     bill(usage)
 
     at_once(work)

@@ -9,14 +9,14 @@ from time import sleep
 import pytest
 
 from kumihimo.core.errors import ItemFailed
-from kumihimo.core.task import Job, Made
+from kumihimo.core.task import Job, StepResult
 from kumihimo.core.usage import Usage
-from kumihimo.llm.concurrency import threads
-from kumihimo.llm.protocols import Prices, free
+from kumihimo.llm.concurrency import thread_pool
+from kumihimo.llm.protocols import Prices, reserve_nothing
 
 
-def made(key: str) -> list[Made]:
-    return [Made(key, [], b"", None)]
+def made(key: str) -> list[StepResult]:
+    return [StepResult(key, [], b"", None)]
 
 
 def jobs(n: int) -> Iterator[Job]:
@@ -27,7 +27,7 @@ def jobs(n: int) -> Iterator[Job]:
 def test_results_come_in_the_order_of_the_jobs() -> None:
     later = Event()
 
-    def call(job: Job) -> list[Made]:
+    def call(job: Job) -> list[StepResult]:
         key = job[0][0]
         if key == "000":
             assert later.wait(10)
@@ -35,17 +35,17 @@ def test_results_come_in_the_order_of_the_jobs() -> None:
             later.set()
         return made(key)
 
-    assert [m.key for ms in threads(2)(call, jobs(20)) for m in ms] == [f"{i:03d}" for i in range(20)]
+    assert [m.key for ms in thread_pool(2)(call, jobs(20)) for m in ms] == [f"{i:03d}" for i in range(20)]
 
 
 def test_as_many_run_at_once_as_there_are_workers() -> None:
     meeting = Barrier(4, timeout=10)  # breaks where fewer than four come
 
-    def call(job: Job) -> list[Made]:
+    def call(job: Job) -> list[StepResult]:
         meeting.wait()
         return made(job[0][0])
 
-    assert len(list(threads(4)(call, jobs(8)))) == 8
+    assert len(list(thread_pool(4)(call, jobs(8)))) == 8
 
 
 def test_at_most_four_jobs_a_worker_are_held() -> None:
@@ -56,7 +56,7 @@ def test_at_most_four_jobs_a_worker_are_held() -> None:
             drawn.append(i)
             yield job
 
-    results = threads(2)(lambda job: made(job[0][0]), counted())
+    results = thread_pool(2)(lambda job: made(job[0][0]), counted())
     next(results)
     assert len(drawn) == 8
     assert len(list(results)) == 99
@@ -66,7 +66,7 @@ def test_the_first_failure_ends_it_and_what_waits_is_not_begun() -> None:
     begun: list[str] = []
     lock, held = Lock(), Event()
 
-    def call(job: Job) -> list[Made]:
+    def call(job: Job) -> list[StepResult]:
         with lock:
             begun.append(job[0][0])
         if job[0][0] == "000":
@@ -75,23 +75,23 @@ def test_the_first_failure_ends_it_and_what_waits_is_not_begun() -> None:
         return made(job[0][0])
 
     with pytest.raises(ItemFailed, match="no answer"):
-        list(threads(1)(call, jobs(100)))
+        list(thread_pool(1)(call, jobs(100)))
     assert len(begun) <= 3
 
 
 def test_nothing_to_do() -> None:
-    assert list(threads(3)(lambda job: made("a"), iter([]))) == []
+    assert list(thread_pool(3)(lambda job: made("a"), iter([]))) == []
 
 
 def test_a_reader_that_leaves_waits_for_what_is_under_way_and_nothing_else() -> None:
     done: list[str] = []
 
-    def call(job: Job) -> list[Made]:
+    def call(job: Job) -> list[StepResult]:
         sleep(0.05)
         done.append(job[0][0])
         return made(job[0][0])
 
-    results = threads(2)(call, jobs(20))
+    results = thread_pool(2)(call, jobs(20))
     next(results)
     results.close()  # type: ignore[attr-defined]
     assert 2 <= len(done) <= 5  # what was begun is finished: it is paid for
@@ -106,5 +106,5 @@ def test_what_is_cached_has_a_price_of_its_own() -> None:
 
 
 def test_what_is_free_needs_no_leave() -> None:
-    with free(10**9) as bill:
+    with reserve_nothing(10**9) as bill:
         bill(Usage(1, 10**9))

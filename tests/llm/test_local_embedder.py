@@ -10,7 +10,7 @@ import pytest
 
 from kumihimo.core.errors import KumiError
 from kumihimo.llm import local_embedder
-from kumihimo.llm.local_embedder import LocalEmbedder, LocalRuler
+from kumihimo.llm.local_embedder import LocalEmbedder, LocalTokenizer
 
 TEXTS = [
     "The ferry leaves at nine.",
@@ -48,21 +48,21 @@ def test_meaning_is_near_meaning() -> None:
 
 @pytest.mark.parametrize("text", [*TEXTS, "one\n\n  two\tthree", "é e\u0301 ½ \u200b x"])
 def test_tokens_begin_in_order_within_the_text(text: str) -> None:
-    starts = LocalRuler()(text)
+    starts = LocalTokenizer()(text)
     assert starts == sorted(starts)
     assert all(0 <= start < len(text) for start in starts)
     assert bool(starts) == bool(text)
 
 
 def test_tokens_are_counted_in_full() -> None:
-    assert len(LocalRuler()("sea " * 5000)) >= 5000
-    assert LocalRuler()("sea")[0] == 0
-    assert LocalRuler().mark == LocalEmbedder().mark == "wordllama-256"
+    assert len(LocalTokenizer()("sea " * 5000)) >= 5000
+    assert LocalTokenizer()("sea")[0] == 0
+    assert LocalTokenizer().fingerprint == LocalEmbedder().fingerprint == "wordllama-256"
 
 
 def test_a_broken_installation_says_how_to_mend_it() -> None:
     with pytest.raises(KumiError) as refused:
-        local_embedder._inside("weights/gone.safetensors")
+        local_embedder._wheel_file("weights/gone.safetensors")
     assert str(refused.value) == (
         "weights/gone.safetensors is missing from the installed wordllama: `pip install --force-reinstall wordllama`"
     )
@@ -70,8 +70,8 @@ def test_a_broken_installation_says_how_to_mend_it() -> None:
 
 def test_the_package_itself_is_not_imported() -> None:
     said = (
-        "import sys; from kumihimo.llm.local_embedder import LocalEmbedder, LocalRuler; "
-        "LocalEmbedder()(['a']); LocalRuler()('a'); print({'wordllama', 'requests', 'torch'} & set(sys.modules))"
+        "import sys; from kumihimo.llm.local_embedder import LocalEmbedder, LocalTokenizer; "
+        "LocalEmbedder()(['a']); LocalTokenizer()('a'); print({'wordllama', 'requests', 'torch'} & set(sys.modules))"
     )
     ran = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
     assert ran.stdout == "set()\n"

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from kumihimo.core.errors import ItemFailed, ModelError, Refused, SettingsError
+from kumihimo.core.errors import ItemFailed, ModelError, RequestRefused, SettingsError
 from kumihimo.core.usage import Usage
 from kumihimo.llm import openai
-from kumihimo.llm.openai import _heard, _vectors, _whole
-from kumihimo.llm.protocols import free
-from kumihimo.llm.transport import Again, parsed
-from kumihimo.testing.fake_server import Server
+from kumihimo.llm.openai import _parse_completion, _parse_vectors, _read_stream
+from kumihimo.llm.protocols import reserve_nothing
+from kumihimo.llm.transport import RetryableError, read_json_body
+from kumihimo.testing.fake_server import FakeServer
 
 
 def body(content: Any, **more: Any) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def body(content: Any, **more: Any) -> dict[str, Any]:
     [("At nine.", "At nine."), (None, ""), ([{"type": "text", "text": "At "}, {"text": "nine."}], "At nine.")],
 )
 def test_a_message_is_a_text_or_texts_in_parts(content: Any, text: str) -> None:
-    assert _whole(body(content)) == (text, "stop", {})
+    assert _parse_completion(body(content)) == (text, "stop", {})
 
 
 @pytest.mark.parametrize(
@@ -34,22 +34,22 @@ def test_a_message_is_a_text_or_texts_in_parts(content: Any, text: str) -> None:
     [{}, {"ok": True}, {"choices": []}, {"choices": [None]}, {"choices": "x"}, body(5), body({"a": 1}), body([1])],
 )
 def test_what_is_no_completion_is_asked_for_again(strange: dict[str, Any]) -> None:
-    with pytest.raises(Again, match="not what a model server answers"):
-        _whole(strange)
+    with pytest.raises(RetryableError, match="not what a model server answers"):
+        _parse_completion(strange)
 
 
 @pytest.mark.parametrize("strange", [b"", b"<html>", b"[1", b"[" * 100_000, b"\xff\xfe"])
 def test_what_is_no_json_is_asked_for_again(strange: bytes) -> None:
-    with pytest.raises(Again):
-        parsed([strange], 1.0)
+    with pytest.raises(RetryableError):
+        read_json_body([strange], 1.0)
 
 
 @pytest.mark.parametrize(
     "event", ['{"choices": [null]}', '{"choices": [{"delta": "x"}]}', '{"choices": [{"delta": {"content": 5}}]}', "[]"]
 )
 def test_an_event_that_is_none_is_asked_for_again(event: str) -> None:
-    with pytest.raises(Again):
-        _heard([f"data: {event}"], lambda _: None, 1.0)
+    with pytest.raises(RetryableError):
+        _read_stream([f"data: {event}"], lambda _: None, 1.0)
 
 
 def test_a_stream_is_heard_piece_by_piece() -> None:
@@ -57,14 +57,14 @@ def test_a_stream_is_heard_piece_by_piece() -> None:
     deltas = [{"delta": {"content": text}, "finish_reason": None} for text in ("At ", "nine\ud800.")]
     events = [{"choices": [delta]} for delta in deltas] + [{"choices": [{"delta": {}, "finish_reason": "stop"}]}]
     lines = [": ping", "", *(f"data: {json.dumps(event)}" for event in events), 'data: {"usage": [1]}', "data: [DONE]"]
-    assert _heard(lines, pieces.append, 1.0) == ("At nine\ufffd.", "stop", {})
+    assert _read_stream(lines, pieces.append, 1.0) == ("At nine\ufffd.", "stop", {})
     assert pieces == ["At ", "nine\ufffd."]
 
 
 @pytest.mark.parametrize("usage", ["x", [1], {"prompt_tokens": "abc"}, {"prompt_tokens": 1e30}, {"prompt_tokens": -5}])
 def test_a_count_that_cannot_be_is_guessed(usage: Any) -> None:
-    chat = openai.chat(model="m")
-    _, _, counted = _whole(body("At nine.", usage=usage))
+    chat = openai.create_chat(model="m")
+    _, _, counted = _parse_completion(body("At nine.", usage=usage))
     assert chat._usage(counted, 40, 8, 0.5) == Usage(1, 10, 0, 2, 0.0, 0.5)
 
 
@@ -72,8 +72,8 @@ def test_a_count_that_cannot_be_is_guessed(usage: Any) -> None:
     "rows", [[], [{"index": 0, "embedding": [float("nan")]}], [{"index": 0}], [{"index": 0, "embedding": "%%%"}], None]
 )
 def test_what_is_no_vector_is_asked_for_again(rows: Any) -> None:
-    with pytest.raises(Again):
-        _vectors({"data": rows}, 1)
+    with pytest.raises(RetryableError):
+        _parse_vectors({"data": rows}, 1)
 
 
 @pytest.mark.parametrize(
@@ -90,74 +90,79 @@ def test_what_is_no_vector_is_asked_for_again(rows: Any) -> None:
 )
 def test_settings_out_of_bounds(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(SettingsError, match=said):
-        openai.chat(**settings)
+        openai.create_chat(**settings)
 
 
 @pytest.mark.parametrize("settings", [{"batch": 0}, {"batch": -1}, {"dimensions": 0}, {"price": -1.0}])
 def test_settings_of_an_embedder_out_of_bounds(settings: dict[str, Any]) -> None:
     with pytest.raises(SettingsError, match="at least"):
-        openai.embedding(**settings)
+        openai.create_embedder(**settings)
 
 
 @pytest.mark.parametrize("url", ["localhost:11434/v1", "http://[::1", "http://127.0.0.1:port/v1", "ftp://a.b", "x"])
 def test_an_address_that_is_none(url: str) -> None:
     with pytest.raises(SettingsError, match="is no address: write it like"):
-        _ = openai.chat(model="m", base_url=url).server.client
+        _ = openai.create_chat(model="m", base_url=url).server.client
 
 
 @pytest.mark.parametrize("key", ["a\nb", "schlüssel", "a\x00b"])
 def test_a_key_that_is_none_is_not_told(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "environ", {**os.environ, "MY_KEY": key})
     with pytest.raises(SettingsError, match="what MY_KEY holds is no key") as error:
-        _ = openai.chat(model="m", base_url="http://127.0.0.1:1/v1", key="MY_KEY").server.client
+        _ = openai.create_chat(model="m", base_url="http://127.0.0.1:1/v1", key="MY_KEY").server.client
     assert key not in str(error.value)
 
 
 def test_a_password_in_an_address_is_not_told() -> None:
-    chat = openai.chat(model="m", base_url="http://me:secret@127.0.0.1:9/v1", retries=0)
+    chat = openai.create_chat(model="m", base_url="http://me:secret@127.0.0.1:9/v1", retries=0)
     with pytest.raises(ModelError, match="cannot be reached") as error:
-        chat([{"role": "user", "content": "hi"}], allow=free)
+        chat([{"role": "user", "content": "hi"}], reserve=reserve_nothing)
     assert "secret" not in str(error.value)
 
 
-def said(server: Server, **settings: Any) -> str:
-    chat = openai.chat(model="m", base_url=server.url, retries=0, **settings)
-    return chat([{"role": "user", "content": "When?"}], allow=free).text
+def said(server: FakeServer, **settings: Any) -> str:
+    chat = openai.create_chat(model="m", base_url=server.url, retries=0, **settings)
+    return chat([{"role": "user", "content": "When?"}], reserve=reserve_nothing).text
 
 
-def test_only_what_a_server_does_not_know_is_left_out(server: Server) -> None:
-    server.set(refuses=["temperature"])
+def test_only_what_a_server_does_not_know_is_left_out(server: FakeServer) -> None:
+    server.configure(refuses=["temperature"])
     assert said(server).startswith("When?")
-    server.set(refuses=[], window=3)
-    chat = openai.chat(model="m", base_url=server.url, max_tokens=5)
-    with pytest.raises(Refused, match="400"):
-        chat([{"role": "user", "content": "When?"}], allow=free)
-    assert chat.server.without == set()
+    server.configure(refuses=[], window=3)
+    chat = openai.create_chat(model="m", base_url=server.url, max_tokens=5)
+    with pytest.raises(RequestRefused, match="400"):
+        chat([{"role": "user", "content": "When?"}], reserve=reserve_nothing)
+    assert chat.server.refused_parameters == set()
 
 
 @pytest.mark.parametrize("refused", [[], ["json_schema"], ["response_format"]])
-def test_a_form_is_asked_for_as_well_as_the_server_can(server: Server, refused: list[str]) -> None:
-    server.set(refuses=refused, replies=[("When?", '{"answer": "nine"}')])
-    chat = openai.chat(model="m", base_url=server.url)
+def test_a_form_is_asked_for_as_well_as_the_server_can(server: FakeServer, refused: list[str]) -> None:
+    server.configure(refuses=refused, replies=[("When?", '{"answer": "nine"}')])
+    chat = openai.create_chat(model="m", base_url=server.url)
     schema = {"type": "object", "properties": {"answer": {"type": "string"}}}
-    assert chat([{"role": "user", "content": "When?"}], allow=free, schema=schema).text == '{"answer": "nine"}'
+    assert (
+        chat([{"role": "user", "content": "When?"}], reserve=reserve_nothing, schema=schema).text
+        == '{"answer": "nine"}'
+    )
 
 
-def test_a_server_that_refuses_all_is_not_asked_for_ever(server: Server) -> None:
-    server.set(window=1)
-    chat = openai.chat(model="m", base_url=server.url, workers=1)
+def test_a_server_that_refuses_all_is_not_asked_for_ever(server: FakeServer) -> None:
+    server.configure(window=1)
+    chat = openai.create_chat(model="m", base_url=server.url, workers=1)
     errors: list[type] = []
     for _ in range(9):
         with pytest.raises((ItemFailed, ModelError)) as error:
-            chat([{"role": "user", "content": "When?"}], allow=free)
+            chat([{"role": "user", "content": "When?"}], reserve=reserve_nothing)
         errors.append(error.type)
-    assert errors[:7] == [Refused] * 7
+    assert errors[:7] == [RequestRefused] * 7
     assert ModelError in errors
 
 
-def test_azure(server: Server) -> None:
-    server.set(key="azure")
+def test_azure(server: FakeServer) -> None:
+    server.configure(key="azure")
     os.environ["AZURE_KEY"] = "azure"
-    chat = openai.chat(model="m", base_url=server.url.removesuffix("/v1"), api_version="2024-10-21", key="AZURE_KEY")
-    assert chat([{"role": "user", "content": "When?"}], allow=free).text == "When? [1]."
+    chat = openai.create_chat(
+        model="m", base_url=server.url.removesuffix("/v1"), api_version="2024-10-21", key="AZURE_KEY"
+    )
+    assert chat([{"role": "user", "content": "When?"}], reserve=reserve_nothing).text == "When? [1]."
     del os.environ["AZURE_KEY"]

@@ -12,7 +12,7 @@ import pytest
 
 import kumihimo
 from kumihimo.core.errors import StepError
-from kumihimo.llm.prompts import _NAME, prompt
+from kumihimo.llm.prompts import _PLACEHOLDER, render_prompt
 
 HOUSE = Path(kumihimo.__file__).parent
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -234,7 +234,7 @@ def written(folder: Path, text: str) -> Path:
 
 def test_headings_are_roles_and_names_are_values(tmp_path: Path) -> None:
     path = written(tmp_path, "# system\nYou are {who}.\n\n# user\n\n{who}, {what}?\n\n# assistant\nSo.\n")
-    assert prompt(path, who="Ada", what="why") == [
+    assert render_prompt(path, who="Ada", what="why") == [
         {"role": "system", "content": "You are Ada."},
         {"role": "user", "content": "Ada, why?"},
         {"role": "assistant", "content": "So."},
@@ -246,37 +246,37 @@ def test_headings_are_roles_and_names_are_values(tmp_path: Path) -> None:
 )
 def test_what_is_put_in_is_not_read_again(tmp_path: Path, text: str) -> None:
     path = written(tmp_path, "# user\n{text}\n---\n{question}\n")
-    assert prompt(path, text=text, question=text) == [{"role": "user", "content": f"{text}\n---\n{text}"}]
+    assert render_prompt(path, text=text, question=text) == [{"role": "user", "content": f"{text}\n---\n{text}"}]
 
 
 def test_what_is_no_name_stays(tmp_path: Path) -> None:
     path = written(tmp_path, '# user\n{"a": {}} {A} {a b} {{x}} ## user\n# users\n{x}')
-    assert prompt(path, x="1")[0]["content"] == '{"a": {}} {A} {a b} {1} ## user\n# users\n1'
+    assert render_prompt(path, x="1")[0]["content"] == '{"a": {}} {A} {a b} {1} ## user\n# users\n1'
 
 
 def test_a_missing_or_unknown_value_is_a_mistake_of_the_step(tmp_path: Path) -> None:
     path = written(tmp_path, "# user\n{text} {question}\n")
     with pytest.raises(StepError, match=r"^some\.md: question needs a value$"):
-        prompt(path, text="x")
+        render_prompt(path, text="x")
     with pytest.raises(StepError, match=r"^some\.md: no name 'texts'; did you mean 'text'\? Known: question, text$"):
-        prompt(path, text="x", question="y", texts="z")
+        render_prompt(path, text="x", question="y", texts="z")
 
 
 @pytest.mark.parametrize("path", PROMPTS, ids=named)
 def test_every_prompt_of_the_house_can_be_rendered(path: Path) -> None:
-    names = set(_NAME.findall(path.read_text(encoding="utf-8")))
-    messages = prompt(path, **{name: f"<{name}>" for name in names})
+    names = set(_PLACEHOLDER.findall(path.read_text(encoding="utf-8")))
+    messages = render_prompt(path, **{name: f"<{name}>" for name in names})
     assert messages[-1]["role"] == "user"
     assert all(message["content"] for message in messages)
     told = "\n".join(message["content"] for message in messages)
     assert all(f"<{name}>" in told for name in names)
     assert "{" not in told
-    assert messages == prompt(path, **{name: f"<{name}>" for name in sorted(names)})
+    assert messages == render_prompt(path, **{name: f"<{name}>" for name in sorted(names)})
 
 
 @pytest.mark.parametrize("path", PROMPTS, ids=named)
 def test_every_prompt_is_as_it_was_read(path: Path) -> None:
-    messages = prompt(path, **VALUES[path.stem])
+    messages = render_prompt(path, **VALUES[path.stem])
     told = "".join(f"--- {message['role']}\n{message['content']}\n" for message in messages)
     golden = GOLDEN / f"{path.stem}.txt"
     if RENEW:

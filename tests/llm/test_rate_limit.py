@@ -9,7 +9,7 @@ from threading import Lock, Thread
 
 import pytest
 
-from kumihimo.llm.rate_limit import Pace
+from kumihimo.llm.rate_limit import RateLimiter
 
 LATE = 0.04  # seconds that a machine with much to do may be late
 
@@ -41,12 +41,12 @@ def taken(work: Callable[[], None]) -> float:
 
 
 def test_without_limits_nobody_waits() -> None:
-    pace = Pace()
+    pace = RateLimiter()
     assert at_once(lambda: pace.wait(10**9), 50)[-1] < 0.2
 
 
 def test_requests_go_evenly_spaced_and_nobody_spins() -> None:
-    pace, cpu = Pace(requests=1200), time.process_time()  # one every 50 ms
+    pace, cpu = RateLimiter(requests=1200), time.process_time()  # one every 50 ms
     went = at_once(lambda: pace.wait(0), 8)
     assert time.process_time() - cpu < 0.1
     assert went[0] < LATE
@@ -56,7 +56,7 @@ def test_requests_go_evenly_spaced_and_nobody_spins() -> None:
 
 
 def test_tokens_go_evenly_spaced_by_how_many_they_are() -> None:
-    pace = Pace(tokens=60_000)  # one every millisecond
+    pace = RateLimiter(tokens=60_000)  # one every millisecond
     sizes = [100, 50, 10, 0]
     went = []
     began = time.monotonic()
@@ -68,42 +68,42 @@ def test_tokens_go_evenly_spaced_by_how_many_they_are() -> None:
 
 
 def test_the_tighter_limit_counts() -> None:
-    pace = Pace(requests=600, tokens=600_000)  # 100 ms; 10 a ms
+    pace = RateLimiter(requests=600, tokens=600_000)  # 100 ms; 10 a ms
     pace.wait(10)
     assert 0.09 < taken(lambda: pace.wait(1500)) < 0.1 + LATE
     assert 0.14 < taken(lambda: pace.wait(0)) < 0.15 + LATE
 
 
 def test_a_pause_holds_all() -> None:
-    pace = Pace()
-    pace.hold(0.15)
-    pace.hold(0.01)  # a shorter one does not end it
+    pace = RateLimiter()
+    pace.pause(0.15)
+    pace.pause(0.01)  # a shorter one does not end it
     went = at_once(lambda: pace.wait(0), 4)
     assert 0.14 < went[0] <= went[-1] < 0.15 + LATE
     assert taken(lambda: pace.wait(0)) < LATE
 
 
 def test_a_pause_holds_those_who_wait_already() -> None:
-    pace = Pace(requests=600)
+    pace = RateLimiter(requests=600)
     pace.wait(0)
     waiting = Thread(target=pace.wait, args=(0,))
     began = time.monotonic()
     waiting.start()
-    pace.hold(0.2)
+    pace.pause(0.2)
     waiting.join(10)
     assert 0.19 < time.monotonic() - began < 0.2 + LATE
 
 
 @pytest.mark.parametrize(("guessed", "counted", "waited"), [(100, 150, 0.15), (100, 40, 0.04), (100, 0, 0.0)])
 def test_a_wrong_guess_is_made_up_for(guessed: int, counted: int, waited: float) -> None:
-    pace = Pace(tokens=60_000)
+    pace = RateLimiter(tokens=60_000)
     pace.wait(guessed)
     pace.correct(guessed, counted)
     assert waited - 0.01 < taken(lambda: pace.wait(0)) < waited + LATE
 
 
 def test_what_was_not_used_is_not_saved_up() -> None:
-    pace = Pace(tokens=60_000)
+    pace = RateLimiter(tokens=60_000)
     pace.wait(100)
     pace.correct(100, -10_000)
     pace.wait(100)
@@ -111,7 +111,7 @@ def test_what_was_not_used_is_not_saved_up() -> None:
 
 
 def test_one_may_sleep_alone() -> None:
-    pace = Pace()
+    pace = RateLimiter()
     sleeping = Thread(target=pace.sleep, args=(0.1,))
     sleeping.start()
     assert taken(lambda: pace.wait(0)) < LATE
@@ -119,13 +119,13 @@ def test_one_may_sleep_alone() -> None:
 
 
 def test_giving_up_wakes_whoever_waits() -> None:
-    pace = Pace(requests=1)
+    pace = RateLimiter(requests=1)
     pace.wait(0)
     waiting = [Thread(target=pace.wait, args=(0,)) for _ in range(4)]
     waiting += [Thread(target=pace.sleep, args=(60,)) for _ in range(4)]
     for thread in waiting:
         thread.start()
-    pace.hold(60)
+    pace.pause(60)
     time.sleep(0.05)
     assert all(thread.is_alive() for thread in waiting)
     pace.give_up()
@@ -137,8 +137,8 @@ def test_giving_up_wakes_whoever_waits() -> None:
 
 
 def test_whoever_is_given_another_chance_waits_as_before() -> None:
-    pace = Pace(requests=600)
+    pace = RateLimiter(requests=600)
     pace.give_up()
     pace.wait(0)
-    pace.take_up()
+    pace.resume()
     assert 0.05 < taken(lambda: pace.wait(0)) < 0.1 + LATE

@@ -10,27 +10,27 @@ from typing import Any
 import pytest
 
 from kumihimo.core.context import Context, Evidence
-from kumihimo.core.errors import Capped, ItemFailed, ModelError, SettingsError
+from kumihimo.core.errors import BudgetExceeded, ItemFailed, ModelError, SettingsError
 from kumihimo.core.records import Record
 from kumihimo.llm import rerank_client
 from kumihimo.llm.budget import Caps
-from kumihimo.llm.cached_llm import RERANKING, Asking
-from kumihimo.llm.protocols import Rerank
-from kumihimo.llm.registry import MODELS, Connections
-from kumihimo.llm.rerank import Judge, Ranking, listwise
-from kumihimo.llm.rerank_client import Endpoint, RememberedScores, scores
-from kumihimo.llm.transport import Again
-from kumihimo.storage.sqlite.response_cache import Memo
+from kumihimo.llm.cached_llm import RERANKING, CachedLLM
+from kumihimo.llm.protocols import RerankerName
+from kumihimo.llm.registry import MODEL_SETTINGS, ModelRegistry
+from kumihimo.llm.rerank import CandidateReranker, RelevanceScorer, listwise_scorer
+from kumihimo.llm.rerank_client import CachedScorer, RerankClient, parse_scores
+from kumihimo.llm.transport import RetryableError
+from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
-from kumihimo.testing.fake_server import Server
+from kumihimo.testing.fake_server import FakeServer
 
 TEXTS = ["the mill", "a ferry", "the ferry leaves at nine"]
 QUESTION = "when leaves the ferry"
 
 
 @pytest.fixture
-def memo(tmp_path: Path) -> Iterator[Memo]:
-    memo = Memo(tmp_path / "memo.db")
+def memo(tmp_path: Path) -> Iterator[ResponseCache]:
+    memo = ResponseCache(tmp_path / "cache.db")
     yield memo
     memo.close()
 
@@ -53,8 +53,8 @@ class By:
         self.asked.append([question, *texts])
         return self.given[: len(texts)]
 
-    def rank(self, context: Context, candidates: int = 20, by: Rerank = "model") -> Context:
-        return Ranking({"model": lambda: self}, candidates)("?", context, by)
+    def rank(self, context: Context, candidates: int = 20, by: RerankerName = "model") -> Context:
+        return CandidateReranker({"model": lambda: self}, candidates)("?", context, by)
 
 
 # -- the order
@@ -80,7 +80,7 @@ def test_only_the_first_are_judged_and_the_others_follow_below() -> None:
 
 
 @pytest.mark.parametrize(("context", "by"), [(found("a", "b"), "none"), (found("a"), "model"), (found(), "model")])
-def test_where_there_is_no_choice_nobody_is_asked(context: Context, by: Rerank) -> None:
+def test_where_there_is_no_choice_nobody_is_asked(context: Context, by: RerankerName) -> None:
     judge = By()
     assert judge.rank(context, by=by) is context
     assert judge.asked == []
@@ -89,30 +89,30 @@ def test_where_there_is_no_choice_nobody_is_asked(context: Context, by: Rerank) 
 # -- by a model
 
 
-def saying(memo: Memo, *judged: tuple[int, int]) -> tuple[Judge, FakeChat]:
+def saying(memo: ResponseCache, *judged: tuple[int, int]) -> tuple[RelevanceScorer, FakeChat]:
     said = json.dumps([{"number": number, "score": score} for number, score in judged])
     chat = FakeChat(lambda _: said)
-    return listwise(Asking(chat, memo)), chat
+    return listwise_scorer(CachedLLM(chat, memo)), chat
 
 
-def test_a_model_is_shown_all_and_asked_once(memo: Memo) -> None:
+def test_a_model_is_shown_all_and_asked_once(memo: ResponseCache) -> None:
     judge, chat = saying(memo, (3, 90), (1, 10))
     assert judge(QUESTION, TEXTS) == judge(QUESTION, TEXTS) == [0.1, 0.0, 0.9]
-    (told,) = chat.asked
-    assert chat.asked[told] == 1
+    (told,) = chat.prompt_counts
+    assert chat.prompt_counts[told] == 1
     assert "[1]\nthe mill\n\n[2]\na ferry\n\n[3]\nthe ferry leaves at nine\n\nQuestion: when leaves the ferry" in told
 
 
-def test_numbers_that_there_are_not_and_second_judgements_are_passed_over(memo: Memo) -> None:
+def test_numbers_that_there_are_not_and_second_judgements_are_passed_over(memo: ResponseCache) -> None:
     judge, _ = saying(memo, (0, 90), (4, 90), (-1, 90), (2, 300), (2, 10), (3, -5))
     assert judge(QUESTION, TEXTS) == [0.0, 1.0, 0.0]
 
 
-def test_a_judgement_that_cannot_be_read_has_failed(memo: Memo) -> None:
+def test_a_judgement_that_cannot_be_read_has_failed(memo: ResponseCache) -> None:
     chat = FakeChat(lambda _: "The third is best.")
     with pytest.raises(ItemFailed, match="3 replies that cannot be read"):
-        listwise(Asking(chat, memo))(QUESTION, TEXTS)
-    assert sum(chat.asked.values()) == 3
+        listwise_scorer(CachedLLM(chat, memo))(QUESTION, TEXTS)
+    assert sum(chat.prompt_counts.values()) == 3
 
 
 # -- by a server: what it says
@@ -124,11 +124,11 @@ def test_the_protocols_say_the_same(name: str, score: str) -> None:
     said = {
         name: [{"index": 2, score: 0.75, "document": {"text": "x"}}, {"index": 0, score: 0.5}, {"index": 1, score: 0}]
     }
-    assert scores(said, 3) == [0.5, 0.0, 0.75]
+    assert parse_scores(said, 3) == [0.5, 0.0, 0.75]
 
 
 def test_what_is_left_out_scores_nothing() -> None:
-    assert scores({"results": [{"index": 1, "relevance_score": 1}]}, 3) == [0.0, 1.0, 0.0]
+    assert parse_scores({"results": [{"index": 1, "relevance_score": 1}]}, 3) == [0.0, 1.0, 0.0]
 
 
 def rows(*given: object) -> dict[str, Any]:
@@ -136,10 +136,10 @@ def rows(*given: object) -> dict[str, Any]:
 
 
 def test_other_numbers_are_spread_from_0_to_1() -> None:
-    assert scores(rows(-8.0, 4.0, -2.0), 3) == [0.0, 1.0, 0.5]
-    assert scores(rows(0.5, 3.0, 0.5), 3) == [0.0, 1.0, 0.0]
-    assert scores(rows(7.0, 7.0), 2) == [0.0, 0.0]
-    assert scores(rows(0.0, 1.0, 0.3), 3) == [0.0, 1.0, 0.3]
+    assert parse_scores(rows(-8.0, 4.0, -2.0), 3) == [0.0, 1.0, 0.5]
+    assert parse_scores(rows(0.5, 3.0, 0.5), 3) == [0.0, 1.0, 0.0]
+    assert parse_scores(rows(7.0, 7.0), 2) == [0.0, 0.0]
+    assert parse_scores(rows(0.0, 1.0, 0.3), 3) == [0.0, 1.0, 0.3]
 
 
 @pytest.mark.parametrize(
@@ -166,19 +166,21 @@ def test_other_numbers_are_spread_from_0_to_1() -> None:
     ],
 )
 def test_what_is_no_judgement_is_asked_for_again(said: dict[str, Any]) -> None:
-    with pytest.raises(Again, match="not what a model server answers"):
-        scores(said, 2)
+    with pytest.raises(RetryableError, match="not what a model server answers"):
+        parse_scores(said, 2)
 
 
 # -- by a server: asked over HTTP
 
 
-def at(server: Server, **settings: Any) -> Endpoint:
-    return rerank_client.reranking(**{"model": "r", "base_url": server.url, "timeout": 0.4, "retries": 1, **settings})
+def at(server: FakeServer, **settings: Any) -> RerankClient:
+    return rerank_client.create_rerank_client(
+        **{"model": "r", "base_url": server.url, "timeout": 0.4, "retries": 1, **settings}
+    )
 
 
 @pytest.mark.parametrize("route", ["", "/v1", "/v2"])
-def test_a_server_is_asked_in_one_request(server: Server, route: str) -> None:
+def test_a_server_is_asked_in_one_request(server: FakeServer, route: str) -> None:
     judge = at(server, base_url=server.url.removesuffix("/v1") + route)
     assert judge(QUESTION, TEXTS) == [0.25, 0.25, 0.75]
     assert judge("sea", ["", "sea"]) == [0.0, 1.0]
@@ -186,18 +188,18 @@ def test_a_server_is_asked_in_one_request(server: Server, route: str) -> None:
     assert (counts["requests"], counts["rerankings"]) == (2, 2)
 
 
-def test_the_same_is_paid_once(server: Server, memo: Memo) -> None:
-    judge = RememberedScores(at(server), memo)
+def test_the_same_is_paid_once(server: FakeServer, memo: ResponseCache) -> None:
+    judge = CachedScorer(at(server), memo)
     assert judge(QUESTION, TEXTS) == judge(QUESTION, TEXTS) == [0.25, 0.25, 0.75]
     assert server.counts()["requests"] == 1
     judge(QUESTION, TEXTS[::-1])
     judge("another", TEXTS)
-    RememberedScores(at(server, model="other"), memo)(QUESTION, TEXTS)
+    CachedScorer(at(server, model="other"), memo)(QUESTION, TEXTS)
     assert server.counts()["requests"] == 4
 
 
-def test_a_server_that_takes_no_top_n_is_asked_without(server: Server) -> None:
-    server.set(refuses=["top_n"])
+def test_a_server_that_takes_no_top_n_is_asked_without(server: FakeServer) -> None:
+    server.configure(refuses=["top_n"])
     judge = at(server)
     assert judge(QUESTION, TEXTS) == judge(QUESTION, TEXTS) == [0.25, 0.25, 0.75]
     assert server.counts()["requests"] == 3
@@ -206,16 +208,18 @@ def test_a_server_that_takes_no_top_n_is_asked_without(server: Server) -> None:
 @pytest.mark.parametrize(
     "fault", ["408", "429", "500", "503", "empty", "garbage", "half", "malformed", "never", "slow", "wrong"]
 )
-def test_what_goes_wrong_is_tried_again_and_then_has_failed(server: Server, memo: Memo, fault: str) -> None:
-    server.set(faults={fault: 1.0}, retry_after=0.01, drip=2.0)
+def test_what_goes_wrong_is_tried_again_and_then_has_failed(
+    server: FakeServer, memo: ResponseCache, fault: str
+) -> None:
+    server.configure(faults={fault: 1.0}, retry_after=0.01, drip=2.0)
     with pytest.raises(ItemFailed, match="times"):
-        RememberedScores(at(server, timeout=0.2), memo)(QUESTION, TEXTS)
-    server.set(faults={})
-    assert RememberedScores(at(server), memo)(QUESTION, TEXTS)[2] == 0.75  # nothing of it is remembered
+        CachedScorer(at(server, timeout=0.2), memo)(QUESTION, TEXTS)
+    server.configure(faults={})
+    assert CachedScorer(at(server), memo)(QUESTION, TEXTS)[2] == 0.75  # nothing of it is remembered
 
 
-def test_errors_name_the_remedy(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    server.set(key="secret", models=["r"])
+def test_errors_name_the_remedy(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.configure(key="secret", models=["r"])
     with pytest.raises(ModelError, match=r"\(401\): is the key in RERANKING_API_KEY the right one for it\?"):
         at(server)(QUESTION, TEXTS)
     monkeypatch.setenv("RERANKING_API_KEY", "secret")
@@ -227,7 +231,7 @@ def test_errors_name_the_remedy(server: Server, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_no_other_machine_is_asked_offline() -> None:
-    judge = rerank_client.reranking(model="rerank-v3.5", base_url="https://api.cohere.com/v2")
+    judge = rerank_client.create_rerank_client(model="rerank-v3.5", base_url="https://api.cohere.com/v2")
     with pytest.raises(ModelError, match=r"KUMI_OFFLINE is set, so https://api\.cohere\.com/v2 is not asked"):
         judge(QUESTION, TEXTS)
 
@@ -235,51 +239,53 @@ def test_no_other_machine_is_asked_offline() -> None:
 @pytest.mark.parametrize("setting", [{"candidates": 1}, {"workers": 0}, {"timeout": 0}, {"search_price": -1}])
 def test_settings_out_of_bounds(setting: dict[str, Any]) -> None:
     with pytest.raises(SettingsError, match=r"is (at least|more than)|a price is"):
-        rerank_client.reranking(**setting)
+        rerank_client.create_rerank_client(**setting)
 
 
 # -- what it costs
 
 
-def connections(memo: Memo, **given: object) -> Connections:
-    held = {scope: {s.name: s.default for s in settings.values()} for scope, settings in MODELS.items()}
-    return Connections({**held, RERANKING: {**held[RERANKING], **given}}, lambda: memo)
+def connections(memo: ResponseCache, **given: object) -> ModelRegistry:
+    held = {scope: {s.name: s.default for s in settings.values()} for scope, settings in MODEL_SETTINGS.items()}
+    return ModelRegistry({**held, RERANKING: {**held[RERANKING], **given}}, lambda: memo)
 
 
-def test_tokens_and_searches_are_paid_and_capped(server: Server, memo: Memo) -> None:
+def test_tokens_and_searches_are_paid_and_capped(server: FakeServer, memo: ResponseCache) -> None:
     models = connections(memo, model="r", base_url=server.url, price=1e6, search_price=500.0)
-    purse = models.purse(Caps(calls=1, cost=100.0))
-    rank = models.ranking("naive", purse)
+    purse = models.budget(Caps(calls=1, cost=100.0))
+    rank = models.candidate_reranker("naive", purse)
     assert [item.text for item in rank(QUESTION, found(*TEXTS), "endpoint")] == [TEXTS[2], TEXTS[0], TEXTS[1]]
     assert rank.candidates == 20
     spent = purse.spent[RERANKING]
     assert (spent.calls, spent.prompt_tokens, spent.completion_tokens) == (1, 13, 0)
     assert spent.cost == 13 + 0.5
     assert [(s.kind, s.scope, s.model) for s in memo.usage()] == [("spent", RERANKING, "r")]
-    with pytest.raises(Capped, match="--max-calls 1 was reached"):
+    with pytest.raises(BudgetExceeded, match="--max-calls 1 was reached"):
         rank("another", found(*TEXTS), "endpoint")
 
 
 def test_searches_are_those_that_the_server_counted() -> None:
-    judge = rerank_client.reranking(model="r", base_url="http://localhost:1", search_price=2.0)
+    judge = rerank_client.create_rerank_client(model="r", base_url="http://localhost:1", search_price=2.0)
     assert judge._usage({"meta": {"billed_units": {"search_units": 3}}}, 400, 0.0).cost == 0.006
     assert judge._usage({"meta": None, "usage": {"total_tokens": 7}}, 400, 0.0).prompt_tokens == 7
 
 
 @pytest.mark.parametrize("price", ["price", "search_price"])
-def test_a_cap_on_cost_needs_a_price(memo: Memo, price: str) -> None:
+def test_a_cap_on_cost_needs_a_price(memo: ResponseCache, price: str) -> None:
     given = {"model": "r", "base_url": "http://localhost:1"}
     with pytest.raises(SettingsError, match=r"a cap on cost needs prices: set reranking\.price, 0 for what is free"):
-        connections(memo, **given).purse(Caps(cost=1.0))
-    connections(memo, **given, **{price: 0.0}).purse(Caps(cost=1.0))
-    connections(memo).purse(Caps(cost=1.0))
+        connections(memo, **given).budget(Caps(cost=1.0))
+    connections(memo, **given, **{price: 0.0}).budget(Caps(cost=1.0))
+    connections(memo).budget(Caps(cost=1.0))
 
 
 @pytest.mark.parametrize("given", [{}, {"model": "r"}, {"base_url": "http://localhost:1"}])
-def test_without_a_server_it_is_said_what_to_set(memo: Memo, given: dict[str, str]) -> None:
+def test_without_a_server_it_is_said_what_to_set(memo: ResponseCache, given: dict[str, str]) -> None:
     models = connections(memo, **given)
-    judges: dict[Rerank, Callable[[], Judge]] = dict(models.ranking("naive", models.purse()).judges)
+    judges: dict[RerankerName, Callable[[], RelevanceScorer]] = dict(
+        models.candidate_reranker("naive", models.budget()).scorers
+    )
     with pytest.raises(SettingsError, match=r"set `model` and `base_url` under \[reranking\] in kumi\.toml"):
         judges["endpoint"]()
-    with pytest.raises(SettingsError, match=r'naive\.rerank = "model" needs a chat model: set `model = "..."`'):
+    with pytest.raises(SettingsError, match=r'naive\.reranker = "model" needs a chat model: set `model = "..."`'):
         judges["model"]()

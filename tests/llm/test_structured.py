@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import pytest
 
-from kumihimo.core.errors import Malformed
+from kumihimo.core.errors import MalformedReply
 from kumihimo.core.usage import Usage
-from kumihimo.llm.structured import Form, Reply, Spoken, form, said
+from kumihimo.llm.structured import ReasoningFilter, Reply, ReplyForm, reply_form, strip_reasoning
 
 HARMONY = "<|channel|>analysis<|message|>Nine?<|end|><|start|>assistant<|channel|>final<|message|>At ten.<|return|>"
 
@@ -46,15 +46,15 @@ HARMONY = "<|channel|>analysis<|message|>Nine?<|end|><|start|>assistant<|channel
     ],
 )
 def test_thoughts_before_a_reply_are_no_part_of_it(raw: str, meant: str) -> None:
-    assert said(raw) == meant
+    assert strip_reasoning(raw) == meant
     assert Reply(raw).text == meant
     assert Reply(raw).raw == raw
 
 
 def test_a_long_thought_is_cut_off_at_once() -> None:
-    assert said("<think>" * 20_000 + "</think>At ten.") == "At ten."
-    assert said("<think>a</think>" * 20_000 + "At ten.") == "At ten."
-    assert said("a <" * 50_000 + "</think>At ten.") == "At ten."
+    assert strip_reasoning("<think>" * 20_000 + "</think>At ten.") == "At ten."
+    assert strip_reasoning("<think>a</think>" * 20_000 + "At ten.") == "At ten."
+    assert strip_reasoning("a <" * 50_000 + "</think>At ten.") == "At ten."
 
 
 def pieces(raw: str, size: int) -> list[str]:
@@ -64,10 +64,10 @@ def pieces(raw: str, size: int) -> list[str]:
 def told(raw: str, size: int) -> str:
     """What is told of a reply that comes in pieces of that size."""
     heard: list[str] = []
-    spoken = Spoken(heard.append)
+    spoken = ReasoningFilter(heard.append)
     for piece in pieces(raw, size):
         spoken(piece)
-    assert spoken.begun == bool(heard)
+    assert spoken.started == bool(heard)
     return "".join(heard)
 
 
@@ -84,12 +84,12 @@ SPOKEN = (
 @pytest.mark.parametrize("raw", SPOKEN)
 @pytest.mark.parametrize("size", range(1, 41))
 def test_a_reply_is_told_as_it_comes_from_where_it_begins(raw: str, size: int) -> None:
-    assert told(raw, size) == said(raw)
+    assert told(raw, size) == strip_reasoning(raw)
 
 
 def test_nothing_is_held_back_once_it_speaks() -> None:
     heard: list[str] = []
-    spoken = Spoken(heard.append)
+    spoken = ReasoningFilter(heard.append)
     for piece in ("At", " ten", " <", "think> or so"):
         spoken(piece)
         assert heard[-1] == piece
@@ -98,11 +98,11 @@ def test_nothing_is_held_back_once_it_speaks() -> None:
 def test_a_reply_is_unpacked_as_it_was_packed() -> None:
     usage = Usage(1, 30, 10, 5, 0.25, 1.2345)
     reply = Reply('<think>港</think>"At\u2028ten"\0', "length", usage)
-    again = Reply.unpacked(reply.packed())
+    again = Reply.from_bytes(reply.to_bytes())
     assert again == Reply(reply.raw, "length", Usage(1, 30, 10, 5, 0.25, 1.234))
-    assert again.cut
-    assert not Reply("x").cut
-    assert Reply.unpacked(Reply("").packed()) == Reply("", usage=Usage(1))
+    assert again.truncated
+    assert not Reply("x").truncated
+    assert Reply.from_bytes(Reply("").to_bytes()) == Reply("", usage=Usage(1))
 
 
 # -- forms
@@ -130,7 +130,7 @@ JA: Any = Literal["はい", "いいえ"]
 
 
 def read(kind: Any, raw: str, end: str = "stop") -> Any:
-    return form(kind).read(Reply(raw, end))
+    return reply_form(kind).parse(Reply(raw, end))
 
 
 def test_a_dataclass_is_read_with_all_within() -> None:
@@ -159,7 +159,7 @@ def parts(schema: Any) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("kind", [Name, Person, list[Person], YES_NO, list[YES_NO]])
 def test_a_schema_is_as_strict_as_servers_want(kind: Any) -> None:
-    schema = form(kind).schema
+    schema = reply_form(kind).json_schema
     assert schema["type"] == "object"
     for part in parts(schema):
         assert not {"title", "default"} & part.keys()
@@ -170,14 +170,14 @@ def test_a_schema_is_as_strict_as_servers_want(kind: Any) -> None:
 
 
 def test_properties_may_be_called_what_they_like() -> None:
-    assert list(form(Name).schema["properties"]) == ["title", "default"]
-    assert form(Name).schema["properties"]["default"] == {"type": "string"}
+    assert list(reply_form(Name).json_schema["properties"]) == ["title", "default"]
+    assert reply_form(Name).json_schema["properties"]["default"] == {"type": "string"}
 
 
 def test_a_form_says_what_it_wants() -> None:
-    assert form(Name) is form(Name)
-    assert form(Name).told.endswith(json.dumps(form(Name).schema))
-    assert isinstance(form(YES_NO), Form)
+    assert reply_form(Name) is reply_form(Name)
+    assert reply_form(Name).instructions.endswith(json.dumps(reply_form(Name).json_schema))
+    assert isinstance(reply_form(YES_NO), ReplyForm)
 
 
 @pytest.mark.parametrize(
@@ -199,13 +199,13 @@ def test_what_is_broken_is_mended(raw: str) -> None:
 
 @pytest.mark.parametrize("raw", ["", "Ada.", "<think>{}", '"Ada"', "[]", "null", "[" * 100_000, '{"title":' * 100_000])
 def test_what_holds_no_such_thing_is_malformed(raw: str) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedReply):
         read(Name, raw)
 
 
 @pytest.mark.parametrize("raw", ['{"title": "Ada", "defau', '[{"title": "A"}, {"ti', "<think>Nine", "At ten and"])
 def test_what_was_cut_off_is_not_guessed(raw: str) -> None:
-    with pytest.raises(Malformed, match="cut off before its end: say the same more briefly"):
+    with pytest.raises(MalformedReply, match="cut off before its end: say the same more briefly"):
         read(Name, raw, end="length")
     assert read(Name, '{"title": "Ada"}', end="length") == Name("Ada")
 
@@ -221,7 +221,7 @@ def test_what_was_cut_off_is_not_guessed(raw: str) -> None:
     ],
 )
 def test_what_does_not_fit_is_named(changed: dict[str, object], said: str) -> None:
-    with pytest.raises(Malformed, match=rf"^The reply does not fit the schema {said}"):
+    with pytest.raises(MalformedReply, match=rf"^The reply does not fit the schema {said}"):
         read(Person, json.dumps(ADA | changed))
 
 
@@ -238,5 +238,5 @@ def test_a_choice_may_be_any_word() -> None:
 
 @pytest.mark.parametrize("raw", ["yes or no", "Yesterday", "none", "maybe", "", '{"answer": "maybe"}'])
 def test_a_choice_that_is_none_or_two_is_malformed(raw: str) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedReply):
         read(YES_NO, raw)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kumihimo.core.context import Context, Evidence
-from kumihimo.core.digests import digest
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import (
     Chunk,
     Claim,
@@ -19,16 +19,16 @@ from kumihimo.core.records import (
     Question,
     Record,
     Relation,
+    RelationMention,
     Report,
     Summary,
-    Tie,
 )
 from kumihimo.core.table import Table, codec
-from kumihimo.llm.rerank import Ranking
-from kumihimo.llm.structured import Reply, form, whole_text
+from kumihimo.llm.rerank import CandidateReranker
+from kumihimo.llm.structured import Reply, reply_form, require_complete_text
 from kumihimo.testing.fake_models import FakeEmbedder
-from kumihimo.text.name_keys import entity_id, key, relation_id
-from kumihimo.text.tokens import content, tokens
+from kumihimo.text.name_keys import entity_id, name_key, relation_id
+from kumihimo.text.tokens import content_tokens, tokenize
 from tests.factories_tables import Held
 
 
@@ -40,7 +40,7 @@ def table(name: str, kind: type[Record], records: Mapping[str, Record]) -> Table
 class _Words:
     """A word is a token."""
 
-    mark = "words"
+    fingerprint = "words"
 
     def __call__(self, text: str) -> Sequence[int]:
         return range(len(text.split()))
@@ -51,8 +51,8 @@ ruler = _Words()
 
 def match(table: Table[Any], text: str, *, k: int) -> Context:
     """Rows that share words with the text, those first that share most."""
-    asked = set(content(text))
-    scores = {record.id: float(len(asked & set(tokens(record.found_by)))) for record in table}
+    asked = set(content_tokens(text))
+    scores = {record.id: float(len(asked & set(tokenize(record.index_text)))) for record in table}
     return _best(table, {id: score for id, score in scores.items() if score}, k)
 
 
@@ -63,22 +63,24 @@ class Nearby:
     weighed: list[int] = field(default_factory=list)
 
     def __call__(
-        self, table: Table[Any], text: str | Sequence[str], *, k: int, among: Collection[str] | None = None
+        self, table: Table[Any], text: str | Sequence[str], *, k: int, candidate_ids: Collection[str] | None = None
     ) -> Context:
-        records = [record for record in table if record.found_by and (among is None or record.id in among)]
+        records = [
+            record for record in table if record.index_text and (candidate_ids is None or record.id in candidate_ids)
+        ]
         self.weighed.append(len(records))
         if not records:
             return Context()
         asked = [text] if isinstance(text, str) else list(text)
-        vectors = FakeEmbedder()([" ".join(tokens(t)) for t in (*asked, *(r.found_by for r in records))])
+        vectors = FakeEmbedder()([" ".join(tokenize(t)) for t in (*asked, *(r.index_text for r in records))])
         question = vectors[: len(asked)].mean(axis=0)
         scores = {r.id: float(v @ question) for r, v in zip(records, vectors[len(asked) :], strict=True)}
         return _best(table, scores, k)
 
-    def each(
-        self, table: Table[Any], texts: Sequence[str], *, k: int, among: Collection[str] | None = None
+    def search_many(
+        self, table: Table[Any], texts: Sequence[str], *, k: int, candidate_ids: Collection[str] | None = None
     ) -> list[Context]:
-        return [self(table, text, k=k, among=among) for text in texts]
+        return [self(table, text, k=k, candidate_ids=candidate_ids) for text in texts]
 
 
 near = Nearby()
@@ -89,7 +91,7 @@ def _best(table: Table[Any], scores: Mapping[str, float], k: int) -> Context:
     return Context(tuple(Evidence(table.name, table[id], scores[id]) for id in found))
 
 
-rank = Ranking({})  # by nobody
+rank = CandidateReranker({})  # by nobody
 
 
 @dataclass
@@ -98,15 +100,15 @@ class Scripted:
 
     answer: Callable[[str], object]
     asked: list[str] = field(default_factory=list)
-    mark: str = "scripted"
+    fingerprint: str = "scripted"
     workers: int = 2
 
-    def __call__(self, prompt: Any, *, into: Any = None, read: Any = None, **_: Any) -> Any:
+    def __call__(self, prompt: Any, *, schema: Any = None, parse: Any = None, **_: Any) -> Any:
         told = "\n\n".join(message["content"] for message in prompt)
         self.asked.append(told)
         said = self.answer(told)
         reply = Reply(said if isinstance(said, str) else json.dumps(said, ensure_ascii=False))
-        return form(into).read(reply) if into is not None else (read or whole_text)(reply)
+        return reply_form(schema).parse(reply) if schema is not None else (parse or require_complete_text)(reply)
 
     def samples(self, prompt: Any, count: int, **parameters: Any) -> list[str]:
         return [str(self(prompt, **parameters)) for _ in range(count)]
@@ -147,7 +149,7 @@ class Graph:
 
     def says(self, text: str, *names: str, title: str = "", document: str = "a document") -> str:
         """A chunk that names these entities, each tied to the first; its id."""
-        id = f"{digest(document)}.{len(self.rows['chunks']):05}"
+        id = f"{hash_parts(document)}.{len(self.rows['chunks']):05}"
         self.rows["chunks"][id] = chunk(text, title)
         ends = [self.entity(name) for name in names]
         for n, (name, end) in enumerate(zip(names, ends, strict=True)):
@@ -157,7 +159,7 @@ class Graph:
         return id
 
     def entity(self, name: str) -> str:
-        id = entity_id(key(name))
+        id = entity_id(name_key(name))
         self.rows["entities"].setdefault(
             id, Entity(text=f"{name}.", name=name, type="", forms=(name,), types=(), mentions=1, tokens=2)
         )
@@ -166,7 +168,9 @@ class Graph:
     def _tie(self, id: str, text: str, one: str, other: str, names: tuple[str, str]) -> None:
         (source, first), (target, second) = sorted(zip((one, other), names, strict=True))
         relation = relation_id(one, other)
-        self.rows["ties"][id] = Tie(text=text, relation=relation, source=source, target=target, names=(first, second))
+        self.rows["ties"][id] = RelationMention(
+            text=text, relation=relation, source=source, target=target, names=(first, second)
+        )
         self.rows["relations"][relation] = Relation(
             text=text,
             source=source,
@@ -180,7 +184,7 @@ class Graph:
 
     def themed(self, one: str, other: str, *keywords: str) -> None:
         """That the relation of these two has these themes."""
-        id = relation_id(entity_id(key(one)), entity_id(key(other)))
+        id = relation_id(entity_id(name_key(one)), entity_id(name_key(other)))
         self.rows["relations"][id] = replace(self.rows["relations"][id], keywords=keywords)
 
     def claim(self, text: str, subject: str) -> None:
@@ -196,7 +200,7 @@ class Graph:
             quotes=(),
             tokens=len(text.split()),
         )
-        self.rows["claims"][digest(text)] = said
+        self.rows["claims"][hash_parts(text)] = said
 
     def group(self, id: str, text: str, names: Sequence[str], parent: str = "", level: int = 0) -> None:
         """A leaf of the communities, with its report."""
@@ -207,7 +211,7 @@ class Graph:
 
     def answers(self, document: str, question: str, answer: str) -> str:
         """A question that a document answers; its id."""
-        id = f"{digest(document)}.{len(self.rows['questions']):05}"
+        id = f"{hash_parts(document)}.{len(self.rows['questions']):05}"
         tokens = len(f"{question} {answer}".split())
         self.rows["questions"][id] = Question(text=question, answer=answer, title=document, tokens=tokens)
         return id
@@ -215,7 +219,7 @@ class Graph:
     def summed_up(self, label: str, text: str) -> None:
         """A summary of the questions of that label."""
         made = Summary(text=text, label=label, questions=1, tokens=len(text.split()))
-        self.rows["summaries"][digest(label)] = made
+        self.rows["summaries"][hash_parts(label)] = made
 
     def tables(self, *, every: bool = False) -> dict[str, Any]:
         """Those of the entity graph, or `every` one."""
@@ -226,7 +230,7 @@ class Graph:
 KINDS: dict[str, type[Record]] = {
     "chunks": Chunk,
     "mentions": Mention,
-    "ties": Tie,
+    "ties": RelationMention,
     "entities": Entity,
     "relations": Relation,
     "claims": Claim,

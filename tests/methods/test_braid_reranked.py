@@ -9,8 +9,8 @@ import pytest
 
 from kumihimo import Kumihimo
 from kumihimo.core.context import Context
-from kumihimo.llm.rerank import listwise
-from kumihimo.testing.fake_server import Server
+from kumihimo.llm.rerank import listwise_scorer
+from kumihimo.testing.fake_server import FakeServer
 from tests.factories_paid_steps import opened
 from tests.fixtures_index import fill
 from tests.llm.test_prompts import GOLDEN, RENEW
@@ -25,35 +25,35 @@ RULES = {"model": "rules"}
 QUESTION = "Where did the builder of the ferry Kestrel learn her trade?"
 
 
-def index(tmp_path: Path, server: Server) -> Kumihimo:
+def index(tmp_path: Path, server: FakeServer) -> Kumihimo:
     kumi = opened(tmp_path, server, mentions=RULES)
     kumi.index(fill(tmp_path / "notes", NOTES), methods=["braid"])
     return kumi
 
 
-def test_the_second_hop_is_judged_in_one_call_and_the_answer_is_another(tmp_path: Path, server: Server) -> None:
-    server.set(replies=[("known already", json.dumps([{"number": 3, "score": 90}]))])
+def test_the_second_hop_is_judged_in_one_call_and_the_answer_is_another(tmp_path: Path, server: FakeServer) -> None:
+    server.configure(replies=[("known already", json.dumps([{"number": 3, "score": 90}]))])
     with index(tmp_path, server) as kumi:
         plain = [item.text for item in kumi.retrieve(QUESTION)]
         assert server.counts()["chats"] == 0
-        judged = [item.text for item in kumi.retrieve(QUESTION, rerank="model")]
+        judged = [item.text for item in kumi.retrieve(QUESTION, reranker="model")]
         assert server.counts()["chats"] == 1
         assert judged == [plain[0], plain[3], *plain[1:3]]  # the first hop stays the first
-        answer = kumi.ask(QUESTION, rerank="model")
+        answer = kumi.ask(QUESTION, reranker="model")
         assert (answer.method, server.counts()["chats"]) == ("braid", 2)  # the judgement is remembered
         kumi.prune()
-        assert kumi.ask(QUESTION, rerank="model").usage.calls == 2
+        assert kumi.ask(QUESTION, reranker="model").usage.calls == 2
 
 
-def test_a_question_about_the_whole_is_judged_by_nobody(tmp_path: Path, server: Server) -> None:
+def test_a_question_about_the_whole_is_judged_by_nobody(tmp_path: Path, server: FakeServer) -> None:
     with opened(tmp_path, server, mentions=RULES, reports=RULES, entities=RULES, relations=RULES) as kumi:
         kumi.index(fill(tmp_path / "notes", NOTES), methods=["braid", "global"])
-        found = kumi.retrieve("What are these documents about?", rerank="model")
-        assert found.decided.startswith("asked of the whole")
+        found = kumi.retrieve("What are these documents about?", reranker="model")
+        assert found.query_type.startswith("asked of the whole")
         assert server.counts()["chats"] == 0
 
 
-def test_the_prompt_is_the_golden_one(tmp_path: Path, server: Server) -> None:
+def test_the_prompt_is_the_golden_one(tmp_path: Path, server: FakeServer) -> None:
     asked: list[str] = []
 
     def ask(messages: list[dict[str, str]], **_: object) -> list[object]:
@@ -61,13 +61,13 @@ def test_the_prompt_is_the_golden_one(tmp_path: Path, server: Server) -> None:
         return []
 
     def rank(question: str, found: Context, _: str) -> Context:
-        listwise(ask)(question, [item.told for item in found])  # type: ignore[arg-type]
+        listwise_scorer(ask)(question, [item.prompt_text for item in found])  # type: ignore[arg-type]
         return found
 
-    with index(tmp_path, server) as kumi, kumi.reading() as reading, pytest.MonkeyPatch.context() as patch:
-        ranking = type("Ranks", (), {"ready": lambda *_: None, "__call__": lambda _, *given: rank(*given)})
-        patch.setattr(type(reading.models), "ranking", lambda *_: ranking())
-        reading.retrieve(QUESTION, rerank="model")
+    with index(tmp_path, server) as kumi, kumi.snapshot() as reading, pytest.MonkeyPatch.context() as patch:
+        ranking = type("Ranks", (), {"check_available": lambda *_: None, "__call__": lambda _, *given: rank(*given)})
+        patch.setattr(type(reading.models), "candidate_reranker", lambda *_: ranking())
+        reading.retrieve(QUESTION, reranker="model")
     path = GOLDEN / "braid_reranked.txt"
     if RENEW:
         path.write_text("\n".join(asked), encoding="utf-8")

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from kumihimo.core.context import Context, Evidence
-from kumihimo.core.errors import Malformed, SettingsError, Unreadable
-from kumihimo.core.records import Link
-from kumihimo.index.pdtb_senses import labels
-from kumihimo.methods.discourse import _said, discourse
-from kumihimo.methods.shared.discourse_expand import Fallback, hanging
-from kumihimo.methods.shared.discourse_senses import by_cues, needed
-from kumihimo.methods.shared.slot_search import by_frames
+from kumihimo.core.errors import MalformedReply, SettingsError, UnparsableReply
+from kumihimo.core.records import DiscourseRelation
+from kumihimo.index.pdtb_senses import sense_labels
+from kumihimo.methods.discourse import _extract_slots, discourse
+from kumihimo.methods.shared.discourse_expand import Fallback, expand_by_discourse
+from kumihimo.methods.shared.discourse_senses import infer_senses, senses_by_cues
+from kumihimo.methods.shared.slot_search import rank_by_slots
 from tests.factories_discourse import LINKS, SHARING, TIED, P, tables
 from tests.factories_tables import table
 from tests.methods.factories_search import Scripted, match, near, rank, ruler
@@ -40,12 +40,12 @@ def only(*places: int) -> Callable[..., Context]:
 
 
 def found(
-    question: str = "Why did the Tern wait?", first: Sequence[int] = (0, 5, 3), ask: Any = None, **settings: Any
+    question: str = "Why did the Tern wait?", first: Sequence[int] = (0, 5, 3), llm: Any = None, **settings: Any
 ) -> list[int]:
     """The places of the passages that are found, in order. first: those that are nearest."""
     held = {name: each for name, each in tables().items() if name in ("passages", "frames", "values", "links")}
-    searches = {"match": only(), "near": Near(only(*first))}
-    context = discourse(question, **held, **searches, ruler=ruler, rank=rank, ask=ask or model(), **settings)  # type: ignore[arg-type]
+    searches = {"keyword_search": only(), "vector_search": Near(only(*first))}
+    context = discourse(question, **held, **searches, tokenizer=ruler, rerank=rank, llm=llm or model(), **settings)  # type: ignore[arg-type]
     assert {item.table for item in context} <= {"passages"}
     scores = [item.score for item in context]
     assert scores == sorted(scores, reverse=True)
@@ -61,7 +61,7 @@ class Near:
     def __call__(self, rows: Any, text: Any, **kw: Any) -> Context:
         return self.search(rows, text, **kw) if rows.name == "passages" else near(rows, text, **kw)
 
-    def each(self, rows: Any, texts: Sequence[str], **kw: Any) -> list[Context]:
+    def search_many(self, rows: Any, texts: Sequence[str], **kw: Any) -> list[Context]:
         return [self(rows, text, **kw) for text in texts]
 
 
@@ -72,7 +72,7 @@ class Near:
 def test_what_a_sense_or_a_kind_of_it_ties_either_way(asked: tuple[int, str], tied: tuple[int, ...]) -> None:
     held = tables()
     place, sense = asked
-    hang = hanging(held["passages"][P[place]], [sense], held["links"], held["passages"])
+    hang = expand_by_discourse(held["passages"][P[place]], [sense], held["links"], held["passages"])
     assert [P.index(passage.id) for passage in hang] == list(tied)
 
 
@@ -92,16 +92,16 @@ def test_what_a_sense_or_a_kind_of_it_ties_either_way(asked: tuple[int, str], ti
 )
 def test_what_ties_instead(place: int, sense: str, fallback: Fallback, tied: list[int]) -> None:
     held = tables()
-    hang = hanging(held["passages"][P[place]], [sense], held["links"], held["passages"], fallback=fallback)
+    hang = expand_by_discourse(held["passages"][P[place]], [sense], held["links"], held["passages"], fallback=fallback)
     assert [P.index(passage.id) for passage in hang] == tied
 
 
 @pytest.mark.parametrize(("place", "beside"), [(0, [1]), (2, [1, 3]), (3, [2, 4]), (7, [6])])
 def test_at_last_the_passages_beside_it(place: int, beside: list[int]) -> None:
-    held = tables() | {"links": table(Link, [])}
+    held = tables() | {"links": table(DiscourseRelation, [])}
     passage = held["passages"][P[place]]
-    assert hanging(passage, ["cause"], held["links"], held["passages"], fallback="any") == []
-    hang = hanging(passage, [], held["links"], held["passages"], fallback="neighbours")
+    assert expand_by_discourse(passage, ["cause"], held["links"], held["passages"], fallback="any") == []
+    hang = expand_by_discourse(passage, [], held["links"], held["passages"], fallback="neighbours")
     assert [P.index(other.id) for other in hang] == beside
 
 
@@ -110,7 +110,9 @@ def test_links_that_nobody_is_sure_of_do_not_count() -> None:
 
     def tied(place: int, least: float) -> list[int]:
         sense = ["contigency", "expansion", "temporal"]
-        hang = hanging(held["passages"][P[place]], sense, held["links"], held["passages"], least=least)
+        hang = expand_by_discourse(
+            held["passages"][P[place]], sense, held["links"], held["passages"], min_confidence=least
+        )
         return [P.index(other.id) for other in hang]
 
     assert [tied(1, least) for least in (0.0, 0.85, 0.95)] == [[0, 2], [0], []]
@@ -120,7 +122,7 @@ def test_links_that_nobody_is_sure_of_do_not_count() -> None:
 def test_a_link_that_leads_nowhere_or_to_itself_ties_nothing() -> None:
     held = tables()
     odd = [replace(LINKS[0], second="gone"), replace(LINKS[0], id="x.00000", second=P[0])]
-    assert hanging(held["passages"][P[0]], ["cause"], table(Link, odd), held["passages"]) == []
+    assert expand_by_discourse(held["passages"][P[0]], ["cause"], table(DiscourseRelation, odd), held["passages"]) == []
 
 
 # -- Listing 2
@@ -128,7 +130,7 @@ def test_a_link_that_leads_nowhere_or_to_itself_ties_nothing() -> None:
 
 @pytest.mark.parametrize(("asked", "sharing"), SHARING)
 def test_what_shares_most(asked: Sequence[tuple[str, str]], sharing: Sequence[tuple[int, int]]) -> None:
-    assert by_frames(asked, tables()["frames"]) == [(P[n], float(hits)) for n, hits in sharing]
+    assert rank_by_slots(asked, tables()["frames"]) == [(P[n], float(hits)) for n, hits in sharing]
 
 
 # -- all of it
@@ -155,22 +157,22 @@ def test_the_rest_of_the_nearest_fills_the_budget() -> None:
 
 
 def test_several_senses_and_none() -> None:
-    assert found(ask=model("cause, specification"), framed=0, top_up=False) == [0, 1]
-    assert found(first=(3,), ask=model("Senses: *Temporal*, Condition"), framed=0, top_up=False) == [3, 2, 4]
-    assert found(ask=model("none"), framed=0, top_up=False) == [0]
+    assert found(llm=model("cause, specification"), framed=0, top_up=False) == [0, 1]
+    assert found(first=(3,), llm=model("Senses: *Temporal*, Condition"), framed=0, top_up=False) == [3, 2, 4]
+    assert found(llm=model("none"), framed=0, top_up=False) == [0]
 
 
 def test_values_that_are_nearly_the_same() -> None:
     asked = {"what": ["winch rope"]}
-    assert found(ask=model(frame=asked), top_up=False) == [0, 1]
-    assert found(ask=model(frame=asked), top_up=False, alike=0.5) == [0, 1, 3, 5]
+    assert found(llm=model(frame=asked), top_up=False) == [0, 1]
+    assert found(llm=model(frame=asked), top_up=False, alike=0.5) == [0, 1, 3, 5]
 
 
 def test_rare_values_count_more() -> None:
     frame = {"who": ["the Tern"], "where": ["Oban"], "predicate": ["left"]}
     common = {"who": ["the Tern"]}
-    assert found(first=(2,), ask=model("none", frame), top_up=False)[1:] == [0, 4, 7]
-    assert found(first=(2,), ask=model("none", common), top_up=False, weights="rare")[1:] == [0, 4, 7]
+    assert found(first=(2,), llm=model("none", frame), top_up=False)[1:] == [0, 4, 7]
+    assert found(first=(2,), llm=model("none", common), top_up=False, weights="rare")[1:] == [0, 4, 7]
 
 
 def test_by_words_and_meaning_or_meaning_alone() -> None:
@@ -178,7 +180,13 @@ def test_by_words_and_meaning_or_meaning_alone() -> None:
 
     def first(**settings: Any) -> str:
         ask = model("none", {"who": "none"})
-        given = {"match": match, "near": Near(only(5)), "ruler": ruler, "rank": rank, "ask": ask}
+        given = {
+            "keyword_search": match,
+            "vector_search": Near(only(5)),
+            "tokenizer": ruler,
+            "rerank": rank,
+            "llm": ask,
+        }
         return next(iter(discourse("Who mended the winch?", **held, **given, **settings))).text  # type: ignore[arg-type]
 
     assert first() == "Ada mended the winch meanwhile."
@@ -196,26 +204,27 @@ def test_settings_are_checked(settings: dict[str, Any]) -> None:
 
 def test_one_call_that_shows_every_sense() -> None:
     ask = model("Step by step.\n1. reason\nSo: Reason, result and Contra-Expectation.")
-    assert needed("Why?", ask) == ("reason", "result", "contra-expectation")
+    assert infer_senses("Why?", ask) == ("reason", "result", "contra-expectation")
     [told] = ask.asked
-    assert all(f"- {label}: " in told for label in labels())
+    assert all(f"- {label}: " in told for label in sense_labels())
     assert "    - reason: Arg2 is why Arg1 is so" in told
     assert told.endswith("Question: Why?")
 
 
 @pytest.mark.parametrize("said", ["", "I do not know.", "reason\nThat is all.", "Senses:"])
 def test_a_last_line_without_names_is_asked_again(said: str) -> None:
-    with pytest.raises(Malformed, match="last line"):
-        needed("Why?", model(said))
+    with pytest.raises(MalformedReply, match="last line"):
+        infer_senses("Why?", model(said))
 
 
 def test_where_nobody_can_be_read_words_decide_and_that_is_said(caplog: pytest.LogCaptureFixture) -> None:
     def never(*_: Any, **__: Any) -> Any:
-        raise Unreadable("no")
+        raise UnparsableReply("no")
 
-    assert needed("Why did it wait?", never) == needed("Why did it wait?", None) == by_cues("Why did it wait?")  # type: ignore[arg-type]
+    by_model = infer_senses("Why did it wait?", never)  # type: ignore[arg-type]
+    assert by_model == infer_senses("Why did it wait?", None) == senses_by_cues("Why did it wait?")
     assert "discourse takes the senses that the question's words ask for: no" in caplog.text
-    assert _said("Why did Bo wait?", never) == _said("Why did Bo wait?", None)  # type: ignore[arg-type]
+    assert _extract_slots("Why did Bo wait?", never) == _extract_slots("Why did Bo wait?", None)  # type: ignore[arg-type]
     assert "discourse reads who, when, where of the question by rule: no" in caplog.text
 
 
@@ -242,5 +251,5 @@ def test_where_nobody_can_be_read_words_decide_and_that_is_said(caplog: pytest.L
     ],
 )
 def test_what_one_asks_with(question: str, senses: tuple[str, ...]) -> None:
-    assert by_cues(question) == senses
-    assert set(senses) <= set(labels())
+    assert senses_by_cues(question) == senses
+    assert set(senses) <= set(sense_labels())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kumihimo.core.context import Context
-from kumihimo.core.records import Point
+from kumihimo.core.records import KeyPoint
 from kumihimo.methods.drift import drift
 from tests.methods.factories_search import Graph, Nearby, Scripted, match, rank, ruler
 
@@ -45,7 +45,16 @@ def script(told: str) -> object:
 
 def found(ask: Scripted, graph: Graph | None = None, **settings: Any) -> Context:
     graph = graph or island()
-    return drift(QUESTION, **graph.tables(), match=match, near=Nearby(), ruler=ruler, rank=rank, ask=ask, **settings)
+    return drift(
+        QUESTION,
+        **graph.tables(),
+        keyword_search=match,
+        vector_search=Nearby(),
+        tokenizer=ruler,
+        rerank=rank,
+        llm=ask,
+        **settings,
+    )
 
 
 def test_leads_are_followed_and_answers_are_points() -> None:
@@ -57,7 +66,7 @@ def test_leads_are_followed_and_answers_are_points() -> None:
         ("points", "A mill burnt.", 50.0),
     ]
     records = [item.record for item in context]
-    assert all(isinstance(record, Point) and record.sources and not record.verbatim for record in records)
+    assert all(isinstance(record, KeyPoint) and record.sources and not record.verbatim for record in records)
 
 
 def test_the_reports_are_dealt_out_and_each_is_read_once() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from kumihimo.core.context import Context
-from kumihimo.core.records import Community, Point, Report
+from kumihimo.core.records import Community, KeyPoint, Report
 from kumihimo.core.table import Table
-from kumihimo.methods.global_ import _level, global_, relevant
+from kumihimo.methods.global_ import _level_ids, global_, select_communities
 from tests.methods.factories_search import Scripted, community, match, near, rank, report, ruler, table
 
 # two roots: a, which has parts b (with parts d, e) and c; and z, which has none
@@ -32,12 +32,12 @@ def found(
     return global_(question, *tables(reports), match, near, ruler, ask, rank, **settings)
 
 
-def points(context: Context) -> list[Point]:
-    return [item.record for item in context if isinstance(item.record, Point)]
+def points(context: Context) -> list[KeyPoint]:
+    return [item.record for item in context if isinstance(item.record, KeyPoint)]
 
 
 def test_a_level_covers_everything_once() -> None:
-    levels = [_level(tables()[0], level) for level in range(4)]
+    levels = [_level_ids(tables()[0], level) for level in range(4)]
     assert levels == [["a", "z"], ["z", "b", "c"], ["z", "c", "d", "e"], ["z", "c", "d", "e"]]
 
 
@@ -46,7 +46,7 @@ def test_the_reports_of_the_level_are_read_and_named() -> None:
     (item,) = found(ask)
     told = ask.asked[0]
     assert [f"of {id} all" in told for id in "abcdez"] == [False, True, True, False, False, True]
-    assert isinstance(item.record, Point)
+    assert isinstance(item.record, KeyPoint)
     assert len(item.record.sources) == 2
     assert {table for table, _ in item.record.sources} == {"reports"}
 
@@ -72,26 +72,26 @@ def rated(ask: Scripted) -> list[str]:
 
 def test_dynamic_descends_where_a_report_helps() -> None:
     ask = rating(a=3, b=2, d=1)
-    assert relevant("?", *tables(), ask, 2) == ["d"]  # a gave way to b, b to d
+    assert select_communities("?", *tables(), ask, 2) == ["d"]  # a gave way to b, b to d
     assert rated(ask) == ["a", "b", "c", "d", "e", "z"]
     ask = rating(z=1)
-    assert relevant("?", *tables(), ask, 2) == ["z"]
+    assert select_communities("?", *tables(), ask, 2) == ["z"]
     assert rated(ask) == ["a", "z"]
-    assert relevant("?", *tables(), rating(a=3, b=2, d=1), 1) == ["b"]
-    assert relevant("?", *tables(), rating(a=3, z=4), 2) == ["a", "z"]  # no part helps: the whole stays
+    assert select_communities("?", *tables(), rating(a=3, b=2, d=1), 1) == ["b"]
+    assert select_communities("?", *tables(), rating(a=3, z=4), 2) == ["a", "z"]  # no part helps: the whole stays
 
 
 def test_dynamic_looks_one_level_down_where_nothing_helps_and_then_gives_up() -> None:
     ask = rating(c=2)
-    assert relevant("?", *tables(), ask, 2) == ["c"]
+    assert select_communities("?", *tables(), ask, 2) == ["c"]
     assert rated(ask) == ["a", "b", "c", "z"]
-    assert relevant("?", *tables(), rating(), 2) == []
+    assert select_communities("?", *tables(), rating(), 2) == []
     assert len(found(rating(), dynamic=True)) == 0
 
 
 def test_dynamic_passes_over_what_has_no_report_not_its_parts() -> None:
     reports = table("reports", Report, {id: one for id, one in REPORTS.items() if id != "a"})
-    assert relevant("?", tables()[0], reports, rating(b=1), 2) == ["b"]
+    assert select_communities("?", tables()[0], reports, rating(b=1), 2) == ["b"]
 
 
 def test_dynamic_reads_what_it_kept() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kumihimo.core.context import Context
-from kumihimo.core.errors import ItemFailed, SettingsError, Unreadable
+from kumihimo.core.errors import ItemFailed, SettingsError, UnparsableReply
 from kumihimo.core.table import Table
 from kumihimo.methods.light import light
 from tests.methods.factories_search import Graph, Nearby, Scripted, match, rank, ruler
@@ -35,7 +35,16 @@ def strait() -> Graph:
 def found(keys: object = KEYS, graph: Graph | None = None, question: str = QUESTION, **settings: Any) -> Context:
     ask = None if keys is None else Scripted(lambda _: keys)
     tables = {name: each for name, each in (graph or strait()).tables().items() if name in TABLES}
-    return light(question, **tables, match=match, near=Nearby(), ruler=ruler, rank=rank, ask=ask, **settings)
+    return light(
+        question,
+        **tables,
+        keyword_search=match,
+        vector_search=Nearby(),
+        tokenizer=ruler,
+        rerank=rank,
+        llm=ask,
+        **settings,
+    )
 
 
 TABLES = ("chunks", "mentions", "ties", "entities", "relations")
@@ -48,7 +57,7 @@ def texts(context: Context, table: str) -> list[str]:
 def test_one_call_and_what_it_says() -> None:
     ask = Scripted(lambda _: KEYS)
     tables = {name: each for name, each in strait().tables().items() if name in TABLES}
-    light(QUESTION, **tables, match=match, near=Nearby(), ruler=ruler, rank=rank, ask=ask)
+    light(QUESTION, **tables, keyword_search=match, vector_search=Nearby(), tokenizer=ruler, rerank=rank, llm=ask)
     (told,) = ask.asked
     assert told.endswith(QUESTION)
 
@@ -106,9 +115,9 @@ class Noted(Nearby):
 
     searched: list[tuple[str, list[str]]] = field(default_factory=list)
 
-    def each(self, table: Table[Any], texts: Sequence[str], **options: Any) -> list[Context]:
+    def search_many(self, table: Table[Any], texts: Sequence[str], **options: Any) -> list[Context]:
         self.searched.append((table.name, list(texts)))
-        return super().each(table, texts, **options)
+        return super().search_many(table, texts, **options)
 
 
 def test_there_are_no_steps_backwards() -> None:
@@ -120,7 +129,14 @@ def test_each_keyword_is_searched_by_itself() -> None:
     near = Noted()
     tables = {name: each for name, each in strait().tables().items() if name in TABLES}
     light(
-        QUESTION, **tables, match=match, near=near, ruler=ruler, rank=rank, ask=Scripted(lambda _: KEYS), neighbours=0
+        QUESTION,
+        **tables,
+        keyword_search=match,
+        vector_search=near,
+        tokenizer=ruler,
+        rerank=rank,
+        llm=Scripted(lambda _: KEYS),
+        neighbours=0,
     )
     assert near.searched == [("entities", KEYS["low"]), ("relations", KEYS["high"])]
 
@@ -141,17 +157,24 @@ def test_a_reply_that_cannot_be_read_is_no_refusal_and_a_server_that_fails_is_no
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     tables = {name: each for name, each in strait().tables().items() if name in TABLES}
-    options: Any = {**tables, "match": match, "near": Nearby(), "ruler": ruler, "rank": rank}
-    assert light(QUESTION, **options, ask=failing(Unreadable("no JSON"))) == found({"high": [], "low": []})
+    options: Any = {**tables, "keyword_search": match, "vector_search": Nearby(), "tokenizer": ruler, "rerank": rank}
+    assert light(QUESTION, **options, llm=failing(UnparsableReply("no JSON"))) == found({"high": [], "low": []})
     assert "light searches for the question itself: no JSON" in caplog.text
     with pytest.raises(ItemFailed, match="500"):
-        light(QUESTION, **options, ask=failing(ItemFailed("500")))
+        light(QUESTION, **options, llm=failing(ItemFailed("500")))
 
 
 def test_a_name_that_stands_in_the_question_twice_is_one_keyword() -> None:
     near = Noted()
     tables = {name: each for name, each in strait().tables().items() if name in TABLES}
-    options: Any = {"match": match, "near": near, "ruler": ruler, "rank": rank, "ask": None, "neighbours": 0}
+    options: Any = {
+        "keyword_search": match,
+        "vector_search": near,
+        "tokenizer": ruler,
+        "rerank": rank,
+        "llm": None,
+        "neighbours": 0,
+    }
     light("Did Bo Lind owe what Bo Lind sold?", **tables, **options)
     assert near.searched[0] == ("entities", ["Bo Lind"])
 
@@ -210,7 +233,7 @@ def test_scores_compare_and_the_same_comes_every_time() -> None:
 
 def test_mentions_are_not_read_only_counted() -> None:
     tables = {name: each for name, each in strait().tables().items() if name in TABLES}
-    light(QUESTION, **tables, match=match, near=Nearby(), ruler=ruler, rank=rank, ask=None)
+    light(QUESTION, **tables, keyword_search=match, vector_search=Nearby(), tokenizer=ruler, rerank=rank, llm=None)
     assert tables["mentions"].rows.read == tables["ties"].rows.read == 0
 
 

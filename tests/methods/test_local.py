@@ -7,9 +7,9 @@ from typing import Any
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.records import Chunk, Entity, Relation
 from kumihimo.methods.local import local
-from kumihimo.methods.shared.entity_linking import named
-from kumihimo.methods.shared.graph_context import shared
-from kumihimo.text.name_keys import entity_id, key
+from kumihimo.methods.shared.entity_linking import link_entities
+from kumihimo.methods.shared.graph_context import share_budget
+from kumihimo.text.name_keys import entity_id, name_key
 from tests.methods.factories_search import Graph, Nearby, chunk, match, rank, ruler, table
 
 
@@ -26,7 +26,15 @@ def harbour() -> Graph:
 
 
 def found(graph: Graph, question: str, near: Nearby | None = None, **settings: Any) -> Context:
-    return local(question, **graph.tables(), match=match, near=near or Nearby(), ruler=ruler, rank=rank, **settings)
+    return local(
+        question,
+        **graph.tables(),
+        keyword_search=match,
+        vector_search=near or Nearby(),
+        tokenizer=ruler,
+        rerank=rank,
+        **settings,
+    )
 
 
 def texts(context: Context, table: str) -> list[str]:
@@ -62,7 +70,7 @@ def test_a_hub_costs_no_more_than_its_share() -> None:
     assert sum("hub" in text for text in told) == 5
     assert "Ruta Haverlock wound cord." in told
     held = graph.tables()
-    local("The Hub?", **held, match=match, near=Nearby(), ruler=ruler, rank=rank, k=1, edges=5)
+    local("The Hub?", **held, keyword_search=match, vector_search=Nearby(), tokenizer=ruler, rerank=rank, k=1, edges=5)
     assert held["mentions"].rows.read == 0  # ids alone
 
 
@@ -74,9 +82,9 @@ def test_the_budget_is_kept_and_what_one_part_leaves_the_others_use() -> None:
     def sizes(parts: list[Context]) -> list[list[int]]:
         return [[item.tokens(ruler) for item in part] for part in parts]
 
-    assert sizes(shared([(part("a", 5, 5), 0.5), (part("b", 5, 5), 0.5)], 20, ruler)) == [[5, 5], [5, 5]]
-    assert sizes(shared([(part("a", 9, 3), 0.2), (part("b", 5, 5), 0.8)], 20, ruler)) == [[9], [5, 5]]
-    assert sizes(shared([(part("a"), 0.5), (part("b", 5, 5, 5, 5), 0.5)], 20, ruler)) == [[], [5, 5, 5, 5]]
+    assert sizes(share_budget([(part("a", 5, 5), 0.5), (part("b", 5, 5), 0.5)], 20, ruler)) == [[5, 5], [5, 5]]
+    assert sizes(share_budget([(part("a", 9, 3), 0.2), (part("b", 5, 5), 0.8)], 20, ruler)) == [[9], [5, 5]]
+    assert sizes(share_budget([(part("a"), 0.5), (part("b", 5, 5, 5, 5), 0.5)], 20, ruler)) == [[], [5, 5, 5, 5]]
     context = found(harbour(), "What did Ruta Haverlock wind for Bo Lind?", budget=30)
     assert 0 < sum(item.tokens(ruler) for item in context) <= 30
 
@@ -91,14 +99,16 @@ def test_rows_that_a_filter_hides_are_passed_over() -> None:
     graph = harbour()
     tables = graph.tables()
     for name in ("entities", "communities", "reports", "relations", "claims"):
-        tables[name] = tables[name].only(lambda _: False)
-    context = local("What did Bo Lind sell?", **tables, match=match, near=Nearby(), ruler=ruler, rank=rank)
+        tables[name] = tables[name].filtered(lambda _: False)
+    context = local(
+        "What did Bo Lind sell?", **tables, keyword_search=match, vector_search=Nearby(), tokenizer=ruler, rerank=rank
+    )
     assert {item.table for item in context} == {"chunks"}
 
 
 def names(question: str, *known: str) -> list[str]:
-    rows = {entity_id(key(name)): _entity(name) for name in known}
-    return [entity.name for entity in named(question, table("entities", Entity, rows))[0]]
+    rows = {entity_id(name_key(name)): _entity(name) for name in known}
+    return [entity.name for entity in link_entities(question, table("entities", Entity, rows))[0]]
 
 
 def _entity(name: str) -> Entity:
@@ -137,6 +147,6 @@ def test_a_japanese_question_finds_its_relation() -> None:
     graph.says("太郎は海で泳ぐ。", "太郎", "海")
     context = found(graph, "春香は組紐工房で何をしますか。", k=2)
     assert [item.record.names for item in context if isinstance(item.record, Relation)] == [
-        tuple(name for _, name in sorted((entity_id(key(n)), n) for n in ("春香", "組紐工房")))
+        tuple(name for _, name in sorted((entity_id(name_key(n)), n) for n in ("春香", "組紐工房")))
     ]
     assert texts(context, "chunks")[0] == "春香は組紐工房で働く。"

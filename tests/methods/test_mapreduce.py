@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kumihimo.core.records import Chunk, Point
+from kumihimo.core.records import Chunk, KeyPoint
 from kumihimo.methods.mapreduce import mapreduce
 from tests.methods.factories_search import Scripted, chunk, rank, ruler, table
 
@@ -20,8 +20,8 @@ def test_every_chunk_is_read_and_named() -> None:
     assert len(ask.asked) == 3
     assert all(told.count(one.text) == 1 for one in TEXTS.values())
     records = [item.record for item in found]
-    assert all(isinstance(record, Point) and len(record.sources) == 2 for record in records)
-    assert all(not record.verbatim for record in records if isinstance(record, Point))
+    assert all(isinstance(record, KeyPoint) and len(record.sources) == 2 for record in records)
+    assert all(not record.verbatim for record in records if isinstance(record, KeyPoint))
 
 
 def test_the_order_in_which_chunks_came_changes_no_prompt() -> None:
@@ -37,6 +37,6 @@ def test_the_order_in_which_chunks_came_changes_no_prompt() -> None:
 
 def test_what_a_filter_hides_is_not_read() -> None:
     ask = Scripted(answer)
-    mapreduce("What?", table("chunks", Chunk, TEXTS).only(lambda id: id < "d4"), ask, ruler, rank)
+    mapreduce("What?", table("chunks", Chunk, TEXTS).filtered(lambda id: id < "d4"), ask, ruler, rank)
     assert len(ask.asked) == 1
     assert ask.asked[0].count("of all") == 4

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 from kumihimo import Kumihimo
 from kumihimo.cli.main import app
 from kumihimo.core.context import Context, Evidence
-from kumihimo.core.errors import SettingsError, Unusable
+from kumihimo.core.errors import IndexUnavailable, SettingsError
 from kumihimo.core.records import Question
-from kumihimo.methods.meta import _each, _listed, meta
+from kumihimo.methods.meta import _parse_questions, _search_each, meta
 from tests.factories_meta import DOCUMENTS, Library, kind, kinds, label, script
 from tests.methods.factories_search import Graph, Nearby, Scripted, near, rank, ruler
 from tests.methods.test_rq import Unread
@@ -40,7 +40,7 @@ def graph() -> Graph:
 def found(ask: Scripted, of: Graph | None = None, question: str = QUESTION, **settings: Any) -> Context:
     tables = (of or graph()).tables(every=True)
     read = {name: tables[name] for name in ("chunks", "questions", "summaries")}
-    return meta(question, **read, near=near, ruler=ruler, ask=ask, rank=rank, **settings)
+    return meta(question, **read, vector_search=near, tokenizer=ruler, llm=ask, rerank=rank, **settings)
 
 
 # -- what is asked
@@ -52,10 +52,10 @@ def test_the_nearest_summary_is_leant_on_and_the_question_comes_last() -> None:
     (told,) = ask.asked
     assert "[DatabaseSummary]\ntopic = ferries\n## Ferries\n" in told
     assert told.endswith(f"[HumanQuery]\n{QUESTION}\n[/HumanQuery]")
-    assert context.searched == ("When does the ferry leave?", "What does a ticket cost?")
-    assert sorted(item.text for item in context) == sorted(context.searched)
+    assert context.queries == ("When does the ferry leave?", "What does a ticket cost?")
+    assert sorted(item.text for item in context) == sorted(context.queries)
     assert {item.table for item in context} == {"questions"}
-    assert "Prices\nWhat does a ticket cost?\nIt is 3.50 euros." in [item.told for item in context]
+    assert "Prices\nWhat does a ticket cost?\nIt is 3.50 euros." in [item.prompt_text for item in context]
 
 
 @pytest.mark.parametrize("value", ["topic = farming", "FARMING", "Topic＝ｆａｒｍｉｎｇ"])
@@ -93,11 +93,11 @@ def test_without_a_summary_none_is_told() -> None:
 def test_at_most_so_many_questions_are_searched_each_once() -> None:
     many = "\n".join(f"{n}. Where is harbour {n}?" for n in range(1, 9))
     ask = Scripted(lambda _: many)
-    assert len(found(ask).searched) == 5
-    assert len(found(ask, n=2).searched) == 2
+    assert len(found(ask).queries) == 5
+    assert len(found(ask, n=2).queries) == 2
     assert "At most 2," in ask.asked[-1]
     same = Scripted(lambda _: f"1. {QUESTION}\n2. When does the ferry leave?\n3. The ferry: when does it leave?")
-    assert found(same).searched == ("When does the ferry leave?",)
+    assert found(same).queries == ("When does the ferry leave?",)
 
 
 @pytest.mark.parametrize(
@@ -119,13 +119,13 @@ def test_at_most_so_many_questions_are_searched_each_once() -> None:
     ],
 )
 def test_numbers_of_any_kind_are_read(reply: str) -> None:
-    assert _listed(reply) == ["What is it?", "And where?"]
+    assert _parse_questions(reply) == ["What is it?", "And where?"]
 
 
 @pytest.mark.parametrize("ask", [Scripted(lambda _: "I cannot say."), Unread(lambda _: "")])
 def test_where_nothing_can_be_read_the_question_is_searched(ask: Scripted) -> None:
     context = found(ask, k=2)
-    assert context.searched == ()
+    assert context.queries == ()
     assert len(context) == 2
     assert len(ask.asked) == 1
 
@@ -172,11 +172,11 @@ def test_what_several_documents_answer_is_one_piece_however_many_they_are() -> N
         )
     context = found(Scripted(lambda _: SAYS), many, k=2, budget=10_000)
     (ferry,) = [item for item in context if "leave" in item.text.casefold()]
-    assert len(ferry.also) == 40
+    assert len(ferry.duplicates) == 40
     assert len({item.text for item in context}) == len(context) == 3
-    assert ferry.told.count("At ") == 41
+    assert ferry.prompt_text.count("At ") == 41
     assert ferry.tokens(ruler) == sum(part.tokens(ruler) for part in ferry.parts)
-    assert not [item for item in found(Scripted(lambda _: SAYS), many, k=2, budget=20) if item.also]
+    assert not [item for item in found(Scripted(lambda _: SAYS), many, k=2, budget=20) if item.duplicates]
 
 
 def test_the_search_goes_on_until_there_are_enough_different_ones() -> None:
@@ -185,19 +185,19 @@ def test_the_search_goes_on_until_there_are_enough_different_ones() -> None:
         many.answers(f"Paper {n:02}", "When does it leave?", f"At {n}.")
     many.answers("Oats", "Who sows oats?", "Ada.")
     noted = Nearby()
-    (one,) = _each(many.tables(every=True)["questions"], ["When does it leave?"], noted, 2)
-    assert [len(item.also) for item in one] == [29, 0]
+    (one,) = _search_each(many.tables(every=True)["questions"], ["When does it leave?"], noted, 2)
+    assert [len(item.duplicates) for item in one] == [29, 0]
     assert len(noted.weighed) == 3  # 3, 12, 48 ... of 31
 
 
 def test_equal_questions_that_different_searches_find_first_are_one() -> None:
     a, b = (Question(at, "", 1, text=text, id=at) for at, text in (("a", "When?"), ("b", "ＷＨＥＮ?")))
-    one, other = Evidence("questions", a, 1.0, also=(b,)), Evidence("questions", b, 0.9, also=(a,))
-    assert Context((one, other)).searched == ()
-    from kumihimo.methods.meta import _once
+    one, other = Evidence("questions", a, 1.0, duplicates=(b,)), Evidence("questions", b, 0.9, duplicates=(a,))
+    assert Context((one, other)).queries == ()
+    from kumihimo.methods.meta import _group_duplicates
 
-    (only,) = _once(Context((one, other)))
-    assert (only.record, only.also) == (a, (b,))
+    (only,) = _group_duplicates(Context((one, other)))
+    assert (only.record, only.duplicates) == (a, (b,))
 
 
 # -- from documents to answers
@@ -211,7 +211,7 @@ def library(tmp_path: Path) -> Iterator[Library]:
 
 
 def test_a_call_for_each_document_and_each_value(library: Library) -> None:
-    assert kinds(list(library.models.scholar.asked.elements())) == {"metadata": 4, "summaries": 2}
+    assert kinds(list(library.models.scholar.prompt_counts.elements())) == {"metadata": 4, "summaries": 2}
     assert library.labels() == {"research_field = tides": 9, "research_field = ships": 6}
     with library.asking() as asked:
         library.kumi.index()
@@ -236,10 +236,10 @@ def test_the_four_arms(library: Library) -> None:
         assert answer.usage.calls == len(asked)
         assert answer.citations
         told = next(told for told in asked if kind(told) == "answer")
-        searched = "".join(f"\n- {one}" for one in answer.context.searched)
+        searched = "".join(f"\n- {one}" for one in answer.context.queries)
         beside = f"\n\nSearched for to answer it:{searched}" if searched else ""
         assert told.endswith(f"Question: {question}{beside}")
-        assert len(answer.context.searched) == {"chunks": 0, "all": 3}.get(name, 2)
+        assert len(answer.context.queries) == {"chunks": 0, "all": 3}.get(name, 2)
     assert calls == {
         "chunks": {"answer": 1},
         "augmented chunks": {"meta": 1, "answer": 1},
@@ -286,12 +286,12 @@ def test_citations_reach_all_documents_that_answer_the_same(library: Library) ->
     library.kumi.index()
     answer = library.kumi.ask("When do tide gates close?", "meta", k=1)
     n, gates = next((n, item) for n, item in enumerate(answer.context, 1) if "gates close" in item.text)
-    assert len(gates.also) == 1
+    assert len(gates.duplicates) == 1
     cited = [c.span for c in answer.citations if c.n == n]
     assert {span.uri: span.text for span in cited} == dict.fromkeys(
         ("home/doors.txt", "home/gates.txt"), "Tide gates close at high water."
     )
-    with library.kumi.reading() as reading:
+    with library.kumi.snapshot() as reading:
         assert {span.uri for span in reading.trace(gates)} == {"home/doors.txt", "home/gates.txt"}
 
 
@@ -307,16 +307,16 @@ def test_a_document_is_not_quoted_whole_where_no_sentence_says_so(library: Libra
 
 
 def test_a_filter_leaves_what_its_documents_say(library: Library) -> None:
-    found = library.kumi.retrieve("Which gates?", "meta", where='title = "yachts"', k=9)
+    found = library.kumi.retrieve("Which gates?", "meta", filter='title = "yachts"', k=9)
     assert {item.record.title for item in found if isinstance(item.record, Question)} <= {"yachts"}
-    library.kumi.retrieve("Which gates?", "meta", where='research_field = "ships"', value="ships")
+    library.kumi.retrieve("Which gates?", "meta", filter='research_field = "ships"', value="ships")
     with pytest.raises(SettingsError, match="no summary of 'tides'"):
-        library.kumi.retrieve("Which gates?", "meta", where='research_field = "ships"', value="tides")
+        library.kumi.retrieve("Which gates?", "meta", filter='research_field = "ships"', value="tides")
 
 
 def test_what_it_costs_is_foretold(library: Library) -> None:
     with library.asking() as asked:
-        told = {each.step: (each.calls, each.exact) for each in library.kumi.foretell("meta").estimates}
+        told = {each.step: (each.calls, each.exact) for each in library.kumi.estimate_query_cost("meta").estimates}
     assert told == {"meta": ((1, 1), True), "answer": ((1, 1), True)}
     assert not asked
 
@@ -328,10 +328,10 @@ def test_it_says_what_needs_a_model(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("Tide gates close at high water.", "utf-8")
     with Kumihimo(tmp_path / ".kumi") as kumi:
         built = kumi.index(tmp_path / "a.txt")
-        assert not built.left
+        assert not built.skipped_methods
         assert not {"questions", "tags", "summaries"} & built.rows.keys()
         with pytest.raises(
-            Unusable, match=r"meta needs a chat model, which writes questions and summaries: set `model"
+            IndexUnavailable, match=r"meta needs a chat model, which writes questions and summaries: set `model"
         ):
             kumi.ask("When?", "meta")
         with pytest.raises(SettingsError, match=r"writing questions and summaries needs a chat model: set `model"):
@@ -362,14 +362,14 @@ def test_where_there_are_none_it_is_said_how_they_are_made(tmp_path: Path) -> No
     with Kumihimo(tmp_path / ".kumi") as kumi:
         kumi.index(tmp_path / "a.txt")
     failed = CliRunner().invoke(app, ["summaries", "--index", str(tmp_path / ".kumi")]).exception
-    assert isinstance(failed, Unusable)
+    assert isinstance(failed, IndexUnavailable)
     assert "`kumi index --methods meta`" in str(failed)
 
 
 def test_what_was_searched_for_is_told_to_programs(library: Library) -> None:
-    from kumihimo.cli.ask_commands import _answered
+    from kumihimo.cli.ask_commands import _answer_json
 
     answer = library.kumi.ask("How are gates looked after?", "meta")
-    with library.kumi.reading() as reading:
-        assert _answered(reading, answer)["searched"] == list(answer.context.searched)
-    assert len(answer.context.searched) == 3
+    with library.kumi.snapshot() as reading:
+        assert _answer_json(reading, answer)["searched"] == list(answer.context.queries)
+    assert len(answer.context.queries) == 3

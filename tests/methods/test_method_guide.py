@@ -5,18 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from kumihimo.methods import METHODS
-from kumihimo.methods.method_guide import RECALL, SETS, SUITS
+from kumihimo.methods.method_guide import BEST_FOR, RECALL, RECALL_SETS
 
 PAGE = Path(__file__).parents[2] / "docs" / "methods.md"
 
 
 def test_every_method_suits_something() -> None:
-    assert SUITS.keys() == METHODS.keys()
+    assert BEST_FOR.keys() == METHODS.keys()
 
 
 def test_the_figures_are_those_of_the_documentation() -> None:
     rows = [line.split("|")[1:-1] for line in PAGE.read_text(encoding="utf-8").splitlines() if "| ." in line]
-    told = {row[0].split(",")[0].strip(" `"): row[1:] for row in reversed(rows) if len(row) == len(SETS) + 1}
+    told = {row[0].split(",")[0].strip(" `"): row[1:] for row in reversed(rows) if len(row) == len(RECALL_SETS) + 1}
     for name, shares in RECALL.items():
         assert [float(cell.split("/")[0]) for cell in told[name]] == list(shares), name
-        assert len(shares) == len(SETS)
+        assert len(shares) == len(RECALL_SETS)

@@ -9,13 +9,13 @@ import pytest
 from kumihimo.core.records import Mention
 from kumihimo.core.table import Table
 from kumihimo.methods.braid import ppr
-from kumihimo.methods.braid.ppr import Graph, around, best, reached
-from kumihimo.text.name_keys import entity_id, key
+from kumihimo.methods.braid.ppr import PassageGraph, expand_graph, personalized_pagerank, top_ids
+from kumihimo.text.name_keys import entity_id, name_key
 from tests.factories_tables import Held, table
 
 
 def entity(name: str) -> str:
-    return entity_id(key(name))
+    return entity_id(name_key(name))
 
 
 def mentions(**passages: str) -> Table[Mention]:
@@ -31,7 +31,7 @@ def mentions(**passages: str) -> Table[Mention]:
 
 
 def test_passages_and_entities_of_each_other() -> None:
-    graph = Graph(mentions(p="Ann Bo Ann", q="Bo"))
+    graph = PassageGraph(mentions(p="Ann Bo Ann", q="Bo"))
     assert graph.entities(["q", "p"]) == {
         "q": {entity("Bo"): None},
         "p": {entity("Ann"): None, entity("Bo"): None},
@@ -44,7 +44,7 @@ def test_passages_and_entities_of_each_other() -> None:
 
 
 def test_each_is_read_once() -> None:
-    graph = Graph(mentions(p="Ann Bo"))
+    graph = PassageGraph(mentions(p="Ann Bo"))
     before = graph.entities(["p"]), graph.passages([entity("Bo")])
     rows = graph.mentions.rows
     assert isinstance(rows, Held)
@@ -54,37 +54,40 @@ def test_each_is_read_once() -> None:
 
 
 def test_no_passage_is_reached_through_a_hub(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ppr, "HUB", 2)
-    graph = Graph(mentions(p="Ann Bo", q="Ann", r="Ann Bo"))
+    monkeypatch.setattr(ppr, "HUB_MENTIONS", 2)
+    graph = PassageGraph(mentions(p="Ann Bo", q="Ann", r="Ann Bo"))
     assert graph.passages([entity("Ann"), entity("Bo")]) == {entity("Ann"): (), entity("Bo"): ("p", "r")}
-    part = around(graph, ["p"], [])
+    part = expand_graph(graph, ["p"], [])
     assert list(part.passages) == ["p", "r"]
     assert list(part.entities) == [entity("Bo")], "and it ties nothing"
 
 
 def test_a_neighbourhood_drawn_by_hand() -> None:
-    part = around(Graph(mentions(p="Ann Bo", q="Bo Cy", r="Cy")), ["p"], [entity("Cy"), "unknown"])
+    part = expand_graph(PassageGraph(mentions(p="Ann Bo", q="Bo Cy", r="Cy")), ["p"], [entity("Cy"), "unknown"])
     assert list(part.passages) == ["p", "q", "r"], "what is asked about is an end, too"
     ann, bo, cy = map(entity, ("Ann", "Bo", "Cy"))
     names = {place: name for name, place in part.entities.items()}
-    edges = {(int(r), names[int(c)]): float(w) for r, c, w in zip(part.rows, part.columns, part.weights, strict=True)}
+    edges = {
+        (int(r), names[int(c)]): float(w)
+        for r, c, w in zip(part.edge_passages, part.edge_entities, part.edge_weights, strict=True)
+    }
     half = 1 / sqrt(2)
     assert edges == pytest.approx({(0, ann): 1, (0, bo): half, (1, bo): half, (1, cy): half, (2, cy): half})
-    assert part.gives[0].tolist() == pytest.approx([1 + half, 2 * half, half])
-    assert part.gives[1][part.entities[bo]] == pytest.approx(2 * half)
-    assert part.spoken == pytest.approx({cy: 1 / log(3)})
+    assert part.out_weights[0].tolist() == pytest.approx([1 + half, 2 * half, half])
+    assert part.out_weights[1][part.entities[bo]] == pytest.approx(2 * half)
+    assert part.question_entities == pytest.approx({cy: 1 / log(3)})
 
 
 def test_what_no_seed_mentions_counts_as_often_as_it_is_here() -> None:
-    part = around(Graph(mentions(p="Ann", q="Ann Bo", r="Ann Bo", s="Bo")), ["p"], [])
+    part = expand_graph(PassageGraph(mentions(p="Ann", q="Ann Bo", r="Ann Bo", s="Bo")), ["p"], [])
     assert list(part.passages) == ["p", "q", "r"], "s shares nothing with p"
-    assert part.gives[1][part.entities[entity("Bo")]] == pytest.approx(sqrt(2)), "of three passages two are here"
-    assert around(Graph(mentions()), [], []).rows.tolist() == []
+    assert part.out_weights[1][part.entities[entity("Bo")]] == pytest.approx(sqrt(2)), "of three passages two are here"
+    assert expand_graph(PassageGraph(mentions()), [], []).edge_passages.tolist() == []
 
 
 def test_seeds_are_in_a_neighbourhood_that_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ppr, "_PASSAGES", 2)
-    part = around(Graph(mentions(a="Bo Cy Di", b="Bo Cy Di", y="Bo Cy Di", z="Elk")), ["z", "y"], [])
+    monkeypatch.setattr(ppr, "_MAX_PASSAGES", 2)
+    part = expand_graph(PassageGraph(mentions(a="Bo Cy Di", b="Bo Cy Di", y="Bo Cy Di", z="Elk")), ["z", "y"], [])
     assert list(part.passages) == ["y", "z"]
 
 
@@ -93,34 +96,41 @@ def test_a_walk_worked_by_hand() -> None:
     Of p .586 goes to Ann, .414 to Bo, who shares it with q. Where half goes on, it stands still at p = .629, q = .037;
     .5 of p was given out.
     """
-    part = around(Graph(mentions(p="Ann Bo", q="Bo")), ["p"], [])
-    assert reached(part, {"p": 3.0}, text=0.8, further=0.5) == pytest.approx({"p": 0.129, "q": 0.037}, abs=0.001)
+    part = expand_graph(PassageGraph(mentions(p="Ann Bo", q="Bo")), ["p"], [])
+    assert personalized_pagerank(part, {"p": 3.0}, passage_share=0.8, damping=0.5) == pytest.approx(
+        {"p": 0.129, "q": 0.037}, abs=0.001
+    )
 
 
 def test_a_walk_from_what_is_asked_about() -> None:
     """Bo gives out half, of which half goes to each of the two; those send .5 back."""
-    part = around(Graph(mentions(p="Bo", q="Bo")), [], [entity("Bo")])
-    found = reached(part, {}, text=0.8, further=0.5)
+    part = expand_graph(PassageGraph(mentions(p="Bo", q="Bo")), [], [entity("Bo")])
+    found = personalized_pagerank(part, {}, passage_share=0.8, damping=0.5)
     assert found["p"] == found["q"] == pytest.approx(1 / 6, abs=0.001)
-    both = around(Graph(mentions(p="Ann", q="Bo")), ["p"], [entity("Bo")])
-    shared = reached(both, {"p": 1.0}, text=0.8, further=0.5)
+    both = expand_graph(PassageGraph(mentions(p="Ann", q="Bo")), ["p"], [entity("Bo")])
+    shared = personalized_pagerank(both, {"p": 1.0}, passage_share=0.8, damping=0.5)
     assert shared["p"] / shared["q"] == pytest.approx(0.8 * 0.5 / 0.2, abs=0.01), "passages .8, a step further each"
 
 
 def test_what_no_edge_leads_to_is_not_reached() -> None:
-    part = around(Graph(mentions(p="Ann", q="Bo")), ["p", "q"], [])
-    assert list(reached(part, {"p": 1.0}, text=0.8, further=0.5)) == ["p"]
-    assert reached(part, {}, text=0.8, further=0.5) == {}
-    assert reached(around(Graph(mentions()), ["p"], []), {"p": 1.0}, text=0.8, further=0.5) == {}
+    part = expand_graph(PassageGraph(mentions(p="Ann", q="Bo")), ["p", "q"], [])
+    assert list(personalized_pagerank(part, {"p": 1.0}, passage_share=0.8, damping=0.5)) == ["p"]
+    assert personalized_pagerank(part, {}, passage_share=0.8, damping=0.5) == {}
+    assert (
+        personalized_pagerank(
+            expand_graph(PassageGraph(mentions()), ["p"], []), {"p": 1.0}, passage_share=0.8, damping=0.5
+        )
+        == {}
+    )
 
 
 def test_rare_entities_bring_more_than_common_ones() -> None:
     common = {f"r{n}": "Sea" for n in range(8)}
-    part = around(Graph(mentions(p="Ann Sea", q="Ann", **common)), ["p"], [])
-    found = reached(part, {"p": 1.0}, text=0.8, further=0.6)
-    assert best(found, 2) == ["p", "q"]
+    part = expand_graph(PassageGraph(mentions(p="Ann Sea", q="Ann", **common)), ["p"], [])
+    found = personalized_pagerank(part, {"p": 1.0}, passage_share=0.8, damping=0.6)
+    assert top_ids(found, 2) == ["p", "q"]
     assert found["r0"] < found["q"] / 7
 
 
 def test_equals_are_in_the_order_of_their_ids() -> None:
-    assert best({"b": 1.0, "c": 2.0, "a": 1.0}, 2) == ["c", "a"]
+    assert top_ids({"b": 1.0, "c": 2.0, "a": 1.0}, 2) == ["c", "a"]

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from kumihimo.core.context import Context
-from kumihimo.core.digests import digest
-from kumihimo.llm.protocols import Rerank
-from kumihimo.llm.rerank import Ranking
+from kumihimo.core.digests import hash_parts
+from kumihimo.llm.protocols import RerankerName
+from kumihimo.llm.rerank import CandidateReranker
 from kumihimo.methods import METHODS
 from tests import factories_discourse
 from tests.methods.factories_search import Graph, Scripted, match, near, ruler
@@ -37,13 +37,13 @@ def graph() -> Graph:
         made.says(f"Ada Holm bought a {thing} of Bo Lind", "Ada Holm", "Bo Lind", thing.title())
         made.answers(f"On {thing}", f"What {thing} did Ada Holm buy?", f"A {thing} of Bo Lind.")
     for n, thing in enumerate(("ropes", "sails", "lamps")):
-        made.group(digest(f"a group {n}"), f"Who buys {thing} of Bo Lind?", ["Ada Holm", thing.title()])
+        made.group(hash_parts(f"a group {n}"), f"Who buys {thing} of Bo Lind?", ["Ada Holm", thing.title()])
     return made
 
 
 def answer(told: str) -> object:
     """Points, and steps whose text tells them apart."""
-    text = f"Point {digest(told)[:6]}."
+    text = f"Point {hash_parts(told)[:6]}."
     point = {"description": text, "score": 60, "sources": [1]}
     if "[HumanQuery]" in told:
         return "1. What did Ada Holm buy?\n2. What does Bo Lind sell?"
@@ -56,23 +56,29 @@ def answer(told: str) -> object:
     if "`rewrite`" in told:
         return {"rewrite": "", "decompose": ["What does Bo Lind sell?"], "disambiguate": []}
     if "JSON" in told or "`questions`" in told:
-        leads = [{"question": f"And of {digest(told)[:6]}?", "confidence": 50}]
+        leads = [{"question": f"And of {hash_parts(told)[:6]}?", "confidence": 50}]
         return {"answer": text, "score": 60, "sources": [1], "questions": leads}
     return [point, {**point, "description": f"{text} More.", "score": 40}] if "`sources`" in told else text
 
 
-def found(name: str, judge: LastBest, by: Rerank, **settings: Any) -> Context:
+def found(name: str, judge: LastBest, by: RerankerName, **settings: Any) -> Context:
     method, tables = METHODS[name], {**factories_discourse.tables(), **graph().tables(every=True)}
-    rank = Ranking({"model": lambda: judge}, 20)
-    ports = {"match": match, "near": near, "ruler": ruler, "ask": Scripted(answer), "rank": rank}
+    rank = CandidateReranker({"model": lambda: judge}, 20)
+    ports = {
+        "keyword_search": match,
+        "vector_search": near,
+        "tokenizer": ruler,
+        "llm": Scripted(answer),
+        "rerank": rank,
+    }
     given = (
-        dict.fromkeys(method.may)
+        dict.fromkeys(method.optional_tables)
         | {table: tables[table] for table in method.tables}
         | {port: ports[port] for port in method.ports}
     )
     if name == "global":
         settings["level"] = 0
-    context: Context = method.function(QUESTION, **given, **settings, rerank=by)
+    context: Context = method.function(QUESTION, **given, **settings, reranker=by)
     return context
 
 
@@ -82,7 +88,7 @@ def test_by_nobody_all_stays_as_it_was(name: str) -> None:
     plain = found(name, judge, "none")
     assert judge.seen == []
     assert len(plain) >= 2
-    assert METHODS[name].settings["rerank"].default == "none"
+    assert METHODS[name].settings["reranker"].default == "none"
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -92,7 +98,7 @@ def test_what_is_judged_best_comes_first(name: str) -> None:
     (candidates,) = judge.seen  # once, whatever was searched on the way
     assert len(candidates) >= 2
     hop = 1 if name == "braid" else 0  # the first hop is known already, and judged by nobody
-    assert ranked.evidence[hop].told == candidates[-1]
+    assert ranked.evidence[hop].prompt_text == candidates[-1]
     assert {item.reference for item in ranked} == {item.reference for item in plain}
     assert [item.score for item in ranked] == sorted((item.score for item in ranked), reverse=True)
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from kumihimo.core.context import Context, Evidence
-from kumihimo.core.errors import ItemFailed, Malformed, SettingsError, Unreadable
+from kumihimo.core.errors import ItemFailed, MalformedReply, SettingsError, UnparsableReply
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
 from kumihimo.methods.naive import naive
-from kumihimo.methods.rq import _best, rq
-from kumihimo.methods.shared.hybrid_search import others, plain
+from kumihimo.methods.rq import _merge_rankings, rq
+from kumihimo.methods.shared.hybrid_search import hybrid_search, new_questions
 from tests.methods.factories_search import Nearby, Scripted, chunk, match, near, rank, ruler, table
 
 QUESTION = "Who lit the lamp that burnt the mill?"
@@ -35,19 +35,19 @@ class Noted(Nearby):
 
     searched: list[list[str]] = field(default_factory=list)
 
-    def each(self, table: Table[Any], texts: Sequence[str], **options: Any) -> list[Context]:
+    def search_many(self, table: Table[Any], texts: Sequence[str], **options: Any) -> list[Context]:
         self.searched.append(list(texts))
-        return super().each(table, texts, **options)
+        return super().search_many(table, texts, **options)
 
 
 class Unread(Scripted):
     """A model whose replies may be no good: that ends as it does where it has been asked three times."""
 
-    def __call__(self, prompt: Any, *, into: Any = None, read: Any = None, **_: Any) -> Any:
+    def __call__(self, prompt: Any, *, schema: Any = None, parse: Any = None, **_: Any) -> Any:
         try:
-            return super().__call__(prompt, into=into, read=read)
-        except Malformed as wrong:
-            raise Unreadable("three replies that cannot be read") from wrong
+            return super().__call__(prompt, schema=schema, parse=parse)
+        except MalformedReply as wrong:
+            raise UnparsableReply("three replies that cannot be read") from wrong
 
 
 def said(rewrite: str = "", decompose: tuple[str, ...] = (), disambiguate: tuple[str, ...] = ()) -> dict[str, object]:
@@ -70,7 +70,7 @@ def test_the_question_comes_first_then_its_wording_its_parts_and_its_meanings() 
 def test_what_was_searched_for_is_told() -> None:
     ask = Scripted(lambda _: said("Mill fire?", ("Who trimmed wicks?",)))
     context = rq(QUESTION, CHUNKS, ask, match, near, ruler, rank, k=1)
-    assert context.searched == ("Mill fire?", "Who trimmed wicks?")
+    assert context.queries == ("Mill fire?", "Who trimmed wicks?")
 
 
 def test_at_most_so_many_are_searched() -> None:
@@ -86,7 +86,7 @@ def test_what_asks_for_the_same_is_searched_once() -> None:
     )
     assert searched(ask) == [[QUESTION, "Who sold eels?"]]
     assert searched(Scripted(lambda _: said("?", ("", "  "))), "?") == [["?"]]
-    assert others(["Who sold eels?"], ["eels: sold"]) == []
+    assert new_questions(["Who sold eels?"], ["eels: sold"]) == []
 
 
 def test_where_nothing_is_needed_it_finds_what_plain_search_finds() -> None:
@@ -127,10 +127,10 @@ def test_a_row_has_the_best_of_its_scores_and_those_of_other_questions_count_les
         return Context(tuple(Evidence("chunks", rows[name].record, score) for name, score in scores.items()))
 
     # spread from 0 to 1:  a 1, b .5, c 0      then .9 of: d 1, b .75, a 0
-    found = _best([ranking(a=8.0, b=6.0, c=4.0), ranking(d=0.9, b=0.8, a=0.5)])
+    found = _merge_rankings([ranking(a=8.0, b=6.0, c=4.0), ranking(d=0.9, b=0.8, a=0.5)])
     assert [item.record.id[-1] for item in found] == ["0", "3", "1", "2"]
     assert [item.score for item in found] == pytest.approx([1.0, 0.9, 0.675, 0.0])
-    assert not _best([Context(), Context()])
+    assert not _merge_rankings([Context(), Context()])
 
 
 def test_the_second_round_is_shown_what_was_found_and_searches_what_is_new() -> None:
@@ -174,7 +174,7 @@ def test_less_than_one_is_refused_before_anybody_is_asked() -> None:
 
 def test_several_questions_are_searched_as_each_alone() -> None:
     questions = [QUESTION, "Who sold eels?"]
-    together = plain(questions, CHUNKS, match, near, pool=3, meaning=0.5)
-    assert together == [plain([one], CHUNKS, match, near, pool=3, meaning=0.5)[0] for one in questions]
+    together = hybrid_search(questions, CHUNKS, match, near, pool=3, meaning=0.5)
+    assert together == [hybrid_search([one], CHUNKS, match, near, pool=3, meaning=0.5)[0] for one in questions]
     alone = Context.fuse([match(CHUNKS, QUESTION, k=3), near(CHUNKS, QUESTION, k=3)], weights=[1.0, 0.5])
     assert together[0] == alone

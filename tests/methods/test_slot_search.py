@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import log2
 
-from kumihimo.core.digests import digest
-from kumihimo.core.records import Frame
+from kumihimo.core.digests import hash_parts
+from kumihimo.core.records import SlotFiller
 from kumihimo.core.table import Table
-from kumihimo.methods.shared.slot_search import by_frames
+from kumihimo.methods.shared.slot_search import rank_by_slots
 from tests.factories_tables import table
 
 SAID = {
@@ -18,11 +18,11 @@ SAID = {
 }
 
 
-def held() -> Table[Frame]:
+def held() -> Table[SlotFiller]:
     return table(
-        Frame,
+        SlotFiller,
         [
-            Frame(digest(*said), *said, passage, id=f"{passage}.{n:05}", text=said[1])
+            SlotFiller(hash_parts(*said), *said, passage, id=f"{passage}.{n:05}", text=said[1])
             for passage, every in SAID.items()
             for n, said in enumerate(every)
         ],
@@ -31,24 +31,24 @@ def held() -> Table[Frame]:
 
 def test_passages_come_by_the_number_of_slots_they_match() -> None:
     asked = [("who", "ada"), ("predicate", "meet"), ("where", "oban")]
-    assert by_frames(asked, held()) == [("d.00000.00000", 3), ("d.00000.00001", 2), ("d.00001.00000", 1)]
+    assert rank_by_slots(asked, held()) == [("d.00000.00000", 3), ("d.00000.00001", 2), ("d.00001.00000", 1)]
 
 
 def test_a_slot_that_matches_twice_counts_once() -> None:
-    assert by_frames([("who", "ada"), ("who", "bo")], held()) == [("d.00000.00000", 1), ("d.00000.00001", 1)]
+    assert rank_by_slots([("who", "ada"), ("who", "bo")], held()) == [("d.00000.00000", 1), ("d.00000.00001", 1)]
 
 
 def test_a_name_counts_in_its_own_slot_only() -> None:
-    assert by_frames([("what", "ada")], held()) == [("e.00000.00000", 1)]
-    assert by_frames([("how", "ada")], held()) == []
-    assert by_frames([], held()) == []
+    assert rank_by_slots([("what", "ada")], held()) == [("e.00000.00000", 1)]
+    assert rank_by_slots([("how", "ada")], held()) == []
+    assert rank_by_slots([], held()) == []
 
 
 def test_what_many_say_counts_less() -> None:
-    found = dict(by_frames([("who", "cy"), ("predicate", "meet"), ("where", "oban")], held(), weights="rare"))
+    found = dict(rank_by_slots([("who", "cy"), ("predicate", "meet"), ("where", "oban")], held(), weights="rare"))
     assert found == {"d.00001.00000": 1 + 1 / log2(4), "d.00000.00000": 1 / log2(4) + 1, "d.00000.00001": 1 / log2(4)}
 
 
 def test_passages_that_are_left_out_are_not_found() -> None:
-    only = held().only(lambda id: id.startswith("d.00001"))
-    assert by_frames([("predicate", "meet")], only) == [("d.00001.00000", 1)]
+    only = held().filtered(lambda id: id.startswith("d.00001"))
+    assert rank_by_slots([("predicate", "meet")], only) == [("d.00001.00000", 1)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kumihimo.core.context import Context
-from kumihimo.core.records import Point
-from kumihimo.methods.braid.topic_extracts import across, parts
+from kumihimo.core.records import KeyPoint
+from kumihimo.methods.braid.topic_extracts import assign_communities, extract_topic_sentences
 from tests.methods.factories_search import Graph, Nearby, match, ruler
 
 BOATS = "Old boats are mended in the long winter by hand."
@@ -17,7 +17,9 @@ TARRED = "Every spring the old boats are tarred on the beach."
 def found(graph: Graph, sought: str = "old boats", *, grouped: bool = True) -> Context:
     tables: dict[str, Any] = graph.tables()
     members, communities = (tables["members"], tables["communities"]) if grouped else (None, None)
-    return across(sought, tables["chunks"], tables["mentions"], members, communities, match, Nearby(), ruler)
+    return extract_topic_sentences(
+        sought, tables["chunks"], tables["mentions"], members, communities, match, Nearby(), ruler
+    )
 
 
 def shore() -> Graph:
@@ -39,9 +41,9 @@ def test_each_community_speaks_before_any_speaks_twice() -> None:
     context = found(shore())
     assert set(texts(context)) == {BOATS, TARRED, RIVERS}
     assert RIVERS in texts(context)[:2]
-    assert context.decided == "asked across the documents: sentences of 2 of their communities"
+    assert context.query_type == "asked across the documents: sentences of 2 of their communities"
     assert [item.score for item in context] == sorted((item.score for item in context), reverse=True)
-    points = [item.record for item in context if isinstance(item.record, Point)]
+    points = [item.record for item in context if isinstance(item.record, KeyPoint)]
     assert all(point.verbatim and point.sources[0][0] == "chunks" for point in points)
     assert len(points) == 3
 
@@ -49,7 +51,7 @@ def test_each_community_speaks_before_any_speaks_twice() -> None:
 def test_without_communities_documents_are_the_parts() -> None:
     context = found(shore(), grouped=False)
     assert set(texts(context)) == {BOATS, TARRED, RIVERS}
-    assert context.decided == "asked across the documents: sentences of 2 of them"
+    assert context.query_type == "asked across the documents: sentences of 2 of them"
 
 
 def test_nothing_is_said_twice_nor_nearly() -> None:
@@ -121,14 +123,14 @@ def test_a_passage_belongs_to_the_community_of_most_of_what_it_mentions() -> Non
     id = graph.says("Of three.", "Osk", "Corvale", "Brannet")
     alone = graph.says("Of one that is in none.", "Nobody")
     tables = graph.tables()
-    of = parts([id, alone], tables["mentions"], tables["members"], tables["communities"])
+    of = assign_communities([id, alone], tables["mentions"], tables["members"], tables["communities"])
     assert of == {id: "sea"}
     graph.group("leaf", "Of a part.", ["Brannet"], "top", level=1)
     graph.group("top", "Of the top.", [])
     graph.rows["members"] = {key: row for key, row in graph.rows["members"].items() if not key.startswith("land")}
     third = graph.says("Of Brannet.", "Brannet")
     tables = graph.tables()
-    assert parts([third], tables["mentions"], tables["members"], tables["communities"]) == {third: "top"}
+    assert assign_communities([third], tables["mentions"], tables["members"], tables["communities"]) == {third: "top"}
 
 
 def test_japanese_and_chinese() -> None:

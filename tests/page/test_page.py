@@ -19,11 +19,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kumihimo import Kumihimo, page
-from kumihimo.app.community_tree import Tree, tree
-from kumihimo.app.snapshot import Reading
-from kumihimo.core.digests import digest
-from kumihimo.core.errors import SettingsError, Unusable
-from kumihimo.page.layout import Circle, Layout, enclosed, layout, packed
+from kumihimo.app.community_tree import CommunityTree, load_tree
+from kumihimo.app.snapshot import Snapshot
+from kumihimo.core.digests import hash_parts
+from kumihimo.core.errors import IndexUnavailable, SettingsError
+from kumihimo.page.layout import Circle, GraphLayout, enclosing_circle, layout_graph, pack_circles
 from tests import factories_graphs
 
 BROWSER = which("chromium") or which("google-chrome")
@@ -31,15 +31,15 @@ RADII = st.lists(st.floats(0.5, 40), max_size=40)
 
 
 @pytest.fixture(scope="module")
-def reading(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reading]:
+def reading(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snapshot]:
     folder = factories_graphs.index(tmp_path_factory.mktemp("graph") / ".kumi", 60)
-    with Kumihimo.open(folder) as kumi, kumi.reading() as reading:
+    with Kumihimo.open(folder) as kumi, kumi.snapshot() as reading:
         yield reading
 
 
 @pytest.fixture(scope="module")
-def data(reading: Reading) -> dict[str, Any]:
-    return page.shown(reading)
+def data(reading: Snapshot) -> dict[str, Any]:
+    return page.page_data(reading)
 
 
 class Parts(HTMLParser):
@@ -73,37 +73,39 @@ class Parts(HTMLParser):
 
 def apart(circles: list[Circle]) -> float:
     """How far the two that are nearest are from touching."""
-    return min((abs(a.at - b.at) - a.radius - b.radius for a, b in combinations(circles, 2)), default=0.0)
+    return min((abs(a.centre - b.centre) - a.radius - b.radius for a, b in combinations(circles, 2)), default=0.0)
 
 
 def within(inner: Circle, outer: Circle) -> bool:
-    return abs(inner.at - outer.at) + inner.radius <= outer.radius + 1e-6
+    return abs(inner.centre - outer.centre) + inner.radius <= outer.radius + 1e-6
 
 
 @given(RADII)
 def test_circles_touch_and_do_not_overlap(radii: list[float]) -> None:
     radii = sorted(radii, reverse=True)
-    circles = [Circle(at, radius) for at, radius in zip(packed(radii), radii, strict=True)]
+    circles = [Circle(at, radius) for at, radius in zip(pack_circles(radii), radii, strict=True)]
     assert apart(circles) > -1e-5
-    middle, radius = enclosed([c.at for c in circles], radii)
+    middle, radius = enclosing_circle([c.centre for c in circles], radii)
     assert all(within(circle, Circle(middle, radius)) for circle in circles)
     if len(circles) > 1:
-        assert all(min(abs(a.at - b.at) - a.radius - b.radius for b in circles if b is not a) < 1e-5 for a in circles)
+        assert all(
+            min(abs(a.centre - b.centre) - a.radius - b.radius for b in circles if b is not a) < 1e-5 for a in circles
+        )
 
 
 @pytest.mark.parametrize("count", [3, 10, 100, 1000])
 def test_equal_circles_are_packed_closely(count: int) -> None:
     radii = [1.0] * count
-    _, radius = enclosed(packed(radii), radii)
+    _, radius = enclosing_circle(pack_circles(radii), radii)
     assert count / radius**2 > 0.5, "of the circle around them"
 
 
 def test_the_largest_is_in_the_middle() -> None:
-    at = packed([9.0, *[2.0] * 30])
+    at = pack_circles([9.0, *[2.0] * 30])
     assert abs(at[0]) == min(map(abs, at))
 
 
-def trees(counts: list[list[int]]) -> tuple[Tree, dict[str, int]]:
+def trees(counts: list[list[int]]) -> tuple[CommunityTree, dict[str, int]]:
     """Communities of these many members each below one for each list; degrees that differ."""
     members = {
         f"{a}-{b}": tuple(f"e{a}-{b}-{i}" for i in range(n)) for a, ns in enumerate(counts) for b, n in enumerate(ns)
@@ -113,10 +115,10 @@ def trees(counts: list[list[int]]) -> tuple[Tree, dict[str, int]]:
     parent = {**dict.fromkeys(tops, ""), **{id: id.partition("-")[0] for id in members}}
     children = {**tops, **dict.fromkeys(members, ())}
     degree = {id: i * i % 37 for i, id in enumerate(id for ids in members.values() for id in ids)}
-    return Tree(level, parent, children, {**dict.fromkeys(tops, ()), **members}), degree
+    return CommunityTree(level, parent, children, {**dict.fromkeys(tops, ()), **members}), degree
 
 
-def check(found: Layout, communities: Tree, degree: dict[str, int]) -> None:
+def check(found: GraphLayout, communities: CommunityTree, degree: dict[str, int]) -> None:
     assert found.entities.keys() == degree.keys()
     assert found.communities.keys() == communities.level.keys()
     whole = Circle(0j, found.radius)
@@ -127,7 +129,7 @@ def check(found: Layout, communities: Tree, degree: dict[str, int]) -> None:
         assert apart(children + members) > -1e-5
         assert within(circle, whole)
     roots = [found.communities[id] for id in communities.roots()]
-    assert apart(roots + [found.entities[id] for id in degree if id not in communities.leaf]) > -1e-5
+    assert apart(roots + [found.entities[id] for id in degree if id not in communities.leaf_by_entity]) > -1e-5
 
 
 @settings(max_examples=50)
@@ -135,23 +137,23 @@ def check(found: Layout, communities: Tree, degree: dict[str, int]) -> None:
 def test_parts_are_inside_and_siblings_apart(counts: list[list[int]]) -> None:
     communities, degree = trees(counts)
     degree["of no community"] = 5
-    found = layout(communities, degree)
+    found = layout_graph(communities, degree)
     check(found, communities, degree)
-    assert layout(communities, dict(reversed(degree.items()))) == found
+    assert layout_graph(communities, dict(reversed(degree.items()))) == found
 
 
 def test_the_most_connected_of_a_leaf_is_its_middle() -> None:
     communities, _ = trees([[9]])
-    degree = {id: 100 if id == "e0-0-4" else 1 for id in communities.leaf}
-    found = layout(communities, degree)
-    middle = found.communities["0-0"].at
-    assert min(degree, key=lambda id: abs(found.entities[id].at - middle)) == "e0-0-4"
+    degree = {id: 100 if id == "e0-0-4" else 1 for id in communities.leaf_by_entity}
+    found = layout_graph(communities, degree)
+    middle = found.communities["0-0"].centre
+    assert min(degree, key=lambda id: abs(found.entities[id].centre - middle)) == "e0-0-4"
 
 
 def test_ten_thousand_are_placed_at_once() -> None:
     tables = factories_graphs.made(10_000, 10_000)
     found = {c.id: c for c in tables["communities"]}
-    communities = Tree(
+    communities = CommunityTree(
         {id: c.level for id, c in found.items()},
         {id: c.parent for id, c in found.items()},
         {id: c.children for id, c in found.items()},
@@ -159,7 +161,7 @@ def test_ten_thousand_are_placed_at_once() -> None:
     )
     degree = {entity.id: i % 40 for i, entity in enumerate(tables["entities"])}
     began = process_time()
-    placed = layout(communities, degree)
+    placed = layout_graph(communities, degree)
     took = process_time() - began
     print(f"{took:.2f} s")
     assert took < 2
@@ -170,7 +172,7 @@ def test_ten_thousand_are_placed_at_once() -> None:
 
 
 def test_what_is_embedded_comes_back(data: dict[str, Any]) -> None:
-    parts = Parts("".join(page.html(data)))
+    parts = Parts("".join(page.render_page(data)))
     assert parts.open == [], "each element is closed"
     said = parts.scripts[0]
     assert json.loads(said) == json.loads(json.dumps(data))
@@ -179,7 +181,7 @@ def test_what_is_embedded_comes_back(data: dict[str, Any]) -> None:
 
 
 def test_the_page_asks_for_nothing_elsewhere(data: dict[str, Any]) -> None:
-    text = "".join(page.html(data))
+    text = "".join(page.render_page(data))
     parts = Parts(text)
     for tag, attributes in parts.found:
         assert tag not in ("iframe", "img", "object", "embed", "form")
@@ -194,7 +196,7 @@ def test_the_page_asks_for_nothing_elsewhere(data: dict[str, Any]) -> None:
 
 
 def test_what_can_be_used_has_a_name(data: dict[str, Any]) -> None:
-    parts = Parts("".join(page.html(data)))
+    parts = Parts("".join(page.render_page(data)))
     labelled = {attributes.get("for") for tag, attributes in parts.found if tag == "label"}
     ids = [attributes["id"] for _, attributes in parts.found if "id" in attributes]
     assert len(ids) == len(set(ids))
@@ -209,7 +211,7 @@ def test_what_can_be_used_has_a_name(data: dict[str, Any]) -> None:
     assert dict(parts.found)["html"]["lang"] == "en"
 
 
-def test_numbers_point_to_what_they_mean(reading: Reading, data: dict[str, Any]) -> None:
+def test_numbers_point_to_what_they_mean(reading: Snapshot, data: dict[str, Any]) -> None:
     nodes, edges, communities = data["nodes"], data["edges"], data["communities"]
     ids = [row[-1] for row in nodes]
     assert sorted(ids) == [entity.id for entity in reading.table("entities")]
@@ -217,24 +219,24 @@ def test_numbers_point_to_what_they_mean(reading: Reading, data: dict[str, Any])
     assert degree == sorted(degree, reverse=True), "the most connected come first"
     names = {(relation.names, relation.text) for relation in reading.table("relations")}
     assert {(tuple(n[0] for n in (nodes[a], nodes[b])), text) for a, b, _, text, _ in edges} == names
-    found = tree(reading)
+    found = load_tree(reading)
     for level, parent, *_, size, members, id in communities:
         assert (level, size) == (found.level[id], found.size[id])
         assert (communities[parent][-1] if parent >= 0 else "") == found.parent[id]
         assert [ids[n] for n in members] == sorted(found.members[id], key=ids.index)
 
 
-def test_places_are_quoted(reading: Reading, data: dict[str, Any]) -> None:
+def test_places_are_quoted(reading: Snapshot, data: dict[str, Any]) -> None:
     documents = {document.uri: document.text for document in reading.table("documents")}
     for row in data["nodes"]:
-        assert 1 <= len(row[8]) <= page.PLACES
+        assert 1 <= len(row[8]) <= page.EXCERPTS_PER_ENTITY
         for uri, place, text in row[8]:
             assert text in " ".join(documents[data["uris"][uri]].split())
             assert place.startswith("line ")
         assert any(row[0] in text for _, _, text in row[8])
 
 
-def test_reports_link_to_what_they_refer_to(reading: Reading, data: dict[str, Any]) -> None:
+def test_reports_link_to_what_they_refer_to(reading: Snapshot, data: dict[str, Any]) -> None:
     rows = {"e": data["nodes"], "r": data["edges"], "c": data["communities"], "k": data["claims"]}
     linked = ""
     for community, told in zip(data["communities"], data["reports"], strict=True):
@@ -260,29 +262,29 @@ def test_a_page_of_many_is_not_large(tmp_path: Path) -> None:
     }
     with (
         Kumihimo.open(factories_graphs.write(tmp_path / ".kumi", {**tables, **longer})) as kumi,
-        kumi.reading() as reading,
+        kumi.snapshot() as reading,
     ):
-        written = page.write(reading, tmp_path / "page.html")
+        written = page.write_graph_page(reading, tmp_path / "page.html")
     assert written == {"entities": 2000, "relations": 8000, "reports": len(tables["reports"])}
-    assert 1e6 < (tmp_path / "page.html").stat().st_size < sum(page.ROOM.values()) + 2e6
+    assert 1e6 < (tmp_path / "page.html").stat().st_size < sum(page.CHAR_BUDGET.values()) + 2e6
 
 
 def test_each_share_gets_smaller_as_there_is_more() -> None:
-    assert page._share("entities", 100) == page.LONGEST["entities"]
-    assert page._share("entities", 10_000) == 250
-    assert page._share("entities", 10**9) == 60
+    assert page._chars_per_text("entities", 100) == page.MAX_CHARS_BY_TABLE["entities"]
+    assert page._chars_per_text("entities", 10_000) == 250
+    assert page._chars_per_text("entities", 10**9) == 60
 
 
 @given(st.text(max_size=60), st.integers(5, 30))
 def test_a_text_is_cut_to_its_share(text: str, longest: int) -> None:
-    assert len(page.cut(text, longest)) <= longest + 1
+    assert len(page.shorten(text, longest)) <= longest + 1
 
 
 @pytest.mark.skipif(not BROWSER, reason="no browser is installed")
-def test_a_browser_shows_it(reading: Reading, tmp_path: Path) -> None:
-    page.write(reading, tmp_path / "page.html")
+def test_a_browser_shows_it(reading: Snapshot, tmp_path: Path) -> None:
+    page.write_graph_page(reading, tmp_path / "page.html")
     options = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
-    node = next(n for n, row in enumerate(page.shown(reading)["nodes"]) if row[0] == "</script>")
+    node = next(n for n, row in enumerate(page.page_data(reading)["nodes"]) if row[0] == "</script>")
     asked = [str(BROWSER), *options, "--dump-dom", f"{(tmp_path / 'page.html').as_uri()}#e{node}"]
     ran = subprocess.run(asked, capture_output=True, text=True, timeout=120, check=False)
     shown = ran.stdout.partition('id="main"')[2].partition("</main>")[0]
@@ -294,39 +296,39 @@ def test_a_browser_shows_it(reading: Reading, tmp_path: Path) -> None:
 # -- where it is written, and of what
 
 
-def test_the_page_is_the_same_each_time(reading: Reading, tmp_path: Path) -> None:
-    page.write(reading, tmp_path / "a.html")
-    page.write(reading, tmp_path / "b.html")
+def test_the_page_is_the_same_each_time(reading: Snapshot, tmp_path: Path) -> None:
+    page.write_graph_page(reading, tmp_path / "a.html")
+    page.write_graph_page(reading, tmp_path / "b.html")
     assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
-    page.write(reading, tmp_path / "a.html")
+    page.write_graph_page(reading, tmp_path / "a.html")
     (tmp_path / "mine.html").write_text("mine")
     with pytest.raises(SettingsError, match=r"mine\.html is there already"):
-        page.write(reading, tmp_path / "mine.html")
+        page.write_graph_page(reading, tmp_path / "mine.html")
 
 
 def test_a_graph_without_the_rest_is_shown(tmp_path: Path) -> None:
     tables = {"entities": factories_graphs.made(20, 20)["entities"]}
-    with Kumihimo.open(factories_graphs.write(tmp_path / ".kumi", tables)) as kumi, kumi.reading() as reading:
-        data = page.shown(reading)
+    with Kumihimo.open(factories_graphs.write(tmp_path / ".kumi", tables)) as kumi, kumi.snapshot() as reading:
+        data = page.page_data(reading)
     assert (len(data["nodes"]), data["edges"], data["communities"], data["reports"]) == (20, [], [], [])
 
 
 def test_without_a_graph_there_is_no_page(tmp_path: Path) -> None:
-    none = pytest.raises(Unusable, match="no table entities yet")
+    none = pytest.raises(IndexUnavailable, match="no table entities yet")
     with (
         Kumihimo.open(factories_graphs.write(tmp_path / ".kumi", {"documents": []})) as kumi,
-        kumi.reading() as reading,
+        kumi.snapshot() as reading,
         none,
     ):
-        page.write(reading, tmp_path / "page.html")
+        page.write_graph_page(reading, tmp_path / "page.html")
 
 
 def test_a_member_that_is_no_entity_is_left_out(tmp_path: Path) -> None:
     tables = factories_graphs.made(40, 80)
-    gone = {digest("nobody"), *(entity.id for entity in tables["entities"][:3])}
+    gone = {hash_parts("nobody"), *(entity.id for entity in tables["entities"][:3])}
     left = [entity for entity in tables["entities"] if entity.id not in gone]
     folder = factories_graphs.write(tmp_path / ".kumi", {**tables, "entities": left})
-    with Kumihimo.open(folder) as kumi, kumi.reading() as reading:
-        data = page.shown(reading)
+    with Kumihimo.open(folder) as kumi, kumi.snapshot() as reading:
+        data = page.page_data(reading)
     assert len(data["nodes"]) == 37
     assert all(n < 37 for row in data["communities"] for n in row[6])

@@ -19,11 +19,11 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kumihimo.core.errors import SettingsError
 from kumihimo.rdf import store
-from kumihimo.rdf.sparql_worker import _Wrong, check
-from kumihimo.rdf.terms import prefixes
+from kumihimo.rdf.sparql_worker import _InvalidQuery, check_query
+from kumihimo.rdf.terms import prefix_map
 
 BASE = "http://example.org/"
-KNOWN: dict[str, Any] = {"prefixes": prefixes(BASE), "base_iri": BASE}
+KNOWN: dict[str, Any] = {"prefixes": prefix_map(BASE), "base_iri": BASE}
 
 
 def made(count: int = 10) -> Iterator[Quad]:
@@ -34,26 +34,26 @@ def made(count: int = 10) -> Iterator[Quad]:
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return store.ready(tmp_path_factory.mktemp("index"), "1-a", lambda: made(300))
+    return store.ensure_store(tmp_path_factory.mktemp("index"), "1-a", lambda: made(300))
 
 
 def solve(path: Path, query: str, most: int | None = None, seconds: float = 20) -> tuple[Any, list[Any], str]:
-    return store.solve(path, query, prefixes(BASE), BASE, most=most, seconds=seconds)
+    return store.run_query(path, query, prefix_map(BASE), BASE, limit=most, timeout=seconds)
 
 
 # -- the store
 
 
 def test_a_store_is_made_once_and_the_older_goes(tmp_path: Path) -> None:
-    first = store.ready(tmp_path, "1-a", made)
-    assert store.ready(tmp_path, "1-a", lambda: pytest.fail("made again")) == first
-    store.ready(tmp_path, "2-a", made)
-    assert sorted(p.name for p in store.stores(tmp_path).iterdir()) == ["2-a", "lock.db"]
-    store.sweep(tmp_path, 2)
-    assert store.ready(tmp_path, "2-a", lambda: pytest.fail("made again")).exists()
-    store.sweep(tmp_path, 3)
-    assert [p.name for p in store.stores(tmp_path).iterdir()] == ["lock.db"]
-    store.sweep(tmp_path / "not there", 3)
+    first = store.ensure_store(tmp_path, "1-a", made)
+    assert store.ensure_store(tmp_path, "1-a", lambda: pytest.fail("made again")) == first
+    store.ensure_store(tmp_path, "2-a", made)
+    assert sorted(p.name for p in store.stores_folder(tmp_path).iterdir()) == ["2-a", "lock.db"]
+    store.remove_old_stores(tmp_path, 2)
+    assert store.ensure_store(tmp_path, "2-a", lambda: pytest.fail("made again")).exists()
+    store.remove_old_stores(tmp_path, 3)
+    assert [p.name for p in store.stores_folder(tmp_path).iterdir()] == ["lock.db"]
+    store.remove_old_stores(tmp_path / "not there", 3)
 
 
 def test_what_fails_leaves_nothing_that_looks_whole(tmp_path: Path) -> None:
@@ -62,9 +62,9 @@ def test_what_fails_leaves_nothing_that_looks_whole(tmp_path: Path) -> None:
         raise KeyError("row")
 
     with pytest.raises(KeyError):
-        store.ready(tmp_path, "1-a", broken)
-    assert not (store.stores(tmp_path) / "1-a").exists()
-    assert solve(store.ready(tmp_path, "1-a", made), "SELECT * { ?s ?p ?o }")[1]
+        store.ensure_store(tmp_path, "1-a", broken)
+    assert not (store.stores_folder(tmp_path) / "1-a").exists()
+    assert solve(store.ensure_store(tmp_path, "1-a", made), "SELECT * { ?s ?p ?o }")[1]
 
 
 SLOWLY = """
@@ -78,7 +78,7 @@ def slow():
             print("half", flush=True)
             time.sleep(float(sys.argv[2]))
         yield triple
-print(rdf.ready(Path(sys.argv[1]), "1-a", slow).name, flush=True)
+print(rdf.ensure_store(Path(sys.argv[1]), "1-a", slow).name, flush=True)
 """
 
 
@@ -92,8 +92,8 @@ def test_two_processes_make_one_store(tmp_path: Path) -> None:
     with slowly(tmp_path, 0.5) as first:
         assert first.stdout
         assert first.stdout.readline() == "half\n"
-        assert store.ready(tmp_path, "1-a", lambda: pytest.fail("made twice")).name == "1-a"
-    assert len(solve(store.stores(tmp_path) / "1-a", "SELECT * { ?s ?p ?o }")[1]) == 2000
+        assert store.ensure_store(tmp_path, "1-a", lambda: pytest.fail("made twice")).name == "1-a"
+    assert len(solve(store.stores_folder(tmp_path) / "1-a", "SELECT * { ?s ?p ?o }")[1]) == 2000
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
@@ -102,9 +102,9 @@ def test_what_a_killed_process_leaves_is_taken_away(tmp_path: Path) -> None:
         assert killed.stdout
         assert killed.stdout.readline() == "half\n"
         killed.send_signal(signal.SIGKILL)
-    assert not (store.stores(tmp_path) / "1-a").exists()
-    assert len(solve(store.ready(tmp_path, "1-a", made), "SELECT * { ?s ?p ?o }")[1]) == 10
-    assert sorted(p.name for p in store.stores(tmp_path).iterdir()) == ["1-a", "lock.db"]
+    assert not (store.stores_folder(tmp_path) / "1-a").exists()
+    assert len(solve(store.ensure_store(tmp_path, "1-a", made), "SELECT * { ?s ?p ?o }")[1]) == 10
+    assert sorted(p.name for p in store.stores_folder(tmp_path).iterdir()) == ["1-a", "lock.db"]
 
 
 def test_readers_do_not_disturb_each_other(path: Path) -> None:
@@ -114,12 +114,12 @@ def test_readers_do_not_disturb_each_other(path: Path) -> None:
 
 
 def test_a_store_that_is_gone_or_broken_is_told(tmp_path: Path) -> None:
-    with pytest.raises(store.Gone):
+    with pytest.raises(store.StoreRemoved):
         solve(tmp_path / "none", "SELECT * { ?s ?p ?o }")
-    path = store.ready(tmp_path, "1-a", made)
+    path = store.ensure_store(tmp_path, "1-a", made)
     for file in path.glob("MANIFEST*"):
         file.write_bytes(b"")
-    with pytest.raises(store.Gone, match="cannot be read"):
+    with pytest.raises(store.StoreRemoved, match="cannot be read"):
         solve(path, "SELECT * { ?s ?p ?o }")
 
 
@@ -257,6 +257,6 @@ def test_graphs_of_other_places_are_not_fetched(path: Path, other: str) -> None:
 
 @pytest.mark.parametrize("query", ["SELECT * { ?s ?p ?o }", "ASK { }", "DESCRIBE <a>", "CONSTRUCT WHERE { ?s ?p ?o }"])
 def test_queries_pass(query: str) -> None:
-    check(query, **KNOWN)
-    with pytest.raises(_Wrong):
-        check(f"{query} }}", **KNOWN)
+    check_query(query, **KNOWN)
+    with pytest.raises(_InvalidQuery):
+        check_query(f"{query} }}", **KNOWN)

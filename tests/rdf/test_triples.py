@@ -15,12 +15,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode, Quad, RdfFormat, Store, Triple, parse, serialize
 
-from kumihimo.core.digests import digest, storable
-from kumihimo.core.records import Chunk, Document, Frame, Link, Metadata, Passage, Question, Record, Summary, Tag, Value
-from kumihimo.index.pdtb_senses import senses
+from kumihimo.core.digests import hash_parts, replace_surrogates
+from kumihimo.core.records import (
+    Chunk,
+    DiscourseRelation,
+    Document,
+    Metadata,
+    Passage,
+    Question,
+    Record,
+    SlotFiller,
+    SlotValue,
+    Summary,
+    Tag,
+)
+from kumihimo.index.pdtb_senses import senses_by_name
 from kumihimo.rdf import store as rdf
-from kumihimo.rdf.terms import OURS, PDTB, RDFS, prefixes
-from kumihimo.rdf.triples import TABLES, triples
+from kumihimo.rdf.terms import KUMI, PDTB, RDFS, prefix_map
+from kumihimo.rdf.triples import RDF_TABLES, table_triples
 from tests import factories_graphs, factories_tables
 
 BASE = "http://example.org/"
@@ -33,11 +45,13 @@ def passage(n: int, text: str) -> Passage:
     return Passage(id=f"{chunk}.{n % 2:05}", text=text, chunk=chunk, start=n * 50, end=n * 50 + len(text), tokens=9)
 
 
-def frames(p: Passage, **slots: str) -> list[Frame]:
+def frames(p: Passage, **slots: str) -> list[SlotFiller]:
     """`who="orrell/annie"`: two values of one slot."""
     said = [(slot, name) for slot, names in slots.items() for name in names.split("/")]
     return [
-        Frame(id=f"{p.id}.{n:05}", text=name.upper(), value=digest(slot, name), slot=slot, name=name, passage=p.id)
+        SlotFiller(
+            id=f"{p.id}.{n:05}", text=name.upper(), value=hash_parts(slot, name), slot=slot, name=name, passage=p.id
+        )
         for n, (slot, name) in enumerate(said)
     ]
 
@@ -59,9 +73,9 @@ HAND: dict[str, list[Any]] = {
         *frames(P[3], what="net", predicate="mend", when="may", where="loft"),
     ],
     "links": [
-        Link(id=f"{D}.00000.00000", text="reason", first=P[0].id, second=P[1].id, confidence=0.5),
-        Link(id=f"{D}.00000.00001", text="conjunction", first=P[1].id, second=P[2].id, confidence=None),
-        Link(id=f"{D}.00001.00000", text="result", first=P[2].id, second=P[0].id, confidence=None),
+        DiscourseRelation(id=f"{D}.00000.00000", text="reason", first=P[0].id, second=P[1].id, confidence=0.5),
+        DiscourseRelation(id=f"{D}.00000.00001", text="conjunction", first=P[1].id, second=P[2].id, confidence=None),
+        DiscourseRelation(id=f"{D}.00001.00000", text="result", first=P[2].id, second=P[0].id, confidence=None),
     ],
 }
 
@@ -75,11 +89,11 @@ def tables(rows: Mapping[str, Iterable[Record]]) -> dict[str, Any]:
 
 
 def told(rows: Mapping[str, Iterable[Record]]) -> list[Triple]:
-    return [quad.triple for quad in triples(tables(rows), senses().values(), BASE)]
+    return [quad.triple for quad in table_triples(tables(rows), senses_by_name().values(), BASE)]
 
 
 def stored(found: Iterable[Triple], path: Path) -> Store:
-    rdf.fill(path, (Quad(*triple) for triple in found))
+    rdf.write_store(path, (Quad(*triple) for triple in found))
     return Store.read_only(str(path))
 
 
@@ -89,7 +103,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 def rows(store: Store, query: str) -> list[tuple[str, ...]]:
-    found: Any = store.query(query, prefixes=prefixes(BASE), base_iri=BASE)
+    found: Any = store.query(query, prefixes=prefix_map(BASE), base_iri=BASE)
     return [tuple(term.value if term else "" for term in row) for row in found]
 
 
@@ -237,9 +251,9 @@ def test_meta_knowledge_is_told(tmp_path: Path) -> None:
         "documents": [document],
         "metadata": [Metadata(id=f"{D}.00000", document=D, field="research field", values=("nets", "ropes"))],
         "questions": [Question(id=f"{D}.00000", text="Qui ?", answer="Annie.", title="A", tokens=3)],
-        "tags": [Tag(id=f"{D}.00000.00000", text="Qui ?", summary=digest(label), label=label)],
-        "summaries": [Summary(id=digest(label), text="Nets.", label=label, questions=1, tokens=2)],
-        "values": [Value(id="v", text="annie", slot="who", forms=("Annie", "アニー"), frames=2)],
+        "tags": [Tag(id=f"{D}.00000.00000", text="Qui ?", summary=hash_parts(label), label=label)],
+        "summaries": [Summary(id=hash_parts(label), text="Nets.", label=label, questions=1, tokens=2)],
+        "values": [SlotValue(id="v", text="annie", slot="who", forms=("Annie", "アニー"), frames=2)],
     }
     store = stored(told(made), tmp_path / "store")
     asked = "SELECT ?v { ?d <field/research%20field> ?v ; kumi:uri 'a' } ORDER BY ?v"
@@ -265,17 +279,17 @@ def test_where_a_report_comes_from_is_told(tmp_path: Path) -> None:
     assert {chunk.rpartition("/")[2].partition("-")[0] for (chunk,) in chunks} == {
         document.rpartition("/")[2] for (document,) in documents
     }
-    cited = {f"{BASE}{table}/{id}" for table, id in deep.cites()}
+    cited = {f"{BASE}{table}/{id}" for table, id in deep.citations()}
     assert {c for (c,) in rows(store, f"SELECT ?c {{ reports:{deep.id} kumi:cites ?c }}")} == cited
 
 
 def test_every_table_of_the_house_that_says_something_is_told() -> None:
-    from kumihimo.app.snapshot import KINDS
+    from kumihimo.app.snapshot import RECORD_TYPES
 
-    assert set(KINDS) - set(TABLES) == {"members"}, "communities tell their members"
+    assert set(RECORD_TYPES) - set(RDF_TABLES) == {"members"}, "communities tell their members"
     found = told({**factories_graphs.made(60, 240), **HAND})
     kinds = {t.object.value for t in found if t.predicate.value.endswith("#type") and isinstance(t.object, NamedNode)}
-    assert {kind.removeprefix(OURS) for kind in kinds if kind.startswith(OURS)} == {
+    assert {kind.removeprefix(KUMI) for kind in kinds if kind.startswith(KUMI)} == {
         *("Document", "Chunk", "Link", "Value", "Entity", "Relation", "Claim", "Community", "Report")
     }
 
@@ -284,12 +298,12 @@ def test_iris_are_the_same_in_another_order_and_beside_other_rows() -> None:
     again = {name: records[::-1] for name, records in HAND.items()}
     assert set(map(str, told(HAND))) == set(map(str, told(again)))
     fewer = {**HAND, "passages": P[1:], "frames": HAND["frames"][5:]}
-    order = f"<{OURS}order>"
+    order = f"<{KUMI}order>"
     assert {t for t in map(str, told(fewer)) if order not in t} < set(map(str, told(HAND)))
 
 
 def test_another_base_moves_the_rows_and_nothing_else() -> None:
-    moved = [str(t.triple) for t in triples(tables(HAND), senses().values(), "https://nets.example/kb#")]
+    moved = [str(t.triple) for t in table_triples(tables(HAND), senses_by_name().values(), "https://nets.example/kb#")]
     assert sorted(t.replace("https://nets.example/kb#", BASE) for t in moved) == sorted(map(str, told(HAND)))
 
 
@@ -317,8 +331,8 @@ def hostile(text: str) -> dict[str, list[Any]]:
         "documents": [doc],
         "chunks": [Chunk(id=f"{D}.00000", text=text, title=text, start=0, end=1, tokens=1)],
         "passages": [p],
-        "frames": [Frame(id="f", text=text, value="v", slot="who", name=text, passage=p.id)],
-        "links": [Link(id=f"{D}.0", text=text, first=p.id, second=p.id, confidence=None)],
+        "frames": [SlotFiller(id="f", text=text, value="v", slot="who", name=text, passage=p.id)],
+        "links": [DiscourseRelation(id=f"{D}.0", text=text, first=p.id, second=p.id, confidence=None)],
         "metadata": [Metadata(id=f"{D}.0", document=D, field=text, values=(text,))],
     }
 
@@ -331,15 +345,15 @@ def test_no_text_breaks_or_injects_a_triple(text: str, tmp_path: Path) -> None:
     assert [name for name in names if not re.fullmatch(r"http://[\w.%/#~-]+", name)] == []
     assert [name for name in names if "//evil" in name] == []
     for form in (RdfFormat.TURTLE, RdfFormat.N_TRIPLES):
-        written = serialize(found, format=form, prefixes=prefixes(BASE) if form == RdfFormat.TURTLE else None)
+        written = serialize(found, format=form, prefixes=prefix_map(BASE) if form == RdfFormat.TURTLE else None)
         assert [quad.triple for quad in parse(written, form)] == found
     store = stored(found, tmp_path / "store")
     assert rows(store, f"SELECT ?text {{ ex:{name(P[0])} rdfs:label ?text }}") == [(text,)]
-    value = quote(text, safe="") if len(text) <= 200 else digest(text)
+    value = quote(text, safe="") if len(text) <= 200 else hash_parts(text)
     assert rows(store, f"SELECT ?p {{ ?p ex:who <value/{value}> }}") == [(iri(P[0]),)]
 
 
-@given(st.text(min_size=1, max_size=40).map(storable))
+@given(st.text(min_size=1, max_size=40).map(replace_surrogates))
 def test_any_text_is_read_back_as_it_was(text: str) -> None:
     found = told(hostile(text))
     written = serialize(found, format=RdfFormat.N_TRIPLES)
@@ -367,11 +381,11 @@ def test_any_text_is_read_back_as_it_was(text: str) -> None:
 def test_a_text_has_its_language_where_that_is_sure(text: str, said: str, language: str | None) -> None:
     document = Document(id=D, uri="a", file="a", title="", media_type="", metadata={"language": said})
     chunk = Chunk(id=f"{D}.00000", text=text, title="", start=0, end=1, tokens=1)
-    found = [t.object for t in told({"documents": [document], "chunks": [chunk]}) if t.predicate.value == f"{OURS}text"]
+    found = [t.object for t in told({"documents": [document], "chunks": [chunk]}) if t.predicate.value == f"{KUMI}text"]
     assert [term.language for term in found if isinstance(term, Literal)] == [language]
 
 
 def test_what_is_looked_up_by_its_label_has_no_language(store: Store) -> None:
     assert rows(store, 'SELECT ?v { ?v a kumi:Value ; rdfs:label ?l FILTER(LANG(?l) != "") }') == []
-    assert not [s for s in senses().values() if re.search("[^ -~]", s.label)]
+    assert not [s for s in senses_by_name().values() if re.search("[^ -~]", s.label)]
     assert rows(store, f"SELECT ?l {{ ?s <{RDFS}subClassOf> ?o ; rdfs:label ?l FILTER(LANG(?l) != '') }}") == []

@@ -100,7 +100,7 @@ def test_a_zip_bomb(tmp_path: Path, whole: dict[str, bytes], name: str) -> None:
 
 
 def test_a_zip_of_many_parts(tmp_path: Path, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "LARGEST", 1 << 22)
+    monkeypatch.setattr(archive, "MAX_TOTAL_BYTES", 1 << 22)
     many = {f"x/{n}": bytes(1 << 20) for n in range(5)}  # each as small as a part may be that is this dense
     assert "unfolds to far more" in outcome(tmp_path, "a.epub", changed(whole["a.epub"], many))
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.docx import docx
+from kumihimo.readers.docx import read_docx
 from kumihimo.readers.page import Page
 from tests import factories_office
 from tests.factories_office import changed, p
@@ -19,7 +19,7 @@ messy = pytest.mark.skipif(not MESSY.is_dir(), reason="the shared data is not he
 
 
 def read(data: bytes) -> Page:
-    (page,) = docx(data, "a.docx")
+    (page,) = read_docx(data, "a.docx")
     return page
 
 

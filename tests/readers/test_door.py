@@ -34,7 +34,7 @@ def test_what_is_not_installed_is_named(
     made = data()
     monkeypatch.setitem(sys.modules, needed, None)
     with pytest.raises(SourceError, match=rf"^x/{name}: reading it needs {needed}: `pip install 'kumihimo\[docs\]'`$"):
-        readers.read(_written(tmp_path / name, made), f"x/{name}")
+        readers.read_documents(_written(tmp_path / name, made), f"x/{name}")
 
 
 def _written(path: Path, data: bytes) -> Path:
@@ -55,7 +55,7 @@ def test_whatever_a_reader_raises_is_an_error_of_the_file(
     monkeypatch.setitem(readers.READERS, ".odd", ("x/odd", reader))
     said = rf"^x/a\.odd: cannot be read \({type(raised).__name__}.*\); save it again, or in another format$"
     with pytest.raises(SourceError, match=said) as error:
-        readers.read(_written(tmp_path / "a.odd", b""), "x/a.odd")
+        readers.read_documents(_written(tmp_path / "a.odd", b""), "x/a.odd")
     assert len(str(error.value)) < 300
 
 
@@ -69,11 +69,11 @@ def test_an_attachment_that_needs_more_is_not_read_and_the_letter_is(
 
 
 def test_a_file_larger_than_memory_should_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readers, "LARGEST", 1 << 20)
+    monkeypatch.setattr(readers, "MAX_FILE_BYTES", 1 << 20)
     with pytest.raises(SourceError, match=r"^a\.txt: larger than 1 MB; cut it into several files$"):
         factories_office.every(tmp_path, "a.txt", b"x" * (1 << 20) + b"x")
 
 
 @pytest.mark.parametrize("suffix", sorted(readers.READERS))
 def test_suffixes_are_read_in_capitals_too(tmp_path: Path, suffix: str) -> None:
-    assert readers.supported(tmp_path / f"A{suffix.upper()}")
+    assert readers.has_reader(tmp_path / f"A{suffix.upper()}")

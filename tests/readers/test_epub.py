@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.epub import epub
+from kumihimo.readers.epub import read_epub
 from kumihimo.readers.page import Page
 from tests import factories_office
 from tests.factories_office import chapter
@@ -18,7 +18,7 @@ TWO = {"b.xhtml": chapter("<h1>Sea</h1><p>It rises."), "a.xhtml": chapter("<h1>M
 
 
 def read(data: bytes) -> Page:
-    (page,) = epub(data, "a.epub")
+    (page,) = read_epub(data, "a.epub")
     return page
 
 

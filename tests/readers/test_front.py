@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.readers.front_matter import front_matter
-from kumihimo.readers.text import markdown
+from kumihimo.readers.front_matter import parse_front_matter
+from kumihimo.readers.text import read_markdown
 from tests import factories_office
 
 BOMB = "---\na: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n---\nText."
@@ -27,7 +27,7 @@ BOMB = "---\na: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n---\nText."
     ],
 )  # fmt: skip
 def test_what_a_head_says(head: str, values: dict[str, object]) -> None:
-    assert front_matter(f"{head}The sea.") == (values, len(head))
+    assert parse_front_matter(f"{head}The sea.") == (values, len(head))
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_what_a_head_says(head: str, values: dict[str, object]) -> None:
     ],
 )
 def test_a_plain_value_is_what_it_looks_like(said: str, value: object) -> None:
-    metadata, _ = front_matter(f"---\nv: {said}\n---\nText.")
+    metadata, _ = parse_front_matter(f"---\nv: {said}\n---\nText.")
     assert metadata == {"v": value}
     assert type(metadata["v"]) is type(value)
 
@@ -79,7 +79,7 @@ def test_a_head_that_cannot_be_read_is_told(tmp_path: Path, head: str) -> None:
 
 def test_a_rule_above_the_text_is_no_head_that_cannot_be_read() -> None:
     for text in ("---\nA rule, and words below it, and a rule.\n---\nx", "---\n- a\n- b\n---\nx"):
-        assert front_matter(text) == ({}, 0)
+        assert parse_front_matter(text) == ({}, 0)
 
 
 @pytest.mark.parametrize(
@@ -102,16 +102,16 @@ def test_a_rule_above_the_text_is_no_head_that_cannot_be_read() -> None:
     ],
 )
 def test_what_is_no_head_stays_in_the_text(text: str) -> None:
-    metadata, body = front_matter(text)
+    metadata, body = parse_front_matter(text)
     assert body == 0
     assert metadata.keys() <= {"not_read"}
-    (page,) = markdown(text.encode(), "a.md")
+    (page,) = read_markdown(text.encode(), "a.md")
     assert (page.text, page.body) == (text, 0)
 
 
 def test_a_title_and_the_heading_below() -> None:
     def title(text: str) -> str:
-        (page,) = markdown(text.encode(), "a.md")
+        (page,) = read_markdown(text.encode(), "a.md")
         assert "title" not in page.metadata
         return page.title
 
@@ -129,7 +129,7 @@ def test_chunks_never_begin_in_the_head_and_lines_are_those_of_the_file(tmp_path
     assert (document.title, document.body, document.metadata["author"]) == ("Tides", len(head), "Ayu")
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
         kumi.index(tmp_path / "tides.md")
-        with kumi.reading() as reading:
+        with kumi.snapshot() as reading:
             chunks = list(reading.table("chunks"))
             assert [(c.start, c.text) for c in chunks] == [(len(head) + 1, "# The sea\n\nThe sea rises at nine.")]
         (citation,) = kumi.ask("When does the sea rise?").citations
@@ -142,5 +142,5 @@ def test_a_file_that_is_all_head(tmp_path: Path) -> None:
     assert (document.title, document.body) == ("Tides", len(document.text))
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
         kumi.index(tmp_path / "a.md")
-        with kumi.reading() as reading:
+        with kumi.snapshot() as reading:
             assert len(reading.table("chunks")) == 0

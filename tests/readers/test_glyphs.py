@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kumihimo.readers.glyphs import HYPHEN, Glyph, columns, in_order, line, rows, with_readings
-from kumihimo.readers.paragraphs import Line, paragraphs
+from kumihimo.readers.glyphs import HYPHEN, Glyph, attach_readings, build_line, order_columns, split_columns, split_rows
+from kumihimo.readers.paragraphs import TextLine, join_paragraphs
 
 
 def row(text: str, across: float = 0, begin: float = 0, size: float = 10, made_up: str = "") -> list[Glyph]:
@@ -23,18 +23,21 @@ def texts(found: Sequence[Sequence[Glyph]]) -> list[str]:
 def down(*parts: list[Glyph]) -> list[str]:
     """What is read of a page of columns."""
     glyphs = [glyph for part in parts for glyph in part]
-    return [each.text for each in in_order([line(c, cells=False) for c in with_readings(columns(glyphs))])]
+    return [
+        each.text
+        for each in order_columns([build_line(c, cells=False) for c in attach_readings(split_columns(glyphs))])
+    ]
 
 
 def test_rows_end_where_a_line_ends() -> None:
-    found = list(rows(row("ab\r\ncd\r\n\r\ne", made_up="\r\n")))
+    found = list(split_rows(row("ab\r\ncd\r\n\r\ne", made_up="\r\n")))
     assert texts(found) == ["ab", "cd", "e"]
 
 
 def test_a_row_ends_behind_a_hyphen() -> None:
-    assert texts(list(rows(row(f"har{HYPHEN}bour")))) == [f"har{HYPHEN}", "bour"]
-    assert line(row(f"har{HYPHEN}"), cells=True).hyphen
-    assert line(row(f"har{HYPHEN}"), cells=True).text == "har"
+    assert texts(list(split_rows(row(f"har{HYPHEN}bour")))) == [f"har{HYPHEN}", "bour"]
+    assert build_line(row(f"har{HYPHEN}"), cells=True).hyphenated
+    assert build_line(row(f"har{HYPHEN}"), cells=True).text == "har"
 
 
 def test_columns_are_read_from_right_to_left() -> None:
@@ -77,8 +80,8 @@ def test_a_reading_belongs_to_the_nearer_of_two_columns() -> None:
 
 
 def test_a_reading_over_a_row_stands_behind_its_word() -> None:
-    (found,) = with_readings([row("とうきょう", across=9, begin=0, size=4), row("東京へ行く", across=0)])
-    assert line(found, cells=True).text == "東京（とうきょう）へ行く"
+    (found,) = attach_readings([row("とうきょう", across=9, begin=0, size=4), row("東京へ行く", across=0)])
+    assert build_line(found, cells=True).text == "東京（とうきょう）へ行く"
 
 
 def test_a_reading_wider_than_its_word_stands_behind_it() -> None:
@@ -88,48 +91,51 @@ def test_a_reading_wider_than_its_word_stands_behind_it() -> None:
 
 def test_readings_that_outnumber_their_words_stand_behind_them() -> None:
     readings = [row("うけたまわ", 9, -2, 3), row("こころざし", 9, 38, 3), row("おぼしめ", 9, 74, 3)]
-    (found,) = with_readings([*readings, row("承って思志って思召")])
-    assert line(found, cells=True).text == "承（うけたまわ）って思志（こころざし）って思召（おぼしめ）"
+    (found,) = attach_readings([*readings, row("承って思志って思召")])
+    assert build_line(found, cells=True).text == "承（うけたまわ）って思志（こころざし）って思召（おぼしめ）"
 
 
 def test_small_kana_beside_nothing_stay() -> None:
-    assert texts(with_readings([row("ちいさい", across=300, size=4), row("東京へ行く")])) == ["ちいさい", "東京へ行く"]
+    assert texts(attach_readings([row("ちいさい", across=300, size=4), row("東京へ行く")])) == [
+        "ちいさい",
+        "東京へ行く",
+    ]
 
 
 def test_small_letters_that_are_no_kana_are_no_reading() -> None:
     note = row("注1", across=9, begin=0, size=4)
-    assert texts(with_readings([note, row("東京へ行く")])) == ["注1", "東京へ行く"]
+    assert texts(attach_readings([note, row("東京へ行く")])) == ["注1", "東京へ行く"]
 
 
 def test_cells_far_apart_are_parted() -> None:
     cells = [*row("Root"), *row("120", begin=80), *row("2", begin=150)]
-    assert line(cells, cells=True).text == "Root | 120 | 2"
-    assert line(cells, cells=False).text == "Root1202"
+    assert build_line(cells, cells=True).text == "Root | 120 | 2"
+    assert build_line(cells, cells=False).text == "Root1202"
 
 
 def test_words_are_no_cells() -> None:
     said = [*row("the"), Glyph(" ", 30, 35, 0, 10, True), *row("sea", begin=36)]
-    assert line(said, cells=True).text == "the sea"
+    assert build_line(said, cells=True).text == "the sea"
 
 
 def test_a_line_says_where_it_stands() -> None:
-    found = line(row("the sea", across=7, begin=20), cells=True)
-    assert found == Line("the sea", begin=20, end=90, across=7, size=10, word=30)
+    found = build_line(row("the sea", across=7, begin=20), cells=True)
+    assert found == TextLine("the sea", begin=20, end=90, line_position=7, size=10, first_word_width=30)
 
 
 def test_nothing_but_what_was_made_up_is_no_line() -> None:
-    assert line(row("  ", made_up=" "), cells=True) == Line("")
-    assert with_readings([]) == []
-    assert [each for each in columns([]) if each] == []
+    assert build_line(row("  ", made_up=" "), cells=True) == TextLine("")
+    assert attach_readings([]) == []
+    assert [each for each in split_columns([]) if each] == []
 
 
 def test_what_fonts_leave_behind_is_mended() -> None:
-    assert line(row("\uf0b7 ﬁrst ﬂoor"), cells=True).text == "• first floor"
-    assert line(row("⽇本\ue000の⼈"), cells=True).text == "日本\ufffdの人"
-    assert line(row("①㌔ｱ"), cells=True).text == "①㌔ｱ"  # what a person may have meant
+    assert build_line(row("\uf0b7 ﬁrst ﬂoor"), cells=True).text == "• first floor"
+    assert build_line(row("⽇本\ue000の⼈"), cells=True).text == "日本\ufffdの人"
+    assert build_line(row("①㌔ｱ"), cells=True).text == "①㌔ｱ"  # what a person may have meant
 
 
 def test_columns_become_a_text() -> None:
     glyphs = [*row("組紐の工房は、港の近", 100), *row("くにある。", 80), *row("　朝は八時に開く。", 60)]
-    found = in_order([line(each, cells=False) for each in columns(glyphs)])
-    assert paragraphs([found]).text == "組紐の工房は、港の近くにある。\n\n朝は八時に開く。"
+    found = order_columns([build_line(each, cells=False) for each in split_columns(glyphs)])
+    assert join_paragraphs([found]).text == "組紐の工房は、港の近くにある。\n\n朝は八時に開く。"

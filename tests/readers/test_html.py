@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kumihimo.readers.html import html
+from kumihimo.readers.html import read_html
 from kumihimo.readers.page import Page
 
 MESSY = Path(__file__).parents[3] / "shared" / "data" / "messy" / "html"
@@ -14,7 +14,7 @@ messy = pytest.mark.skipif(not MESSY.is_dir(), reason="the shared data is not he
 
 
 def read(source: str | bytes) -> Page:
-    (page,) = html(source if isinstance(source, bytes) else source.encode(), "a.html")
+    (page,) = read_html(source if isinstance(source, bytes) else source.encode(), "a.html")
     return page
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kumihimo.readers.ignore import ignored, rules
+from kumihimo.readers.ignore import is_ignored, parse_ignore_rules
 
 
 @pytest.mark.parametrize(
@@ -38,13 +38,13 @@ from kumihimo.readers.ignore import ignored, rules
     ],
 )
 def test_patterns(lines: str, path: str, out: bool) -> None:
-    among = rules(lines.splitlines())
-    assert ignored(tuple(path.rstrip("/").split("/")), path.endswith("/"), among) is out
+    among = parse_ignore_rules(lines.splitlines())
+    assert is_ignored(tuple(path.rstrip("/").split("/")), path.endswith("/"), among) is out
 
 
 def test_a_pattern_holds_for_its_own_folder() -> None:
-    among = rules(["/a", "*.txt"], ("sub",))
-    assert ignored(("sub", "a"), False, among)
-    assert ignored(("sub", "x", "y.txt"), False, among)
-    assert not ignored(("a",), False, among)
-    assert not ignored(("y.txt",), False, among)
+    among = parse_ignore_rules(["/a", "*.txt"], ("sub",))
+    assert is_ignored(("sub", "a"), False, among)
+    assert is_ignored(("sub", "x", "y.txt"), False, among)
+    assert not is_ignored(("a",), False, among)
+    assert not is_ignored(("y.txt",), False, among)

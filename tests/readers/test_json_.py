@@ -9,7 +9,7 @@ from time import perf_counter
 import pytest
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.json_ import json, lines
+from kumihimo.readers.json_ import read_json_pages, read_jsonl_pages
 from kumihimo.readers.page import Page
 
 
@@ -20,33 +20,33 @@ def read(reader: Callable[[bytes, str], Iterator[Page]], source: str) -> list[Pa
 def test_a_line_with_a_text_is_a_page() -> None:
     source = '{"id": "r-17", "title": "Sea", "text": "The\\nsea.", "n": [1], "date": "2026-11-21T11:31:00+09:00"}\r\n'
     metadata: dict[str, object] = {"n": [1], "date": "2026-11-21T11:31:00+09:00"}
-    assert read(lines, source) == [Page("r-17", "Sea", "The\nsea.", metadata, "2026-11-21T02:31:00Z")]
+    assert read(read_jsonl_pages, source) == [Page("r-17", "Sea", "The\nsea.", metadata, "2026-11-21T02:31:00Z")]
 
 
 def test_a_line_without_id_goes_by_its_number() -> None:
-    pages = read(lines, '{"text": "a"}\n\n  \n{"text": "b", "id": null}\n{"text": "c", "id": 0}\n')
+    pages = read(read_jsonl_pages, '{"text": "a"}\n\n  \n{"text": "b", "id": null}\n{"text": "c", "id": 0}\n')
     assert [page.fragment for page in pages] == ["1", "4", "0"]
 
 
 def test_a_line_without_text_says_its_words() -> None:
     (page,) = read(
-        lines, '{"id": "e1", "title": "Ayu", "role": "cook", "also": ["host", "guide"], "age": 31, "at": {}}'
+        read_jsonl_pages, '{"id": "e1", "title": "Ayu", "role": "cook", "also": ["host", "guide"], "age": 31, "at": {}}'
     )
     assert page == Page("e1", "Ayu", "role: cook\n\nalso: host; guide", {"age": 31, "at": {}})
 
 
 @pytest.mark.parametrize("text", ['""', "null", "7", "[]", '[1, "a"]'])
 def test_a_text_that_is_none_is_empty(text: str) -> None:
-    (page,) = read(lines, f'{{"id": 1, "text": {text}, "note": "x"}}')
+    (page,) = read(read_jsonl_pages, f'{{"id": 1, "text": {text}, "note": "x"}}')
     assert page == Page("1", "", "", {"note": "x"})
 
 
 def test_a_text_in_paragraphs() -> None:
-    assert read(lines, '{"id": 1, "text": ["one", "two"]}') == [Page("1", "", "one\ntwo")]
+    assert read(read_jsonl_pages, '{"id": 1, "text": ["one", "two"]}') == [Page("1", "", "one\ntwo")]
 
 
 def test_the_same_id_twice_loses_no_row() -> None:
-    pages = read(lines, "\n".join(f'{{"id": "{own}", "text": "x"}}' for own in ["a", "a", "a~2", "a", "b"]))
+    pages = read(read_jsonl_pages, "\n".join(f'{{"id": "{own}", "text": "x"}}' for own in ["a", "a", "a~2", "a", "b"]))
     assert [page.fragment for page in pages] == ["a", "a~2", "a~2~2", "a~3", "b"]
 
 
@@ -62,17 +62,19 @@ def test_the_same_id_twice_loses_no_row() -> None:
     ],
 )
 def test_moments(written: object, meant: str) -> None:
-    (page,) = read(lines, standard.dumps({"text": "x", "modified": written}))
+    (page,) = read(read_jsonl_pages, standard.dumps({"text": "x", "modified": written}))
     assert (page.modified, page.metadata) == (meant, {"modified": written})
 
 
 def test_what_json_can_write_and_no_text_can_hold() -> None:
     source = r'{"id": "\ud800", "text": "a\u0000b \ud83d\ude00 \\ud800 \\\udc00 \uD55C\n", "x": ["\udfff"]}'
-    assert read(lines, source) == [Page("\ufffd", "", "a\ufffdb 😀 \\ud800 \\\ufffd 한\n", {"x": ["\ufffd"]})]
+    assert read(read_jsonl_pages, source) == [
+        Page("\ufffd", "", "a\ufffdb 😀 \\ud800 \\\ufffd 한\n", {"x": ["\ufffd"]})
+    ]
 
 
 def test_separators_within_a_string_end_no_line() -> None:
-    assert read(lines, '{"text": "a\u2028b\x85c"}')[0].text == "a\u2028b\x85c"
+    assert read(read_jsonl_pages, '{"text": "a\u2028b\x85c"}')[0].text == "a\u2028b\x85c"
 
 
 @pytest.mark.parametrize(
@@ -87,29 +89,31 @@ def test_separators_within_a_string_end_no_line() -> None:
 )
 def test_a_broken_line_refuses_the_file(source: str, message: str) -> None:
     with pytest.raises(SourceError, match=f"^{message}"):
-        read(lines, source)
+        read(read_jsonl_pages, source)
 
 
 def test_a_list_of_objects_is_read_like_lines() -> None:
-    pages = read(json, '[{"text": "a"}, {"id": "x", "text": "b"}, {"name": "c"}]')
+    pages = read(read_json_pages, '[{"text": "a"}, {"id": "x", "text": "b"}, {"name": "c"}]')
     assert [(page.fragment, page.text) for page in pages] == [("1", "a"), ("x", "b"), ("3", "name: c")]
 
 
 def test_an_object_with_a_text_is_the_file() -> None:
-    assert read(json, '{"id": 1, "title": "Sea", "text": "a", "n": 2}') == [Page("", "Sea", "a", {"id": 1, "n": 2})]
+    assert read(read_json_pages, '{"id": 1, "title": "Sea", "text": "a", "n": 2}') == [
+        Page("", "Sea", "a", {"id": 1, "n": 2})
+    ]
 
 
 def test_any_other_value_is_told_by_paths() -> None:
     source = '{"title": "T", "a": {"b": [1, 2], "c": [{"d": "x"}, null]}, "e": true, "f": NaN, "g": "", "h": {}}'
     text = "title: T\n\na.b: 1; 2\n\na.c.0.d: x\n\ne: true\n\nf: NaN"
-    assert read(json, source) == [Page("", "T", text)]
-    assert read(json, '"just words"') == [Page(text="just words")]
-    assert read(json, '["a", "b"]') == [Page(text="a; b")]
-    assert read(json, "[]") == read(json, " \n") == []
+    assert read(read_json_pages, source) == [Page("", "T", text)]
+    assert read(read_json_pages, '"just words"') == [Page(text="just words")]
+    assert read(read_json_pages, '["a", "b"]') == [Page(text="a; b")]
+    assert read(read_json_pages, "[]") == read(read_json_pages, " \n") == []
 
 
 def test_a_file_nested_almost_as_deep_as_the_stack() -> None:
-    (page,) = read(json, '{"a":' * 900 + '"x"' + "}" * 900)
+    (page,) = read(read_json_pages, '{"a":' * 900 + '"x"' + "}" * 900)
     assert page.text.endswith(".a.a: x")
 
 
@@ -124,11 +128,11 @@ def test_a_file_nested_almost_as_deep_as_the_stack() -> None:
 )
 def test_broken_json_names_the_line(source: str, message: str) -> None:
     with pytest.raises(SourceError, match=f"^{message}"):
-        read(json, source)
+        read(read_json_pages, source)
 
 
 def test_two_thousand_passages_take_no_time() -> None:
     source = "\n".join(standard.dumps({"id": n, "title": "T", "text": "word " * 100}) for n in range(2000))
     began = perf_counter()
-    assert len(read(lines, source)) == 2000
+    assert len(read(read_jsonl_pages, source)) == 2000
     assert perf_counter() - began < 1  # takes 0.05 s; the rest is for a busy machine

@@ -8,17 +8,17 @@ from typing import cast
 
 import pytest
 
-from kumihimo.core.digests import digest
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SourceError
-from kumihimo.readers import DEEPEST
-from kumihimo.readers.mail import mail
+from kumihimo.readers import MAX_ATTACHMENT_DEPTH
+from kumihimo.readers.mail import read_mail
 from kumihimo.readers.page import Page
 from tests import factories_office
 from tests.factories_office import letter, lines
 
 
 def read(data: bytes | str) -> Page:
-    (page,) = mail(data if isinstance(data, bytes) else data.replace("\n", "\r\n").encode(), "a.eml")
+    (page,) = read_mail(data if isinstance(data, bytes) else data.replace("\n", "\r\n").encode(), "a.eml")
     return page
 
 
@@ -185,7 +185,7 @@ def test_attachments_are_documents_of_their_own(tmp_path: Path) -> None:
     assert found[0].metadata["attachments"] == ["boats.csv", "tide.pdf", "photo.png"]
     assert found[0].metadata["not_read"] == ["mail.eml#photo.png: of a kind that is not read"]
     assert {d.file for d in found} == {"mail.eml"}
-    assert [d.id for d in found] == [digest(d.uri) for d in found]
+    assert [d.id for d in found] == [hash_parts(d.uri) for d in found]
     assert found[1].media_type == "text/csv"
     assert found[2].places == ((0, "p. 1"),)
 
@@ -217,5 +217,5 @@ def enclosed(depth: int) -> EmailMessage:
 
 def test_letters_in_letters_are_opened_so_deep(tmp_path: Path) -> None:
     found = factories_office.every(tmp_path, "a.eml", enclosed(9).as_bytes())
-    assert [d.title for d in found] == [f"depth {9 - n}" for n in range(DEEPEST + 1)]
+    assert [d.title for d in found] == [f"depth {9 - n}" for n in range(MAX_ATTACHMENT_DEPTH + 1)]
     assert found[2].uri == "a.eml#message.eml/message.eml"

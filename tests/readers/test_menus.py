@@ -8,7 +8,7 @@ from time import process_time
 import pytest
 
 from kumihimo.readers import boilerplate
-from kumihimo.readers.html import chapter, html
+from kumihimo.readers.html import read_full_html, read_html
 from kumihimo.readers.page import Page
 
 SENTENCES = " ".join(
@@ -26,7 +26,7 @@ PAGE = f"""<html><head><title>Harbour</title></head><body>
 
 
 def read(source: str) -> Page:
-    (page,) = html(source.encode(), "a.html")
+    (page,) = read_html(source.encode(), "a.html")
     return page
 
 
@@ -91,7 +91,7 @@ def test_without_trafilatura_everything_stays(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_chapter_of_a_book_has_no_menu() -> None:
-    (page,) = chapter(PAGE.encode(), "a.xhtml")
+    (page,) = read_full_html(PAGE.encode(), "a.xhtml")
     assert page.text.startswith("- News of the site")
 
 

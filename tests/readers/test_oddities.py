@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.front_matter import front_matter
-from kumihimo.readers.html import html
-from kumihimo.readers.mail import mail
-from kumihimo.readers.paragraphs import Line, paragraphs
+from kumihimo.readers.front_matter import parse_front_matter
+from kumihimo.readers.html import read_html
+from kumihimo.readers.mail import read_mail
+from kumihimo.readers.paragraphs import TextLine, join_paragraphs
 from tests import factories_office
 from tests.factories_office import changed, every, lines, one, p, unzipped
 
@@ -28,10 +28,10 @@ def ends(folder: Path, name: str, data: bytes, seconds: float = 5) -> str:
     """How a process that reads the file ends: read or refused; one that hangs or crashes fails the test."""
     (folder / name).write_bytes(data)
     code = (
-        "import resource, sys; from pathlib import Path; from kumihimo.readers import read\n"
+        "import resource, sys; from pathlib import Path; from kumihimo.readers import read_documents\n"
         "from kumihimo.core.errors import SourceError\n"
         "resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))\n"
-        "try: print(len(read(Path(sys.argv[1]), 'a')))\n"
+        "try: print(len(read_documents(Path(sys.argv[1]), 'a')))\n"
         "except SourceError as error: print(error)"
     )
     done = subprocess.run(
@@ -79,7 +79,7 @@ def test_a_part_that_lies_about_its_size_is_not_unfolded(tmp_path: Path, name: s
 
 def test_brackets_in_a_head_take_no_minutes() -> None:
     began = process_time()
-    assert front_matter("---\n" + "[" * 3000 + "\n---\n") == ({}, 0)
+    assert parse_front_matter("---\n" + "[" * 3000 + "\n---\n") == ({}, 0)
     assert process_time() - began < 1
 
 
@@ -97,7 +97,7 @@ def test_a_subject_of_many_words_takes_no_gigabytes(tmp_path: Path) -> None:
 def test_readings_of_readings_take_time_in_proportion() -> None:
     def seconds(times: int) -> float:
         began = process_time()
-        list(html(b"<ruby><rt>" * times + b"deep", "a.html"))
+        list(read_html(b"<ruby><rt>" * times + b"deep", "a.html"))
         return process_time() - began
 
     assert seconds(8000) < 6 * seconds(2000) + 0.5
@@ -118,7 +118,7 @@ def test_attachments_of_one_name_are_all_read(tmp_path: Path) -> None:
 def test_a_letter_goes_on_behind_an_attachment() -> None:
     parts = "Content-Type: text/plain\n\nFirst.\n--B\nContent-Type: image/png; name=a.png\n\nx\n--B\n"
     data = f"From: a@b\nSubject: x\n{MIXED}{parts}Content-Type: text/plain\n\nSecond.\n--B--\n"
-    (page,) = mail(data.encode(), "a.eml")
+    (page,) = read_mail(data.encode(), "a.eml")
     assert "First." in page.text
     assert "Second." in page.text
 
@@ -176,18 +176,18 @@ def test_a_cell_of_one_letter_stays_in_its_row(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mark", ["３）", "1）", "１．", "2、"])
 def test_japanese_items_need_no_space(mark: str) -> None:
     texts = ("次の三つを用意する", f"{mark}縄と針を", f"{mark}糸")
-    found = paragraphs([[Line(text, 0, 400, 700 - 14 * n, 10, 30) for n, text in enumerate(texts)]])
+    found = join_paragraphs([[TextLine(text, 0, 400, 700 - 14 * n, 10, 30) for n, text in enumerate(texts)]])
     assert found.text == "\n".join(texts)
 
 
 def test_a_heading_of_two_lines_is_one_heading() -> None:
-    large = [Line("On the mending of", 0, 400, 700, 16, 30), Line("the Long Arm", 0, 150, 680, 16, 30)]
-    body = [Line("It was laid dry", 0, 400, 640 - 14 * n, 10, 30) for n in range(9)]
-    assert paragraphs([[*large, *body]]).text.startswith("## On the mending of the Long Arm\n\nIt was")
+    large = [TextLine("On the mending of", 0, 400, 700, 16, 30), TextLine("the Long Arm", 0, 150, 680, 16, 30)]
+    body = [TextLine("It was laid dry", 0, 400, 640 - 14 * n, 10, 30) for n in range(9)]
+    assert join_paragraphs([[*large, *body]]).text.startswith("## On the mending of the Long Arm\n\nIt was")
 
 
 def test_an_empty_heading_or_item_makes_none_of_what_follows(tmp_path: Path) -> None:
-    (page,) = html(b"<h2></h2><p>Running text.", "a.html")
+    (page,) = read_html(b"<h2></h2><p>Running text.", "a.html")
     assert page.text == "Running text."
     outlined = p("", '<w:outlineLvl w:val="0"/>') + p("Running text.")
     assert one(tmp_path, "a.docx", factories_office.docx(outlined)).text == "Running text."
@@ -206,23 +206,23 @@ def test_a_file_that_says_no_title_has_none_made_up(tmp_path: Path) -> None:
 
 def test_one_odd_address_does_not_refuse_the_letter() -> None:
     for header in ("To: a:b:;c", 'From: "a" <', "From: a@["):
-        (page,) = mail(f"{header}\nSubject: x\n\nThe ferry leaves.\n".encode(), "a.eml")
+        (page,) = read_mail(f"{header}\nSubject: x\n\nThe ferry leaves.\n".encode(), "a.eml")
         assert "The ferry leaves." in page.text
 
 
 def test_headers_in_an_old_encoding() -> None:
-    (page,) = mail("Subject: 会議の資料です\n\nx".encode("cp932"), "a.eml")
+    (page,) = read_mail("Subject: 会議の資料です\n\nx".encode("cp932"), "a.eml")
     assert page.title == "会議の資料です"
 
 
 def test_a_letter_labelled_ascii_that_is_not() -> None:
     said = "組紐の会議は朝の九時に始まります。遅れないでください。"
-    (page,) = mail(b"Subject: x\nContent-Type: text/plain; charset=us-ascii\n\n" + said.encode("euc_jp"), "a.eml")
+    (page,) = read_mail(b"Subject: x\nContent-Type: text/plain; charset=us-ascii\n\n" + said.encode("euc_jp"), "a.eml")
     assert page.text.endswith(said)
 
 
 def test_a_text_holds_no_nul() -> None:
-    (page,) = mail(b"Subject: =?utf-8?q?a=00b?=\n\nx", "a.eml")
+    (page,) = read_mail(b"Subject: =?utf-8?q?a=00b?=\n\nx", "a.eml")
     assert "\0" not in page.title + page.text
 
 

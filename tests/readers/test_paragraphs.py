@@ -6,23 +6,23 @@ from collections.abc import Sequence
 
 import pytest
 
-from kumihimo.readers.paragraphs import Line, paragraphs
+from kumihimo.readers.paragraphs import TextLine, join_paragraphs
 
 WIDTH = 400.0
 
 
-def page(*texts: str, top: float = 700, size: float = 10, end: float = WIDTH) -> list[Line]:
+def page(*texts: str, top: float = 700, size: float = 10, end: float = WIDTH) -> list[TextLine]:
     """Lines of full width, 14 apart; an empty one is a gap; after `<` the line is short, after `>` it is indented."""
-    made: list[Line] = []
+    made: list[TextLine] = []
     for number, text in enumerate(texts):
         begin, width = (20.0, end) if text.startswith(">") else (0.0, 150.0) if text.startswith("<") else (0.0, end)
         if text := text.lstrip("<>"):
-            made.append(Line(text, begin, width, top - 14 * number, size, word=30))
+            made.append(TextLine(text, begin, width, top - 14 * number, size, first_word_width=30))
     return made
 
 
-def text(*pages: Sequence[Line]) -> str:
-    return paragraphs(pages).text
+def text(*pages: Sequence[TextLine]) -> str:
+    return join_paragraphs(pages).text
 
 
 def test_wrapped_lines_are_one_paragraph() -> None:
@@ -50,12 +50,14 @@ def test_lines_of_cjk_are_joined_without_a_space() -> None:
 
 def test_a_word_parted_by_a_hyphen_is_whole_again() -> None:
     first = page("went to the har")[0]
-    hyphened = Line(first.text, first.begin, first.end, first.across, first.size, first.word, hyphen=True)
+    hyphened = TextLine(
+        first.text, first.begin, first.end, first.line_position, first.size, first.first_word_width, hyphenated=True
+    )
     assert text([hyphened, *page("bour at nine", top=686)]) == "went to the harbour at nine"
 
 
 def test_a_hyphen_that_the_word_has_elsewhere_stays() -> None:
-    parted = Line("where a well", 0, WIDTH, 700, 10, 30, hyphen=True)
+    parted = TextLine("where a well", 0, WIDTH, 700, 10, 30, hyphenated=True)
     assert text([parted, *page("known boat lay", "<a Well-known, well-known.", top=686)]).startswith(
         "where a well-known boat"
     )
@@ -71,7 +73,7 @@ def test_a_hyphen_that_the_word_has_elsewhere_stays() -> None:
     ],
 )
 def test_a_hyphen_goes_where_it_only_parts(above: str, below: str, whole: str) -> None:
-    parted = Line(above, 0, WIDTH, 700, 10, 30, hyphen=True)
+    parted = TextLine(above, 0, WIDTH, 700, 10, 30, hyphenated=True)
     assert text([parted, *page(below, "<who was well-known.", top=686)]).startswith(f"{whole} who")
 
 
@@ -109,7 +111,7 @@ def test_what_is_larger_is_a_heading() -> None:
 
 
 def test_a_heading_of_two_lines_is_one() -> None:
-    large = [Line("On the mending of", 0, WIDTH, 700, 16, 20), Line("the Long Arm", 0, 150, 682, 16, 30)]
+    large = [TextLine("On the mending of", 0, WIDTH, 700, 16, 20), TextLine("the Long Arm", 0, 150, 682, 16, 30)]
     assert text([*large, *page(*["It was laid dry"] * 9, top=640)]).startswith(
         "## On the mending of the Long Arm\n\nIt"
     )
@@ -122,8 +124,8 @@ def test_a_long_or_closed_line_is_no_heading() -> None:
 
 
 def test_a_sentence_goes_over_the_end_of_a_page() -> None:
-    written = paragraphs([page("It rained and"), page("then it snowed.")])
-    assert (written.text, written.begins) == ("It rained and then it snowed.", [0, 14])
+    written = join_paragraphs([page("It rained and"), page("then it snowed.")])
+    assert (written.text, written.page_starts) == ("It rained and then it snowed.", [0, 14])
     assert written.text[14:] == "then it snowed."
 
 
@@ -133,21 +135,21 @@ def test_a_page_that_ends_with_a_stop_ends_a_paragraph() -> None:
 
 def test_a_sentence_goes_on_in_the_next_column() -> None:
     left = page("The wall was", "laid dry and", top=300, end=180)
-    right = [Line("has no mortar", 220, 400, 700, 10, 20), Line("in it.", 220, 260, 686, 10, 20)]
+    right = [TextLine("has no mortar", 220, 400, 700, 10, 20), TextLine("in it.", 220, 260, 686, 10, 20)]
     assert text([*left, *right]) == "The wall was laid dry and has no mortar in it."
 
 
 def test_pages_without_text_begin_where_the_text_before_ends() -> None:
-    written = paragraphs([[], page("One."), [], page("Two.")])
-    assert (written.text, written.begins) == ("One.\n\nTwo.", [0, 0, 4, 6])
-    assert paragraphs([]).text == ""
-    assert paragraphs([[], []]).begins == [0, 0]
+    written = join_paragraphs([[], page("One."), [], page("Two.")])
+    assert (written.text, written.page_starts) == ("One.\n\nTwo.", [0, 0, 4, 6])
+    assert join_paragraphs([]).text == ""
+    assert join_paragraphs([[], []]).page_starts == [0, 0]
 
 
 def test_a_heading_begins_its_page_with_its_mark() -> None:
-    written = paragraphs([page(*["It rained"] * 5), [*page("Snow", size=16), *page("fell.", top=660)]])
-    assert written.text[written.begins[1] :] == "## Snow\n\nfell."
+    written = join_paragraphs([page(*["It rained"] * 5), [*page("Snow", size=16), *page("fell.", top=660)]])
+    assert written.text[written.page_starts[1] :] == "## Snow\n\nfell."
 
 
 def test_lines_that_stand_nowhere_are_lines() -> None:
-    assert text([Line("One"), Line("two")], [Line("three")]) == "One\ntwo\nthree"
+    assert text([TextLine("One"), TextLine("two")], [TextLine("three")]) == "One\ntwo\nthree"

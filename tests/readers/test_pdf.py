@@ -14,9 +14,9 @@ import pytest
 
 from kumihimo.core.errors import SourceError
 from kumihimo.readers.page import Page
-from kumihimo.readers.paragraphs import Line
-from kumihimo.readers.pdf import pdf, without_heads
-from kumihimo.readers.pdf_lines import _down, _leftward, _rightward, _way
+from kumihimo.readers.paragraphs import TextLine
+from kumihimo.readers.pdf import drop_running_heads, read_pdf
+from kumihimo.readers.pdf_lines import _down, _leftward, _rightward, _writing_direction
 from tests import factories_office
 from tests.factories_office import Fill, justified, lines
 
@@ -32,7 +32,7 @@ JAPANESE = (
 
 
 def read(data: bytes, name: str = "a.pdf") -> Page:
-    (page,) = pdf(data, name)
+    (page,) = read_pdf(data, name)
     return page
 
 
@@ -99,10 +99,10 @@ def test_running_heads_and_page_numbers_go_from_three_pages_on() -> None:
 
 
 def test_a_line_that_recurs_elsewhere_on_the_page_is_no_running_head() -> None:
-    pages = [[Line(f"{word} {n}", across=100.0 - n) for n in range(9)] for word in ("one", "two", "three")]
+    pages = [[TextLine(f"{word} {n}", line_position=100.0 - n) for n in range(9)] for word in ("one", "two", "three")]
     for page in pages:
-        page[4] = Line("So it goes.", across=50)
-    assert without_heads(pages) == pages
+        page[4] = TextLine("So it goes.", line_position=50)
+    assert drop_running_heads(pages) == pages
 
 
 def titled(head: str, *said: str) -> Fill:
@@ -142,23 +142,29 @@ def test_numbers_that_are_said_stay(kept: list[str]) -> None:
 
 @pytest.mark.parametrize("written", ["- {} -", "p. {}", "{} / 12", "第{}頁", "{}", "Page {} of 12", "[{}]", "{}ページ"])
 def test_page_numbers_go(written: str) -> None:
-    said = [[Line(f"{word} {n}", across=700.0 - 14 * n, size=11) for n in range(5)] for word in ("one", "two", "three")]
-    pages = [[*page, Line(written.format(n), across=30, size=9)] for n, page in enumerate(said, 3)]
-    assert without_heads(pages) == said
+    said = [
+        [TextLine(f"{word} {n}", line_position=700.0 - 14 * n, size=11) for n in range(5)]
+        for word in ("one", "two", "three")
+    ]
+    pages = [[*page, TextLine(written.format(n), line_position=30, size=9)] for n, page in enumerate(said, 3)]
+    assert drop_running_heads(pages) == said
     above = [[page[-1], *page[:-1]] for page in pages]
-    assert without_heads(above) == said
+    assert drop_running_heads(above) == said
 
 
 def test_a_line_on_every_page_stays_where_it_first_stands() -> None:
-    said = [[Line(f"{word} {n}", across=700.0 - 14 * n) for n in range(5)] for word in ("one", "two", "three", "four")]
-    head = Line("Harbour Gazette", across=800)
-    assert without_heads([[head, *page] for page in said]) == [[head, *said[0]], *said[1:]]
-    assert without_heads([[*page, head] for page in said]) == [[*said[0], head], *said[1:]]
+    said = [
+        [TextLine(f"{word} {n}", line_position=700.0 - 14 * n) for n in range(5)]
+        for word in ("one", "two", "three", "four")
+    ]
+    head = TextLine("Harbour Gazette", line_position=800)
+    assert drop_running_heads([[head, *page] for page in said]) == [[head, *said[0]], *said[1:]]
+    assert drop_running_heads([[*page, head] for page in said]) == [[*said[0], head], *said[1:]]
 
 
 def test_pages_of_nothing_but_such_lines_stay_whole() -> None:
-    pages = [[Line("Harbour Gazette", across=800), Line(str(n), across=30)] for n in range(1, 5)]
-    assert without_heads(pages)[1:] == pages[1:]
+    pages = [[TextLine("Harbour Gazette", line_position=800), TextLine(str(n), line_position=30)] for n in range(1, 5)]
+    assert drop_running_heads(pages)[1:] == pages[1:]
     page = read(factories_office.pdf(*(lines("Fit to sail.") for _ in range(3))))
     assert page.text.count("Fit to sail.") == 3
     assert "not_read" not in page.metadata
@@ -350,7 +356,7 @@ def test_which_way_most_letters_go() -> None:
     down = [(letter, False, 0.0, 10.0, -10.0 * i, 10.0 - 10 * i) for i, letter in enumerate("組紐の工房")]
     hebrew = [(letter, False, -10.0 * i, 9 - 10.0 * i, 0.0, 10.0) for i, letter in enumerate("שלום")]
     latin = [(letter, False, 0.0, 10.0, -10.0 * i, 10.0 - 10 * i) for i, letter in enumerate("a list")]
-    assert [_way(boxes) for boxes in (across, down, hebrew, latin, [])] == [
+    assert [_writing_direction(boxes) for boxes in (across, down, hebrew, latin, [])] == [
         _rightward, _down, _leftward, _rightward, _rightward
     ]  # fmt: skip
 

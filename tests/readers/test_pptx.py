@@ -10,14 +10,14 @@ import pytest
 
 from kumihimo.core.errors import SourceError
 from kumihimo.readers.page import Page
-from kumihimo.readers.pptx import pptx
+from kumihimo.readers.pptx import read_pptx
 from tests import factories_office
 
 TITLE, BULLETS, ONLY_TITLE, BLANK = 0, 1, 5, 6
 
 
 def read(data: bytes) -> Page:
-    (page,) = pptx(data, "a.pptx")
+    (page,) = read_pptx(data, "a.pptx")
     return page
 
 

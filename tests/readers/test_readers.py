@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kumihimo.core.digests import digest
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SourceError
 from kumihimo.core.records import Document
-from kumihimo.readers import READERS, TITLE, read, supported, walk
+from kumihimo.readers import MAX_TITLE_CHARS, READERS, has_reader, read_documents, walk
 
 OFFICE = {".pdf", ".docx", ".pptx", ".xlsx", ".xlsm", ".xls", ".epub", ".eml"}
 PLAIN = sorted(READERS.keys() - OFFICE)
@@ -25,9 +25,9 @@ def write(path: Path, data: str | bytes) -> Path:
 
 def test_a_whole_file(tmp_path: Path) -> None:
     path = write(tmp_path / "Harbour.MD", "# The  sea\n\nBlue.\n")
-    assert read(path, "notes/Harbour.MD") == [
+    assert read_documents(path, "notes/Harbour.MD") == [
         Document(
-            id=digest("notes/Harbour.MD"),
+            id=hash_parts("notes/Harbour.MD"),
             uri="notes/Harbour.MD",
             file="notes/Harbour.MD",
             title="The sea",
@@ -42,8 +42,8 @@ def test_rows_of_a_file(tmp_path: Path) -> None:
     path = write(
         tmp_path / "r.jsonl", '{"id": "r-17", "text": "a"}\n{"text": " "}\n{"text": "b", "date": "2026-01-02"}\n'
     )
-    first, second = read(path, "r.jsonl")
-    assert (first.id, first.uri, first.file) == (digest("r.jsonl#r-17"), "r.jsonl#r-17", "r.jsonl")
+    first, second = read_documents(path, "r.jsonl")
+    assert (first.id, first.uri, first.file) == (hash_parts("r.jsonl#r-17"), "r.jsonl#r-17", "r.jsonl")
     assert (first.title, first.modified) == ("r", "")
     assert (second.uri, second.modified) == ("r.jsonl#3", "2026-01-02")
 
@@ -51,50 +51,52 @@ def test_rows_of_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", PLAIN)
 @pytest.mark.parametrize("data", [b"", b" \n\t\r\n", b"\xef\xbb\xbf", b"\xff\xfe"])
 def test_an_empty_file_holds_no_document(tmp_path: Path, suffix: str, data: bytes) -> None:
-    assert read(write(tmp_path / f"a{suffix}", data), f"a{suffix}") == []
+    assert read_documents(write(tmp_path / f"a{suffix}", data), f"a{suffix}") == []
 
 
 @pytest.mark.parametrize("suffix", PLAIN)
 def test_binary_data_is_refused_by_name(tmp_path: Path, suffix: str) -> None:
     path = write(tmp_path / f"a{suffix}", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\1\0")
     with pytest.raises(SourceError, match=rf"^x/a\{suffix}: this is not text; "):
-        read(path, f"x/a{suffix}")
+        read_documents(path, f"x/a{suffix}")
 
 
 @pytest.mark.parametrize("suffix", PLAIN)
 def test_one_line_of_two_million_characters(tmp_path: Path, suffix: str) -> None:
     words = "word " * 400_000
     quoted = suffix in (".json", ".jsonl", ".ndjson")
-    (document,) = read(write(tmp_path / f"a{suffix}", f'{{"text": "{words}"}}' if quoted else words), f"a{suffix}")
+    (document,) = read_documents(
+        write(tmp_path / f"a{suffix}", f'{{"text": "{words}"}}' if quoted else words), f"a{suffix}"
+    )
     assert len(document.text) >= len(words) - 1
 
 
 def test_a_title_is_no_book(tmp_path: Path) -> None:
-    (document,) = read(write(tmp_path / "a.md", "# " + "long " * 100_000), "a.md")
-    assert len(document.title) == TITLE
+    (document,) = read_documents(write(tmp_path / "a.md", "# " + "long " * 100_000), "a.md")
+    assert len(document.title) == MAX_TITLE_CHARS
 
 
 def test_unknown_suffixes(tmp_path: Path) -> None:
-    assert not supported(Path("a.xyz"))
-    assert not supported(Path("README"))
-    assert supported(Path("A.HTM"))
+    assert not has_reader(Path("a.xyz"))
+    assert not has_reader(Path("README"))
+    assert has_reader(Path("A.HTM"))
     with pytest.raises(SourceError, match=r"^a\.jsn: no reader for '\.jsn'; did you mean '\.json'\?"):
-        read(write(tmp_path / "a.jsn", "{}"), "a.jsn")
+        read_documents(write(tmp_path / "a.jsn", "{}"), "a.jsn")
 
 
 def test_what_is_not_there_or_no_file(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"^a\.txt: No such file or directory; check that it is there"):
-        read(tmp_path / "a.txt", "a.txt")
+        read_documents(tmp_path / "a.txt", "a.txt")
     (tmp_path / "folder.txt").mkdir()
     with pytest.raises(SourceError, match=r"^folder\.txt: this is no ordinary file"):
-        read(tmp_path / "folder.txt", "folder.txt")
+        read_documents(tmp_path / "folder.txt", "folder.txt")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.txt")
     with pytest.raises(SourceError, match="no ordinary file"):
-        read(tmp_path / "pipe.txt", "pipe.txt")
+        read_documents(tmp_path / "pipe.txt", "pipe.txt")
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
@@ -102,13 +104,13 @@ def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
     path = write(tmp_path / "a.txt", "x")
     path.chmod(0)
     with pytest.raises(SourceError, match=r"^a\.txt: Permission denied; .* you may read it"):
-        read(path, "a.txt")
+        read_documents(path, "a.txt")
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared data is not here")
 def test_all_shared_files_are_read_and_no_two_documents_share_an_id() -> None:
-    files = [(path, uri) for path, uri in walk(SHARED / "messy") if supported(path)]
-    found = [document for path, uri in files for document in read(path, uri)]
+    files = [(path, uri) for path, uri in walk(SHARED / "messy") if has_reader(path)]
+    found = [document for path, uri in files for document in read_documents(path, uri)]
     assert len(files) > 5
     assert len({document.id for document in found}) == len(found)
-    assert len(read(SHARED / "multihop" / "musique_train100_corpus.jsonl", "m.jsonl")) == 1890
+    assert len(read_documents(SHARED / "multihop" / "musique_train100_corpus.jsonl", "m.jsonl")) == 1890

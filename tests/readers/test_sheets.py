@@ -11,7 +11,7 @@ import pytest
 from kumihimo.core.errors import SourceError
 from kumihimo.readers import archive
 from kumihimo.readers.page import Page
-from kumihimo.readers.sheets import sheets
+from kumihimo.readers.sheets import read_workbook
 from tests import factories_office
 from tests.factories_office import sheet
 
@@ -23,7 +23,7 @@ BOATS: tuple[Row, ...] = (("boat", "built"), ("Maru", 1922), ("Hoshi", 1930))
 
 
 def read(data: bytes, name: str = "a.xlsx") -> Page:
-    (page,) = sheets(data, name)
+    (page,) = read_workbook(data, name)
     return page
 
 
@@ -120,9 +120,9 @@ def test_a_cell_far_away_is_refused() -> None:
 
 def test_more_text_than_a_document_holds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     data = factories_office.xlsx(lambda book: sheet(book, "S", *BOATS))
-    monkeypatch.setattr(archive, "LONGEST", 1 << 20)
+    monkeypatch.setattr(archive, "MAX_TEXT_BYTES", 1 << 20)
     assert "Maru" in read(data).text
-    monkeypatch.setattr(archive, "LONGEST", 4000)
+    monkeypatch.setattr(archive, "MAX_TEXT_BYTES", 4000)
     with pytest.raises(SourceError, match=r"^a\.xlsx: more than .* MB of text; cut it .*, or save a table as CSV$"):
         read(data)
 

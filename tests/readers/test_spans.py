@@ -14,7 +14,7 @@ import pytest
 
 from kumihimo import Kumihimo, Span
 from kumihimo.core.records import Document
-from kumihimo.readers import supported
+from kumihimo.readers import has_reader
 from tests import factories_office
 from tests.factories_office import lines
 
@@ -135,14 +135,14 @@ def mess(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kumihimo]:
 
 def spans(kumi: Kumihimo, file: str) -> Iterator[tuple[Document, Span]]:
     """A few chunks of each document of the file, and where they stand."""
-    with kumi.reading() as reading:
+    with kumi.snapshot() as reading:
         documents = {d.id: d for d in reading.table("documents") if d.file.endswith(file)}
         chunks = [c for c in reading.table("chunks") if c.document in documents]
         assert chunks, file
         for chunk in random.Random(file).sample(chunks, min(SAMPLE, len(chunks))):
             document = documents[chunk.document]
             assert document.text[chunk.start : chunk.end] == chunk.text
-            yield document, reading.placed(Span(chunk.id, document.uri, chunk.start, chunk.end, chunk.text))
+            yield document, reading.locate(Span(chunk.id, document.uri, chunk.start, chunk.end, chunk.text))
 
 
 def check(document: Document, span: Span, look: Callable[[str], str] | None) -> None:
@@ -201,7 +201,7 @@ def test_citations_name_the_place(shelf: Kumihimo, number: int) -> None:
     wanted = {".pdf": f"p. {number}", ".pptx": f"slide {number}", ".xlsx": f"sheet S {number}"}
     wanted |= dict.fromkeys((".docx", ".epub", ".html"), f"§ Harbour {word}")
     assert answer.citations
-    with shelf.reading() as reading:
+    with shelf.snapshot() as reading:
         for citation in answer.citations:
             document = next(d for d in reading.table("documents") if d.uri == citation.span.uri)
             check(document, citation.span, None)
@@ -211,7 +211,7 @@ def test_citations_name_the_place(shelf: Kumihimo, number: int) -> None:
     assert any(f"{word} boat" in citation.span.text for citation in answer.citations)
 
 
-FILES = sorted(p.relative_to(MESSY).as_posix() for p in MESSY.rglob("*") if supported(p)) if MESSY.is_dir() else []
+FILES = sorted(p.relative_to(MESSY).as_posix() for p in MESSY.rglob("*") if has_reader(p)) if MESSY.is_dir() else []
 
 
 @messy

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from kumihimo.readers.page import Page
-from kumihimo.readers.tables import table
+from kumihimo.readers.tables import read_delimited
 
 MESSY = Path(__file__).parents[3] / "shared" / "data" / "messy" / "csv"
 messy = pytest.mark.skipif(not MESSY.is_dir(), reason="the shared data is not here")
 
 
 def lines(source: str, name: str = "a.csv") -> list[str]:
-    (page,) = table(source.encode(), name)
+    (page,) = read_delimited(source.encode(), name)
     return page.text.split("\n\n")
 
 
@@ -50,8 +50,8 @@ def test_years_may_be_names_of_columns() -> None:
 def test_a_header_alone_and_a_single_column() -> None:
     assert lines("a,b\n") == ["a; b"]
     assert lines("word\nsea\nship\n") == ["word: sea", "word: ship"]
-    assert list(table(b"", "a.csv")) == []
-    assert list(table(b"\n,,\n", "a.csv")) == []
+    assert list(read_delimited(b"", "a.csv")) == []
+    assert list(read_delimited(b"\n,,\n", "a.csv")) == []
 
 
 def test_a_column_of_texts_makes_documents() -> None:
@@ -62,7 +62,7 @@ def test_a_column_of_texts_makes_documents() -> None:
         "7,,Again.,,,extra",
         "8,No text",
     ]
-    assert list(table("\r\n".join(rows).encode(), "a.csv")) == [
+    assert list(read_delimited("\r\n".join(rows).encode(), "a.csv")) == [
         Page("7", "Sea", "The sea.", {"date": "2026-01-02", "city": "Kobe"}, "2026-01-02"),
         Page("2", "Sky", "The sky."),
         Page("7~2", "", "Again.", {"column 6": "extra"}),
@@ -75,20 +75,20 @@ def test_a_text_without_id_or_title_is_a_column_like_others() -> None:
 
 
 def test_columns_of_the_same_name_do_not_hide_each_other() -> None:
-    (page,) = table(b"id,text,x,x,\n1,sea,a,b,c\n", "a.csv")
+    (page,) = read_delimited(b"id,text,x,x,\n1,sea,a,b,c\n", "a.csv")
     assert page.metadata == {"x": "a", "x~2": "b", "column 5": "c"}
 
 
 def test_a_book_in_one_cell() -> None:
     book = "word " * 400_000
-    (page,) = table(f'id,text\n1,"{book}"\n'.encode(), "a.csv")
+    (page,) = read_delimited(f'id,text\n1,"{book}"\n'.encode(), "a.csv")
     assert page.text == book.strip()
 
 
 @messy
 def test_real_tables() -> None:
     def real(name: str) -> list[str]:
-        (page,) = table((MESSY / name).read_bytes(), name)
+        (page,) = read_delimited((MESSY / name).read_bytes(), name)
         return page.text.split("\n\n")
 
     assert real("markitdown__test_mskanji.csv")[-1] == "名前: 髙橋淳; 年齢: 35; 住所: 名古屋"

@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from kumihimo.readers.page import Page
-from kumihimo.readers.text import markdown, plain
+from kumihimo.readers.text import read_markdown, read_plain_text
 
 
 def title(text: str) -> str:
-    (page,) = markdown(text.encode(), "a.md")
+    (page,) = read_markdown(text.encode(), "a.md")
     assert page.text == text
     return page.title
 
 
 def test_plain_text_is_verbatim_but_for_the_byte_order_mark() -> None:
     text = "one\r\n two\t\r\n\r\n\u3000三\u2028end\n"
-    assert list(plain(text.encode("utf-8-sig"), "a.txt")) == [Page(text=text)]
+    assert list(read_plain_text(text.encode("utf-8-sig"), "a.txt")) == [Page(text=text)]
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from kumihimo.core.context import Context
-from kumihimo.core.engine import differ
+from kumihimo.core.engine import diff_rows
 from kumihimo.core.records import Record
-from kumihimo.core.table import Passes, Row, Table, codec
-from kumihimo.search.protocols import Match
+from kumihimo.core.table import Row, RowFilter, Table, codec
+from kumihimo.search.protocols import KeywordSearch
 from kumihimo.storage.sqlite.ledger import SqlLedger
 from kumihimo.storage.sqlite.store import Db, SqlRows, Store
 
@@ -32,25 +32,25 @@ class Notes:
 
     folder: Path
     view: Callable[[Db], Any]
-    search: Callable[[Db], Match]
+    search: Callable[[Db], KeywordSearch]
     filled: list[bool] = field(default_factory=list)  # for each build, whether the view had to be filled anew
 
     def __post_init__(self) -> None:
         self.store = Store(self.folder)
 
     @contextmanager
-    def building(self, texts: Mapping[str, str], *, mark: str = "1", pages: int = 0) -> Iterator[None]:
+    def building(self, texts: Mapping[str, str], *, fingerprint: str = "1", pages: int = 0) -> Iterator[None]:
         """A build that makes these the notes of the index, open just before its end."""
-        with self.store.building() as db:
+        with self.store.write_transaction() as db:
             ledger, view = SqlLedger(db), self.view(db)
-            ledger.shape("notes", codec(Note), "documents", "id")
-            anew = view.ensure(mark)
+            ledger.ensure_table("notes", codec(Note), "documents", "id")
+            anew = view.ensure(fingerprint)
             if not anew:
                 ledger.views["notes"].append(view)
             rows = [codec(Note).encode(id, Note(text=text, pages=pages)) for id, text in texts.items()]
             old: list[Row] = []
             new: list[Row] = []
-            differ({row[0]: row for page in ledger.rows("notes").pages() for row in page}, rows, old, new)
+            diff_rows({row[0]: row for page in ledger.rows("notes").pages() for row in page}, rows, old, new)
             ledger.change("notes", old, new)
             for page in ledger.rows("notes").pages() if anew else ():
                 view.replace([], page)
@@ -58,15 +58,15 @@ class Notes:
             self.filled.append(anew)
             yield
 
-    def build(self, texts: Mapping[str, str], *, mark: str = "1", pages: int = 0) -> None:
-        with self.building(texts, mark=mark, pages=pages):
+    def build(self, texts: Mapping[str, str], *, fingerprint: str = "1", pages: int = 0) -> None:
+        with self.building(texts, fingerprint=fingerprint, pages=pages):
             pass
 
     @contextmanager
-    def searching(self, passes: Passes = lambda _: True) -> Iterator[Search]:
+    def searching(self, passes: RowFilter = lambda _: True) -> Iterator[Search]:
         """Searches of one snapshot."""
-        with self.store.reading() as db:
-            search, table = self.search(db), Table("notes", codec(Note), SqlRows(db, "notes")).only(passes)
+        with self.store.read_transaction() as db:
+            search, table = self.search(db), Table("notes", codec(Note), SqlRows(db, "notes")).filtered(passes)
 
             def found(question: str, k: int) -> list[tuple[str, float]]:
                 context: Context = search(table, question, k=k)

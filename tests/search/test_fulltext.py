@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kumihimo.core.errors import Unusable
+from kumihimo.core.errors import IndexUnavailable
 from kumihimo.core.table import codec
-from kumihimo.search.fulltext import WordIndex, WordSearch
-from kumihimo.text.tokens import among, content, subjects, tokens
+from kumihimo.search.fulltext import KeywordIndex, SqliteKeywordSearch
+from kumihimo.text.tokens import content_tokens, find_tokens, subject_terms, tokenize
 from tests.search.factories_search_index import Note, Notes
 
 
 def notes(folder: Path, texts: Mapping[str, str] | None = None) -> Notes:
-    made = Notes(folder, lambda db: WordIndex(db, "notes", codec(Note)), WordSearch)
+    made = Notes(folder, lambda db: KeywordIndex(db, "notes", codec(Note)), SqliteKeywordSearch)
     if texts is not None:
         made.build(texts)
     return made
@@ -53,7 +53,7 @@ def notes(folder: Path, texts: Mapping[str, str] | None = None) -> Notes:
     ],
 )
 def test_the_words_of_a_text(text: str, expected: list[str]) -> None:
-    assert tokens(text) == expected
+    assert tokenize(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -62,23 +62,27 @@ def test_the_words_of_a_text(text: str, expected: list[str]) -> None:
 )
 def test_marks_do_not_cut_a_word(text: str, same: str) -> None:
 
-    assert tokens(text) == tokens(same)
+    assert tokenize(text) == tokenize(same)
 
 
 def test_a_script_whose_vowels_are_marks_has_words() -> None:
 
-    assert len(tokens("हिन्दी भाषा")) == 2
+    assert len(tokenize("हिन्दी भाषा")) == 2
 
 
 def test_what_a_text_is_about() -> None:
-    assert content("Who mended the breakwater, and who paid for the Breakwater?") == ["mend", "breakwater", "paid"]
-    assert content("Who was it?") == ["who", "was", "it"]
-    assert content("🚢") == []
+    assert content_tokens("Who mended the breakwater, and who paid for the Breakwater?") == [
+        "mend",
+        "breakwater",
+        "paid",
+    ]
+    assert content_tokens("Who was it?") == ["who", "was", "it"]
+    assert content_tokens("🚢") == []
 
 
 @given(st.text())
 def test_words_hold_nothing_that_a_query_could_stumble_over(text: str) -> None:
-    assert all(token and not set(token) & set("\"'*()^:-+ \0") for token in tokens(text))
+    assert all(token and not set(token) & set("\"'*()^:-+ \0") for token in tokenize(text))
 
 
 # -- ranking
@@ -227,7 +231,7 @@ def test_a_row_that_comes_back_is_found_again(tmp_path: Path) -> None:
 def test_a_row_that_is_found_by_the_same_text_stays_where_it_is(tmp_path: Path) -> None:
     made = notes(tmp_path, {"a": "sea", "b": "sky"})
     made.build({"a": "Sea!", "b": "sky"}, pages=7)
-    with made.store.reading() as db:
+    with made.store.read_transaction() as db:
         assert db.all("SELECT slot, id FROM words_notes_ids ORDER BY slot") == [(1, "a"), (2, "b")]
     made.store.close()
 
@@ -247,8 +251,8 @@ def test_other_code_makes_it_anew(tmp_path: Path) -> None:
     made = notes(tmp_path, texts)
     before = made.found("sea")
     made.build(texts)
-    made.build(texts, mark="2")
-    made.build(texts, mark="2")
+    made.build(texts, fingerprint="2")
+    made.build(texts, fingerprint="2")
     assert made.filled == [True, False, True, False]
     assert made.found("sea") == before
     made.store.close()
@@ -256,9 +260,9 @@ def test_other_code_makes_it_anew(tmp_path: Path) -> None:
 
 def test_a_table_that_is_not_indexed_says_how_to(tmp_path: Path) -> None:
     made = notes(tmp_path)
-    with made.store.building():
+    with made.store.write_transaction():
         pass
-    with pytest.raises(Unusable) as refused:
+    with pytest.raises(IndexUnavailable) as refused:
         made.found("sea")
     assert str(refused.value) == "notes is not indexed by words: `kumi index --methods bm25` does that"
     made.store.close()
@@ -278,11 +282,11 @@ def test_a_table_that_is_not_indexed_says_how_to(tmp_path: Path) -> None:
 )
 def test_the_words_of_a_question_that_a_text_has(text: str) -> None:
     for question in ("組紐は2010年 A棟", "東京のタワー cafe abcd", "第１回 2000年", "ferry ab 年 한국 ไท", "の", ""):
-        asked = frozenset(tokens(question))
-        assert among(text, asked) == asked.intersection(tokens(text))
+        asked = frozenset(tokenize(question))
+        assert find_tokens(text, asked) == asked.intersection(tokenize(text))
 
 
 def test_endings_say_something_where_nothing_else_does() -> None:
-    assert subjects("The mason's letter, and they've sealed it") == ["mason", "letter", "seal"]
-    assert subjects("It'll Be Me") == ["ll"], "a name is told from common words by this"
-    assert subjects("What is it?") == []
+    assert subject_terms("The mason's letter, and they've sealed it") == ["mason", "letter", "seal"]
+    assert subject_terms("It'll Be Me") == ["ll"], "a name is told from common words by this"
+    assert subject_terms("What is it?") == []

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Document
 from kumihimo.core.table import Row, Table, codec
-from kumihimo.search.metadata_filter import parsed, passing
+from kumihimo.search.metadata_filter import matching_documents, parse_filter
 
 NOTE: dict[str, object] = {
     "author": "Hild Garrow",
@@ -159,7 +159,7 @@ NOTE: dict[str, object] = {
     ],
 )
 def test_what_an_expression_says_of_a_document(expression: str, passes: bool) -> None:
-    assert parsed(expression).passes(NOTE) is passes
+    assert parse_filter(expression).matches(NOTE) is passes
 
 
 @pytest.mark.parametrize(
@@ -180,28 +180,28 @@ def test_what_an_expression_says_of_a_document(expression: str, passes: bool) ->
 )
 def test_what_is_not_understood_is_shown_with_an_example(expression: str, where: str) -> None:
     with pytest.raises(SettingsError) as refused:
-        parsed(expression)
+        parse_filter(expression)
     assert str(refused.value) == f'the filter {where}: write it like author = "Sabine Orrell" and date >= 2024'
 
 
 def test_what_is_no_date_is_said() -> None:
     with pytest.raises(SettingsError) as refused:
-        parsed("date > 2024-13")
+        parse_filter("date > 2024-13")
     assert str(refused.value) == "the filter: 2024-13 is no date: write it like 2024-05-01, 2024-05 or 2024"
 
 
 @pytest.mark.parametrize("expression", ["not " * 5000 + "a", "a and (b or " * 5000 + "c" + ")" * 5000])
 def test_no_nesting_exhausts_the_stack(expression: str) -> None:
     with pytest.raises(SettingsError, match="nested more than 100 deep"):
-        parsed(expression)
-    assert parsed("(" * 5000 + "a" + ")" * 5000).passes({"a": 1})
-    assert parsed("a and (b or " * 49 + "c" + ")" * 49).passes({"a": 1, "c": 1})
+        parse_filter(expression)
+    assert parse_filter("(" * 5000 + "a" + ")" * 5000).matches({"a": 1})
+    assert parse_filter("a and (b or " * 49 + "c" + ")" * 49).matches({"a": 1, "c": 1})
 
 
 @given(st.text())
 def test_any_text_is_understood_or_refused(text: str) -> None:
     try:
-        parsed(text).passes(NOTE)
+        parse_filter(text).matches(NOTE)
     except SettingsError as refused:
         assert "\n" not in str(refused)  # noqa: PT017  either will do
 
@@ -262,7 +262,7 @@ DOCUMENTS = st.fixed_dictionaries(
 
 @given(EXPRESSIONS, DOCUMENTS)
 def test_an_expression_says_what_python_says(expression: Expression, document: dict[str, Any]) -> None:
-    assert parsed(expression[0]).passes(document) is expression[1](document)
+    assert parse_filter(expression[0]).matches(document) is expression[1](document)
 
 
 # -- over documents
@@ -280,16 +280,16 @@ class Held:
     def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
         raise NotImplementedError
 
-    def some(self, ids: Sequence[str]) -> list[Row]:
+    def get_many(self, ids: Sequence[str]) -> list[Row]:
         raise NotImplementedError
 
     def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
         raise NotImplementedError
 
-    def ids_by(self, column: str, values: Sequence[str], most: int | None = None) -> list[tuple[str, str]]:
+    def ids_grouped(self, column: str, values: Sequence[str], most: int | None = None) -> list[tuple[str, str]]:
         raise NotImplementedError
 
-    def under(self, makers: Sequence[str], column: str) -> dict[str, list[Any]]:
+    def child_values(self, makers: Sequence[str], column: str) -> dict[str, list[Any]]:
         raise NotImplementedError
 
     def pages(self, *columns: str) -> Iterator[list[Row]]:
@@ -339,9 +339,9 @@ def test_which_documents_pass(expression: str, expected: str | None) -> None:
     three = documents({"year": 2001, "title": "another"}, {"year": 2021, "title": "own", "modified": "May"}, {"é": 1})
     if expected is None:
         with pytest.raises(SettingsError):
-            passing(expression, three)
+            matching_documents(expression, three)
     else:
-        assert passing(expression, three) == set(expected)
+        assert matching_documents(expression, three) == set(expected)
 
 
 def test_a_field_that_no_document_has_is_told_from_the_nearest() -> None:
@@ -349,15 +349,15 @@ def test_a_field_that_no_document_has_is_told_from_the_nearest() -> None:
     known = "author, file, media_type, modified, source.name, title, uri, 著者"
     for asked, near in (("auther", "author"), ("source.nam", "source.name")):
         with pytest.raises(SettingsError) as refused:
-            passing(f"{asked} = 1 or author", held)
+            matching_documents(f"{asked} = 1 or author", held)
         assert str(refused.value) == f"the filter: no field {asked!r}; did you mean {near!r}? Known: {known}"
     for asked in ("null", "empty", "source.none", "`source name`"):
         with pytest.raises(SettingsError, match="the filter: no field"):
-            passing(asked, held)
+            matching_documents(asked, held)
 
 
 def test_own_fields_are_known_where_nobody_has_them() -> None:
-    assert passing("modified > 2020 or title or not uri", documents()) == set()
+    assert matching_documents("modified > 2020 or title or not uri", documents()) == set()
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists), st.text())
@@ -366,4 +366,4 @@ def test_any_metadata_can_be_asked(value: object, text: str) -> None:
     quoted = json.dumps(text.replace("\\", ""), ensure_ascii=False)
     for literal in (quoted, "1", "2024-05", "true"):
         for test in ("=", "<", ">=", "contains"):
-            assert passing(f"a {test} {literal} or b {test} {literal}", held) <= {"a", "b"}
+            assert matching_documents(f"a {test} {literal} or b {test} {literal}", held) <= {"a", "b"}

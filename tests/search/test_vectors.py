@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from kumihimo.core.context import Context
-from kumihimo.core.errors import Unusable
+from kumihimo.core.errors import IndexUnavailable
 from kumihimo.core.table import Table, codec
-from kumihimo.search.vectors import Mapped, VectorIndex, VectorSearch, matrices, sweep
+from kumihimo.search.vectors import MappedFiles, SqliteVectorSearch, VectorIndex, load_matrices, remove_unused_files
 from kumihimo.storage.sqlite.store import Db, SqlRows
 from kumihimo.testing.fake_models import FakeEmbedder
 from tests.search.factories_search_index import Note, Notes
@@ -26,9 +26,9 @@ class Embed:
 
     batch, workers = 256, 1
 
-    def __init__(self, make: Callable[[Sequence[str]], Vectors] | None = None, mark: str = "made up") -> None:
+    def __init__(self, make: Callable[[Sequence[str]], Vectors] | None = None, fingerprint: str = "made up") -> None:
         self.make = make or FakeEmbedder()
-        self.mark = mark
+        self.fingerprint = fingerprint
         self.given: list[str] = []
 
     def __call__(self, texts: Sequence[str]) -> Vectors:
@@ -38,14 +38,14 @@ class Embed:
 
 def notes(folder: Path, texts: Mapping[str, str] | None = None, embed: Embed | None = None) -> Notes:
     embedder = embed or Embed()
-    files: Mapped = {}
+    files: MappedFiles = {}
 
     def view(db: Db) -> VectorIndex:
-        sweep(db, folder)  # as every build begins
+        remove_unused_files(db, folder)  # as every build begins
         return VectorIndex(db, folder, "notes", codec(Note), embedder)
 
-    def search(db: Db) -> VectorSearch:
-        return VectorSearch(db, embedder, matrices(db, folder, files))
+    def search(db: Db) -> SqliteVectorSearch:
+        return SqliteVectorSearch(db, embedder, load_matrices(db, folder, files))
 
     made = Notes(folder, view, search)
     if texts is not None:
@@ -103,18 +103,18 @@ def test_several_questions_at_once_find_what_each_finds(tmp_path: Path) -> None:
     embed = Embed()
     made = notes(tmp_path, mixed(400), embed)
     questions = ["sea sky", "silk", "nothing of it", "sea sky"]
-    with made.store.reading() as db:
+    with made.store.read_transaction() as db:
         table = Table("notes", codec(Note), SqlRows(db, "notes"))
-        near = VectorSearch(db, embed, matrices(db, tmp_path, {}))
+        near = SqliteVectorSearch(db, embed, load_matrices(db, tmp_path, {}))
         embed.given.clear()
-        found = near.each(table, questions, k=7)
+        found = near.search_many(table, questions, k=7)
         assert embed.given == questions, "they are embedded together"
         assert [list(context) for context in found] == [list(near(table, text, k=7)) for text in questions]
         few = sorted(mixed(400))[::3]
-        of_few = [list(near(table, text, k=7, among=few)) for text in questions]
-        assert [list(context) for context in near.each(table, questions, k=7, among=few)] == of_few
-        assert near.each(table, [], k=7) == [], "nothing is asked for"
-        assert near.each(table, questions, k=0) == [Context()] * 4
+        of_few = [list(near(table, text, k=7, candidate_ids=few)) for text in questions]
+        assert [list(context) for context in near.search_many(table, questions, k=7, candidate_ids=few)] == of_few
+        assert near.search_many(table, [], k=7) == [], "nothing is asked for"
+        assert near.search_many(table, questions, k=0) == [Context()] * 4
     made.store.close()
 
 
@@ -183,9 +183,9 @@ def test_an_empty_table_is_searched_in_vain(tmp_path: Path) -> None:
 
 def test_a_table_that_is_not_indexed_says_how_to(tmp_path: Path) -> None:
     made = notes(tmp_path)
-    with made.store.building():
+    with made.store.write_transaction():
         pass
-    with pytest.raises(Unusable) as refused:
+    with pytest.raises(IndexUnavailable) as refused:
         made.found("sea")
     assert str(refused.value) == "notes is not indexed by meaning: `kumi index --methods naive` does that"
     made.store.close()
@@ -193,8 +193,8 @@ def test_a_table_that_is_not_indexed_says_how_to(tmp_path: Path) -> None:
 
 def test_a_question_in_other_dimensions_says_so(tmp_path: Path) -> None:
     notes(tmp_path, {"a": "sea"}).store.close()
-    other = notes(tmp_path, embed=Embed(FakeEmbedder(dimensions=8), mark="another"))
-    with pytest.raises(Unusable) as refused:
+    other = notes(tmp_path, embed=Embed(FakeEmbedder(dimensions=8), fingerprint="another"))
+    with pytest.raises(IndexUnavailable) as refused:
         other.found("sea")
     assert str(refused.value) == (
         "the notes of this index were embedded by made up: set that as `model` under [embedding] in kumi.toml, "
@@ -220,12 +220,12 @@ def test_only_new_texts_are_embedded(tmp_path: Path) -> None:
 def test_another_embedder_embeds_all_anew(tmp_path: Path) -> None:
     texts = {"a": "sea", "b": "sky"}
     notes(tmp_path, texts).store.close()
-    other = Embed(FakeEmbedder(dimensions=8), mark="other")
+    other = Embed(FakeEmbedder(dimensions=8), fingerprint="other")
     made = notes(tmp_path, texts, other)
     assert made.filled == [True]
     assert other.given == ["sea", "sky"]
     assert made.ids("sea", 1) == ["a"]
-    made.build(texts, mark="2")  # and so does other code
+    made.build(texts, fingerprint="2")  # and so does other code
     assert made.filled == [True, True]
     assert made.ids("sky", 1) == ["b"]
     made.build({})  # which sweeps the files that no build needs
@@ -251,7 +251,7 @@ def test_an_aborted_build_leaves_the_searches_as_they_were(tmp_path: Path, mark:
     before = made.found("sea")
 
     def aborted() -> None:
-        with made.building({"b": "fog", "c": "sea", "d": "dew"}, mark=mark):
+        with made.building({"b": "fog", "c": "sea", "d": "dew"}, fingerprint=mark):
             raise KeyboardInterrupt
 
     for _ in range(2):
@@ -343,7 +343,7 @@ def test_a_row_that_changes_twice_in_one_build_has_its_last_vector_or_none(tmp_p
     made = notes(tmp_path, {})
     encode = codec(Note).encode
     one, two = (encode("a", Note(text=text)) for text in ("sea", "sky"))
-    with made.store.building() as db:
+    with made.store.write_transaction() as db:
         view = made.view(db)
         view.ensure("1")
         view.replace([], [one])

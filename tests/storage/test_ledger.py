@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import pytest
 
 from kumihimo.core.records import Record
-from kumihimo.core.table import Codec, Row, codec, look
+from kumihimo.core.table import Codec, Row, codec, lookup_hash
 from kumihimo.storage.sqlite.ledger import SqlLedger
 from kumihimo.storage.sqlite.store import Store
 
@@ -50,16 +50,16 @@ class Noted:
 
 @contextmanager
 def ledger(folder: Path) -> Iterator[SqlLedger]:
-    with Store(folder).building() as db:
+    with Store(folder).write_transaction() as db:
         yield SqlLedger(db)
 
 
 def fill(folder: Path, *rows: Row) -> None:
     with ledger(folder) as made:
-        made.shape("leaves", LEAF, "documents", "id")
+        made.ensure_table("leaves", LEAF, "documents", "id")
         made.change("leaves", [], list(rows))
         made.settle("leaves")
-        made.mark("leaves", "1")
+        made.set_fingerprint("leaves", "1")
 
 
 def waves(made: SqlLedger) -> list[list[str]]:
@@ -71,8 +71,8 @@ def waves(made: SqlLedger) -> list[list[str]]:
 
 def test_a_table_is_an_ordinary_one_with_typed_columns(tmp_path: Path) -> None:
     with ledger(tmp_path) as made:
-        made.shape("leaves", LEAF, "documents", "")
-        made.shape("bigs", codec(Big), "documents", "")
+        made.ensure_table("leaves", LEAF, "documents", "")
+        made.ensure_table("bigs", codec(Big), "documents", "")
         sql: dict[str, str] = dict(made.db.all("SELECT name, sql FROM sqlite_master WHERE name IN ('leaves', 'bigs')"))
     assert sql["leaves"] == (
         'CREATE TABLE "leaves" ("id" TEXT PRIMARY KEY NOT NULL, "text" TEXT NOT NULL, '
@@ -94,7 +94,7 @@ def test_each_look_up_has_its_index(tmp_path: Path) -> None:
 def test_the_same_shape_keeps_what_a_table_holds(tmp_path: Path) -> None:
     fill(tmp_path, A)
     with ledger(tmp_path) as made:
-        assert made.shape("leaves", LEAF, "documents", "id") is False
+        assert made.ensure_table("leaves", LEAF, "documents", "id") is False
         assert made.rows("leaves").count() == 1
         assert made.fingerprint("leaves") == "1"
         assert made.changed("leaves") is False
@@ -106,13 +106,13 @@ def test_another_shape_empties_it(tmp_path: Path, kind: Codec[Any], source: str)
     view = Noted()
     with ledger(tmp_path) as made:
         made.views["leaves"].append(view)
-        made.look("leaves", [("a", b"12345678")])
-        assert made.shape("leaves", kind, source, "id") is True
+        made.record_dependencies("leaves", [("a", b"12345678")])
+        assert made.ensure_table("leaves", kind, source, "id") is True
         assert made.rows("leaves").count() == 0
         assert made.fingerprint("leaves") is None
         assert made.changed("leaves") is True
-        assert made.looks("leaves") is None
-        assert list(made.looked("leaves")) == []
+        assert made.changed_lookups("leaves") is None
+        assert list(made.dependencies("leaves")) == []
     assert view.told == ["clear"]
 
 
@@ -121,7 +121,7 @@ def test_views_are_told_what_goes_and_what_comes(tmp_path: Path) -> None:
     view = Noted()
     with ledger(tmp_path) as made:
         made.views["leaves"].append(view)
-        made.shape("leaves", LEAF, "documents", "id")
+        made.ensure_table("leaves", LEAF, "documents", "id")
         made.change("leaves", [A, B], [("a", "new", "x", 1), C])
         made.change("leaves", [], [])
         assert list(made.rows("leaves").pages()) == [[("a", "new", "x", 1), C]]
@@ -131,23 +131,23 @@ def test_views_are_told_what_goes_and_what_comes(tmp_path: Path) -> None:
 def test_what_is_retired_goes_but_for_what_table_steps_made(tmp_path: Path) -> None:
     with ledger(tmp_path) as made:
         for table, source, key in (("leaves", "documents", "id"), ("groups", "leaves", ""), ("kept", "leaves", "id")):
-            made.shape(table, LEAF, source, key)
+            made.ensure_table(table, LEAF, source, key)
             made.change(table, [], [A])
-            made.mark(table, "1")
-            made.look(table, [("a", b"12345678")])
-            made.fail(table, [("a", "no")])
+            made.set_fingerprint(table, "1")
+            made.record_dependencies(table, [("a", b"12345678")])
+            made.record_failures(table, [("a", "no")])
         made.retire(["kept"])
         assert [made.db.has(table) for table in ("leaves", "groups", "kept")] == [False, True, True]
         assert [made.fingerprint(table) for table in ("leaves", "groups", "kept")] == [None, None, "1"]
-        assert [list(made.looked(table)) for table in ("leaves", "groups")] == [[], []]
-        assert [made.failed(table) for table in ("leaves", "groups", "kept")] == [{}, {}, {"a": "no"}]
+        assert [list(made.dependencies(table)) for table in ("leaves", "groups")] == [[], []]
+        assert [made.failures(table) for table in ("leaves", "groups", "kept")] == [{}, {}, {"a": "no"}]
         assert made.rows("groups").count() == 1
 
 
 def test_rows_are_grouped_by_a_column_in_the_order_of_ids(tmp_path: Path) -> None:
     fill(tmp_path, B, C, A)
     with ledger(tmp_path) as made:
-        made.shape("leaves", LEAF, "documents", "id")
+        made.ensure_table("leaves", LEAF, "documents", "id")
         assert made.grouped("leaves", "branch", ["x", "y", "z"]) == {"x": [A, B], "y": [C]}
         assert made.grouped("leaves", "id", ["c", "a"]) == {"a": [A], "c": [C]}
 
@@ -157,12 +157,12 @@ def test_what_a_maker_made_before(tmp_path: Path) -> None:
     fill(tmp_path, *rows)
     for everything in (False, True):
         with ledger(tmp_path) as made:
-            made.shape("leaves", LEAF, "documents", "id")
+            made.ensure_table("leaves", LEAF, "documents", "id")
             made.todo("leaves", "leaves", "id", "", everything=everything)
-            before = made.made("leaves", ["a", "b"], many=True)
+            before = made.rows_by_maker("leaves", ["a", "b"], many=True)
             assert {maker: before[maker] for maker in ("a", "b")} == {"a": rows[:2], "b": rows[4:6]}
-            assert made.made("leaves", [], many=True) == {}
-            assert made.made("leaves", ["a.00000", "z"], many=False) == {"a.00000": [rows[0]]}
+            assert made.rows_by_maker("leaves", [], many=True) == {}
+            assert made.rows_by_maker("leaves", ["a.00000", "z"], many=False) == {"a.00000": [rows[0]]}
 
 
 # -- what changed
@@ -170,11 +170,11 @@ def test_what_a_maker_made_before(tmp_path: Path) -> None:
 
 def test_a_table_that_was_empty_notes_nothing_and_says_all_is_new(tmp_path: Path) -> None:
     with ledger(tmp_path) as made:
-        made.shape("leaves", LEAF, "documents", "id")
-        made.watch("leaves", "id", LEAF.looks)
-        assert made.looks("leaves") == set()
+        made.ensure_table("leaves", LEAF, "documents", "id")
+        made.watch("leaves", "id", LEAF.lookup_keys)
+        assert made.changed_lookups("leaves") == set()
         made.change("leaves", [], [A])
-        assert made.looks("leaves") is None
+        assert made.changed_lookups("leaves") is None
         assert made.changed("leaves")
         assert made.db.all("SELECT * FROM changed") == []
 
@@ -182,7 +182,7 @@ def test_a_table_that_was_empty_notes_nothing_and_says_all_is_new(tmp_path: Path
 def test_keys_and_look_ups_of_what_went_and_came_are_noted(tmp_path: Path) -> None:
     fill(tmp_path, A, B)
     with ledger(tmp_path) as made:
-        made.shape("leaves", LEAF, "documents", "id")
+        made.ensure_table("leaves", LEAF, "documents", "id")
         made.watch("leaves", "id", [("id",)])
         made.watch("leaves", "branch", [("size",)])
         made.change("leaves", [A], [("a", "", "y", 1), ("d", "", "z", 3)])
@@ -194,7 +194,7 @@ def test_keys_and_look_ups_of_what_went_and_came_are_noted(tmp_path: Path) -> No
             ("id", "d"),
         ]
         asked = [(("id",), "a"), (("id",), "d"), (("size",), 1), (("size",), 3)]
-        assert made.looks("leaves") == {look("leaves", columns, [value]) for columns, value in asked}
+        assert made.changed_lookups("leaves") == {lookup_hash("leaves", columns, [value]) for columns, value in asked}
 
 
 # -- work
@@ -202,7 +202,7 @@ def test_keys_and_look_ups_of_what_went_and_came_are_noted(tmp_path: Path) -> No
 
 def test_the_first_time_every_key_is_to_do_once(tmp_path: Path) -> None:
     with ledger(tmp_path) as made:
-        made.shape("leaves", LEAF, "documents", "id")
+        made.ensure_table("leaves", LEAF, "documents", "id")
         made.change("leaves", [], [C, B, A])
         made.todo("steps", "leaves", "id", "", everything=False)
         assert waves(made) == [["a", "b", "c"]]
@@ -214,10 +214,10 @@ def test_the_first_time_every_key_is_to_do_once(tmp_path: Path) -> None:
 def test_then_only_what_changed_or_failed(tmp_path: Path) -> None:
     fill(tmp_path, A, B, C)
     with ledger(tmp_path) as made:
-        made.shape("leaves", LEAF, "documents", "id")
+        made.ensure_table("leaves", LEAF, "documents", "id")
         made.watch("leaves", "branch", ())
         made.change("leaves", [C], [])
-        made.fail("entries", [("w", "no answer"), ("y", "no answer")])
+        made.record_failures("entries", [("w", "no answer"), ("y", "no answer")])
         made.todo("entries", "leaves", "branch", "", everything=False)
         assert waves(made) == [["w", "y"]]
         made.todo("entries", "leaves", "branch", "", everything=True)
@@ -227,34 +227,34 @@ def test_then_only_what_changed_or_failed(tmp_path: Path) -> None:
 def test_waves_run_highest_first_and_keys_without_a_row_before_them(tmp_path: Path) -> None:
     fill(tmp_path, A, B, C)
     with ledger(tmp_path) as made:
-        made.shape("leaves", LEAF, "documents", "id")
+        made.ensure_table("leaves", LEAF, "documents", "id")
         made.todo("reports", "leaves", "id", "size", everything=True)
-        made.more(["gone"])
+        made.add_keys(["gone"])
         assert waves(made) == [["gone"], ["b", "c"], ["a"]]
 
 
 def test_a_wave_adds_to_the_later_ones_only(tmp_path: Path) -> None:
     fill(tmp_path, A, B, C)
     with ledger(tmp_path) as made:
-        made.shape("leaves", LEAF, "documents", "id")
+        made.ensure_table("leaves", LEAF, "documents", "id")
         made.todo("reports", "leaves", "id", "size", everything=False)
-        made.more(["b"])
+        made.add_keys(["b"])
         seen: list[list[str]] = []
         for wave in made.waves():
             seen.append([key for page in wave for key in page])
-            made.more(["a", "c"])  # c is as deep as b: nothing that b made can be looked up by it
+            made.add_keys(["a", "c"])  # c is as deep as b: nothing that b made can be looked up by it
         assert seen == [["b"], ["a"]]
 
 
 def test_keys_come_in_sorted_pages_and_are_counted(tmp_path: Path) -> None:
     rows = [(f"{i:05d}", "", "x", 1) for i in range(1200)]
     with ledger(tmp_path) as made:
-        made.shape("leaves", LEAF, "documents", "id")
+        made.ensure_table("leaves", LEAF, "documents", "id")
         made.change("leaves", [], rows)
         made.todo("steps", "leaves", "id", "", everything=True)
         for wave in made.waves():
             pages = list(wave)
-            assert made.todos == 1200
+            assert made.todo_count == 1200
         assert [len(page) for page in pages] == [512, 512, 176]
         assert [key for page in pages for key in page] == [row[0] for row in rows]
 
@@ -264,22 +264,22 @@ def test_keys_come_in_sorted_pages_and_are_counted(tmp_path: Path) -> None:
 
 def test_failures_are_listed_until_they_are_mended(tmp_path: Path) -> None:
     with ledger(tmp_path) as made:
-        made.fail("reports", [("b", "no answer"), ("a", "capped"), ("c", None)])
-        made.fail("others", [("b", "another step's")])
+        made.record_failures("reports", [("b", "no answer"), ("a", "capped"), ("c", None)])
+        made.record_failures("others", [("b", "another step's")])
     with ledger(tmp_path) as made:
-        assert made.failed("reports") == {"a": "capped", "b": "no answer"}
-        made.fail("reports", [("a", None), ("b", "no answer again")])
-        assert made.failed("reports") == {"b": "no answer again"}
-        assert made.failed("others") == {"b": "another step's"}
+        assert made.failures("reports") == {"a": "capped", "b": "no answer"}
+        made.record_failures("reports", [("a", None), ("b", "no answer again")])
+        assert made.failures("reports") == {"b": "no answer again"}
+        assert made.failures("others") == {"b": "another step's"}
 
 
 def test_look_ups_are_those_of_the_last_run(tmp_path: Path) -> None:
     with ledger(tmp_path) as made:
-        made.look("links", iter([("a", b"1" * 8), ("b", b"2" * 16)]))
-        made.look("links", iter([("a", b""), ("b", b"3" * 8), ("c", b"")]))
+        made.record_dependencies("links", iter([("a", b"1" * 8), ("b", b"2" * 16)]))
+        made.record_dependencies("links", iter([("a", b""), ("b", b"3" * 8), ("c", b"")]))
     with ledger(tmp_path) as made:
-        assert list(made.looked("links")) == [("b", b"3" * 8)]
-        assert list(made.looked("others")) == []
+        assert list(made.dependencies("links")) == [("b", b"3" * 8)]
+        assert list(made.dependencies("others")) == []
 
 
 def test_a_fingerprint_is_remembered(tmp_path: Path) -> None:

@@ -11,21 +11,21 @@ from time import perf_counter
 
 import pytest
 
-from kumihimo.core.errors import Busy, NewerFormat, Unusable
+from kumihimo.core.errors import IndexBusy, IndexUnavailable, NewerFormat
 from kumihimo.core.table import Row
 from kumihimo.storage.sqlite import store as module
 from kumihimo.storage.sqlite.store import SqlRows, Store
 
 
 def fill(store: Store, *texts: str) -> None:
-    with store.building() as db:
+    with store.write_transaction() as db:
         db.run("CREATE TABLE IF NOT EXISTS t (id TEXT PRIMARY KEY, text TEXT, n INTEGER) WITHOUT ROWID")
         db.run("DELETE FROM t")
         db.many("INSERT INTO t VALUES (?, ?, ?)", ((f"{i:05d}", text, len(text)) for i, text in enumerate(texts)))
 
 
 def texts(store: Store) -> list[str]:
-    with store.reading() as db:
+    with store.read_transaction() as db:
         return [text for (text,) in db.all("SELECT text FROM t ORDER BY id")]
 
 
@@ -45,7 +45,7 @@ def test_a_build_makes_the_folder_and_keeps_it_out_of_git(tmp_path: Path) -> Non
 
 
 def test_where_there_is_no_index_it_says_how_to_make_one(tmp_path: Path) -> None:
-    with pytest.raises(Unusable) as refused, Store(tmp_path).reading():
+    with pytest.raises(IndexUnavailable) as refused, Store(tmp_path).read_transaction():
         pass
     assert str(refused.value) == f"there is no index in {tmp_path}: make one with `kumi index PATH`"
     assert list(tmp_path.iterdir()) == []
@@ -54,7 +54,7 @@ def test_where_there_is_no_index_it_says_how_to_make_one(tmp_path: Path) -> None
 def test_a_statement_is_read_as_far_as_it_is_wanted(tmp_path: Path) -> None:
     store, seen = Store(tmp_path), []
     fill(store, "a", "b", "c")
-    with store.reading() as db:
+    with store.read_transaction() as db:
 
         def more(row: Row) -> bool:
             seen.append((row, db.one("SELECT count(*) FROM t")))  # others may be read meanwhile
@@ -72,17 +72,17 @@ def test_a_statement_is_read_as_far_as_it_is_wanted(tmp_path: Path) -> None:
 def test_a_reader_sees_one_build_whatever_goes_on(tmp_path: Path) -> None:
     store = Store(tmp_path)
     fill(store, "old")
-    with store.reading() as early:
-        with store.building() as db:
+    with store.read_transaction() as early:
+        with store.write_transaction() as db:
             db.run("UPDATE t SET text = 'new'")
             db.run("CREATE TABLE more (id TEXT)")
             assert early.one("SELECT text FROM t") == ("old",)
-            with store.reading() as meanwhile:
+            with store.read_transaction() as meanwhile:
                 assert meanwhile.one("SELECT text FROM t") == ("old",)
                 assert not meanwhile.has("more")
         assert early.one("SELECT text FROM t") == ("old",)
         assert not early.has("more")
-        with store.reading() as late:
+        with store.read_transaction() as late:
             assert late.one("SELECT text FROM t") == ("new",)
             assert late.has("more")
         assert early.one("SELECT text FROM t") == ("old",)
@@ -93,7 +93,7 @@ def test_a_reader_sees_one_build_whatever_goes_on(tmp_path: Path) -> None:
 def test_the_snapshot_is_fixed_before_the_first_question(tmp_path: Path) -> None:
     store = Store(tmp_path)
     fill(store, "old")
-    with store.reading() as early:
+    with store.read_transaction() as early:
         fill(store, "new")
         assert early.one("SELECT text FROM t") == ("old",)
     store.close()
@@ -102,7 +102,7 @@ def test_the_snapshot_is_fixed_before_the_first_question(tmp_path: Path) -> None
 def test_a_reader_writes_nothing(tmp_path: Path) -> None:
     store = Store(tmp_path)
     fill(store, "one")
-    with store.reading() as db, pytest.raises(sqlite3.OperationalError, match="readonly"):
+    with store.read_transaction() as db, pytest.raises(sqlite3.OperationalError, match="readonly"):
         db.run("DELETE FROM t")
     assert texts(store) == ["one"]
     store.close()
@@ -111,7 +111,7 @@ def test_a_reader_writes_nothing(tmp_path: Path) -> None:
 def test_a_reader_that_fails_gives_its_connection_back(tmp_path: Path) -> None:
     store = Store(tmp_path)
     fill(store, "old")
-    with pytest.raises(ZeroDivisionError), store.reading():
+    with pytest.raises(ZeroDivisionError), store.read_transaction():
         raise ZeroDivisionError
     fill(store, "new")
     assert texts(store) == ["new"]
@@ -123,7 +123,7 @@ def test_a_build_that_fails_leaves_the_index_as_it_was(tmp_path: Path) -> None:
     fill(store, "old")
 
     def broken(failure: type[BaseException]) -> None:
-        with store.building() as db:
+        with store.write_transaction() as db:
             db.run("DELETE FROM t")
             db.run("CREATE TABLE more (id TEXT)")
             db.set_meta("methods", ["naive"])
@@ -133,7 +133,7 @@ def test_a_build_that_fails_leaves_the_index_as_it_was(tmp_path: Path) -> None:
         with pytest.raises(failure):
             broken(failure)
     assert texts(store) == ["old"]
-    with store.reading() as db:
+    with store.read_transaction() as db:
         assert not db.has("more")
         assert db.meta("methods") is None
     fill(store, "new")
@@ -143,9 +143,9 @@ def test_a_build_that_fails_leaves_the_index_as_it_was(tmp_path: Path) -> None:
 
 def test_a_first_build_that_fails_leaves_no_index_to_read(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    with pytest.raises(ValueError, match="early"), store.building():
+    with pytest.raises(ValueError, match="early"), store.write_transaction():
         raise ValueError("early")
-    with pytest.raises(Unusable, match=f"^the first build of {tmp_path} is not done"), store.reading():
+    with pytest.raises(IndexUnavailable, match=f"^the first build of {tmp_path} is not done"), store.read_transaction():
         pass
     fill(store, "one")
     assert texts(store) == ["one"]
@@ -154,9 +154,9 @@ def test_a_first_build_that_fails_leaves_no_index_to_read(tmp_path: Path) -> Non
 
 def test_a_second_builder_is_told_that_another_is_at_work(tmp_path: Path) -> None:
     store, other = Store(tmp_path), Store(tmp_path)
-    with store.building():
+    with store.write_transaction():
         began = perf_counter()
-        with pytest.raises(Busy) as refused, other.building():
+        with pytest.raises(IndexBusy) as refused, other.write_transaction():
             pass
         assert perf_counter() - began < 3
     assert str(refused.value) == (f"another build is running on {tmp_path}: wait for it with `--wait`, or stop it")
@@ -173,12 +173,12 @@ def test_a_second_builder_waits_where_it_is_told_to(tmp_path: Path) -> None:
 
     def second() -> None:
         building.wait()
-        with other.building(wait=True) as db:
+        with other.write_transaction(wait=True) as db:
             seen.append(db.one("SELECT text FROM t"))
 
     thread = Thread(target=second)
     thread.start()
-    with store.building() as db:
+    with store.write_transaction() as db:
         db.run("UPDATE t SET text = 'new'")
         building.set()
         thread.join(1.3)  # longer than one attempt
@@ -192,7 +192,7 @@ def test_a_builder_in_another_process_is_noticed(tmp_path: Path) -> None:
     said = f"""
 from pathlib import Path
 from kumihimo.storage.sqlite.store import Store
-with Store(Path({str(tmp_path)!r})).building():
+with Store(Path({str(tmp_path)!r})).write_transaction():
     print("building", flush=True)
     input()
 """
@@ -201,7 +201,7 @@ with Store(Path({str(tmp_path)!r})).building():
     ) as process:
         assert process.stdout
         assert process.stdout.readline() == "building\n"
-        with pytest.raises(Busy), Store(tmp_path).building():
+        with pytest.raises(IndexBusy), Store(tmp_path).write_transaction():
             pass
         process.kill()
     store = Store(tmp_path)
@@ -214,7 +214,7 @@ def test_two_first_builds_at_once(tmp_path: Path) -> None:
 
     other = sqlite3.connect(tmp_path / "index.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")  # as another build does, just before it turns the log on
-    with pytest.raises(Busy), Store(tmp_path).building():
+    with pytest.raises(IndexBusy), Store(tmp_path).write_transaction():
         pass
     other.close()
 
@@ -227,9 +227,9 @@ def test_a_newer_format_names_the_remedy(tmp_path: Path) -> None:
         f"the index in {tmp_path} has format 7, this version reads up to 1: "
         "upgrade with `pip install -U kumihimo`, or make a new index with `--index DIR`"
     )
-    with pytest.raises(NewerFormat) as reading, store.reading():
+    with pytest.raises(NewerFormat) as reading, store.read_transaction():
         pass
-    with pytest.raises(NewerFormat) as building, store.building():
+    with pytest.raises(NewerFormat) as building, store.write_transaction():
         pass
     assert str(reading.value) == str(building.value) == message
 
@@ -240,7 +240,7 @@ def test_a_newer_format_is_noticed_by_a_reader_that_has_read_before(tmp_path: Pa
     fill(store, "one")
     assert texts(store) == ["one"]
     write(tmp_path, "PRAGMA user_version = 7")
-    with pytest.raises(NewerFormat), store.reading():
+    with pytest.raises(NewerFormat), store.read_transaction():
         pass
     store.close()
 
@@ -266,14 +266,14 @@ def test_a_build_runs_the_migrations_that_are_missing(tmp_path: Path, monkeypatc
         connection.execute("ALTER TABLE t ADD COLUMN language TEXT NOT NULL DEFAULT 'en'")
 
     monkeypatch.setattr(module, "MIGRATIONS", [to_two])
-    with pytest.raises(Unusable) as refused, store.reading():
+    with pytest.raises(IndexUnavailable) as refused, store.read_transaction():
         pass
     assert str(refused.value) == (f"the index in {tmp_path} has an older format: `kumi index` brings it up to date")
-    with store.building() as db:
+    with store.write_transaction() as db:
         assert db.one("SELECT text, language FROM t") == ("one", "en")
-    with store.building():  # and only once
+    with store.write_transaction():  # and only once
         pass
-    with store.reading() as db:
+    with store.read_transaction() as db:
         assert db.one("PRAGMA user_version") == (2,)
     store.close()
 
@@ -287,7 +287,7 @@ def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pyt
         raise ValueError("half way")
 
     monkeypatch.setattr(module, "MIGRATIONS", [half])
-    with pytest.raises(ValueError, match="half way"), store.building():
+    with pytest.raises(ValueError, match="half way"), store.write_transaction():
         pass
     monkeypatch.undo()
     assert texts(store) == ["one"]
@@ -310,8 +310,8 @@ def test_a_file_that_is_no_database_is_not_touched(tmp_path: Path) -> None:
     path.write_text("a letter to my aunt, long enough to be read as a header of something else " * 20)
     before = path.read_bytes()
     message = rf"^{path} is no index \(.*\): move it away and run `kumi index PATH` again$"
-    for way in (Store(tmp_path).reading, Store(tmp_path).building):
-        with pytest.raises(Unusable, match=message), way():
+    for way in (Store(tmp_path).read_transaction, Store(tmp_path).write_transaction):
+        with pytest.raises(IndexUnavailable, match=message), way():
             pass
     assert path.read_bytes() == before
 
@@ -321,7 +321,7 @@ def test_a_folder_that_cannot_hold_an_index_says_so(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("notes")
     (tmp_path / "k" / "index.db").mkdir(parents=True)
     for folder in (tmp_path / "notes.txt", tmp_path / "k"):
-        with pytest.raises(Unusable), Store(folder).building():
+        with pytest.raises(IndexUnavailable), Store(folder).write_transaction():
             pass
 
 
@@ -340,7 +340,7 @@ def test_the_log_is_empty_after_a_build(tmp_path: Path) -> None:
     assert log.exists()
     assert left() == 0
     other.close()
-    with store.reading():
+    with store.read_transaction():
         fill(store, *["z" * 1000] * 1000)
         assert left() > 0
     fill(store, "one")
@@ -350,20 +350,20 @@ def test_the_log_is_empty_after_a_build(tmp_path: Path) -> None:
 
 def test_facts_about_the_index_are_kept(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    with store.building() as db:
+    with store.write_transaction() as db:
         assert db.meta("methods", ["bm25"]) == ["bm25"]
         db.set_meta("methods", ["naive", "港"])
         db.set_meta("methods", {"b": 1, "a": None})
-    with store.reading() as db:
+    with store.read_transaction() as db:
         assert db.meta("methods") == {"a": None, "b": 1}
     store.close()
 
 
 def test_rows_are_read_in_pages_without_a_live_cursor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PAGE", 2)
+    monkeypatch.setattr(module, "PAGE_ROWS", 2)
     store = Store(tmp_path)
     fill(store, "one", "two", "three", "four", "five")
-    with store.building() as db:
+    with store.write_transaction() as db:
         rows = SqlRows(db, "t")
         sizes: list[int] = []
         for page in rows.pages():
@@ -382,7 +382,7 @@ def test_rows_are_read_in_pages_without_a_live_cursor(tmp_path: Path, monkeypatc
 def test_a_look_up_of_nothing_finds_the_rows_that_have_nothing(tmp_path: Path) -> None:
 
     store = Store(tmp_path)
-    with store.building() as db:
+    with store.write_transaction() as db:
         db.run("CREATE TABLE t (id TEXT PRIMARY KEY, text TEXT, parent TEXT)")
         db.many("INSERT INTO t VALUES (?, ?, ?)", [("a", "", None), ("b", "", "a")])
         assert SqlRows(db, "t").where(("parent",), (None,)) == [("a", "", None)]
@@ -390,17 +390,21 @@ def test_a_look_up_of_nothing_finds_the_rows_that_have_nothing(tmp_path: Path) -
 
 def test_ids_by_values_and_what_was_made_of_rows(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    with store.building() as db:
+    with store.write_transaction() as db:
         db.run("CREATE TABLE t (id TEXT PRIMARY KEY, text TEXT, entity TEXT) WITHOUT ROWID")
         rows = [("b.00000.00001", "x"), ("b.00000.00000", "y"), ("b.00001.00000", "x"), ("b.000001", "x"), ("b0", "x")]
         db.many("INSERT INTO t VALUES (?, '', ?)", rows)
-    with store.reading() as db:
+    with store.read_transaction() as db:
         held = SqlRows(db, "t")
         of_x = [("x", id) for id in ("b.00000.00001", "b.000001", "b.00001.00000", "b0")]
-        assert held.ids_by("entity", ["y", "x"]) == [*of_x, ("y", "b.00000.00000")]
-        assert held.ids_by("entity", ["y", "x", "z"], 2) == [("y", "b.00000.00000"), *of_x[:2]]
-        assert held.under(["b.00001", "b.00000", "c"], "entity") == {"b.00001": ["x"], "b.00000": ["y", "x"], "c": []}
-        assert held.under(["b"], "id") == {"b": [row[0] for row in sorted(rows) if row[0] != "b0"]}
+        assert held.ids_grouped("entity", ["y", "x"]) == [*of_x, ("y", "b.00000.00000")]
+        assert held.ids_grouped("entity", ["y", "x", "z"], 2) == [("y", "b.00000.00000"), *of_x[:2]]
+        assert held.child_values(["b.00001", "b.00000", "c"], "entity") == {
+            "b.00001": ["x"],
+            "b.00000": ["y", "x"],
+            "c": [],
+        }
+        assert held.child_values(["b"], "id") == {"b": [row[0] for row in sorted(rows) if row[0] != "b0"]}
 
 
 def test_many_threads_read_at_once(tmp_path: Path) -> None:
@@ -410,7 +414,7 @@ def test_many_threads_read_at_once(tmp_path: Path) -> None:
 
     def read() -> None:
         for _ in range(20):
-            with store.reading() as db:
+            with store.read_transaction() as db:
                 seen.append(len(db.all("SELECT * FROM t")))
 
     threads = [Thread(target=read) for _ in range(4)]

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from kumihimo.core.usage import Usage
-from kumihimo.llm.protocols import Bill
+from kumihimo.llm.protocols import Charge
 from kumihimo.llm.structured import Reply
 from kumihimo.testing.fake_models import FakeChat, FakeEmbedder
 
@@ -18,8 +18,8 @@ def test_a_made_up_model_answers_the_last_message_and_counts() -> None:
     reply = chat([{"role": "system", "content": "x"}, {"role": "user", "content": "the sea"}], temperature=1)
     assert reply == Reply("aes eht", usage=Usage(calls=1, prompt_tokens=2, completion_tokens=2))
     chat([{"role": "user", "content": "the sea"}])
-    assert chat.asked == {"the sea": 2}
-    assert FakeChat(str).asked == {}
+    assert chat.prompt_counts == {"the sea": 2}
+    assert FakeChat(str).prompt_counts == {}
 
 
 def test_a_made_up_model_asks_for_leave_and_tells_its_reply_in_pieces() -> None:
@@ -28,11 +28,11 @@ def test_a_made_up_model_asks_for_leave_and_tells_its_reply_in_pieces() -> None:
     heard: list[str] = []
 
     @contextmanager
-    def allow(size: int) -> Iterator[Bill]:
+    def allow(size: int) -> Iterator[Charge]:
         asked.append(size)
         yield billed.append
 
-    FakeChat(str.upper)([{"role": "user", "content": "the 港"}], allow=allow, hear=heard.append)
+    FakeChat(str.upper)([{"role": "user", "content": "the 港"}], reserve=allow, on_token=heard.append)
     assert (asked, [piece for piece in heard if piece]) == ([7], ["THE ", "港"])
     assert billed == [Usage(calls=1, prompt_tokens=2, completion_tokens=2)]
 

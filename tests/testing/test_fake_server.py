@@ -21,33 +21,33 @@ import pytest
 
 from kumihimo.testing.fake_models import FakeEmbedder
 from kumihimo.testing.fake_replies import Behaviour
-from kumihimo.testing.fake_server import Server, serving
+from kumihimo.testing.fake_server import FakeServer, run_fake_server
 
 PROMPT = "Answer in one sentence.\nThe sea is wide and the boat is small, so row on now, sailor\n"
 REPLY = "The sea is wide and the boat is small, so row on [1]."
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[Server]:
-    with serving() as server:
+def running() -> Iterator[FakeServer]:
+    with run_fake_server() as server:
         yield server
 
 
 @pytest.fixture
-def server(running: Server) -> Server:
-    running.set(**asdict(Behaviour()))
+def server(running: FakeServer) -> FakeServer:
+    running.configure(**asdict(Behaviour()))
     running.reset()
     return running
 
 
 @pytest.fixture
-def client(server: Server) -> Iterator[openai.OpenAI]:
+def client(server: FakeServer) -> Iterator[openai.OpenAI]:
     with openai.OpenAI(base_url=server.url, api_key="k", max_retries=0, timeout=5) as made:
         yield made
 
 
 def said(
-    server: Server, path: str, body: object = None, timeout: float = 5, headers: Any = None
+    server: FakeServer, path: str, body: object = None, timeout: float = 5, headers: Any = None
 ) -> tuple[int, Any, str]:
     """Status, headers, and body as text."""
     with closing(HTTPConnection(server.url.split("/")[2], timeout=timeout)) as connection:
@@ -57,23 +57,23 @@ def said(
         return response.status, response.headers, response.read().decode()
 
 
-def ask(server: Server, content: Any = PROMPT, **more: Any) -> Any:
+def ask(server: FakeServer, content: Any = PROMPT, **more: Any) -> Any:
     """The answer to a question, or the error."""
     body = {"model": "m", "messages": [{"role": "user", "content": content}], **more}
     answer = json.loads(said(server, "/v1/chat/completions", body)[2])
     return answer.get("error", answer)
 
 
-def embed(server: Server, *texts: str, **more: Any) -> Any:
+def embed(server: FakeServer, *texts: str, **more: Any) -> Any:
     answer = json.loads(said(server, "/v1/embeddings", {"model": "m", "input": texts, **more})[2])
     return answer.get("error", answer)
 
 
-def reply(server: Server, content: Any = PROMPT, **more: Any) -> Any:
+def reply(server: FakeServer, content: Any = PROMPT, **more: Any) -> Any:
     return ask(server, content, **more)["choices"][0]["message"]["content"]
 
 
-def events(server: Server, **more: Any) -> list[dict[str, Any]]:
+def events(server: FakeServer, **more: Any) -> list[dict[str, Any]]:
     body = {"model": "m", "messages": [{"role": "user", "content": PROMPT}], "stream": True, **more}
     *lines, done, end = said(server, "/v1/chat/completions", body)[2].split("\n\n")
     assert (done, end) == ("data: [DONE]", "")
@@ -88,7 +88,7 @@ def schema(**properties: Any) -> dict[str, Any]:
 # -- proper answers
 
 
-def test_the_reply_is_the_beginning_of_the_last_line(server: Server) -> None:
+def test_the_reply_is_the_beginning_of_the_last_line(server: FakeServer) -> None:
     answer = ask(server)
     assert answer["choices"] == [
         {"index": 0, "message": {"role": "assistant", "content": REPLY}, "finish_reason": "stop"}
@@ -103,23 +103,23 @@ def test_the_reply_is_the_beginning_of_the_last_line(server: Server) -> None:
     assert reply(server, [{"type": "text", "text": "港の"}, {"type": "text", "text": "犬"}]) == "港の犬 [1]."
 
 
-def test_a_stream_says_the_same(server: Server) -> None:
+def test_a_stream_says_the_same(server: FakeServer) -> None:
     *chunks, last = events(server)
     assert "".join(chunk["choices"][0]["delta"]["content"] for chunk in chunks) == REPLY
     assert (last["choices"][0]["delta"], last["choices"][0]["finish_reason"]) == ({}, "stop")
     asked = {"stream_options": {"include_usage": True}}
     assert events(server, **asked)[-1]["usage"]["total_tokens"] == 31
-    server.set(usage=False)
+    server.configure(usage=False)
     assert len(events(server, **asked)) == len(chunks) + 1
     assert "usage" not in ask(server)
 
 
-def test_the_first_rule_that_fits_answers(server: Server) -> None:
-    server.set(replies=[("sea", "salt"), ("boat", "oak")])
+def test_the_first_rule_that_fits_answers(server: FakeServer) -> None:
+    server.configure(replies=[("sea", "salt"), ("boat", "oak")])
     assert [reply(server, said) for said in ("a boat", "a boat at sea", "a bird")] == ["oak", "salt", "a bird [1]."]
 
 
-def test_json_is_filled_with_the_words_of_the_prompt(server: Server) -> None:
+def test_json_is_filled_with_the_words_of_the_prompt(server: FakeServer) -> None:
     port = {"$ref": "#/$defs/Port"}
     form = schema(
         who={"type": "string"},
@@ -140,24 +140,24 @@ def test_json_is_filled_with_the_words_of_the_prompt(server: Server) -> None:
     assert json.loads(reply(server, "red boat", response_format={"type": "json_object"})) == {"text": "red boat [1]."}
 
 
-def test_a_schema_that_holds_itself_ends(server: Server) -> None:
+def test_a_schema_that_holds_itself_ends(server: FakeServer) -> None:
     whole = {"$ref": "#"}
     form = schema(kids={"type": "array", "items": whole}, twin={"anyOf": [whole, {"type": "null"}]})
     assert json.loads(reply(server, response_format=form))["twin"]["twin"]["kids"]
 
 
-def test_vectors_are_those_of_the_fake_embedder(server: Server) -> None:
+def test_vectors_are_those_of_the_fake_embedder(server: FakeServer) -> None:
     answer = embed(server, "the sea", "港")
     assert np.allclose([row["embedding"] for row in answer["data"]], FakeEmbedder()(["the sea", "港"]))
     assert answer["usage"] == {"prompt_tokens": 3, "total_tokens": 3}
     coded = embed(server, "the sea", encoding_format="base64", dimensions=8)["data"][0]["embedding"]
     assert np.array_equal(np.frombuffer(b64decode(coded), dtype="<f4"), FakeEmbedder(8)(["the sea"])[0])
-    server.set(dimensions=5)
+    server.configure(dimensions=5)
     assert len(embed(server, "the sea")["data"][0]["embedding"]) == 5
 
 
-def test_azure_paths_name_the_model(server: Server) -> None:
-    server.set(key="k", models=["deployed"])
+def test_azure_paths_name_the_model(server: FakeServer) -> None:
+    server.configure(key="k", models=["deployed"])
     body = {"messages": [{"role": "user", "content": "hi"}], "input": "hi"}
     for end in ("chat/completions", "embeddings"):
         path = f"/openai/deployments/deployed/{end}?api-version=2024-10-21"
@@ -165,8 +165,8 @@ def test_azure_paths_name_the_model(server: Server) -> None:
         assert (status, json.loads(text)["model"]) == (200, "deployed")
 
 
-def test_models_are_listed(server: Server) -> None:
-    server.set(models=["a", "b"], key="k")
+def test_models_are_listed(server: FakeServer) -> None:
+    server.configure(models=["a", "b"], key="k")
     assert said(server, "/v1/models")[0] == 401
     assert said(server, "/v1/models", headers={"Authorization": "k"})[0] == 401
     _, _, text = said(server, "/v1/models", headers={"Authorization": "Bearer k"})
@@ -189,9 +189,15 @@ def test_models_are_listed(server: Server) -> None:
     ],
 )
 def test_a_refusal_names_its_reason(
-    client: openai.OpenAI, server: Server, behaviour: Any, asked: Any, status: int, code: str | None, param: str | None
+    client: openai.OpenAI,
+    server: FakeServer,
+    behaviour: Any,
+    asked: Any,
+    status: int,
+    code: str | None,
+    param: str | None,
 ) -> None:
-    server.set(**behaviour)
+    server.configure(**behaviour)
     with pytest.raises(openai.APIStatusError) as caught:
         client.chat.completions.create(**{"model": "m", "messages": [{"role": "user", "content": PROMPT}], **asked})
     assert (caught.value.status_code, caught.value.code, caught.value.param) == (status, code, param)
@@ -199,20 +205,20 @@ def test_a_refusal_names_its_reason(
     assert (counts["requests"], counts["answered"], counts["statuses"]) == (1, 0, {str(status): 1})
 
 
-def test_only_what_is_refused_is_refused(server: Server) -> None:
-    server.set(refuses=["json_schema", "temperature"], window=5)
+def test_only_what_is_refused_is_refused(server: FakeServer) -> None:
+    server.configure(refuses=["json_schema", "temperature"], window=5)
     assert json.loads(reply(server, "hi", response_format={"type": "json_object"}))
     assert reply(server, "hi", temperature=None) == "hi [1]."
     assert embed(server, "short", "words")["data"]
     assert embed(server, "short", "longer")["param"] == "input"
 
 
-def test_what_there_is_not_cannot_be_set(server: Server) -> None:
+def test_what_there_is_not_cannot_be_set(server: FakeServer) -> None:
     with pytest.raises(ValueError, match="no 'lag'; there are latency"):
-        server.set(lag=1)
+        server.configure(lag=1)
     with pytest.raises(ValueError, match="no '418'"):
-        server.set(faults={"418": 1})
-    with pytest.raises(ValueError, match="no 'lag'"), serving(lag=1):
+        server.configure(faults={"418": 1})
+    with pytest.raises(ValueError, match="no 'lag'"), run_fake_server(lag=1):
         pass
     assert said(server, "/v1/nothing", {})[0] == 404
 
@@ -220,7 +226,7 @@ def test_what_there_is_not_cannot_be_set(server: Server) -> None:
 @pytest.mark.parametrize(
     "body", [None, [], {}, {"model": "m"}, {"model": "m", "input": []}, {"model": "m", "input": [7]}]
 )
-def test_what_makes_no_sense_is_refused(server: Server, body: Any) -> None:
+def test_what_makes_no_sense_is_refused(server: FakeServer, body: Any) -> None:
     status, _, text = said(server, "/v1/embeddings", body if body is not None else "{")
     assert (status, json.loads(text)["error"]["type"]) == (400, "invalid_request_error")
 
@@ -229,8 +235,8 @@ def test_what_makes_no_sense_is_refused(server: Server, body: Any) -> None:
 
 
 @pytest.mark.parametrize("fault", ["408", "409", "429", "500", "503"])
-def test_a_status_comes_with_an_error(server: Server, fault: str) -> None:
-    server.set(faults={fault: 1}, retry_after=0.25)
+def test_a_status_comes_with_an_error(server: FakeServer, fault: str) -> None:
+    server.configure(faults={fault: 1}, retry_after=0.25)
     status, headers, text = said(server, "/v1/embeddings", {"model": "m", "input": "hi"})
     assert (str(status), set(json.loads(text)["error"])) == (fault, {"message", "type", "param", "code"})
     assert headers["Retry-After"] == ("0.25" if fault in ("429", "503") else None)
@@ -246,8 +252,8 @@ def test_a_status_comes_with_an_error(server: Server, fault: str) -> None:
         ("think", f"<think>some thoughts\n</think>\n\n{REPLY}", "stop"),
     ],
 )
-def test_a_reply_goes_wrong(server: Server, fault: str, content: str | None, end: str) -> None:
-    server.set(faults={fault: 1})
+def test_a_reply_goes_wrong(server: FakeServer, fault: str, content: str | None, end: str) -> None:
+    server.configure(faults={fault: 1})
     choice = ask(server)["choices"][0]
     assert (choice["message"]["content"], choice["finish_reason"]) == (content, end)
     *chunks, last = events(server)
@@ -259,18 +265,18 @@ def test_a_reply_goes_wrong(server: Server, fault: str, content: str | None, end
     assert len(embed(server, "a", "b")["data"]) == vectors
 
 
-def test_a_body_is_something_else(server: Server) -> None:
+def test_a_body_is_something_else(server: FakeServer) -> None:
     body = {"model": "m", "messages": [{"role": "user", "content": PROMPT}]}
     for fault, kind, start in (("garbage", "text/html", "<html>"), ("wrong", "application/json", '{"ok":true}')):
-        server.set(faults={fault: 1})
+        server.configure(faults={fault: 1})
         for stream in (False, True):
             status, headers, text = said(server, "/v1/chat/completions", body | {"stream": stream})
             assert (status, headers["Content-Type"], text[: len(start)]) == (200, kind, start)
     assert (server.counts()["answered"], server.counts()["prompt_tokens"]) == (4, 72)
 
 
-def test_half_is_sent(server: Server) -> None:
-    server.set(faults={"half": 1})
+def test_half_is_sent(server: FakeServer) -> None:
+    server.configure(faults={"half": 1})
     with pytest.raises(IncompleteRead):
         ask(server)
     with pytest.raises(IncompleteRead):
@@ -279,47 +285,47 @@ def test_half_is_sent(server: Server) -> None:
     assert (counts["answered"], counts["statuses"], counts["distinct"]) == (2, {"200": 2}, 0)
 
 
-def test_a_slow_answer_arrives_in_pieces(server: Server) -> None:
-    server.set(faults={"slow": 1}, drip=0.2)
+def test_a_slow_answer_arrives_in_pieces(server: FakeServer) -> None:
+    server.configure(faults={"slow": 1}, drip=0.2)
     began = time.monotonic()
     assert reply(server) == REPLY
     assert 0.19 < time.monotonic() - began < 2
     assert server.counts()["distinct"] == 1
-    server.set(drip=10)
+    server.configure(drip=10)
     with pytest.raises(TimeoutError):
         said(server, "/v1/embeddings", {"model": "m", "input": "hi"}, timeout=0.1)
 
 
-def test_never_lasts_till_the_client_leaves(server: Server) -> None:
-    server.set(faults={"never": 1})
+def test_never_lasts_till_the_client_leaves(server: FakeServer) -> None:
+    server.configure(faults={"never": 1})
     with pytest.raises(TimeoutError):
         said(server, "/v1/embeddings", {"model": "m", "input": "hi"}, timeout=0.1)
     time.sleep(0.1)
-    server.set(faults={})
+    server.configure(faults={})
     embed(server, "hi")
     counts = server.counts()
     assert (counts["answered"], counts["statuses"], counts["faults"]) == (2, {"200": 1}, {"never": 1})
     assert (counts["most_at_once"], counts["texts"], counts["distinct"]) == (1, 2, 1)
 
 
-def test_nobody_is_answered_by_a_server_that_is_down(server: Server) -> None:
-    server.set(down=True, latency=5)
+def test_nobody_is_answered_by_a_server_that_is_down(server: FakeServer) -> None:
+    server.configure(down=True, latency=5)
     for path, body in (("/v1/models", None), ("/v1/embeddings", {"model": "m", "input": "hi"})):
         with pytest.raises(RemoteDisconnected):
             said(server, path, body)
-    server.set(down=False, latency=0)
+    server.configure(down=False, latency=0)
     assert embed(server, "hi")["data"]
     assert (server.counts()["requests"], server.counts()["statuses"]) == (2, {"200": 1})
 
 
-def outcomes(server: Server, prompts: list[str]) -> dict[str, str]:
+def outcomes(server: FakeServer, prompts: list[str]) -> dict[str, str]:
     asked = {p: {"model": "m", "messages": [{"role": "user", "content": p}]} for p in prompts}
     return {p: str(said(server, "/v1/chat/completions", body)[0]) for p, body in asked.items()}
 
 
-def test_faults_go_by_what_is_asked_and_how_often(server: Server) -> None:
+def test_faults_go_by_what_is_asked_and_how_often(server: FakeServer) -> None:
     prompts = [f"question {i}" for i in range(100)]
-    server.set(faults={"429": 0.25, "500": 0.25})
+    server.configure(faults={"429": 0.25, "500": 0.25})
     first, again = outcomes(server, prompts), outcomes(server, prompts)
     assert 10 < sum(status == "429" for status in first.values()) < 40
     assert 10 < sum(status == "500" for status in first.values()) < 40
@@ -329,15 +335,15 @@ def test_faults_go_by_what_is_asked_and_how_often(server: Server) -> None:
         parts = list(pool.map(lambda i: outcomes(server, prompts[::-1][i::4]), range(4)))
     assert {p: status for part in parts for p, status in part.items()} == first
     server.reset()
-    server.set(seed=1)
+    server.configure(seed=1)
     assert outcomes(server, prompts) != first
 
 
 # -- counts
 
 
-def test_what_is_charged_is_counted(server: Server) -> None:
-    server.set(cached=0.5)
+def test_what_is_charged_is_counted(server: FakeServer) -> None:
+    server.configure(cached=0.5)
     ask(server, "one two three")
     ask(server, "one two three")
     assert ask(server, "four")["usage"]["prompt_tokens_details"] == {"cached_tokens": 0}
@@ -364,8 +370,8 @@ def test_what_is_charged_is_counted(server: Server) -> None:
     assert server.counts() == dict.fromkeys(counts | {"first_at": 0, "last_at": 0}, 0) | {"statuses": {}, "faults": {}}
 
 
-def test_requests_are_answered_together(server: Server) -> None:
-    server.set(latency=0.2)
+def test_requests_are_answered_together(server: FakeServer) -> None:
+    server.configure(latency=0.2)
     began = time.monotonic()
     with ThreadPoolExecutor(20) as pool:
         list(pool.map(lambda i: ask(server, f"question {i}"), range(20)))
@@ -374,17 +380,17 @@ def test_requests_are_answered_together(server: Server) -> None:
     assert (counts["most_at_once"], counts["distinct"]) == (20, 20)
 
 
-def test_a_client_that_left_was_charged_but_not_answered(server: Server) -> None:
-    server.set(latency=0.2)
+def test_a_client_that_left_was_charged_but_not_answered(server: FakeServer) -> None:
+    server.configure(latency=0.2)
     with pytest.raises(TimeoutError):
         said(server, "/v1/embeddings", {"model": "m", "input": "hi"}, timeout=0.05)
-    server.set(latency=0)
+    server.configure(latency=0)
     time.sleep(0.3)
     counts = server.counts()
     assert (counts["answered"], counts["distinct"]) == (1, 0)
 
 
-def test_connections_are_kept(server: Server) -> None:
+def test_connections_are_kept(server: FakeServer) -> None:
     with httpx2.Client(base_url=server.url, limits=httpx2.Limits(max_connections=1)) as client:
         streams = []
         for text in ("a", "b", "\ud800"):
@@ -408,7 +414,7 @@ def test_it_ends_when_stdin_does() -> None:
 
 
 def test_it_ends_with_its_context() -> None:
-    with serving(dimensions=3) as server:
+    with run_fake_server(dimensions=3) as server:
         assert len(embed(server, "hi")["data"][0]["embedding"]) == 3
     server.stop()
     with pytest.raises(ConnectionRefusedError):
@@ -418,7 +424,7 @@ def test_it_ends_with_its_context() -> None:
 # -- the openai SDK, as of 3.54
 
 
-def test_the_sdk_understands_it(client: openai.OpenAI, server: Server) -> None:
+def test_the_sdk_understands_it(client: openai.OpenAI, server: FakeServer) -> None:
     messages: Any = [{"role": "user", "content": PROMPT}]
     assert client.chat.completions.create(model="m", messages=messages).choices[0].message.content == REPLY
     chunks = list(client.chat.completions.create(model="m", messages=messages, stream=True))
@@ -440,8 +446,8 @@ def test_the_sdk_understands_it(client: openai.OpenAI, server: Server) -> None:
         ("never", openai.APITimeoutError),
     ],
 )
-def test_the_sdk_raises(client: openai.OpenAI, server: Server, fault: str, error: type[Exception]) -> None:
-    server.set(faults={fault: 1})
+def test_the_sdk_raises(client: openai.OpenAI, server: FakeServer, fault: str, error: type[Exception]) -> None:
+    server.configure(faults={fault: 1})
     messages: Any = [{"role": "user", "content": PROMPT}]
     for stream in (False, True):
         with pytest.raises(error):

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kumihimo.text.sentences import blocks, sentences
+from kumihimo.text.sentences import split_blocks, split_sentences
 
 
 def said(text: str) -> list[str]:
-    return [text[a:b] for a, b in sentences(text)]
+    return [text[a:b] for a, b in split_sentences(text)]
 
 
 def stands(text: str) -> list[tuple[str, str]]:
-    return [(block.kind, text[block.start : block.end]) for block in blocks(text)]
+    return [(block.kind, text[block.start : block.end]) for block in split_blocks(text)]
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_mixed_scripts() -> None:
 
 def test_a_part_of_a_text() -> None:
     text = "雨。It rained. He left. 雪。"
-    assert [text[a:b] for a, b in sentences(text, 2, 12)] == ["It rained."]
-    assert [text[a:b] for a, b in sentences(text, 13)] == ["He left.", "雪。"]
+    assert [text[a:b] for a, b in split_sentences(text, 2, 12)] == ["It rained."]
+    assert [text[a:b] for a, b in split_sentences(text, 13)] == ["He left.", "雪。"]
 
 
 TEXTS = st.text(
@@ -124,7 +124,7 @@ TEXTS = st.text(
 @settings(max_examples=300, deadline=None)
 def test_nothing_is_lost_between_sentences(text: str) -> None:
     at = 0
-    for start, end in sentences(text):
+    for start, end in split_sentences(text):
         assert start < end
         assert not text[at:start].strip()
         assert text[start:end] == text[start:end].strip()
@@ -136,7 +136,7 @@ def test_nothing_is_lost_between_sentences(text: str) -> None:
 @settings(max_examples=300, deadline=None)
 def test_nothing_is_lost_between_blocks_but_the_line_under_a_heading(text: str) -> None:
     at = 0
-    for block in blocks(text):
+    for block in split_blocks(text):
         assert block.start < block.end
         assert set("".join(text[at : block.start].split())) <= set("-=")
         assert text[block.start : block.end] == text[block.start : block.end].strip()
@@ -216,6 +216,6 @@ def test_tables() -> None:
 @pytest.mark.parametrize("text", ["word " * 100_000, "語" * 200_000, "。" * 100_000, "「" * 100_000, "- a\n" * 50_000])
 def test_a_long_text_takes_no_time(text: str) -> None:
     began = perf_counter()
-    assert list(blocks(text))
-    assert list(sentences(text))
+    assert list(split_blocks(text))
+    assert list(split_sentences(text))
     assert perf_counter() - began < 3  # takes under 0.3 s; the rest is for a busy machine

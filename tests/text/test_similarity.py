@@ -6,14 +6,17 @@ from itertools import combinations
 
 import pytest
 
-from kumihimo.text.name_keys import key
-from kumihimo.text.similarity import alike, folded, pairs
+from kumihimo.text.name_keys import name_key
+from kumihimo.text.similarity import fold_key, name_similarity, similar_pairs
 
 
 def like(one: str, other: str, *, people: bool = False) -> tuple[float, str]:
     """What is found for two names, both ways around."""
-    found = pairs([folded(key(one)), folded(key(other))], [people, people]).get((0, 1), (0.0, ""))
-    assert pairs([folded(key(other)), folded(key(one))], [people, people]).get((0, 1), (0.0, "")) == found
+    found = similar_pairs([fold_key(name_key(one)), fold_key(name_key(other))], [people, people]).get((0, 1), (0.0, ""))
+    assert (
+        similar_pairs([fold_key(name_key(other)), fold_key(name_key(one))], [people, people]).get((0, 1), (0.0, ""))
+        == found
+    )
     return found
 
 
@@ -81,14 +84,14 @@ def test_a_number_more_makes_another_thing_of_it() -> None:
 
 def test_part_of_many_names_says_little_of_each() -> None:
     names = ["cratchit", "belinda cratchit", "martha cratchit", "peter cratchit", "ada roy", "roy"]
-    found = pairs(names, [True] * len(names))
+    found = similar_pairs(names, [True] * len(names))
     assert found[0, 1] == found[0, 3] < (0.7, "part")
     assert found[4, 5] == (0.8, "part")
 
 
 def test_a_name_without_a_title_is_the_mans_where_there_is_a_woman_too() -> None:
     names = ["fezziwig", "mr fezziwig", "mrs fezziwig", "mrs dilber", "dilber"]
-    found = pairs(names, [True] * len(names))
+    found = similar_pairs(names, [True] * len(names))
     assert (found[0, 1][0], found[0, 2][0], found[3, 4][0]) == (0.95, 0.6, 0.95)
 
 
@@ -97,7 +100,7 @@ def test_what_is_looked_at_is_what_comparing_all_with_all_finds() -> None:
     names = sorted(
         {form.format(word, word) for form in typos for word in ("kanrobar", "tenmisol", "vindorel", "quinlo")}
     )
-    every = {(i, j): alike(names[i], names[j]) for i, j in combinations(range(len(names)), 2)}
+    every = {(i, j): name_similarity(names[i], names[j]) for i, j in combinations(range(len(names)), 2)}
     strong = {pair for pair, (score, _) in every.items() if score >= 0.5}
     assert strong
-    assert strong <= pairs(names, [False] * len(names)).keys()
+    assert strong <= similar_pairs(names, [False] * len(names)).keys()

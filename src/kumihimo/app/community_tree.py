@@ -8,22 +8,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from kumihimo.app.snapshot import KINDS, Reading
+from kumihimo.app.snapshot import RECORD_TYPES, Snapshot
 from kumihimo.core.records import Chunk, Entity, Reference, Report
 from kumihimo.core.spans import Span
 from kumihimo.core.table import NO_ROWS, Table, codec
-from kumihimo.index.data_refs import pieces
+from kumihimo.index.data_refs import split_at_references
 
-Said = list[str | list[Reference]]  # text, and in it what it refers to
+TextParts = list[str | list[Reference]]  # text, and in it what it refers to
 
 
-def held(reading: Reading, name: str) -> Table[Any]:
+def table_or_empty(snapshot: Snapshot, name: str) -> Table[Any]:
     """A table of the index; one without rows where it has not been built."""
-    return reading.table(name) if reading.db.has(name) else Table(name, codec(KINDS[name]), NO_ROWS)
+    return snapshot.table(name) if snapshot.db.has(name) else Table(name, codec(RECORD_TYPES[name]), NO_ROWS)
 
 
 @dataclass(frozen=True)
-class Tree:
+class CommunityTree:
     """The communities, from those of level 0 down to their leaves."""
 
     level: Mapping[str, int]
@@ -32,7 +32,7 @@ class Tree:
     members: Mapping[str, tuple[str, ...]]  # of leaves
 
     @cached_property
-    def leaf(self) -> dict[str, str]:
+    def leaf_by_entity(self) -> dict[str, str]:
         """Of each entity, the leaf it belongs to."""
         return {entity: leaf for leaf, entities in self.members.items() for entity in entities}
 
@@ -51,25 +51,27 @@ class Tree:
 
     def roots(self) -> list[str]:
         """Those of level 0, largest first."""
-        return self.ordered(id for id, parent in self.parent.items() if not parent)
+        return self.sort_by_size(id for id, parent in self.parent.items() if not parent)
 
-    def below(self, id: str) -> list[str]:
+    def sorted_children(self, id: str) -> list[str]:
         """The parts of a community, largest first."""
-        return self.ordered(self.children[id])
+        return self.sort_by_size(self.children[id])
 
-    def ordered(self, ids: Iterable[str]) -> list[str]:
+    def sort_by_size(self, ids: Iterable[str]) -> list[str]:
         return sorted(ids, key=lambda id: (-self.size[id], id))
 
-    def above(self, id: str) -> list[str]:
+    def ancestors(self, id: str) -> list[str]:
         """The community itself and those it is part of, from level 0 down."""
         found = [id]
         while parent := self.parent[found[-1]]:
             found.append(parent)
         return found[::-1]
 
-    def at(self, level: int) -> list[str]:
+    def at_level(self, level: int) -> list[str]:
         """Every entity once: the communities of that level, and those of lower levels that are not split."""
-        return self.ordered(id for id, n in self.level.items() if n == level or (n < level and not self.children[id]))
+        return self.sort_by_size(
+            id for id, n in self.level.items() if n == level or (n < level and not self.children[id])
+        )
 
     def entities(self, id: str) -> Iterator[str]:
         """All that are in a community."""
@@ -77,24 +79,24 @@ class Tree:
         for child in self.children[id]:
             yield from self.entities(child)
 
-    def path(self, entity: str) -> list[str]:
+    def entity_path(self, entity: str) -> list[str]:
         """The communities an entity is in, by level: on each level one, its leaf again where it is split no further."""
-        if entity not in self.leaf:
+        if entity not in self.leaf_by_entity:
             return []
-        found = self.above(self.leaf[entity])
+        found = self.ancestors(self.leaf_by_entity[entity])
         return found + found[-1:] * (self.depth - len(found))
 
 
-def tree(reading: Reading) -> Tree:
+def load_tree(snapshot: Snapshot) -> CommunityTree:
     """The communities of the index; none where they have not been built."""
     level, parent, children, members = {}, {}, {}, {}
-    for community in held(reading, "communities"):
+    for community in table_or_empty(snapshot, "communities"):
         level[community.id], parent[community.id] = community.level, community.parent
         children[community.id], members[community.id] = community.children, community.members
-    return Tree(level, parent, children, members)
+    return CommunityTree(level, parent, children, members)
 
 
-def said(text: str, report: Report) -> Said:
+def split_references(text: str, report: Report) -> TextParts:
     """A part of a report, with what its `[Data: ...]` refer to; what points nowhere is left out.
 
     >>> from kumihimo.core.records import Report
@@ -106,52 +108,52 @@ def said(text: str, report: Report) -> Said:
     ['Nobody knows', '.']
     """
     ids = {(table, number): id for table, number, id in report.data}
-    found: Said = []
-    for stretch, space, named in pieces(text):
+    found: TextParts = []
+    for stretch, space, named in split_at_references(text):
         meant = dict.fromkeys((t, ids[t, n]) for t, numbers in named.items() for n in numbers if (t, n) in ids)
         found += [f"{stretch}{space}", list(meant)] if meant else [stretch]
     return [part for part in found if part]
 
 
-def spoken(text: str, report: Report, names: Mapping[Reference, str]) -> str:
+def name_references(text: str, report: Report, names: Mapping[Reference, str]) -> str:
     """A part of a report with the names of what it refers to in place of their numbers."""
-    parts = said(text, report)
+    parts = split_references(text, report)
     return "".join(p if isinstance(p, str) else f"[{'; '.join(names.get(ref, ref[1]) for ref in p)}]" for p in parts)
 
 
-def names(reading: Reading, report: Report) -> dict[Reference, str]:
+def reference_names(snapshot: Snapshot, report: Report) -> dict[Reference, str]:
     """What the rows that a report refers to are called."""
-    return {reference: called(reading, reference) for reference in report.cites()}
+    return {reference: display_name(snapshot, reference) for reference in report.citations()}
 
 
-def called(reading: Reading, reference: Reference) -> str:
+def display_name(snapshot: Snapshot, reference: Reference) -> str:
     """The name of an entity, both of a relation or a claim, the title of a report, the place of a chunk; or its id."""
-    record = held(reading, reference[0]).get(reference[1])
+    record = table_or_empty(snapshot, reference[0]).get(reference[1])
     if record is None:
         return reference[1]
     if reference[0] == "chunks":
-        return ", ".join(filter(None, next((span.uri, span.place) for span in reading.trace(reference))))
+        return ", ".join(filter(None, next((span.uri, span.place) for span in snapshot.trace(reference))))
     if reference[0] in ("relations", "claims"):
         return " – ".join(filter(None, record.names))
     return str(getattr(record, "name", "") or getattr(record, "title", "") or record.id)
 
 
-def uris(reading: Reading) -> dict[str, str]:
+def document_uris(snapshot: Snapshot) -> dict[str, str]:
     """Where each document stands, by its id."""
-    return dict(held(reading, "documents").columns("id", "uri"))
+    return dict(table_or_empty(snapshot, "documents").columns("id", "uri"))
 
 
-def excerpts(reading: Reading, uris: Mapping[str, str], entity: Entity, most: int, width: int) -> list[Span]:
+def entity_excerpts(snapshot: Snapshot, uris: Mapping[str, str], entity: Entity, limit: int, width: int) -> list[Span]:
     """Where the documents speak of an entity: a few words around its name, at first one place of each document."""
-    chunks = dict.fromkeys(id.rpartition(".")[0] for id in held(reading, "mentions").ids(entity=entity.id))
+    chunks = dict.fromkeys(id.rpartition(".")[0] for id in table_or_empty(snapshot, "mentions").ids(entity=entity.id))
     firsts = {id.partition(".")[0]: id for id in reversed(chunks)}.values()
-    chosen = list(dict.fromkeys([*sorted(firsts), *chunks]))[:most]
-    found = (held(reading, "chunks").get(id) for id in chosen)
+    chosen = list(dict.fromkeys([*sorted(firsts), *chunks]))[:limit]
+    found = (table_or_empty(snapshot, "chunks").get(id) for id in chosen)
     forms = entity.forms or (entity.name,)
-    return [reading.placed(around(c, forms, uris[c.document], width)) for c in found if c and c.document in uris]
+    return [snapshot.locate(cut_excerpt(c, forms, uris[c.document], width)) for c in found if c and c.document in uris]
 
 
-def around(chunk: Chunk, forms: Sequence[str], uri: str, width: int) -> Span:
+def cut_excerpt(chunk: Chunk, forms: Sequence[str], uri: str, width: int) -> Span:
     """So many characters of a chunk at most, with the name in them, from a word's beginning to a word's end.
 
     >>> text = "They say that Orrell mended the old net."

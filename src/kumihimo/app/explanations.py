@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from unicodedata import normalize
 
-from kumihimo.app.snapshot import Reading
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.context import Context, Evidence
-from kumihimo.core.records import Mention, Point, Reference
+from kumihimo.core.records import KeyPoint, Mention, Reference
 from kumihimo.core.spans import Span
 from kumihimo.core.table import Table
-from kumihimo.text.tokens import subjects
+from kumihimo.text.tokens import subject_terms
 
 _KATAKANA, _HIRAGANA, _KANJI = "\u30a0-\u30ff", "\u3040-\u309f", "々〆\u3400-\u9fff"
-_PIECES = rf"[{_KATAKANA}]+|[{_KANJI}]+|[^\W{_KATAKANA}{_HIRAGANA}{_KANJI}]+"  # compiled on first use
+_PIECE_PATTERN = rf"[{_KATAKANA}]+|[{_KANJI}]+|[^\W{_KATAKANA}{_HIRAGANA}{_KANJI}]+"  # compiled on first use
 
 
-_OTHERWISE = "says it in other words, or speaks of something near it"
-_OF_ITS_PART = "says what one part of the documents is about, more than others"
+_NO_WORDS_TEXT = "says it in other words, or speaks of something near it"
+_VERBATIM_TEXT = "says what one part of the documents is about, more than others"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +33,14 @@ class Reason:
     """
 
     words: tuple[str, ...]
-    why: tuple[tuple[str, float], ...] = ()
-    tied: Span | None = None
-    goes_on: bool = False
+    feature_scores: tuple[tuple[str, float], ...] = ()
+    linked_span: Span | None = None
+    continues: bool = False
     entity: str = ""
     name: str = ""
-    instead: str = _OTHERWISE
+    fallback_text: str = _NO_WORDS_TEXT
 
-    def told(self, where: str = "") -> str:
+    def describe(self, place: str = "") -> str:
         """In one line. where: how the passage is called that it is tied to.
 
         >>> tied = Span("", "notes/a.md", 0, 9, "")
@@ -48,33 +48,33 @@ class Reason:
         'adds “tidal gate” to notes/a.md through Sabine Orrell'
         """
         words = ", ".join(f"“{word}”" for word in self.words)
-        if self.goes_on:
-            return f"{f'adds {words} to' if words else 'goes on from'} {where} through {self.name}"
-        says = f"says {words}" if words else self.instead
-        return f"{says}; tied to {where} through {self.name}" if self.tied else says
+        if self.continues:
+            return f"{f'adds {words} to' if words else 'goes on from'} {place} through {self.name}"
+        says = f"says {words}" if words else self.fallback_text
+        return f"{says}; tied to {place} through {self.name}" if self.linked_span else says
 
 
-def reasons(reading: Reading, question: str, context: Context) -> list[Reason]:
+def explain_evidence(snapshot: Snapshot, question: str, context: Context) -> list[Reason]:
     """Of each piece of evidence, in order."""
     ranks = {item.reference: rank for rank, item in enumerate(context)}
-    return [_reason(reading, question, item, ranks) for item in context]
+    return [_explain_item(snapshot, question, item, ranks) for item in context]
 
 
-def _reason(reading: Reading, question: str, item: Evidence, ranks: Mapping[Reference, int]) -> Reason:
-    says = frozenset(subjects(item.record.found_by or item.text))
-    if isinstance(item.record, Point) and item.record.verbatim:
-        return Reason(said(question, says), item.why, instead=_OF_ITS_PART)
-    if not item.path:
-        return Reason(said(question, says), item.why)
-    passage, entity = item.path
+def _explain_item(snapshot: Snapshot, question: str, item: Evidence, ranks: Mapping[Reference, int]) -> Reason:
+    says = frozenset(subject_terms(item.record.index_text or item.text))
+    if isinstance(item.record, KeyPoint) and item.record.verbatim:
+        return Reason(matched_words(question, says), item.feature_scores, fallback_text=_VERBATIM_TEXT)
+    if not item.via:
+        return Reason(matched_words(question, says), item.feature_scores)
+    passage, entity = item.via
     goes_on = ranks.get(("chunks", passage), -1) < ranks[item.reference]
-    known = frozenset(subjects(reading.table("chunks")[passage].found_by)) if goes_on else frozenset[str]()
-    (tied,) = reading.trace(("chunks", passage))
-    name = _name(reading, item.record.id, entity)
-    return Reason(said(question, says, known), item.why, tied, goes_on, entity, name)
+    known = frozenset(subject_terms(snapshot.table("chunks")[passage].index_text)) if goes_on else frozenset[str]()
+    (tied,) = snapshot.trace(("chunks", passage))
+    name = _mention_name(snapshot, item.record.id, entity)
+    return Reason(matched_words(question, says, known), item.feature_scores, tied, goes_on, entity, name)
 
 
-def said(question: str, says: frozenset[str], known: frozenset[str] = frozenset()) -> tuple[str, ...]:
+def matched_words(question: str, says: frozenset[str], known: frozenset[str] = frozenset()) -> tuple[str, ...]:
     """The words of a question that a text says, as they stand there, neighbours together; without those known already.
 
     >>> said("Who mended the old stone pier?", frozenset(subjects("They mended a pier of stone")))
@@ -83,8 +83,8 @@ def said(question: str, says: frozenset[str], known: frozenset[str] = frozenset(
     found: list[str] = []
     end = -1
     plain = normalize("NFKC", question)
-    for piece in re.finditer(_PIECES, plain):
-        meant = set(subjects(piece[0]))
+    for piece in re.finditer(_PIECE_PATTERN, plain):
+        meant = set(subject_terms(piece[0]))
         if not meant or not meant <= says or meant <= known:
             continue
         if found and end >= 0 and not plain[end : piece.start()].strip():
@@ -95,7 +95,7 @@ def said(question: str, says: frozenset[str], known: frozenset[str] = frozenset(
     return tuple(dict.fromkeys(found))
 
 
-def _name(reading: Reading, chunk: str, entity: str) -> str:
-    mentions: Table[Mention] = reading.table("mentions")
-    here = mentions.some(mentions.under([chunk], "id")[chunk])
+def _mention_name(snapshot: Snapshot, chunk: str, entity: str) -> str:
+    mentions: Table[Mention] = snapshot.table("mentions")
+    here = mentions.get_many(mentions.child_values([chunk], "id")[chunk])
     return next(mention.name for mention in here.values() if mention.entity == entity)

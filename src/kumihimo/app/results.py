@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kumihimo.core.usage import Usage
-from kumihimo.storage.sqlite.response_cache import Spent
+from kumihimo.storage.sqlite.response_cache import UsageEntry
 
 Range = tuple[float, float]  # at least, at most
 
@@ -24,8 +24,8 @@ class Built:
     """
 
     read: int
-    same: int
-    gone: int
+    unchanged: int
+    removed: int
     skipped: tuple[str, ...]
     before: Mapping[str, int]
     rows: Mapping[str, int]
@@ -34,9 +34,9 @@ class Built:
     seconds: float
     spent: Mapping[str, Usage]
     saved: Mapping[str, Usage]
-    left: tuple[str, ...] = ()
-    partly: tuple[str, ...] = ()
-    ruled: tuple[str, ...] = ()
+    skipped_methods: tuple[str, ...] = ()
+    partial: tuple[str, ...] = ()
+    rule_based: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,25 +66,25 @@ class Plan:
 
     estimates: tuple[Estimate, ...]
     unknown: tuple[str, ...] = ()
-    ruled: tuple[str, ...] = ()
+    rule_based: tuple[str, ...] = ()
 
     @property
     def calls(self) -> Range:
-        return _sum(e.calls for e in self.estimates)
+        return _sum_ranges(e.calls for e in self.estimates)
 
     @property
     def tokens(self) -> Range:
         """Of prompts and replies."""
-        return _sum(r for e in self.estimates for r in (e.prompt_tokens, e.completion_tokens))
+        return _sum_ranges(r for e in self.estimates for r in (e.prompt_tokens, e.completion_tokens))
 
     @property
     def cost(self) -> Range:
         """As far as prices are set."""
-        return _sum(e.cost for e in self.estimates if e.cost)
+        return _sum_ranges(e.cost for e in self.estimates if e.cost)
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class CommunityLevel:
     """A level of communities, C0 the uppermost, or the source, TS: reports or chunks, and their tokens."""
 
     name: str
@@ -106,17 +106,17 @@ class Status:
     settings: Mapping[str, object]  # of the steps, as the tables were built with; those that are not the default
     failed: tuple[tuple[str, str, str], ...]
     bytes: int
-    memo: Mapping[str, int] = field(default_factory=dict)
-    partly: tuple[str, ...] = ()  # documents of which something could not be read, and what
-    spent: tuple[Spent, ...] = ()  # and saved by the memo: of each step, method and role
+    cache: Mapping[str, int] = field(default_factory=dict)
+    partial: tuple[str, ...] = ()  # documents of which something could not be read, and what
+    spent: tuple[UsageEntry, ...] = ()  # and saved by the memo: of each step, method and role
     modularity: tuple[float, float] | None = (
         None  # of the communities as they are, and as a fresh start would have them
     )
-    levels: tuple[Level, ...] = ()  # where they were asked for
+    levels: tuple[CommunityLevel, ...] = ()  # where they were asked for
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class RdfTerm:
     """A name or a value of RDF. kind: uri, literal or bnode. datatype: an IRI; empty: a text."""
 
     value: str
@@ -134,12 +134,12 @@ class Solutions:
     """
 
     columns: tuple[str, ...]
-    rows: tuple[tuple[Term | None, ...], ...]
-    yes: bool | None = None
-    graph: bool = False
+    rows: tuple[tuple[RdfTerm | None, ...], ...]
+    boolean: bool | None = None
+    is_graph: bool = False
     cut: str = ""
 
 
-def _sum(ranges: Iterable[Range]) -> Range:
+def _sum_ranges(ranges: Iterable[Range]) -> Range:
     listed = list(ranges)
     return (sum(low for low, _ in listed), sum(high for _, high in listed))

@@ -12,21 +12,21 @@ from kumihimo.app import config
 from kumihimo.app.facade import Kumihimo
 
 
-class Stopped(Exception):
+class Interrupted(Exception):
     """Somebody pressed Ctrl-C."""
 
 
 @contextmanager
-def opened(folder: Path, options: Sequence[str] | None = None, memo: Path | None = None) -> Iterator[Kumihimo]:
+def open_index(folder: Path, options: Sequence[str] | None = None, cache: Path | None = None) -> Iterator[Kumihimo]:
     """The index in that folder, for as long as it is used. Raises Stopped."""
     try:
-        with Kumihimo.open(folder, settings=config.from_options(options or ()), memo=memo) as kumi:
+        with Kumihimo.open(folder, settings=config.parse_options(options or ()), cache=cache) as kumi:
             yield kumi
     except KeyboardInterrupt:
-        raise Stopped from None
+        raise Interrupted from None
 
 
-def listen(verbose: bool, show_prompts: bool) -> None:
+def configure_logging(verbose: bool, show_prompts: bool) -> None:
     """Have what goes on told on standard error."""
     if verbose or show_prompts:
         told = logging.StreamHandler(sys.stderr)

@@ -10,16 +10,16 @@ from typing import Any
 from kumihimo.core.errors import SettingsError
 
 
-def questions(path: Path) -> list[dict[str, Any]]:
+def read_question_lines(path: Path) -> list[dict[str, Any]]:
     """The questions of a JSONL file. Raises SettingsError, naming the line."""
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} cannot be read ({error}): give a JSONL file in UTF-8") from error
-    return [_question(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    return [_parse_question(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
 
 
-def _question(path: Path, number: int, line: str) -> dict[str, Any]:
+def _parse_question(path: Path, number: int, line: str) -> dict[str, Any]:
     try:
         row = json.loads(line)
         asked = row["question"]
@@ -30,19 +30,19 @@ def _question(path: Path, number: int, line: str) -> dict[str, Any]:
         raise SettingsError(f'{path}, line {number}: write {{"id": ..., "question": ...}}') from error
 
 
-def write(path: Path, lines: list[str]) -> None:
+def write_text_lines(path: Path, lines: list[str]) -> None:
     try:
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     except OSError as error:
         raise SettingsError(f"{path} cannot be written ({error.strerror}): choose another --out") from error
 
 
-def show(document: object) -> None:
+def print_json(document: object) -> None:
     """One JSON document on standard output."""
-    print(line(document, indent=2))
+    print(encode_json(document, indent=2))
 
 
-def line(document: object, indent: int | None = None) -> str:
+def encode_json(document: object, indent: int | None = None) -> str:
     """In escapes where standard output cannot hold every character."""
     narrow = bool(sys.stdout) and "utf" not in (sys.stdout.encoding or "").lower()
     return json.dumps(document, ensure_ascii=narrow, indent=indent)

@@ -14,7 +14,7 @@ import typer
 
 from kumihimo.app import config
 from kumihimo.app.settings_registry import SETTINGS, SUMMARIES
-from kumihimo.app.snapshot import DEFAULT
+from kumihimo.app.snapshot import DEFAULT_METHOD
 from kumihimo.cli import (
     ask_commands,
     evaluating,
@@ -26,171 +26,173 @@ from kumihimo.cli import (
     terminal,
     tune,
 )
-from kumihimo.cli.cli_session import Stopped, listen, opened
+from kumihimo.cli.cli_session import Interrupted, configure_logging, open_index
 from kumihimo.cli.options import (
-    HOME,
-    Index,
-    Json,
+    DEFAULT_INDEX,
+    CacheFile,
+    IndexFolder,
+    JsonOutput,
     MaxCalls,
     MaxCost,
     MaxTokens,
-    Memo,
     Methods,
-    Set,
+    SettingOverrides,
     ShowPrompts,
     Verbose,
     Wait,
 )
-from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, unknown
+from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, describe_unknown
 from kumihimo.llm.budget import Caps
 from kumihimo.methods import METHODS
-from kumihimo.methods.method_guide import RECALL, SETS, SUITS
+from kumihimo.methods.method_guide import BEST_FOR, RECALL, RECALL_SETS
 
 Paths = Annotated[list[str] | None, typer.Argument(help="Files and folders; none: all that are remembered.")]
 
 
 def index(
     paths: Paths = None,
-    folder: Index = HOME,
+    folder: IndexFolder = DEFAULT_INDEX,
     methods: Methods = "",
-    options: Set = None,
+    options: SettingOverrides = None,
     wait: Wait = False,
-    check: Annotated[bool, typer.Option("--check", help="Read every file again, even if it looks unchanged.")] = False,
-    regroup: Annotated[bool, typer.Option("--regroup", help="Find the communities of the graph anew.")] = False,
+    reread: Annotated[
+        bool, typer.Option("--reread", help="Read every file again, even if it looks unchanged.")
+    ] = False,
+    recluster: Annotated[bool, typer.Option("--recluster", help="Find the communities of the graph anew.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Agree to pay again where a change needs that.")] = False,
     max_calls: MaxCalls = None,
     max_tokens: MaxTokens = None,
     max_cost: MaxCost = None,
-    memo: Memo = None,
+    cache: CacheFile = None,
     verbose: Verbose = False,
     show_prompts: ShowPrompts = False,
-    as_json: Json = False,
+    as_json: JsonOutput = False,
 ) -> None:
     """Add files and folders, or refresh them: what is new, changed or gone."""
-    listen(verbose, show_prompts)
+    configure_logging(verbose, show_prompts)
     caps = Caps(max_calls, max_tokens, max_cost)
-    consent = yes or (terminal.agree if terminal.is_person() and not as_json else False)
-    with opened(folder, options, memo) as kumi, terminal.progress(not (verbose or show_prompts)) as progress:
+    consent = yes or (terminal.confirm_rebuild if terminal.is_interactive() and not as_json else False)
+    with open_index(folder, options, cache) as kumi, terminal.progress_bar(not (verbose or show_prompts)) as progress:
         built = kumi.index(
             *(paths or []),
-            methods=_named(methods),
+            methods=_split_methods(methods),
             wait=wait,
-            check=check,
-            regroup=regroup,
+            reread=reread,
+            recluster=recluster,
             caps=caps,
             consent=consent,
             progress=progress,
         )
-    jsonl.show(asdict(built)) if as_json else terminal.show_built(built)
+    jsonl.print_json(asdict(built)) if as_json else terminal.show_built(built)
     raise typer.Exit(1 if built.failed else 0)
 
 
 def plan(
     paths: Paths = None,
-    folder: Index = HOME,
+    folder: IndexFolder = DEFAULT_INDEX,
     methods: Methods = "",
     sample: Annotated[int, typer.Option(help="Ask about this many chunks in earnest, to say more.", min=0)] = 0,
     ask: Annotated[
         str, typer.Option(help="What a question asked by this method costs; the question may follow.", metavar="METHOD")
     ] = "",
-    options: Set = None,
-    memo: Memo = None,
+    options: SettingOverrides = None,
+    cache: CacheFile = None,
     verbose: Verbose = False,
     show_prompts: ShowPrompts = False,
-    as_json: Json = False,
+    as_json: JsonOutput = False,
 ) -> None:
     """Say what indexing, or a question, would ask of models, and cost, without doing it."""
-    listen(verbose, show_prompts)
+    configure_logging(verbose, show_prompts)
     if ask and (methods or sample):
         raise SettingsError("--ask is about a question, --methods and --sample about indexing: say one or the other")
-    with opened(folder, options, memo) as kumi, terminal.progress(not (verbose or show_prompts)) as progress:
+    with open_index(folder, options, cache) as kumi, terminal.progress_bar(not (verbose or show_prompts)) as progress:
         if ask:
-            found = kumi.foretell(ask, " ".join(paths or []))
+            found = kumi.estimate_query_cost(ask, " ".join(paths or []))
         else:
-            found = kumi.plan(*(paths or []), methods=_named(methods), sample=sample, progress=progress)
-    jsonl.show(asdict(found)) if as_json else terminal.show_plan(found)
+            found = kumi.plan(*(paths or []), methods=_split_methods(methods), sample=sample, progress=progress)
+    jsonl.print_json(asdict(found)) if as_json else terminal.show_plan(found)
 
 
-def _named(methods: str) -> list[str]:
+def _split_methods(methods: str) -> list[str]:
     return [name.strip() for name in methods.split(",") if name.strip()]
 
 
 def remove(
     target: Annotated[str, typer.Argument(help="A source's name or path, a document's uri, or a file or folder.")],
-    folder: Index = HOME,
+    folder: IndexFolder = DEFAULT_INDEX,
     forget: Annotated[bool, typer.Option("--forget", help="Erase from the memo, too, what only it needed.")] = False,
     wait: Wait = False,
-    as_json: Json = False,
+    as_json: JsonOutput = False,
 ) -> None:
     """Take a source or a document out of the index; its file stays where it is."""
-    with opened(folder) as kumi, terminal.progress() as progress:
+    with open_index(folder) as kumi, terminal.progress_bar() as progress:
         built = kumi.remove(target, forget=forget, wait=wait, progress=progress)
-    jsonl.show(asdict(built)) if as_json else terminal.show_removed(built)
+    jsonl.print_json(asdict(built)) if as_json else terminal.show_removed(built)
     raise typer.Exit(1 if built.failed else 0)
 
 
 def status(
-    folder: Index = HOME,
+    folder: IndexFolder = DEFAULT_INDEX,
     levels: Annotated[bool, typer.Option("--levels", help="Show what each level of communities holds.")] = False,
-    as_json: Json = False,
+    as_json: JsonOutput = False,
 ) -> None:
     """Show what the index holds: sources, tables, models, what failed."""
-    with opened(folder) as kumi:
+    with open_index(folder) as kumi:
         found = kumi.status(levels=levels)
-    jsonl.show(asdict(found)) if as_json else terminal.show_status(found)
+    jsonl.print_json(asdict(found)) if as_json else terminal.show_status(found)
     raise typer.Exit(1 if found.failed else 0)
 
 
-def methods(as_json: Json = False) -> None:
+def methods(as_json: JsonOutput = False) -> None:
     """List the methods: which question each suits, what was measured, their settings."""
     if as_json:
         described = {
             name: {
                 "summary": m.summary,
-                "suits": SUITS.get(name, ""),
-                "recall@5": dict(zip(SETS, RECALL.get(name, ()), strict=False)),
-                "default": name == DEFAULT,
+                "suits": BEST_FOR.get(name, ""),
+                "recall@5": dict(zip(RECALL_SETS, RECALL.get(name, ()), strict=False)),
+                "default": name == DEFAULT_METHOD,
                 "reads": list(m.tables),
-                "settings": {s.name: {"type": s.kind, "default": s.default} for s in m.settings.values()},
+                "settings": {s.name: {"type": s.type_description, "default": s.default} for s in m.settings.values()},
             }
             for name, m in METHODS.items()
         }
-        jsonl.show(described)
+        jsonl.print_json(described)
     else:
-        terminal.show_methods(METHODS, DEFAULT)
+        terminal.show_methods(METHODS, DEFAULT_METHOD)
         rows = [(name, *(f"{share:.3f}" for share in shares)) for name, shares in RECALL.items()]
         print("Recall@5 without a model, as docs/methods.md tells it:")
-        terminal.show_rows(rows, head=("", *SETS), figures=range(1, 6))
+        terminal.show_rows(rows, head=("", *RECALL_SETS), numeric=range(1, 6))
 
 
 def init(
     path: Annotated[Path | None, typer.Argument(help="The file to write: kumi.toml beside the index.")] = None,
-    folder: Index = HOME,
-    as_json: Json = False,
+    folder: IndexFolder = DEFAULT_INDEX,
+    as_json: JsonOutput = False,
 ) -> None:
     """Write a kumi.toml that shows every setting and sets none."""
     path = path or folder.parent / "kumi.toml"
     if path.exists():
         raise SettingsError(f"{path} is there already: edit it, or name another file")
-    jsonl.write(path, config.written(SETTINGS, SUMMARIES).splitlines())
+    jsonl.write_text_lines(path, config.render_default_config(SETTINGS, SUMMARIES).splitlines())
     told = f"Wrote {path}: take the # away from a line and change it."
-    jsonl.show({"written": str(path)}) if as_json else print(told)
+    jsonl.print_json({"written": str(path)}) if as_json else print(told)
 
 
-def memo(
+def cache(
     action: Annotated[str, typer.Argument(help="prune: erase what building the index anew would not use.")] = "show",
-    folder: Index = HOME,
-    as_json: Json = False,
+    folder: IndexFolder = DEFAULT_INDEX,
+    as_json: JsonOutput = False,
 ) -> None:
     """Show what models have said to this index, replies, size, hits; or prune it."""
     if action not in ("show", "prune"):
-        raise SettingsError(unknown("memo command", action, ("show", "prune")))
-    with opened(folder) as kumi:
-        found = {"erased": kumi.prune()} if action == "prune" else kumi.memo()
-    jsonl.show(found) if as_json else terminal.show_memo(found)
+        raise SettingsError(describe_unknown("cache command", action, ("show", "prune")))
+    with open_index(folder) as kumi:
+        found = {"erased": kumi.prune()} if action == "prune" else kumi.cache_stats()
+    jsonl.print_json(found) if as_json else terminal.show_cache(found)
 
 
-def about(
+def show_version_or_help(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Show the version and leave.", is_eager=True)] = False,
 ) -> None:
@@ -223,7 +225,7 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # under the
             "kumi ask 'Who mended the breakwater?'",
             "kumi ask 'What are the main themes?' --method global",
             "kumi ask '組紐を送ったのは誰ですか' --method bm25",
-            "kumi ask 'What did it cost?' --where 'author = \"Sabine Orrell\" and date >= 2024'",
+            "kumi ask 'What did it cost?' --filter 'author = \"Sabine Orrell\" and date >= 2024'",
             "kumi ask                               a conversation",
         ),
         ask_commands.retrieve: (
@@ -265,49 +267,53 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # under the
         status: ("kumi status", "kumi status --levels", "kumi status --json"),
         methods: ("kumi methods",),
         init: ("kumi init",),
-        memo: ("kumi memo", "kumi memo prune"),
+        cache: ("kumi cache", "kumi cache prune"),
     },
 }
-FIRST = ("kumi index FOLDER", "kumi ask 'What do they say about ...?'")
+EXAMPLES = ("kumi index FOLDER", "kumi ask 'What do they say about ...?'")
 
 
-def _app(*, coloured: bool) -> typer.Typer:
+def _build_app(*, colour: bool) -> typer.Typer:
     """The command line. coloured: its help is for a person."""
     made = typer.Typer(
         help=HELP,
-        epilog=_examples(FIRST, coloured),
+        epilog=_format_examples(EXAMPLES, colour),
         invoke_without_command=True,
         pretty_exceptions_enable=False,
-        rich_markup_mode="rich" if coloured else None,
+        rich_markup_mode="rich" if colour else None,
     )
-    made.callback()(about)
+    made.callback()(show_version_or_help)
     for panel, commands in COMMANDS.items():
-        _fill(made, commands, panel, coloured)
-    group = typer.Typer(help=evaluating.HELP, epilog=_examples(evaluating.FIRST, coloured), no_args_is_help=True)
-    _fill(group, evaluating.COMMANDS, None, coloured)
+        _add_commands(made, commands, panel, colour)
+    group = typer.Typer(
+        help=evaluating.EVAL_HELP, epilog=_format_examples(evaluating.EVAL_EXAMPLES, colour), no_args_is_help=True
+    )
+    _add_commands(group, evaluating.EVAL_COMMANDS, None, colour)
     made.add_typer(group, name="eval", rich_help_panel="Evaluate it")
     return made
 
 
-def _fill(
-    group: typer.Typer, commands: Mapping[Callable[..., None], Sequence[str]], panel: str | None, coloured: bool
+def _add_commands(
+    group: typer.Typer, commands: Mapping[Callable[..., None], Sequence[str]], panel: str | None, colour: bool
 ) -> None:
     for command, shown in commands.items():
-        made = group.command(command.__name__.rstrip("_"), epilog=_examples(shown, coloured), rich_help_panel=panel)
+        made = group.command(
+            command.__name__.rstrip("_"), epilog=_format_examples(shown, colour), rich_help_panel=panel
+        )
         made(command)
 
 
-def _examples(shown: Sequence[str], coloured: bool) -> str:
+def _format_examples(shown: Sequence[str], colour: bool) -> str:
     """Each on a line of its own: of what is not coloured, after a mark that keeps lines from being joined."""
-    if not coloured:
+    if not colour:
         return "\n".join(["\b", "For example:", *(f"  {line}" for line in shown)])
     from rich.markup import escape
 
     return "\n\n".join(["[bold]For example[/bold]", *(f"  [cyan]{escape(line)}[/cyan]" for line in shown)])
 
 
-app = _app(coloured=bool(sys.stdout) and sys.stdout.isatty())
-_Wrong: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+app = _build_app(colour=bool(sys.stdout) and sys.stdout.isatty())
+_ClickException: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 
 def main() -> None:
@@ -317,30 +323,30 @@ def main() -> None:
     out = sys.stdout
     try:
         sys.exit(app(standalone_mode=False))
-    except _Wrong as error:
+    except _ClickException as error:
         command = error.ctx.command_path if error.ctx else "kumi"
-        sys.exit(_say(f"{error.format_message()} See `{command} --help`", 2))
+        sys.exit(_print_error(f"{error.format_message()} See `{command} --help`", 2))
     except SystemExit as stop:
         if sys.stdout is out:
             raise
         sys.exit(0 if stop.code == 1 else stop.code)  # typer has replaced a stream that nobody reads any more
     except KumiError as error:
-        sys.exit(_say(str(error), 1 if isinstance(error, ItemFailed) else 2))
-    except Stopped:
-        _leave(_say("stopped; the index is as it was before. Run the same command again to go on.", 130))
+        sys.exit(_print_error(str(error), 1 if isinstance(error, ItemFailed) else 2))
+    except Interrupted:
+        _exit_now(_print_error("stopped; the index is as it was before. Run the same command again to go on.", 130))
     except (OSError, sqlite3.Error) as error:
-        sys.exit(_say(f"{error}: check that the disk has room and that the index folder can be written", 2))
+        sys.exit(_print_error(f"{error}: check that the disk has room and that the index folder can be written", 2))
 
 
-def _leave(code: int) -> None:
+def _exit_now(code: int) -> None:
     """At once: requests that are under way are not waited for."""
     for stream in filter(None, (sys.stdout, sys.stderr)):
         stream.flush()
     os._exit(code)
 
 
-def _say(message: str, code: int) -> int:
-    terminal.complain(message)
+def _print_error(message: str, code: int) -> int:
+    terminal.print_error(message)
     return code
 
 

@@ -7,22 +7,24 @@ from typing import Annotated
 
 import typer
 
-from kumihimo.app.settings_registry import KNOWN
+from kumihimo.app.settings_registry import ALL_SETTINGS
 from kumihimo.methods import METHODS
 
-Index = Annotated[Path, typer.Option("--index", envvar="KUMI_INDEX", help="The index folder.", metavar="DIR")]
-Memo = Annotated[
+IndexFolder = Annotated[Path, typer.Option("--index", envvar="KUMI_INDEX", help="The index folder.", metavar="DIR")]
+CacheFile = Annotated[
     Path | None,
-    typer.Option(envvar="KUMI_MEMO", help="The file of what models have said, if not the index's own.", metavar="FILE"),
+    typer.Option(
+        envvar="KUMI_CACHE", help="The file of what models have said, if not the index's own.", metavar="FILE"
+    ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, and nothing else.")]
-Set = Annotated[
+JsonOutput = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, and nothing else.")]
+SettingOverrides = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         help="A setting for this command: chunks.size=600.",
         metavar="NAME=VALUE",
-        autocompletion=lambda: [f"{scope}.{name}=" for scope, known in KNOWN.items() for name in known],
+        autocompletion=lambda: [f"{scope}.{name}=" for scope, known in ALL_SETTINGS.items() for name in known],
     ),
 ]
 Method = Annotated[
@@ -43,7 +45,7 @@ Methods = Annotated[
         autocompletion=lambda: list(METHODS),
     ),
 ]
-Where = Annotated[
+FilterExpression = Annotated[
     str, typer.Option(help="Only documents of which this holds: 'author = \"Sabine Orrell\" and date >= 2024'.")
 ]
 Explain = Annotated[bool, typer.Option("--explain", help="Tell why each piece of evidence was chosen.")]
@@ -54,4 +56,4 @@ MaxTokens = Annotated[int | None, typer.Option(help="Spend no more tokens than t
 MaxCost = Annotated[float | None, typer.Option(help="Spend no more than this, by the prices that are set.", min=0)]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Tell of each request, and what went wrong with it.")]
 ShowPrompts = Annotated[bool, typer.Option("--show-prompts", help="Show each prompt and each reply.")]
-HOME = Path(".kumi")
+DEFAULT_INDEX = Path(".kumi")

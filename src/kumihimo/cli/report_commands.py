@@ -7,39 +7,39 @@ from typing import Annotated
 
 import typer
 
-from kumihimo.app.community_tree import tree
+from kumihimo.app.community_tree import load_tree
 from kumihimo.cli import jsonl, report_view
-from kumihimo.cli.cli_session import opened
-from kumihimo.cli.options import HOME, Index, Json
-from kumihimo.core.errors import SettingsError, unknown
+from kumihimo.cli.cli_session import open_index
+from kumihimo.cli.options import DEFAULT_INDEX, IndexFolder, JsonOutput
+from kumihimo.core.errors import SettingsError, describe_unknown
 
 
-def _formats() -> list[str]:
+def _format_names() -> list[str]:
     from kumihimo.exports import FORMATS  # here: other commands write none of them
 
     return list(FORMATS)
 
 
 def export(
-    form: Annotated[
+    format_name: Annotated[
         str,
-        typer.Argument(help="graphml, csv, obsidian, parquet or rdf.", metavar="FORMAT", autocompletion=_formats),
+        typer.Argument(help="graphml, csv, obsidian, parquet or rdf.", metavar="FORMAT", autocompletion=_format_names),
     ],
     out: Annotated[
         Path | None, typer.Option(help="The file or folder to write: graph.graphml, graph.ttl ...", metavar="PATH")
     ] = None,
-    folder: Index = HOME,
-    as_json: Json = False,
+    folder: IndexFolder = DEFAULT_INDEX,
+    as_json: JsonOutput = False,
 ) -> None:
     """Write the graph with its communities and reports, or all as RDF, to files that other programs read."""
-    from kumihimo.exports import FORMATS, PLACES
+    from kumihimo.exports import DEFAULT_PATHS, FORMATS
 
-    if form not in FORMATS:
-        raise SettingsError(unknown("format", form, FORMATS))
-    path = out or Path(PLACES[form])
-    with opened(folder) as kumi, kumi.reading() as reading:
-        written = FORMATS[form](reading, path)
-    jsonl.show({"written": str(path), "rows": written}) if as_json else report_view.show_written(path, written)
+    if format_name not in FORMATS:
+        raise SettingsError(describe_unknown("format", format_name, FORMATS))
+    path = out or Path(DEFAULT_PATHS[format_name])
+    with open_index(folder) as kumi, kumi.snapshot() as reading:
+        written = FORMATS[format_name](reading, path)
+    jsonl.print_json({"written": str(path), "rows": written}) if as_json else report_view.show_written(path, written)
 
 
 def report(
@@ -53,24 +53,26 @@ def report(
         Path | None,
         typer.Option("--html", help="Write a page to this file: the graph drawn, its reports, search.", metavar="FILE"),
     ] = None,
-    folder: Index = HOME,
-    as_json: Json = False,
+    folder: IndexFolder = DEFAULT_INDEX,
+    as_json: JsonOutput = False,
 ) -> None:
     """Show the reports of the communities: their tree, one of them, or all in a page with the graph."""
     if sum(said is not None for said in (id, level, html)) > 1:
         raise SettingsError("say one of ID, --level N and --html FILE")
-    with opened(folder) as kumi, kumi.reading() as reading:
+    with open_index(folder) as kumi, kumi.snapshot() as reading:
         if html:
             from kumihimo import page
 
-            written = page.write(reading, html)
-            jsonl.show({"written": str(html), "rows": written}) if as_json else report_view.show_written(html, written)
+            written = page.write_graph_page(reading, html)
+            jsonl.print_json({"written": str(html), "rows": written}) if as_json else report_view.show_written(
+                html, written
+            )
             return
-        report_view.there(reading)
-        communities = tree(reading)
+        report_view.require_reports(reading)
+        communities = load_tree(reading)
         if id is None:
-            listed = report_view.listed(reading, communities, level)
-            jsonl.show(listed) if as_json else report_view.show_tree(listed, communities, level)
+            listed = report_view.list_reports(reading, communities, level)
+            jsonl.print_json(listed) if as_json else report_view.show_report_tree(listed, communities, level)
         else:
-            told = report_view.told(reading, communities, report_view.found(reading, communities, id))
-            jsonl.show(told) if as_json else report_view.show(told)
+            told = report_view.report_details(reading, communities, report_view.find_report(reading, communities, id))
+            jsonl.print_json(told) if as_json else report_view.show_report(told)

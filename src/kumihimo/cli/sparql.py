@@ -10,48 +10,48 @@ from typing import Annotated
 
 import typer
 
-from kumihimo.app.results import Solutions, Term
-from kumihimo.app.sparql import ROWS, SECONDS, names, own
+from kumihimo.app.results import RdfTerm, Solutions
+from kumihimo.app.sparql import DEFAULT_LIMIT, DEFAULT_TIMEOUT, rdf_prefixes, rdf_settings
 from kumihimo.cli import jsonl, terminal
-from kumihimo.cli.cli_session import opened
-from kumihimo.cli.options import HOME, Index, Json, Set
-from kumihimo.core.errors import SettingsError, unknown
+from kumihimo.cli.cli_session import open_index
+from kumihimo.cli.options import DEFAULT_INDEX, IndexFolder, JsonOutput, SettingOverrides
+from kumihimo.core.errors import SettingsError, describe_unknown
 
-FORMATS = ("table", "json", "csv", "turtle")
-_WIDEST = 300  # characters of a cell
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+RESULT_FORMATS = ("table", "json", "csv", "turtle")
+_MAX_CELL = 300  # characters of a cell
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def sparql(
     query: Annotated[str, typer.Argument(help="A SPARQL 1.1 query; @FILE: what the file holds; -: standard input.")],
-    form: Annotated[
+    format_name: Annotated[
         str,
         typer.Option(
             "--format",
             help="table, json, csv or turtle; unasked, table for rows and turtle for triples.",
             metavar="NAME",
-            autocompletion=lambda: list(FORMATS),
+            autocompletion=lambda: list(RESULT_FORMATS),
         ),
     ] = "",
-    limit: Annotated[int, typer.Option(help="Show so many rows at most; 0: all.", min=0)] = ROWS,
-    timeout: Annotated[float, typer.Option(help="Stop after so many seconds.", min=0.01)] = SECONDS,
-    options: Set = None,
-    folder: Index = HOME,
-    as_json: Json = False,
+    limit: Annotated[int, typer.Option(help="Show so many rows at most; 0: all.", min=0)] = DEFAULT_LIMIT,
+    timeout: Annotated[float, typer.Option(help="Stop after so many seconds.", min=0.01)] = DEFAULT_TIMEOUT,
+    options: SettingOverrides = None,
+    folder: IndexFolder = DEFAULT_INDEX,
+    as_json: JsonOutput = False,
 ) -> None:
     """Ask the whole index as RDF: documents, passages, entities, reports, and how they hang together."""
-    if form and form not in FORMATS:
-        raise SettingsError(unknown("format", form, FORMATS))
-    with opened(folder, options) as kumi:
-        found = kumi.sparql(_text(query), limit=limit or None, timeout=timeout)
-        prefixes = names(**own(kumi.settings))
-    form = "json" if as_json else form or ("turtle" if found.graph else "table")
-    if form == "turtle" and not found.graph:
+    if format_name and format_name not in RESULT_FORMATS:
+        raise SettingsError(describe_unknown("format", format_name, RESULT_FORMATS))
+    with open_index(folder, options) as kumi:
+        found = kumi.sparql(_read_query(query), limit=limit or None, timeout=timeout)
+        prefixes = rdf_prefixes(**rdf_settings(kumi.settings))
+    format_name = "json" if as_json else format_name or ("turtle" if found.is_graph else "table")
+    if format_name == "turtle" and not found.is_graph:
         raise SettingsError("turtle is of triples: ask by CONSTRUCT or DESCRIBE, or take --format table, json or csv")
-    {"table": _show_table, "json": _show_json, "csv": _show_csv, "turtle": _show_turtle}[form](found, prefixes)
+    {"table": _show_table, "json": _show_json, "csv": _show_csv, "turtle": _show_turtle}[format_name](found, prefixes)
     if found.cut:
         sys.stdout.flush()
-        terminal.complain(
+        terminal.print_error(
             f"there are more than {limit:,} rows: `--limit` shows more"
             if found.cut == "rows"
             else f"stopped after {timeout:g} s, this is not all: `--timeout` gives it more"
@@ -59,7 +59,7 @@ def sparql(
     raise typer.Exit(1 if found.cut == "time" else 0)
 
 
-def _text(query: str) -> str:
+def _read_query(query: str) -> str:
     """The query, wherever it is. Raises SettingsError."""
     try:
         if query == "-":
@@ -70,15 +70,15 @@ def _text(query: str) -> str:
 
 
 def _show_table(found: Solutions, prefixes: dict[str, str]) -> None:
-    if found.yes is not None:
-        print("yes" if found.yes else "no")
+    if found.boolean is not None:
+        print("yes" if found.boolean else "no")
     elif not found.rows:
         print("Nothing is found.")
     else:
-        terminal.show_rows(([_cell(term, prefixes) for term in row] for row in found.rows), found.columns)
+        terminal.show_rows(([_format_cell(term, prefixes) for term in row] for row in found.rows), found.columns)
 
 
-def _cell(term: Term | None, prefixes: dict[str, str]) -> str:
+def _format_cell(term: RdfTerm | None, prefixes: dict[str, str]) -> str:
     """In few words: an IRI by its prefix, a text on one line."""
     if term is None:
         return ""
@@ -89,19 +89,21 @@ def _cell(term: Term | None, prefixes: dict[str, str]) -> str:
         known = term.value.startswith(prefixes[name])
         return f"{name}:{term.value.removeprefix(prefixes[name])}" if known else term.value
     said = " ".join(term.value.split())
-    return said if len(said) <= _WIDEST else f"{said[:_WIDEST]} …"
+    return said if len(said) <= _MAX_CELL else f"{said[:_MAX_CELL]} …"
 
 
 def _show_json(found: Solutions, _: dict[str, str]) -> None:
     """As SPARQL 1.1 Query Results JSON has it, triples as rows of three."""
-    if found.yes is not None:
-        jsonl.show({"head": {}, "boolean": found.yes})
+    if found.boolean is not None:
+        jsonl.print_json({"head": {}, "boolean": found.boolean})
         return
-    rows = [{name: _told(term) for name, term in zip(found.columns, row, strict=True) if term} for row in found.rows]
-    jsonl.show({"head": {"vars": list(found.columns)}, "results": {"bindings": rows}, "cut": found.cut})
+    rows = [
+        {name: _term_json(term) for name, term in zip(found.columns, row, strict=True) if term} for row in found.rows
+    ]
+    jsonl.print_json({"head": {"vars": list(found.columns)}, "results": {"bindings": rows}, "cut": found.cut})
 
 
-def _told(term: Term) -> dict[str, str]:
+def _term_json(term: RdfTerm) -> dict[str, str]:
     told = {"type": term.kind, "value": term.value, "xml:lang": term.language, "datatype": term.datatype}
     return {name: said for name, said in told.items() if said or name == "value"}
 
@@ -109,24 +111,24 @@ def _told(term: Term) -> dict[str, str]:
 def _show_csv(found: Solutions, _: dict[str, str]) -> None:
     """As SPARQL 1.1 has it, but what a spreadsheet would take for a formula begins with an apostrophe."""
     out = csv.writer(sys.stdout, lineterminator="\n")
-    if found.yes is not None:
-        out.writerows([["answer"], ["yes" if found.yes else "no"]])
+    if found.boolean is not None:
+        out.writerows([["answer"], ["yes" if found.boolean else "no"]])
         return
     out.writerow(found.columns)
-    out.writerows([_plain(term) for term in row] for row in found.rows)
+    out.writerows([_csv_cell(term) for term in row] for row in found.rows)
 
 
-def _plain(term: Term | None) -> str:
+def _csv_cell(term: RdfTerm | None) -> str:
     if term is None:
         return ""
-    risky = term.kind == "literal" and not term.datatype and term.value.startswith(_FORMULA)
+    risky = term.kind == "literal" and not term.datatype and term.value.startswith(_FORMULA_STARTS)
     return f"{chr(39) * risky}{'_:' * (term.kind == 'bnode')}{term.value}".replace("\0", "\ufffd")
 
 
 def _show_turtle(found: Solutions, prefixes: dict[str, str]) -> None:
-    from kumihimo.app.sparql import triples_of
-    from kumihimo.exports.rdf import turtle
+    from kumihimo.app.sparql import solution_triples
+    from kumihimo.exports.rdf import write_turtle
 
     out = BytesIO()
-    turtle(triples_of(found), out, prefixes)
+    write_turtle(solution_triples(found), out, prefixes)
     print(out.getvalue().decode(), end="")

@@ -7,17 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
-from kumihimo.app.snapshot import Reading
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.cli import jsonl, terminal
-from kumihimo.cli.cli_session import opened
-from kumihimo.cli.options import HOME, Index, Json
-from kumihimo.cli.sanitize import harmless
-from kumihimo.core.errors import Unusable
+from kumihimo.cli.cli_session import open_index
+from kumihimo.cli.options import DEFAULT_INDEX, IndexFolder, JsonOutput
+from kumihimo.cli.sanitize import replace_controls
+from kumihimo.core.errors import IndexUnavailable
 from kumihimo.core.records import Summary
 from kumihimo.core.table import Table
 from kumihimo.index import summary_labels
 
-_PLACES = 20
+_MAX_PLACES = 20
 
 
 def summaries(
@@ -25,33 +25,36 @@ def summaries(
         str | None, typer.Argument(help="Show this one, `research_field = NLP` or `NLP`; none: list them.")
     ] = None,
     limit: Annotated[int, typer.Option(help="How many to list.", min=1)] = 50,
-    folder: Index = HOME,
-    as_json: Json = False,
+    folder: IndexFolder = DEFAULT_INDEX,
+    as_json: JsonOutput = False,
 ) -> None:
     """Show what the documents can be asked, by their metadata: the summaries that `meta` leans on."""
-    with opened(folder) as kumi, kumi.reading() as reading:
-        table = _there(reading)
+    with open_index(folder) as kumi, kumi.snapshot() as reading:
+        table = _summary_table(reading)
         if value is None:
-            listed = _listed(table, limit)
-            jsonl.show(listed) if as_json else _show_list(listed)
+            listed = _list_summaries(table, limit)
+            jsonl.print_json(listed) if as_json else _show_list(listed)
         else:
-            told = _told(
-                reading, table[summary_labels.meant(value, ((id, label) for id, label in table.columns("id", "label")))]
+            told = _summary_details(
+                reading,
+                table[
+                    summary_labels.resolve_label_id(value, ((id, label) for id, label in table.columns("id", "label")))
+                ],
             )
-            jsonl.show(told) if as_json else _show(told)
+            jsonl.print_json(told) if as_json else _show_summary(told)
 
 
-def _there(reading: Reading) -> Table[Summary]:
+def _summary_table(reading: Snapshot) -> Table[Summary]:
     """The table. Raises Unusable where it was not built, or holds nothing, with what helps."""
     if not reading.db.has("summaries"):
-        raise Unusable(
+        raise IndexUnavailable(
             "the index has no summaries yet: `kumi index --methods meta` has a chat model write them, "
             "`kumi plan --methods meta` says what that costs"
         )
     return reading.table("summaries")
 
 
-def _listed(table: Table[Summary], limit: int) -> dict[str, Any]:
+def _list_summaries(table: Table[Summary], limit: int) -> dict[str, Any]:
     rows = sorted(table.columns("label", "questions", "tokens", "id"), key=lambda row: (-row[1], row[0]))
     listed = [{"id": id, "label": label, "questions": n, "tokens": tokens} for label, n, tokens, id in rows[:limit]]
     return {"summaries": listed, "total": len(rows)}
@@ -65,13 +68,13 @@ def _show_list(found: dict[str, Any]) -> None:
         )
         return
     rows = [(each["label"], f"{each['questions']:,}") for each in found["summaries"]]
-    terminal.show_rows(rows, head=("label", "questions"), figures=(1,))
+    terminal.show_rows(rows, head=("label", "questions"), numeric=(1,))
     if left := found["total"] - len(rows):
         print(f"{left:,} more: `kumi summaries --limit {found['total']}` lists all.")
 
 
-def _told(reading: Reading, summary: Summary) -> dict[str, Any]:
-    spans = islice(reading.trace(("summaries", summary.id)), _PLACES)
+def _summary_details(reading: Snapshot, summary: Summary) -> dict[str, Any]:
+    spans = islice(reading.trace(("summaries", summary.id)), _MAX_PLACES)
     return {
         "id": summary.id,
         "label": summary.label,
@@ -82,8 +85,8 @@ def _told(reading: Reading, summary: Summary) -> dict[str, Any]:
     }
 
 
-def _show(found: dict[str, Any]) -> None:
-    print(harmless(f"{found['label']}, {found['questions']:,} questions, id summaries:{found['id']}\n"))
-    print(harmless(f"{found['text']}\n"))
+def _show_summary(found: dict[str, Any]) -> None:
+    print(replace_controls(f"{found['label']}, {found['questions']:,} questions, id summaries:{found['id']}\n"))
+    print(replace_controls(f"{found['text']}\n"))
     for uri in found["documents"]:
-        print(harmless(uri))
+        print(replace_controls(uri))

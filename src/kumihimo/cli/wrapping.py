@@ -5,52 +5,52 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from kumihimo.cli.sanitize import harmless
+from kumihimo.cli.sanitize import replace_controls
 
-_UNSPACED = r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uff60]"
-_OPENS = "「『（【〈《〔"  # at the end of no line
-_STAYS = "、。，．！？」』）】〉》〕ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ"  # at the beginning of no line
-_WORD = rf"[{_OPENS}]*(?:{_UNSPACED}|(?:(?!{_UNSPACED})\S)+)[{_STAYS}]*"
+_CJK = r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uff60]"
+_NO_LINE_END = "「『（【〈《〔"  # at the end of no line
+_NO_LINE_START = "、。，．！？」』）】〉》〕ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ"  # at the beginning of no line
+_WORD = rf"[{_NO_LINE_END}]*(?:{_CJK}|(?:(?!{_CJK})\S)+)[{_NO_LINE_START}]*"
 _PARTS = re.compile(rf"\n|[^\S\n]+|{_WORD}|\S")
 
 
 @dataclass(slots=True)
-class Wrapped:
+class LineWrapper:
     """Prints what it hears; the last word only once it is whole. width: in columns, 0 where nothing is wrapped."""
 
     width: int
     column: int = 0
-    space: str = ""  # before the next word
-    held: str = ""
-    begun: bool = False
+    pending_space: str = ""  # before the next word
+    pending_word: str = ""
+    started: bool = False
 
     def __call__(self, piece: str) -> None:
-        self.begun = self.begun or bool(piece)
+        self.started = self.started or bool(piece)
         if not self.width:
-            print(harmless(piece), end="", flush=True)
+            print(replace_controls(piece), end="", flush=True)
             return
-        *parts, self.held = _PARTS.findall(self.held + harmless(piece)) or [""]
+        *parts, self.pending_word = _PARTS.findall(self.pending_word + replace_controls(piece)) or [""]
         for part in parts:
-            self._put(part)
+            self._print_part(part)
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """Nothing comes any more."""
-        self._put(self.held)
-        if self.begun:
+        self._print_part(self.pending_word)
+        if self.started:
             print(flush=True)
 
-    def _put(self, part: str) -> None:
+    def _print_part(self, part: str) -> None:
         from rich.cells import cell_len
 
         if part == "\n":
             print()
-            self.column, self.space = 0, ""
+            self.column, self.pending_space = 0, ""
         elif part.isspace():
-            self.space += part
+            self.pending_space += part
         elif part:
-            if self.column and self.column + cell_len(self.space + part) > self.width:
+            if self.column and self.column + cell_len(self.pending_space + part) > self.width:
                 print()
-                self.column, self.space = 0, ""
-            print(self.space + part, end="", flush=True)
-            self.column += cell_len(self.space + part)
-            self.space = ""
+                self.column, self.pending_space = 0, ""
+            print(self.pending_space + part, end="", flush=True)
+            self.column += cell_len(self.pending_space + part)
+            self.pending_space = ""

@@ -11,11 +11,11 @@ from kumihimo.core.spans import Citation, Span
 from kumihimo.core.usage import Usage
 
 
-class Ruler(Protocol):
+class Tokenizer(Protocol):
     """Where each token of a text begins, in characters: its length is the text's number of tokens."""
 
     @property
-    def mark(self) -> str: ...
+    def fingerprint(self) -> str: ...
     def __call__(self, text: str) -> Sequence[int]: ...
 
 
@@ -30,9 +30,9 @@ class Evidence:
     table: str
     record: Record
     score: float
-    also: tuple[Record, ...] = ()
-    why: tuple[tuple[str, float], ...] = ()
-    path: tuple[str, ...] = ()
+    duplicates: tuple[Record, ...] = ()
+    feature_scores: tuple[tuple[str, float], ...] = ()
+    via: tuple[str, ...] = ()
 
     @property
     def reference(self) -> Reference:
@@ -43,24 +43,24 @@ class Evidence:
         return self.record.text
 
     @property
-    def told(self) -> str:
-        return "\n\n".join(dict.fromkeys(record.told for record in (self.record, *self.also)))
+    def prompt_text(self) -> str:
+        return "\n\n".join(dict.fromkeys(record.prompt_text for record in (self.record, *self.duplicates)))
 
     @property
     def parts(self) -> tuple[Evidence, ...]:
         """Each of its rows alone."""
-        return tuple(Evidence(self.table, record, self.score) for record in (self.record, *self.also))
+        return tuple(Evidence(self.table, record, self.score) for record in (self.record, *self.duplicates))
 
-    def tokens(self, ruler: Ruler) -> int:
-        return sum(_tokens(record, ruler) for record in (self.record, *self.also))
+    def tokens(self, tokenizer: Tokenizer) -> int:
+        return sum(_count_tokens(record, tokenizer) for record in (self.record, *self.duplicates))
 
 
-def _tokens(record: Record, ruler: Ruler) -> int:
+def _count_tokens(record: Record, ruler: Tokenizer) -> int:
     known = getattr(record, "tokens", None)
     return known if isinstance(known, int) else len(ruler(record.text))
 
 
-Spans = Callable[[Evidence], Iterable[Span]]  # where what it was made of stands
+SpanFinder = Callable[[Evidence], Iterable[Span]]  # where what it was made of stands
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,8 @@ class Context:
     """
 
     evidence: tuple[Evidence, ...] = ()
-    searched: tuple[str, ...] = ()
-    decided: str = ""
+    queries: tuple[str, ...] = ()
+    query_type: str = ""
 
     def __post_init__(self) -> None:
         first: dict[Reference, Evidence] = {}
@@ -93,18 +93,18 @@ class Context:
         return len(self.evidence)
 
     def __add__(self, other: Context) -> Context:
-        searched = tuple(dict.fromkeys(self.searched + other.searched))
-        return Context(self.evidence + other.evidence, searched, self.decided or other.decided)
+        searched = tuple(dict.fromkeys(self.queries + other.queries))
+        return Context(self.evidence + other.evidence, searched, self.query_type or other.query_type)
 
     def top(self, k: int) -> Context:
         """The first k."""
         return replace(self, evidence=self.evidence[: max(k, 0)])
 
-    def fit(self, budget: int, ruler: Ruler) -> Context:
+    def fit(self, budget: int, tokenizer: Tokenizer) -> Context:
         """What fits into `budget` tokens, best first; what is too long gives way to what comes after it."""
         kept: list[Evidence] = []
         for item in self.evidence:
-            size = item.tokens(ruler)
+            size = item.tokens(tokenizer)
             if size <= budget:
                 kept.append(item)
                 budget -= size
@@ -128,7 +128,7 @@ class Context:
         total: dict[Reference, float] = {}
         searched: dict[str, None] = {}
         for i, context in enumerate(contexts):
-            searched |= dict.fromkeys(context.searched)
+            searched |= dict.fromkeys(context.queries)
             weight = weights[i] if weights else 1.0
             best = max((item.score for item in context), default=0.0)
             least = min((item.score for item in context), default=0.0)
@@ -156,5 +156,5 @@ class Answer:
     usage: Usage
     model: str = ""
     dangling: int = 0
-    suggested: tuple[str, ...] = ()
+    followups: tuple[str, ...] = ()
     saved: Usage = field(default_factory=Usage)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import blake2b
 
 
-def digest(*parts: str) -> str:
+def hash_parts(*parts: str) -> str:
     """The id of whatever `parts` name: 20 hex digits, the same on every machine.
 
     The parts are digested as Python writes a tuple of them, so that no two lists of parts are alike:
@@ -18,7 +18,7 @@ def digest(*parts: str) -> str:
     return blake2b(ascii(parts).encode("ascii"), digest_size=10).hexdigest()
 
 
-def storable(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """The text with each half of a surrogate pair, which no file can hold, replaced by U+FFFD."""
     if text.isascii():
         return text

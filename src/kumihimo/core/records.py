@@ -23,26 +23,26 @@ class Record:
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ()  # what `Table.where` may ask
     WAVE: ClassVar[str] = ""  # an integer column: a step over these rows that reads its own table runs highest first
     BIG: ClassVar[bool] = False  # rows of over about 500 bytes: stored apart from their key
-    FOUND: ClassVar[bool] = True  # whether words and meaning find these rows, where a method searches
+    SEARCHABLE: ClassVar[bool] = True  # whether words and meaning find these rows, where a method searches
 
     id: str = field(default="", kw_only=True)
     text: str = field(default="", kw_only=True)
 
     @property
-    def found_by(self) -> str:
+    def index_text(self) -> str:
         """The text by which words and meaning find this row; empty: they do not."""
         return self.text
 
     @property
-    def told(self) -> str:
+    def prompt_text(self) -> str:
         """What a model is told of it: with its name, its title, its ends, as it is found."""
-        return self.found_by or self.text
+        return self.index_text or self.text
 
-    def made_of(self) -> tuple[Reference, ...]:
+    def parents(self) -> tuple[Reference, ...]:
         """The rows this one was made of, where its id does not tell: a table step's rows say so here."""
         return ()
 
-    def cites(self) -> tuple[Reference, ...]:
+    def citations(self) -> tuple[Reference, ...]:
         """Of what it was made of, the rows that its text refers to, if it refers to any."""
         return ()
 
@@ -92,7 +92,7 @@ class Chunk(Record):
         return int(self.id.rpartition(".")[2])
 
     @property
-    def found_by(self) -> str:
+    def index_text(self) -> str:
         return f"{self.title}\n{self.text}" if self.title else self.text
 
 
@@ -104,7 +104,7 @@ class Mention(Record):
     """What one chunk says of one entity; the text: a description, or the sentence that names it."""
 
     GROUP: ClassVar[str] = "entity"
-    FOUND: ClassVar[bool] = False
+    SEARCHABLE: ClassVar[bool] = False
 
     entity: str  # digest of the name's key
     name: str  # as the chunk writes it
@@ -112,7 +112,7 @@ class Mention(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Tie(Record):
+class RelationMention(Record):
     """What one chunk says of a pair of entities; the text: a description, or the sentence that names both.
 
     source, target: entities, the smaller id first. names: of both, in that order. keywords: themes of the relation.
@@ -120,7 +120,7 @@ class Tie(Record):
     """
 
     GROUP: ClassVar[str] = "relation"
-    FOUND: ClassVar[bool] = False
+    SEARCHABLE: ClassVar[bool] = False
 
     relation: str
     source: str
@@ -139,7 +139,7 @@ class Assertion(Record):
     """
 
     GROUP: ClassVar[str] = "claim"
-    FOUND: ClassVar[bool] = False
+    SEARCHABLE: ClassVar[bool] = False
 
     claim: str  # digest of subject, object and type
     subject: str
@@ -168,7 +168,7 @@ class Entity(Record):
     tokens: int
 
     @property
-    def found_by(self) -> str:
+    def index_text(self) -> str:
         return f"{self.name}\n{self.text}" if self.text else self.name
 
 
@@ -191,7 +191,7 @@ class Relation(Record):
     tokens: int
 
     @property
-    def found_by(self) -> str:
+    def index_text(self) -> str:
         """Its themes and its ends, then what is said of it (LightRAG, arXiv:2410.05779).
 
         Nothing, where nobody has judged it: its sentences are found in the chunks.
@@ -225,14 +225,14 @@ class Community(Record):
     WAVE: ClassVar[str] = "level"
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("level",)
     BIG: ClassVar[bool] = True
-    FOUND: ClassVar[bool] = False
+    SEARCHABLE: ClassVar[bool] = False
 
     level: int
     parent: str  # empty on level 0
     children: tuple[str, ...]
     members: tuple[str, ...]  # entities; of a leaf only
 
-    def made_of(self) -> tuple[Reference, ...]:
+    def parents(self) -> tuple[Reference, ...]:
         table, ids = ("communities", self.children) if self.children else ("entities", self.members)
         return tuple((table, id) for id in ids)
 
@@ -242,7 +242,7 @@ class Member(Record):
     """That an entity belongs to a leaf of the communities."""
 
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("entity",)
-    FOUND: ClassVar[bool] = False
+    SEARCHABLE: ClassVar[bool] = False
 
     entity: str
 
@@ -270,7 +270,7 @@ class Report(Record):
     tokens: int
     extractive: bool
 
-    def cites(self) -> tuple[Reference, ...]:
+    def citations(self) -> tuple[Reference, ...]:
         return tuple(dict.fromkeys((table, id) for table, _, id in self.data))
 
 
@@ -282,7 +282,7 @@ class Metadata(Record):
     """What one document says to one field of metadata; the text: its values, a line each."""
 
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("document", "field")
-    FOUND: ClassVar[bool] = False
+    SEARCHABLE: ClassVar[bool] = False
 
     document: str
     field: str
@@ -300,7 +300,7 @@ class Question(Record):
     tokens: int  # of both
 
     @property
-    def told(self) -> str:
+    def prompt_text(self) -> str:
         return "\n".join(filter(None, [self.title, self.text, self.answer]))
 
 
@@ -309,7 +309,7 @@ class Tag(Record):
     """That a question belongs to a document with these values of metadata; the text: the question."""
 
     GROUP: ClassVar[str] = "summary"
-    FOUND: ClassVar[bool] = False
+    SEARCHABLE: ClassVar[bool] = False
 
     summary: str  # digest of the label
     label: str  # `field = value`; of a combination several, ` x ` between them
@@ -326,7 +326,7 @@ class Summary(Record):
     tokens: int
 
     @property
-    def found_by(self) -> str:
+    def index_text(self) -> str:
         return f"{self.label}\n{self.text}"
 
 
@@ -349,11 +349,11 @@ class Passage(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Frame(Record):
+class SlotFiller(Record):
     """That one passage says who, when, where, what, why, how, or its predicate; the text: in these words."""
 
     GROUP: ClassVar[str] = "value"
-    FOUND: ClassVar[bool] = False
+    SEARCHABLE: ClassVar[bool] = False
 
     value: str  # digest of slot and name
     slot: str
@@ -362,7 +362,7 @@ class Frame(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Value(Record):
+class SlotValue(Record):
     """One thing that passages say in one slot; the text: its name, normalised. frames: how many say it."""
 
     slot: str
@@ -371,11 +371,11 @@ class Value(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Link(Record):
+class DiscourseRelation(Record):
     """A discourse relation of two passages; the text: the label of its sense, a class of the PDTB."""
 
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("first", "second", "text")
-    FOUND: ClassVar[bool] = False
+    SEARCHABLE: ClassVar[bool] = False
 
     first: str  # the passage that is Arg1
     second: str  # Arg2
@@ -383,7 +383,7 @@ class Link(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Point(Record):
+class KeyPoint(Record):
     """A statement that a method read out of rows of the index while it searched; it stands in no table.
 
     verbatim: whether it is a sentence of a document, not a model's words.
@@ -393,5 +393,5 @@ class Point(Record):
     tokens: int
     verbatim: bool = False
 
-    def made_of(self) -> tuple[Reference, ...]:
+    def parents(self) -> tuple[Reference, ...]:
         return self.sources

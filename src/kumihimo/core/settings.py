@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Literal, Union, get_args, get_origin
 
-from kumihimo.core.errors import SettingsError, unknown
+from kumihimo.core.errors import SettingsError, describe_unknown
 
-Values = Mapping[str, Mapping[str, object]]  # scope (a step, a method) -> setting -> value
+SettingValues = Mapping[str, Mapping[str, object]]  # scope (a step, a method) -> setting -> value
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,83 +22,87 @@ class Setting:
     type: Any
     default: object
 
-    def read(self, scope: str, value: object) -> object:
+    def parse(self, scope: str, value: object) -> object:
         """The value, in the setting's type, from a text or from TOML. Raises SettingsError."""
-        for kind in sorted(_arms(self.type), key=lambda kind: kind is not type(None)):  # "none" is a text, too
-            got = _as(kind, value)
-            if got is not _NO:
+        for kind in sorted(_union_members(self.type), key=lambda kind: kind is not type(None)):  # "none" is a text, too
+            got = _convert(kind, value)
+            if got is not _INVALID:
                 return got
-        raise SettingsError(f"{scope}.{self.name} is {self.kind}, not {value!r} (default: {self.default!r})")
+        raise SettingsError(
+            f"{scope}.{self.name} is {self.type_description}, not {value!r} (default: {self.default!r})"
+        )
 
     @property
-    def kind(self) -> str:
+    def type_description(self) -> str:
         """Its type in a person's words."""
-        return " or ".join(_said(kind) for kind in _arms(self.type))
+        return " or ".join(_describe_type(kind) for kind in _union_members(self.type))
 
 
-_NO = object()
-_WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-_SAID = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", type(None): "none"}
+_INVALID = object()
+_BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_TYPE_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", type(None): "none"}
 
 
-def _said(kind: Any) -> str:
+def _describe_type(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return "one of " + ", ".join(map(str, get_args(kind)))
     if get_origin(kind) is tuple:
         return "a list"
-    return _SAID.get(kind, str(kind))
+    return _TYPE_NAMES.get(kind, str(kind))
 
 
-def _arms(kind: Any) -> tuple[Any, ...]:
+def _union_members(kind: Any) -> tuple[Any, ...]:
     return get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
 
 
-def _as(kind: Any, value: object) -> object:
+def _convert(kind: Any, value: object) -> object:
     if get_origin(kind) is Literal:
-        return next((choice for choice in get_args(kind) if str(choice) == str(value)), _NO)
+        return next((choice for choice in get_args(kind) if str(choice) == str(value)), _INVALID)
     if get_origin(kind) is tuple:
-        return _list(get_args(kind)[0], value)
+        return _parse_list(get_args(kind)[0], value)
     if kind is bool:
-        return value if isinstance(value, bool) else _WORDS.get(str(value).lower(), _NO)
+        return value if isinstance(value, bool) else _BOOLEANS.get(str(value).lower(), _INVALID)
     if kind is str:
-        return value if isinstance(value, str) else _NO
+        return value if isinstance(value, str) else _INVALID
     if kind is type(None):
-        return None if value is None or value == "none" else _NO
+        return None if value is None or value == "none" else _INVALID
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return _NO
-    return _number(kind, value)
+        return _INVALID
+    return _parse_number(kind, value)
 
 
-def _list(kind: Any, value: object) -> object:
+def _parse_list(kind: Any, value: object) -> object:
     if isinstance(value, str):
-        value = _parts(value.strip())
+        value = _split_list(value.strip())
     if not isinstance(value, list | tuple):
-        return _NO
-    items = tuple(_as(kind, item) for item in value)
-    return _NO if _NO in items else items
+        return _INVALID
+    items = tuple(_convert(kind, item) for item in value)
+    return _INVALID if _INVALID in items else items
 
 
-def _parts(text: str) -> object:
+def _split_list(text: str) -> object:
     """Of `1,2,3`, or of `[1, 2, 3]` as it stands in kumi.toml."""
     if not text.startswith("["):
         return [part.strip() for part in text.split(",")] if text else []
     try:
         return json.loads(text)
     except ValueError:
-        return _NO
+        return _INVALID
 
 
-def _number(kind: type[int] | type[float], value: str | int | float) -> object:
+def _parse_number(kind: type[int] | type[float], value: str | int | float) -> object:
     if kind is int and isinstance(value, float):
-        return _NO
+        return _INVALID
     try:
         number = kind(value)
     except (ValueError, OverflowError):
-        return _NO
-    return number if isfinite(number) else _NO
+        return _INVALID
+    return number if isfinite(number) else _INVALID
 
 
-def resolve(known: Mapping[str, Mapping[str, Setting]], *layers: Values) -> dict[str, dict[str, object]]:
+def resolve_settings(
+    definitions: Mapping[str, Mapping[str, Setting]], *layers: SettingValues
+) -> dict[str, dict[str, object]]:
     """Every scope's settings: defaults, then each layer over the ones before it.
 
     Raises SettingsError, naming the nearest known scope or setting.
@@ -110,13 +114,13 @@ def resolve(known: Mapping[str, Mapping[str, Setting]], *layers: Values) -> dict
     Traceback (most recent call last):
     kumihimo.core.errors.SettingsError: chunks has no setting 'sise'; did you mean 'size'? Known: size
     """
-    values = {scope: {s.name: s.default for s in settings.values()} for scope, settings in known.items()}
+    values = {scope: {s.name: s.default for s in settings.values()} for scope, settings in definitions.items()}
     for layer in layers:
         for scope, given in layer.items():
-            if scope not in known:
-                raise SettingsError(unknown("step, method or model", scope, known))
+            if scope not in definitions:
+                raise SettingsError(describe_unknown("step, method or model", scope, definitions))
             for name, value in given.items():
-                if name not in known[scope]:
-                    raise SettingsError(f"{scope} has {unknown('setting', name, known[scope])}")
-                values[scope][name] = known[scope][name].read(scope, value)
+                if name not in definitions[scope]:
+                    raise SettingsError(f"{scope} has {describe_unknown('setting', name, definitions[scope])}")
+                values[scope][name] = definitions[scope][name].parse(scope, value)
     return values

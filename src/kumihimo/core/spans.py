@@ -22,7 +22,7 @@ class Span:
     place: str = ""
 
 
-def place(places: Sequence[tuple[int, str]], start: int, end: int) -> str:
+def describe_place(places: Sequence[tuple[int, str]], start: int, end: int) -> str:
     """What `[start, end)` of a document stands on.
 
     >>> [place([(0, "p. 1"), (90, "p. 2"), (200, "p. 3")], *span) for span in ((5, 80), (95, 210), (90, 200))]

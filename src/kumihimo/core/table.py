@@ -12,13 +12,13 @@ from itertools import compress, groupby, islice
 from operator import attrgetter, itemgetter
 from typing import Any, Generic, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from kumihimo.core.errors import KumiError, StepError, unknown
+from kumihimo.core.errors import KumiError, StepError, describe_unknown
 from kumihimo.core.records import Record
 
 R = TypeVar("R", bound=Record)
 Row = tuple[Any, ...]  # id, text, then the class's own columns, as SQLite keeps them
-Note = Callable[[str, tuple[str, ...], tuple[object, ...], bool], None]
-Passes = Callable[[str], bool]  # an id -> whether its row is to be seen
+LookupRecorder = Callable[[str, tuple[str, ...], tuple[object, ...], bool], None]
+RowFilter = Callable[[str], bool]  # an id -> whether its row is to be seen
 
 _SQL = {str: "TEXT", int: "INTEGER", float: "REAL", bool: "INTEGER"}
 
@@ -27,52 +27,52 @@ class Rows(Protocol):
     """The raw rows of one table, wherever they are kept; every answer is sorted by id."""
 
     def get(self, id: str) -> Row | None: ...
-    def some(self, ids: Sequence[str]) -> list[Row]: ...
+    def get_many(self, ids: Sequence[str]) -> list[Row]: ...
     def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]: ...
     def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]: ...
-    def ids_by(self, column: str, values: Sequence[str], most: int | None = None) -> list[tuple[str, str]]: ...
-    def under(self, makers: Sequence[str], column: str) -> dict[str, list[Any]]: ...
+    def ids_grouped(self, column: str, values: Sequence[str], limit: int | None = None) -> list[tuple[str, str]]: ...
+    def child_values(self, parents: Sequence[str], column: str) -> dict[str, list[Any]]: ...
     def pages(self, *columns: str) -> Iterator[list[Row]]: ...
     def count(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
-class _Passing:
+class _FilteredRows:
     """Those of the rows whose ids pass."""
 
     rows: Rows
-    passes: Passes
+    visible: RowFilter
 
     def get(self, id: str) -> Row | None:
         row = self.rows.get(id)
-        return row if row is not None and self.passes(id) else None
+        return row if row is not None and self.visible(id) else None
 
-    def some(self, ids: Sequence[str]) -> list[Row]:
-        return self.rows.some([id for id in ids if self.passes(id)])
+    def get_many(self, ids: Sequence[str]) -> list[Row]:
+        return self.rows.get_many([id for id in ids if self.visible(id)])
 
     def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
-        return [row for row in self.rows.where(columns, values) if self.passes(row[0])]
+        return [row for row in self.rows.where(columns, values) if self.visible(row[0])]
 
     def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
-        return list(filter(self.passes, self.rows.ids(columns, values)))
+        return list(filter(self.visible, self.rows.ids(columns, values)))
 
-    def ids_by(self, column: str, values: Sequence[str], most: int | None = None) -> list[tuple[str, str]]:
-        found = self.rows.ids_by(column, values, most)
-        if most is None:
-            return [pair for pair in found if self.passes(pair[1])]
+    def ids_grouped(self, column: str, values: Sequence[str], limit: int | None = None) -> list[tuple[str, str]]:
+        found = self.rows.ids_grouped(column, values, limit)
+        if limit is None:
+            return [pair for pair in found if self.visible(pair[1])]
         counts = Counter(value for value, _ in found)
-        cut = {value for value in counts if counts[value] == most}  # there may be more that pass
-        whole = [*(pair for pair in found if pair[0] not in cut), *self.rows.ids_by(column, sorted(cut))]
-        passing = groupby((pair for pair in whole if self.passes(pair[1])), key=itemgetter(0))
-        return [pair for _, pairs in passing for pair in islice(pairs, most)]
+        cut = {value for value in counts if counts[value] == limit}  # there may be more that pass
+        whole = [*(pair for pair in found if pair[0] not in cut), *self.rows.ids_grouped(column, sorted(cut))]
+        passing = groupby((pair for pair in whole if self.visible(pair[1])), key=itemgetter(0))
+        return [pair for _, pairs in passing for pair in islice(pairs, limit)]
 
-    def under(self, makers: Sequence[str], column: str) -> dict[str, list[Any]]:
-        ids, found = self.rows.under(makers, "id"), self.rows.under(makers, column)
-        return {m: list(compress(found[m], map(self.passes, ids[m]))) for m in makers}
+    def child_values(self, parents: Sequence[str], column: str) -> dict[str, list[Any]]:
+        ids, found = self.rows.child_values(parents, "id"), self.rows.child_values(parents, column)
+        return {m: list(compress(found[m], map(self.visible, ids[m]))) for m in parents}
 
     def pages(self, *columns: str) -> Iterator[list[Row]]:
         for page in self.rows.pages(*(("id", *columns) if columns else ())):
-            yield [row[1:] if columns else row for row in page if self.passes(row[0])]
+            yield [row[1:] if columns else row for row in page if self.visible(row[0])]
 
     def count(self) -> int:
         return sum(map(len, self.pages("id")))
@@ -84,7 +84,7 @@ class _NoRows:
     def get(self, *_: Any, **__: Any) -> Row | None:
         return None
 
-    def some(self, *_: Any, **__: Any) -> list[Row]:
+    def get_many(self, *_: Any, **__: Any) -> list[Row]:
         return []
 
     def where(self, *_: Any, **__: Any) -> list[Row]:
@@ -93,11 +93,11 @@ class _NoRows:
     def ids(self, *_: Any, **__: Any) -> list[str]:
         return []
 
-    def ids_by(self, *_: Any, **__: Any) -> list[tuple[str, str]]:
+    def ids_grouped(self, *_: Any, **__: Any) -> list[tuple[str, str]]:
         return []
 
-    def under(self, makers: Sequence[str], *_: Any) -> dict[str, list[Any]]:
-        return {maker: [] for maker in makers}
+    def child_values(self, parents: Sequence[str], *_: Any) -> dict[str, list[Any]]:
+        return {maker: [] for maker in parents}
 
     def pages(self, *_: Any, **__: Any) -> Iterator[list[Row]]:
         return iter(())
@@ -115,9 +115,9 @@ class Codec(Generic[R]):
 
     record: type[R]
     columns: tuple[str, ...]
-    kinds: tuple[str, ...]  # TEXT, INTEGER, REAL; JSON for everything else
+    sql_types: tuple[str, ...]  # TEXT, INTEGER, REAL; JSON for everything else
     nullable: tuple[bool, ...]
-    looks: tuple[tuple[str, ...], ...]  # every combination of columns by which rows may be looked up
+    lookup_keys: tuple[tuple[str, ...], ...]  # every combination of columns by which rows may be looked up
     encode: Callable[[str, R], Row]
     decode: Callable[[Row], R]
 
@@ -128,14 +128,14 @@ _codecs: dict[type[Record], Codec[Any]] = {}
 def codec(record: type[R]) -> Codec[R]:
     """The codec of a record class. Raises StepError for a column no table can hold."""
     if record not in _codecs:
-        _codecs[record] = _codec(record)
+        _codecs[record] = _build_codec(record)
     return _codecs[record]
 
 
-def _codec(record: type[R]) -> Codec[R]:
+def _build_codec(record: type[R]) -> Codec[R]:
     hints = get_type_hints(record)
     columns = tuple(f.name for f in fields(record))
-    shapes = [_column(record, name, hints[name]) for name in columns]
+    shapes = [_column_type(record, name, hints[name]) for name in columns]
     kinds = tuple(kind for kind, _, _ in shapes)
     thaws = {i: thaw for i, (kind, _, thaw) in enumerate(shapes) if kind == "JSON"}
     bools = {i for i, name in enumerate(columns) if hints[name] in (bool, bool | None)}
@@ -145,7 +145,7 @@ def _codec(record: type[R]) -> Codec[R]:
 
     def encode(id: str, r: R) -> Row:
         row = (id, *plain(r))
-        return tuple(_dump(v) if i in thaws else v for i, v in enumerate(row)) if thaws else row
+        return tuple(_to_json(v) if i in thaws else v for i, v in enumerate(row)) if thaws else row
 
     def decode(row: Row) -> R:
         id, text, *values = row
@@ -154,16 +154,16 @@ def _codec(record: type[R]) -> Codec[R]:
                 values[i] = read(values[i])
         return record(*values, id=id, text=text)
 
-    return Codec(record, columns, kinds, tuple(null for _, null, _ in shapes), _looks(record), encode, decode)
+    return Codec(record, columns, kinds, tuple(null for _, null, _ in shapes), _lookup_keys(record), encode, decode)
 
 
-def _looks(record: type[Record]) -> tuple[tuple[str, ...], ...]:
+def _lookup_keys(record: type[Record]) -> tuple[tuple[str, ...], ...]:
     asked = [(entry,) if isinstance(entry, str) else entry for entry in record.INDEX]
     group = [(record.GROUP,)] if record.GROUP else []
     return (("id",), *dict.fromkeys([*group, *asked]))
 
 
-def _column(record: type[Record], name: str, hint: Any) -> tuple[str, bool, Callable[[str], object]]:
+def _column_type(record: type[Record], name: str, hint: Any) -> tuple[str, bool, Callable[[str], object]]:
     """SQL type, whether null is allowed, and how to read JSON back."""
     nullable = False
     if get_origin(hint) in (Union, types.UnionType):
@@ -174,37 +174,37 @@ def _column(record: type[Record], name: str, hint: Any) -> tuple[str, bool, Call
     if hint in _SQL:
         return _SQL[hint], nullable, json.loads
     if get_origin(hint) is tuple:
-        return "JSON", nullable, _strings if get_args(hint) == (str, ...) else _frozen
+        return "JSON", nullable, _load_strings if get_args(hint) == (str, ...) else _load_frozen
     if get_origin(hint) in (dict, Mapping):
         return "JSON", nullable, json.loads
     raise StepError(f"{record.__name__}.{name}: a column is str, int, float, bool, a tuple or a Mapping; it is {hint}")
 
 
-def _dump(value: object) -> str | None:
+def _to_json(value: object) -> str | None:
     return None if value is None else json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
-def _strings(text: str) -> object:
+def _load_strings(text: str) -> object:
     """What `_frozen` gives of a list of texts, quicker."""
     if text == "[]" or "\\" in text:
-        return _frozen(text)
+        return _load_frozen(text)
     return tuple(text[2:-2].split('","'))
 
 
-def _frozen(text: str) -> object:
+def _load_frozen(text: str) -> object:
     def freeze(value: object) -> object:
         return tuple(map(freeze, value)) if isinstance(value, list) else value
 
     return () if text == "[]" else freeze(json.loads(text))
 
 
-def look(table: str, columns: tuple[str, ...], values: Sequence[object]) -> int:
+def lookup_hash(table: str, columns: tuple[str, ...], values: Sequence[object]) -> int:
     """What one look-up asked, as a signed 64-bit number (the same in every process)."""
-    text = "\x1f".join([table, *columns, *map(_said, values)])
+    text = "\x1f".join([table, *columns, *map(_value_text, values)])
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big", signed=True)
 
 
-def _said(value: object) -> str:
+def _value_text(value: object) -> str:
     """The value as text: one text for True, 1 and 1.0, which SQLite takes for equal."""
     return repr(float(value)) if isinstance(value, int | float) else str(value)
 
@@ -217,19 +217,24 @@ class Table(Generic[R]):
     `passes` tells a search, which ranks ids, whose rows are left out here.
     """
 
-    __slots__ = ("codec", "name", "note", "passes", "rows")
+    __slots__ = ("codec", "name", "record_lookup", "rows", "visible")
 
     def __init__(
-        self, name: str, codec: Codec[R], rows: Rows, note: Note | None = None, passes: Passes = lambda _: True
+        self,
+        name: str,
+        codec: Codec[R],
+        rows: Rows,
+        record_lookup: LookupRecorder | None = None,
+        visible: RowFilter = lambda _: True,
     ) -> None:
-        self.name, self.codec, self.rows, self.note, self.passes = name, codec, rows, note, passes
+        self.name, self.codec, self.rows, self.record_lookup, self.visible = name, codec, rows, record_lookup, visible
 
     def __iter__(self) -> Iterator[R]:
         for page in self._pages():
             yield from map(self.codec.decode, page)
 
     def __len__(self) -> int:
-        self._whole()
+        self._check_iterable()
         return self.rows.count()
 
     def __bool__(self) -> bool:
@@ -247,90 +252,90 @@ class Table(Generic[R]):
     def get(self, id: str) -> R | None:
         """The record of that id, or None."""
         row = self.rows.get(id)
-        if self.note:
-            self.note(self.name, ("id",), (id,), row is not None)
+        if self.record_lookup:
+            self.record_lookup(self.name, ("id",), (id,), row is not None)
         return None if row is None else self.codec.decode(row)
 
-    def some(self, ids: Iterable[str]) -> dict[str, R]:
+    def get_many(self, ids: Iterable[str]) -> dict[str, R]:
         """Those of the records that there are, by id, in the order asked: quicker than one by one."""
         asked = list(dict.fromkeys(ids))
-        rows = {row[0]: row for row in self.rows.some(asked)}
-        if self.note:
+        rows = {row[0]: row for row in self.rows.get_many(asked)}
+        if self.record_lookup:
             for id in asked:
-                self.note(self.name, ("id",), (id,), id in rows)
+                self.record_lookup(self.name, ("id",), (id,), id in rows)
         return {id: self.codec.decode(rows[id]) for id in asked if id in rows}
 
     def where(self, **asked: object) -> list[R]:
         """The records with these values, by columns that are one entry of the class's INDEX, or its GROUP."""
-        columns, values = self._asked(asked)
+        columns, values = self._lookup_key(asked)
         rows = self.rows.where(columns, values)
-        if self.note:
-            self.note(self.name, columns, values, bool(rows))
+        if self.record_lookup:
+            self.record_lookup(self.name, columns, values, bool(rows))
         return list(map(self.codec.decode, rows))
 
     def ids(self, **asked: object) -> list[str]:
         """The ids of what `where` would give, quicker: no row is read."""
-        columns, values = self._asked(asked)
+        columns, values = self._lookup_key(asked)
         ids = self.rows.ids(columns, values)
-        if self.note:
-            self.note(self.name, columns, values, bool(ids))
+        if self.record_lookup:
+            self.record_lookup(self.name, columns, values, bool(ids))
         return ids
 
-    def ids_by(self, column: str, values: Iterable[str], *, most: int | None = None) -> dict[str, list[str]]:
+    def ids_grouped(self, column: str, values: Iterable[str], *, limit: int | None = None) -> dict[str, list[str]]:
         """What `ids` gives for each of these values of one column, in the order asked: quicker than one by one.
 
         most: no more of each than this, the first.
         """
         found: dict[str, list[str]] = {value: [] for value in values}
-        columns, _ = self._asked({column: ""})
-        for value, id in self.rows.ids_by(column, list(found), most):
+        columns, _ = self._lookup_key({column: ""})
+        for value, id in self.rows.ids_grouped(column, list(found), limit):
             found[value].append(id)
-        if self.note:
+        if self.record_lookup:
             for value, ids in found.items():
-                self.note(self.name, columns, (value,), bool(ids))
+                self.record_lookup(self.name, columns, (value,), bool(ids))
         return found
 
-    def under(self, makers: Iterable[str], column: str) -> dict[str, list[Any]]:
+    def child_values(self, parents: Iterable[str], column: str) -> dict[str, list[Any]]:
         """What stands in a column of the rows that were made of each of these, whose ids begin with its own, by id.
 
         Not for row and group steps, which would have to write down what they looked up.
         """
-        self._whole()
-        self._column(column)
-        return self.rows.under(list(dict.fromkeys(makers)), column)
+        self._check_iterable()
+        self._check_column(column)
+        return self.rows.child_values(list(dict.fromkeys(parents)), column)
 
-    def _asked(self, asked: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[object, ...]]:
-        columns = next((entry for entry in self.codec.looks if set(entry) == set(asked)), None)
+    def _lookup_key(self, asked: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[object, ...]]:
+        columns = next((entry for entry in self.codec.lookup_keys if set(entry) == set(asked)), None)
         if columns is None:
-            known = [",".join(entry) for entry in self.codec.looks]
-            raise StepError(f"table {self.name}: {unknown('index', ','.join(asked), known)}")
+            known = [",".join(entry) for entry in self.codec.lookup_keys]
+            raise StepError(f"table {self.name}: {describe_unknown('index', ','.join(asked), known)}")
         return columns, tuple(asked[column] for column in columns)
 
-    def only(self, passes: Passes) -> Table[R]:
+    def filtered(self, visible: RowFilter) -> Table[R]:
         """The table without the rows whose ids do not pass: to all who read or search it they are not there."""
 
         def both(id: str) -> bool:
-            return self.passes(id) and passes(id)
+            return self.visible(id) and visible(id)
 
-        return Table(self.name, self.codec, _Passing(self.rows, passes), self.note, both)
+        return Table(self.name, self.codec, _FilteredRows(self.rows, visible), self.record_lookup, both)
 
     def columns(self, *names: str) -> Iterator[Row]:
         """Raw tuples of some columns, quicker than records where no method of theirs is needed."""
         for name in names:
-            self._column(name)
+            self._check_column(name)
         for page in self._pages(*names):
             yield from page
 
-    def _column(self, name: str) -> None:
+    def _check_column(self, name: str) -> None:
         if name not in self.codec.columns:
-            raise StepError(f"table {self.name}: {unknown('column', name, self.codec.columns)}")
+            raise StepError(f"table {self.name}: {describe_unknown('column', name, self.codec.columns)}")
 
     def _pages(self, *names: str) -> Iterator[list[Row]]:
-        self._whole()
+        self._check_iterable()
         return self.rows.pages(*names)
 
-    def _whole(self) -> None:
-        if self.note:
+    def _check_iterable(self) -> None:
+        if self.record_lookup:
             raise StepError(f"table {self.name} is read here by `get` and `where` only; just table steps iterate")
 
 

@@ -11,32 +11,32 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from kumihimo.core.errors import ItemFailed, StepError, Waits, unknown
-from kumihimo.core.table import Group, Note, Row, Rows, Table, codec, look
+from kumihimo.core.errors import ItemFailed, StepError, UpstreamFailed, describe_unknown
+from kumihimo.core.table import Group, LookupRecorder, Row, Rows, Table, codec, lookup_hash
 from kumihimo.core.wiring import Step
 
-MOST = 99_999  # rows one call may make, since ordinals are padded to five digits; with more, the item has failed
+MAX_ROWS = 99_999  # rows one call may make, since ordinals are padded to five digits; with more, the item has failed
 
-Looked = bytes  # the sorted 64-bit numbers of a call's look-ups
+Dependencies = bytes  # the sorted 64-bit numbers of a call's look-ups
 Job = list[tuple[str, list[Row]]]  # keys with their input rows
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class StepResult:
     """What one call of a step gave: rows, the look-ups it made, and what went wrong."""
 
     key: str
     rows: list[Row]
-    looked: Looked
+    dependencies: Dependencies
     error: str | None
 
 
-Call = Callable[[Job], list[Made]]
-Pool = Callable[[Call, Iterable[Job]], Iterator[list[Made]]]  # results in the order of the jobs
+RunJob = Callable[[Job], list[StepResult]]
+Pool = Callable[[RunJob, Iterable[Job]], Iterator[list[StepResult]]]  # results in the order of the jobs
 Progress = Callable[[str, int, int], None]  # step, keys done, keys in all
 
 
-def inline(call: Call, jobs: Iterable[Job]) -> Iterator[list[Made]]:
+def inline(call: RunJob, jobs: Iterable[Job]) -> Iterator[list[StepResult]]:
     """The pool of one: each job in turn, in this thread."""
     return map(call, jobs)
 
@@ -45,14 +45,14 @@ class Port(Protocol):
     """Something from the world that a step may ask; `mark` names all that determines what it gives."""
 
     @property
-    def mark(self) -> str: ...
+    def fingerprint(self) -> str: ...
 
 
-def given(step: Step, ports: Mapping[str, Port]) -> dict[str, Port | None]:
+def select_ports(step: Step, ports: Mapping[str, Port]) -> dict[str, Port | None]:
     """Those of the ports that the step is given. Raises StepError where one is not there that it needs."""
     for port in step.signature.ports:
-        if port not in ports and port not in step.signature.optional:
-            raise StepError(f"{step.name}: {unknown('table or port', port, [*ports, *step.tables.values()])}")
+        if port not in ports and port not in step.signature.optional_ports:
+            raise StepError(f"{step.name}: {describe_unknown('table or port', port, [*ports, *step.tables.values()])}")
     return {name: ports.get(name) for name in step.signature.ports}
 
 
@@ -68,24 +68,24 @@ class Task:
         failing: dict[str, str],
     ) -> None:
         signature = step.signature
-        assert signature.first
+        assert signature.input_type
         self.step, self.rows, self.failing = step, rows, failing
-        self.ports = given(step, ports)
-        self.given: dict[str, Any] = {**settings, **self.ports}
+        self.ports = select_ports(step, ports)
+        self.arguments: dict[str, Any] = {**settings, **self.ports}
         self.function, self.many, self.grouped = signature.function, signature.many, signature.shape == "group"
-        self.encode, self.decode = step.makes.encode, codec(signature.first).decode
+        self.encode, self.decode = step.output_codec.encode, codec(signature.input_type).decode
 
     @property
-    def asks(self) -> bool:
+    def calls_llm(self) -> bool:
         """Whether it waits for a model, so that calls are worth making side by side."""
-        return self.ports.get("ask") is not None
+        return self.ports.get("llm") is not None
 
-    def __call__(self, job: Job) -> list[Made]:
-        return [self._make(key, rows) for key, rows in job]
+    def __call__(self, job: Job) -> list[StepResult]:
+        return [self._run_key(key, rows) for key, rows in job]
 
-    def _make(self, key: str, rows: list[Row]) -> Made:
+    def _run_key(self, key: str, rows: list[Row]) -> StepResult:
         if not rows:  # what made its rows is gone
-            return Made(key, [], b"", None)
+            return StepResult(key, [], b"", None)
         if self.grouped and ("." in key or "/" in key):
             raise StepError(f"{self.step.name}: {key!r} is no name for a group: its column holds digests")
         looked: set[int] = set()
@@ -94,38 +94,42 @@ class Task:
             made = self._call(rows, looked)
         except ItemFailed as failure:
             error = str(failure) or type(failure).__name__
-            made = list(failure.instead)
+            made = list(failure.fallback)
         encode = self.encode
         if self.many:
             named = [encode(f"{key}.{i:05d}", record) for i, record in enumerate(made)]
         else:
             named = [encode(key, record) for record in made]
-        if len(named) > MOST:
-            named, error = [], f"it makes {len(named):,} rows, and the most is {MOST:,}: cut it into parts"
-        return Made(key, named, array("q", sorted(looked)).tobytes() if looked else b"", error)
+        if len(named) > MAX_ROWS:
+            named, error = [], f"it makes {len(named):,} rows, and the most is {MAX_ROWS:,}: cut it into parts"
+        return StepResult(key, named, array("q", sorted(looked)).tobytes() if looked else b"", error)
 
     def _call(self, rows: list[Row], looked: set[int]) -> list[Any]:
         first = Group(map(self.decode, rows)) if self.grouped else self.decode(rows[0])
         if self.step.tables:
-            made = self.function(first, **self.given, **tables(self.step, self.rows, self.noting(looked)))
+            made = self.function(
+                first, **self.arguments, **input_tables(self.step, self.rows, self.lookup_recorder(looked))
+            )
         else:
-            made = self.function(first, **self.given)
+            made = self.function(first, **self.arguments)
         if self.many:
             return list(made)
         return [] if made is None else [made]
 
-    def noting(self, looked: set[int]) -> Note:
+    def lookup_recorder(self, dependencies: set[int]) -> LookupRecorder:
         """Adds each look-up to `looked`. Raises Waits where what is looked up by id has failed in this step."""
 
         def note(table: str, columns: tuple[str, ...], values: tuple[object, ...], found: bool) -> None:
             if table == self.step.name and columns == ("id",) and not found and values[0] in self.failing:
-                raise Waits(f"waits for {values[0]}, which failed")
-            looked.add(look(table, columns, values))
+                raise UpstreamFailed(f"waits for {values[0]}, which failed")
+            dependencies.add(lookup_hash(table, columns, values))
 
         return note
 
 
-def tables(step: Step, rows: Callable[[str], Rows], note: Note | None = None) -> dict[str, Table[Any]]:
+def input_tables(
+    step: Step, rows: Callable[[str], Rows], record_lookup: LookupRecorder | None = None
+) -> dict[str, Table[Any]]:
     """The tables that a step reads, by the names of its parameters."""
     kinds = step.signature.tables
-    return {name: Table(table, codec(kinds[name]), rows(table), note) for name, table in step.tables.items()}
+    return {name: Table(table, codec(kinds[name]), rows(table), record_lookup) for name, table in step.tables.items()}

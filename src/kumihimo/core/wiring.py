@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kumihimo.core.errors import StepError, unknown
+from kumihimo.core.errors import StepError, describe_unknown
 from kumihimo.core.records import Document, Record
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import Codec, codec
@@ -28,9 +28,9 @@ class Step:
         return self.signature.name
 
     @property
-    def makes(self) -> Codec[Any]:
-        assert self.signature.makes
-        return codec(self.signature.makes)
+    def output_codec(self) -> Codec[Any]:
+        assert self.signature.output_type
+        return codec(self.signature.output_type)
 
     @property
     def keyed(self) -> bool:
@@ -43,15 +43,15 @@ class Step:
         return tuple(table for table in read if table != self.name)
 
     @property
-    def wave(self) -> str:
+    def wave_column(self) -> str:
         """The column by which its keys are ordered, where it reads what it makes."""
         own = self.keyed and self.name in self.tables.values()
-        return self.signature.first.WAVE if own and self.signature.first else ""
+        return self.signature.input_type.WAVE if own and self.signature.input_type else ""
 
 
-def plan(steps: Mapping[str, Signature]) -> list[Step]:
+def order_steps(steps: Mapping[str, Signature]) -> list[Step]:
     """The steps, each after those whose tables it reads. Raises StepError where the wiring is wrong."""
-    kinds: dict[str, type[Record]] = {ROOT: Document} | {n: s.makes for n, s in steps.items() if s.makes}
+    kinds: dict[str, type[Record]] = {ROOT: Document} | {n: s.output_type for n, s in steps.items() if s.output_type}
     waiting = [_wire(s, kinds) for s in steps.values()]
     order: list[Step] = []
     done = {ROOT}
@@ -69,23 +69,23 @@ def _wire(s: Signature, kinds: Mapping[str, type[Record]]) -> Step:
     tables = {p: s.name if p == "previous" else p for p in s.tables}
     for parameter, table in tables.items():
         if table not in kinds:
-            raise StepError(f"{s.name}: {unknown('table', table, kinds)}")
+            raise StepError(f"{s.name}: {describe_unknown('table', table, kinds)}")
         if kinds[table] is not s.tables[parameter]:
             raise StepError(
                 f"{s.name}: table {table} holds {kinds[table].__name__}, not {s.tables[parameter].__name__}"
             )
     if s.shape == "table":
         return Step(s, next(iter(tables.values())), "", tables)
-    assert s.first
-    sources = [table for table, kind in kinds.items() if kind is s.first]
+    assert s.input_type
+    sources = [table for table, kind in kinds.items() if kind is s.input_type]
     if len(sources) != 1:
-        raise StepError(f"{s.name}: {len(sources)} tables hold {s.first.__name__} rows; it needs exactly one")
-    key = s.first.GROUP if s.shape == "group" else "id"
+        raise StepError(f"{s.name}: {len(sources)} tables hold {s.input_type.__name__} rows; it needs exactly one")
+    key = s.input_type.GROUP if s.shape == "group" else "id"
     if not key:
-        raise StepError(f"{s.name}: {s.first.__name__} needs a GROUP: the column whose value names the group")
+        raise StepError(f"{s.name}: {s.input_type.__name__} needs a GROUP: the column whose value names the group")
     step = Step(s, sources[0], key, tables)
-    if s.name in tables.values() and not step.wave:
+    if s.name in tables.values() and not step.wave_column:
         raise StepError(
-            f"{s.name} reads what it makes: {s.first.__name__} needs a WAVE, the column that orders its rows"
+            f"{s.name} reads what it makes: {s.input_type.__name__} needs a WAVE, the column that orders its rows"
         )
     return step

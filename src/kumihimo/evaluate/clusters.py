@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from kumihimo.evaluate.rouge import Tokens, distances
+from kumihimo.evaluate.rouge import TokenKind, rouge_distances
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8)
-Merges = Literal["<", "<="]  # at which distances two clusters become one
+MergeRule = Literal["<", "<="]  # at which distances two clusters become one
 
 
-def clusters(
+def count_clusters(
     texts: Sequence[str],
     thresholds: Sequence[float] = THRESHOLDS,
     *,
-    tokens: Tokens = "unicode",
-    merges: Merges = "<",
+    token_kind: TokenKind = "unicode",
+    merge_rule: MergeRule = "<",
 ) -> list[int]:
     """The number of clusters at each threshold (GraphRAG, section 4.2). None of no texts, one of one.
 
@@ -33,15 +33,17 @@ def clusters(
     """
     if len(texts) < 2:
         return [len(texts)] * len(thresholds)
-    return counted(distances(texts, tokens), thresholds, merges)
+    return count_clusters_by_distance(rouge_distances(texts, token_kind), thresholds, merge_rule)
 
 
-def counted(apart: NDArray[np.float64], thresholds: Sequence[float], merges: Merges = "<") -> list[int]:
+def count_clusters_by_distance(
+    distance_matrix: NDArray[np.float64], thresholds: Sequence[float], merge_rule: MergeRule = "<"
+) -> list[int]:
     """The same from the distance of each with each."""
     from scipy.cluster.hierarchy import linkage
     from scipy.spatial.distance import squareform
 
-    if len(apart) < 2:
-        return [len(apart)] * len(thresholds)
-    heights = linkage(squareform(apart, checks=False), "complete")[:, 2]
-    return [1 + int((heights >= t if merges == "<" else heights > t).sum()) for t in thresholds]
+    if len(distance_matrix) < 2:
+        return [len(distance_matrix)] * len(thresholds)
+    heights = linkage(squareform(distance_matrix, checks=False), "complete")[:, 2]
+    return [1 + int((heights >= t if merge_rule == "<" else heights > t).sum()) for t in thresholds]

@@ -7,83 +7,87 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from kumihimo.app.snapshot import Reading
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.errors import KumiError, SettingsError
 from kumihimo.core.wiring import ROOT
-from kumihimo.evaluate.records import Gold, Question
+from kumihimo.evaluate.records import EvalQuestion, Gold
 
-_SHOWN = 3  # names that may have been meant
-_HEAD = 16  # characters of a text by which it is looked for: many texts are found in one pass
-_END = 2**62  # of a document, wherever that is
+_MAX_SUGGESTIONS = 3  # names that may have been meant
+_PREFIX_LENGTH = 16  # characters of a text by which it is looked for: many texts are found in one pass
+_DOCUMENT_END = 2**62  # of a document, wherever that is
 
 
-class Stretch(NamedTuple):
+class DocumentSpan(NamedTuple):
     """`[start, end)` of a document, by its id, in characters."""
 
     document: str
     start: int
     end: int
 
-    def touches(self, other: Stretch) -> bool:
+    def overlaps(self, other: DocumentSpan) -> bool:
         return self.document == other.document and self.start < other.end and other.start < self.end
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class GoldPassage:
     """A passage that a question needs: any of these places will do. whole: it is a document, of which any part will."""
 
     name: str  # `uri`, or `uri[start,end)`
-    places: tuple[Stretch, ...]
-    whole: bool
+    places: tuple[DocumentSpan, ...]
+    is_document: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class IndexLayout:
     """What an index holds: uris of documents, where chunks stand, their tokens, the chunks of each document."""
 
     uris: Mapping[str, str]
-    names: Mapping[str, Sequence[str]]  # whatever a document may be called -> ids
-    chunks: Mapping[str, Stretch]
+    ids_by_name: Mapping[str, Sequence[str]]  # whatever a document may be called -> ids
+    chunks: Mapping[str, DocumentSpan]
     tokens: Mapping[str, int]
-    held: Mapping[str, Sequence[str]]
+    chunk_ids: Mapping[str, Sequence[str]]
 
-    def name(self, place: Stretch) -> str:
+    def span_name(self, place: DocumentSpan) -> str:
         return f"{self.uris[place.document]}[{place.start},{place.end})"
 
 
-def layout(reading: Reading) -> Layout:
+def read_index_layout(snapshot: Snapshot) -> IndexLayout:
     """Of the whole index, read once."""
     uris: dict[str, str] = {}
     names: dict[str, list[str]] = {}
-    for id, uri, file in reading.table(ROOT).columns("id", "uri", "file"):
+    for id, uri, file in snapshot.table(ROOT).columns("id", "uri", "file"):
         uris[id] = uri
         for name in dict.fromkeys((uri, uri.partition("#")[2], file, PurePosixPath(file).name)):
             names.setdefault(name, []).append(id)
     names |= {uri: [id] for id, uri in uris.items()}
-    chunks: dict[str, Stretch] = {}
+    chunks: dict[str, DocumentSpan] = {}
     tokens: dict[str, int] = {}
     held: dict[str, list[str]] = {id: [] for id in uris}
-    for id, start, end, size in reading.table("chunks").columns("id", "start", "end", "tokens"):
+    for id, start, end, size in snapshot.table("chunks").columns("id", "start", "end", "tokens"):
         document = id.partition(".")[0]
-        chunks[id], tokens[id] = Stretch(document, start, end), size
+        chunks[id], tokens[id] = DocumentSpan(document, start, end), size
         held[document].append(id)
-    return Layout(uris, names, chunks, tokens, held)
+    return IndexLayout(uris, names, chunks, tokens, held)
 
 
-def wanted(reading: Reading, there: Layout, questions: Iterable[Question]) -> dict[str, tuple[Wanted, ...]]:
+def resolve_gold(
+    snapshot: Snapshot, layout: IndexLayout, questions: Iterable[EvalQuestion]
+) -> dict[str, tuple[GoldPassage, ...]]:
     """The passages that each question needs, by its id; questions without gold are left out.
 
     Raises SettingsError for gold that the index does not hold, or that may be any of several documents. Passages that
     the index cuts no finer, since they stand in the same chunks, are one.
     """
     asked = [question for question in questions if question.gold]
-    scanned = _standing(reading, {_bare(g.text) for q in asked for g in q.gold if g.text.strip() and not g.id})
-    found: dict[str, tuple[Wanted, ...]] = {}
+    scanned = _find_texts(
+        snapshot, {_remove_whitespace(g.text) for q in asked for g in q.gold if g.text.strip() and not g.id}
+    )
+    found: dict[str, tuple[GoldPassage, ...]] = {}
     wrong: list[str] = []
     for question in asked:
         try:
-            each = [_resolved(reading, there, gold, scanned) for gold in question.gold]
-            found[question.id] = tuple(_merged(there, each))
+            each = [_resolve(snapshot, layout, gold, scanned) for gold in question.gold]
+            found[question.id] = tuple(_merge_passages(layout, each))
         except KumiError as error:
             wrong.append(f"question {question.id!r}: {error}")
     if wrong:
@@ -92,51 +96,60 @@ def wanted(reading: Reading, there: Layout, questions: Iterable[Question]) -> di
     return found
 
 
-def stretch(there: Layout, name: str) -> Stretch | None:
+def parse_span_name(layout: IndexLayout, name: str) -> DocumentSpan | None:
     """What a name stands for that `Wanted` or `Layout.name` gave, or Gold.id may be; None: nothing, or several."""
     named, bracket, span = name.rpartition("[")
     start, comma, end = span.removesuffix(")").partition(",")
-    if bracket and comma and span.endswith(")") and start.isdecimal() and end.isdecimal() and named in there.names:
-        ids = there.names[named]
-        return Stretch(ids[0], int(start), int(end)) if len(ids) == 1 else None
-    if len(ids := there.names.get(name, ())) == 1:
-        return Stretch(ids[0], 0, _END)
-    return _chunk(there, name)
+    if (
+        bracket
+        and comma
+        and span.endswith(")")
+        and start.isdecimal()
+        and end.isdecimal()
+        and named in layout.ids_by_name
+    ):
+        ids = layout.ids_by_name[named]
+        return DocumentSpan(ids[0], int(start), int(end)) if len(ids) == 1 else None
+    if len(ids := layout.ids_by_name.get(name, ())) == 1:
+        return DocumentSpan(ids[0], 0, _DOCUMENT_END)
+    return _chunk_span(layout, name)
 
 
-def _chunk(there: Layout, name: str) -> Stretch | None:
+def _chunk_span(there: IndexLayout, name: str) -> DocumentSpan | None:
     return there.chunks.get(name.removeprefix("chunks:"))
 
 
-def _resolved(reading: Reading, there: Layout, gold: Gold, scanned: Mapping[str, list[Stretch]]) -> Wanted:
+def _resolve(
+    snapshot: Snapshot, there: IndexLayout, gold: Gold, scanned: Mapping[str, list[DocumentSpan]]
+) -> GoldPassage:
     if not gold.id:
         if not gold.text.strip():
             raise SettingsError("its gold names neither a document nor a text: write `id`, or `text`")
-        return _of(there, _where(gold, scanned[_bare(gold.text)]))
-    known = _chunk(there, gold.id)
-    ids = there.names.get(gold.id, () if known is None else (known.document,))
+        return _gold_passage(there, _require_spans(gold, scanned[_remove_whitespace(gold.text)]))
+    known = _chunk_span(there, gold.id)
+    ids = there.ids_by_name.get(gold.id, () if known is None else (known.document,))
     if len(ids) != 1:
-        raise SettingsError(_ambiguous(there, gold.id, ids) if ids else _missing(there, gold.id))
-    place = Stretch(ids[0], 0, _END) if gold.id in there.names or known is None else known
+        raise SettingsError(_ambiguous_message(there, gold.id, ids) if ids else _missing_message(there, gold.id))
+    place = DocumentSpan(ids[0], 0, _DOCUMENT_END) if gold.id in there.ids_by_name or known is None else known
     if gold.start is None and gold.end is None and not gold.text.strip():
-        return _of(there, [place])
-    return _of(there, _within(reading, gold, place))
+        return _gold_passage(there, [place])
+    return _gold_passage(there, _spans_in_document(snapshot, gold, place))
 
 
-def _within(reading: Reading, gold: Gold, place: Stretch) -> list[Stretch]:
+def _spans_in_document(snapshot: Snapshot, gold: Gold, place: DocumentSpan) -> list[DocumentSpan]:
     """Where in the document, or chunk, the gold stands: as it says, or where its text does."""
-    said = reading.table(ROOT)[place.document].text
+    said = snapshot.table(ROOT)[place.document].text
     if gold.start is not None or gold.end is not None:
-        part = Stretch(place.document, gold.start or 0, len(said) if gold.end is None else gold.end)
-        if not 0 <= part.start < part.end <= len(said) or not part.touches(place):
+        part = DocumentSpan(place.document, gold.start or 0, len(said) if gold.end is None else gold.end)
+        if not 0 <= part.start < part.end <= len(said) or not part.overlaps(place):
             shown = f"[{part.start}, {part.end})"
             raise SettingsError(f"its gold is {shown} of {gold.id!r}, which has {len(said):,} characters")
         return [part]
-    places = [Stretch(place.document, *span) for span in _spans(said, _bare(gold.text))]
-    return _where(gold, [one for one in places if one.touches(place)])
+    places = [DocumentSpan(place.document, *span) for span in _text_spans(said, _remove_whitespace(gold.text))]
+    return _require_spans(gold, [one for one in places if one.overlaps(place)])
 
 
-def _where(gold: Gold, places: list[Stretch]) -> list[Stretch]:
+def _require_spans(gold: Gold, places: list[DocumentSpan]) -> list[DocumentSpan]:
     if not places:
         what = f"{gold.text.strip()[:60]!r}"
         of = repr(gold.id) if gold.id else "any document"
@@ -144,67 +157,67 @@ def _where(gold: Gold, places: list[Stretch]) -> list[Stretch]:
     return places
 
 
-def _of(there: Layout, places: list[Stretch]) -> Wanted:
-    if places[0].end == _END:
-        return Wanted(there.uris[places[0].document], tuple(places), whole=True)
-    return Wanted(there.name(places[0]), tuple(places), whole=False)
+def _gold_passage(there: IndexLayout, places: list[DocumentSpan]) -> GoldPassage:
+    if places[0].end == _DOCUMENT_END:
+        return GoldPassage(there.uris[places[0].document], tuple(places), is_document=True)
+    return GoldPassage(there.span_name(places[0]), tuple(places), is_document=False)
 
 
-def _merged(there: Layout, each: Iterable[Wanted]) -> Iterator[Wanted]:
+def _merge_passages(there: IndexLayout, each: Iterable[GoldPassage]) -> Iterator[GoldPassage]:
     """Each passage once. Raises SettingsError where one stands in no chunk."""
-    found: dict[object, Wanted] = {}
+    found: dict[object, GoldPassage] = {}
     for one in each:
-        in_chunks = frozenset(_touched(there, one))
+        in_chunks = frozenset(_overlapping_chunks(there, one))
         if not in_chunks:
             raise SettingsError(f"its gold {one.name} stands in no chunk of the index: it is blank, or front matter")
         same = found.get(in_chunks)
-        found[in_chunks] = _both(same, one) if same else one
+        found[in_chunks] = _merge_pair(same, one) if same else one
     yield from found.values()
 
 
-def _both(one: Wanted, other: Wanted) -> Wanted:
-    if one.whole or other.whole:
-        return one if one.whole else other
-    return Wanted(one.name, tuple(dict.fromkeys(one.places + other.places)), whole=False)
+def _merge_pair(one: GoldPassage, other: GoldPassage) -> GoldPassage:
+    if one.is_document or other.is_document:
+        return one if one.is_document else other
+    return GoldPassage(one.name, tuple(dict.fromkeys(one.places + other.places)), is_document=False)
 
 
-def _touched(there: Layout, one: Wanted) -> Iterator[str]:
+def _overlapping_chunks(there: IndexLayout, one: GoldPassage) -> Iterator[str]:
     for place in one.places:
-        for id in there.held.get(place.document, ()):
-            if there.chunks[id].touches(place):
+        for id in there.chunk_ids.get(place.document, ()):
+            if there.chunks[id].overlaps(place):
                 yield id
 
 
 # -- texts
 
 
-def _standing(reading: Reading, texts: set[str]) -> dict[str, list[Stretch]]:
+def _find_texts(snapshot: Snapshot, texts: set[str]) -> dict[str, list[DocumentSpan]]:
     """Where texts stand, of all documents, each of which is read once."""
-    found: dict[str, list[Stretch]] = {text: [] for text in sorted(texts)}
+    found: dict[str, list[DocumentSpan]] = {text: [] for text in sorted(texts)}
     heads: dict[str, list[str]] = {}
     for text in found:
-        heads.setdefault(text[:_HEAD], []).append(text)
-    short = {head for head in heads if len(head) < _HEAD}
-    for id, said in reading.table(ROOT).columns("id", "text") if found else ():
-        bare = _bare(said)
-        begun = heads.keys() & {bare[i : i + _HEAD] for i in range(len(bare) - _HEAD + 1)}
+        heads.setdefault(text[:_PREFIX_LENGTH], []).append(text)
+    short = {head for head in heads if len(head) < _PREFIX_LENGTH}
+    for id, said in snapshot.table(ROOT).columns("id", "text") if found else ():
+        bare = _remove_whitespace(said)
+        begun = heads.keys() & {bare[i : i + _PREFIX_LENGTH] for i in range(len(bare) - _PREFIX_LENGTH + 1)}
         for text in (text for head in begun | short for text in heads[head]):
-            found[text] += [Stretch(id, *span) for span in _spans(said, text)]
+            found[text] += [DocumentSpan(id, *span) for span in _text_spans(said, text)]
     return found
 
 
-def _bare(text: str) -> str:
+def _remove_whitespace(text: str) -> str:
     """Without white space, of which a copy may have more or less."""
     return "".join(text.split())
 
 
-def _spans(said: str, bare: str) -> Iterator[tuple[int, int]]:
+def _text_spans(said: str, bare: str) -> Iterator[tuple[int, int]]:
     """Where such a text stands.
 
     >>> list(_spans("the\\n pier, the pier", "thepier"))
     [(0, 9), (11, 19)]
     """
-    whole = _bare(said)
+    whole = _remove_whitespace(said)
     start = whole.find(bare)
     at = [i for i, letter in enumerate(said) if not letter.isspace()] if start >= 0 else []
     while start >= 0:
@@ -215,15 +228,15 @@ def _spans(said: str, bare: str) -> Iterator[tuple[int, int]]:
 # -- what is wrong
 
 
-def _ambiguous(there: Layout, id: str, ids: Sequence[str]) -> str:
-    such = ", ".join(there.uris[one] for one in ids[:_SHOWN])
+def _ambiguous_message(there: IndexLayout, id: str, ids: Sequence[str]) -> str:
+    such = ", ".join(there.uris[one] for one in ids[:_MAX_SUGGESTIONS])
     return f"its gold {id!r} may be any of {len(ids):,} documents: write the whole uri, such as {such}"
 
 
-def _missing(there: Layout, id: str) -> str:
+def _missing_message(there: IndexLayout, id: str) -> str:
     from rapidfuzz import fuzz, process
 
-    near = process.extract(id, list(there.names), scorer=fuzz.ratio, limit=_SHOWN)
+    near = process.extract(id, list(there.ids_by_name), scorer=fuzz.ratio, limit=_MAX_SUGGESTIONS)
     meant = " or ".join(repr(name) for name, score, _ in near if score > 50)
     hint = f"; did you mean {meant}?" if meant else ": is it in the index, `kumi status`?"
     return f"its gold {id!r} is no document or chunk of the index{hint}"

@@ -9,16 +9,16 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_STEPS = 50
-_ENDLESS = 12.0  # an intercept or slope beyond which there is none that is finite
+_MAX_STEPS = 50
+_MAX_COEFFICIENT = 12.0  # an intercept or slope beyond which there is none that is finite
 _Z = 1.959964  # of 95 %
 
 
-class Undefined(Exception):
+class UndefinedEstimate(Exception):
     """There is no such number, and why."""
 
 
-def at_no_gap(
+def share_without_gap(
     shares: Sequence[float], gaps: Sequence[float], clusters: Sequence[str]
 ) -> tuple[float, tuple[float, float]]:
     """The share where the gap is 0, and its 95 % interval, by errors that are robust to clusters. Raises Undefined.
@@ -35,37 +35,37 @@ def at_no_gap(
     y, gap = np.asarray(shares, dtype=float), np.asarray(gaps, dtype=float)
     spread = float(np.sqrt((gap**2).mean())) if len(gap) else 0.0
     if len(y) < 5:
-        raise Undefined("fewer than 5 questions")
+        raise UndefinedEstimate("fewer than 5 questions")
     if np.ptp(gap) <= 1e-9 * max(spread, 1.0):
-        raise Undefined("the difference in length is always the same")
+        raise UndefinedEstimate("the difference in length is always the same")
     if np.ptp(y) == 0 and y[0] in (0.0, 1.0):
-        raise Undefined("one of the two always wins")
+        raise UndefinedEstimate("one of the two always wins")
     x = np.column_stack([np.ones(len(y)), np.tanh(gap / spread)])
-    found, inverse = _fitted(x, y)
-    error = _error(x, y, found, inverse, clusters)
+    found, inverse = _fit(x, y)
+    error = _intercept_error(x, y, found, inverse, clusters)
     low, high = (float(_logistic(found[0] + side * _Z * error)) for side in (-1, 1))
     return float(_logistic(found[0])), (low, high)
 
 
-def _fitted(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _fit(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Newton's method: the coefficients, and the inverse of the information. Raises Undefined where it runs away."""
     import numpy as np
 
     found = np.asarray(np.zeros(2))
-    for _ in range(_STEPS):
+    for _ in range(_MAX_STEPS):
         p = _logistic(x @ found)
         information = x.T @ (x * (p * (1 - p))[:, None])
-        if np.linalg.cond(information) > 1e10 or np.abs(found).max() > _ENDLESS:
+        if np.linalg.cond(information) > 1e10 or np.abs(found).max() > _MAX_COEFFICIENT:
             break
         inverse = np.asarray(np.linalg.inv(information), dtype=np.float64)
         step = inverse @ (x.T @ (y - p))
         found = found + step
         if np.abs(step).max() < 1e-9:
             return found, inverse
-    raise Undefined("length alone tells the winners apart")
+    raise UndefinedEstimate("length alone tells the winners apart")
 
 
-def _error(
+def _intercept_error(
     x: NDArray[np.float64],
     y: NDArray[np.float64],
     found: NDArray[np.float64],

@@ -12,11 +12,11 @@ from math import log2
 from kumihimo.core.errors import SettingsError
 
 Ranking = Sequence[str]
-Gold = Collection[str]
-Measure = Callable[[Ranking, Gold], float]
+GoldNames = Collection[str]
+Measure = Callable[[Ranking, GoldNames], float]
 
 
-def ranked(scores: Mapping[str, float]) -> list[str]:
+def sort_by_score(scores: Mapping[str, float]) -> list[str]:
     """Best first; equal ones by their names.
 
     >>> ranked({"b": 1.0, "c": 2.0, "a": 1.0})
@@ -25,9 +25,9 @@ def ranked(scores: Mapping[str, float]) -> list[str]:
     return sorted(scores, key=lambda name: (-scores[name], name))
 
 
-def _with_gold(measure: Callable[..., float]) -> Callable[..., float]:
+def _require_gold(measure: Callable[..., float]) -> Callable[..., float]:
     @wraps(measure)
-    def checked(ranking: Ranking, gold: Gold, *given: int, **named: int) -> float:
+    def checked(ranking: Ranking, gold: GoldNames, *given: int, **named: int) -> float:
         if not gold:
             raise SettingsError("a question without gold cannot be measured: leave it out, or say what is meant")
         if len(set(ranking)) != len(ranking):
@@ -37,8 +37,8 @@ def _with_gold(measure: Callable[..., float]) -> Callable[..., float]:
     return checked
 
 
-@_with_gold
-def recall(ranking: Ranking, gold: Gold, k: int) -> float:
+@_require_gold
+def recall(ranking: Ranking, gold: GoldNames, k: int) -> float:
     """The share of the gold among the first k: |G ∩ top k| / |G| (Manning et al., 2008, section 8.3). Not Hit@k.
 
     >>> recall(["a", "x", "b"], {"a", "b", "c", "d"}, 2)
@@ -47,8 +47,8 @@ def recall(ranking: Ranking, gold: Gold, k: int) -> float:
     return _hits(ranking, gold, k) / len(gold)
 
 
-@_with_gold
-def precision(ranking: Ranking, gold: Gold, k: int) -> float:
+@_require_gold
+def precision(ranking: Ranking, gold: GoldNames, k: int) -> float:
     """How much of the first k is gold: |G ∩ top k| / k, whether there are k or not (Manning et al., 2008, 8.4).
 
     >>> precision(["a", "x", "b"], {"a", "b"}, 4)
@@ -57,8 +57,8 @@ def precision(ranking: Ranking, gold: Gold, k: int) -> float:
     return _hits(ranking, gold, k) / k
 
 
-@_with_gold
-def all_gold(ranking: Ranking, gold: Gold, k: int) -> float:
+@_require_gold
+def all_gold(ranking: Ranking, gold: GoldNames, k: int) -> float:
     """1 if all of the gold is among the first k, or else 0: [G ⊆ top k], for questions that need each piece of it.
 
     >>> all_gold(["a", "x", "b"], {"a", "b"}, 2), all_gold(["a", "x", "b"], {"a", "b"}, 3)
@@ -67,8 +67,8 @@ def all_gold(ranking: Ranking, gold: Gold, k: int) -> float:
     return float(_hits(ranking, gold, k) == len(gold))
 
 
-@_with_gold
-def average_precision(ranking: Ranking, gold: Gold) -> float:
+@_require_gold
+def average_precision(ranking: Ranking, gold: GoldNames) -> float:
     """The precision at each piece of gold, over |G|: Σ P@k / |G|, k where gold stands (Manning et al., 2008, 8.4).
 
     Its mean over questions is MAP. What is not in the ranking counts 0.
@@ -80,8 +80,8 @@ def average_precision(ranking: Ranking, gold: Gold) -> float:
     return sum(n / place for n, place in enumerate(places, 1)) / len(gold)
 
 
-@_with_gold
-def reciprocal_rank(ranking: Ranking, gold: Gold) -> float:
+@_require_gold
+def reciprocal_rank(ranking: Ranking, gold: GoldNames) -> float:
     """1 / the place of the first gold, 0 where there is none; its mean is MRR (Voorhees, TREC-8, 1999).
 
     >>> reciprocal_rank(["x", "a"], {"a"})
@@ -90,8 +90,8 @@ def reciprocal_rank(ranking: Ranking, gold: Gold) -> float:
     return next((1 / place for place, name in enumerate(ranking, 1) if name in gold), 0.0)
 
 
-@_with_gold
-def ndcg(ranking: Ranking, gold: Gold, k: int) -> float:
+@_require_gold
+def ndcg(ranking: Ranking, gold: GoldNames, k: int) -> float:
     """Gain among the first k, the less the later, over that of the best ranking (Järvelin & Kekäläinen, 2002).
 
     Σ gain / log2(place + 1); the gain of gold is 1, of anything else 0: 2^rel - 1 and rel are the same for these.
@@ -103,25 +103,25 @@ def ndcg(ranking: Ranking, gold: Gold, k: int) -> float:
     return gained / sum(1 / log2(place + 1) for place in range(1, min(k, len(gold)) + 1))
 
 
-def _hits(ranking: Ranking, gold: Gold, k: int) -> int:
+def _hits(ranking: Ranking, gold: GoldNames, k: int) -> int:
     return sum(name in gold for name in ranking[:k])
 
 
-AT: Mapping[str, Callable[..., float]] = {  # of the first k
+CUTOFF_MEASURES: Mapping[str, Callable[..., float]] = {  # of the first k
     "recall": recall,
     "precision": precision,
     "all-gold": all_gold,
     "nDCG": ndcg,
 }
-WHOLE: Mapping[str, Measure] = {"MAP": average_precision, "MRR": reciprocal_rank}  # of the whole ranking
-MEASURES: Mapping[str, Callable[..., float]] = {**AT, **WHOLE}
+RANKING_MEASURES: Mapping[str, Measure] = {"MAP": average_precision, "MRR": reciprocal_rank}  # of the whole ranking
+RETRIEVAL_MEASURES: Mapping[str, Callable[..., float]] = {**CUTOFF_MEASURES, **RANKING_MEASURES}
 
 
-def catalogue(ks: Iterable[int]) -> dict[str, Measure]:
+def measures_at(ks: Iterable[int]) -> dict[str, Measure]:
     """Each measure by the name of its mean, for these k.
 
     >>> list(catalogue([5]))
     ['recall@5', 'precision@5', 'all-gold@5', 'nDCG@5', 'MAP', 'MRR']
     """
-    at = {f"{name}@{k}": partial(measure, k=k) for name, measure in AT.items() for k in ks}
-    return {**at, **WHOLE}
+    at = {f"{name}@{k}": partial(measure, k=k) for name, measure in CUTOFF_MEASURES.items() for k in ks}
+    return {**at, **RANKING_MEASURES}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kumihimo.evaluate.records import Verdict
 
 
-class Pair(NamedTuple):
+class CriterionPair(NamedTuple):
     """Two systems, compared by one criterion of one protocol."""
 
     protocol: str
@@ -17,15 +17,15 @@ class Pair(NamedTuple):
     b: str
 
     @property
-    def mirrored(self) -> Pair:
-        return Pair(self.protocol, self.criterion, self.b, self.a)
+    def swapped(self) -> CriterionPair:
+        return CriterionPair(self.protocol, self.criterion, self.b, self.a)
 
 
-_Shown = dict[int, float | None]  # by replicate the points of a, None where the verdict is not ok
-_Judged = tuple[_Shown, _Shown]  # of one question: a shown first, b shown first
+_PointsByReplicate = dict[int, float | None]  # by replicate the points of a, None where the verdict is not ok
+_PointsByOrder = tuple[_PointsByReplicate, _PointsByReplicate]  # of one question: a shown first, b shown first
 
 
-def points(verdicts: Iterable[Verdict], *, same: bool = False) -> dict[Pair, dict[str, float]]:
+def points_by_pair(verdicts: Iterable[Verdict], *, self_pairs: bool = False) -> dict[CriterionPair, dict[str, float]]:
     """By pair and question the mean points of a, 0 to 100: of the first judge, each pair once, as it was first met.
 
     Where a design shows each replicate in both orders, only as many verdicts of one order enter as there are valid ones
@@ -39,32 +39,32 @@ def points(verdicts: Iterable[Verdict], *, same: bool = False) -> dict[Pair, dic
     >>> points([*both[:1], Verdict("p", "c", "q", "x", "y", "b", 0, "", status="invalid")])
     {Pair(protocol='p', criterion='c', a='x', b='y'): {}}
     """
-    judged: dict[Pair, dict[str, _Judged]] = {}
+    judged: dict[CriterionPair, dict[str, _PointsByOrder]] = {}
     for v in verdicts:
-        if v.role == "judge" and (v.a == v.b) is same:
+        if v.role == "judge" and (v.a == v.b) is self_pairs:
             _add(judged, v)
-    return {pair: _scored(held) for pair, held in judged.items()}
+    return {pair: _question_points(held) for pair, held in judged.items()}
 
 
-def _add(judged: dict[Pair, dict[str, _Judged]], v: Verdict) -> None:
-    pair = Pair(v.protocol, v.criterion, v.a, v.b)
+def _add(judged: dict[CriterionPair, dict[str, _PointsByOrder]], v: Verdict) -> None:
+    pair = CriterionPair(v.protocol, v.criterion, v.a, v.b)
     value, second = v.points, v.first == "b"
     held = judged.get(pair)
-    if held is None and (held := judged.get(pair.mirrored)) is not None:
+    if held is None and (held := judged.get(pair.swapped)) is not None:
         value, second = None if value is None else 100.0 - value, not second
     if held is None:
         held = judged[pair] = {}
     held.setdefault(v.question, ({}, {}))[second][v.replicate] = value
 
 
-def _scored(held: Mapping[str, _Judged]) -> dict[str, float]:
+def _question_points(held: Mapping[str, _PointsByOrder]) -> dict[str, float]:
     both = any(one.keys() & other.keys() for one, other in held.values())
-    found = {question: _mean(one, other, both=both) for question, (one, other) in held.items()}
+    found = {question: _mean_points(one, other, both=both) for question, (one, other) in held.items()}
     return {question: value for question, value in found.items() if value is not None}
 
 
-def _mean(one: _Shown, other: _Shown, *, both: bool) -> float | None:
-    mine, theirs = _valid(one), _valid(other)
+def _mean_points(one: _PointsByReplicate, other: _PointsByReplicate, *, both: bool) -> float | None:
+    mine, theirs = _valid_points(one), _valid_points(other)
     if both:
         n = min(len(mine), len(theirs))
         mine, theirs = mine[:n], theirs[:n]
@@ -72,14 +72,14 @@ def _mean(one: _Shown, other: _Shown, *, both: bool) -> float | None:
     return (sum(mine) + sum(theirs)) / n if n else None
 
 
-def _valid(shown: _Shown) -> list[float]:
+def _valid_points(shown: _PointsByReplicate) -> list[float]:
     return [value for _, value in sorted(shown.items()) if value is not None]
 
 
-def with_mirrored(found: Mapping[Pair, Mapping[str, float]]) -> dict[Pair, dict[str, float]]:
+def with_swapped_pairs(found: Mapping[CriterionPair, Mapping[str, float]]) -> dict[CriterionPair, dict[str, float]]:
     """Each pair from both sides: what is missing to 100 is the other's, exactly."""
-    made: dict[Pair, dict[str, float]] = {}
+    made: dict[CriterionPair, dict[str, float]] = {}
     for pair, scores in found.items():
         made[pair] = dict(scores)
-        made[pair.mirrored] = {question: 100.0 - value for question, value in scores.items()}
+        made[pair.swapped] = {question: 100.0 - value for question, value in scores.items()}
     return made

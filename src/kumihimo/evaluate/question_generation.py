@@ -8,25 +8,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
-from kumihimo.core.digests import digest
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.task import Progress
-from kumihimo.evaluate.records import Question
-from kumihimo.llm.concurrency import side_by_side
-from kumihimo.llm.prompts import prompt
-from kumihimo.llm.protocols import Ask, Messages
+from kumihimo.evaluate.records import EvalQuestion
+from kumihimo.llm.concurrency import map_concurrent
+from kumihimo.llm.prompts import render_prompt
+from kumihimo.llm.protocols import LLM, Messages
 
 A = TypeVar("A")
 B = TypeVar("B")
 
 Variant = Literal["graphrag", "lightrag"]
-USERS, TASKS, ASKED = (Path(__file__).with_name(f"questions_{name}.md") for name in ("users", "tasks", "asked"))
-WORDS = 15  # of a task
-_ROUNDS = 3  # calls for one list, until it is as long as it is to be
+USERS_PROMPT, TASKS_PROMPT, QUESTIONS_PROMPT = (
+    Path(__file__).with_name(f"questions_{name}.md") for name in ("users", "tasks", "asked")
+)
+MAX_TASK_WORDS = 15  # of a task
+_MAX_CALLS = 3  # calls for one list, until it is as long as it is to be
 _PERSONA = "`persona`: who the user is and what they look for in these documents, in one sentence."
 _EXPERTISE = " `expertise`: two or three sentences on what they know, and what about them makes them ask."
-_BEFORE = "\n\nThese were given before. Give others:\n"
-_MARK = re.compile(r"\A(?:\d{1,2}[.)]|[-*•])\s+")
+_PREVIOUS_HEADING = "\n\nThese were given before. Give others:\n"
+_LIST_MARK = re.compile(r"\A(?:\d{1,2}[.)]|[-*•])\s+")
 _UNFIT = re.compile(
     r"\A\W*(?:(?:about |roughly )?how (?:many|often|frequently)\b|what (?:number|percentage) of\b|why\b)"
     r"|\A\W*(?:なぜ|何故|どうして|为什么|為什麼|为何|為何)|何(?:件|回|人|個|度)|いくつ|多少",
@@ -42,7 +44,7 @@ class User:
     expertise: str = ""
 
     @property
-    def told(self) -> str:
+    def profile(self) -> str:
         return "\n".join(filter(None, [self.persona, self.expertise]))
 
 
@@ -73,199 +75,212 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class GeneratedQuestions:
     """Questions, and what is missing."""
 
-    questions: tuple[Question, ...]
+    questions: tuple[EvalQuestion, ...]
     missing: tuple[Missing, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted(Generic[A]):
+class _ListRequest(Generic[A]):
     """A list that a model is to fill. ask: how many, what was given before -> what the model gives."""
 
     what: str
     count: int
-    ask: Callable[[int, Sequence[str]], Iterable[A]]
-    text: Callable[[A], str]
-    fits: Callable[[str], bool]
+    request: Callable[[int, Sequence[str]], Iterable[A]]
+    get_text: Callable[[A], str]
+    accept: Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class _Filled(Generic[A]):
+class _ListResult(Generic[A]):
     """What a model gave: what is of use, the texts of all of it, and why it is not more."""
 
-    found: tuple[A, ...] = ()
-    given: tuple[str, ...] = ()
+    items: tuple[A, ...] = ()
+    all_texts: tuple[str, ...] = ()
     why: str = ""
     failed: bool = False
 
 
-def sensemaking(
+def generate_global_questions(
     description: str,
-    ask: Ask,
+    llm: LLM,
     *,
     personas: int = 5,
     tasks: int = 5,
     questions: int = 5,
     variant: Variant = "graphrag",
     progress: Progress | None = None,
-) -> Made:
+) -> GeneratedQuestions:
     """Questions of that many users with that many tasks each, for each of them so many (GraphRAG, algorithm 1).
 
     lightrag: each user has a description of their expertise, too (LightRAG, section 4.1). But: users, tasks and
     questions are asked for one after the other, in a call for each list; what is given twice, counts or asks why is
     asked for again, twice at most. What fails is listed, and the others go on.
     """
-    users = _users(description, ask, personas, variant, further=personas * (1 + tasks))
-    missing = _short("users", personas, users)
-    work = [(user, _tasks(description, user, ask, tasks, further=tasks)) for user in users.found]
-    planned = [(user, filled) for (user, wanted), filled in zip(work, _all(work, ask, "tasks", progress), strict=True)]
-    missing += [m for user, filled in planned for m in _short(f"tasks of “{user.persona}”", tasks, filled)]
-    pairs = [(user, task) for user, filled in planned for task in filled.found]
-    asked = [((user, task), _questions(description, user, task, ask, questions)) for user, task in pairs]
-    filled = _apart(asked, _all(asked, ask, "questions", progress), ask)
+    users = _generate_users(description, llm, personas, variant, followups=personas * (1 + tasks))
+    missing = _missing_items("users", personas, users)
+    work = [(user, _task_request(description, user, llm, tasks, followups=tasks)) for user in users.items]
+    planned = [
+        (user, filled) for (user, wanted), filled in zip(work, _fill_all(work, llm, "tasks", progress), strict=True)
+    ]
+    missing += [m for user, filled in planned for m in _missing_items(f"tasks of “{user.persona}”", tasks, filled)]
+    pairs = [(user, task) for user, filled in planned for task in filled.items]
+    asked = [((user, task), _question_request(description, user, task, llm, questions)) for user, task in pairs]
+    filled = _replace_repeated(asked, _fill_all(asked, llm, "questions", progress), llm)
     for (user, task), each in zip(pairs, filled, strict=True):
-        missing += _short(f"questions of “{user.persona}”, “{task}”", questions, each)
-    made = [_question(user, task, t) for (user, task), each in zip(pairs, filled, strict=True) for t in each.found]
-    return Made(tuple(made), tuple(missing))
+        missing += _missing_items(f"questions of “{user.persona}”, “{task}”", questions, each)
+    made = [
+        _build_question(user, task, t) for (user, task), each in zip(pairs, filled, strict=True) for t in each.items
+    ]
+    return GeneratedQuestions(tuple(made), tuple(missing))
 
 
-def _question(user: User, task: str, text: str) -> Question:
+def _build_question(user: User, task: str, text: str) -> EvalQuestion:
     more = {"expertise": user.expertise} if user.expertise else {}
-    id = digest(user.persona, task, text)
-    return Question(id, text, "global", "activity", persona=user.persona, task=task, more=more)
+    id = hash_parts(user.persona, task, text)
+    return EvalQuestion(id, text, "global", "activity", persona=user.persona, task=task, more=more)
 
 
 # -- the three lists
 
 
-def _users(description: str, ask: Ask, count: int, variant: Variant, further: int) -> _Filled[User]:
+def _generate_users(description: str, llm: LLM, count: int, variant: Variant, followups: int) -> _ListResult[User]:
     expert = variant == "lightrag"
 
     def users(n: int, before: Sequence[str]) -> list[User]:
         persona = _PERSONA + (_EXPERTISE if expert else "")
-        told = prompt(USERS, count=str(n), persona=persona, description=description, before=_listed(before))
+        told = render_prompt(
+            USERS_PROMPT, count=str(n), persona=persona, description=description, before=_format_previous(before)
+        )
         if expert:
-            return [User(plain(u.persona), plain(u.expertise)) for u in ask(told, into=list[Expert], further=further)]
-        return [User(plain(u.persona)) for u in ask(told, into=list[Persona], further=further)]
+            return [
+                User(strip_list_mark(u.persona), strip_list_mark(u.expertise))
+                for u in llm(told, schema=list[Expert], followups=followups)
+            ]
+        return [User(strip_list_mark(u.persona)) for u in llm(told, schema=list[Persona], followups=followups)]
 
-    return _filled(_Wanted("users", count, users, lambda user: user.persona, bool)) if count else _Filled()
+    return _fill_list(_ListRequest("users", count, users, lambda user: user.persona, bool)) if count else _ListResult()
 
 
-def _tasks(description: str, user: User, ask: Ask, count: int, further: int) -> _Wanted[str]:
+def _task_request(description: str, user: User, llm: LLM, count: int, followups: int) -> _ListRequest[str]:
     def told(n: int, before: Sequence[str]) -> Messages:
-        given = {"description": description, "user": user.told, "before": _listed(before)}
-        return prompt(TASKS, count=str(n), words=str(WORDS), **given)
+        given = {"description": description, "user": user.profile, "before": _format_previous(before)}
+        return render_prompt(TASKS_PROMPT, count=str(n), words=str(MAX_TASK_WORDS), **given)
 
-    return _texts("tasks", count, told, ask, lambda task: 0 < len(task.split()) <= WORDS, further)
+    return _text_request("tasks", count, told, llm, lambda task: 0 < len(task.split()) <= MAX_TASK_WORDS, followups)
 
 
-def _questions(description: str, user: User, task: str, ask: Ask, count: int) -> _Wanted[str]:
+def _question_request(description: str, user: User, task: str, llm: LLM, count: int) -> _ListRequest[str]:
     def told(n: int, before: Sequence[str]) -> Messages:
-        given = {"description": description, "user": user.told, "task": task, "before": _listed(before)}
-        return prompt(ASKED, count=str(n), **given)
+        given = {"description": description, "user": user.profile, "task": task, "before": _format_previous(before)}
+        return render_prompt(QUESTIONS_PROMPT, count=str(n), **given)
 
-    return _texts("questions", count, told, ask, fit)
+    return _text_request("questions", count, told, llm, is_global_question)
 
 
-def _texts(
+def _text_request(
     what: str,
     count: int,
-    told: Callable[[int, Sequence[str]], Messages],
-    ask: Ask,
-    fits: Callable[[str], bool],
-    further: int = 0,
-) -> _Wanted[str]:
+    build_prompt: Callable[[int, Sequence[str]], Messages],
+    llm: LLM,
+    accept: Callable[[str], bool],
+    followups: int = 0,
+) -> _ListRequest[str]:
     def texts(n: int, before: Sequence[str]) -> list[str]:
-        return [plain(text) for text in ask(told(n, before), into=list[str], further=further)]
+        return [strip_list_mark(text) for text in llm(build_prompt(n, before), schema=list[str], followups=followups)]
 
-    return _Wanted(what, count, texts, str, fits)
+    return _ListRequest(what, count, texts, str, accept)
 
 
-def _listed(before: Sequence[str]) -> str:
-    return _BEFORE + "\n".join(f"- {text}" for text in before) if before else ""
+def _format_previous(before: Sequence[str]) -> str:
+    return _PREVIOUS_HEADING + "\n".join(f"- {text}" for text in before) if before else ""
 
 
 # -- filling them
 
 
-def _filled(wanted: _Wanted[A], before: _Filled[A] | None = None) -> _Filled[A]:
+def _fill_list(wanted: _ListRequest[A], before: _ListResult[A] | None = None) -> _ListResult[A]:
     """So many that are of use and not alike, asked for again while there are too few and others come."""
-    start: _Filled[A] = before or _Filled()
-    found, given, why = {key(wanted.text(a)): a for a in start.found}, list(start.given), ""
-    for _ in range(_ROUNDS):
+    start: _ListResult[A] = before or _ListResult()
+    found, given, why = {question_text_key(wanted.get_text(a)): a for a in start.items}, list(start.all_texts), ""
+    for _ in range(_MAX_CALLS):
         if len(found) >= wanted.count:
             break
         try:
-            new = [a for a in wanted.ask(wanted.count - len(found), given) if wanted.text(a)]
+            new = [a for a in wanted.request(wanted.count - len(found), given) if wanted.get_text(a)]
         except ItemFailed as failure:
-            return _Filled(tuple(found.values()), tuple(given), str(failure), failed=True)
-        seen = set(map(key, given))
+            return _ListResult(tuple(found.values()), tuple(given), str(failure), failed=True)
+        seen = set(map(question_text_key, given))
         why = "the model gives the same again, or what is not to be asked"
-        if not {key(wanted.text(a)) for a in new} - seen:
+        if not {question_text_key(wanted.get_text(a)) for a in new} - seen:
             break
         for each in new:
-            text = wanted.text(each)
-            if key(text) not in seen and wanted.fits(text) and len(found) < wanted.count:
-                found.setdefault(key(text), each)
-        for text in map(wanted.text, new):
-            given += [text] if key(text) not in seen else []
-            seen.add(key(text))
-    return _Filled(tuple(found.values()), tuple(given), why if len(found) < wanted.count else "")
+            text = wanted.get_text(each)
+            if question_text_key(text) not in seen and wanted.accept(text) and len(found) < wanted.count:
+                found.setdefault(question_text_key(text), each)
+        for text in map(wanted.get_text, new):
+            given += [text] if question_text_key(text) not in seen else []
+            seen.add(question_text_key(text))
+    return _ListResult(tuple(found.values()), tuple(given), why if len(found) < wanted.count else "")
 
 
-def _all(work: Sequence[tuple[B, _Wanted[str]]], ask: Ask, what: str, progress: Progress | None) -> list[_Filled[str]]:
-    done: list[_Filled[str]] = []
-    for filled in side_by_side(_filled, [wanted for _, wanted in work], ask.workers):
+def _fill_all(
+    work: Sequence[tuple[B, _ListRequest[str]]], llm: LLM, what: str, progress: Progress | None
+) -> list[_ListResult[str]]:
+    done: list[_ListResult[str]] = []
+    for filled in map_concurrent(_fill_list, [wanted for _, wanted in work], llm.workers):
         done.append(filled)
         if progress:
             progress(what, len(done), len(work))
     return done
 
 
-def _apart(work: Sequence[tuple[B, _Wanted[str]]], filled: Sequence[_Filled[str]], ask: Ask) -> list[_Filled[str]]:
+def _replace_repeated(
+    work: Sequence[tuple[B, _ListRequest[str]]], filled: Sequence[_ListResult[str]], llm: LLM
+) -> list[_ListResult[str]]:
     """The same without what an earlier one asks already; in place of that others are asked for, once."""
-    once, seen = _first(filled, set())
-    short = [i for i, (a, b) in enumerate(zip(once, filled, strict=True)) if len(a.found) < len(b.found)]
-    more = side_by_side(lambda i: _filled(work[i][1], once[i]), short, ask.workers)
+    once, seen = _keep_first(filled, set())
+    short = [i for i, (a, b) in enumerate(zip(once, filled, strict=True)) if len(a.items) < len(b.items)]
+    more = map_concurrent(lambda i: _fill_list(work[i][1], once[i]), short, llm.workers)
     for i, again in zip(short, list(more), strict=True):
-        new = [text for text in again.found if text not in once[i].found and key(text) not in seen]
-        seen.update(map(key, new))
-        kept = (*once[i].found, *new)
+        new = [text for text in again.items if text not in once[i].items and question_text_key(text) not in seen]
+        seen.update(map(question_text_key, new))
+        kept = (*once[i].items, *new)
         why = again.why or ("another task asks the same" if len(kept) < work[i][1].count else "")
-        once[i] = replace(again, found=kept, why=why)
+        once[i] = replace(again, items=kept, why=why)
     return once
 
 
-def _first(filled: Iterable[_Filled[str]], seen: set[str]) -> tuple[list[_Filled[str]], set[str]]:
+def _keep_first(filled: Iterable[_ListResult[str]], seen: set[str]) -> tuple[list[_ListResult[str]], set[str]]:
     """Each text where it stands first."""
-    once: list[_Filled[str]] = []
+    once: list[_ListResult[str]] = []
     for each in filled:
-        kept = tuple(text for text in each.found if key(text) not in seen)
-        seen.update(map(key, kept))
-        once.append(replace(each, found=kept))
+        kept = tuple(text for text in each.items if question_text_key(text) not in seen)
+        seen.update(map(question_text_key, kept))
+        once.append(replace(each, items=kept))
     return once, seen
 
 
-def _short(what: str, asked: int, filled: _Filled[A]) -> list[Missing]:
-    made = len(filled.found)
+def _missing_items(what: str, asked: int, filled: _ListResult[A]) -> list[Missing]:
+    made = len(filled.items)
     return [Missing(what, asked, made, filled.why, filled.failed)] if made < asked else []
 
 
 # -- texts
 
 
-def plain(text: str) -> str:
+def strip_list_mark(text: str) -> str:
     """On one line, without the mark of a list.
 
     >>> plain(" 2. Which\\nthemes recur? ")
     'Which themes recur?'
     """
-    return _MARK.sub("", " ".join(text.split()))
+    return _LIST_MARK.sub("", " ".join(text.split()))
 
 
-def key(text: str) -> str:
+def question_text_key(text: str) -> str:
     """What is alike has one key.
 
     >>> key("Which themes recur?") == key("which  themes recur")
@@ -274,10 +289,10 @@ def key(text: str) -> str:
     return " ".join(text.casefold().split()).rstrip(" ?？!！.。")
 
 
-def fit(question: str) -> bool:
+def is_global_question(question: str) -> bool:
     """Whether it may be asked of the whole: counting is for a database, and reasons are seldom written down.
 
     >>> [fit(q) for q in ("How do guests see rules?", "How many guests are there?", "Why?", "何件ありますか。", "")]
     [True, False, False, False, False]
     """
-    return bool(key(question)) and not _UNFIT.search(question)
+    return bool(question_text_key(question)) and not _UNFIT.search(question)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from kumihimo.core.usage import Usage
 
-Status = Literal["ok", "invalid", "failed"]  # invalid: replies that cannot be read; failed: no reply at all
+ReplyStatus = Literal["ok", "invalid", "failed"]  # invalid: replies that cannot be read; failed: no reply at all
 Winner = Literal["a", "b", "tie", ""]  # "": none, since the verdict is not ok
 
 
@@ -26,7 +26,7 @@ class Gold:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class EvalQuestion:
     """What systems are asked.
 
     scope: whether it is about a detail, the whole, or things that have to be linked. source: what it was made from, the
@@ -52,7 +52,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourceSpan:
     """`[start, end)` of a document, in characters; place: as one looks it up in the file."""
 
     uri: str
@@ -62,7 +62,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class AnswerSource:
     """A piece of the evidence of an answer, or what one of its citations quotes (then n is the citation's number).
 
     why: what each feature adds to its score, where the method says so. path: a passage that it hangs together with and
@@ -74,13 +74,13 @@ class Source:
     id: str = ""
     table: str = ""
     score: float = 0.0
-    places: tuple[Place, ...] = ()
+    places: tuple[SourceSpan, ...] = ()
     why: Mapping[str, float] = field(default_factory=dict)
     path: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class SystemAnswer:
     """What a system said to a question.
 
     system: its name, such as `global:C0`. generation: which of several answers, 0 the first; another is had by asking
@@ -92,8 +92,8 @@ class Answered:
     system: str
     question: str  # its id
     text: str
-    contexts: tuple[Source, ...] = ()
-    citations: tuple[Source, ...] = ()
+    contexts: tuple[AnswerSource, ...] = ()
+    citations: tuple[AnswerSource, ...] = ()
     usage: Usage = field(default_factory=Usage)
     seconds: float | None = None
     model: str = ""
@@ -119,7 +119,7 @@ class Verdict:
     replicate: int
     winner: Winner
     reason: str = ""
-    status: Status = "ok"
+    status: ReplyStatus = "ok"
     why: str = ""  # it is not ok
     role: Literal["judge", "second_judge"] = "judge"
     judge: str = ""  # the model
@@ -142,7 +142,7 @@ class Rating:
     replicate: int
     value: float | None
     reason: str = ""
-    status: Status = "ok"
+    status: ReplyStatus = "ok"
     why: str = ""
     judge: str = ""
 
@@ -161,11 +161,11 @@ class Score:
     value: float | None
     reason: str = ""
     detail: Mapping[str, Any] = field(default_factory=dict)
-    status: Status = "ok"
+    status: ReplyStatus = "ok"
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class AnswerClaim:
     """A proposition that an answer makes, which can be checked (Claimify).
 
     supported, in_corpus: whether the evidence of the answer, or any document, says so; None: not asked, or undecided.
@@ -185,7 +185,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class AnswerSentence:
     """What became of one sentence of an answer on its way to claims.
 
     outcome: claims, or why there are none: heading, not selected, ambiguous, nothing decomposed, repeated (all of them

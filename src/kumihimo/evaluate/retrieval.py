@@ -12,29 +12,29 @@ from itertools import islice
 from statistics import fmean
 from time import perf_counter
 
-from kumihimo.app.snapshot import KINDS, Reading
+from kumihimo.app.snapshot import RECORD_TYPES, Snapshot
 from kumihimo.core.context import Evidence
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Passage, Reference
 from kumihimo.core.task import Progress
 from kumihimo.core.wiring import ROOT
-from kumihimo.evaluate.gold import Layout, Stretch, Wanted, stretch
-from kumihimo.evaluate.measures import Ranking, catalogue, recall
-from kumihimo.evaluate.records import Question, Score
-from kumihimo.evaluate.run_systems import workers
+from kumihimo.evaluate.gold import DocumentSpan, GoldPassage, IndexLayout, parse_span_name
+from kumihimo.evaluate.measures import Ranking, measures_at, recall
+from kumihimo.evaluate.records import EvalQuestion, Score
+from kumihimo.evaluate.run_systems import count_workers
 from kumihimo.evaluate.systems import System
-from kumihimo.llm.budget import Purse
-from kumihimo.llm.concurrency import side_by_side
+from kumihimo.llm.budget import Budget
+from kumihimo.llm.concurrency import map_concurrent
 
 KS = (5, 10, 20)
-READ = (2000, 4000)  # tokens within which gold is looked for
-DEPTH = 1000  # chunks of a ranking at most, as TREC has it
+TOKEN_BUDGETS = (2000, 4000)  # tokens within which gold is looked for
+MAX_CHUNKS = 1000  # chunks of a ranking at most, as TREC has it
 BASELINES = ("bm25", "naive")  # without which a figure says little
 Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RetrievalResult:
     """What one system found for one question.
 
     places: the chunks that its evidence was made of, each once, in the order of the evidence. tokens: of the evidence
@@ -43,7 +43,7 @@ class Found:
 
     system: str
     question: str
-    places: tuple[Stretch, ...] = ()
+    places: tuple[DocumentSpan, ...] = ()
     sizes: tuple[int, ...] = ()  # tokens of each place
     tokens: int = 0
     seconds: float = 0.0
@@ -51,78 +51,78 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Follow:
+class ChunkTracer:
     """Evidence -> the chunks, or passages of them, that it was made of; of one row once only."""
 
-    reading: Reading
-    there: Layout
-    known: dict[Reference, list[str]] = field(default_factory=dict)
-    passages: dict[str, tuple[Stretch, int]] = field(default_factory=dict)
+    snapshot: Snapshot
+    layout: IndexLayout
+    chunk_ids: dict[Reference, list[str]] = field(default_factory=dict)
+    passages: dict[str, tuple[DocumentSpan, int]] = field(default_factory=dict)
 
-    def __call__(self, items: Iterable[Evidence]) -> dict[Stretch, int]:
+    def __call__(self, items: Iterable[Evidence]) -> dict[DocumentSpan, int]:
         """Where they stand, with the tokens of each place."""
-        found: dict[Stretch, int] = {}
+        found: dict[DocumentSpan, int] = {}
         for item in items:
-            for id in self._ids(item):
-                place, size = self._place(id)
+            for id in self._chunk_ids(item):
+                place, size = self._span_and_size(id)
                 found.setdefault(place, size)
-            if len(found) >= DEPTH:
+            if len(found) >= MAX_CHUNKS:
                 break
-        return dict(islice(found.items(), DEPTH))
+        return dict(islice(found.items(), MAX_CHUNKS))
 
-    def _ids(self, item: Evidence) -> list[str]:
-        if item.table not in KINDS or item.also:  # made up for this question: its id says nothing
-            return list(self._made_of(item))
-        if item.reference not in self.known:
-            self.known[item.reference] = list(islice(self._made_of(item), DEPTH))
-        return self.known[item.reference]
+    def _chunk_ids(self, item: Evidence) -> list[str]:
+        if item.table not in RECORD_TYPES or item.duplicates:  # made up for this question: its id says nothing
+            return list(self._trace_chunks(item))
+        if item.reference not in self.chunk_ids:
+            self.chunk_ids[item.reference] = list(islice(self._trace_chunks(item), MAX_CHUNKS))
+        return self.chunk_ids[item.reference]
 
-    def _made_of(self, item: Evidence) -> Iterator[str]:
-        if item.table == "chunks" and not item.also:
+    def _trace_chunks(self, item: Evidence) -> Iterator[str]:
+        if item.table == "chunks" and not item.duplicates:
             yield item.record.id
             return
-        for table, id in self.reading.sources(item):
+        for table, id in self.snapshot.sources(item):
             if table == ROOT:
-                yield from self.there.held.get(id, ())
+                yield from self.layout.chunk_ids.get(id, ())
             else:
                 yield id
 
-    def _place(self, id: str) -> tuple[Stretch, int]:
-        if id in self.there.chunks:
-            return self.there.chunks[id], self.there.tokens[id]
+    def _span_and_size(self, id: str) -> tuple[DocumentSpan, int]:
+        if id in self.layout.chunks:
+            return self.layout.chunks[id], self.layout.tokens[id]
         if id not in self.passages:
-            record: Passage = self.reading.table("passages")[id]
-            place = Stretch(id.partition(".")[0], record.start, record.end)
-            self.passages[id] = place, len(self.reading.ruler(record.text))
+            record: Passage = self.snapshot.table("passages")[id]
+            place = DocumentSpan(id.partition(".")[0], record.start, record.end)
+            self.passages[id] = place, len(self.snapshot.tokenizer(record.text))
         return self.passages[id]
 
 
-def found(
-    reading: Reading,
+def retrieve_all(
+    snapshot: Snapshot,
     system: System,
-    questions: Sequence[Question],
-    follow: Follow,
-    purse: Purse,
+    questions: Sequence[EvalQuestion],
+    follow: ChunkTracer,
+    budget: Budget,
     *,
     clock: Clock = perf_counter,
     progress: Progress | None = None,
-) -> list[Found]:
+) -> list[RetrievalResult]:
     """What the system finds for each question, in their order; a question that failed has a row that says why."""
 
-    def one(question: Question) -> Found:
-        asked = replace(reading, purse=purse, held={})
+    def one(question: EvalQuestion) -> RetrievalResult:
+        asked = replace(snapshot, budget=budget, lazy_rows={})
         began = clock()
         try:
             context = asked.retrieve(question.text, system.method, **system.settings)
         except ItemFailed as failure:
-            return Found(system.name, question.id, failed=str(failure) or type(failure).__name__)
+            return RetrievalResult(system.name, question.id, failed=str(failure) or type(failure).__name__)
         seconds = clock() - began
         places = follow(context)
-        tokens = sum(item.tokens(reading.ruler) for item in context)
-        return Found(system.name, question.id, tuple(places), tuple(places.values()), tokens, seconds)
+        tokens = sum(item.tokens(snapshot.tokenizer) for item in context)
+        return RetrievalResult(system.name, question.id, tuple(places), tuple(places.values()), tokens, seconds)
 
-    rows: list[Found] = []
-    for row in side_by_side(one, questions, workers(reading)):
+    rows: list[RetrievalResult] = []
+    for row in map_concurrent(one, questions, count_workers(snapshot)):
         rows.append(row)
         if progress:
             progress(system.name, len(rows), len(questions))
@@ -132,53 +132,61 @@ def found(
 # -- what was found -> measures of it
 
 
-def named(places: Iterable[Stretch], meant: Sequence[Wanted], there: Layout) -> Iterator[list[str]]:
+def name_places(
+    places: Iterable[DocumentSpan], passages: Sequence[GoldPassage], layout: IndexLayout
+) -> Iterator[list[str]]:
     """What each place is called: after what is wanted of it, or else after itself.
 
     Where whole documents are wanted, after the document that it stands in.
     """
-    whole = all(one.whole for one in meant)
-    by_document: dict[str, list[Wanted]] = {}
-    for one in meant:
+    whole = all(one.is_document for one in passages)
+    by_document: dict[str, list[GoldPassage]] = {}
+    for one in passages:
         for place in one.places:
             by_document.setdefault(place.document, []).append(one)
     for place in places:
         near = by_document.get(place.document, ())
-        names = [one.name for one in near if any(place.touches(other) for other in one.places)]
-        yield list(dict.fromkeys(names)) or [there.uris[place.document] if whole else there.name(place)]
+        names = [one.name for one in near if any(place.overlaps(other) for other in one.places)]
+        yield list(dict.fromkeys(names)) or [layout.uris[place.document] if whole else layout.span_name(place)]
 
 
-def ranking(names: Iterable[Sequence[str]]) -> list[str]:
+def unique_names(names: Iterable[Sequence[str]]) -> list[str]:
     """Each name where it comes first."""
     return list(dict.fromkeys(name for some in names for name in some))
 
 
-def scores(
-    row: Found, meant: Sequence[Wanted], there: Layout, ks: Sequence[int], read: Sequence[int] = READ
+def score_result(
+    row: RetrievalResult,
+    passages: Sequence[GoldPassage],
+    layout: IndexLayout,
+    ks: Sequence[int],
+    token_budgets: Sequence[int] = TOKEN_BUDGETS,
 ) -> Iterator[Score]:
     """All measures of what one system found for one question; of what failed none, and why."""
-    names = list(named(row.places, meant, there))
-    gold = [one.name for one in meant]
+    names = list(name_places(row.places, passages, layout))
+    gold = [one.name for one in passages]
     if row.failed:
-        yield from (Score(name, row.system, row.question, None, row.failed) for name in columns(ks, read))
+        yield from (Score(name, row.system, row.question, None, row.failed) for name in score_names(ks, token_budgets))
         return
-    yield from measured(row.system, row.question, ranking(names), gold, ks)
-    for tokens in read:
-        value = recall(within(names, row.sizes, tokens), gold, DEPTH)
-        yield Score(_read(tokens), row.system, row.question, value)
+    yield from score_ranking(row.system, row.question, unique_names(names), gold, ks)
+    for tokens in token_budgets:
+        value = recall(names_within_tokens(names, row.sizes, tokens), gold, MAX_CHUNKS)
+        yield Score(_recall_name(tokens), row.system, row.question, value)
     yield Score("tokens", row.system, row.question, row.tokens)
     yield Score("chunks", row.system, row.question, len(row.places))
 
 
-def measured(system: str, question: str, order: Ranking, gold: Sequence[str], ks: Sequence[int]) -> Iterator[Score]:
+def score_ranking(
+    system: str, question: str, order: Ranking, gold: Sequence[str], ks: Sequence[int]
+) -> Iterator[Score]:
     """The measures of one ranking. The detail of MRR: the place of each piece of gold."""
     at = {name: place for place, name in enumerate(order, 1)}
-    for name, measure in catalogue(ks).items():
+    for name, measure in measures_at(ks).items():
         detail = {"places": {one: at.get(one) for one in gold}} if name == "MRR" else {}
         yield Score(name, system, question, measure(order, gold), detail=detail)
 
 
-def within(names: Iterable[Sequence[str]], sizes: Iterable[int], tokens: int) -> list[str]:
+def names_within_tokens(names: Iterable[Sequence[str]], sizes: Iterable[int], tokens: int) -> list[str]:
     """What stands within the first so many tokens, if one reads place after place, each whole.
 
     >>> within([["a"], ["b"], ["c"]], [600, 900, 600], 2000)
@@ -190,15 +198,15 @@ def within(names: Iterable[Sequence[str]], sizes: Iterable[int], tokens: int) ->
         if tokens < 0:
             break
         kept.append(some)
-    return ranking(kept)
+    return unique_names(kept)
 
 
-def columns(ks: Sequence[int], read: Sequence[int] = READ) -> list[str]:
+def score_names(ks: Sequence[int], token_budgets: Sequence[int] = TOKEN_BUDGETS) -> list[str]:
     """The names of all scores of one question."""
-    return [*catalogue(ks), *map(_read, read), "tokens", "chunks"]
+    return [*measures_at(ks), *map(_recall_name, token_budgets), "tokens", "chunks"]
 
 
-def _read(tokens: int) -> str:
+def _recall_name(tokens: int) -> str:
     return f"recall@{tokens}tokens"
 
 
@@ -206,7 +214,7 @@ def _read(tokens: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Mean:
+class MeasureMean:
     """Of one measure over questions: with where it lies, 95 of 100 times (drawn by clusters of questions)."""
 
     value: float
@@ -215,9 +223,9 @@ class Mean:
     n: int
 
 
-def means(rows: Iterable[Score], questions: Iterable[Question]) -> dict[str, dict[str, Mean]]:
+def average_measures(rows: Iterable[Score], questions: Iterable[EvalQuestion]) -> dict[str, dict[str, MeasureMean]]:
     """By system and measure, over the questions of which there is a value."""
-    from kumihimo.evaluate.statistics import interval
+    from kumihimo.evaluate.statistics import bootstrap_interval
 
     cluster: Mapping[str, str] = {question.id: question.cluster for question in questions}
     held: dict[str, dict[str, list[tuple[float, str]]]] = {}
@@ -227,9 +235,9 @@ def means(rows: Iterable[Score], questions: Iterable[Question]) -> dict[str, dic
             values.append((row.value, cluster.get(row.question, row.question)))
     return {
         system: {
-            name: Mean(
+            name: MeasureMean(
                 fmean(value for value, _ in values),
-                *interval([value for value, _ in values], [of for _, of in values]),
+                *bootstrap_interval([value for value, _ in values], [of for _, of in values]),
                 len(values),
             )
             for name, values in by.items()
@@ -242,17 +250,17 @@ def means(rows: Iterable[Score], questions: Iterable[Question]) -> dict[str, dic
 # -- runs that were made elsewhere
 
 
-def of_run(
+def score_run(
     system: str, rankings: Mapping[str, Sequence[str]], gold: Mapping[str, Sequence[str]], ks: Sequence[int]
 ) -> Iterator[Score]:
     """The measures of a run against qrels; a question that it has no ranking for counts 0, as nothing was found."""
     for question, names in gold.items():
         if names:
-            yield from measured(system, question, rankings.get(question, ()), names, ks)
+            yield from score_ranking(system, question, rankings.get(question, ()), names, ks)
 
 
-def translated(
-    rankings: Mapping[str, Sequence[str]], meant: Mapping[str, Sequence[Wanted]], there: Layout
+def translate_rankings(
+    rankings: Mapping[str, Sequence[str]], passages: Mapping[str, Sequence[GoldPassage]], layout: IndexLayout
 ) -> tuple[dict[str, list[str]], int]:
     """The rankings in the names of what is wanted; and how many names the index does not know, which stay as they are.
 
@@ -260,12 +268,12 @@ def translated(
     """
     found: dict[str, list[str]] = {}
     unknown = 0
-    for question, wanted in meant.items():
+    for question, wanted in passages.items():
         same = {one.name for one in wanted}
         said: list[list[str]] = []
         for name in rankings.get(question, ()):
-            place = None if name in same else stretch(there, name)
+            place = None if name in same else parse_span_name(layout, name)
             unknown += place is None and name not in same
-            said.append([name] if place is None else next(named([place], wanted, there)))
-        found[question] = ranking(said)
+            said.append([name] if place is None else next(name_places([place], wanted, layout)))
+        found[question] = unique_names(said)
     return found, unknown

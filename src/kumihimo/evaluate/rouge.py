@@ -6,18 +6,18 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from kumihimo.text.tokens import tokens as words
+from kumihimo.text.tokens import tokenize as words
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Tokens = Literal["unicode", "paper"]
+TokenKind = Literal["unicode", "paper"]
 _ASCII = re.compile("[a-z0-9]+")
-_HALVES, _HALF = 0x800, 0xD800  # of surrogate pairs, which are no characters
+_SURROGATES, _FIRST_SURROGATE = 0x800, 0xD800  # of surrogate pairs, which are no characters
 
 
-def tokens(text: str, kind: Tokens = "unicode") -> list[str]:
+def rouge_tokens(text: str, kind: TokenKind = "unicode") -> list[str]:
     """The words that are compared: as the house finds them, in any script, or those that `rouge_score` sees.
 
     Of the house: folded, lightly stemmed, scripts without spaces in pairs. `paper` knows a to z and digits alone.
@@ -30,7 +30,7 @@ def tokens(text: str, kind: Tokens = "unicode") -> list[str]:
     return words(text) if kind == "unicode" else _ASCII.findall(text.lower())
 
 
-def matrix(texts: Sequence[str], kind: Tokens = "unicode") -> NDArray[np.float64]:
+def rouge_matrix(texts: Sequence[str], kind: TokenKind = "unicode") -> NDArray[np.float64]:
     """ROUGE-L F of each text with each: of the longest common subsequence, P = LCS / |a|, R = LCS / |b| (Lin, 2004).
 
     A text without words is like no other, nor like itself.
@@ -41,7 +41,7 @@ def matrix(texts: Sequence[str], kind: Tokens = "unicode") -> NDArray[np.float64
     """
     import numpy as np
 
-    common, sizes = _compared(texts, kind)
+    common, sizes = _common_subsequences(texts, kind)
     if kind == "unicode":
         return np.asarray(2 * common / (sizes[:, None] + sizes[None, :]), dtype=np.float64)
     precision, recall = common / sizes[:, None], common / sizes[None, :]
@@ -49,41 +49,41 @@ def matrix(texts: Sequence[str], kind: Tokens = "unicode") -> NDArray[np.float64
     return np.asarray(2 * precision * recall / np.where(both > 0, both, 1.0), dtype=np.float64)
 
 
-def distances(texts: Sequence[str], kind: Tokens = "unicode") -> NDArray[np.float64]:
+def rouge_distances(texts: Sequence[str], kind: TokenKind = "unicode") -> NDArray[np.float64]:
     """1 - ROUGE-L of each text with each: but for `paper` rounded once, so that what is .2 apart is .2 apart."""
     import numpy as np
 
     if kind == "paper":
-        return 1 - matrix(texts, kind)
-    common, sizes = _compared(texts, kind)
+        return 1 - rouge_matrix(texts, kind)
+    common, sizes = _common_subsequences(texts, kind)
     both = sizes[:, None] + sizes[None, :]
     return np.asarray((both - 2 * common) / both, dtype=np.float64)
 
 
-def rouge_l(a: str, b: str, kind: Tokens = "unicode") -> float:
+def rouge_l(a: str, b: str, kind: TokenKind = "unicode") -> float:
     """ROUGE-L F of two texts.
 
     >>> rouge_l("船は九時に出た", "船は十時に出た")  # 4 of 6 pairs
     0.6666666666666666
     """
-    return float(matrix([a, b], kind)[0, 1])
+    return float(rouge_matrix([a, b], kind)[0, 1])
 
 
-def _compared(texts: Sequence[str], kind: Tokens) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _common_subsequences(texts: Sequence[str], kind: TokenKind) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """How many words each has in common with each, in order; and how many it has, 1 at least."""
     import numpy as np
     from rapidfuzz.distance import LCSseq
     from rapidfuzz.process import cdist
 
-    spelled = _spelled([tokens(text, kind) for text in texts])
+    spelled = _encode_words([rouge_tokens(text, kind) for text in texts])
     common = cdist(spelled, spelled, scorer=LCSseq.similarity, dtype=np.int32).astype(np.float64)
     return common, np.maximum([len(word) for word in spelled], 1).astype(np.float64)
 
 
-def _spelled(lists: Sequence[Sequence[str]]) -> list[str]:
+def _encode_words(lists: Sequence[Sequence[str]]) -> list[str]:
     """Each list with a character for each word: what the library compares fastest."""
     letters: dict[str, str] = {}
     for word in (word for listed in lists for word in listed):
         n = len(letters)
-        letters.setdefault(word, chr(n if n < _HALF else n + _HALVES))
+        letters.setdefault(word, chr(n if n < _FIRST_SURROGATE else n + _SURROGATES))
     return ["".join(letters[word] for word in listed) for listed in lists]

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Zeros = Literal["wilcox", "pratt"]  # what is done with differences of 0: left out; ranked, then left out
+ZeroMethod = Literal["wilcox", "pratt"]  # what is done with differences of 0: left out; ranked, then left out
 SEED = 20240424
 _SMALLEST = 1e-300  # a p-value is never 0
 
 
 @dataclass(frozen=True, slots=True)
-class Tested:
+class SignedRankResult:
     """What a Wilcoxon signed-rank test says: Z, two-sided p, and the matched-pairs rank-biserial r, -1 to 1."""
 
     z: float
@@ -31,7 +31,7 @@ class Tested:
     n: int
 
 
-def signed_rank(differences: Sequence[float], zeros: Zeros = "pratt") -> Tested:
+def signed_rank(differences: Sequence[float], zeros: ZeroMethod = "pratt") -> SignedRankResult:
     """Wilcoxon's test of paired differences by the normal approximation, corrected for ties, not for continuity.
 
     All 0, or none at all: Z = 0, p = 1. Z is above 0 where the first of the pairs are larger.
@@ -48,16 +48,16 @@ def signed_rank(differences: Sequence[float], zeros: Zeros = "pratt") -> Tested:
     if zeros == "wilcox":
         d = d[d != 0]
     if not np.any(d):
-        return Tested(0.0, 1.0, 0.0, n)
+        return SignedRankResult(0.0, 1.0, 0.0, n)
     ranks = rankdata(np.abs(d))
     kept = d != 0
     above, below = float(ranks[d > 0].sum()), float(ranks[d < 0].sum())
     squares = float((ranks[kept] ** 2).sum())  # of tied ranks too: their variance is smaller for it
     z = (above - below) / sqrt(squares)
-    return Tested(z, p_of(z), (above - below) / (above + below), n)
+    return SignedRankResult(z, two_sided_p(z), (above - below) / (above + below), n)
 
 
-def p_of(z: float) -> float:
+def two_sided_p(z: float) -> float:
     """The two-sided p-value of a Z value; never 0.
 
     >>> round(p_of(1.96), 4)
@@ -66,7 +66,7 @@ def p_of(z: float) -> float:
     return max(erfc(abs(z) / sqrt(2)), _SMALLEST)
 
 
-def holm(ps: Sequence[float]) -> list[float]:
+def holm_correct(ps: Sequence[float]) -> list[float]:
     """The p-values of one family, corrected (Holm, 1979), in their order.
 
     >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
@@ -81,7 +81,7 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class NormalityResult:
     """Whether numbers look normal (Shapiro–Wilk). p None: it cannot be said, and `why`."""
 
     w: float | None
@@ -89,19 +89,19 @@ class Shape:
     why: str = ""
 
 
-def normal(differences: Sequence[float]) -> Shape:
+def check_normality(differences: Sequence[float]) -> NormalityResult:
     """Reported, never used to choose a test."""
     if len(differences) < 3:
-        return Shape(None, None, "fewer than 3 questions")
+        return NormalityResult(None, None, "fewer than 3 questions")
     if len(set(differences)) == 1:
-        return Shape(None, None, "constant")
+        return NormalityResult(None, None, "constant")
     from scipy.stats import shapiro
 
     found = shapiro(differences)
-    return Shape(float(found.statistic), float(found.pvalue))
+    return NormalityResult(float(found.statistic), float(found.pvalue))
 
 
-def interval(
+def bootstrap_interval(
     values: Sequence[float], clusters: Sequence[str], *, level: float = 0.95, draws: int = 2000
 ) -> tuple[float, float]:
     """Where the mean of the values lies, by drawing whole clusters again and again (percentile bootstrap).
@@ -118,48 +118,48 @@ def interval(
     for value, cluster in zip(values, clusters, strict=True):
         sums[of[cluster]] += value
         sizes[of[cluster]] += 1
-    drawn = _drawn(len(names), draws)
+    drawn = _bootstrap_indices(len(names), draws)
     means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
 
 @lru_cache(maxsize=8)
-def _drawn(clusters: int, draws: int) -> NDArray[np.int64]:
+def _bootstrap_indices(clusters: int, draws: int) -> NDArray[np.int64]:
     import numpy as np
 
     return np.random.default_rng(SEED).integers(0, clusters, size=(draws, clusters))
 
 
-def flipped(differences: Sequence[float], *, draws: int = 10_000) -> float:
+def sign_flip_p(differences: Sequence[float], *, draws: int = 10_000) -> float:
     """The p-value of the mean difference where signs mean nothing: (k + 1) / (N + 1) of N random flips."""
     import numpy as np
 
     d = np.asarray(differences, dtype=float)
-    as_far = np.abs(_signs(len(d), draws) @ d) >= abs(d.sum()) - 1e-9
+    as_far = np.abs(_random_signs(len(d), draws) @ d) >= abs(d.sum()) - 1e-9
     return (int(as_far.sum()) + 1) / (draws + 1)
 
 
 @lru_cache(maxsize=2)
-def _signs(n: int, draws: int) -> NDArray[np.float64]:
+def _random_signs(n: int, draws: int) -> NDArray[np.float64]:
     import numpy as np
 
     drawn = np.random.default_rng(SEED).integers(0, 2, size=(draws, n), dtype=np.int8)
     return (drawn * 2 - 1).astype(float)  # as they are multiplied with
 
 
-def detectable(values: Sequence[float], clusters: Sequence[str], *, family: int = 1, power: float = 0.8) -> float:
+def detectable_rate(values: Sequence[float], clusters: Sequence[str], *, family: int = 1, power: float = 0.8) -> float:
     """The win rate above 50 that such questions would show as significant with that power, at .05 / family.
 
     values: points of one side, 0 to 100, whose spread is what counts; that of clusters, where they go together.
     """
     if len(values) < 2:
         return 100.0
-    wanted = beyond(0.05 / family / 2) + beyond(1 - power)
-    return min(100.0, 50.0 + wanted * _error(values, clusters))
+    wanted = upper_quantile(0.05 / family / 2) + upper_quantile(1 - power)
+    return min(100.0, 50.0 + wanted * _standard_error(values, clusters))
 
 
-def beyond(share: float) -> float:
+def upper_quantile(share: float) -> float:
     """The value that so large a share of a normal distribution lies above.
 
     >>> round(beyond(0.025), 2)
@@ -168,7 +168,7 @@ def beyond(share: float) -> float:
     return -NormalDist().inv_cdf(share)
 
 
-def _error(values: Sequence[float], clusters: Sequence[str]) -> float:
+def _standard_error(values: Sequence[float], clusters: Sequence[str]) -> float:
     """The standard error of the mean: that of clusters (a sandwich), or of the values alone where that is larger."""
     import numpy as np
 
@@ -185,7 +185,7 @@ def _error(values: Sequence[float], clusters: Sequence[str]) -> float:
     return max(alone, together)
 
 
-def strengths(wins: Sequence[Sequence[float]]) -> list[float]:
+def bradley_terry(wins: Sequence[Sequence[float]]) -> list[float]:
     """Bradley–Terry strengths that sum to 1: wins[i][j] is how often i beat j, a tie half a win each.
 
     By Hunter's MM algorithm (2004). A system without a win or without a loss would be infinitely weak or strong: each
@@ -196,10 +196,10 @@ def strengths(wins: Sequence[Sequence[float]]) -> list[float]:
     """
     import numpy as np
 
-    return [float(s) for s in strengths_of(np.asarray([wins], dtype=float), steps=10_000, near=1e-13)[0]]
+    return [float(s) for s in bradley_terry_batch(np.asarray([wins], dtype=float), steps=10_000, tolerance=1e-13)[0]]
 
 
-def strengths_of(wins: NDArray[np.float64], *, steps: int = 400, near: float = 1e-9) -> NDArray[np.float64]:
+def bradley_terry_batch(wins: NDArray[np.float64], *, steps: int = 400, tolerance: float = 1e-9) -> NDArray[np.float64]:
     """The same of many tables at once: as many steps at most, or till none changes by more."""
     import numpy as np
 
@@ -214,6 +214,6 @@ def strengths_of(wins: NDArray[np.float64], *, steps: int = 400, near: float = 1
         new /= new.sum(axis=1, keepdims=True)
         far = float(np.abs(new - s).max(initial=0.0))
         s = new
-        if far < near:
+        if far < tolerance:
             break
     return s

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kumihimo.core.errors import SettingsError
-from kumihimo.evaluate.systems import system
+from kumihimo.evaluate.systems import parse_system
 
 WINDOWS = (8000, 16000, 32000, 64000)
-_ROOM = 300  # chunks that are found, so that the window is what cuts
+_MANY_CHUNKS = 300  # chunks that are found, so that the window is what cuts
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class StudyDesign:
     """What a study compares. systems: by the names they have in the paper.
 
     stages: run, judge, claims, score; none: it is about building. against: the system that all others are compared
@@ -31,72 +31,72 @@ class Design:
     settings: Sequence[str] = ()
 
     @property
-    def methods(self) -> str:
+    def method_list(self) -> str:
         return ",".join(self.systems.values())
 
-    def limited(self, wanted: Sequence[str]) -> Design:
+    def restrict_to(self, names: Sequence[str]) -> StudyDesign:
         """To these of its systems, by either name. Raises SettingsError where fewer than two are left."""
         both = {**{name: name for name in self.systems}, **{said: name for name, said in self.systems.items()}}
-        if missing := [name for name in wanted if name not in both]:
+        if missing := [name for name in names if name not in both]:
             raise SettingsError(
                 f"{missing[0]} is no system of this study, which has {', '.join(self.systems.values())}"
             )
-        kept = {both[name] for name in wanted} or {*self.systems}
+        kept = {both[name] for name in names} or {*self.systems}
         if len(kept) < 2:
             raise SettingsError("a study compares systems: name two of them or more")
         systems = {name: said for name, said in self.systems.items() if name in kept}
         return replace(self, systems=systems, against=self.against if self.against in systems.values() else "")
 
 
-def windowed(base: str = f"naive:words=false+k={_ROOM}") -> dict[str, str]:
+def window_systems(base: str = f"naive:words=false+k={_MANY_CHUNKS}") -> dict[str, str]:
     """A system with each of the windows: of what it finds, or of what it reads at a time.
 
     >>> list(windowed("mapreduce").values())[:2], list(windowed("naive:k=9"))[0]
     (['mapreduce:window=8000', 'mapreduce:window=16000'], '8k')
     """
-    one = system(base)
-    names = [name for name in ("budget", "window") if name in known_to(one.method)]
+    one = parse_system(base)
+    names = [name for name in ("budget", "window") if name in setting_names(one.method)]
     if not names:
         raise SettingsError(f"{one.method} has no window: naive, local, global, mapreduce and others have one")
     join = "+" if one.settings else ":"
     return {f"{size // 1000}k": f"{base}{join}{names[0]}={size}" for size in WINDOWS}
 
 
-def known_to(method: str) -> Sequence[str]:
+def setting_names(method: str) -> Sequence[str]:
     """The settings of a method."""
     from kumihimo.methods import METHODS
 
     return list(METHODS[method].settings)
 
 
-_SS = "naive:words=false"
+_PLAIN_RAG = "naive:words=false"
 
-STUDIES: Mapping[str, Design] = {
-    "levels": Design(
+STUDIES: Mapping[str, StudyDesign] = {
+    "levels": StudyDesign(
         "Answers from each level of communities, against the texts themselves (TS) and plain RAG (SS).",
         "GraphRAG, 2404.16130, sections 4.1 and 5, figure 2, table 2",
-        {**{f"C{n}": f"global:C{n}" for n in range(4)}, "TS": "mapreduce", "SS": _SS},
+        {**{f"C{n}": f"global:C{n}" for n in range(4)}, "TS": "mapreduce", "SS": _PLAIN_RAG},
         "four criteria of a judge; tokens of each level",
     ),
-    "windows": Design(
+    "windows": StudyDesign(
         "The same system with windows of 8, 16, 32 and 64 thousand tokens.",
         "GraphRAG, 2404.16130, appendix C",
-        windowed(),
+        window_systems(),
         "four criteria of a judge",
         settings=(f"answer.budget={WINDOWS[-1]}",),
     ),
-    "gleanings": Design(
+    "gleanings": StudyDesign(
         "What is read out of chunks of 600, 1,200 and 2,400 tokens by 0 to 3 gleanings.",
         "GraphRAG, 2404.16130, section 3.1.2 and appendix A.2, figure 3",
         {},
         "references to entities",
         stages=(),
     ),
-    "ablations": Design(
+    "ablations": StudyDesign(
         "LightRAG without one part at a time, each against plain RAG.",
         "LightRAG, 2410.05779, section 4.3, table 2",
         {
-            "NaiveRAG": _SS,
+            "NaiveRAG": _PLAIN_RAG,
             "LightRAG": "light:hybrid",
             "-High": "light:low",
             "-Low": "light:high",
@@ -104,13 +104,13 @@ STUDIES: Mapping[str, Design] = {
         },
         "three criteria and overall, by one call of a judge",
         protocol="lightrag",
-        against=_SS,
+        against=_PLAIN_RAG,
     ),
-    "arms": Design(
+    "arms": StudyDesign(
         "Chunks, chunks by several questions, questions with answers, and those with a summary of what can be asked.",
         "MK-RAG, 2408.09017, section 4",
         {
-            "chunks": _SS,
+            "chunks": _PLAIN_RAG,
             "augmented": "meta:pairs=false+summary=false",
             "pairs": "meta:summary=false",
             "summary": "meta",
@@ -118,10 +118,10 @@ STUDIES: Mapping[str, Design] = {
         "six ratings from 0 to 100 of what each found and said",
         protocol="mk",
     ),
-    "discourse": Design(
+    "discourse": StudyDesign(
         "Passages tied by discourse relations and by 5W1H, as published and as here, against plain RAG.",
         "江上・福田, AIST, sections 3.2, 3.3 and 4",
-        {"RAG": _SS, "published": "discourse:paper=true", "discourse": "discourse"},
+        {"RAG": _PLAIN_RAG, "published": "discourse:paper=true", "discourse": "discourse"},
         "correctness, faithfulness, relevance of what was found (in both of its meanings)",
         stages=("run", "score"),
         measures=(

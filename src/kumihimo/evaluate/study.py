@@ -15,27 +15,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import quote, unquote
 
-from kumihimo.app.safe_write import MARK, file
-from kumihimo.core.errors import SettingsError, unknown
-from kumihimo.evaluate.records import Answered, Claim, Question, Rating, Score, Sentence, Verdict
+from kumihimo.app.safe_write import FILE_MARK, write_file
+from kumihimo.core.errors import SettingsError, describe_unknown
+from kumihimo.evaluate.records import AnswerClaim, AnswerSentence, EvalQuestion, Rating, Score, SystemAnswer, Verdict
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 T = TypeVar("T")
 
-MANIFEST = "manifest.json"
-_ANSWERS = "answers"
-FILES: Mapping[str, type[Any]] = {
-    "questions": Question,
+STUDY_MANIFEST = "manifest.json"
+_ANSWERS_FOLDER = "answers"
+ROW_TYPES: Mapping[str, type[Any]] = {
+    "questions": EvalQuestion,
     "verdicts": Verdict,
     "ratings": Rating,
     "scores": Score,
     "retrieval": Score,
-    "claims": Claim,
-    "sentences": Sentence,
+    "claims": AnswerClaim,
+    "sentences": AnswerSentence,
 }
-MADE_BY = {  # the command that writes a file
+FILE_COMMANDS = {  # the command that writes a file
     "questions": "kumi eval questions",
     "verdicts": "kumi eval judge",
     "ratings": "kumi eval judge --protocol mk",
@@ -52,9 +52,9 @@ class Study:
 
     folder: Path
 
-    def questions(self) -> list[Question]:
+    def questions(self) -> list[EvalQuestion]:
         """Raises SettingsError where there are none, or two have one id."""
-        found = list(self.rows("questions", Question))
+        found = list(self.rows("questions", EvalQuestion))
         if not found:
             raise SettingsError(f"{self.path('questions')} holds no questions: `kumi eval questions` writes some")
         seen: set[str] = set()
@@ -64,16 +64,16 @@ class Study:
             seen.add(question.id)
         return found
 
-    def rows(self, name: str, kind: type[T]) -> Iterator[T]:
+    def rows(self, name: str, row_type: type[T]) -> Iterator[T]:
         """Of one of FILES, one by one. Raises SettingsError where it is not there, naming what writes it."""
         path = self.path(name)
         if not path.exists():
-            raise SettingsError(f"{path} is not there yet: `{MADE_BY[name]}` writes it")
-        return read(path, kind)
+            raise SettingsError(f"{path} is not there yet: `{FILE_COMMANDS[name]}` writes it")
+        return read_jsonl_rows(path, row_type)
 
-    def rows_if(self, name: str) -> list[Any]:
+    def rows_or_empty(self, name: str) -> list[Any]:
         """Those of a file, none where it is not there yet."""
-        return list(read(self.path(name), FILES[name])) if self.has(name) else []
+        return list(read_jsonl_rows(self.path(name), ROW_TYPES[name])) if self.has(name) else []
 
     def has(self, name: str) -> bool:
         return self.path(name).exists()
@@ -82,21 +82,23 @@ class Study:
         return self.folder / f"{name}.jsonl"
 
     def write(self, name: str, rows: Iterable[Any]) -> None:
-        self._put(f"{name}.jsonl", (f"{line(row)}\n" for row in rows))
+        self._write_file(f"{name}.jsonl", (f"{row_to_json(row)}\n" for row in rows))
 
-    def put(self, name: str, made: Sequence[Any], anew: Callable[[Any], bool]) -> None:
+    def replace_rows(self, name: str, new_rows: Sequence[Any], is_replaced: Callable[[Any], bool]) -> None:
         """Write rows of single systems that were made anew in the place of those before, by system and question."""
-        place = {question.id: at for at, question in enumerate(self.rows_if("questions"))}
-        rows = [*self.kept(name, anew, {row.question for row in made}), *made]
+        place = {question.id: at for at, question in enumerate(self.rows_or_empty("questions"))}
+        rows = [*self.remaining_rows(name, is_replaced, {row.question for row in new_rows}), *new_rows]
         self.write(name, sorted(rows, key=lambda row: (row.system, place.get(row.question, 0))))
 
-    def kept(self, name: str, anew: Callable[[Any], bool], besides: Iterable[str] = ()) -> Iterator[Any]:
+    def remaining_rows(
+        self, name: str, is_replaced: Callable[[Any], bool], extra_ids: Iterable[str] = ()
+    ) -> Iterator[Any]:
         """The rows that stay where others are made anew: of questions that are still asked, or of those besides."""
-        asked = {question.id for question in self.rows_if("questions")}.union(besides)
-        rows = self.rows(name, FILES[name]) if self.has(name) else ()
-        return (row for row in rows if row.question in asked and not anew(row))
+        asked = {question.id for question in self.rows_or_empty("questions")}.union(extra_ids)
+        rows = self.rows(name, ROW_TYPES[name]) if self.has(name) else ()
+        return (row for row in rows if row.question in asked and not is_replaced(row))
 
-    def text(self, name: str) -> str:
+    def read_text(self, name: str) -> str:
         """What a file that somebody may edit holds; empty where it is not there."""
         path = self.folder / name
         try:
@@ -105,51 +107,55 @@ class Study:
             raise SettingsError(f"{path} cannot be read ({error}): write it in UTF-8") from error
 
     def write_text(self, name: str, text: str) -> None:
-        self._put(name, [text.strip(), "\n"])
+        self._write_file(name, [text.strip(), "\n"])
 
     # -- answers, a file for each system and generation
 
     def systems(self) -> list[str]:
         """Those that have answered, by name; other generations are not named."""
-        return [unquote(path.stem) for path in sorted((self.folder / _ANSWERS).glob("*.jsonl")) if "@" not in path.stem]
+        return [
+            unquote(path.stem)
+            for path in sorted((self.folder / _ANSWERS_FOLDER).glob("*.jsonl"))
+            if "@" not in path.stem
+        ]
 
-    def chosen(self, names: Sequence[str] = ()) -> list[str]:
+    def select_systems(self, names: Sequence[str] = ()) -> list[str]:
         """These systems, or all that have answered. Raises SettingsError where there are none, or one has not."""
         there = self.systems()
         if not there:
             raise SettingsError(f"{self.folder} holds no answers yet: `kumi eval run` asks for some")
         for name in names:
             if name not in there:
-                raise SettingsError(f"{unknown('answered system', name, there)}: `kumi eval run` asks systems")
+                raise SettingsError(f"{describe_unknown('answered system', name, there)}: `kumi eval run` asks systems")
         return list(dict.fromkeys(names)) or there
 
-    def answers(self, system: str, generation: int = 0) -> Iterator[Answered]:
+    def answers(self, system: str, generation: int = 0) -> Iterator[SystemAnswer]:
         """Raises SettingsError where that system has not been asked."""
-        path = self.folder / self._answers(system, generation)
+        path = self.folder / self._answers_path(system, generation)
         if not path.exists():
             again = f" --generations {generation + 1}" if generation else ""
             raise SettingsError(f"{path} is not there yet: `kumi eval run --methods {system}{again}` writes it")
-        return read(path, Answered)
+        return read_jsonl_rows(path, SystemAnswer)
 
-    def generations(self, system: str) -> int:
+    def count_generations(self, system: str) -> int:
         """How many times that system was asked, 0 to n - 1."""
         n = 0
-        while (self.folder / self._answers(system, n)).exists():
+        while (self.folder / self._answers_path(system, n)).exists():
             n += 1
         return n
 
-    def write_answers(self, system: str, generation: int, rows: Iterable[Answered]) -> None:
-        self._put(self._answers(system, generation), (f"{line(row)}\n" for row in rows))
+    def write_answers(self, system: str, generation: int, rows: Iterable[SystemAnswer]) -> None:
+        self._write_file(self._answers_path(system, generation), (f"{row_to_json(row)}\n" for row in rows))
 
-    def _answers(self, system: str, generation: int) -> str:
+    def _answers_path(self, system: str, generation: int) -> str:
         named = quote(system, safe=" =,+-_.") + (f"@{generation}" if generation else "")
-        return f"{_ANSWERS}/{named}.jsonl"
+        return f"{_ANSWERS_FOLDER}/{named}.jsonl"
 
     # -- how all this was made
 
-    def manifest(self) -> dict[str, Any]:
+    def read_manifest(self) -> dict[str, Any]:
         """By stage what it was run with: settings, models, digests of prompts. Empty where nothing was run."""
-        path = self.folder / MANIFEST
+        path = self.folder / STUDY_MANIFEST
         if not path.exists():
             return {}
         try:
@@ -158,36 +164,36 @@ class Study:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise SettingsError(f"{path} cannot be read ({error}): move it away, and run the stages again") from error
 
-    def note(self, stage: str, **run_with: Any) -> None:
+    def record_stage(self, stage: str, **run_with: Any) -> None:
         """Write into the manifest how a stage was run."""
-        held = self.manifest() | {stage: run_with}
-        told = {"note": MARK, "kumihimo": version("kumihimo"), "stages": dict(sorted(held.items()))}
-        file(self.folder / MANIFEST, [json.dumps(told, ensure_ascii=False, indent=2), "\n"])
+        held = self.read_manifest() | {stage: run_with}
+        told = {"note": FILE_MARK, "kumihimo": version("kumihimo"), "stages": dict(sorted(held.items()))}
+        write_file(self.folder / STUDY_MANIFEST, [json.dumps(told, ensure_ascii=False, indent=2), "\n"])
 
-    def note_beside(self, stage: str, **run_with: Any) -> None:
+    def update_stage(self, stage: str, **run_with: Any) -> None:
         """The same, beside what is noted of other parts of that stage."""
-        self.note(stage, **{**self.manifest().get(stage, {}), **run_with})
+        self.record_stage(stage, **{**self.read_manifest().get(stage, {}), **run_with})
 
-    def ready(self, *names: str) -> None:
+    def check_readable(self, *names: str) -> None:
         """Raises SettingsError where nothing can be added to these files: better said before anything is paid."""
-        self.check()
-        self.manifest()
+        self.check_folder()
+        self.read_manifest()
         for name in names:
-            self.rows_if(name)
+            self.rows_or_empty(name)
 
-    def check(self) -> None:
+    def check_folder(self) -> None:
         """Raises SettingsError where the folder is somebody's own."""
         if self.folder.exists() and not self.folder.is_dir():
             raise SettingsError(f"{self.folder} is a file: name a folder with --study DIR")
         held = self.folder.iterdir() if self.folder.is_dir() else iter(())
-        if self.folder.exists() and not (self.folder / MANIFEST).exists() and any(held):
+        if self.folder.exists() and not (self.folder / STUDY_MANIFEST).exists() and any(held):
             raise SettingsError(f"{self.folder} holds other files: name another folder with --study DIR")
 
-    def _put(self, name: str, lines: Iterable[str]) -> None:
+    def _write_file(self, name: str, lines: Iterable[str]) -> None:
         """A file that is whole. Raises SettingsError where the folder is somebody's own."""
-        self.check()
-        if not (self.folder / MANIFEST).exists():
-            file(self.folder / MANIFEST, [json.dumps({"note": MARK, "stages": {}}, indent=2), "\n"])
+        self.check_folder()
+        if not (self.folder / STUDY_MANIFEST).exists():
+            write_file(self.folder / STUDY_MANIFEST, [json.dumps({"note": FILE_MARK, "stages": {}}, indent=2), "\n"])
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         made = path.with_name(f".{path.name}.part")
@@ -199,19 +205,19 @@ class Study:
             made.unlink(missing_ok=True)
 
 
-def line(row: Any) -> str:
+def row_to_json(row: Any) -> str:
     """A row as JSON."""
     return json.dumps(asdict(row), ensure_ascii=False)
 
 
-def read(path: Path, kind: type[T]) -> Iterator[T]:
+def read_jsonl_rows(path: Path, row_type: type[T]) -> Iterator[T]:
     """The rows of a file of JSON lines. Raises SettingsError, naming the line."""
-    adapter: TypeAdapter[T] = _adapter(cast(Any, kind))
+    adapter: TypeAdapter[T] = _adapter(cast(Any, row_type))
     try:
         with path.open(encoding="utf-8-sig") as lines:
             for number, text in enumerate(lines, 1):
                 if text.strip():
-                    yield _row(adapter, path, number, text)
+                    yield _parse_row(adapter, path, number, text)
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} cannot be read ({error}): give a JSONL file in UTF-8") from error
 
@@ -223,7 +229,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def _row(adapter: TypeAdapter[T], path: Path, number: int, text: str) -> T:
+def _parse_row(adapter: TypeAdapter[T], path: Path, number: int, text: str) -> T:
     from pydantic import ValidationError
 
     try:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin
 
-from kumihimo.app.snapshot import DEFAULT, Reading, method
-from kumihimo.core.errors import SettingsError, Unusable, unknown
-from kumihimo.core.settings import Setting, Values, resolve
+from kumihimo.app.snapshot import DEFAULT_METHOD, Snapshot, get_method
+from kumihimo.core.errors import IndexUnavailable, SettingsError, describe_unknown
+from kumihimo.core.settings import Setting, SettingValues, resolve_settings
 
 _LEVEL = re.compile(r"C(\d+)")  # of the communities, as GraphRAG names them
 
@@ -23,7 +23,7 @@ class System:
     settings: Mapping[str, Any]
 
 
-def systems(names: str | Iterable[str], own: Values | None = None) -> list[System]:
+def parse_systems(names: str | Iterable[str], index_settings: SettingValues | None = None) -> list[System]:
     """Those named, `bm25`, `global:C0`, `light:hybrid`, `naive:words=false+k=10`: settings are joined by a plus.
 
     `C0` is level=0; a value without a name, a choice of the one setting that has it. own: settings of the index, by
@@ -33,12 +33,12 @@ def systems(names: str | Iterable[str], own: Values | None = None) -> list[Syste
     [('global', {'level': 0}), ('light', {'mode': 'hybrid'}), ('naive', {'words': False, 'k': 10})]
     """
     listed = names.split(",") if isinstance(names, str) else names
-    found = [system(name.strip()) for name in listed if name.strip()]
+    found = [parse_system(name.strip()) for name in listed if name.strip()]
     if not found:
         raise SettingsError("no method is named: say which, such as --methods bm25,naive")
     whole: dict[str, System] = {}
     for one in found:
-        set_to = repr((one.method, sorted(_settings(one, own or {}).items())))
+        set_to = repr((one.method, sorted(_all_settings(one, index_settings or {}).items())))
         if same := whole.get(set_to):
             raise SettingsError(
                 f"{same.name} and {one.name} are one system: name it once; `--again {same.name}` asks it once more"
@@ -47,27 +47,31 @@ def systems(names: str | Iterable[str], own: Values | None = None) -> list[Syste
     return found
 
 
-def system(name: str) -> System:
+def parse_system(name: str) -> System:
     """One of them."""
     named, _, said = name.partition(":")
-    asked = method(named.strip())
+    asked = get_method(named.strip())
     settings: dict[str, object] = {}
-    for setting, value in _given(asked.name, asked.settings, said):
+    for setting, value in _iterate_settings(asked.name, asked.settings, said):
         if setting in settings:
             raise SettingsError(f"{name} sets {setting} twice: name it once")
         settings[setting] = value
     known = {asked.name: asked.settings}
-    read = resolve(known, {asked.name: settings})[asked.name]
+    read = resolve_settings(known, {asked.name: settings})[asked.name]
     return System(name, asked.name, {setting: read[setting] for setting in settings})
 
 
-def _given(named: str, known: Mapping[str, Setting], said: str) -> Iterator[tuple[str, str]]:
+def _iterate_settings(named: str, known: Mapping[str, Setting], said: str) -> Iterator[tuple[str, str]]:
     for part in filter(None, (part.strip() for part in said.split("+"))):
         setting, equals, value = part.partition("=")
-        yield (setting.strip(), value.strip()) if equals else (_setting(named, known, part), _LEVEL.sub(r"\1", part))
+        yield (
+            (setting.strip(), value.strip())
+            if equals
+            else (_setting_for_value(named, known, part), _LEVEL.sub(r"\1", part))
+        )
 
 
-def _setting(named: str, known: Mapping[str, Setting], value: str) -> str:
+def _setting_for_value(named: str, known: Mapping[str, Setting], value: str) -> str:
     """The setting that a value without a name is of. Raises SettingsError."""
     if _LEVEL.fullmatch(value) and "level" in known:
         return "level"
@@ -81,39 +85,41 @@ def _setting(named: str, known: Mapping[str, Setting], value: str) -> str:
         raise SettingsError(f"{named}:{value} may be any of several settings: write {said}")
     if not of:
         levels = ["C0"] if "level" in known else []
-        wrong = unknown("setting or choice", value, [*(f"{setting}=..." for setting in known), *choices, *levels])
+        wrong = describe_unknown(
+            "setting or choice", value, [*(f"{setting}=..." for setting in known), *choices, *levels]
+        )
         raise SettingsError(f"{named} has {wrong}")
     return of[0]
 
 
-def _settings(one: System, own: Values) -> dict[str, object]:
+def _all_settings(one: System, own: SettingValues) -> dict[str, object]:
     """All of its settings, those too that it does not name."""
-    known = {one.method: method(one.method).settings}
-    return resolve(known, {one.method: own.get(one.method, {})}, {one.method: one.settings})[one.method]
+    known = {one.method: get_method(one.method).settings}
+    return resolve_settings(known, {one.method: own.get(one.method, {})}, {one.method: one.settings})[one.method]
 
 
-def chosen(reading: Reading, names: str) -> tuple[list[System], dict[str, str]]:
+def select_systems(snapshot: Snapshot, names: str) -> tuple[list[System], dict[str, str]]:
     """The systems named, each ready to be asked. Raises SettingsError, Unusable, where one is not.
 
     With none named: of the methods that the index was built for those that are ready, and why others are not.
     """
     if names.strip():
-        found = systems(names, reading.settings)
+        found = parse_systems(names, snapshot.settings)
         for one in found:
-            reading.ready(one.method, **one.settings)
+            snapshot.validate_method(one.method, **one.settings)
         return found, {}
     left: dict[str, str] = {}
-    for name in built_for(reading):
+    for name in built_methods(snapshot):
         try:
-            reading.ready(name)
-        except (SettingsError, Unusable) as error:
+            snapshot.validate_method(name)
+        except (SettingsError, IndexUnavailable) as error:
             left[name] = str(error)
-    ready = [system(name) for name in built_for(reading) if name not in left]
+    ready = [parse_system(name) for name in built_methods(snapshot) if name not in left]
     if not ready:
         raise SettingsError(f"none of the index's methods can be asked: {'; '.join(left.values())}")
     return ready, left
 
 
-def built_for(reading: Reading) -> list[str]:
+def built_methods(snapshot: Snapshot) -> list[str]:
     """The methods that the index was built for."""
-    return list(reading.db.meta("methods", [DEFAULT]))
+    return list(snapshot.db.meta("methods", [DEFAULT_METHOD]))

@@ -7,17 +7,25 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from kumihimo.app.snapshot import Reading
-from kumihimo.core.digests import digest
+from kumihimo.app.snapshot import Snapshot
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
 from kumihimo.core.task import Progress
-from kumihimo.evaluate.gold import Layout, Wanted, layout, wanted
-from kumihimo.evaluate.records import Question
-from kumihimo.llm.budget import Purse
-from kumihimo.methods.braid.features import Features, scored
-from kumihimo.methods.braid.ppr import Scores, best
-from kumihimo.methods.braid.two_pass import ANCHORS, FIRST, POOL, SECOND, Pass, first, second
+from kumihimo.evaluate.gold import GoldPassage, IndexLayout, read_index_layout, resolve_gold
+from kumihimo.evaluate.records import EvalQuestion
+from kumihimo.llm.budget import Budget
+from kumihimo.methods.braid.features import Features, score_candidates
+from kumihimo.methods.braid.ppr import Scores, top_ids
+from kumihimo.methods.braid.two_pass import (
+    DEFAULT_ANCHORS,
+    DEFAULT_POOL,
+    FIRST_FEATURES,
+    SECOND_FEATURES,
+    Pass,
+    run_first_pass,
+    run_second_pass,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,97 +35,109 @@ if TYPE_CHECKING:
 
 _PENALTY = 1 / 0.3  # on squared weights of features of variance 1
 FOLDS = 5
-K = 5
+TOP_K = 5
 
-Weights = Mapping[str, Scores]  # of both passes
+BraidWeights = Mapping[str, Scores]  # of both passes
 
 
 @dataclass(frozen=True)
-class Example:
+class FittingExample:
     """A question, its first pass, and the passages that it needs. chunks: from which the second pass reads.
 
     anchors, pool: as `braid` takes them, for the second pass.
     """
 
     id: str
-    before: Pass
-    gold: tuple[Wanted, ...]
-    there: Layout
+    first_pass: Pass
+    gold: tuple[GoldPassage, ...]
+    layout: IndexLayout
     chunks: Table[Chunk]
-    anchors: int = ANCHORS
-    pool: int = POOL
+    anchors: int = DEFAULT_ANCHORS
+    pool: int = DEFAULT_POOL
 
-    def right(self, id: str) -> bool:
+    def is_relevant(self, id: str) -> bool:
         """Whether a chunk holds some of what is needed."""
-        return any(self.holds(id, one) for one in self.gold)
+        return any(self.overlaps(id, one) for one in self.gold)
 
-    def after(self, weights: Scores) -> Pass:
+    def second_pass(self, weights: Scores) -> Pass:
         """The second pass, after a first with these weights."""
-        before = scored(self.before.told, weights)
-        return second(self.before, before, self.chunks, anchors=self.anchors, pool=self.pool)
+        before = score_candidates(self.first_pass.features, weights)
+        return run_second_pass(self.first_pass, before, self.chunks, anchors=self.anchors, pool=self.pool)
 
-    def recall(self, weights: Weights, k: int = K) -> float:
+    def recall(self, weights: BraidWeights, k: int = TOP_K) -> float:
         """Share of the passages needed that are among the first k chunks."""
-        scores = scored(self.after(weights["first"]).told, weights["second"])
-        top = best(scores, k)
-        return fmean(any(self.holds(id, one) for id in top) for one in self.gold)
+        scores = score_candidates(self.second_pass(weights["first"]).features, weights["second"])
+        top = top_ids(scores, k)
+        return fmean(any(self.overlaps(id, one) for id in top) for one in self.gold)
 
-    def holds(self, id: str, one: Wanted) -> bool:
+    def overlaps(self, id: str, one: GoldPassage) -> bool:
         """Whether a chunk holds some of a passage."""
-        return any(place.touches(self.there.chunks[id]) for place in one.places)
+        return any(place.overlaps(self.layout.chunks[id]) for place in one.places)
 
 
-def examples(
-    reading: Reading,
-    questions: Sequence[Question],
-    purse: Purse | None = None,
+def build_examples(
+    snapshot: Snapshot,
+    questions: Sequence[EvalQuestion],
+    budget: Budget | None = None,
     progress: Progress | None = None,
     *,
-    anchors: int = ANCHORS,
-    pool: int = POOL,
-) -> list[Example]:
+    anchors: int = DEFAULT_ANCHORS,
+    pool: int = DEFAULT_POOL,
+) -> list[FittingExample]:
     """The first passes of the questions that have gold. They read from that index as long as they are used.
 
     anchors, pool: as `braid` takes them.
     """
-    there = layout(reading)
-    needed = wanted(reading, there, questions)
-    chunks, mentions = reading.table("chunks"), reading.table("mentions")
-    match, near = reading.match(), reading.near(purse or Purse())
+    there = read_index_layout(snapshot)
+    needed = resolve_gold(snapshot, there, questions)
+    chunks, mentions = snapshot.table("chunks"), snapshot.table("mentions")
+    match, near = snapshot.keyword_search(), snapshot.vector_search(budget or Budget())
     asked = [question for question in questions if question.id in needed]
     found = []
     for done, question in enumerate(asked, 1):
-        before = first(question.text, chunks, mentions, match, near, pool=pool)
-        found.append(Example(question.id, before, needed[question.id], there, chunks, anchors, pool))
+        before = run_first_pass(question.text, chunks, mentions, match, near, pool=pool)
+        found.append(FittingExample(question.id, before, needed[question.id], there, chunks, anchors, pool))
         if progress:
             progress("questions", done, len(asked))
     return found
 
 
-def learned(of: Sequence[Example], *, drop: Iterable[str] = (), weigh: Callable[[str], float] | None = None) -> Weights:
+def learn_weights(
+    examples: Sequence[FittingExample],
+    *,
+    drop: Iterable[str] = (),
+    question_weight: Callable[[str], float] | None = None,
+) -> BraidWeights:
     """The weights of both passes, by logistic regression: a candidate that is needed against one that is not.
 
     drop: features that are not to count. weigh: how much the question of that id counts, 1 if nobody says.
     """
     left = set(drop)
-    names = [name for name in FIRST if name not in left], [name for name in SECOND if name not in left]
-    share = [weigh(example.id) if weigh else 1.0 for example in of]
-    one = _fitted([(e.before.told, e.right, w) for e, w in zip(of, share, strict=True)], names[0])
-    two = _fitted([(e.after(one).told, e.right, w) for e, w in zip(of, share, strict=True)], names[1])
+    names = (
+        [name for name in FIRST_FEATURES if name not in left],
+        [name for name in SECOND_FEATURES if name not in left],
+    )
+    share = [question_weight(example.id) if question_weight else 1.0 for example in examples]
+    one = _fit_logistic(
+        [(e.first_pass.features, e.is_relevant, w) for e, w in zip(examples, share, strict=True)], names[0]
+    )
+    two = _fit_logistic(
+        [(e.second_pass(one).features, e.is_relevant, w) for e, w in zip(examples, share, strict=True)], names[1]
+    )
     return {"first": one, "second": two}
 
 
-def crossed(of: Sequence[Example]) -> dict[str, float]:
+def cross_validate_recall(examples: Sequence[FittingExample]) -> dict[str, float]:
     """By question its recall under weights learned on the other folds; folds by the digests of the ids."""
-    order = sorted(of, key=lambda example: digest(example.id))
+    order = sorted(examples, key=lambda example: hash_parts(example.id))
     found: dict[str, float] = {}
     for fold in range(FOLDS):
-        weights = learned([example for i, example in enumerate(order) if i % FOLDS != fold])
+        weights = learn_weights([example for i, example in enumerate(order) if i % FOLDS != fold])
         found |= {example.id: example.recall(weights) for example in order[fold::FOLDS]}
     return found
 
 
-def _fitted(
+def _fit_logistic(
     passes: Sequence[tuple[Mapping[str, Features], Callable[[str], bool], float]], names: Sequence[str]
 ) -> dict[str, float]:
     """Logistic regression on standardised features, L2; the weights are of the features as they are.

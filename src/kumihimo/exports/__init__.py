@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from kumihimo.app.snapshot import Reading
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.exports import csv_, graphml, obsidian, parquet, rdf
 
 # Each writes what its reading holds to a path (a file, or a folder), whole or not at all, and says how many rows of
 # each table are in it.
-FORMATS: dict[str, Callable[[Reading, Path], dict[str, int]]] = {
-    "graphml": graphml.write,
-    "csv": csv_.write,
-    "obsidian": obsidian.write,
-    "parquet": parquet.write,
-    "rdf": rdf.write,
+FORMATS: dict[str, Callable[[Snapshot, Path], dict[str, int]]] = {
+    "graphml": graphml.write_graphml,
+    "csv": csv_.write_csv,
+    "obsidian": obsidian.write_obsidian,
+    "parquet": parquet.write_parquet,
+    "rdf": rdf.write_rdf,
 }
-PLACES = {
+DEFAULT_PATHS = {
     "graphml": "graph.graphml",
     "csv": "graph-csv",
     "obsidian": "graph-obsidian",

@@ -8,40 +8,40 @@ from collections.abc import Iterator
 from operator import attrgetter
 from pathlib import Path
 
-from kumihimo.app.community_tree import held
-from kumihimo.app.safe_write import folder
-from kumihimo.app.snapshot import Reading
+from kumihimo.app.community_tree import table_or_empty
+from kumihimo.app.safe_write import write_folder
+from kumihimo.app.snapshot import Snapshot
 
-TABLES = ("entities", "relations", "claims", "communities", "members", "reports")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+GRAPH_TABLES = ("entities", "relations", "claims", "communities", "members", "reports")
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
-def write(reading: Reading, path: Path) -> dict[str, int]:
+def write_csv(snapshot: Snapshot, path: Path) -> dict[str, int]:
     """A file for each table; lists as JSON."""
-    reading.table("entities")
-    count = dict.fromkeys(TABLES, 0)
+    snapshot.table("entities")
+    count = dict.fromkeys(GRAPH_TABLES, 0)
 
     def fill(made: Path) -> None:
-        for name in TABLES:
+        for name in GRAPH_TABLES:
             with (made / f"{name}.csv").open("w", encoding="utf-8", newline="") as out:
                 rows = csv.writer(out, lineterminator="\n")
-                rows.writerow(columns(reading, name))
-                for row in values(reading, name):
+                rows.writerow(column_names(snapshot, name))
+                for row in table_rows(snapshot, name):
                     rows.writerow(map(_cell, row))
                     count[name] += 1
 
-    folder(path, fill)
+    write_folder(path, fill)
     return count
 
 
-def columns(reading: Reading, name: str) -> tuple[str, ...]:
+def column_names(snapshot: Snapshot, name: str) -> tuple[str, ...]:
     """What is told of each row of a table, in the order of `values`."""
-    return (*held(reading, name).codec.columns, *(["community"] if name == "members" else []))
+    return (*table_or_empty(snapshot, name).codec.columns, *(["community"] if name == "members" else []))
 
 
-def values(reading: Reading, name: str) -> Iterator[tuple[object, ...]]:
+def table_rows(snapshot: Snapshot, name: str) -> Iterator[tuple[object, ...]]:
     """The rows of a table, by id."""
-    table = held(reading, name)
+    table = table_or_empty(snapshot, name)
     cells = attrgetter(*table.codec.columns)
     for record in table:
         yield (*cells(record), *([record.id.rpartition(".")[0]] if name == "members" else []))
@@ -54,7 +54,7 @@ def _cell(value: object) -> object:
     ("'=HYPERLINK(1)", 'oats', -1.5, '["a", "b"]', '')
     """
     if isinstance(value, str):
-        return f"'{value}" if value.startswith(_FORMULA) else value.replace("\0", "\ufffd")
+        return f"'{value}" if value.startswith(_FORMULA_STARTS) else value.replace("\0", "\ufffd")
     if isinstance(value, tuple):
         return json.dumps(value, ensure_ascii=False)
     return "" if value is None else value

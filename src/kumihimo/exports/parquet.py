@@ -8,15 +8,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from kumihimo.app.safe_write import folder
-from kumihimo.app.snapshot import KINDS, Reading
+from kumihimo.app.safe_write import write_folder
+from kumihimo.app.snapshot import RECORD_TYPES, Snapshot
 from kumihimo.core.errors import KumiError
-from kumihimo.exports.csv_ import TABLES, columns, values
+from kumihimo.exports.csv_ import GRAPH_TABLES, column_names, table_rows
 
-_ROWS = 10_000  # in memory at once
+_BATCH_ROWS = 10_000  # in memory at once
 
 
-def write(reading: Reading, path: Path) -> dict[str, int]:
+def write_parquet(snapshot: Snapshot, path: Path) -> dict[str, int]:
     """A file for each table; lists of names as lists, lists of lists as JSON. Raises KumiError without the library."""
     try:
         import pyarrow
@@ -24,32 +24,32 @@ def write(reading: Reading, path: Path) -> dict[str, int]:
     except ImportError as error:
         message = "Parquet is written with a library that is not installed: `pip install 'kumihimo[parquet]'`"
         raise KumiError(message) from error
-    reading.table("entities")
-    count = dict.fromkeys(TABLES, 0)
+    snapshot.table("entities")
+    count = dict.fromkeys(GRAPH_TABLES, 0)
 
     def fill(made: Path) -> None:
-        for name in TABLES:
-            schema = pyarrow.schema(list(_fields(pyarrow, reading, name)))
+        for name in GRAPH_TABLES:
+            schema = pyarrow.schema(list(_fields(pyarrow, snapshot, name)))
             with parquet.ParquetWriter(made / f"{name}.parquet", schema) as out:
-                for batch in _batches(reading, name):
+                for batch in _batches(snapshot, name):
                     columned = [[_value(row[i], schema[i], pyarrow) for row in batch] for i in range(len(schema))]
                     out.write_table(pyarrow.table(columned, schema=schema))
                     count[name] += len(batch)
 
-    folder(path, fill)
+    write_folder(path, fill)
     return count
 
 
-def _batches(reading: Reading, name: str) -> Iterator[list[tuple[object, ...]]]:
-    rows = values(reading, name)
-    while batch := list(islice(rows, _ROWS)):
+def _batches(snapshot: Snapshot, name: str) -> Iterator[list[tuple[object, ...]]]:
+    rows = table_rows(snapshot, name)
+    while batch := list(islice(rows, _BATCH_ROWS)):
         yield batch
 
 
-def _fields(pyarrow: Any, reading: Reading, name: str) -> Iterator[Any]:
+def _fields(pyarrow: Any, snapshot: Snapshot, name: str) -> Iterator[Any]:
     kinds = {str: "string", int: "int64", float: "float64", bool: "bool_"}
-    hints = get_type_hints(KINDS[name]) | {"community": str}
-    for column in columns(reading, name):
+    hints = get_type_hints(RECORD_TYPES[name]) | {"community": str}
+    for column in column_names(snapshot, name):
         if hints[column] == tuple[str, ...]:
             yield pyarrow.field(column, pyarrow.list_(pyarrow.string()))
         else:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import re
 
-from kumihimo.llm.protocols import Hear
+from kumihimo.llm.protocols import TokenCallback
 
 _OPEN, _CLOSE, _BETWEEN = r"\[［【", r"\]］】", r",、，;；–\-"
 _NUMBERS = rf"\s*\d{{1,3}}(?:\s*[{_BETWEEN}]\s*\d{{1,3}})*\s*"
-_MARK = re.compile(rf"([ \t\u3000]{{0,4}})[{_OPEN}]({_NUMBERS})[{_CLOSE}](?!\()")
-_MAYBE = re.compile(
+_CITATION = re.compile(rf"([ \t\u3000]{{0,4}})[{_OPEN}]({_NUMBERS})[{_CLOSE}](?!\()")
+_PARTIAL_CITATION = re.compile(
     rf"[ \t\u3000]{{0,4}}(?:[{_OPEN}](?:[\d\s{_BETWEEN}]{{0,200}}[{_CLOSE}]?)?)?\Z"
 )  # what may become one
 _FENCE = re.compile(r"(`{3,}|~{3,})")
-_MAYBE_FENCE = re.compile(r"(?:`+|~+)\Z")
-_CODE = re.compile(r"`+")
-_LONGEST = 2000  # characters of code between backticks
-_NEXT = re.compile(rf"`|~~~|(?=[ \t\u3000\n]|[{_OPEN}])")
+_PARTIAL_FENCE = re.compile(r"(?:`+|~+)\Z")
+_BACKTICKS = re.compile(r"`+")
+_MAX_CODE_CHARS = 2000  # characters of code between backticks
+_NEXT_SPECIAL = re.compile(rf"`|~~~|(?=[ \t\u3000\n]|[{_OPEN}])")
 
 
-class Cited:
+class CitationFilter:
     """Passes a text on as it comes. Code is left alone, and so is every word.
 
     marks: each citation that stays: where it stands in `said`, and the sources it names.
@@ -32,28 +32,28 @@ class Cited:
     ('At nine [1]. See `a[7]` and [2].', 2, [(7, 11, [1]), (27, 31, [2])])
     """
 
-    def __init__(self, sources: int, hear: Hear | None = None) -> None:
-        self.sources, self.hear = sources, hear
+    def __init__(self, sources: int, on_token: TokenCallback | None = None) -> None:
+        self.sources, self.on_token = sources, on_token
         self.dangling = 0
-        self.marks: list[tuple[int, int, list[int]]] = []
+        self.citations: list[tuple[int, int, list[int]]] = []
         self._pieces: list[str] = []
         self._length, self._at_line_start = 0, True
-        self._held, self._at = "", 0  # what is held begins there
-        self._fence, self._ended = "", False
+        self._buffer, self._position = "", 0  # what is held begins there
+        self._fence, self._finished = "", False
         self._space = ""  # before citations that were taken out: for one that stands right after them
 
     def __call__(self, piece: str) -> None:
-        self._held, self._at = self._held[self._at :] + piece, 0
-        while self._at < len(self._held) and self._step():
+        self._buffer, self._position = self._buffer[self._position :] + piece, 0
+        while self._position < len(self._buffer) and self._step():
             pass
 
     def end(self) -> None:
         """Nothing comes any more."""
-        self._ended = True
+        self._finished = True
         self("")
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """The text so far."""
         return "".join(self._pieces)
 
@@ -63,64 +63,66 @@ class Cited:
             self._pieces.append(text)
             self._length += len(text)
             self._at_line_start = text.endswith("\n")
-            if self.hear:
-                self.hear(text)
+            if self.on_token:
+                self.on_token(text)
 
     def _step(self) -> bool:
         """Pass on what can be told from what is held; false where more has to come first."""
-        held, at = self._held, self._at
+        held, at = self._buffer, self._position
         if self._fence:
-            return self._line()
-        if (mark := _MARK.match(held, at)) and (self._ended or mark.end() < len(held)):
-            return self._cite(mark)
-        if not self._ended and (_MAYBE.match(held, at) or (self._at_line_start and _MAYBE_FENCE.match(held, at))):
+            return self._pass_fenced_line()
+        if (mark := _CITATION.match(held, at)) and (self._finished or mark.end() < len(held)):
+            return self._filter_citation(mark)
+        if not self._finished and (
+            _PARTIAL_CITATION.match(held, at) or (self._at_line_start and _PARTIAL_FENCE.match(held, at))
+        ):
             return False
         if self._at_line_start and (fence := _FENCE.match(held, at)):
             self._fence = fence[1]
-            return self._take(fence.end())
-        if run := _CODE.match(held, at):
-            return self._span(run)
-        return self._take(end.start() if (end := _NEXT.search(held, at + 1)) else len(held))
+            return self._pass_on(fence.end())
+        if run := _BACKTICKS.match(held, at):
+            return self._pass_code_span(run)
+        return self._pass_on(end.start() if (end := _NEXT_SPECIAL.search(held, at + 1)) else len(held))
 
-    def _take(self, upto: int) -> bool:
-        self.add(self._held[self._at : upto])
-        self._at, self._space = upto, ""
+    def _pass_on(self, upto: int) -> bool:
+        self.add(self._buffer[self._position : upto])
+        self._position, self._space = upto, ""
         return True
 
-    def _line(self) -> bool:
+    def _pass_fenced_line(self) -> bool:
         """A line of fenced code, which may be the last."""
-        newline = self._held.find("\n", self._at)
-        if newline < 0 and not self._ended:
+        newline = self._buffer.find("\n", self._position)
+        if newline < 0 and not self._finished:
             return False
-        if self._at_line_start and self._held.startswith(self._fence, self._at):
+        if self._at_line_start and self._buffer.startswith(self._fence, self._position):
             self._fence = ""
-        return self._take(newline + 1 or len(self._held))
+        return self._pass_on(newline + 1 or len(self._buffer))
 
-    def _span(self, run: re.Match[str]) -> bool:
+    def _pass_code_span(self, run: re.Match[str]) -> bool:
         """Code between backticks, where as many close it in the same paragraph; else they are what they are."""
-        paragraph = self._held.find("\n\n", run.end(), run.end() + _LONGEST)
-        reach = paragraph if paragraph >= 0 else run.end() + _LONGEST
-        close = re.compile(rf"(?<!`){run[0]}(?!`)").search(self._held, run.end(), reach)
-        sure = self._ended or paragraph >= 0 or len(self._held) > reach
-        if close and (sure or close.end() < len(self._held)):
-            return self._take(close.end())
-        return self._take(run.end()) if sure else False
+        paragraph = self._buffer.find("\n\n", run.end(), run.end() + _MAX_CODE_CHARS)
+        reach = paragraph if paragraph >= 0 else run.end() + _MAX_CODE_CHARS
+        close = re.compile(rf"(?<!`){run[0]}(?!`)").search(self._buffer, run.end(), reach)
+        sure = self._finished or paragraph >= 0 or len(self._buffer) > reach
+        if close and (sure or close.end() < len(self._buffer)):
+            return self._pass_on(close.end())
+        return self._pass_on(run.end()) if sure else False
 
-    def _cite(self, mark: re.Match[str]) -> bool:
+    def _filter_citation(self, fingerprint: re.Match[str]) -> bool:
         """The citation, or what is left of it."""
         good: list[int] = []
         whole = True
-        for part in re.split(r"[,、，;；]", mark[2]):
+        for part in re.split(r"[,、，;；]", fingerprint[2]):
             ends = [int(n) for n in re.findall(r"\d+", part)]
             good += [n for n in range(ends[0], max(ends) + 1) if 1 <= n <= self.sources]
             if beyond := sum(not 1 <= n <= self.sources for n in ends):
                 self.dangling, whole = self.dangling + beyond, False
-        self._space = self._space or mark[1]
-        self._at = mark.end()
+        self._space = self._space or fingerprint[1]
+        self._position = fingerprint.end()
         if good:
-            written = mark[0][len(mark[1]) :] if whole else f"[{', '.join(map(str, good))}]"
+            written = fingerprint[0][len(fingerprint[1]) :] if whole else f"[{', '.join(map(str, good))}]"
             start = self._length
             self.add(self._space + written)
-            self.marks.append((start, self._length, good))
+            self.citations.append((start, self._length, good))
             self._space = ""
         return True

@@ -6,18 +6,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kumihimo.core.context import Answer
-from kumihimo.llm.prompts import prompt
-from kumihimo.llm.protocols import Ask
-from kumihimo.llm.structured import any_text
+from kumihimo.llm.prompts import render_prompt
+from kumihimo.llm.protocols import LLM
+from kumihimo.llm.structured import require_text
 
 PROMPT = Path(__file__).with_suffix(".md")
-_TURNS = 6  # that a question may point back to
-_LENGTH = 800  # characters of each answer
+_MAX_TURNS = 6  # that a question may point back to
+_MAX_ANSWER_CHARS = 800  # characters of each answer
 
 
-def alone(question: str, before: Sequence[Answer], ask: Ask) -> str:
+def rewrite_standalone(question: str, history: Sequence[Answer], llm: LLM) -> str:
     """The question with what it points back to named, by one call; as it is, where nothing came before."""
-    if not before:
+    if not history:
         return question
-    told = (f"Asked: {answer.question}\nAnswered: {answer.text[:_LENGTH]}" for answer in before[-_TURNS:])
-    return " ".join(ask(prompt(PROMPT, before="\n\n".join(told), question=question), read=any_text).split())
+    told = (
+        f"Asked: {answer.question}\nAnswered: {answer.text[:_MAX_ANSWER_CHARS]}" for answer in history[-_MAX_TURNS:]
+    )
+    return " ".join(llm(render_prompt(PROMPT, before="\n\n".join(told), question=question), parse=require_text).split())

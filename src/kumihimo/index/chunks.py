@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kumihimo.core.context import Ruler
+from kumihimo.core.context import Tokenizer
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Chunk, Document
-from kumihimo.text.chunker import stretches
+from kumihimo.text.chunker import split_text
 
 
-def chunks(document: Document, ruler: Ruler, *, size: int = 600, overlap: int = 100) -> Iterable[Chunk]:
+def chunks(document: Document, tokenizer: Tokenizer, *, size: int = 600, overlap: int = 100) -> Iterable[Chunk]:
     """A document in stretches of at most `size` tokens; each begins with the last `overlap` tokens of the one before.
 
     Only whole sentences, list items and table rows are cut apart, unless one alone is longer than `size`;
@@ -19,5 +19,5 @@ def chunks(document: Document, ruler: Ruler, *, size: int = 600, overlap: int = 
     if not 0 <= overlap < size:
         raise SettingsError(f"chunks.overlap is {overlap}; it must be 0 or more and below chunks.size, which is {size}")
     text = document.text
-    for start, end, tokens in stretches(text, document.body, ruler, size, overlap):
+    for start, end, tokens in split_text(text, document.body, tokenizer, size, overlap):
         yield Chunk(title=document.title, start=start, end=end, tokens=tokens, text=text[start:end])

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from kumihimo.core.records import Community
 
 
-def at_level(communities: Iterable[Community], level: int) -> list[Community]:
+def communities_at_level(communities: Iterable[Community], level: int) -> list[Community]:
     """The communities of that level, and the leaves above it, which stand for themselves further down.
 
     >>> top = Community(id="t", level=0, parent="", children=("a", "b"), members=())
@@ -19,6 +19,6 @@ def at_level(communities: Iterable[Community], level: int) -> list[Community]:
     return [c for c in communities if c.level == level or (c.level < level and not c.children)]
 
 
-def deepest(communities: Iterable[Community]) -> int:
+def deepest_level(communities: Iterable[Community]) -> int:
     """The last level on which anything is split; 0 where nothing is, or there is nothing."""
     return max((community.level for community in communities), default=0)

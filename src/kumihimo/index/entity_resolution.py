@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from kumihimo.core.records import Entity, Relation
 from kumihimo.core.table import Table
-from kumihimo.llm.prompts import prompt
-from kumihimo.llm.protocols import Ask, Embedder
-from kumihimo.text.name_keys import key
-from kumihimo.text.similarity import folded, pairs
+from kumihimo.llm.prompts import render_prompt
+from kumihimo.llm.protocols import LLM, Embedder
+from kumihimo.text.name_keys import name_key
+from kumihimo.text.similarity import fold_key, similar_pairs
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Verdict = Literal["same", "different", "unsure"]
+PairVerdict = Literal["same", "different", "unsure"]
 PROMPT = Path(__file__).with_suffix(".md")
-PEOPLE = frozenset(["person", "people", "character", "人物", "人"])  # types of things that have first names
-_COMPARED = 10  # pairs whose meaning is compared, for each that is wanted
-_DOUBT = 2  # neighbours that are missing, as it were: one in common of one says little
-_SAID = 400  # characters of a description that are compared
-_TOLD = 2000  # and that a model is told
-_REASONS = {
+PERSON_TYPES = frozenset(["person", "people", "character", "人物", "人"])  # types of things that have first names
+_COMPARED_PER_PAIR = 10  # pairs whose meaning is compared, for each that is wanted
+_NEIGHBOUR_PRIOR = 2  # neighbours that are missing, as it were: one in common of one says little
+_MAX_EMBED_CHARS = 400  # characters of a description that are compared
+_MAX_PROMPT_CHARS = 2000  # and that a model is told
+_REASON_TEXTS = {
     "letters": "written alike",
     "title": "alike but for a title or article",
     "same words": "same words",
@@ -40,7 +40,7 @@ _REASONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class EntityPair:
     """Two entities that may be one. score: 0 to 1; why: what speaks for it, the names first.
 
     one: that of which more is said, whose name both would have.
@@ -49,16 +49,16 @@ class Pair:
     one: Entity
     other: Entity
     score: float
-    why: tuple[str, ...]
+    reasons: tuple[str, ...]
 
     @property
-    def line(self) -> str:
+    def alias_line(self) -> str:
         """The line of aliases.txt that makes them one; empty where no line can name them."""
-        names = [_written(entity.name) for entity in (self.one, self.other)]
+        names = [_alias_name(entity.name) for entity in (self.one, self.other)]
         return " = ".join(names) if all(names) else ""
 
 
-def _written(name: str) -> str:
+def _alias_name(name: str) -> str:
     """The name as a line of aliases.txt may hold it, or its key.
 
     >>> [_written(name) for name in ("Bob Cratchit", "#1 = best", "=")]
@@ -67,10 +67,10 @@ def _written(name: str) -> str:
     plain = " ".join(name.split())
     if "=" not in plain and not plain.startswith("#"):
         return plain
-    return key(plain) if key(key(plain)) == key(plain) and "=" not in key(plain) else ""
+    return name_key(plain) if name_key(name_key(plain)) == name_key(plain) and "=" not in name_key(plain) else ""
 
 
-def similar(
+def find_similar_entities(
     entities: Table[Entity],
     relations: Table[Relation],
     embed: Embedder,
@@ -78,7 +78,7 @@ def similar(
     least: float = 0.5,
     limit: int = 50,
     aliases: Mapping[str, str] | None = None,
-) -> list[Pair]:
+) -> list[EntityPair]:
     """The pairs of entities that are most likely one thing, the likeliest first.
 
     What the names say (`likeness`), from 0 to 1, is moved by evidence as far as the names leave room, one way or the
@@ -88,34 +88,36 @@ def similar(
     as `naming.aliases` gives them.
     """
     known = sorted(entities, key=lambda entity: (-entity.mentions, entity.name, entity.id))
-    beside = _neighbours(relations)
+    beside = _neighbour_ids(relations)
     same = aliases or {}
     found = [
-        _Seen(known[i], known[j], score * _agreement(known[i], known[j], why), why, beside)
-        for (i, j), (score, why) in pairs([folded(key(e.name)) for e in known], [_person(e) for e in known]).items()
-        if len({same.get(key(e.name), key(e.name)) for e in (known[i], known[j])}) == 2
+        _NamePair(known[i], known[j], score * _type_agreement(known[i], known[j], why), why, beside)
+        for (i, j), (score, why) in similar_pairs(
+            [fold_key(name_key(e.name)) for e in known], [_is_person(e) for e in known]
+        ).items()
+        if len({same.get(name_key(e.name), name_key(e.name)) for e in (known[i], known[j])}) == 2
     ]
-    found.sort(key=lambda seen: (-seen.hopes, seen.one.name, seen.other.name))
-    weighed = list(_weighed(found[: _COMPARED * limit], embed))
-    return sorted((pair for pair in weighed if pair.score >= least and pair.line), key=_order)[:limit]
+    found.sort(key=lambda seen: (-seen.max_score, seen.one.name, seen.other.name))
+    weighed = list(_score_pairs(found[: _COMPARED_PER_PAIR * limit], embed))
+    return sorted((pair for pair in weighed if pair.score >= least and pair.alias_line), key=_pair_sort_key)[:limit]
 
 
-def _order(pair: Pair) -> tuple[float, str, str]:
+def _pair_sort_key(pair: EntityPair) -> tuple[float, str, str]:
     return -pair.score, pair.one.name, pair.other.name
 
 
-def _person(entity: Entity) -> bool:
-    return not PEOPLE.isdisjoint(entity.types)
+def _is_person(entity: Entity) -> bool:
+    return not PERSON_TYPES.isdisjoint(entity.types)
 
 
-def _agreement(one: Entity, other: Entity, why: str) -> float:
+def _type_agreement(one: Entity, other: Entity, why: str) -> float:
     """What is left of a likeness of names, by whether some type of both is the same, or one has none."""
     if not (one.types and other.types) or set(one.types).intersection(other.types):
         return 1.0
     return 0.95 if why in ("letters", "title", "same words") else 0.7
 
 
-def _neighbours(relations: Table[Relation]) -> Mapping[str, set[str]]:
+def _neighbour_ids(relations: Table[Relation]) -> Mapping[str, set[str]]:
     beside: defaultdict[str, set[str]] = defaultdict(set)
     for source, target in relations.columns("source", "target"):
         beside[source].add(target)
@@ -124,61 +126,63 @@ def _neighbours(relations: Table[Relation]) -> Mapping[str, set[str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _NamePair:
     """A pair by its names alone, and the graph around it."""
 
     one: Entity
     other: Entity
-    names: float
-    why: str
-    beside: Mapping[str, set[str]]
+    name_score: float
+    name_reason: str
+    neighbours: Mapping[str, set[str]]
 
     @property
     def related(self) -> bool:
-        return self.other.id in self.beside.get(self.one.id, ())
+        return self.other.id in self.neighbours.get(self.one.id, ())
 
     @property
-    def shared(self) -> tuple[int, int]:
+    def shared_neighbours(self) -> tuple[int, int]:
         """How many neighbours they have in common, and how many has that which has fewer."""
-        one, other = (self.beside.get(e.id, set()) - {self.one.id, self.other.id} for e in (self.one, self.other))
+        one, other = (self.neighbours.get(e.id, set()) - {self.one.id, self.other.id} for e in (self.one, self.other))
         return len(one & other), min(len(one), len(other))
 
     @property
-    def hopes(self) -> float:
+    def max_score(self) -> float:
         """What the score will be if what is said of both is as like as it can be."""
-        return _score(self.names, 1.0, *self.shared, self.related)
+        return _pair_score(self.name_score, 1.0, *self.shared_neighbours, self.related)
 
 
-def _score(names: float, cosine: float, common: int, fewer: int, related: bool) -> float:
+def _pair_score(names: float, cosine: float, common: int, fewer: int, related: bool) -> float:
     """
     >>> _score(0.8, 0.85, 6, 6, False), _score(0.8, 0.6, 0, 4, False), _score(0.8, 0.3, 0, 4, True)
     (0.94, 0.76, 0.64)
     """
     meaning = min(max((cosine - 0.35) / 0.5, 0.0), 1.0)
-    evidence = max(0.75 * meaning + 0.25 * common / (fewer + _DOUBT) - 0.4 * related, 0.0)
+    evidence = max(0.75 * meaning + 0.25 * common / (fewer + _NEIGHBOUR_PRIOR) - 0.4 * related, 0.0)
     return round(names + 0.8 * min(names, 1 - names) * (2 * evidence - 1), 4)
 
 
-def _weighed(found: Sequence[_Seen], embed: Embedder) -> Iterator[Pair]:
-    said = {e.id: f"{e.name}\n{e.text[:_SAID]}" for seen in found for e in (seen.one, seen.other)}
+def _score_pairs(found: Sequence[_NamePair], embed: Embedder) -> Iterator[EntityPair]:
+    said = {e.id: f"{e.name}\n{e.text[:_MAX_EMBED_CHARS]}" for seen in found for e in (seen.one, seen.other)}
     at = {id: place for place, id in enumerate(said)}
     vectors: NDArray[np.float32] = embed(list(said.values()))
     for seen in found:
         cosine = float(vectors[at[seen.one.id]] @ vectors[at[seen.other.id]])
-        common, fewer = seen.shared
-        why = [_REASONS[seen.why], f"meaning {cosine:.2f}"]
+        common, fewer = seen.shared_neighbours
+        why = [_REASON_TEXTS[seen.name_reason], f"meaning {cosine:.2f}"]
         why += [f"{common} of {fewer} neighbours"] if common else []
         why += ["but related"] if seen.related else []
-        yield Pair(seen.one, seen.other, _score(seen.names, cosine, common, fewer, seen.related), tuple(why))
+        yield EntityPair(
+            seen.one, seen.other, _pair_score(seen.name_score, cosine, common, fewer, seen.related), tuple(why)
+        )
 
 
-def verdict(pair: Pair, ask: Ask) -> Verdict:
+def judge_pair(pair: EntityPair, llm: LLM) -> PairVerdict:
     """What a model says of a pair. Raises ItemFailed."""
-    one, other = sorted(map(_told, (pair.one, pair.other)))
-    return cast(Verdict, ask(prompt(PROMPT, one=one, other=other), into=Verdict))
+    one, other = sorted(map(_describe_entity, (pair.one, pair.other)))
+    return cast(PairVerdict, llm(render_prompt(PROMPT, one=one, other=other), schema=PairVerdict))
 
 
-def _told(entity: Entity) -> str:
+def _describe_entity(entity: Entity) -> str:
     forms = "; ".join(sorted(entity.forms))
     kinds = ", ".join(sorted(entity.types))
-    return f"{forms}{f' ({kinds})' if kinds else ''}\n{entity.text[:_TOLD]}"
+    return f"{forms}{f' ({kinds})' if kinds else ''}\n{entity.text[:_MAX_PROMPT_CHARS]}"

@@ -8,34 +8,36 @@ from dataclasses import dataclass
 from datetime import datetime
 
 _KIND = r"(?:entit(?:y|ies)|relation(?:ship)?s?|claims?)"
-_OPEN, _SHUT = "([{（【", ")]}）】"
+_OPEN, _CLOSE = "([{（【", ")]}）】"
 _QUOTES = {'"': '"', "“": "”", "‘": "’", "'": "'", "`": "`", "「": "」"}
-_DONE = (*_SHUT, *_QUOTES.values(), *"0123456789")  # how a record ends, if its bracket is not closed
-_MARK = r"[\"'“”‘’`*]*"
-_BETWEEN = re.compile(  # two records of one line: `##` at either end of one, brackets that meet
-    rf"##(?=\s*(?:$|[{re.escape(_OPEN)}]?{_MARK}{_KIND}{_MARK}\s*<))|(?<=[)）])\s*(?=[(（]{_MARK}{_KIND}{_MARK}\s*<)",
+_RECORD_ENDS = (*_CLOSE, *_QUOTES.values(), *"0123456789")  # how a record ends, if its bracket is not closed
+_QUOTE_MARKS = r"[\"'“”‘’`*]*"
+_RECORD_BREAK = re.compile(  # two records of one line: `##` at either end of one, brackets that meet
+    rf"##(?=\s*(?:$|[{re.escape(_OPEN)}]?{_QUOTE_MARKS}{_KIND}{_QUOTE_MARKS}\s*<))|(?<=[)）])\s*(?=[(（]{_QUOTE_MARKS}{_KIND}{_QUOTE_MARKS}\s*<)",
     re.I,
 )
-_END = re.compile(r"<\|\s*(?:complete|end)\s*\|>", re.I)
-_LAST = re.compile(r"(?:^[\W_]*|(?<=[.)。」\d])\s*)END[\s.*`]*$")  # of a line; a description may end in such a word
-_FIELD = re.compile(  # `<|>`, as it was asked for; or half of it, beside a quote or before the last number
+_END_TAG = re.compile(r"<\|\s*(?:complete|end)\s*\|>", re.I)
+_END_WORD = re.compile(r"(?:^[\W_]*|(?<=[.)。」\d])\s*)END[\s.*`]*$")  # of a line; a description may end in such a word
+_DELIMITER = re.compile(  # `<|>`, as it was asked for; or half of it, beside a quote or before the last number
     r"\s*(?:<\s*\|+\s*#?\s*\|*\s*>|＜\s*｜\s*＞|(?<=[\"”])\s*(?:\|>|<\|)|(?:\|>|<\|)(?=\s*[\"“]|\s*[\d.]+\s*[)\]]?\s*$))\s*"
 )
-_BEGIN = re.compile(  # bullets and numbers, bracket, quote, kind
-    rf"[\s>*•+#`\-]*+(?:\d+[.)][\s*`]*+)?(?P<open>[{re.escape(_OPEN)}]?)\s*+(?P<mark>{_MARK}+)(?P<kind>{_KIND}){_MARK}:?"
+_RECORD_START = re.compile(  # bullets and numbers, bracket, quote, kind
+    rf"[\s>*•+#`\-]*+(?:\d+[.)][\s*`]*+)?(?P<open>[{re.escape(_OPEN)}]?)\s*+(?P<mark>{_QUOTE_MARKS}+)(?P<kind>{_KIND}){_QUOTE_MARKS}:?"
     r"\s*(?=<|＜|\|)",
     re.I,
 )
-_LOOKS = re.compile(rf"<\s*\||\|\s*>|＜｜＞|^\W*{_KIND}\W*[|,]\s*\S|^\s*[(（]{_MARK}{_KIND}{_MARK}\s*,", re.I)
+_RECORD_LIKE = re.compile(
+    rf"<\s*\||\|\s*>|＜｜＞|^\W*{_KIND}\W*[|,]\s*\S|^\s*[(（]{_QUOTE_MARKS}{_KIND}{_QUOTE_MARKS}\s*,", re.I
+)
 _NUMBER = re.compile(r"[^\w.\-]*(?:strength\W*)?(-?\d+(?:\.\d+)?)(?:\s*/\s*10)?[^\w]*", re.I)
 _LIST = re.compile(r"\s*[,;、，；]\s*")
-_NOTHING = frozenset(["none", "null", "n/a", "-", "なし"])
+_EMPTY_WORDS = frozenset(["none", "null", "n/a", "-", "なし"])
 _DATE = re.compile(r"\d{4}(?:-\d\d(?:-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)?)?)?")
-STATUSES = ("TRUE", "FALSE", "SUSPECTED")
+CLAIM_STATUSES = ("TRUE", "FALSE", "SUSPECTED")
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class ExtractedEntity:
     """An entity."""
 
     name: str
@@ -44,7 +46,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Related:
+class ExtractedRelation:
     """Two entities, and how they are related. strength: from 1 to 10; None: no number was given."""
 
     source: str
@@ -55,7 +57,7 @@ class Related:
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class ExtractedClaim:
     """What is claimed of an entity. object: empty where there is none; start, end: ISO 8601, or empty."""
 
     subject: str
@@ -68,19 +70,19 @@ class Claimed:
     quote: str
 
 
-Said = Named | Related | Claimed
+ExtractedRecord = ExtractedEntity | ExtractedRelation | ExtractedClaim
 
 
 @dataclass(frozen=True, slots=True)
-class Extracted:
+class ParsedExtraction:
     """What a reply holds, in its order. broken: lines meant for a record; ended: whether the mark of the end came."""
 
-    records: tuple[Said, ...] = ()
-    broken: tuple[str, ...] = ()
-    ended: bool = False
+    records: tuple[ExtractedRecord, ...] = ()
+    broken_lines: tuple[str, ...] = ()
+    has_end_mark: bool = False
 
 
-def extracted(text: str) -> Extracted:
+def parse_extraction(text: str) -> ParsedExtraction:
     r"""The records of a reply, each read by itself: one that is broken costs no other. Never raises.
 
     Read are lines as they were asked for, and what models make of them: bullets, fences, `##`, brackets around a
@@ -93,20 +95,20 @@ def extracted(text: str) -> Extracted:
     >>> extracted("entity<|>Oban")
     Extracted(records=(), broken=('entity<|>Oban',), ended=False)
     """
-    records: list[Said] = []
+    records: list[ExtractedRecord] = []
     broken: list[str] = []
-    lines = list(_lines(text))
-    ended = any("END" in line and _LAST.search(line) for line in lines)
-    for line in _joined(_LAST.sub("", line) if "END" in line else line for line in lines):
-        found = _record(line)
+    lines = list(_split_lines(text))
+    ended = any("END" in line and _END_WORD.search(line) for line in lines)
+    for line in _join_continuations(_END_WORD.sub("", line) if "END" in line else line for line in lines):
+        found = _parse_record(line)
         if found:
             records.append(found)
-        elif _LOOKS.search(line):
+        elif _RECORD_LIKE.search(line):
             broken.append(line)
-    return Extracted(tuple(records), tuple(broken), ended)
+    return ParsedExtraction(tuple(records), tuple(broken), ended)
 
 
-def whole_lines(text: str) -> str:
+def drop_last_line(text: str) -> str:
     """Of a reply that broke off: what stands before its last line, which may be half of one.
 
     >>> whole_lines("entity<|>Oban<|>place<|>A port.\\nentity<|>Ines R")
@@ -116,18 +118,18 @@ def whole_lines(text: str) -> str:
     return text[: max(last, 0)].rstrip()
 
 
-def _lines(text: str) -> Iterator[str]:
-    for line in _END.sub("\nEND\n", text).replace("\r", "\n").split("\n"):
-        for piece in _BETWEEN.split(line) if "##" in line or line.count("(") > 1 else [line]:
+def _split_lines(text: str) -> Iterator[str]:
+    for line in _END_TAG.sub("\nEND\n", text).replace("\r", "\n").split("\n"):
+        for piece in _RECORD_BREAK.split(line) if "##" in line or line.count("(") > 1 else [line]:
             if piece and not piece.isspace():
                 yield " ".join(piece.split())
 
 
-def _joined(lines: Iterable[str]) -> list[str]:
+def _join_continuations(lines: Iterable[str]) -> list[str]:
     """The lines, those that go on with a record put behind it: it is not whole yet, or its bracket is open."""
     made: list[str] = []
     for line in lines:
-        goes_on = bool(made) and not _BEGIN.match(line) and _open(made[-1], line)
+        goes_on = bool(made) and not _RECORD_START.match(line) and _is_unfinished(made[-1], line)
         if goes_on:
             made[-1] += " " + line
         elif line:
@@ -135,43 +137,43 @@ def _joined(lines: Iterable[str]) -> list[str]:
     return made
 
 
-def _open(record: str, line: str) -> bool:
-    begin = _BEGIN.match(record)
+def _is_unfinished(record: str, line: str) -> bool:
+    begin = _RECORD_START.match(record)
     if not begin or line.startswith(tuple(_OPEN)):
         return False
-    if _FIELD.search(line):
-        return len(_FIELD.findall(record)) < _MOST[begin["kind"][0].lower()]
-    return bool(begin["open"]) and not record.rstrip("#,; ").endswith(_DONE)
+    if _DELIMITER.search(line):
+        return len(_DELIMITER.findall(record)) < _FIELD_COUNTS[begin["kind"][0].lower()]
+    return bool(begin["open"]) and not record.rstrip("#,; ").endswith(_RECORD_ENDS)
 
 
-def _record(line: str) -> Said | None:
-    begin = _BEGIN.match(line)
+def _parse_record(line: str) -> ExtractedRecord | None:
+    begin = _RECORD_START.match(line)
     if not begin:
         return None
     rest = line[begin.end() :].strip().rstrip("`").removesuffix("**").removesuffix("##").rstrip(" ,;")
     if begin["open"]:
-        rest = _unwrapped(rest, begin["open"])
+        rest = _strip_bracket(rest, begin["open"])
     quoted = bool(begin["mark"].strip("*`"))
-    fields = [_bare(field, quoted) for field in _split(rest, _MOST[begin["kind"][0].lower()])]
+    fields = [_strip_quotes(field, quoted) for field in _split_fields(rest, _FIELD_COUNTS[begin["kind"][0].lower()])]
     while fields and not fields[0]:  # before the first delimiter; and one too many
         fields.pop(0)
-    return _OF[begin["kind"][0].lower()](fields)
+    return _RECORD_PARSERS[begin["kind"][0].lower()](fields)
 
 
-def _split(rest: str, most: int) -> list[str]:
+def _split_fields(rest: str, max_fields: int) -> list[str]:
     """The fields, by the delimiter as it was asked for, unless that gives too few."""
     plain = rest.split("<|>")
-    return plain if len(plain) == most + 1 else _FIELD.split(rest)
+    return plain if len(plain) == max_fields + 1 else _DELIMITER.split(rest)
 
 
-def _unwrapped(rest: str, bracket: str) -> str:
+def _strip_bracket(rest: str, bracket: str) -> str:
     """Without the one bracket that closes the record; a bracket that belongs to its text stays."""
-    shut = _SHUT[_OPEN.index(bracket)]
+    shut = _CLOSE[_OPEN.index(bracket)]
     closes = rest.endswith(shut) and rest.count(shut) > rest.count(bracket)
     return rest[:-1] if closes else rest
 
 
-def _bare(field: str, quoted: bool) -> str:
+def _strip_quotes(field: str, quoted: bool) -> str:
     """The field without its own quotes: those around it, unless it goes on inside with others.
 
     >>> [_bare(field, False) for field in ('"Oban"', '"Weird Al" Yankovic', '"A" and "B"', "42")]
@@ -188,63 +190,63 @@ def _bare(field: str, quoted: bool) -> str:
     return plain
 
 
-def _fitted(fields: list[str], most: int) -> list[str]:
+def _limit_fields(fields: list[str], max_fields: int) -> list[str]:
     """No more than so many: first those at the end that are empty go, then any that are."""
-    while len(fields) > most and not fields[-1]:
+    while len(fields) > max_fields and not fields[-1]:
         fields = fields[:-1]
-    return fields if len(fields) <= most else [field for field in fields if field]
+    return fields if len(fields) <= max_fields else [field for field in fields if field]
 
 
-def _named(fields: list[str]) -> Named | None:
-    fields = _fitted(fields, 3)
-    if len(fields) < 3 or not _names(fields[0]):
+def _parse_entity(fields: list[str]) -> ExtractedEntity | None:
+    fields = _limit_fields(fields, 3)
+    if len(fields) < 3 or not _is_name(fields[0]):
         return None
-    return Named(fields[0], fields[1], " ".join(fields[2:]))
+    return ExtractedEntity(fields[0], fields[1], " ".join(fields[2:]))
 
 
-def _related(fields: list[str]) -> Related | None:
-    fields = _fitted(fields, 5)
-    if len(fields) < 3 or not (_names(fields[0]) and _names(fields[1])):
+def _parse_relation(fields: list[str]) -> ExtractedRelation | None:
+    fields = _limit_fields(fields, 5)
+    if len(fields) < 3 or not (_is_name(fields[0]) and _is_name(fields[1])):
         return None
     source, target, *more = fields
     strength = None
     if len(more) > 2 or (len(more) == 2 and _NUMBER.fullmatch(more[-1])):
-        strength = _strength(more.pop())
-    keywords = _keywords(more.pop()) if len(more) > 1 else ()
-    return Related(source, target, " ".join(more), keywords, strength)
+        strength = _parse_strength(more.pop())
+    keywords = _parse_keywords(more.pop()) if len(more) > 1 else ()
+    return ExtractedRelation(source, target, " ".join(more), keywords, strength)
 
 
-def _claimed(fields: list[str]) -> Claimed | None:
-    fields = _fitted(fields, 8)
-    if len(fields) < 7 or not _names(fields[0]):
+def _parse_claim(fields: list[str]) -> ExtractedClaim | None:
+    fields = _limit_fields(fields, 8)
+    if len(fields) < 7 or not _is_name(fields[0]):
         return None
     subject, other, kind, status, start, end, text, *quotes = fields
     known = re.sub(r"\W", "", status).upper()
-    return Claimed(
+    return ExtractedClaim(
         subject,
-        other if _tells(other) else "",
+        other if _has_value(other) else "",
         kind,
-        known if known in STATUSES else "SUSPECTED",  # what is not said to be so, nor to be false
-        date(start),
-        date(end),
+        known if known in CLAIM_STATUSES else "SUSPECTED",  # what is not said to be so, nor to be false
+        valid_iso_date(start),
+        valid_iso_date(end),
         text,
-        " ".join(quote for quote in quotes if _tells(quote)),
+        " ".join(quote for quote in quotes if _has_value(quote)),
     )
 
 
-_OF = {"e": _named, "r": _related, "c": _claimed}
-_MOST = {"e": 3, "r": 5, "c": 8}
+_RECORD_PARSERS = {"e": _parse_entity, "r": _parse_relation, "c": _parse_claim}
+_FIELD_COUNTS = {"e": 3, "r": 5, "c": 8}
 
 
-def _names(field: str) -> bool:
+def _is_name(field: str) -> bool:
     return bool(field) and field not in ("NONE", "N/A")
 
 
-def _tells(field: str) -> bool:
-    return bool(field) and field.casefold() not in _NOTHING
+def _has_value(field: str) -> bool:
+    return bool(field) and field.casefold() not in _EMPTY_WORDS
 
 
-def _strength(field: str) -> float | None:
+def _parse_strength(field: str) -> float | None:
     """
     >>> [_strength(field) for field in ("7", "6.5)", "9/10", "0", "40", "high", "")]
     [7.0, 6.5, 9.0, 1.0, 10.0, None, None]
@@ -253,13 +255,13 @@ def _strength(field: str) -> float | None:
     return min(max(float(number[1]), 1.0), 10.0) if number else None
 
 
-def _keywords(field: str) -> tuple[str, ...]:
+def _parse_keywords(field: str) -> tuple[str, ...]:
     plain = field[1:-1] if field[:1] == "[" and field[-1:] == "]" else field
-    words: Sequence[str] = [_bare(word, True) for word in _LIST.split(plain)]
-    return tuple(dict.fromkeys(word for word in words if _tells(word)))
+    words: Sequence[str] = [_strip_quotes(word, True) for word in _LIST.split(plain)]
+    return tuple(dict.fromkeys(word for word in words if _has_value(word)))
 
 
-def date(field: str) -> str:
+def valid_iso_date(field: str) -> str:
     """The field, if it is a year, month, day or time of ISO 8601; else nothing.
 
     >>> [date(field) for field in ("2024", "2024-02", "2024-02-29T09:30:00Z", "2023-02-29", "May 2024", "NONE")]

@@ -11,64 +11,74 @@ from dataclasses import replace
 from math import fsum
 from typing import TypeVar
 
-from kumihimo.core.context import Ruler
+from kumihimo.core.context import Tokenizer
 from kumihimo.core.errors import ItemFailed
-from kumihimo.core.records import Assertion, Claim, Entity, Mention, Relation, Tie
+from kumihimo.core.records import Assertion, Claim, Entity, Mention, Relation, RelationMention
 from kumihimo.core.table import Group
-from kumihimo.index.merge_descriptions import merged
-from kumihimo.llm.protocols import Ask
+from kumihimo.index.merge_descriptions import merge_descriptions
+from kumihimo.llm.protocols import LLM
 
 T = TypeVar("T", Entity, Relation, Claim)
 
 
-def entities(mentions: Group[Mention], ruler: Ruler, ask: Ask | None, *, description_tokens: int = 600) -> Entity:
+def entities(
+    mentions: Group[Mention], tokenizer: Tokenizer, llm: LLM | None, *, description_tokens: int = 600
+) -> Entity:
     """All that is said of one thing, whatever its type, described once (GraphRAG, arXiv:2404.16130, section 3.1.3).
 
     Its description is what its mentions say, until that has more than `description_tokens`: then a model merges it.
     But: the paper has each merged; here what is short stays word for word.
     """
-    forms = _ranked(mention.name for mention in mentions)
-    types = _ranked(mention.type for mention in mentions if mention.type)
+    forms = _sort_by_frequency(mention.name for mention in mentions)
+    types = _sort_by_frequency(mention.type for mention in mentions if mention.type)
     bare = Entity(name=forms[0], type=next(iter(types), ""), forms=forms, types=types, mentions=len(mentions), tokens=0)
-    return _described(bare, forms[:1], [mention.text for mention in mentions], ruler, ask, description_tokens)
+    return _with_description(
+        bare, forms[:1], [mention.text for mention in mentions], tokenizer, llm, description_tokens
+    )
 
 
-def relations(ties: Group[Tie], ruler: Ruler, ask: Ask | None, *, description_tokens: int = 600) -> Relation:
+def relations(
+    ties: Group[RelationMention], tokenizer: Tokenizer, llm: LLM | None, *, description_tokens: int = 600
+) -> Relation:
     """All that is said of one pair (GraphRAG, arXiv:2404.16130, section 3.1.3); its weight is the number of ties."""
     first = ties[0]
-    names = tuple(_ranked(tie.names[end] for tie in ties)[0] for end in (0, 1))
+    names = tuple(_sort_by_frequency(tie.names[end] for tie in ties)[0] for end in (0, 1))
     judged = [tie.strength for tie in ties if tie.strength is not None]
     bare = Relation(
         source=first.source,
         target=first.target,
         names=names,
-        keywords=_ranked(keyword for tie in ties for keyword in tie.keywords),
+        keywords=_sort_by_frequency(keyword for tie in ties for keyword in tie.keywords),
         weight=len(ties),
         strength=fsum(judged) / len(judged) if judged else None,
         tokens=0,
     )
-    return _described(bare, names, [tie.text for tie in ties], ruler, ask, description_tokens)
+    return _with_description(bare, names, [tie.text for tie in ties], tokenizer, llm, description_tokens)
 
 
-def claims(assertions: Group[Assertion], ruler: Ruler, ask: Ask | None, *, description_tokens: int = 600) -> Claim:
+def claims(
+    assertions: Group[Assertion], tokenizer: Tokenizer, llm: LLM | None, *, description_tokens: int = 600
+) -> Claim:
     """All that is claimed of one subject, object and type (GraphRAG, arXiv:2404.16130, section 3.1.2)."""
     first = assertions[0]
-    names = tuple(_ranked(a.names[end] for a in assertions)[0] for end in range(len(first.names)))
+    names = tuple(_sort_by_frequency(a.names[end] for a in assertions)[0] for end in range(len(first.names)))
     bare = Claim(
         subject=first.subject,
         object=first.object,
         names=names,
-        type=_ranked(assertion.type for assertion in assertions)[0],
-        statuses=_ranked(assertion.status for assertion in assertions),
+        type=_sort_by_frequency(assertion.type for assertion in assertions)[0],
+        statuses=_sort_by_frequency(assertion.status for assertion in assertions),
         start=min((assertion.start for assertion in assertions if assertion.start), default=""),
         end=max((assertion.end for assertion in assertions if assertion.end), default=""),
-        quotes=_ranked(assertion.quote for assertion in assertions if assertion.quote),
+        quotes=_sort_by_frequency(assertion.quote for assertion in assertions if assertion.quote),
         tokens=0,
     )
-    return _described(bare, names, [assertion.text for assertion in assertions], ruler, ask, description_tokens)
+    return _with_description(
+        bare, names, [assertion.text for assertion in assertions], tokenizer, llm, description_tokens
+    )
 
 
-def _ranked(texts: Iterable[str]) -> tuple[str, ...]:
+def _sort_by_frequency(texts: Iterable[str]) -> tuple[str, ...]:
     """Each once, those used most first.
 
     >>> _ranked(["Bo", "Ada", "Ada", "Al"])
@@ -77,12 +87,14 @@ def _ranked(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(text for text, _ in sorted(Counter(texts).items(), key=lambda item: (-item[1], item[0])))
 
 
-def _described(bare: T, names: Iterable[str], said: Iterable[str], ruler: Ruler, ask: Ask | None, limit: int) -> T:
+def _with_description(
+    bare: T, names: Iterable[str], descriptions: Iterable[str], tokenizer: Tokenizer, llm: LLM | None, limit: int
+) -> T:
     """The record with what is said of it. Sorted by content: the order of documents makes no difference."""
-    texts = sorted({text.strip() for text in said} - {""})
+    texts = sorted({text.strip() for text in descriptions} - {""})
     try:
-        text = merged(names, texts, ruler, ask, limit)
+        text = merge_descriptions(names, texts, tokenizer, llm, limit)
     except ItemFailed as failure:
         text = "\n".join(texts)
-        raise ItemFailed(str(failure), instead=[replace(bare, text=text, tokens=len(ruler(text)))]) from failure
-    return replace(bare, text=text, tokens=len(ruler(text)))
+        raise ItemFailed(str(failure), fallback=[replace(bare, text=text, tokens=len(tokenizer(text)))]) from failure
+    return replace(bare, text=text, tokens=len(tokenizer(text)))

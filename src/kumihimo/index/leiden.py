@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import log
 
-Edge = tuple[str, str, float]  # undirected: the smaller end first; each pair once
-FLOOR = 0.05  # of what two things named together count: less would be no edge
+WeightedEdge = tuple[str, str, float]  # undirected: the smaller end first; each pair once
+MIN_NPMI = 0.05  # of what two things named together count: less would be no edge
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,9 @@ class Cluster:
     parts: tuple[Cluster, ...] = ()
 
 
-def clusters(nodes: Iterable[str], edges: Iterable[Edge], *, max_size: int, seed: int) -> tuple[Cluster, ...]:
+def leiden_clusters(
+    nodes: Iterable[str], edges: Iterable[WeightedEdge], *, max_size: int, seed: int
+) -> tuple[Cluster, ...]:
     """The nodes by modularity, each cluster above `max_size` again among itself (Traag et al., 2019, arXiv:1810.08473).
 
     `max_size` is where splitting stops, no ceiling: what hangs together evenly stays whole.
@@ -32,7 +34,7 @@ def clusters(nodes: Iterable[str], edges: Iterable[Edge], *, max_size: int, seed
     alone = set(nodes)
     found: defaultdict[int, list[str]] = defaultdict(list)
     inside: dict[int, int | None] = {}
-    for node, cluster, parent in _leiden(edges, max_size, seed):
+    for node, cluster, parent in _run_leiden(edges, max_size, seed):
         found[cluster].append(node)
         inside[cluster] = parent
         alone.discard(node)
@@ -43,7 +45,7 @@ def clusters(nodes: Iterable[str], edges: Iterable[Edge], *, max_size: int, seed
     return tuple(sorted([*parts[None], *(Cluster((node,)) for node in alone)], key=lambda cluster: cluster.nodes))
 
 
-def _leiden(edges: Iterable[Edge], max_size: int, seed: int) -> Iterable[tuple[str, int, int | None]]:
+def _run_leiden(edges: Iterable[WeightedEdge], max_size: int, seed: int) -> Iterable[tuple[str, int, int | None]]:
     """(node, cluster, the cluster that one is part of), for each level on which the node stands."""
     from graspologic_native import hierarchical_leiden
 
@@ -52,7 +54,7 @@ def _leiden(edges: Iterable[Edge], max_size: int, seed: int) -> Iterable[tuple[s
     return ((row.node, row.cluster, row.parent_cluster) for row in found)
 
 
-def modularity(edges: Iterable[Edge], groups: Mapping[str, int], *, seed: int) -> tuple[float, float]:
+def partition_modularity(edges: Iterable[WeightedEdge], groups: Mapping[str, int], *, seed: int) -> tuple[float, float]:
     """How much more of the weight lies within groups than by chance: of these groups, and of those Leiden finds now.
 
     Two pairs, and no edge between them: half the weight would lie within by chance.
@@ -87,4 +89,4 @@ def npmi(together: int, one: int, other: int, total: int) -> float:
     if together >= total:
         return 1.0
     gain = log(together * total / (one * other or 1))
-    return min(1.0, max(FLOOR, gain / -log(together / total)))
+    return min(1.0, max(MIN_NPMI, gain / -log(together / total)))

@@ -6,25 +6,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
-from kumihimo.core.digests import digest
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed
-from kumihimo.core.records import Assertion, Chunk, Mention, Record, Tie
-from kumihimo.llm.protocols import Ask
+from kumihimo.core.records import Assertion, Chunk, Mention, Record, RelationMention
+from kumihimo.llm.protocols import LLM
 from kumihimo.text import name_keys
 
 if TYPE_CHECKING:
-    from kumihimo.index.extraction_parser import Said
+    from kumihimo.index.extraction_parser import ExtractedRecord
 
 R = TypeVar("R", bound=Record)
 
-TYPES = ("person", "organization", "place", "event", "work", "concept")
+ENTITY_TYPES = ("person", "organization", "place", "event", "work", "concept")
 
 
 def mentions(
     chunk: Chunk,
-    ask: Ask | None,
+    llm: LLM | None,
     *,
-    types: tuple[str, ...] = TYPES,
+    types: tuple[str, ...] = ENTITY_TYPES,
     examples: str = "",
     domain: str = "",
     language: str = "",
@@ -37,15 +37,15 @@ def mentions(
 
     But: an end of a relation that no record describes is a mention too, without type and text.
     """
-    if ask is None:
+    if llm is None:
         from kumihimo.index.rules import ner  # here: reading a graph needs none of the rules
 
-        return ner.mentions(chunk, _aliases(aliases))
+        return ner.find_mentions(chunk, _parse_aliases(aliases))
     from kumihimo.index import extraction_llm  # here: reading a graph asks nothing
 
-    said, failure = extraction_llm.read(
+    said, failure = extraction_llm.extract_records(
         chunk,
-        ask,
+        llm,
         types=types,
         examples=examples,
         domain=domain,
@@ -54,14 +54,14 @@ def mentions(
         yes=yes,
         no=no,
     )
-    return _rows(_mentions(said, _aliases(aliases)), failure)
+    return _unique_rows(_build_mentions(said, _parse_aliases(aliases)), failure)
 
 
 def ties(
     chunk: Chunk,
-    ask: Ask | None,
+    llm: LLM | None,
     *,
-    types: tuple[str, ...] = TYPES,
+    types: tuple[str, ...] = ENTITY_TYPES,
     examples: str = "",
     domain: str = "",
     language: str = "",
@@ -69,20 +69,20 @@ def ties(
     yes: int | None = None,
     no: int | None = None,
     aliases: tuple[str, ...] = (),
-) -> Iterable[Tie]:
+) -> Iterable[RelationMention]:
     """What a chunk says of each pair of entities, in the same conversation.
 
     But: a relation has keywords too (LightRAG, arXiv:2410.05779, section 3.1); one of an entity with itself is none.
     """
-    if ask is None:
+    if llm is None:
         from kumihimo.index.rules import ner
 
-        return ner.ties(chunk, _aliases(aliases))
+        return ner.find_relation_mentions(chunk, _parse_aliases(aliases))
     from kumihimo.index import extraction_llm  # here: reading a graph asks nothing
 
-    said, failure = extraction_llm.read(
+    said, failure = extraction_llm.extract_records(
         chunk,
-        ask,
+        llm,
         types=types,
         examples=examples,
         domain=domain,
@@ -91,14 +91,14 @@ def ties(
         yes=yes,
         no=no,
     )
-    return _rows(_ties(said, _aliases(aliases)), failure)
+    return _unique_rows(_build_relation_mentions(said, _parse_aliases(aliases)), failure)
 
 
 def assertions(
     chunk: Chunk,
-    ask: Ask | None,
+    llm: LLM | None,
     *,
-    types: tuple[str, ...] = TYPES,
+    types: tuple[str, ...] = ENTITY_TYPES,
     examples: str = "",
     domain: str = "",
     language: str = "",
@@ -114,13 +114,13 @@ def assertions(
     (GraphRAG, arXiv:2404.16130, section 3.1.2.) But: with a status, as in its released code: TRUE, FALSE, or SUSPECTED,
     which is also what any other word is taken for.
     """
-    if ask is None or not claims:
+    if llm is None or not claims:
         return []
     from kumihimo.index import extraction_llm  # here: reading a graph asks nothing
 
-    said, failure = extraction_llm.read(
+    said, failure = extraction_llm.extract_records(
         chunk,
-        ask,
+        llm,
         types=types,
         examples=examples,
         domain=domain,
@@ -131,52 +131,54 @@ def assertions(
         claims=True,
         about=about,
     )
-    return _rows(_assertions(said, _aliases(aliases)), failure)
+    return _unique_rows(_build_assertions(said, _parse_aliases(aliases)), failure)
 
 
-def _rows(rows: Iterable[R], failure: ItemFailed | None) -> list[R]:
+def _unique_rows(rows: Iterable[R], failure: ItemFailed | None) -> list[R]:
     """Each of the rows once. Raises the failure, if there was one, with the rows to be stored in place of all."""
     once = list(dict.fromkeys(rows))
     if failure:
-        failure.instead = tuple(once)
+        failure.fallback = tuple(once)
         raise failure
     return once
 
 
 @lru_cache(maxsize=16)
-def _aliases(lines: tuple[str, ...]) -> Mapping[str, str]:
-    return name_keys.aliases(lines)
+def _parse_aliases(lines: tuple[str, ...]) -> Mapping[str, str]:
+    return name_keys.parse_aliases(lines)
 
 
-def _entity(name: str, aliases: Mapping[str, str]) -> str:
-    key = name_keys.key(name)
+def _entity_id(name: str, aliases: Mapping[str, str]) -> str:
+    key = name_keys.name_key(name)
     return name_keys.entity_id(aliases.get(key, key))
 
 
-def _mentions(said: Sequence[Said], aliases: Mapping[str, str]) -> Iterator[Mention]:
+def _build_mentions(records: Sequence[ExtractedRecord], aliases: Mapping[str, str]) -> Iterator[Mention]:
     """Entities, and ends of relations that nobody has described: they are named, after all."""
-    from kumihimo.index.extraction_parser import Named, Related
+    from kumihimo.index.extraction_parser import ExtractedEntity, ExtractedRelation
 
-    described = {_entity(one.name, aliases) for one in said if isinstance(one, Named)}
-    for one in said:
-        if isinstance(one, Named):
-            yield Mention(entity=_entity(one.name, aliases), name=one.name, type=one.type.lower(), text=one.text)
-        elif isinstance(one, Related):
+    described = {_entity_id(one.name, aliases) for one in records if isinstance(one, ExtractedEntity)}
+    for one in records:
+        if isinstance(one, ExtractedEntity):
+            yield Mention(entity=_entity_id(one.name, aliases), name=one.name, type=one.type.lower(), text=one.text)
+        elif isinstance(one, ExtractedRelation):
             for name in (one.source, one.target):
-                if (entity := _entity(name, aliases)) not in described:
+                if (entity := _entity_id(name, aliases)) not in described:
                     yield Mention(entity=entity, name=name, type="")
 
 
-def _ties(said: Sequence[Said], aliases: Mapping[str, str]) -> Iterator[Tie]:
-    from kumihimo.index.extraction_parser import Related
+def _build_relation_mentions(
+    records: Sequence[ExtractedRecord], aliases: Mapping[str, str]
+) -> Iterator[RelationMention]:
+    from kumihimo.index.extraction_parser import ExtractedRelation
 
-    for one in said:
-        if not isinstance(one, Related):
+    for one in records:
+        if not isinstance(one, ExtractedRelation):
             continue
-        ends = sorted((_entity(name, aliases), name) for name in (one.source, one.target))
+        ends = sorted((_entity_id(name, aliases), name) for name in (one.source, one.target))
         (source, first), (target, second) = ends
         if source != target:
-            yield Tie(
+            yield RelationMention(
                 relation=name_keys.relation_id(source, target),
                 source=source,
                 target=target,
@@ -187,16 +189,16 @@ def _ties(said: Sequence[Said], aliases: Mapping[str, str]) -> Iterator[Tie]:
             )
 
 
-def _assertions(said: Sequence[Said], aliases: Mapping[str, str]) -> Iterator[Assertion]:
-    from kumihimo.index.extraction_parser import Claimed
+def _build_assertions(records: Sequence[ExtractedRecord], aliases: Mapping[str, str]) -> Iterator[Assertion]:
+    from kumihimo.index.extraction_parser import ExtractedClaim
 
-    for one in said:
-        if not isinstance(one, Claimed):
+    for one in records:
+        if not isinstance(one, ExtractedClaim):
             continue
-        subject = _entity(one.subject, aliases)
-        other = _entity(one.object, aliases) if one.object else ""
+        subject = _entity_id(one.subject, aliases)
+        other = _entity_id(one.object, aliases) if one.object else ""
         yield Assertion(
-            claim=digest(subject, other, name_keys.key(one.type)),
+            claim=hash_parts(subject, other, name_keys.name_key(one.type)),
             subject=subject,
             object=other,
             names=(one.subject, one.object) if other else (one.subject,),

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from kumihimo.core.context import Ruler
-from kumihimo.core.digests import digest
-from kumihimo.llm.prompts import prompt
-from kumihimo.llm.protocols import Ask
-from kumihimo.llm.structured import whole_text
+from kumihimo.core.context import Tokenizer
+from kumihimo.core.digests import hash_parts
+from kumihimo.llm.prompts import render_prompt
+from kumihimo.llm.protocols import LLM
+from kumihimo.llm.structured import require_complete_text
 
 PROMPT = Path(__file__).with_suffix(".md")
-_ENDS = 6  # one description in so many ends its pack
-_PACK = 4000  # tokens a pack has at most
+_PACK_END_ODDS = 6  # one description in so many ends its pack
+_PACK_TOKENS = 4000  # tokens a pack has at most
 
 
-def merged(names: Iterable[str], texts: Sequence[str], ruler: Ruler, ask: Ask | None, limit: int) -> str:
+def merge_descriptions(
+    names: Iterable[str], texts: Sequence[str], tokenizer: Tokenizer, llm: LLM | None, limit: int
+) -> str:
     """One description of at most about `limit` tokens. texts: in an order of their own, each once.
 
     Without a model, the first that fit. With one: packs of them are merged, then what that gave, until it is short.
@@ -24,25 +26,25 @@ def merged(names: Iterable[str], texts: Sequence[str], ruler: Ruler, ask: Ask | 
     """
     if len(texts) < 2:
         return "".join(texts)
-    if ask is None:
-        return "\n".join(_first(texts, ruler, limit))
-    lengths = {text: len(ruler(text)) for text in texts}
+    if llm is None:
+        return "\n".join(_first_texts(texts, tokenizer, limit))
+    lengths = {text: len(tokenizer(text)) for text in texts}
     while len(texts) > 1 and sum(lengths[text] for text in texts) > limit:
-        cut = list(packs(texts, lengths, _PACK, _ENDS))
-        texts = sorted({_merged(names, pack, ask, limit) if len(pack) > 1 else pack[0] for pack in cut})
-        lengths = {text: len(ruler(text)) for text in texts}
+        cut = list(pack_texts(texts, lengths, _PACK_TOKENS, _PACK_END_ODDS))
+        texts = sorted({_merge_pack(names, pack, llm, limit) if len(pack) > 1 else pack[0] for pack in cut})
+        lengths = {text: len(tokenizer(text)) for text in texts}
     return "\n".join(texts)
 
 
-def _first(texts: Sequence[str], ruler: Ruler, limit: int) -> Iterator[str]:
+def _first_texts(texts: Sequence[str], tokenizer: Tokenizer, limit: int) -> Iterator[str]:
     for i, text in enumerate(texts):
-        limit -= len(ruler(text))
+        limit -= len(tokenizer(text))
         if limit < 0 and i:
             return
         yield text
 
 
-def packs(texts: Sequence[str], lengths: Mapping[str, int], size: int, ends: int) -> Iterator[list[str]]:
+def pack_texts(texts: Sequence[str], lengths: Mapping[str, int], size: int, end_odds: int) -> Iterator[list[str]]:
     """Of at most `size`, but two texts or more each, save the last. One text in `ends` ends its pack.
 
     It is the text that ends it, not how many came before: one more is in one pack, and the others are what they were.
@@ -56,7 +58,7 @@ def packs(texts: Sequence[str], lengths: Mapping[str, int], size: int, ends: int
     pack: list[str] = []
     held = 0
     for text in texts:
-        if len(pack) > 1 and (held + lengths[text] > size or int(digest(pack[-1]), 16) % ends == 0):
+        if len(pack) > 1 and (held + lengths[text] > size or int(hash_parts(pack[-1]), 16) % end_odds == 0):
             yield pack
             pack, held = [], 0
         pack.append(text)
@@ -64,7 +66,7 @@ def packs(texts: Sequence[str], lengths: Mapping[str, int], size: int, ends: int
     yield pack
 
 
-def _merged(names: Iterable[str], pack: Sequence[str], ask: Ask, limit: int) -> str:
+def _merge_pack(names: Iterable[str], pack: Sequence[str], llm: LLM, limit: int) -> str:
     listed = "\n".join(f"- {' '.join(text.split())}" for text in pack)
-    asked = prompt(PROMPT, names=" and ".join(names), descriptions=listed, words=str(limit // 2))
-    return ask(asked, read=whole_text)
+    asked = render_prompt(PROMPT, names=" and ".join(names), descriptions=listed, words=str(limit // 2))
+    return llm(asked, parse=require_complete_text)

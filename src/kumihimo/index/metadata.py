@@ -5,30 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
-from kumihimo.core.context import Ruler
+from kumihimo.core.context import Tokenizer
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import NOT_READ, Document, Metadata, Question, Record
-from kumihimo.index.metadata_fields import Preset, schema
-from kumihimo.llm.protocols import Ask
+from kumihimo.index.metadata_fields import Preset, resolve_fields
+from kumihimo.llm.protocols import LLM
 
 if TYPE_CHECKING:
-    from kumihimo.index.metadata_llm import Found
+    from kumihimo.index.metadata_llm import MetadataResult
 
 R = TypeVar("R", bound=Record)
 
-TYPES, USERS = "documents", "people who know their subject well"
-LONGEST = 200  # characters of a value: what is longer is a text, which no one would filter by
+DOCUMENT_TYPES, USER_TYPES = "documents", "people who know their subject well"
+MAX_OWN_VALUE_CHARS = 200  # characters of a value: what is longer is a text, which no one would filter by
 
 
 def metadata(
     document: Document,
-    ruler: Ruler,
-    ask: Ask | None,
+    tokenizer: Tokenizer,
+    llm: LLM | None,
     *,
     preset: Preset = "paper",
     fields: tuple[str, ...] = (),
-    document_types: str = TYPES,
-    users_types: str = USERS,
+    document_types: str = DOCUMENT_TYPES,
+    users_types: str = USER_TYPES,
     text_categories: tuple[str, ...] = (),
     window: int = 8000,
     language: str = "",
@@ -38,14 +38,14 @@ def metadata(
     But: where a document says one itself, in its front matter or its row of a file, its own word counts; without a
     model these are all there are, and its title.
     """
-    own = _own(document)
-    if ask is None:
-        return list(_rows(document, own))
-    known = schema(preset, fields, text_categories)
-    said, _, failure = _read(
+    own = _own_metadata(document)
+    if llm is None:
+        return list(_metadata_rows(document, own))
+    known = resolve_fields(preset, fields, text_categories)
+    said, _, failure = _read_document(
         document,
-        ruler,
-        ask,
+        tokenizer,
+        llm,
         preset=preset,
         fields=fields,
         document_types=document_types,
@@ -54,27 +54,29 @@ def metadata(
         window=window,
         language=language,
     )
-    return _given(_rows(document, {field.name: own.get(field.name) or said[field.name] for field in known}), failure)
+    return _rows_or_failure(
+        _metadata_rows(document, {field.name: own.get(field.name) or said[field.name] for field in known}), failure
+    )
 
 
 def questions(
     document: Document,
-    ruler: Ruler,
-    ask: Ask,
+    tokenizer: Tokenizer,
+    llm: LLM,
     *,
     preset: Preset = "paper",
     fields: tuple[str, ...] = (),
-    document_types: str = TYPES,
-    users_types: str = USERS,
+    document_types: str = DOCUMENT_TYPES,
+    users_types: str = USER_TYPES,
     text_categories: tuple[str, ...] = (),
     window: int = 8000,
     language: str = "",
 ) -> Iterable[Question]:
     """What can be asked that a document answers, each with its answer, in the same reply."""
-    _, pairs, failure = _read(
+    _, pairs, failure = _read_document(
         document,
-        ruler,
-        ask,
+        tokenizer,
+        llm,
         preset=preset,
         fields=fields,
         document_types=document_types,
@@ -84,16 +86,16 @@ def questions(
         language=language,
     )
     title = document.title or document.uri.rpartition("/")[2]
-    return _given(
-        (Question(answer, title, len(ruler(f"{question}\n{answer}")), text=question) for question, answer in pairs),
+    return _rows_or_failure(
+        (Question(answer, title, len(tokenizer(f"{question}\n{answer}")), text=question) for question, answer in pairs),
         failure,
     )
 
 
-def _read(
+def _read_document(
     document: Document,
-    ruler: Ruler,
-    ask: Ask,
+    tokenizer: Tokenizer,
+    llm: LLM,
     *,
     preset: Preset,
     fields: tuple[str, ...],
@@ -102,14 +104,14 @@ def _read(
     text_categories: tuple[str, ...],
     window: int,
     language: str,
-) -> Found:
+) -> MetadataResult:
     from kumihimo.index import metadata_llm  # here: reading an index asks nothing
 
-    return metadata_llm.read(
+    return metadata_llm.extract_metadata(
         document,
-        ruler,
-        ask,
-        fields=schema(preset, fields, text_categories),
+        tokenizer,
+        llm,
+        fields=resolve_fields(preset, fields, text_categories),
         document_types=document_types,
         users_types=users_types,
         window=window,
@@ -117,34 +119,34 @@ def _read(
     )
 
 
-def _given(rows: Iterable[R], failure: ItemFailed | None) -> list[R]:
+def _rows_or_failure(rows: Iterable[R], failure: ItemFailed | None) -> list[R]:
     """The rows. Raises the failure, if there was one, with them to be stored in place of all."""
     found = list(rows)
     if failure:
-        failure.instead = tuple(found)
+        failure.fallback = tuple(found)
         raise failure
     return found
 
 
-def _rows(document: Document, values: Mapping[str, tuple[str, ...]]) -> Iterator[Metadata]:
+def _metadata_rows(document: Document, values: Mapping[str, tuple[str, ...]]) -> Iterator[Metadata]:
     for field, said in values.items():
         if said:
             yield Metadata(document.id, field, said, text="\n".join(said))
 
 
-def _own(document: Document) -> dict[str, tuple[str, ...]]:
+def _own_metadata(document: Document) -> dict[str, tuple[str, ...]]:
     """What a document says of itself: its title, and what its metadata holds as values and lists of them."""
     told = {**document.metadata, "title": document.title} if document.title else document.metadata
-    return {field: _values(said) for field, said in told.items() if field != NOT_READ}
+    return {field: _value_texts(said) for field, said in told.items() if field != NOT_READ}
 
 
-def _values(said: object) -> tuple[str, ...]:
+def _value_texts(raw_value: object) -> tuple[str, ...]:
     """Each once, as texts on one line; none of what is empty, long, or holds more than values."""
-    texts = (_text(value) for value in (said if isinstance(said, list) else [said]))
-    return tuple(dict.fromkeys(text for text in texts if 0 < len(text) <= LONGEST))
+    texts = (_value_text(value) for value in (raw_value if isinstance(raw_value, list) else [raw_value]))
+    return tuple(dict.fromkeys(text for text in texts if 0 < len(text) <= MAX_OWN_VALUE_CHARS))
 
 
-def _text(value: object) -> str:
+def _value_text(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return " ".join(str(value).split()) if isinstance(value, str | int | float) else ""

@@ -6,27 +6,27 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kumihimo.core.errors import Malformed
-from kumihimo.index.metadata_fields import Field
-from kumihimo.index.numbered_reply import Numbered, asks, decision, folded_key
-from kumihimo.text.sentences import folded
+from kumihimo.core.errors import MalformedReply
+from kumihimo.index.metadata_fields import MetadataField
+from kumihimo.index.numbered_reply import NumberedReply, fold_text_key, is_question, parse_yes_no
+from kumihimo.text.sentences import collapse_spaces
 
-Pair = tuple[str, str]
+QuestionAnswer = tuple[str, str]
 
-LONGEST = 200  # characters of a value: what is longer names nothing
-_LIST = 20_000  # of a list
-_NOTHING = frozenset(
+MAX_FIELD_VALUE_CHARS = 200  # characters of a value: what is longer names nothing
+_MAX_LIST_CHARS = 20_000  # of a list
+_EMPTY_WORDS = frozenset(
     "none|null|n/a|na|nil|-|nothing|unknown|not specified|not applicable|なし|無し|該当なし|特になし|无|無|没有|"  # noqa: SIM905
     "keine|keiner|aucun|aucune|ninguno|ninguna|nessuno|nessuna".split("|")
 )
-_QUOTED = re.compile(
+_QUOTED_VALUE = re.compile(
     r"""[\s,、，;；]*+(?:["'“”‘’「『`](.{0,400}?)["'“”‘’」』`]\s*(?=[,、，;；]|$)|([^,、，;；]++))""", re.S
 )
 _BULLET = re.compile(r"\s*(?:[-*•・+]|\d{1,2}[.)、])\s+(.*)", re.S)
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class ParsedMetadata:
     """What a reply holds. values: of each field.
 
     dropped: how much could not be used: questions without an answer, answers without a question, values that are not
@@ -34,11 +34,11 @@ class Prepared:
     """
 
     values: tuple[tuple[str, ...], ...]
-    pairs: tuple[Pair, ...] = ()
+    pairs: tuple[QuestionAnswer, ...] = ()
     dropped: int = 0
 
 
-def prepared(text: str, fields: Sequence[Field]) -> Prepared:
+def parse_metadata_reply(text: str, fields: Sequence[MetadataField]) -> ParsedMetadata:
     r"""The values and the pairs of a reply. Raises Malformed, which says what is missing.
 
     Read are numbers of any style, lists of Python or bulleted ones, headings in several languages or none, yes and no
@@ -49,35 +49,35 @@ def prepared(text: str, fields: Sequence[Field]) -> Prepared:
     >>> prepared(said, [topic])
     Prepared(values=(('Ferries',),), pairs=(('いつ出ますか。', '九時に出ます。'),), dropped=2)
     """
-    read = Numbered(tuple(folded_key(field.name.replace("_", " ")) for field in fields)).read(text)
-    pairs, single = _pairs(read.questions, read.answers)
-    _enough(read, pairs)
-    found = [_values(read, n, field) for n, field in enumerate(fields, 1)]
-    return Prepared(tuple(values for values, _ in found), pairs, single + sum(left for _, left in found))
+    read = NumberedReply(tuple(fold_text_key(field.name.replace("_", " ")) for field in fields)).parse(text)
+    pairs, single = _match_answers(read.questions, read.answers)
+    _validate_reply(read, pairs)
+    found = [_field_values(read, n, field) for n, field in enumerate(fields, 1)]
+    return ParsedMetadata(tuple(values for values, _ in found), pairs, single + sum(left for _, left in found))
 
 
-def _enough(read: Numbered, pairs: Sequence[Pair]) -> None:
+def _validate_reply(reply: NumberedReply, pairs: Sequence[QuestionAnswer]) -> None:
     """Raises Malformed where the reply is not of the form."""
     if pairs:
         return
-    if any(map(_text, (*read.questions.values(), *read.answers.values()))):
-        raise Malformed(
+    if any(map(_item_text, (*reply.questions.values(), *reply.answers.values()))):
+        raise MalformedReply(
             "No question of the reply has an answer: write all questions under Questions:, numbered from 1, then under "
             "Answers: each answer with the number of its question."
         )
-    if not read.lists and not read.decisions:
-        raise Malformed(
+    if not reply.lists and not reply.decisions:
+        raise MalformedReply(
             "The reply is not of the form that was asked for: write the headings Yes or no:, Lists:, Questions: and "
             "Answers:, and numbered lines under each."
         )
-    if "questions" not in read.opened:
-        raise Malformed(
+    if "questions" not in reply.sections:
+        raise MalformedReply(
             "The reply holds no questions: after the lists write numbered questions under Questions:, and their "
             "answers under Answers:; or None under both if the text holds nothing to ask about."
         )
 
 
-def items(lines: Sequence[str]) -> Iterator[str]:
+def split_list_lines(lines: Sequence[str]) -> Iterator[str]:
     r"""The values of a list: of Python, with whatever quotes; bulleted, a line each; or between commas.
 
     >>> list(items(["Fields: ['Bayes' theorem', “網, 綱”, \"x\",]"]))
@@ -85,66 +85,74 @@ def items(lines: Sequence[str]) -> Iterator[str]:
     >>> list(items(["Companies:", "- Tern & Co, Ltd.", "- *Loft*"])), list(items(["ferries, gates"]))
     (['Tern & Co, Ltd.', 'Loft'], ['ferries', 'gates'])
     """
-    said = "\n".join(lines)[:_LIST].replace("［", "[").replace("］", "]")
+    said = "\n".join(lines)[:_MAX_LIST_CHARS].replace("［", "[").replace("］", "]")
     if "[" in said:
         inner = said[said.index("[") + 1 :]
-        yield from _split(inner[: inner.rindex("]")] if "]" in inner else inner)
+        yield from _split_list(inner[: inner.rindex("]")] if "]" in inner else inner)
         return
     bullets = [found[1] for line in lines if (found := _BULLET.fullmatch(line))]
-    yield from map(_plain, bullets) if bullets else _split(said.rpartition(": ")[2])
+    yield from map(_clean_value, bullets) if bullets else _split_list(said.rpartition(": ")[2])
 
 
-def _split(said: str) -> Iterator[str]:
-    for found in _QUOTED.finditer(said.strip().rstrip(",、，")):
-        yield _plain(found[1] if found[1] is not None else found[2])
+def _split_list(text: str) -> Iterator[str]:
+    for found in _QUOTED_VALUE.finditer(text.strip().rstrip(",、，")):
+        yield _clean_value(found[1] if found[1] is not None else found[2])
 
 
-def _plain(value: str) -> str:
+def _clean_value(value: str) -> str:
     return " ".join(value.replace("\\'", "'").replace('\\"', '"').split()).strip(" *`\"'“”‘’")
 
 
-def _values(read: Numbered, number: int, field: Field) -> tuple[tuple[str, ...], int]:
+def _field_values(reply: NumberedReply, number: int, field: MetadataField) -> tuple[tuple[str, ...], int]:
     """What the reply gives for one field, and how many values of it cannot be used."""
-    said = [value for value in items(read.lists.get(number, ())) if value and folded_key(value) not in _NOTHING]
-    if number in read.decisions and decision(" ".join(read.decisions[number])) is False:
+    said = [
+        value
+        for value in split_list_lines(reply.lists.get(number, ()))
+        if value and fold_text_key(value) not in _EMPTY_WORDS
+    ]
+    if number in reply.decisions and parse_yes_no(" ".join(reply.decisions[number])) is False:
         return (), len(said)
-    kept = distinct(said, field)
-    return kept, len({folded_key(value) for value in said}) - len(kept)
+    kept = unique_values(said, field)
+    return kept, len({fold_text_key(value) for value in said}) - len(kept)
 
 
-def distinct(said: Iterable[str], field: Field) -> tuple[str, ...]:
+def unique_values(values: Iterable[str], field: MetadataField) -> tuple[str, ...]:
     """The first of the values, each once, no matter its case and width; of categories, as they are written.
 
     >>> distinct(["ｆｅｒｒｉｅｓ", "Boats", "Ferries"], Field("topic", "", "", 3, ("Ferries", "Gates")))
     ('Ferries',)
     """
-    allowed = {folded_key(category): category for category in field.categories}
+    allowed = {fold_text_key(category): category for category in field.categories}
     found: dict[str, str] = {}
-    for value in said:
-        key = folded_key(value)
-        if len(value) <= LONGEST and (not allowed or key in allowed):
+    for value in values:
+        key = fold_text_key(value)
+        if len(value) <= MAX_FIELD_VALUE_CHARS and (not allowed or key in allowed):
             found.setdefault(key, allowed.get(key, value))
     return tuple(found.values())[: field.maximum]
 
 
-def _pairs(questions: Mapping[int, list[str]], answers: Mapping[int, list[str]]) -> tuple[tuple[Pair, ...], int]:
+def _match_answers(
+    questions: Mapping[int, list[str]], answers: Mapping[int, list[str]]
+) -> tuple[tuple[QuestionAnswer, ...], int]:
     """Questions with their answers, and how many there are of one without the other."""
     if questions and not answers:  # each under its question, without a mark
-        answers = {n: lines[1:] for n, lines in questions.items() if len(lines) > 1 and asks(lines[0])}
+        answers = {n: lines[1:] for n, lines in questions.items() if len(lines) > 1 and is_question(lines[0])}
         questions = {n: lines[:1] if n in answers else lines for n, lines in questions.items()}
-    asked, given = ({n: said for n, lines in part.items() if (said := _text(lines))} for part in (questions, answers))
-    pairs = once((asked[n], given[n]) for n in sorted(asked) if n in given)
+    asked, given = (
+        {n: said for n, lines in part.items() if (said := _item_text(lines))} for part in (questions, answers)
+    )
+    pairs = unique_questions((asked[n], given[n]) for n in sorted(asked) if n in given)
     return pairs, len(asked.keys() ^ given.keys())
 
 
-def once(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
+def unique_questions(pairs: Iterable[QuestionAnswer]) -> tuple[QuestionAnswer, ...]:
     """The pairs, each question once, no matter its case and width."""
-    found: dict[str, Pair] = {}
+    found: dict[str, QuestionAnswer] = {}
     for pair in pairs:
-        found.setdefault(folded_key(pair[0]), pair)
+        found.setdefault(fold_text_key(pair[0]), pair)
     return tuple(found.values())
 
 
-def _text(lines: Sequence[str]) -> str:
-    said = folded("\n".join(lines).replace("**", "")).strip("_ ")
-    return "" if folded_key(said.strip(". ")) in _NOTHING else said
+def _item_text(lines: Sequence[str]) -> str:
+    said = collapse_spaces("\n".join(lines).replace("**", "")).strip("_ ")
+    return "" if fold_text_key(said.strip(". ")) in _EMPTY_WORDS else said

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import log
 
-OFTEN = 1000  # mentions that make a rating of 10
+TOP_RATING_MENTIONS = 1000  # mentions that make a rating of 10
 
 
-def rated(mentions: int) -> tuple[float, str]:
+def rate_mentions(mentions: int) -> tuple[float, str]:
     """How much matters what is named so often, from 0 to 10, and why.
 
     >>> rated(12)
     (3.7, 'Named 12 times.')
     """
-    rating = min(10.0, round(10 * log(1 + mentions) / log(1 + OFTEN), 1))
+    rating = min(10.0, round(10 * log(1 + mentions) / log(1 + TOP_RATING_MENTIONS), 1))
     return rating, f"Named {mentions} times."
 
 
-def markdown(title: str, summary: str, findings: Iterable[tuple[str, str]]) -> str:
+def report_markdown(title: str, summary: str, findings: Iterable[tuple[str, str]]) -> str:
     """The text of a report."""
     parts = [f"# {title}", summary, *(part for about, said in findings for part in (f"## {about}", said))]
     return "\n\n".join(part for part in parts if part)

@@ -7,19 +7,21 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from kumihimo.core.context import Ruler
+from kumihimo.core.context import Tokenizer
 from kumihimo.core.records import Claim, Community, Entity, Mention, Relation, Report
 from kumihimo.core.table import Table
-from kumihimo.index.report_render import markdown, rated
-from kumihimo.llm.prompts import prompt
-from kumihimo.llm.protocols import Ask, Messages
+from kumihimo.index.report_render import rate_mentions, report_markdown
+from kumihimo.llm.prompts import render_prompt
+from kumihimo.llm.protocols import LLM, Messages
 
 if TYPE_CHECKING:
-    from kumihimo.index.data_refs import Data
-    from kumihimo.index.report_context import Selected
+    from kumihimo.index.data_refs import ResolvedReferences
+    from kumihimo.index.report_context import ReportContext
 
 PROMPT = Path(__file__).with_suffix(".md")
-SAME = "Write in the language of the descriptions in the tables; where they are in several, in that of most of them."
+LANGUAGE_OF_TABLES = (
+    "Write in the language of the descriptions in the tables; where they are in several, in that of most of them."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +57,8 @@ def reports(
     claims: Table[Claim],
     mentions: Table[Mention],
     reports: Table[Report],
-    ruler: Ruler,
-    ask: Ask | None,
+    tokenizer: Tokenizer,
+    llm: LLM | None,
     *,
     window: int = 8000,
     order: Literal["content", "paper"] = "content",
@@ -75,63 +77,63 @@ def reports(
     """
     if when == "asked" or (len(community.members) == 1 and not community.parent):
         return None
-    from kumihimo.index.report_context import Graph, selected
+    from kumihimo.index.report_context import ReportTables, select_report_context
 
-    graph = Graph(communities, entities, relations, claims, reports)
-    if ask is None:
+    graph = ReportTables(communities, entities, relations, claims, reports)
+    if llm is None:
         from kumihimo.index.rules import extractive_reports  # here: reading a graph needs none of the rules
 
-        digest = extractive_reports.report(community, graph, mentions, ruler)
+        digest = extractive_reports.build_extractive_report(community, graph, mentions, tokenizer)
         return digest if digest.title else None
-    found = selected(community, graph, window=window, order=order)
+    found = select_report_context(community, graph, window=window, order=order)
     if not found.entities and not found.reports:
         return None
     if len(community.members) == 1:
-        made = _lone(found)
+        made = _single_entity_report(found)
     else:
-        made = _read(ask(messages(found, persona, language), into=Written), found)
-    return replace(made, level=community.level, tokens=len(ruler(made.text)))
+        made = _to_report(llm(report_messages(found, persona, language), schema=Written), found)
+    return replace(made, level=community.level, tokens=len(tokenizer(made.text)))
 
 
-def messages(found: Selected, persona: str = "", language: str = "") -> Messages:
+def report_messages(context: ReportContext, persona: str = "", language: str = "") -> Messages:
     """What a model is asked."""
-    from kumihimo.index.report_context import rendered
+    from kumihimo.index.report_context import render_report_context
 
-    return prompt(
+    return render_prompt(
         PROMPT,
         persona=f"{persona.strip()}\n\n" if persona.strip() else "",
-        language=f"Write in {language.strip()}." if language.strip() else SAME,
-        tables=rendered(found),
+        language=f"Write in {language.strip()}." if language.strip() else LANGUAGE_OF_TABLES,
+        tables=render_report_context(context),
     )
 
 
-def _lone(found: Selected) -> Report:
+def _single_entity_report(context: ReportContext) -> Report:
     """The report of a single entity: its name and its description, rated by how often it is named."""
-    entity = found.entities[0]
-    rating, reason = rated(entity.mentions)
-    return _report(entity.name, entity.text, (), rating=rating, reason=reason, elements=found.elements)
+    entity = context.entities[0]
+    rating, reason = rate_mentions(entity.mentions)
+    return _build_report(entity.name, entity.text, (), rating=rating, reason=reason, elements=context.elements)
 
 
-def _read(written: Written, found: Selected) -> Report:
+def _to_report(reply: Written, context: ReportContext) -> Report:
     """The report, with its references mapped back to rows."""
     from kumihimo.index import data_refs
 
-    said = [written.summary, *(text for f in written.findings for text in (f.summary, f.explanation))]
-    texts = [data_refs.resolve(text.strip(), found.numbered) for text in said]
+    said = [reply.summary, *(text for f in reply.findings for text in (f.summary, f.explanation))]
+    texts = [data_refs.resolve_references(text.strip(), context.ids_by_table) for text in said]
     summary, *rest = [text.text for text in texts]
-    return _report(
-        " ".join(data_refs.unmarked(written.title).split()),
+    return _build_report(
+        " ".join(data_refs.strip_references(reply.title).split()),
         summary,
         tuple(zip(rest[::2], rest[1::2], strict=True)),
-        rating=min(max(written.rating, 0.0), 10.0),
-        reason=written.rating_explanation.strip(),
-        elements=found.elements,
+        rating=min(max(reply.rating, 0.0), 10.0),
+        reason=reply.rating_explanation.strip(),
+        elements=context.elements,
         data=tuple(sorted({reference for text in texts for reference in text.data})),
         dropped=sum(text.dropped for text in texts),
     )
 
 
-def _report(
+def _build_report(
     title: str,
     summary: str,
     findings: tuple[tuple[str, str], ...],
@@ -139,7 +141,7 @@ def _report(
     rating: float,
     reason: str,
     elements: int,
-    data: Data = (),
+    data: ResolvedReferences = (),
     dropped: int = 0,
 ) -> Report:
     return Report(
@@ -154,5 +156,5 @@ def _report(
         elements=elements,
         tokens=0,
         extractive=False,
-        text=markdown(title, summary, findings),
+        text=report_markdown(title, summary, findings),
     )

@@ -7,23 +7,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kumihimo.core.context import Ruler
-from kumihimo.core.digests import digest
+from kumihimo.core.context import Tokenizer
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.records import Metadata, Question, Summary, Tag
 from kumihimo.core.table import Group, Table
 from kumihimo.index import summary_labels
-from kumihimo.index.merge_descriptions import packs
-from kumihimo.llm.prompts import prompt
-from kumihimo.llm.protocols import Ask
-from kumihimo.llm.structured import whole_text
+from kumihimo.index.merge_descriptions import pack_texts
+from kumihimo.llm.prompts import render_prompt
+from kumihimo.llm.protocols import LLM
+from kumihimo.llm.structured import require_complete_text
 
 PROMPT = Path(__file__).with_suffix(".md")
-PARTS = Path(__file__).with_name("summaries_parts.md")
-SAME = "Write in the language of the questions; where they are in several, in that of most of them."
-_LINE = 1000  # characters of a question
-SEAM = "\n\n---\n\n"
-_USUAL = 40  # tokens of a question
+PARTS_PROMPT = Path(__file__).with_name("summaries_parts.md")
+LANGUAGE_OF_QUESTIONS = "Write in the language of the questions; where they are in several, in that of most of them."
+_MAX_QUESTION_CHARS = 1000  # characters of a question
+PART_SEPARATOR = "\n\n---\n\n"
+_TYPICAL_QUESTION_TOKENS = 40  # tokens of a question
 
 
 def tags(question: Question, metadata: Table[Metadata], *, by: tuple[str, ...] = ()) -> Iterable[Tag]:
@@ -36,14 +36,14 @@ def tags(question: Question, metadata: Table[Metadata], *, by: tuple[str, ...] =
     held: dict[str, list[str]] = {}
     for row in metadata.where(document=question.id.partition(".")[0]):
         held.setdefault(row.field, []).extend(row.values)
-    for label in summary_labels.labels(held, by):
-        yield Tag(digest(summary_labels.key(label)), label, text=question.text)
+    for label in summary_labels.metadata_labels(held, by):
+        yield Tag(hash_parts(summary_labels.label_key(label)), label, text=question.text)
 
 
 def summaries(
     tags: Group[Tag],
-    ruler: Ruler,
-    ask: Ask,
+    tokenizer: Tokenizer,
+    llm: LLM,
     *,
     window: int = 8000,
     words: int = 400,
@@ -59,57 +59,63 @@ def summaries(
     if window < 1 or words < 1:
         raise SettingsError(f"summaries.window = {window}, summaries.words = {words}: both have to be 1 or more")
     label = min(Counter(tag.label for tag in tags).items(), key=lambda item: (-item[1], item[0]))[0]
-    questions = _once(tag.text for tag in tags)
+    questions = _unique_questions(tag.text for tag in tags)
     made = Summary(label, len(questions), 0)
     if not questions:
         return None
     if len(questions) <= listed:
-        return _with(made, _list(questions), ruler)
+        return _with_text(made, _bullet_list(questions), tokenizer)
     try:
-        told = SAME if not language.strip() else f"Write in {language.strip()}."
-        return _with(made, _written(summary_labels.key(label), questions, ruler, ask, window, words, told), ruler)
+        told = LANGUAGE_OF_QUESTIONS if not language.strip() else f"Write in {language.strip()}."
+        return _with_text(
+            made,
+            _write_summary(summary_labels.label_key(label), questions, tokenizer, llm, window, words, told),
+            tokenizer,
+        )
     except ItemFailed as failure:
-        some = _with(made, _list(questions[: max(listed, 1)]), ruler)
-        raise ItemFailed(str(failure), instead=[some]) from failure
+        some = _with_text(made, _bullet_list(questions[: max(listed, 1)]), tokenizer)
+        raise ItemFailed(str(failure), fallback=[some]) from failure
 
 
-def _once(questions: Iterable[str]) -> list[str]:
+def _unique_questions(questions: Iterable[str]) -> list[str]:
     """The questions in the order of what they say, each once, on a line of some length at most.
 
     >>> _once(["When does it leave?", "ｗｈｅｎ  does it leave?", " ", "Where?"])
     ['When does it leave?', 'Where?']
     """
-    lines = sorted({line for question in questions if (line := " ".join(question.split())[:_LINE])})
-    return summary_labels.once(lines)
+    lines = sorted({line for question in questions if (line := " ".join(question.split())[:_MAX_QUESTION_CHARS])})
+    return summary_labels.unique_labels(lines)
 
 
-def _list(texts: Iterable[str]) -> str:
+def _bullet_list(texts: Iterable[str]) -> str:
     return "\n".join(f"- {text}" for text in texts)
 
 
-def _with(bare: Summary, text: str, ruler: Ruler) -> Summary:
-    return replace(bare, text=text, tokens=len(ruler(text)))
+def _with_text(bare: Summary, text: str, tokenizer: Tokenizer) -> Summary:
+    return replace(bare, text=text, tokens=len(tokenizer(text)))
 
 
-def _written(
-    label: str, questions: Sequence[str], ruler: Ruler, ask: Ask, window: int, words: int, language: str
+def _write_summary(
+    label: str, questions: Sequence[str], tokenizer: Tokenizer, llm: LLM, window: int, words: int, language: str
 ) -> str:
     """The summary in a model's words: of packs of questions, then of packs of what that gave, until it is one text."""
 
     def sum_up(pack: Sequence[str]) -> str | ItemFailed:
         given = {"label": label, "words": str(words), "language": language}
         asked = (
-            prompt(PARTS, parts=SEAM.join(pack), **given) if parts else prompt(PROMPT, questions=_list(pack), **given)
+            render_prompt(PARTS_PROMPT, parts=PART_SEPARATOR.join(pack), **given)
+            if parts
+            else render_prompt(PROMPT, questions=_bullet_list(pack), **given)
         )
         try:
-            return ask(asked, read=whole_text)
+            return llm(asked, parse=require_complete_text)
         except ItemFailed as failure:  # the others are wanted all the same: they are remembered
             return failure
 
-    parts, texts, usual = False, list(questions), _USUAL
+    parts, texts, usual = False, list(questions), _TYPICAL_QUESTION_TOKENS
     while not parts or len(texts) > 1:
-        lengths = {text: len(ruler(text)) for text in texts}
-        cut = packs(texts, lengths, window, max(2, window // usual))
+        lengths = {text: len(tokenizer(text)) for text in texts}
+        cut = pack_texts(texts, lengths, window, max(2, window // usual))
         if sum(lengths.values()) <= window:
             cut = iter([texts])
         made = [pack[0] if parts and len(pack) == 1 else sum_up(pack) for pack in cut]

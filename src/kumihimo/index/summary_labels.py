@@ -11,14 +11,17 @@ from unicodedata import normalize
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import NOT_READ
 
-LONGEST = 200  # characters of a value: what is longer names nothing
-_SORTS, _WORDS = 60, 8  # characters and words of a value that sorts documents, where nobody has named its field
-_BETWEEN = re.compile(r"\s+[x×]\s+", re.I)
+MAX_QUESTION_LABEL_CHARS = 200  # characters of a value: what is longer names nothing
+_MAX_CATEGORY_CHARS, _MAX_CATEGORY_WORDS = (
+    60,
+    8,
+)  # characters and words of a value that sorts documents, where nobody has named its field
+_COMBINATION = re.compile(r"\s+[x×]\s+", re.I)
 _DIGIT, _LETTER = re.compile(r"\d"), re.compile(r"[^\W\d_]")
-_SENTENCE = re.compile(r"[.!?]\s|[。！？\n]")
-_DECIDED = frozenset("true false yes no none null n/a はい いいえ なし 是 否".split())  # noqa: SIM905
+_SENTENCE_END = re.compile(r"[.!?]\s|[。！？\n]")
+_YES_NO_WORDS = frozenset("true false yes no none null n/a はい いいえ なし 是 否".split())  # noqa: SIM905
 # The last word of a field that each document has its own value of, or that is text.
-_OWN = frozenset(
+_NON_CATEGORY_FIELDS = frozenset(
     """abstract address body comment comments content contents created creation date day description doi email file
     filename hash href id isbn issn key link links modified note notes number page pages path published slug subtitle
     summary text time timestamp title updated uri url urls uuid version
@@ -26,7 +29,7 @@ _OWN = frozenset(
 ) | {NOT_READ}
 
 
-def key(text: str) -> str:
+def label_key(text: str) -> str:
     """What ways to write a label have in common: case, width and spaces do not count.
 
     >>> key("research_field = ＮＬＰ") == key("Research field  =  nlp")
@@ -35,7 +38,7 @@ def key(text: str) -> str:
     return " ".join(normalize("NFKC", text).casefold().replace("_", " ").split())
 
 
-def labels(metadata: Mapping[str, Sequence[str]], by: Iterable[str]) -> list[str]:
+def metadata_labels(metadata: Mapping[str, Sequence[str]], by: Iterable[str]) -> list[str]:
     """The labels of a document with this metadata, by field. by: fields, and combinations of them; none: all that sort.
 
     >>> known = {"title": ["Tides"], "research_field": ["NLP", "ML"], "company": ["Tern & Co"], "year": ["2024"]}
@@ -44,17 +47,22 @@ def labels(metadata: Mapping[str, Sequence[str]], by: Iterable[str]) -> list[str
     >>> labels(known, ("year", "Research Field x company"))[1:]
     ['research_field = NLP x company = Tern & Co', 'research_field = ML x company = Tern & Co']
     """
-    held = {key(name): [f"{name} = {value}" for value in _short(values)] for name, values in metadata.items()}
-    if wanted := [[key(name) for name in _BETWEEN.split(each.strip())] for each in by if each.strip()]:
+    held = {
+        label_key(name): [f"{name} = {value}" for value in _short_lines(values)] for name, values in metadata.items()
+    }
+    if wanted := [[label_key(name) for name in _COMBINATION.split(each.strip())] for each in by if each.strip()]:
         found = [" x ".join(pair) for fields in wanted for pair in product(*(held.get(name, []) for name in fields))]
     else:
         found = [
-            f"{name} = {value}" for name, values in metadata.items() for value in _short(values) if _sorts(name, value)
+            f"{name} = {value}"
+            for name, values in metadata.items()
+            for value in _short_lines(values)
+            if _is_category(name, value)
         ]
-    return once(found)
+    return unique_labels(found)
 
 
-def once(texts: Iterable[str]) -> list[str]:
+def unique_labels(texts: Iterable[str]) -> list[str]:
     """The texts in their order, those left out that are like an earlier one but for how they are written.
 
     >>> once(["NLP", "ＮＬＰ", "nlp", "ML"])
@@ -62,17 +70,17 @@ def once(texts: Iterable[str]) -> list[str]:
     """
     first: dict[str, str] = {}
     for text in texts:
-        first.setdefault(key(text), text)
+        first.setdefault(label_key(text), text)
     return list(first.values())
 
 
-def _short(values: Iterable[str]) -> Iterator[str]:
+def _short_lines(values: Iterable[str]) -> Iterator[str]:
     for value in values:
-        if len(value) <= LONGEST and (line := " ".join(value.split())):
+        if len(value) <= MAX_QUESTION_LABEL_CHARS and (line := " ".join(value.split())):
             yield line
 
 
-def _sorts(field: str, value: str) -> bool:
+def _is_category(field: str, value: str) -> bool:
     """Whether other documents are likely to share the value, and to be alike where they do.
 
     >>> [_sorts("topic", value) for value in ("tide gates", "2024-05-01", "https://a.org/b", "yes", "It rose. So?")]
@@ -80,15 +88,20 @@ def _sorts(field: str, value: str) -> bool:
     >>> [_sorts(field, "Tides") for field in ("title", "doc_id", "Sub-title", "原題", "tags")]
     [False, False, False, True, True]
     """
-    last = re.split(r"[\s\-.]+", key(field))[-1]
-    if last in _OWN or key(field) in _OWN or field in _OWN or key(value) in _DECIDED:
+    last = re.split(r"[\s\-.]+", label_key(field))[-1]
+    if (
+        last in _NON_CATEGORY_FIELDS
+        or label_key(field) in _NON_CATEGORY_FIELDS
+        or field in _NON_CATEGORY_FIELDS
+        or label_key(value) in _YES_NO_WORDS
+    ):
         return False
     letters, digits = len(_LETTER.findall(value)), len(_DIGIT.findall(value))
-    brief = len(value) <= _SORTS and len(value.split()) <= _WORDS
-    return brief and letters > digits and not ("://" in value or "@" in value or _SENTENCE.search(value))
+    brief = len(value) <= _MAX_CATEGORY_CHARS and len(value.split()) <= _MAX_CATEGORY_WORDS
+    return brief and letters > digits and not ("://" in value or "@" in value or _SENTENCE_END.search(value))
 
 
-def meant(value: str, known: Iterable[tuple[str, str]]) -> str:
+def resolve_label_id(value: str, labels: Iterable[tuple[str, str]]) -> str:
     """Of (id, label) pairs the id of the label that is meant: written whole, or its values alone. Raises SettingsError.
 
     >>> known = [("1", "topic = NLP"), ("2", "topic = NLP x company = Tern"), ("3", "tags = Tern"), ("4", "by = Tern")]
@@ -98,22 +111,22 @@ def meant(value: str, known: Iterable[tuple[str, str]]) -> str:
     Traceback (most recent call last):
     kumihimo.core.errors.SettingsError: 'tern' may be 'by = Tern' or 'tags = Tern': write one of these
     """
-    ids = dict(sorted((label, id) for id, label in known))
-    wanted = key(_BETWEEN.sub(" x ", re.sub(r"\s*[=＝]\s*", " = ", value)))
-    found = [label for label in ids if key(label) == wanted] or [
-        label for label in ids if key(_values(label)) == wanted
+    ids = dict(sorted((label, id) for id, label in labels))
+    wanted = label_key(_COMBINATION.sub(" x ", re.sub(r"\s*[=＝]\s*", " = ", value)))
+    found = [label for label in ids if label_key(label) == wanted] or [
+        label for label in ids if label_key(_label_values(label)) == wanted
     ]
     if len(found) == 1:
         return ids[found[0]]
     if found:
         raise SettingsError(f"{value!r} may be {' or '.join(map(repr, found))}: write one of these")
-    spelt = {spelling: label for label in ids for spelling in (key(label), key(_values(label)))}
+    spelt = {spelling: label for label in ids for spelling in (label_key(label), label_key(_label_values(label)))}
     near = dict.fromkeys(repr(spelt[like]) for like in get_close_matches(wanted, spelt, n=3, cutoff=0.5))
     hint = f"; did you mean {' or '.join(near)}?" if near else ":"
     raise SettingsError(f"no summary of {value!r}{hint} `kumi summaries` lists them")
 
 
-def _values(label: str) -> str:
+def _label_values(label: str) -> str:
     """
     >>> _values("research_field = NLP x company = Tern & Co")
     'NLP x Tern & Co'

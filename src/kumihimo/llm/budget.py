@@ -9,14 +9,16 @@ from dataclasses import dataclass
 from functools import partial
 from threading import Condition
 
-from kumihimo.core.errors import Capped
+from kumihimo.core.errors import BudgetExceeded
 from kumihimo.core.usage import Usage
-from kumihimo.llm.protocols import Allow, Bill, Prices
+from kumihimo.llm.protocols import Charge, Prices, Reserve
 
-Record = Callable[[str, str, str, Usage, int], None]  # spent or saved; scope, model; how much; bytes of the prompt
+UsageRecorder = Callable[
+    [str, str, str, Usage, int], None
+]  # spent or saved; scope, model; how much; bytes of the prompt
 log = logging.getLogger("kumihimo")
-_PER_BYTE = 0.4  # tokens in a byte of a prompt, until a server has said how many it counted
-REPLY = 1000  # tokens that any reply may have
+_TOKENS_PER_BYTE = 0.4  # tokens in a byte of a prompt, until a server has said how many it counted
+DEFAULT_REPLY_TOKENS = 1000  # tokens that any reply may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Caps:
         return ""
 
 
-class Purse:
+class Budget:
     """What a command spends. Requests under way are counted with what they may cost, so that a cap is met within one.
 
     Near a cap of tokens or cost they go one by one: what a reply costs is known only when it has come.
@@ -47,88 +49,97 @@ class Purse:
     its own, and keeps the records.
     """
 
-    def __init__(self, caps: Caps | None = None, record: Record | None = None, within: Purse | None = None) -> None:
+    def __init__(
+        self, caps: Caps | None = None, record_usage: UsageRecorder | None = None, parent: Budget | None = None
+    ) -> None:
         self.caps = caps or Caps()
         self.spent: dict[str, Usage] = {}  # by scope: a step, a method, a role
         self.saved: dict[str, Usage] = {}  # by the memo
         self.total = Usage()
-        self._record = record
-        self._within = within
-        self._under_way: list[Usage] = []
-        self._known: set[str] = set()  # scopes of which somebody knows what a reply costs
-        self._most = 0  # tokens in a reply so far
-        self._per_byte = 0.0  # the most tokens in a byte of a prompt so far
-        self._turn = Condition()
+        self._record_usage = record_usage
+        self._parent = parent
+        self._in_flight: list[Usage] = []
+        self._measured_scopes: set[str] = set()  # scopes of which somebody knows what a reply costs
+        self._longest_reply = 0  # tokens in a reply so far
+        self._tokens_per_byte = 0.0  # the most tokens in a byte of a prompt so far
+        self._condition = Condition()
 
-    def allow(self, scope: str, model: str, prices: Prices, reply: int = REPLY) -> Allow:
+    def reserve(self, scope: str, model: str, prices: Prices, reply: int = DEFAULT_REPLY_TOKENS) -> Reserve:
         """Leave to ask that model for that step, method or role. reply: tokens that a reply may well have."""
-        own = partial(self._call, scope, model, prices, reply)
-        return own if self._within is None else partial(_both, own, self._within.allow(scope, model, prices, reply))
+        own = partial(self._reserve_here, scope, model, prices, reply)
+        return (
+            own
+            if self._parent is None
+            else partial(_reserve_both, own, self._parent.reserve(scope, model, prices, reply))
+        )
 
     @contextmanager
-    def _call(self, scope: str, model: str, prices: Prices, reply: int, size: int) -> Iterator[Bill]:
+    def _reserve_here(self, scope: str, model: str, prices: Prices, reply: int, size: int) -> Iterator[Charge]:
         guess = self._wait_for_room(scope, size, reply, prices)
         bills: list[Usage] = []
         try:
             yield bills.append
         finally:
-            with self._turn:
-                self._under_way.remove(guess)
+            with self._condition:
+                self._in_flight.remove(guess)
                 for bill in bills:
-                    self._pay(scope, bill, reply, size)
-                    if self._within is None:  # which says it, too
-                        log.info("%s: %s, %d + %d tokens, %.1f s", scope, model, *_said(bill))
-                self._turn.notify_all()
-            if self._record:
+                    self._charge(scope, bill, reply, size)
+                    if self._parent is None:  # which says it, too
+                        log.info("%s: %s, %d + %d tokens, %.1f s", scope, model, *_log_values(bill))
+                self._condition.notify_all()
+            if self._record_usage:
                 for bill in bills:
-                    self._record("spent", scope, model, bill, size)
+                    self._record_usage("spent", scope, model, bill, size)
 
-    def save(self, scope: str, model: str, usage: Usage) -> None:
+    def record_saved(self, scope: str, model: str, usage: Usage) -> None:
         """Note what a remembered reply saved."""
-        with self._turn:
+        with self._condition:
             self.saved[scope] = self.saved.get(scope, Usage()) + usage
-        if self._within:
-            self._within.save(scope, model, usage)
-        if self._record:
-            self._record("saved", scope, model, usage, 0)
+        if self._parent:
+            self._parent.record_saved(scope, model, usage)
+        if self._record_usage:
+            self._record_usage("saved", scope, model, usage, 0)
 
     def _wait_for_room(self, scope: str, size: int, reply: int, prices: Prices) -> Usage:
-        with self._turn:
+        with self._condition:
             while True:
                 if reached := self.caps.reached_by(self.total):
-                    raise Capped(f"capped: not asked, since --max-{reached} was reached")
-                guess = self._guess(size, reply, prices)
+                    raise BudgetExceeded(f"capped: not asked, since --max-{reached} was reached")
+                guess = self._estimate(size, reply, prices)
                 least = Usage(1, guess.prompt_tokens // 2, cost=prices.cost(guess.prompt_tokens // 2, 0, 0))
                 if reached := self.caps.reached_by(self.total + least, over=True):
-                    raise Capped(f"capped: not asked, since it would go beyond --max-{reached}")
+                    raise BudgetExceeded(f"capped: not asked, since it would go beyond --max-{reached}")
                 if self._fits(scope, guess):
-                    self._under_way.append(guess)
+                    self._in_flight.append(guess)
                     return guess
-                self._turn.wait()
+                self._condition.wait()
 
     def _fits(self, scope: str, guess: Usage) -> bool:
         """Whether all that is under way and this together stay under the caps; one alone may be what reaches them."""
-        if not self._under_way:
+        if not self._in_flight:
             return True
-        if scope not in self._known and (self.caps.tokens is not None or self.caps.cost is not None):
+        if scope not in self._measured_scopes and (self.caps.tokens is not None or self.caps.cost is not None):
             return False
-        return not self.caps.reached_by(sum(self._under_way, self.total + guess), over=True)
+        return not self.caps.reached_by(sum(self._in_flight, self.total + guess), over=True)
 
-    def _guess(self, size: int, reply: int, prices: Prices) -> Usage:
-        prompt, reply = int(size * (self._per_byte or _PER_BYTE)), max(reply, self._most if reply else 0)
+    def _estimate(self, size: int, reply: int, prices: Prices) -> Usage:
+        prompt, reply = (
+            int(size * (self._tokens_per_byte or _TOKENS_PER_BYTE)),
+            max(reply, self._longest_reply if reply else 0),
+        )
         return Usage(1, prompt, 0, reply, prices.cost(prompt, 0, reply))
 
-    def _pay(self, scope: str, bill: Usage, reply: int, size: int) -> None:
+    def _charge(self, scope: str, bill: Usage, reply: int, size: int) -> None:
         self.spent[scope] = self.spent.get(scope, Usage()) + bill
         self.total += bill
         if bill.completion_tokens or not reply:  # an answer that broke off tells nothing
-            self._known.add(scope)
-        self._most = max(self._most, bill.completion_tokens)
-        self._per_byte = max(self._per_byte, bill.prompt_tokens / size if size else 0.0)
+            self._measured_scopes.add(scope)
+        self._longest_reply = max(self._longest_reply, bill.completion_tokens)
+        self._tokens_per_byte = max(self._tokens_per_byte, bill.prompt_tokens / size if size else 0.0)
 
 
 @contextmanager
-def _both(own: Allow, within: Allow, size: int) -> Iterator[Bill]:
+def _reserve_both(own: Reserve, within: Reserve, size: int) -> Iterator[Charge]:
     """Leave by both purses, who are both told what it cost."""
     with own(size) as noted, within(size) as paid:
 
@@ -139,5 +150,5 @@ def _both(own: Allow, within: Allow, size: int) -> Iterator[Bill]:
         yield bill
 
 
-def _said(bill: Usage) -> tuple[int, int, float]:
+def _log_values(bill: Usage) -> tuple[int, int, float]:
     return bill.prompt_tokens, bill.completion_tokens, bill.seconds

@@ -10,13 +10,13 @@ from queue import SimpleQueue
 from typing import TypeVar
 
 from kumihimo.core.task import Pool
-from kumihimo.llm.protocols import Hear
+from kumihimo.llm.protocols import TokenCallback
 
 A = TypeVar("A")
 B = TypeVar("B")
 
 
-def side_by_side(call: Callable[[A], B], jobs: Iterable[A], workers: int) -> Iterator[B]:
+def map_concurrent(call: Callable[[A], B], jobs: Iterable[A], workers: int) -> Iterator[B]:
     """What `call` gives for each job, in their order; at most four jobs a worker are held at once.
 
     What is under way is waited for, since it is paid for; unless somebody presses Ctrl-C.
@@ -41,7 +41,7 @@ def side_by_side(call: Callable[[A], B], jobs: Iterable[A], workers: int) -> Ite
         executor.shutdown(wait=patient, cancel_futures=True)
 
 
-def heard(call: Callable[[Hear], A]) -> Generator[str, None, A]:
+def iterate_tokens(call: Callable[[TokenCallback], A]) -> Generator[str, None, A]:
     """The pieces that `call` tells, as it tells them; then what it gives."""
     pieces: SimpleQueue[str | None] = SimpleQueue()
     with ThreadPoolExecutor(1) as executor:
@@ -51,6 +51,6 @@ def heard(call: Callable[[Hear], A]) -> Generator[str, None, A]:
         return given.result()
 
 
-def threads(workers: int) -> Pool:
+def thread_pool(workers: int) -> Pool:
     """The pool of so many threads."""
-    return partial(side_by_side, workers=workers)
+    return partial(map_concurrent, workers=workers)

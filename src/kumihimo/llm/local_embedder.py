@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-NAME = "wordllama-256"
-_WEIGHTS = "weights/l2_supercat_256.safetensors"
-_TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
+LOCAL_MODEL = "wordllama-256"
+_WEIGHTS_FILE = "weights/l2_supercat_256.safetensors"
+_TOKENIZER_FILE = "tokenizers/l2_supercat_tokenizer_config.json"
 
 
-def _inside(name: str) -> str:
+def _wheel_file(name: str) -> str:
     """A file inside the wheel, found without importing the package (which would import `requests`)."""
     spec = find_spec("wordllama")
     path = Path(spec.origin).parent / name if spec and spec.origin else Path(name)
@@ -33,21 +33,21 @@ def _inside(name: str) -> str:
 
 
 @cache
-def _tokenizer() -> Any:
+def _load_tokenizer() -> Any:
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(_inside(_TOKENIZER))
+    tokenizer = Tokenizer.from_file(_wheel_file(_TOKENIZER_FILE))
     tokenizer.no_padding()
     return tokenizer
 
 
 @cache
-def _weights() -> NDArray[np.float32]:
+def _load_weights() -> NDArray[np.float32]:
     """Shape (32,000 tokens, 256 dimensions)."""
     import numpy as np
     from safetensors import safe_open
 
-    with safe_open(_inside(_WEIGHTS), framework="np") as file:
+    with safe_open(_wheel_file(_WEIGHTS_FILE), framework="np") as file:
         return np.asarray(file.get_tensor("embedding.weight"), dtype=np.float32)
 
 
@@ -61,27 +61,27 @@ class LocalEmbedder:
     workers: ClassVar[int] = 1  # the tokenizer has threads of its own
 
     @property
-    def mark(self) -> str:
-        return NAME
+    def fingerprint(self) -> str:
+        return LOCAL_MODEL
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         import numpy as np
 
-        weights = _weights()
+        weights = _load_weights()
         vectors = np.zeros((len(texts), weights.shape[1]), dtype=np.float32)
-        for i, encoded in enumerate(_tokenizer().encode_batch_fast(list(texts), add_special_tokens=False)):
+        for i, encoded in enumerate(_load_tokenizer().encode_batch_fast(list(texts), add_special_tokens=False)):
             if encoded.ids:
                 total = weights[encoded.ids].sum(axis=0)
                 vectors[i] = total / (np.sqrt((total * total).sum()) or 1.0)
         return vectors
 
 
-class LocalRuler:
+class LocalTokenizer:
     """Where each token begins. Counts about 18 % more than cl100k on English, 1.2-1.6 a character on Japanese."""
 
     @property
-    def mark(self) -> str:
-        return NAME
+    def fingerprint(self) -> str:
+        return LOCAL_MODEL
 
     def __call__(self, text: str) -> list[int]:
-        return [start for start, _ in _tokenizer().encode(text, add_special_tokens=False).offsets]
+        return [start for start, _ in _load_tokenizer().encode(text, add_special_tokens=False).offsets]

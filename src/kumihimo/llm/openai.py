@@ -8,23 +8,23 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
-from kumihimo.core.digests import storable
-from kumihimo.core.errors import ItemFailed, Refused, SettingsError
+from kumihimo.core.digests import replace_surrogates
+from kumihimo.core.errors import ItemFailed, RequestRefused, SettingsError
 from kumihimo.core.usage import Usage
-from kumihimo.llm.protocols import Allow, Bill, Hear, Messages, Prices, free
-from kumihimo.llm.rate_limit import Pace
+from kumihimo.llm.protocols import Charge, Messages, Prices, Reserve, TokenCallback, reserve_nothing
+from kumihimo.llm.rate_limit import RateLimiter
 from kumihimo.llm.structured import Reply
-from kumihimo.llm.transport import Again, Server, garbled, parsed
+from kumihimo.llm.transport import ModelServer, RetryableError, garbled_error, read_json_body
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from openai import OpenAI
 
-Structured = Literal["auto", "schema", "json", "text"]
+StructuredOutput = Literal["auto", "schema", "json", "text"]
 
 
-def chat(
+def create_chat(
     *,
     model: str = "",
     base_url: str = "",
@@ -34,7 +34,7 @@ def chat(
     max_tokens: int | None = None,
     reasoning_effort: str | None = None,
     extra: str = "",
-    structured: Structured = "auto",
+    structured: StructuredOutput = "auto",
     workers: int = 8,
     timeout: float = 300.0,
     retries: int = 5,
@@ -45,15 +45,17 @@ def chat(
     completion_price: float | None = None,
 ) -> OpenAIChat:
     """A chat model. Its settings are those of `[chat]`. Raises SettingsError where one is out of bounds."""
-    server = server_of(base_url, key, api_version, timeout, retries, workers, requests_per_minute, tokens_per_minute)
+    server = create_server(
+        base_url, key, api_version, timeout, retries, workers, requests_per_minute, tokens_per_minute
+    )
     given = {"temperature": temperature, "max_tokens": max_tokens, "reasoning_effort": reasoning_effort}
-    decides = {name: value for name, value in given.items() if value is not None} | _extra(extra)
-    prices = prices_of(prompt_price, cached_price, completion_price)
+    decides = {name: value for name, value in given.items() if value is not None} | _parse_extra(extra)
+    prices = create_prices(prompt_price, cached_price, completion_price)
     mark = " ".join([model, *(f"{name}={value}" for name, value in sorted(decides.items()))])
     return OpenAIChat(server, model, decides, structured, prices, workers, mark)
 
 
-def embedding(
+def create_embedder(
     *,
     model: str = "",
     base_url: str = "",
@@ -72,13 +74,15 @@ def embedding(
     for name, value in (("batch", batch), ("dimensions", dimensions)):
         if value is not None and value < 1:
             raise SettingsError(f"{name} is at least 1, not {value}")
-    server = server_of(base_url, key, api_version, timeout, retries, workers, requests_per_minute, tokens_per_minute)
-    return OpenAIEmbedder(server, model, dimensions, batch, workers, prices_of(price))
+    server = create_server(
+        base_url, key, api_version, timeout, retries, workers, requests_per_minute, tokens_per_minute
+    )
+    return OpenAIEmbedder(server, model, dimensions, batch, workers, create_prices(price))
 
 
-def server_of(
+def create_server(
     base_url: str, key: str, api_version: str, timeout: float, retries: int, workers: int, requests: int, tokens: int
-) -> Server:
+) -> ModelServer:
     """The server that these settings name. Raises SettingsError where one is out of bounds."""
     counts = {"workers": (workers, 1), "retries": (retries, 0), "requests_per_minute": (requests, 0)}
     for name, (value, least) in {**counts, "tokens_per_minute": (tokens, 0)}.items():
@@ -86,17 +90,17 @@ def server_of(
             raise SettingsError(f"{name} is at least {least}, not {value}")
     if timeout <= 0:
         raise SettingsError(f"timeout is more than 0 seconds, not {timeout:g}")
-    return Server(base_url, key, api_version, timeout, retries, Pace(requests, tokens), workers)
+    return ModelServer(base_url, key, api_version, timeout, retries, RateLimiter(requests, tokens), workers)
 
 
-def prices_of(*prices: float | None) -> Prices:
+def create_prices(*prices: float | None) -> Prices:
     """What was said of prices. Raises SettingsError where one is below 0."""
     if any(price is not None and price < 0 for price in prices):
         raise SettingsError("a price is at least 0")
     return Prices(*prices)
 
 
-def _extra(text: str) -> dict[str, Any]:
+def _parse_extra(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text or "{}")
     except ValueError:
@@ -110,57 +114,61 @@ def _extra(text: str) -> dict[str, Any]:
 class OpenAIChat:
     """`Chat` over HTTP. decides: the parameters that are sent with each request, and decide what it says."""
 
-    server: Server
+    server: ModelServer
     model: str
-    decides: Mapping[str, Any]
-    structured: Structured
+    default_parameters: Mapping[str, Any]
+    structured: StructuredOutput
     prices: Prices
     workers: int
-    mark: str
+    fingerprint: str
 
     def determined_by(self, parameters: Mapping[str, Any], *, structured: bool) -> dict[str, Any]:
         how = {"structured": self.structured} if structured else {}
-        return {"model": self.model, **self.decides, **parameters, **how}
+        return {"model": self.model, **self.default_parameters, **parameters, **how}
 
     def __call__(
         self,
         messages: Messages,
         *,
-        allow: Allow,
+        reserve: Reserve,
         schema: Mapping[str, Any] | None = None,
-        hear: Hear | None = None,
+        on_token: TokenCallback | None = None,
         **parameters: Any,
     ) -> Reply:
         size = sum(len(message["content"].encode()) for message in messages)
 
         heard: list[str] = []
 
-        def request(client: OpenAI, bill: Bill) -> Reply:
-            if hear and heard:
+        def request(client: OpenAI, bill: Charge) -> Reply:
+            if on_token and heard:
                 raise ItemFailed(f"{self.model} broke off in the middle of its answer: ask again")
             began = monotonic()
             create = client.chat.completions.with_streaming_response.create
-            with create(**self._request(messages, schema, parameters, stream=hear is not None)) as response:
-                if hear:
-                    raw, end, counted = _heard(response.iter_lines(), _both(heard.append, hear), self.server.timeout)
+            with create(
+                **self._request_arguments(messages, schema, parameters, stream=on_token is not None)
+            ) as response:
+                if on_token:
+                    raw, end, counted = _read_stream(
+                        response.iter_lines(), _call_both(heard.append, on_token), self.server.timeout
+                    )
                 else:
-                    raw, end, counted = _whole(parsed(response.iter_bytes(), self.server.timeout))
+                    raw, end, counted = _parse_completion(read_json_body(response.iter_bytes(), self.server.timeout))
             usage = self._usage(counted, size, len(raw.encode()), monotonic() - began)
             bill(usage)
             return Reply(raw, end, usage)
 
         lost = Usage(1, size // 4, 0, 0, self.prices.cost(size // 4, 0, 0))
-        reply = self.server.send(request, allow=allow, size=size, lost=lost)
-        if reply.end == "content_filter":
-            raise Refused(f"{self.model} did not answer: its provider's filter does not allow it")
+        reply = self.server.send(request, reserve=reserve, size=size, lost_usage=lost)
+        if reply.finish_reason == "content_filter":
+            raise RequestRefused(f"{self.model} did not answer: its provider's filter does not allow it")
         return reply
 
-    def _request(
+    def _request_arguments(
         self, messages: Messages, schema: Mapping[str, Any] | None, parameters: Mapping[str, Any], *, stream: bool
     ) -> dict[str, Any]:
         """The request, without what the server has refused before."""
-        without = self.server.without
-        given = {**self.decides, **parameters}
+        without = self.server.refused_parameters
+        given = {**self.default_parameters, **parameters}
         if schema is not None and (shape := self._response_format(schema)):
             given["response_format"] = shape
         if "max_tokens" in given and "max_tokens" in without:
@@ -174,20 +182,20 @@ class OpenAIChat:
 
     def _response_format(self, schema: Mapping[str, Any]) -> dict[str, Any] | None:
         """As much as the server can do: a schema, else JSON, else nothing but what the prompt says."""
-        if self.structured in ("auto", "schema") and "json_schema" not in self.server.without:
+        if self.structured in ("auto", "schema") and "json_schema" not in self.server.refused_parameters:
             return {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": schema}}
         return {"type": "json_object"} if self.structured in ("auto", "json") else None
 
     def _usage(self, counted: Mapping[str, Any], asked: int, said: int, seconds: float) -> Usage:
         """As the server counted; where it does not say, four bytes are taken for a token."""
-        prompt = count(counted, "prompt_tokens", asked // 4)
-        completion = count(counted, "completion_tokens", said // 4)
-        cached = min(count(part(counted, "prompt_tokens_details"), "cached_tokens", 0), prompt)
-        self.server.pace.correct(asked // 4, prompt + completion)
+        prompt = get_count(counted, "prompt_tokens", asked // 4)
+        completion = get_count(counted, "completion_tokens", said // 4)
+        cached = min(get_count(get_mapping(counted, "prompt_tokens_details"), "cached_tokens", 0), prompt)
+        self.server.rate_limiter.correct(asked // 4, prompt + completion)
         return Usage(1, prompt, cached, completion, self.prices.cost(prompt, cached, completion), seconds)
 
 
-def _both(one: Hear, other: Hear) -> Hear:
+def _call_both(one: TokenCallback, other: TokenCallback) -> TokenCallback:
     def hear(piece: str) -> None:
         one(piece)
         other(piece)
@@ -195,41 +203,41 @@ def _both(one: Hear, other: Hear) -> Hear:
     return hear
 
 
-def _whole(body: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any]]:
+def _parse_completion(body: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any]]:
     """Text, why it ended, what was counted. Raises Again where that is no completion."""
-    counted = part(body, "usage")
+    counted = get_mapping(body, "usage")
     try:
         choice = body["choices"][0]
         message = choice["message"]
         if message.get("refusal"):
             return "", "content_filter", counted
-        return _text(message.get("content")), str(choice.get("finish_reason") or "stop"), counted
+        return _content_text(message.get("content")), str(choice.get("finish_reason") or "stop"), counted
     except (KeyError, IndexError, TypeError, AttributeError) as error:
-        raise garbled() from error
+        raise garbled_error() from error
 
 
-def _text(content: Any) -> str:
+def _content_text(content: Any) -> str:
     """What a message says: a text, or texts in parts. Raises TypeError where it is neither."""
     if isinstance(content, list):
-        return "".join(_text(piece.get("text")) for piece in content)
+        return "".join(_content_text(piece.get("text")) for piece in content)
     if content is not None and not isinstance(content, str):
         raise TypeError(content)
-    return storable(content or "")
+    return replace_surrogates(content or "")
 
 
-def part(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def get_mapping(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """What a response says under that name; nothing, where that has no names of its own."""
     found = body.get(name)
     return found if isinstance(found, Mapping) else {}
 
 
-def count(counted: Mapping[str, Any], name: str, guess: int) -> int:
+def get_count(counted: Mapping[str, Any], name: str, guess: int) -> int:
     """As the server counted, if that is a number that it may be."""
     found = counted.get(name)
     return found if type(found) is int and 0 <= found < 10**9 else guess
 
 
-def _heard(lines: Iterable[str], hear: Hear, timeout: float) -> tuple[str, str, Mapping[str, Any]]:
+def _read_stream(lines: Iterable[str], on_token: TokenCallback, timeout: float) -> tuple[str, str, Mapping[str, Any]]:
     """The same from server-sent events, each piece told as it comes. Raises Again where they break off."""
     pieces: list[str] = []
     end = ""
@@ -237,38 +245,38 @@ def _heard(lines: Iterable[str], hear: Hear, timeout: float) -> tuple[str, str, 
     last = monotonic()
     for line in lines:
         if monotonic() - last > timeout:
-            raise Again(f"the answer did not go on within {timeout:g} s", paid=True)
-        body = _event(line)
-        counted = part(body, "usage") or counted
+            raise RetryableError(f"the answer did not go on within {timeout:g} s", paid=True)
+        body = _parse_event(line)
+        counted = get_mapping(body, "usage") or counted
         try:
             for choice in body.get("choices") or []:
-                if piece := _text((choice.get("delta") or {}).get("content")):
+                if piece := _content_text((choice.get("delta") or {}).get("content")):
                     pieces.append(piece)
-                    hear(piece)
+                    on_token(piece)
                     last = monotonic()
                 end = choice.get("finish_reason") or end
         except (TypeError, AttributeError) as error:
-            raise garbled() from error
+            raise garbled_error() from error
     if not end:
-        raise Again("the answer broke off", paid=True)
+        raise RetryableError("the answer broke off", paid=True)
     return "".join(pieces), end, counted
 
 
-def _event(line: str) -> Mapping[str, Any]:
+def _parse_event(line: str) -> Mapping[str, Any]:
     """What one line of the stream says. Raises Again where it is an error, or no event."""
     kind, _, told = line.partition(":")
     if kind != "data" or told.strip() == "[DONE]":
         if line.lstrip().startswith(("<", "{")):
-            raise garbled()
+            raise garbled_error()
         return {}
     try:
         body = json.loads(told)
     except (ValueError, RecursionError) as error:
-        raise garbled() from error
+        raise garbled_error() from error
     if not isinstance(body, dict):
-        raise garbled()
+        raise garbled_error()
     if "error" in body:
-        raise Again(f"the answer broke off: {body['error']}", paid=True)
+        raise RetryableError(f"the answer broke off: {body['error']}", paid=True)
     return body
 
 
@@ -276,54 +284,54 @@ def _event(line: str) -> Mapping[str, Any]:
 class OpenAIEmbedder:
     """`Embedder` over HTTP."""
 
-    server: Server
+    server: ModelServer
     model: str
     dimensions: int | None
     batch: int
     workers: int
     prices: Prices
-    allow: Allow = free
+    reserve: Reserve = reserve_nothing
 
     @property
-    def mark(self) -> str:
+    def fingerprint(self) -> str:
         return self.model if self.dimensions is None else f"{self.model} dimensions={self.dimensions}"
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         size = sum(len(text.encode()) for text in texts)
 
-        def request(client: OpenAI, bill: Bill) -> NDArray[np.float32]:
+        def request(client: OpenAI, bill: Charge) -> NDArray[np.float32]:
             began = monotonic()
             asked: dict[str, Any] = {} if self.dimensions is None else {"dimensions": self.dimensions}
             asked["input"] = [text if text.strip() else "-" for text in texts]  # servers refuse texts of nothing
-            asked["encoding_format"] = "float" if "encoding_format" in self.server.without else "base64"
+            asked["encoding_format"] = "float" if "encoding_format" in self.server.refused_parameters else "base64"
             create = client.embeddings.with_streaming_response.create
             with create(model=self.model, input=[], extra_body=asked) as response:
-                body = parsed(response.iter_bytes(), self.server.timeout)
-            prompt = count(part(body, "usage"), "prompt_tokens", size // 4)
-            self.server.pace.correct(size // 4, prompt)
+                body = read_json_body(response.iter_bytes(), self.server.timeout)
+            prompt = get_count(get_mapping(body, "usage"), "prompt_tokens", size // 4)
+            self.server.rate_limiter.correct(size // 4, prompt)
             bill(Usage(1, prompt, 0, 0, self.prices.cost(prompt, 0, 0), monotonic() - began))
-            return _vectors(body, len(texts))
+            return _parse_vectors(body, len(texts))
 
         lost = Usage(1, size // 4, 0, 0, self.prices.cost(size // 4, 0, 0))
-        return self.server.send(request, allow=self.allow, size=size, lost=lost)
+        return self.server.send(request, reserve=self.reserve, size=size, lost_usage=lost)
 
 
-def _vectors(body: Mapping[str, Any], count: int) -> NDArray[np.float32]:
+def _parse_vectors(body: Mapping[str, Any], count: int) -> NDArray[np.float32]:
     """Of length 1, in the order of the texts. Raises Again where they are not one for each text, or no numbers."""
     import numpy as np
 
     try:
         rows = sorted(body["data"], key=lambda row: row["index"])
-        vectors = np.stack([_vector(row["embedding"]) for row in rows])
+        vectors = np.stack([_decode_vector(row["embedding"]) for row in rows])
     except (KeyError, TypeError, ValueError) as error:
-        raise garbled(paid=False) from error  # its bill has been told
+        raise garbled_error(paid=False) from error  # its bill has been told
     if len(vectors) != count or not vectors.size or not np.isfinite(vectors).all():
-        raise Again(f"the answer holds {len(vectors)} vectors for {count} texts, or no numbers")
+        raise RetryableError(f"the answer holds {len(vectors)} vectors for {count} texts, or no numbers")
     lengths = np.sqrt((vectors * vectors).sum(axis=1, keepdims=True))
     return np.asarray(vectors / np.where(lengths > 0, lengths, 1), dtype=np.float32)
 
 
-def _vector(told: str | list[float]) -> NDArray[np.float32]:
+def _decode_vector(told: str | list[float]) -> NDArray[np.float32]:
     from base64 import b64decode
 
     import numpy as np

@@ -20,10 +20,12 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 Messages = Sequence[Mapping[str, str]]  # {"role": ..., "content": ...}, oldest first
-Bill = Callable[[Usage], None]  # says what a request cost; of one that no server charges for nothing is said
-Allow = Callable[[int], AbstractContextManager[Bill]]  # bytes of a prompt -> leave to send it; raises Capped
-Hear = Callable[[str], None]  # is told a reply piece by piece, as it comes
-Rerank = Literal["none", "model", "endpoint"]  # who puts candidates in order: nobody, a chat model, a server for that
+Charge = Callable[[Usage], None]  # says what a request cost; of one that no server charges for nothing is said
+Reserve = Callable[[int], AbstractContextManager[Charge]]  # bytes of a prompt -> leave to send it; raises Capped
+TokenCallback = Callable[[str], None]  # is told a reply piece by piece, as it comes
+RerankerName = Literal[
+    "none", "model", "endpoint"
+]  # who puts candidates in order: nobody, a chat model, a server for that
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +50,13 @@ class Prices:
         return round(tokens / 1e6 + searches * (self.search or 0.0) / 1e3, 12)
 
     @property
-    def known(self) -> bool:
+    def is_set(self) -> bool:
         """Whether anything was said of them."""
         return any(price is not None for price in (self.prompt, self.completion, self.search))
 
 
 @contextmanager
-def free(_: int) -> Iterator[Bill]:
+def reserve_nothing(_: int) -> Iterator[Charge]:
     """Leave to send whatever is asked, which nobody counts."""
     yield lambda _: None
 
@@ -69,7 +71,7 @@ class Chat(Protocol):
     """
 
     @property
-    def mark(self) -> str: ...  # the model's name, and whatever else decides what it says
+    def fingerprint(self) -> str: ...  # the model's name, and whatever else decides what it says
     def determined_by(self, parameters: Mapping[str, Any], *, structured: bool) -> Mapping[str, Any]: ...
     @property
     def prices(self) -> Prices: ...
@@ -79,9 +81,9 @@ class Chat(Protocol):
         self,
         messages: Messages,
         *,
-        allow: Allow,
+        reserve: Reserve,
         schema: Mapping[str, Any] | None = None,
-        hear: Hear | None = None,
+        on_token: TokenCallback | None = None,
         **parameters: Any,
     ) -> Reply: ...
 
@@ -90,7 +92,7 @@ class Embedder(Protocol):
     """Texts -> vectors of length 1, shape (texts, dimensions), float32: each row depends on its own text only."""
 
     @property
-    def mark(self) -> str: ...
+    def fingerprint(self) -> str: ...
     @property
     def batch(self) -> int: ...  # how many texts to give it together
     @property
@@ -98,7 +100,7 @@ class Embedder(Protocol):
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]: ...
 
 
-class Ask(Protocol):
+class LLM(Protocol):
     """The paid verb: a chat model's reply to a prompt, or to a conversation, as a text or as what it says.
 
     into: a frozen dataclass, a Literal, a list of such: the model is asked for JSON of that form. read: reply -> value;
@@ -109,7 +111,7 @@ class Ask(Protocol):
     """
 
     @property
-    def mark(self) -> str: ...
+    def fingerprint(self) -> str: ...
     @property
     def workers(self) -> int: ...  # how many may be asked side by side
     @overload
@@ -117,35 +119,41 @@ class Ask(Protocol):
         self,
         prompt: str | Messages,
         *,
-        into: type[B],
-        read: Callable[[Reply], A],
+        schema: type[B],
+        parse: Callable[[Reply], A],
         sample: int = 0,
-        further: int = 0,
+        followups: int = 0,
         **parameters: Any,
     ) -> A: ...
     @overload
     def __call__(
-        self, prompt: str | Messages, *, into: type[A], sample: int = 0, further: int = 0, **parameters: Any
+        self, prompt: str | Messages, *, schema: type[A], sample: int = 0, followups: int = 0, **parameters: Any
     ) -> A: ...
     @overload
     def __call__(
         self,
         prompt: str | Messages,
         *,
-        read: Callable[[Reply], A],
+        parse: Callable[[Reply], A],
         sample: int = 0,
-        hear: Hear | None = None,
-        further: int = 0,
+        on_token: TokenCallback | None = None,
+        followups: int = 0,
         **parameters: Any,
     ) -> A: ...
     @overload
     def __call__(
-        self, prompt: str | Messages, *, sample: int = 0, hear: Hear | None = None, further: int = 0, **parameters: Any
+        self,
+        prompt: str | Messages,
+        *,
+        sample: int = 0,
+        on_token: TokenCallback | None = None,
+        followups: int = 0,
+        **parameters: Any,
     ) -> str: ...
     def samples(self, prompt: str | Messages, count: int, **parameters: Any) -> list[str]: ...
 
 
-class Rank(Protocol):
+class Reranker(Protocol):
     """Put in order what was found for a question: first what speaks to it most.
 
     by: whom the first `candidates` are judged by; by nobody, all stay as they are. Those judged score from 1 to 2,
@@ -154,4 +162,4 @@ class Rank(Protocol):
 
     @property
     def candidates(self) -> int: ...
-    def __call__(self, question: str, found: Context, by: Rerank) -> Context: ...
+    def __call__(self, question: str, context: Context, reranker: RerankerName) -> Context: ...

@@ -7,16 +7,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kumihimo.core.context import Context
-from kumihimo.core.errors import Unreadable
-from kumihimo.llm.prompts import prompt
-from kumihimo.llm.protocols import Ask, Rerank
+from kumihimo.core.errors import UnparsableReply
+from kumihimo.llm.prompts import render_prompt
+from kumihimo.llm.protocols import LLM, RerankerName
 
 PROMPT = Path(__file__).with_suffix(".md")
-Judge = Callable[[str, Sequence[str]], Sequence[float]]  # question, texts -> how much each speaks to it, from 0 to 1
+RelevanceScorer = Callable[
+    [str, Sequence[str]], Sequence[float]
+]  # question, texts -> how much each speaks to it, from 0 to 1
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
+class CandidateReranker:
     """`Rank` by these judges, each made when it is asked for. Raises SettingsError where it cannot be had.
 
     >>> from kumihimo.core.context import Evidence
@@ -27,22 +29,22 @@ class Ranking:
     [('ship', 2.0), ('sea', 1.0), ('sky', 0.5)]
     """
 
-    judges: Mapping[Rerank, Callable[[], Judge]]
+    scorers: Mapping[RerankerName, Callable[[], RelevanceScorer]]
     candidates: int = 20
 
-    def ready(self, by: Rerank) -> None:
+    def check_available(self, reranker: RerankerName) -> None:
         """Raises SettingsError where nobody is there to judge: before anything is paid."""
-        if by != "none":
-            self.judges[by]()
+        if reranker != "none":
+            self.scorers[reranker]()
 
-    def __call__(self, question: str, found: Context, by: Rerank) -> Context:
-        if by == "none" or len(found) < 2:
-            return found
-        judged, rest = found.evidence[: self.candidates], found.evidence[self.candidates :]
-        scores = self.judges[by]()(question, [item.told for item in judged])
+    def __call__(self, question: str, context: Context, reranker: RerankerName) -> Context:
+        if reranker == "none" or len(context) < 2:
+            return context
+        judged, rest = context.evidence[: self.candidates], context.evidence[self.candidates :]
+        scores = self.scorers[reranker]()(question, [item.prompt_text for item in judged])
         first = [replace(item, score=1 + score) for item, score in zip(judged, scores, strict=True)]
         below = (replace(item, score=1 - n / (len(rest) + 1)) for n, item in enumerate(rest, 1))
-        return replace(found, evidence=(*sorted(first, key=lambda item: -item.score), *below))
+        return replace(context, evidence=(*sorted(first, key=lambda item: -item.score), *below))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class Judged:
     score: int
 
 
-def listwise(ask: Ask) -> Judge:
+def listwise_scorer(llm: LLM) -> RelevanceScorer:
     """A model that is shown all texts together, in one call (after RankGPT, Sun et al., arXiv:2304.09542).
 
     But: it gives each text a score, where the paper has it write down the order; one window, not several that slide.
@@ -61,9 +63,9 @@ def listwise(ask: Ask) -> Judge:
 
     def judge(question: str, texts: Sequence[str]) -> list[float]:
         try:
-            said = ask(prompt(PROMPT, passages=_numbered(texts), question=question), into=list[Judged])
-        except Unreadable as failure:
-            raise Unreadable(f'{failure} (that was reranking: `rerank = "none"` does without)') from failure
+            said = llm(render_prompt(PROMPT, passages=_number_texts(texts), question=question), schema=list[Judged])
+        except UnparsableReply as failure:
+            raise UnparsableReply(f'{failure} (that was reranking: `rerank = "none"` does without)') from failure
         scores: dict[int, float] = {}
         for one in said:
             scores.setdefault(one.number, min(max(one.score, 0), 100) / 100)
@@ -72,6 +74,6 @@ def listwise(ask: Ask) -> Judge:
     return judge
 
 
-def _numbered(texts: Sequence[str]) -> str:
+def _number_texts(texts: Sequence[str]) -> str:
     """The texts as a model is shown them."""
     return "\n\n".join(f"[{number}]\n{text}" for number, text in enumerate(texts, 1))

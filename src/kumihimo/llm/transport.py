@@ -14,36 +14,38 @@ from threading import Lock, Semaphore
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kumihimo.core.errors import ItemFailed, ModelError, Refused, SettingsError
+from kumihimo.core.errors import ItemFailed, ModelError, RequestRefused, SettingsError
 from kumihimo.core.usage import Usage
-from kumihimo.llm.protocols import Allow, Bill
-from kumihimo.llm.rate_limit import Pace
+from kumihimo.llm.protocols import Charge, Reserve
+from kumihimo.llm.rate_limit import RateLimiter
 
 if TYPE_CHECKING:
     from openai import APIStatusError, OpenAI
 
 T = TypeVar("T")
 
-HOSTED = "https://api.openai.com/v1"
-_LOCAL = ("localhost", "127.0.0.1", "::1", "0.0.0.0")
-_LONGEST = 120.0  # seconds that a server may ask us to wait
-_LIMITED = 4  # times as many tries where a server only says that it is too much at once
+OPENAI_URL = "https://api.openai.com/v1"
+_LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1", "0.0.0.0")
+_MAX_WAIT = 120.0  # seconds that a server may ask us to wait
+_RATE_LIMIT_FACTOR = 4  # times as many tries where a server only says that it is too much at once
 log = logging.getLogger("kumihimo")
 
 
-class Again(Exception):
+class RetryableError(Exception):
     """This went wrong in a way that may pass.
 
     paid: the server may have charged for it. wait: as long as it asks, in seconds. limited: it was too much at once.
     """
 
-    def __init__(self, message: str, *, paid: bool = False, wait: float | None = None, limited: bool = False) -> None:
+    def __init__(
+        self, message: str, *, paid: bool = False, wait: float | None = None, rate_limited: bool = False
+    ) -> None:
         super().__init__(message)
-        self.paid, self.wait, self.limited = paid, wait, limited
+        self.paid, self.wait, self.rate_limited = paid, wait, rate_limited
 
 
 @dataclass(slots=True)
-class Server:
+class ModelServer:
     """One server and one account on it.
 
     key: the name of the environment variable that holds the key. api_version: of Azure's deployments, else empty.
@@ -55,56 +57,58 @@ class Server:
     api_version: str
     timeout: float
     retries: int
-    pace: Pace
+    rate_limiter: RateLimiter
     workers: int
-    without: set[str] = field(default_factory=set)  # parameters that it has refused, and is not sent any more
-    _answered: bool = False
-    _refusals: int = 0
-    _given_up: int = 0  # requests, one after the other
+    refused_parameters: set[str] = field(
+        default_factory=set
+    )  # parameters that it has refused, and is not sent any more
+    _has_answered: bool = False
+    _refusal_count: int = 0
+    _failures: int = 0  # requests, one after the other
     _lock: Lock = field(default_factory=Lock)
-    _room: Semaphore = field(init=False)
+    _slots: Semaphore = field(init=False)
 
     def __post_init__(self) -> None:
-        self._room = Semaphore(self.workers)
+        self._slots = Semaphore(self.workers)
 
     @property
-    def patience(self) -> int:
+    def failure_limit(self) -> int:
         """How many requests are given up, one after the other, until nothing more is asked."""
         return max(8, 2 * self.workers)
 
     @property
     def url(self) -> str:
-        return self.base_url or os.environ.get("OPENAI_BASE_URL", "") or HOSTED
+        return self.base_url or os.environ.get("OPENAI_BASE_URL", "") or OPENAI_URL
 
     @property
-    def shown(self) -> str:
+    def display_url(self) -> str:
         """Its address as it may be told, without a password."""
         return re.sub(r"//[^/@]*@", "//", self.url)
 
     @property
-    def hosted(self) -> bool:
+    def is_openai(self) -> bool:
         """Whether it is OpenAI's own."""
-        return _host(self.url) == _host(HOSTED)
+        return _host(self.url) == _host(OPENAI_URL)
 
     @property
     def client(self) -> OpenAI:
         """The one client for this address and key."""
         host = _host(self.url)
-        if os.environ.get("KUMI_OFFLINE", "0") not in ("", "0") and host not in _LOCAL:
+        if os.environ.get("KUMI_OFFLINE", "0") not in ("", "0") and host not in _LOCAL_HOSTS:
             raise ModelError(
-                f"KUMI_OFFLINE is set, so {self.shown} is not asked: unset it, or use a server on this machine"
+                f"KUMI_OFFLINE is set, so {self.display_url} is not asked: unset it, or use a server on this machine"
             )
         secret = os.environ.get(self.key, "").strip() if self.key else ""
-        if not secret and self.hosted:
+        if not secret and self.is_openai:
             raise SettingsError(
-                f"no key for {self.shown}: put it into the environment as {self.key}, "
+                f"no key for {self.display_url}: put it into the environment as {self.key}, "
                 "or name a server that needs none with base_url"
             )
         if not (secret.isascii() and secret.isprintable()):
             raise SettingsError(f"what {self.key} holds is no key: it has characters that no key has")
         return _client(self.url, secret or "none", self.api_version, self.timeout)
 
-    def send(self, request: Callable[[OpenAI, Bill], T], *, allow: Allow, size: int, lost: Usage) -> T:
+    def send(self, request: Callable[[OpenAI, Charge], T], *, reserve: Reserve, size: int, lost_usage: Usage) -> T:
         """What the request gives; sent again, with longer and longer pauses, as long as that may help.
 
         size: bytes of the prompt. lost: what is paid for an answer that breaks off, as far as one can tell.
@@ -113,80 +117,82 @@ class Server:
         """
         client, tries, fewer = self.client, 0, 0
         while True:
-            self.pace.wait(size // 4)
-            self._check()
+            self.rate_limiter.wait(size // 4)
+            self._check_circuit()
             try:
-                with self._room:
-                    return self._once(client, request, allow, size, lost)
-            except _Without as refusal:
+                with self._slots:
+                    return self._send_once(client, request, reserve, size, lost_usage)
+            except _ResendWithout as refusal:
                 fewer += 1
-                if fewer > len(_OPTIONAL):
-                    raise Refused(str(refusal)) from refusal
-            except Refused as refusal:
-                raise self._refused_all(refusal) or refusal from refusal
-            except Again as trouble:
+                if fewer > len(_OPTIONAL_PARAMETERS):
+                    raise RequestRefused(str(refusal)) from refusal
+            except RequestRefused as refusal:
+                raise self._all_refused_error(refusal) or refusal from refusal
+            except RetryableError as trouble:
                 tries += 1
-                if tries > self._tries(trouble) or (trouble.wait or 0) > _LONGEST:
-                    raise self._lost(trouble, tries) from trouble
-                self._pause(trouble, tries)
+                if tries > self._max_tries(trouble) or (trouble.wait or 0) > _MAX_WAIT:
+                    raise self._failure_error(trouble, tries) from trouble
+                self._back_off(trouble, tries)
 
-    def _tries(self, trouble: Again) -> int:
+    def _max_tries(self, trouble: RetryableError) -> int:
         """How often it is worth being sent again."""
-        if isinstance(trouble, _Unreachable) and not self._answered:
+        if isinstance(trouble, _Unreachable) and not self._has_answered:
             return min(self.retries, 2)
-        return self.retries * (_LIMITED if trouble.limited else 1)
+        return self.retries * (_RATE_LIMIT_FACTOR if trouble.rate_limited else 1)
 
-    def hope(self) -> None:
+    def reset_circuit(self) -> None:
         """Ask it again, should it have been given up."""
         with self._lock:
-            self._given_up = 0
-            self.pace.take_up()
+            self._failures = 0
+            self.rate_limiter.resume()
 
-    def _once(self, client: OpenAI, request: Callable[[OpenAI, Bill], T], allow: Allow, size: int, lost: Usage) -> T:
+    def _send_once(
+        self, client: OpenAI, request: Callable[[OpenAI, Charge], T], allow: Reserve, size: int, lost: Usage
+    ) -> T:
         began = monotonic()
         with allow(size) as bill:
             try:
-                with self._in_words():
+                with self._translate_errors():
                     found = request(client, bill)
-            except Again as trouble:
+            except RetryableError as trouble:
                 if trouble.paid:
                     bill(replace(lost, seconds=monotonic() - began))
                 raise
-            self._answered = True
-            if self._given_up:
-                self.hope()
+            self._has_answered = True
+            if self._failures:
+                self.reset_circuit()
             return found
 
-    def _pause(self, trouble: Again, tries: int) -> None:
+    def _back_off(self, trouble: RetryableError, tries: int) -> None:
         from random import random
 
         backoff = min(20.0, 0.5 * 2 ** (tries - 1)) * (0.5 + random() / 2)
-        if trouble.limited and trouble.wait is not None:
-            self.pace.hold(trouble.wait)  # for all who ask it
+        if trouble.rate_limited and trouble.wait is not None:
+            self.rate_limiter.pause(trouble.wait)  # for all who ask it
         wait = backoff if trouble.wait is None else trouble.wait + backoff / 10
-        log.info("%s: %s; trying again in %.1f s", self.shown, trouble, wait)
-        self.pace.sleep(wait)
+        log.info("%s: %s; trying again in %.1f s", self.display_url, trouble, wait)
+        self.rate_limiter.sleep(wait)
 
-    def _check(self) -> None:
-        if self._given_up >= self.patience:
-            raise ItemFailed(f"not asked: {self.shown} failed {self.patience} times in a row")
+    def _check_circuit(self) -> None:
+        if self._failures >= self.failure_limit:
+            raise ItemFailed(f"not asked: {self.display_url} failed {self.failure_limit} times in a row")
 
-    def _lost(self, trouble: Again, tries: int) -> ItemFailed | ModelError:
+    def _failure_error(self, trouble: RetryableError, tries: int) -> ItemFailed | ModelError:
         """The error for a request that is given up."""
         with self._lock:
-            self._given_up += 1
-            if self._given_up >= self.patience:
-                self.pace.give_up()
-        if isinstance(trouble, _Unreachable) and not self._answered:
-            self.pace.give_up()
+            self._failures += 1
+            if self._failures >= self.failure_limit:
+                self.rate_limiter.give_up()
+        if isinstance(trouble, _Unreachable) and not self._has_answered:
+            self.rate_limiter.give_up()
             return ModelError(f"{trouble}: is the server running, and base_url right?")
-        said = str(trouble) if self.shown in str(trouble) else f"{self.shown}: {trouble}"
-        if (trouble.wait or 0) > _LONGEST:
+        said = str(trouble) if self.display_url in str(trouble) else f"{self.display_url}: {trouble}"
+        if (trouble.wait or 0) > _MAX_WAIT:
             return ItemFailed(f"{said}; it asks to wait {trouble.wait:,.0f} s: run this again then")
         return ItemFailed(f"{said}, {tries} times" if tries > 1 else said)
 
     @contextmanager
-    def _in_words(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         """Turns what the SDK and the network raise into Again, Refused or ModelError."""
         import httpx2
         import openai
@@ -194,65 +200,73 @@ class Server:
         try:
             yield
         except openai.APIStatusError as error:
-            raise self._status(error) from error
+            raise self._status_error(error) from error
         except openai.APIConnectionError as error:
             if isinstance(error.__cause__, httpx2.LocalProtocolError):
-                raise SettingsError(f"{self.shown} cannot be asked like this: look at base_url and the key") from None
+                raise SettingsError(
+                    f"{self.display_url} cannot be asked like this: look at base_url and the key"
+                ) from None
             if isinstance(error.__cause__, httpx2.ReadTimeout):
-                raise Again(f"{self.shown} did not answer within {self.timeout:g} s", paid=True) from error
-            raise _Unreachable(f"{self.shown} cannot be reached ({error.__cause__ or error})") from error
+                raise RetryableError(
+                    f"{self.display_url} did not answer within {self.timeout:g} s", paid=True
+                ) from error
+            raise _Unreachable(f"{self.display_url} cannot be reached ({error.__cause__ or error})") from error
         except httpx2.TimeoutException as error:
-            raise Again(f"{self.shown} did not finish its answer within {self.timeout:g} s", paid=True) from error
+            raise RetryableError(
+                f"{self.display_url} did not finish its answer within {self.timeout:g} s", paid=True
+            ) from error
         except (httpx2.HTTPError, httpx2.StreamError, openai.APIError) as error:
-            raise Again(f"{self.shown} broke off its answer ({error})", paid=True) from error
+            raise RetryableError(f"{self.display_url} broke off its answer ({error})", paid=True) from error
 
-    def _status(self, error: APIStatusError) -> Exception:
-        code, said = error.status_code, f"{self.shown} says: {_message(error)}"
+    def _status_error(self, error: APIStatusError) -> Exception:
+        code, said = error.status_code, f"{self.display_url} says: {_error_message(error)}"
         if code == 402 or (code == 429 and error.code == "insufficient_quota"):
-            return self._at_an_end(f"{said}: the account has no credit left")
+            return self._no_credit_error(f"{said}: the account has no credit left")
         if code in (408, 409, 429) or code >= 500:
-            return Again(f"{said} ({code})", wait=_wait(error), limited=code in (429, 503))
-        if code == 401 or (code == 403 and not self._answered):
+            return RetryableError(f"{said} ({code})", wait=_retry_after(error), rate_limited=code in (429, 503))
+        if code == 401 or (code == 403 and not self._has_answered):
             remedy = (
                 f"is the key in {self.key} the right one for it?" if self.key else "name the variable of a key, `key`"
             )
             return ModelError(f"{said} ({code}): {remedy}")
         if code in (404, 405) or 300 <= code < 400:
             return ModelError(f"{said} ({code}): {self._remedy(error)}")
-        return self._refusal(error, f"{said} ({code})")
+        return self._refusal_error(error, f"{said} ({code})")
 
     def _remedy(self, error: APIStatusError) -> str:
-        if "model" in f"{error.code} {_message(error)}".lower():
+        if "model" in f"{error.code} {_error_message(error)}".lower():
             return "set `model` to one that the server has"
         route = "/rerank" if error.request.url.path.endswith("/rerank") else "/chat/completions"
         return f"base_url is the part of the address before {route}, mostly with /v1 at its end"
 
-    def _refused_all(self, refusal: Refused) -> ModelError | None:
+    def _all_refused_error(self, refusal: RequestRefused) -> ModelError | None:
         """Where nothing but refusals came so far, it is not this request's fault."""
         with self._lock:
-            self._refusals += 1
-        return ModelError(str(refusal)) if self._refusals >= self.patience and not self._answered else None
+            self._refusal_count += 1
+        return (
+            ModelError(str(refusal)) if self._refusal_count >= self.failure_limit and not self._has_answered else None
+        )
 
-    def _at_an_end(self, said: str) -> Exception:
+    def _no_credit_error(self, said: str) -> Exception:
         """Of a server that will not answer any more: what it has answered is kept."""
-        if not self._answered:
+        if not self._has_answered:
             return ModelError(said)
         with self._lock:
-            self._given_up = self.patience
+            self._failures = self.failure_limit
         return ItemFailed(said)
 
-    def _refusal(self, error: APIStatusError, said: str) -> Exception:
+    def _refusal_error(self, error: APIStatusError, said: str) -> Exception:
         """A parameter that the server does not know is left out from now on; else it is this request's own fault."""
-        if name := _parameter(error):
-            self.without.add(name)
-            log.warning("%s does not take %s: it is left out from now on", self.shown, name)
-            return _Without(said)
+        if name := _refused_parameter(error):
+            self.refused_parameters.add(name)
+            log.warning("%s does not take %s: it is left out from now on", self.display_url, name)
+            return _ResendWithout(said)
         if error.code == "context_length_exceeded" or "context" in said:
             said += ": lower budget under [answer] or the method, size under [chunks], or use a model that takes more"
-        return Refused(said)
+        return RequestRefused(said)
 
 
-_OPTIONAL = (  # what may be left out
+_OPTIONAL_PARAMETERS = (  # what may be left out
     "response_format",
     "temperature",
     "max_tokens",
@@ -264,31 +278,39 @@ _OPTIONAL = (  # what may be left out
 )
 
 
-_UNKNOWN = ("unsupported_parameter", "unsupported_value", "unknown_parameter")
-_SAYS_UNKNOWN = ("not support", "unsupported", "unknown", "unrecognized", "not permitted", "not available", "grammar")
+_UNKNOWN_CODES = ("unsupported_parameter", "unsupported_value", "unknown_parameter")
+_UNKNOWN_PHRASES = (
+    "not support",
+    "unsupported",
+    "unknown",
+    "unrecognized",
+    "not permitted",
+    "not available",
+    "grammar",
+)
 
 
-def _parameter(error: APIStatusError) -> str:
+def _refused_parameter(error: APIStatusError) -> str:
     """The optional part of the request that a server names as the trouble."""
-    sent, told = json.loads(error.request.content), _message(error)
-    if error.code not in _UNKNOWN and not any(word in told.lower() for word in _SAYS_UNKNOWN):
+    sent, told = json.loads(error.request.content), _error_message(error)
+    if error.code not in _UNKNOWN_CODES and not any(word in told.lower() for word in _UNKNOWN_PHRASES):
         return ""
-    names = [error.param, *(name for name in _OPTIONAL if name in told)]
+    names = [error.param, *(name for name in _OPTIONAL_PARAMETERS if name in told)]
     shape = sent.get("response_format") or {}
     if shape and ("response_format" in names or any(word in told for word in ("schema", "grammar", "guided"))):
         return "json_schema" if shape["type"] == "json_schema" else "response_format"
-    return next((name for name in names if name in _OPTIONAL and name in sent), "")
+    return next((name for name in names if name in _OPTIONAL_PARAMETERS and name in sent), "")
 
 
-class _Unreachable(Again):
+class _Unreachable(RetryableError):
     """Nobody took the connection."""
 
 
-class _Without(Again):
+class _ResendWithout(RetryableError):
     """To be sent again at once, without the parameter that was refused."""
 
 
-def parsed(pieces: Iterable[bytes], timeout: float) -> Any:
+def read_json_body(pieces: Iterable[bytes], timeout: float) -> Any:
     """The JSON of a response's body. Raises Again where it drips for longer than `timeout`, or is no JSON.
 
     Of an answer that is no object, such as a bare list: an object that has it as its `data`.
@@ -297,16 +319,16 @@ def parsed(pieces: Iterable[bytes], timeout: float) -> Any:
     for piece in pieces:
         body += piece
         if monotonic() > end:
-            raise Again(f"the answer did not come within {timeout:g} s", paid=True)
+            raise RetryableError(f"the answer did not come within {timeout:g} s", paid=True)
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise garbled() from error
+        raise garbled_error() from error
     return found if isinstance(found, dict) else {"data": found}
 
 
-def garbled(*, paid: bool = True) -> Again:
-    return Again("the answer is not what a model server answers: is base_url right?", paid=paid)
+def garbled_error(*, paid: bool = True) -> RetryableError:
+    return RetryableError("the answer is not what a model server answers: is base_url right?", paid=paid)
 
 
 @cache
@@ -324,11 +346,11 @@ def _host(url: str) -> str:
     return str(parts.hostname)
 
 
-_made = Lock()
+_client_lock = Lock()
 
 
 def _client(url: str, secret: str, api_version: str, timeout: float) -> OpenAI:
-    with _made:
+    with _client_lock:
         return _new_client(url, secret, api_version, timeout)
 
 
@@ -345,13 +367,13 @@ def _new_client(url: str, secret: str, api_version: str, timeout: float) -> Open
     return openai.OpenAI(base_url=url, api_key=secret, max_retries=0, timeout=patience)
 
 
-def _message(error: APIStatusError) -> str:
+def _error_message(error: APIStatusError) -> str:
     body = error.body if isinstance(error.body, Mapping) else {}
     said = body.get("message") or body.get("detail") or body.get("error")
     return " ".join(str(said or error.response.reason_phrase or "no reason given").split())[:300].rstrip(".")
 
 
-def _wait(error: APIStatusError) -> float | None:
+def _retry_after(error: APIStatusError) -> float | None:
     """What Retry-After asks for, in seconds."""
     headers = error.response.headers
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
@@ -359,10 +381,10 @@ def _wait(error: APIStatusError) -> float | None:
             return max(0.0, float(headers[name]) / unit)
         except (KeyError, ValueError):
             continue
-    return _until(headers.get("retry-after", ""))
+    return _seconds_until(headers.get("retry-after", ""))
 
 
-def _until(date: str) -> float | None:
+def _seconds_until(date: str) -> float | None:
     from datetime import UTC, datetime
     from email.utils import parsedate_to_datetime
 

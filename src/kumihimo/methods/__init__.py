@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kumihimo.core.signature import catalogue
+from kumihimo.core.signature import collect_signatures
 from kumihimo.methods.bm25 import bm25
 from kumihimo.methods.braid import braid
 from kumihimo.methods.discourse import discourse
@@ -15,9 +15,9 @@ from kumihimo.methods.mapreduce import mapreduce
 from kumihimo.methods.meta import meta
 from kumihimo.methods.naive import naive
 from kumihimo.methods.rq import rq
-from kumihimo.methods.shared.map_step import REDUCE
+from kumihimo.methods.shared.map_step import REDUCE_PROMPT
 
-METHODS = catalogue(
+METHODS = collect_signatures(
     braid,
     bm25,
     naive,
@@ -33,4 +33,4 @@ METHODS = catalogue(
 )
 
 # The prompts of methods that have their own for the answer; else `answer.md`.
-ANSWERS: dict[str, Path] = {"mapreduce": REDUCE, "global": REDUCE, "drift": REDUCE}
+ANSWER_PROMPTS: dict[str, Path] = {"mapreduce": REDUCE_PROMPT, "global": REDUCE_PROMPT, "drift": REDUCE_PROMPT}

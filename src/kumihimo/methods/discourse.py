@@ -6,33 +6,33 @@ import logging
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from kumihimo.core.context import Context, Evidence, Ruler
-from kumihimo.core.errors import SettingsError, Unreadable
-from kumihimo.core.records import Frame, Link, Passage, Value
+from kumihimo.core.context import Context, Evidence, Tokenizer
+from kumihimo.core.errors import SettingsError, UnparsableReply
+from kumihimo.core.records import DiscourseRelation, Passage, SlotFiller, SlotValue
 from kumihimo.core.table import Table
-from kumihimo.llm.protocols import Ask, Rank, Rerank
-from kumihimo.methods.shared.discourse_expand import Fallback, hanging
-from kumihimo.methods.shared.discourse_senses import needed
-from kumihimo.methods.shared.graph_context import scaled
-from kumihimo.methods.shared.hybrid_search import plain
-from kumihimo.methods.shared.slot_search import by_frames
-from kumihimo.search.protocols import Match, Near
+from kumihimo.llm.protocols import LLM, Reranker, RerankerName
+from kumihimo.methods.shared.discourse_expand import Fallback, expand_by_discourse
+from kumihimo.methods.shared.discourse_senses import infer_senses
+from kumihimo.methods.shared.graph_context import scale_scores
+from kumihimo.methods.shared.hybrid_search import hybrid_search
+from kumihimo.methods.shared.slot_search import rank_by_slots
+from kumihimo.search.protocols import KeywordSearch, VectorSearch
 
 log = logging.getLogger("kumihimo")
-_ALIKE = 50  # values that are looked at for one of the question's, where it is enough that they are near
+_VALUE_POOL = 50  # values that are looked at for one of the question's, where it is enough that they are near
 
 
 def discourse(
     question: str,
     passages: Table[Passage],
-    frames: Table[Frame],
-    values: Table[Value],
-    links: Table[Link],
-    match: Match,
-    near: Near,
-    ruler: Ruler,
-    ask: Ask | None,
-    rank: Rank,
+    frames: Table[SlotFiller],
+    values: Table[SlotValue],
+    links: Table[DiscourseRelation],
+    keyword_search: KeywordSearch,
+    vector_search: VectorSearch,
+    tokenizer: Tokenizer,
+    llm: LLM | None,
+    rerank: Reranker,
     *,
     k: int = 1,
     pool: int = 100,
@@ -45,7 +45,7 @@ def discourse(
     weights: Literal["count", "rare"] = "count",
     top_up: bool = True,
     budget: int = 8000,
-    rerank: Rerank = "none",
+    reranker: RerankerName = "none",
     paper: bool = False,
 ) -> Context:
     """Passages near a question, those tied to them by relations it needs, those with its 5W1H (江上・福田, 3.2, 3.3).
@@ -63,63 +63,67 @@ def discourse(
         )
     if paper:
         k, words, fallback, min_confidence, alike = 1, False, "none", 0.0, 1.0
-        weights, top_up, rerank = "count", False, "none"
+        weights, top_up, reranker = "count", False, "none"
     if words:
-        [found] = plain([question], passages, match, near, pool=pool, meaning=meaning)
+        [found] = hybrid_search([question], passages, keyword_search, vector_search, pool=pool, meaning=meaning)
     else:
-        found = near(passages, question, k=max(k, pool, rank.candidates))
-    found = rank(question, found, rerank)
-    wanted = needed(question, ask)
+        found = vector_search(passages, question, k=max(k, pool, rerank.candidates))
+    found = rerank(question, found, reranker)
+    wanted = infer_senses(question, llm)
     order: list[Passage] = []
     for item in found.top(k):
         if isinstance(item.record, Passage):
-            tied = hanging(item.record, wanted, links, passages, fallback=fallback, least=min_confidence)
+            tied = expand_by_discourse(
+                item.record, wanted, links, passages, fallback=fallback, min_confidence=min_confidence
+            )
             order += [item.record, *tied]
-    asked = _alike(_asked(question, ask), values, near, alike)
-    sharing = by_frames(asked, frames, weights=weights)[:framed]
-    order += passages.some(id for id, _ in sharing).values()
-    ordered = Context(tuple(_placed(order)))
-    return (ordered + scaled(found) if top_up else ordered).fit(budget, ruler)
+    asked = _expand_slots(_question_slots(question, llm), values, vector_search, alike)
+    sharing = rank_by_slots(asked, frames, weights=weights)[:framed]
+    order += passages.get_many(id for id, _ in sharing).values()
+    ordered = Context(tuple(_score_by_position(order)))
+    return (ordered + scale_scores(found) if top_up else ordered).fit(budget, tokenizer)
 
 
-def _asked(question: str, ask: Ask | None) -> list[tuple[str, str]]:
+def _question_slots(question: str, llm: LLM | None) -> list[tuple[str, str]]:
     """The slots of the question, each with a name, as frames have them: also as those have that keep to the paper."""
-    from kumihimo.index.five_w1h import normalised
+    from kumihimo.index.five_w1h import normalise_slots
 
-    said = _said(question, ask)
-    named = (one for paper in (False, True) for one in normalised(said, paper=paper))
+    said = _extract_slots(question, llm)
+    named = (one for paper in (False, True) for one in normalise_slots(said, paper=paper))
     return list(dict.fromkeys((one.slot, one.name) for one in named))
 
 
-def _said(question: str, ask: Ask | None) -> list[tuple[str, str]]:
+def _extract_slots(question: str, llm: LLM | None) -> list[tuple[str, str]]:
     """The same in words of the question; by rule without a model, or where its replies cannot be read."""
-    if ask:
-        from kumihimo.index.five_w1h import messages, read
+    if llm:
+        from kumihimo.index.five_w1h import parse_slots_reply, slot_messages
 
         try:
-            return ask(messages(question), read=read)
-        except Unreadable as error:
+            return llm(slot_messages(question), parse=parse_slots_reply)
+        except UnparsableReply as error:
             log.warning("discourse reads who, when, where of the question by rule: %s", error)
     from kumihimo.index.rules import srl
 
-    return list(srl.slots(question))
+    return list(srl.find_slots(question))
 
 
-def _alike(
-    asked: Iterable[tuple[str, str]], values: Table[Value], near: Near, least: float
+def _expand_slots(
+    asked: Iterable[tuple[str, str]], values: Table[SlotValue], vector_search: VectorSearch, least: float
 ) -> Iterator[tuple[str, str]]:
     """What is asked, and what passages say in its stead: values of the slot whose cosine with it is `least` or more."""
     pairs = list(asked)
     yield from pairs
     if least >= 1 or not pairs:
         return
-    for (slot, _), found in zip(pairs, near.each(values, [name for _, name in pairs], k=_ALIKE), strict=True):
+    for (slot, _), found in zip(
+        pairs, vector_search.search_many(values, [name for _, name in pairs], k=_VALUE_POOL), strict=True
+    ):
         for item in found:
-            if isinstance(item.record, Value) and item.record.slot == slot and item.score >= least:
+            if isinstance(item.record, SlotValue) and item.record.slot == slot and item.score >= least:
                 yield slot, item.record.text
 
 
-def _placed(passages: Iterable[Passage]) -> Iterator[Evidence]:
+def _score_by_position(passages: Iterable[Passage]) -> Iterator[Evidence]:
     """Each with a score that tells its place, since what finds them does not compare: from 2 down, above the rest."""
     once = list({passage.id: passage for passage in passages}.values())
     for n, passage in enumerate(once):

@@ -6,18 +6,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kumihimo.core.context import Context, Evidence, Ruler
+from kumihimo.core.context import Context, Evidence, Tokenizer
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Community, Report
 from kumihimo.core.table import Table
-from kumihimo.index.community_levels import at_level
-from kumihimo.llm.concurrency import side_by_side
-from kumihimo.llm.prompts import prompt
-from kumihimo.llm.protocols import Ask, Rank, Rerank
-from kumihimo.methods.shared.map_step import read, shuffled, told
-from kumihimo.search.protocols import Match, Near
+from kumihimo.index.community_levels import communities_at_level
+from kumihimo.llm.concurrency import map_concurrent
+from kumihimo.llm.prompts import render_prompt
+from kumihimo.llm.protocols import LLM, Reranker, RerankerName
+from kumihimo.methods.shared.map_step import extract_points, shuffle_ids, source_text
+from kumihimo.search.protocols import KeywordSearch, VectorSearch
 
-RATING = Path(__file__).with_name("global_rating.md")
+RATING_PROMPT = Path(__file__).with_name("global_rating.md")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +31,18 @@ def global_(
     question: str,
     communities: Table[Community],
     reports: Table[Report],
-    match: Match,
-    near: Near,
-    ruler: Ruler,
-    ask: Ask | None,
-    rank: Rank,
+    keyword_search: KeywordSearch,
+    vector_search: VectorSearch,
+    tokenizer: Tokenizer,
+    llm: LLM | None,
+    rerank: Reranker,
     *,
     level: int = 1,
     dynamic: bool = False,
     depth: int = 2,
     window: int = 8000,
     seed: int = 0,
-    rerank: Rerank = "none",
+    reranker: RerankerName = "none",
 ) -> Context:
     """Points from all reports of a level, those that help most first (GraphRAG, arXiv:2404.16130, section 3.1.6).
 
@@ -53,29 +53,45 @@ def global_(
     """
     if level < 0:
         raise SettingsError(f"global.level is {level}; level 0 has the largest communities")
-    if ask is None:
-        from kumihimo.methods.shared.report_extracts import leading  # here: a model does without
+    if llm is None:
+        from kumihimo.methods.shared.report_extracts import extract_report_points  # here: a model does without
 
-        found = leading(question, _of(_level(communities, level), reports), reports, match, near, ruler)
+        found = extract_report_points(
+            question,
+            _load_reports(_level_ids(communities, level), reports),
+            reports,
+            keyword_search,
+            vector_search,
+            tokenizer,
+        )
     else:
-        chosen = relevant(question, communities, reports, ask, depth) if dynamic else _level(communities, level)
-        rows = (Evidence("reports", report, 0.0) for report in _of(shuffled(chosen, seed), reports, ask.workers))
-        found = read(question, rows, ask, ruler, window=window)
-    return rank(question, found, rerank).fit(window, ruler)
+        chosen = (
+            select_communities(question, communities, reports, llm, depth)
+            if dynamic
+            else _level_ids(communities, level)
+        )
+        rows = (
+            Evidence("reports", report, 0.0)
+            for report in _load_reports(shuffle_ids(chosen, seed), reports, llm.workers)
+        )
+        found = extract_points(question, rows, llm, tokenizer, window=window)
+    return rerank(question, found, reranker).fit(window, tokenizer)
 
 
-def _level(communities: Table[Community], level: int) -> list[str]:
+def _level_ids(communities: Table[Community], level: int) -> list[str]:
     """The ids of the communities that make up a level: every entity is in one of them."""
     upto = (community for each in range(level + 1) for community in communities.where(level=each))
-    return [community.id for community in at_level(upto, level)]
+    return [community.id for community in communities_at_level(upto, level)]
 
 
-def _of(ids: Iterable[str], reports: Table[Report], workers: int = 1) -> Iterator[Report]:
+def _load_reports(ids: Iterable[str], reports: Table[Report], workers: int = 1) -> Iterator[Report]:
     """Their reports, as far as there are any; side by side, for they may be written only now."""
-    return filter(None, side_by_side(reports.get, ids, workers))
+    return filter(None, map_concurrent(reports.get, ids, workers))
 
 
-def relevant(question: str, communities: Table[Community], reports: Table[Report], ask: Ask, depth: int) -> list[str]:
+def select_communities(
+    question: str, communities: Table[Community], reports: Table[Report], llm: LLM, depth: int
+) -> list[str]:
     """The ids of communities whose reports help: rated from level 0 on, descending only where one does.
 
     A community gives way to its parts as soon as one of them helps. Where nothing on the first level does, the next
@@ -84,7 +100,7 @@ def relevant(question: str, communities: Table[Community], reports: Table[Report
     kept: dict[str, None] = {}
     level, rated = 0, communities.where(level=0)
     while rated and level <= depth:
-        ratings = _ratings(question, rated, reports, ask)
+        ratings = _rate_reports(question, rated, reports, llm)
         below: list[Community] = []
         for community in rated:
             rating = ratings.get(community.id)
@@ -98,9 +114,9 @@ def relevant(question: str, communities: Table[Community], reports: Table[Report
     return list(kept)
 
 
-def _ratings(question: str, rated: Iterable[Community], reports: Table[Report], ask: Ask) -> Mapping[str, int]:
+def _rate_reports(question: str, rated: Iterable[Community], reports: Table[Report], llm: LLM) -> Mapping[str, int]:
     def rating(report: Report) -> tuple[str, int]:
-        said = told(Evidence("reports", report, 0.0))
-        return report.id, ask(prompt(RATING, report=said, question=question), into=Rated).rating
+        said = source_text(Evidence("reports", report, 0.0))
+        return report.id, llm(render_prompt(RATING_PROMPT, report=said, question=question), schema=Rated).rating
 
-    return dict(side_by_side(rating, _of((c.id for c in rated), reports, ask.workers), ask.workers))
+    return dict(map_concurrent(rating, _load_reports((c.id for c in rated), reports, llm.workers), llm.workers))

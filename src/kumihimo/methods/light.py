@@ -11,31 +11,31 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from kumihimo.core.context import Context, Evidence, Ruler
-from kumihimo.core.errors import SettingsError, Unreadable
-from kumihimo.core.records import Chunk, Entity, Mention, Relation, Tie
+from kumihimo.core.context import Context, Evidence, Tokenizer
+from kumihimo.core.errors import SettingsError, UnparsableReply
+from kumihimo.core.records import Chunk, Entity, Mention, Relation, RelationMention
 from kumihimo.core.table import Table
-from kumihimo.llm.prompts import prompt
-from kumihimo.llm.protocols import Ask, Rank, Rerank
-from kumihimo.methods.shared.entity_linking import named
+from kumihimo.llm.prompts import render_prompt
+from kumihimo.llm.protocols import LLM, Reranker, RerankerName
+from kumihimo.methods.shared.entity_linking import link_entities
 from kumihimo.methods.shared.graph_context import (
-    behind,
-    distinct,
-    excerpts,
-    merged,
-    scaled,
-    sought,
-    touching,
-    weightiest_first,
+    drop_same_text,
+    fuse_entities,
+    merge_by_score,
+    rank_source_chunks,
+    relation_sort_key,
+    relations_by_entity,
+    scale_scores,
+    source_chunk_scores,
 )
-from kumihimo.search.protocols import Match, Near
-from kumihimo.text.name_keys import entity_id, key
-from kumihimo.text.tokens import subjects
+from kumihimo.search.protocols import KeywordSearch, VectorSearch
+from kumihimo.text.name_keys import entity_id, name_key
+from kumihimo.text.tokens import subject_terms
 
 PROMPT = Path(__file__).with_suffix(".md")
-_KEYS = 10  # of each level, at most
-_UNJUDGED = 100  # relations by rule that are read to see which of them speak of the keys
-_NEXT = 0.5  # what it counts to lie next to what was found
+_MAX_KEYWORDS = 10  # of each level, at most
+_MAX_RULE_RELATIONS = 100  # relations by rule that are read to see which of them speak of the keys
+_NEIGHBOUR_WEIGHT = 0.5  # what it counts to lie next to what was found
 log = logging.getLogger("kumihimo")
 
 
@@ -51,14 +51,14 @@ def light(
     question: str,
     chunks: Table[Chunk],
     mentions: Table[Mention],
-    ties: Table[Tie],
+    ties: Table[RelationMention],
     entities: Table[Entity],
     relations: Table[Relation],
-    match: Match,
-    near: Near,
-    ruler: Ruler,
-    ask: Ask | None,
-    rank: Rank,
+    keyword_search: KeywordSearch,
+    vector_search: VectorSearch,
+    tokenizer: Tokenizer,
+    llm: LLM | None,
+    rerank: Reranker,
     *,
     mode: Literal["hybrid", "low", "high", "mix"] = "hybrid",
     source: bool = True,
@@ -68,7 +68,7 @@ def light(
     entity_budget: int = 4000,
     relation_budget: int = 4000,
     text_budget: int = 4000,
-    rerank: Rerank = "none",
+    reranker: RerankerName = "none",
 ) -> Context:
     """Entities by what a question names, relations by what it is after, and their chunks (LightRAG, arXiv:2410.05779).
 
@@ -83,38 +83,42 @@ def light(
     """
     if neighbours < 0:
         raise SettingsError(f"light.neighbours is {neighbours}; 0 stays with what was found")
-    low, high = _keys(question, entities, ask)
+    low, high = _extract_keywords(question, entities, llm)
     low, high = low if mode != "high" else [], high if mode != "low" else []
-    found = _entities(low, entities, match, near, k)
-    tied = _relations(high, entities, relations, match, near, k)
+    found = _find_entities(low, entities, keyword_search, vector_search, k)
+    tied = _find_relations(high, entities, relations, keyword_search, vector_search, k)
     for _ in range(neighbours):
         before = len(found), len(tied)
-        tied = merged(tied, _rated([*low, *high], _tying(found, relations), relations, near, k))
-        found += _ends(tied, entities, k)
+        tied = merge_by_score(
+            tied, _rank_relations([*low, *high], _relation_ids(found, relations), relations, vector_search, k)
+        )
+        found += _end_entities(tied, entities, k)
         if before == (len(found), len(tied)):
             break
-    parts = [found.fit(entity_budget, ruler), distinct(tied).fit(relation_budget, ruler)]
+    parts = [found.fit(entity_budget, tokenizer), drop_same_text(tied).fit(relation_budget, tokenizer)]
     if source:
-        support = behind(mentions, ties, found, tied)
-        read = excerpts(question, chunks, match, near, support, pool, plain=mode == "mix")
-        parts.insert(0, scaled(rank(question, read, rerank)).fit(text_budget, ruler))
+        support = source_chunk_scores(mentions, ties, found, tied)
+        read = rank_source_chunks(
+            question, chunks, keyword_search, vector_search, support, pool, include_plain_hits=mode == "mix"
+        )
+        parts.insert(0, scale_scores(rerank(question, read, reranker)).fit(text_budget, tokenizer))
     return Context(tuple(sorted((item for part in parts for item in part), key=lambda item: -item.score)))
 
 
-def _keys(question: str, entities: Table[Entity], ask: Ask | None) -> tuple[list[str], list[str]]:
+def _extract_keywords(question: str, entities: Table[Entity], llm: LLM | None) -> tuple[list[str], list[str]]:
     """Keywords, low and high, each at least one: where there are none, the question itself."""
-    if ask is None:
-        names, rest = named(question, entities)
-        return _distinct(entity.name for entity in names) or [question], [rest or question]
+    if llm is None:
+        names, rest = link_entities(question, entities)
+        return _distinct_keywords(entity.name for entity in names) or [question], [rest or question]
     try:
-        said = ask(prompt(PROMPT, question=question), into=Keys)
-    except Unreadable as error:
+        said = llm(render_prompt(PROMPT, question=question), schema=Keys)
+    except UnparsableReply as error:
         log.warning("light searches for the question itself: %s", error)
         return [question], [question]
-    return _distinct(said.low) or [question], _distinct(said.high) or [question]
+    return _distinct_keywords(said.low) or [question], _distinct_keywords(said.high) or [question]
 
 
-def _distinct(words: Iterable[str]) -> list[str]:
+def _distinct_keywords(words: Iterable[str]) -> list[str]:
     """
     >>> _distinct(["tides ", "", "Tides", "the ferry"])
     ['tides', 'the ferry']
@@ -122,53 +126,66 @@ def _distinct(words: Iterable[str]) -> list[str]:
     first: dict[str, str] = {}
     for word in words:
         first.setdefault(word.strip().casefold(), word.strip())
-    return [word for folded, word in first.items() if folded][:_KEYS]
+    return [word for folded, word in first.items() if folded][:_MAX_KEYWORDS]
 
 
-def _entities(keys: Sequence[str], entities: Table[Entity], match: Match, near: Near, k: int) -> Context:
+def _find_entities(
+    keys: Sequence[str], entities: Table[Entity], keyword_search: KeywordSearch, vector_search: VectorSearch, k: int
+) -> Context:
     """Those that a keyword names, then those that keywords are near to by meaning and words."""
-    exact = entities.some(entity_id(key(word)) for word in keys).values()
-    by_words = [match(entities, word, k=k) for word in keys]
-    return sought(exact, [*by_words, *near.each(entities, keys, k=k)], k)
+    exact = entities.get_many(entity_id(name_key(word)) for word in keys).values()
+    by_words = [keyword_search(entities, word, k=k) for word in keys]
+    return fuse_entities(exact, [*by_words, *vector_search.search_many(entities, keys, k=k)], k)
 
 
-def _relations(
-    keys: Sequence[str], entities: Table[Entity], relations: Table[Relation], match: Match, near: Near, k: int
+def _find_relations(
+    keys: Sequence[str],
+    entities: Table[Entity],
+    relations: Table[Relation],
+    keyword_search: KeywordSearch,
+    vector_search: VectorSearch,
+    k: int,
 ) -> Context:
     """Those that keywords are near to. Made by rule they are in no search: then those of the entities that are."""
-    found = Context.fuse(near.each(relations, keys, k=k))
+    found = Context.fuse(vector_search.search_many(relations, keys, k=k))
     if found or not keys:
-        return scaled(found.top(k))
-    ends = _entities(keys, entities, match, near, k)
-    return _rated(keys, _tying(ends, relations), relations, near, k)
+        return scale_scores(found.top(k))
+    ends = _find_entities(keys, entities, keyword_search, vector_search, k)
+    return _rank_relations(keys, _relation_ids(ends, relations), relations, vector_search, k)
 
 
-def _tying(found: Context, relations: Table[Relation]) -> list[str]:
+def _relation_ids(found: Context, relations: Table[Relation]) -> list[str]:
     """The relations of these entities, those first that tie most of them."""
-    ids = Counter(chain.from_iterable(touching(relations, [item.record.id for item in found]).values()))
+    ids = Counter(chain.from_iterable(relations_by_entity(relations, [item.record.id for item in found]).values()))
     return [id for id, _ in ids.most_common()]
 
 
-def _rated(keys: Sequence[str], among: Sequence[str], relations: Table[Relation], near: Near, k: int) -> Context:
+def _rank_relations(
+    keys: Sequence[str], among: Sequence[str], relations: Table[Relation], vector_search: VectorSearch, k: int
+) -> Context:
     """Of these relations the nearest to the keywords, of equals the heaviest; made by rule, what speaks of most."""
-    by_key = near.each(relations, keys, k=k, among=among) if among else []
-    found = Context.fuse(by_key) if any(by_key) else _speaking(keys, relations.some(among[:_UNJUDGED]).values())
-    return scaled(sorted(found, key=weightiest_first)).top(k)
+    by_key = vector_search.search_many(relations, keys, k=k, candidate_ids=among) if among else []
+    found = (
+        Context.fuse(by_key)
+        if any(by_key)
+        else _score_by_words(keys, relations.get_many(among[:_MAX_RULE_RELATIONS]).values())
+    )
+    return scale_scores(sorted(found, key=relation_sort_key)).top(k)
 
 
-def _speaking(keys: Iterable[str], relations: Iterable[Relation]) -> Context:
+def _score_by_words(keys: Iterable[str], relations: Iterable[Relation]) -> Context:
     """Each with how much of the keywords it speaks of."""
-    asked = set(subjects(" ".join(keys)))
-    speaks = cache(lambda text: float(len(asked.intersection(subjects(text)))))  # by rule, one sentence ties many
+    asked = set(subject_terms(" ".join(keys)))
+    speaks = cache(lambda text: float(len(asked.intersection(subject_terms(text)))))  # by rule, one sentence ties many
     return Context(tuple(Evidence("relations", relation, speaks(relation.text)) for relation in relations))
 
 
-def _ends(tied: Context, entities: Table[Entity], k: int) -> Context:
+def _end_entities(tied: Context, entities: Table[Entity], k: int) -> Context:
     """What the relations tie, those of the best first."""
     nearest: dict[str, float] = {}
     for item in tied:
         if isinstance(relation := item.record, Relation):
             for end in (relation.source, relation.target):
-                nearest.setdefault(end, _NEXT * item.score)
-    rows = entities.some(list(nearest)[:k])
+                nearest.setdefault(end, _NEIGHBOUR_WEIGHT * item.score)
+    rows = entities.get_many(list(nearest)[:k])
     return Context(tuple(Evidence("entities", entity, nearest[id]) for id, entity in rows.items()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-SUITS: Mapping[str, str] = {
+BEST_FOR: Mapping[str, str] = {
     "braid": "any question: a detail, what takes several documents to answer, the whole",
     "bm25": "words that stand in the documents as they are asked: a name, a number, a term",
     "naive": "a detail that stands in one place",
@@ -21,7 +21,7 @@ SUITS: Mapping[str, str] = {
 
 # Recall@5 of those that ask no model, on 100, 100, 164, 300 and 300 questions: benchmarks/recall.py, and of braid, with
 # weights learned on the other sets, benchmarks/weights.py.
-SETS = ("MuSiQue", "HotpotQA", "2WikiMultiHopQA", "JSQuAD", "DRCD")
+RECALL_SETS = ("MuSiQue", "HotpotQA", "2WikiMultiHopQA", "JSQuAD", "DRCD")
 RECALL: Mapping[str, tuple[float, ...]] = {
     "braid": (0.708, 0.970, 0.936, 0.970, 0.977),
     "bm25": (0.531, 0.795, 0.698, 0.967, 0.973),

@@ -1,27 +1,27 @@
 """question -> chunks by meaning and words, fused: plain RAG."""
 
-from kumihimo.core.context import Context, Ruler
+from kumihimo.core.context import Context, Tokenizer
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
-from kumihimo.llm.protocols import Rank, Rerank
-from kumihimo.methods.shared.hybrid_search import plain
-from kumihimo.search.protocols import Match, Near
+from kumihimo.llm.protocols import Reranker, RerankerName
+from kumihimo.methods.shared.hybrid_search import hybrid_search
+from kumihimo.search.protocols import KeywordSearch, VectorSearch
 
 
 def naive(
     question: str,
     chunks: Table[Chunk],
-    match: Match,
-    near: Near,
-    ruler: Ruler,
-    rank: Rank,
+    keyword_search: KeywordSearch,
+    vector_search: VectorSearch,
+    tokenizer: Tokenizer,
+    rerank: Reranker,
     *,
     k: int = 20,
     pool: int = 100,
     meaning: float = 0.5,
     words: bool = True,
     budget: int = 8000,
-    rerank: Rerank = "none",
+    reranker: RerankerName = "none",
 ) -> Context:
     """Chunks near the question by meaning and by words, until the budget is full (SS of arXiv:2404.16130, section 3.2).
 
@@ -30,7 +30,7 @@ def naive(
     each spread from 0 to 1 over its best `pool`, those of meaning times `meaning`.
     """
     if words:
-        [found] = plain([question], chunks, match, near, pool=pool, meaning=meaning)
+        [found] = hybrid_search([question], chunks, keyword_search, vector_search, pool=pool, meaning=meaning)
     else:
-        found = near(chunks, question, k=max(k, rank.candidates))
-    return rank(question, found, rerank).top(k).fit(budget, ruler)
+        found = vector_search(chunks, question, k=max(k, rerank.candidates))
+    return rerank(question, found, reranker).top(k).fit(budget, tokenizer)

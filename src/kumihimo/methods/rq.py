@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from kumihimo.core.context import Context, Evidence, Ruler
-from kumihimo.core.errors import SettingsError, Unreadable
+from kumihimo.core.context import Context, Evidence, Tokenizer
+from kumihimo.core.errors import SettingsError, UnparsableReply
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
-from kumihimo.llm.prompts import prompt
-from kumihimo.llm.protocols import Ask, Messages, Rank, Rerank
-from kumihimo.methods.shared.hybrid_search import best, others, plain
-from kumihimo.search.protocols import Match, Near
+from kumihimo.llm.prompts import render_prompt
+from kumihimo.llm.protocols import LLM, Messages, Reranker, RerankerName
+from kumihimo.methods.shared.hybrid_search import hybrid_search, merge_best, new_questions
+from kumihimo.search.protocols import KeywordSearch, VectorSearch
 
 PROMPT = Path(__file__).with_suffix(".md")
-AGAIN = Path(__file__).with_name("rq_again.md")
-_FURTHER = 0.9  # what a model's question counts beside the one that was asked
+FOLLOWUP_PROMPT = Path(__file__).with_name("rq_again.md")
+_QUERY_WEIGHT = 0.9  # what a model's question counts beside the one that was asked
 log = logging.getLogger("kumihimo")
 
 
@@ -35,11 +35,11 @@ class Refined:
 def rq(
     question: str,
     chunks: Table[Chunk],
-    ask: Ask,
-    match: Match,
-    near: Near,
-    ruler: Ruler,
-    rank: Rank,
+    llm: LLM,
+    keyword_search: KeywordSearch,
+    vector_search: VectorSearch,
+    tokenizer: Tokenizer,
+    rerank: Reranker,
     *,
     depth: int = 1,
     queries: int = 5,
@@ -48,7 +48,7 @@ def rq(
     meaning: float = 0.5,
     shown: int = 2000,
     budget: int = 8000,
-    rerank: Rerank = "none",
+    reranker: RerankerName = "none",
 ) -> Context:
     """Chunks near the question or near its rewording, parts or meanings (RQ-RAG, Chan et al., 2024, arXiv:2404.00610).
 
@@ -59,36 +59,49 @@ def rq(
     """
     if depth < 1 or queries < 1:
         raise SettingsError(f"rq.depth = {depth}, rq.queries = {queries}: both have to be 1 or more")
-    search = partial(plain, rows=chunks, match=match, near=near, pool=pool, meaning=meaning)
-    refined = _refined(prompt(PROMPT, question=question), ask) if queries > 1 else []
-    asked = [question, *others(refined, [question])][:queries]
+    search = partial(
+        hybrid_search,
+        rows=chunks,
+        keyword_search=keyword_search,
+        vector_search=vector_search,
+        pool=pool,
+        meaning=meaning,
+    )
+    refined = _refine(render_prompt(PROMPT, question=question), llm) if queries > 1 else []
+    asked = [question, *new_questions(refined, [question])][:queries]
     found = search(asked)
     for _ in range(depth - 1):
-        passages = _best(found).top(k).fit(shown, ruler)
-        more = others(_refined(_told(question, asked, passages), ask), asked)[:queries] if passages else []
+        passages = _merge_rankings(found).top(k).fit(shown, tokenizer)
+        more = (
+            new_questions(_refine(_followup_prompt(question, asked, passages), llm), asked)[:queries]
+            if passages
+            else []
+        )
         if not more:
             break
         asked += more
         found += search(more)
-    context = rank(question, _best(found), rerank).top(k).fit(budget, ruler)
-    return replace(context, searched=tuple(asked[1:]))
+    context = rerank(question, _merge_rankings(found), reranker).top(k).fit(budget, tokenizer)
+    return replace(context, queries=tuple(asked[1:]))
 
 
-def _refined(told: Messages, ask: Ask) -> list[str]:
+def _refine(told: Messages, llm: LLM) -> list[str]:
     """What a model would search for; nothing where its replies cannot be read, for the question is searched anyway."""
     try:
-        said = ask(told, into=Refined)
-    except Unreadable as error:
+        said = llm(told, schema=Refined)
+    except UnparsableReply as error:
         log.warning("rq searches for no further questions: %s", error)
         return []
     return [said.rewrite, *said.decompose, *said.disambiguate]
 
 
-def _told(question: str, asked: Iterable[str], passages: Iterable[Evidence]) -> Messages:
-    texts = "\n\n---\n\n".join(item.told for item in passages)
-    return prompt(AGAIN, passages=texts, searched="\n".join(f"- {one}" for one in asked), question=question)
+def _followup_prompt(question: str, asked: Iterable[str], passages: Iterable[Evidence]) -> Messages:
+    texts = "\n\n---\n\n".join(item.prompt_text for item in passages)
+    return render_prompt(
+        FOLLOWUP_PROMPT, passages=texts, searched="\n".join(f"- {one}" for one in asked), question=question
+    )
 
 
-def _best(rankings: Iterable[Context]) -> Context:
+def _merge_rankings(rankings: Iterable[Context]) -> Context:
     """One ranking of several, the first of them that of the question."""
-    return best(Context.fuse([one], weights=[_FURTHER if n else 1.0]) for n, one in enumerate(rankings))
+    return merge_best(Context.fuse([one], weights=[_QUERY_WEIGHT if n else 1.0]) for n, one in enumerate(rankings))

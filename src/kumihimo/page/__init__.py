@@ -9,42 +9,60 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from kumihimo.app.community_tree import Tree, called, excerpts, held, said, tree, uris
-from kumihimo.app.safe_write import MARK, file
-from kumihimo.app.snapshot import Reading
+from kumihimo.app.community_tree import (
+    CommunityTree,
+    display_name,
+    document_uris,
+    entity_excerpts,
+    load_tree,
+    split_references,
+    table_or_empty,
+)
+from kumihimo.app.safe_write import FILE_MARK, write_file
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.records import Entity, Reference, Relation, Report
-from kumihimo.page.layout import Circle, Layout, layout
+from kumihimo.page.layout import Circle, GraphLayout, layout_graph
 
 # How many characters of each the page may hold; where there is more, each text is cut to its share, reports last.
-ROOM = {"entities": 2_500_000, "relations": 2_000_000, "claims": 500_000, "excerpts": 4_000_000, "reports": 6_000_000}
-LONGEST = {"entities": 600, "relations": 300, "claims": 300, "excerpts": 300, "reports": 20_000}
-PLACES = 3  # excerpts of each entity
-_LETTER = {"entities": "e", "relations": "r", "claims": "k", "reports": "c"}
+CHAR_BUDGET = {
+    "entities": 2_500_000,
+    "relations": 2_000_000,
+    "claims": 500_000,
+    "excerpts": 4_000_000,
+    "reports": 6_000_000,
+}
+MAX_CHARS_BY_TABLE = {"entities": 600, "relations": 300, "claims": 300, "excerpts": 300, "reports": 20_000}
+EXCERPTS_PER_ENTITY = 3  # excerpts of each entity
+_TABLE_LETTERS = {"entities": "e", "relations": "r", "claims": "k", "reports": "c"}
 
-Found = dict[str, Any]
+PageData = dict[str, Any]
 
 
-def write(reading: Reading, path: Path) -> dict[str, int]:
+def write_graph_page(snapshot: Snapshot, path: Path) -> dict[str, int]:
     """The page as a file; gives how many entities, relations and reports it shows."""
-    data = shown(reading)
-    file(path, html(data))
-    return {"entities": len(data["nodes"]), "relations": len(data["edges"]), "reports": len(held(reading, "reports"))}
+    data = page_data(snapshot)
+    write_file(path, render_page(data))
+    return {
+        "entities": len(data["nodes"]),
+        "relations": len(data["edges"]),
+        "reports": len(table_or_empty(snapshot, "reports")),
+    }
 
 
-def html(data: Found) -> Iterator[str]:
+def render_page(data: PageData) -> Iterator[str]:
     """The page that shows this."""
     title = f"{data['title']}: graph and reports"
-    parts = {"mark": MARK, "title": escape(title), "data": embedded(data)}
-    parts |= {name: _part(name) for name in ("page.css", "canvas.js", "page.js")}
-    for i, piece in enumerate(_part("page.html").split("%%")):
+    parts = {"mark": FILE_MARK, "title": escape(title), "data": json_for_html(data)}
+    parts |= {name: _read_part(name) for name in ("page.css", "canvas.js", "page.js")}
+    for i, piece in enumerate(_read_part("page.html").split("%%")):
         yield parts[piece] if i % 2 else piece
 
 
-def _part(name: str) -> str:
+def _read_part(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
-def embedded(data: object) -> str:
+def json_for_html(data: object) -> str:
     """As JSON that may stand in a page, whatever it says.
 
     >>> embedded(["</script>", "組"])
@@ -53,46 +71,46 @@ def embedded(data: object) -> str:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def shown(reading: Reading) -> Found:
+def page_data(snapshot: Snapshot) -> PageData:
     """All that the page says: lists of the same order; what refers to another row does so by its place there.
 
     The entities with most relations come first, and the relations between them.
     """
-    entities = reading.table("entities")
-    ties: list[tuple[str, str, str]] = list(held(reading, "relations").columns("id", "source", "target"))
+    entities = snapshot.table("entities")
+    ties: list[tuple[str, str, str]] = list(table_or_empty(snapshot, "relations").columns("id", "source", "target"))
     degree = Counter({id: 0 for (id,) in entities.columns("id")})
     ties = [tie for tie in ties if tie[1] in degree and tie[2] in degree]
     degree.update(end for _, *ends in ties for end in ends)
-    communities = tree(reading)
+    communities = load_tree(snapshot)
     nodes = {id: at for at, id in enumerate(sorted(degree, key=lambda id: (-degree[id], id)))}
     ties.sort(key=lambda tie: (*sorted((nodes[tie[1]], nodes[tie[2]]), reverse=True), tie[0]))
     edges = {id: at for at, (id, _, _) in enumerate(ties)}
     circles = {id: at for at, id in enumerate(sorted(communities.level, key=lambda id: (communities.level[id], id)))}
     order = {"entities": nodes, "relations": edges, "reports": circles}
-    order["claims"] = {id: at for at, (id,) in enumerate(held(reading, "claims").columns("id"))}
-    drawn = layout(communities, degree)
+    order["claims"] = {id: at for at, (id,) in enumerate(table_or_empty(snapshot, "claims").columns("id"))}
+    drawn = layout_graph(communities, degree)
     return {
-        "title": _title(reading),
+        "title": _title(snapshot),
         "radius": round(drawn.radius, 1),
-        **_nodes(reading, nodes, drawn),
-        "edges": list(_edges(reading, order)),
+        **_nodes(snapshot, nodes, drawn),
+        "edges": list(_edges(snapshot, order)),
         "communities": [_community(communities, id, drawn.communities[id], order) for id in circles],
-        "reports": list(_reports(reading, order)),
-        "claims": list(_claims(reading, order)),
+        "reports": list(_reports(snapshot, order)),
+        "claims": list(_claims(snapshot, order)),
     }
 
 
-def _title(reading: Reading) -> str:
-    sources = sorted({uri.partition("/")[0] for uri in uris(reading).values()})
+def _title(snapshot: Snapshot) -> str:
+    sources = sorted({uri.partition("/")[0] for uri in document_uris(snapshot).values()})
     return ", ".join(sources[:3]) + (" …" if len(sources) > 3 else "") or "Kumihimo"
 
 
-def _share(table: str, count: int) -> int:
+def _chars_per_text(table: str, count: int) -> int:
     """How long each of so many texts may be."""
-    return max(60, min(LONGEST[table], ROOM[table] // max(count, 1)))
+    return max(60, min(MAX_CHARS_BY_TABLE[table], CHAR_BUDGET[table] // max(count, 1)))
 
 
-def cut(text: str, longest: int) -> str:
+def shorten(text: str, longest: int) -> str:
     """The text on one line, or its beginning.
 
     >>> cut("The gate leaks.", 20), cut("The gate leaks and leaks.", 11)
@@ -108,71 +126,76 @@ def cut(text: str, longest: int) -> str:
 # -- each row as a list: names of its fields are in page.js
 
 
-def _nodes(reading: Reading, nodes: dict[str, int], drawn: Layout) -> Found:
+def _nodes(snapshot: Snapshot, nodes: dict[str, int], drawn: GraphLayout) -> PageData:
     """Those of the graph, and what they share: types, the most frequent first, and uris."""
-    entities = reading.table("entities")
-    quoted = sum(min(PLACES, count) for (count,) in entities.columns("mentions"))
-    types = [of for of, _ in sorted(Counter(of for (of,) in entities.columns("type")).items(), key=_most_first)]
-    kind, documents, files = {of: at for at, of in enumerate(types)}, uris(reading), dict[str, int]()
+    entities = snapshot.table("entities")
+    quoted = sum(min(EXCERPTS_PER_ENTITY, count) for (count,) in entities.columns("mentions"))
+    types = [of for of, _ in sorted(Counter(of for (of,) in entities.columns("type")).items(), key=_by_count)]
+    kind, documents, files = {of: at for at, of in enumerate(types)}, document_uris(snapshot), dict[str, int]()
     rows: list[Any] = [None] * len(nodes)
     for entity in entities:
         sources = [
             [files.setdefault(span.uri, len(files)), span.place, " ".join(span.text.split())]
-            for span in excerpts(reading, documents, entity, PLACES, _share("excerpts", quoted))
+            for span in entity_excerpts(
+                snapshot, documents, entity, EXCERPTS_PER_ENTITY, _chars_per_text("excerpts", quoted)
+            )
         ]
         circle = _circle(drawn.entities[entity.id])
-        text = cut(entity.text, _share("entities", len(nodes)))
-        row = [entity.name, kind[entity.type], *circle, entity.mentions, text, _others(entity), sources, entity.id]
+        text = shorten(entity.text, _chars_per_text("entities", len(nodes)))
+        row = [entity.name, kind[entity.type], *circle, entity.mentions, text, _other_names(entity), sources, entity.id]
         rows[nodes[entity.id]] = row
     return {"types": types, "nodes": rows, "uris": list(files)}
 
 
-def _most_first(counted: tuple[str, int]) -> tuple[int, str]:
+def _by_count(counted: tuple[str, int]) -> tuple[int, str]:
     return -counted[1], counted[0]
 
 
-def _others(entity: Entity) -> list[str]:
+def _other_names(entity: Entity) -> list[str]:
     return [form for form in entity.forms if form != entity.name][:5]
 
 
 def _circle(circle: Circle) -> tuple[float, float, float]:
-    return round(circle.at.real, 1), round(circle.at.imag, 1), round(circle.radius, 2)
+    return round(circle.centre.real, 1), round(circle.centre.imag, 1), round(circle.radius, 2)
 
 
-def _edges(reading: Reading, order: dict[str, dict[str, int]]) -> Iterable[list[Any]]:
+def _edges(snapshot: Snapshot, order: dict[str, dict[str, int]]) -> Iterable[list[Any]]:
     nodes, edges = order["entities"], order["relations"]
     rows: list[Any] = [None] * len(edges)
-    longest = _share("relations", len(edges))
+    longest = _chars_per_text("relations", len(edges))
     relation: Relation
-    for relation in held(reading, "relations") if edges else ():
+    for relation in table_or_empty(snapshot, "relations") if edges else ():
         if relation.id in edges:
             ends = nodes[relation.source], nodes[relation.target]
             words = ", ".join(relation.keywords)
-            rows[edges[relation.id]] = [*ends, relation.weight, cut(relation.text, longest), cut(words, 100)]
+            rows[edges[relation.id]] = [*ends, relation.weight, shorten(relation.text, longest), shorten(words, 100)]
     return rows
 
 
-def _community(communities: Tree, id: str, circle: Circle, order: dict[str, dict[str, int]]) -> list[Any]:
+def _community(communities: CommunityTree, id: str, circle: Circle, order: dict[str, dict[str, int]]) -> list[Any]:
     parent = communities.parent[id]
     inside = [order["entities"][member] for member in communities.members[id] if member in order["entities"]]
     above = order["reports"][parent] if parent else -1
     return [communities.level[id], above, *_circle(circle), communities.size[id], sorted(inside), id]
 
 
-def _reports(reading: Reading, order: dict[str, dict[str, int]]) -> Iterable[list[Any] | None]:
+def _reports(snapshot: Snapshot, order: dict[str, dict[str, int]]) -> Iterable[list[Any] | None]:
     """Of each community its report, or nothing."""
-    reports = held(reading, "reports")
-    longest = _share("reports", len(order["reports"]))
+    reports = table_or_empty(snapshot, "reports")
+    longest = _chars_per_text("reports", len(order["reports"]))
     for id in order["reports"]:
         report = reports.get(id)
-        yield None if report is None else _report(reading, report, order, longest)
+        yield None if report is None else _report(snapshot, report, order, longest)
 
 
-def _report(reading: Reading, report: Report, order: dict[str, dict[str, int]], longest: int) -> list[Any]:
+def _report(snapshot: Snapshot, report: Report, order: dict[str, dict[str, int]], longest: int) -> list[Any]:
     """Its findings as far as there is room."""
 
     def parts(text: str) -> list[str | list[str]]:
-        return [part if isinstance(part, str) else _meant(reading, part, order) for part in said(text, report)]
+        return [
+            part if isinstance(part, str) else _reference_targets(snapshot, part, order)
+            for part in split_references(text, report)
+        ]
 
     findings, left = [], longest - len(report.summary)
     for summary, explanation in report.findings:
@@ -185,18 +208,20 @@ def _report(reading: Reading, report: Report, order: dict[str, dict[str, int]], 
     return [report.title, report.rating, reason, summary_parts, findings, int(report.extractive), cut_off]
 
 
-def _meant(reading: Reading, references: list[Reference], order: dict[str, dict[str, int]]) -> str | list[str]:
+def _reference_targets(
+    snapshot: Snapshot, references: list[Reference], order: dict[str, dict[str, int]]
+) -> str | list[str]:
     """Rows as the page's address names them, the fifth entity is e4; or the places of chunks, in words."""
-    places = [called(reading, reference) for reference in references if reference[0] == "chunks"]
+    places = [display_name(snapshot, reference) for reference in references if reference[0] == "chunks"]
     if places:
         return f"({'; '.join(places)})"
-    return [f"{_LETTER[table]}{order[table][id]}" for table, id in references if id in order.get(table, {})]
+    return [f"{_TABLE_LETTERS[table]}{order[table][id]}" for table, id in references if id in order.get(table, {})]
 
 
-def _claims(reading: Reading, order: dict[str, dict[str, int]]) -> Iterator[list[Any]]:
-    longest = _share("claims", len(order["claims"]))
-    for claim in held(reading, "claims"):
+def _claims(snapshot: Snapshot, order: dict[str, dict[str, int]]) -> Iterator[list[Any]]:
+    longest = _chars_per_text("claims", len(order["claims"]))
+    for claim in table_or_empty(snapshot, "claims"):
         ends = [order["entities"].get(end, -1) for end in (claim.subject, claim.object)]
-        name = called(reading, ("claims", claim.id))
+        name = display_name(snapshot, ("claims", claim.id))
         when = " – ".join(filter(None, (claim.start, claim.end)))
-        yield [name, claim.type, ", ".join(claim.statuses), cut(claim.text, longest), ends, when]
+        yield [name, claim.type, ", ".join(claim.statuses), shorten(claim.text, longest), ends, when]

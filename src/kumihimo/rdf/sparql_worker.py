@@ -16,34 +16,34 @@ import pyoxigraph as ox
 
 MEMORY = 4 << 30  # bytes that a query may take, where the system can hold it to that
 _SERVICE = re.compile("service", re.IGNORECASE)
-_AT = re.compile(r"error at (\d+):(\d+): expected ", re.IGNORECASE)
+_ERROR_POSITION = re.compile(r"error at (\d+):(\d+): expected ", re.IGNORECASE)
 _UPDATE = re.compile(r"(INSERT|DELETE|LOAD|CLEAR|DROP|CREATE|ADD|MOVE|COPY|WITH)\b", re.IGNORECASE)
-_HEAD = re.compile(r"\s+|#[^\n]*|(PREFIX\s+[^\s:<]*:|BASE)\s*<[^>\s]*>", re.IGNORECASE)
+_PROLOGUE = re.compile(r"\s+|#[^\n]*|(PREFIX\s+[^\s:<]*:|BASE)\s*<[^>\s]*>", re.IGNORECASE)
 
 
-class _Wrong(Exception):
+class _InvalidQuery(Exception):
     """The query is not one that is answered here."""
 
 
 def main() -> None:
-    _bounded()
+    _limit_memory()
     asked = json.loads(sys.stdin.buffer.read())
     try:
-        for line in _told(asked):
-            _say(line)
-    except _Wrong as error:
-        _say({"wrong": str(error)})
+        for line in _answer_request(asked):
+            _write_line(line)
+    except _InvalidQuery as error:
+        _write_line({"wrong": str(error)})
     except (OSError, RuntimeError) as error:
-        _say({"failed": str(error)})
+        _write_line({"failed": str(error)})
 
 
-def _say(line: object) -> None:
+def _write_line(line: object) -> None:
     """At once: what has been found is not lost when this is stopped."""
     sys.stdout.write(f"{json.dumps(line)}\n")
     sys.stdout.flush()
 
 
-def _bounded() -> None:
+def _limit_memory() -> None:
     try:
         import resource
     except ImportError:  # a system without it
@@ -52,9 +52,9 @@ def _bounded() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY if most < 0 else min(MEMORY, most), most))
 
 
-def _told(asked: dict[str, Any]) -> Iterator[dict[str, Any] | list[Any]]:
+def _answer_request(asked: dict[str, Any]) -> Iterator[dict[str, Any] | list[Any]]:
     query, known = asked["query"], {"prefixes": asked["prefixes"], "base_iri": asked["base"]}
-    check(query, **known)
+    check_query(query, **known)
     found = ox.Store.read_only(asked["store"]).query(query, **known)
     if isinstance(found, ox.QueryBoolean):
         yield {"kind": "ask", "yes": bool(found)}
@@ -64,12 +64,12 @@ def _told(asked: dict[str, Any]) -> Iterator[dict[str, Any] | list[Any]]:
     else:
         yield {"kind": "rows", "columns": [variable.value for variable in found.variables]}
     for row in islice(found, asked["most"]):
-        yield [_term(part) for part in row]
+        yield [_term_to_json(part) for part in row]
     more = asked["most"] is not None and next(found, None) is not None
     yield {"more": more}
 
 
-def _term(term: Any) -> dict[str, str] | None:
+def _term_to_json(term: Any) -> dict[str, str] | None:
     """As SPARQL's JSON has it."""
     if term is None:
         return None
@@ -88,7 +88,7 @@ def _term(term: Any) -> dict[str, str] | None:
 # -- what is not answered
 
 
-def check(query: str, **known: Any) -> None:
+def check_query(query: str, **known: Any) -> None:
     """Raises _Wrong where it is no query, changes something, or would ask another server.
 
     SERVICE is a keyword where the parser, which alone can tell, takes no other word in its place: in texts, remarks and
@@ -98,19 +98,19 @@ def check(query: str, **known: Any) -> None:
     try:
         ox.Store().query(_SERVICE.sub(stand_in, query), **known)
     except SyntaxError as error:
-        raise _Wrong(_explained(query, str(error))) from None
+        raise _InvalidQuery(_explain_error(query, str(error))) from None
     except ValueError as error:
-        raise _Wrong(str(error)) from None
+        raise _InvalidQuery(str(error)) from None
 
 
-def _explained(query: str, error: str) -> str:
+def _explain_error(query: str, error: str) -> str:
     """Near where it went wrong, and what was expected there as far as the parser tells."""
-    begin = _begin(query)
+    begin = _query_start(query)
     if _UPDATE.match(query, begin):
         return "only queries are answered, nothing is changed: documents change with `kumi index`"
-    if not (said := _AT.match(error)):
+    if not (said := _ERROR_POSITION.match(error)):
         return f"the query cannot be read: {error}"
-    symbols, keywords = _expected(error[said.end() :])
+    symbols, keywords = _parse_expected(error[said.end() :])
     at = _offset(query, int(said[1]), int(said[2])) - (0 if symbols else min(map(len, keywords), default=0))
     if any(found.start() <= at and not query[found.end() : at].strip() for found in _SERVICE.finditer(query)):
         return "SERVICE would ask another server, which is not done here: ask what is in the index"
@@ -126,7 +126,7 @@ def _explained(query: str, error: str) -> str:
     return f"the query cannot be read: {where}: {wanted}"
 
 
-def _expected(listed: str) -> tuple[list[str], list[str]]:
+def _parse_expected(listed: str) -> tuple[list[str], list[str]]:
     """Symbols and keywords. Of these only the longest are told, as if they were expected where they would end."""
     plain = re.sub(r"\[(?!_\])[^\]]*\](\s*\|\s*)?", "", listed.removeprefix("one of ").replace("Prefix not found", ""))
     names = [name.strip() for name in plain.split(", ")]
@@ -137,10 +137,10 @@ def _offset(query: str, line: int, column: int) -> int:
     return sum(len(above) + 1 for above in query.split("\n")[: line - 1]) + column - 1
 
 
-def _begin(query: str) -> int:
+def _query_start(query: str) -> int:
     """Where the query proper begins, after prefixes and remarks."""
     at = 0
-    while (found := _HEAD.match(query, at)) and found.end() > at:
+    while (found := _PROLOGUE.match(query, at)) and found.end() > at:
         at = found.end()
     return at
 

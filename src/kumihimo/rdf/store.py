@@ -22,57 +22,57 @@ if TYPE_CHECKING:
 
     from pyoxigraph import Quad
 
-BUILD = "build"  # in the index, how many builds have changed it
-_PATIENCE = 3600  # seconds to wait for another process that makes the same store
+BUILD_KEY = "build"  # in the index, how many builds have changed it
+_LOCK_TIMEOUT = 3600  # seconds to wait for another process that makes the same store
 
 
-class Gone(KumiError):
+class StoreRemoved(KumiError):
     """The store was taken away while it was read: a newer build has its own."""
 
 
-def stores(folder: Path) -> Path:
+def stores_folder(folder: Path) -> Path:
     """Where the stores of an index lie."""
     return folder / "rdf"
 
 
-def sweep(folder: Path, build: int) -> None:
+def remove_old_stores(folder: Path, build: int) -> None:
     """Remove the stores of other builds; who reads one of them begins again."""
-    for path in stores(folder).glob("[0-9]*"):
-        if _build(path) != build:
-            forget(path)
+    for path in stores_folder(folder).glob("[0-9]*"):
+        if _build_number(path) != build:
+            remove_store(path)
 
 
-def ready(folder: Path, name: str, made: Callable[[], Iterator[Quad]]) -> Path:
+def ensure_store(folder: Path, name: str, made: Callable[[], Iterator[Quad]]) -> Path:
     """The store of that name, filled with the triples that `made` gives where it is not there yet."""
-    path = stores(folder) / name
+    path = stores_folder(folder) / name
     if path.exists():
         return path
     path.parent.mkdir(exist_ok=True)
-    with _alone(path.parent):
+    with _exclusive_lock(path.parent):
         if not path.exists():
             for other in path.parent.iterdir():
-                if other.is_dir() and _build(other) <= _build(path):  # a later one has its own readers
-                    forget(other)
+                if other.is_dir() and _build_number(other) <= _build_number(path):  # a later one has its own readers
+                    remove_store(other)
             part = path.with_name(f".{name}")  # which no build sweeps away
-            fill(part, made())
+            write_store(part, made())
             part.rename(path)
     return path
 
 
-def _build(path: Path) -> int:
+def _build_number(path: Path) -> int:
     """Of a store the build it is of; of one that was never finished none."""
     number = path.name.partition("-")[0]
     return int(number) if number.isdecimal() else -1
 
 
-def forget(path: Path) -> None:
+def remove_store(path: Path) -> None:
     """Remove a store that cannot be read; the next who wants it makes it again."""
     from shutil import rmtree  # here: whoever never asks for a store does without
 
     rmtree(path, ignore_errors=True)
 
 
-def fill(path: Path, triples: Iterator[Quad]) -> None:
+def write_store(path: Path, triples: Iterator[Quad]) -> None:
     """A store of these."""
     from pyoxigraph import Store
 
@@ -82,9 +82,9 @@ def fill(path: Path, triples: Iterator[Quad]) -> None:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _exclusive_lock(folder: Path) -> Iterator[None]:
     """While no other process is within: SQLite's lock, which goes with the process that has it."""
-    with closing(sqlite3.connect(folder / "lock.db", timeout=_PATIENCE, isolation_level=None)) as lock:
+    with closing(sqlite3.connect(folder / "lock.db", timeout=_LOCK_TIMEOUT, isolation_level=None)) as lock:
         lock.execute("BEGIN EXCLUSIVE")
         yield
         lock.execute("ROLLBACK")
@@ -93,8 +93,8 @@ def _alone(folder: Path) -> Iterator[None]:
 Head = dict[str, Any]
 
 
-def solve(
-    path: Path, query: str, prefixes: dict[str, str], base: str, *, most: int | None, seconds: float
+def run_query(
+    path: Path, query: str, prefixes: dict[str, str], base: str, *, limit: int | None, timeout: float
 ) -> tuple[Head, list[list[Any]], str]:
     """What kind of answer it is, its rows as terms of SPARQL's JSON, and what cut it short: rows, time or nothing.
 
@@ -102,7 +102,7 @@ def solve(
     """
     import subprocess
 
-    asked = {"store": str(path), "query": query, "prefixes": prefixes, "base": base, "most": most}
+    asked = {"store": str(path), "query": query, "prefixes": prefixes, "base": base, "most": limit}
     program = [sys.executable, "-P", str(Path(__file__).with_name("sparql_worker.py"))]
     with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as ran:
         late = Event()
@@ -111,27 +111,27 @@ def solve(
             late.set()
             ran.kill()
 
-        timer = Timer(seconds, stop)
+        timer = Timer(timeout, stop)
         timer.start()
         try:
-            head, rows = _read(_lines(ran, json.dumps(asked)))
+            head, rows = _collect_reply(_iterate_lines(ran, json.dumps(asked)))
         finally:
             timer.cancel()
             ran.kill()
     if "wrong" in head:
         raise SettingsError(head["wrong"])
     if "failed" in head:
-        raise Gone(f"the triples in {path} cannot be read ({head['failed']}): ask again")
+        raise StoreRemoved(f"the triples in {path} cannot be read ({head['failed']}): ask again")
     if "more" in head or "yes" in head:
         return head, rows, "rows" if head.get("more") else ""
     if not late.is_set():
         raise SettingsError("the query took more memory than it may have: ask for less at once")
     if "kind" not in head:
-        raise SettingsError(f"nothing was found within {seconds:g} s: ask for less, or give it more with `--timeout`")
+        raise SettingsError(f"nothing was found within {timeout:g} s: ask for less, or give it more with `--timeout`")
     return head, rows, "time"
 
 
-def _lines(ran: subprocess.Popen[bytes], asked: str) -> Iterator[Any]:
+def _iterate_lines(ran: subprocess.Popen[bytes], asked: str) -> Iterator[Any]:
     """What the other process says, as far as it comes."""
     assert ran.stdin
     assert ran.stdout
@@ -140,7 +140,7 @@ def _lines(ran: subprocess.Popen[bytes], asked: str) -> Iterator[Any]:
     yield from (json.loads(line) for line in ran.stdout if line.endswith(b"\n"))
 
 
-def _read(lines: Iterator[Any]) -> tuple[Head, list[list[Any]]]:
+def _collect_reply(lines: Iterator[Any]) -> tuple[Head, list[list[Any]]]:
     head: Head = {}
     rows: list[list[Any]] = []
     for line in lines:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from pyoxigraph import Literal, NamedNode
 
-from kumihimo.core.digests import digest
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.table import Table
 
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -21,14 +21,14 @@ RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 PROV = "http://www.w3.org/ns/prov#"
 PDTB = "http://purl.org/olia/discourse/discourse.PDTB.owl#"
-OURS = "http://example.org/kumihimo#"  # under a name that is reserved: nobody can own it, and none had to be registered
+KUMI = "http://example.org/kumihimo#"  # under a name that is reserved: nobody can own it, and none had to be registered
 
 TYPE, LABEL, BROADER = NamedNode(f"{RDF}type"), NamedNode(f"{RDFS}label"), NamedNode(f"{RDFS}subClassOf")
-FROM = NamedNode(f"{PROV}wasDerivedFrom")
-FIRST, SECOND, SENSE = (NamedNode(PDTB + name) for name in ("hasArg1", "hasArg2", "hasSense"))
+DERIVED_FROM = NamedNode(f"{PROV}wasDerivedFrom")
+ARG1, ARG2, SENSE = (NamedNode(PDTB + name) for name in ("hasArg1", "hasArg2", "hasSense"))
 
 # Tables whose rows have IRIs of their own, but for passages.
-ROWS = (
+ROW_TABLES = (
     "documents",
     "chunks",
     "links",
@@ -41,10 +41,10 @@ ROWS = (
     "summaries",
 )
 
-_LONGEST = 200  # characters of a value whose IRI spells it
+_MAX_VALUE_CHARS = 200  # characters of a value whose IRI spells it
 _DATE, _TIME = NamedNode(f"{XSD}date"), NamedNode(f"{XSD}dateTime")
-_TAG = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z]{4})?(-([A-Za-z]{2}|\d{3}))?")
-_PLAIN = re.compile(r"[A-Za-z0-9-]*")  # what is spelled alike in an IRI, as most ids are
+_LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z]{4})?(-([A-Za-z]{2}|\d{3}))?")
+_UNRESERVED = re.compile(r"[A-Za-z0-9-]*")  # what is spelled alike in an IRI, as most ids are
 _KANA, _HANGUL = re.compile("[ぁ-ヺー-ヿ]"), re.compile("[가-힣]")
 _HAN, _LATIN = re.compile("[㐀-鿿]"), re.compile("[A-Za-z]")
 
@@ -52,18 +52,18 @@ Tables = Mapping[str, Table[Any]]
 
 
 @cache
-def ours(name: str) -> NamedNode:
+def kumi_term(name: str) -> NamedNode:
     """A class or a property of our own vocabulary."""
-    return NamedNode(OURS + name)
+    return NamedNode(KUMI + name)
 
 
-def prefixes(base: str) -> dict[str, str]:
+def prefix_map(base: str) -> dict[str, str]:
     """The names that queries and files may use for the beginnings of IRIs."""
-    others = {"rdf": RDF, "rdfs": RDFS, "xsd": XSD, "prov": PROV, "pdtb": PDTB, "kumi": OURS}
-    return {**others, "ex": base, **{name: f"{base}{name}/" for name in (*ROWS, "value", "field")}}
+    others = {"rdf": RDF, "rdfs": RDFS, "xsd": XSD, "prov": PROV, "pdtb": PDTB, "kumi": KUMI}
+    return {**others, "ex": base, **{name: f"{base}{name}/" for name in (*ROW_TABLES, "value", "field")}}
 
 
-class Sense(Protocol):
+class SenseClass(Protocol):
     """A class of discourse relations: its name in the ontology, and the names of those it is a kind of."""
 
     @property
@@ -75,46 +75,46 @@ class Sense(Protocol):
 
 
 @dataclass
-class World:
+class RdfContext:
     """What is known while the tables are read."""
 
     tables: Tables
     base: str
-    senses: list[Sense]
+    senses: list[SenseClass]
     languages: dict[str, str] = field(init=False)
-    labelled: set[str] = field(default_factory=set)  # values that have been given their label
-    place: tuple[str, int] = ("", 0)  # the document whose passages are read, and how many there have been
-    documents: dict[str, frozenset[str]] = field(init=False)
+    labelled_ids: set[str] = field(default_factory=set)  # values that have been given their label
+    passage_position: tuple[str, int] = ("", 0)  # the document whose passages are read, and how many there have been
+    community_documents: dict[str, frozenset[str]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.languages = _languages(self.tables)
-        self.documents = _documents(self.tables)
+        self.languages = _document_languages(self.tables)
+        self.community_documents = _community_documents(self.tables)
 
-    def node(self, table: str, id: str) -> NamedNode:
+    def row_iri(self, table: str, id: str) -> NamedNode:
         """The IRI of a row. That of a passage is its id alone, as in the paper.
 
         With `-` for `.`: the library's parser of queries takes one dot in a name, and ids may hold two.
         """
-        return _iri(f"{self.base}{'' if table == 'passages' else f'{table}/'}", id.replace(".", "-"))
+        return _make_iri(f"{self.base}{'' if table == 'passages' else f'{table}/'}", id.replace(".", "-"))
 
-    def value(self, name: str) -> NamedNode:
+    def value_iri(self, name: str) -> NamedNode:
         """The IRI of what is said in a slot: its text, or the digest of one that is long."""
-        return _iri(f"{self.base}value/", name if len(name) <= _LONGEST else digest(name))
+        return _make_iri(f"{self.base}value/", name if len(name) <= _MAX_VALUE_CHARS else hash_parts(name))
 
-    def slot(self, name: str) -> NamedNode:
+    def slot_iri(self, name: str) -> NamedNode:
         """The property that says who, when, where ..."""
-        return _iri(self.base, name)
+        return _make_iri(self.base, name)
 
-    def field(self, name: str) -> NamedNode:
+    def field_iri(self, name: str) -> NamedNode:
         """The property that says a field of metadata."""
-        return _iri(f"{self.base}field/", name)
+        return _make_iri(f"{self.base}field/", name)
 
-    def sources(self, id: str, *, chunk: str = "") -> list[NamedNode]:
+    def source_iris(self, id: str, *, chunk: str = "") -> list[NamedNode]:
         """The document of a row, by its id, and the chunk."""
-        found = [self.node("documents", id.partition(".")[0])]
-        return [self.node("chunks", chunk), *found] if chunk else found
+        found = [self.row_iri("documents", id.partition(".")[0])]
+        return [self.row_iri("chunks", chunk), *found] if chunk else found
 
-    def text(self, text: str, id: str = "") -> Literal | None:
+    def text_literal(self, text: str, id: str = "") -> Literal | None:
         """With its language, where its script or the document of that row's id tells."""
         if not text:
             return None
@@ -123,8 +123,8 @@ class World:
 
 
 @lru_cache(1 << 14)  # rows that are neighbours name the same
-def _iri(beginning: str, name: str) -> NamedNode:
-    return NamedNode(beginning + (name if _PLAIN.fullmatch(name) else quote(name, safe="")))
+def _make_iri(beginning: str, name: str) -> NamedNode:
+    return NamedNode(beginning + (name if _UNRESERVED.fullmatch(name) else quote(name, safe="")))
 
 
 def language_of(text: str) -> str:
@@ -144,18 +144,18 @@ def language_of(text: str) -> str:
     return "ja" if kana and kana + len(_HAN.findall(text)) > latin else ""
 
 
-def _languages(tables: Tables) -> dict[str, str]:
+def _document_languages(tables: Tables) -> dict[str, str]:
     """Of documents whose metadata name it: by their ids."""
     found = {}
     if "documents" in tables:
         for id, metadata in tables["documents"].columns("id", "metadata"):
             said = json.loads(metadata).get("language")
-            if isinstance(said, str) and _TAG.fullmatch(said):
+            if isinstance(said, str) and _LANGUAGE_TAG.fullmatch(said):
                 found[id] = said
     return found
 
 
-def _documents(tables: Tables) -> dict[str, frozenset[str]]:
+def _community_documents(tables: Tables) -> dict[str, frozenset[str]]:
     """Of each community the documents that speak of its entities."""
     if "communities" not in tables or "mentions" not in tables:
         return {}
@@ -169,18 +169,18 @@ def _documents(tables: Tables) -> dict[str, frozenset[str]]:
     return found
 
 
-def terms(value: object) -> Iterator[NamedNode | Literal]:
+def iterate_terms(value: object) -> Iterator[NamedNode | Literal]:
     """No text is ever made part of a line: the library writes terms, whatever stands in them."""
     if isinstance(value, NamedNode | Literal):
         yield value
     elif isinstance(value, list | tuple):
         for part in value:
-            yield from terms(part)
+            yield from iterate_terms(part)
     elif isinstance(value, str | int | float) and value != "":
         yield Literal(value)
 
 
-def moment(text: str) -> Literal | None:
+def date_literal(text: str) -> Literal | None:
     """A date, a time, or whatever else it is."""
     if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
         return Literal(text, datatype=_DATE)

@@ -12,251 +12,274 @@ from kumihimo.core.records import (
     Chunk,
     Claim,
     Community,
+    DiscourseRelation,
     Document,
     Entity,
-    Frame,
-    Link,
     Metadata,
     Passage,
     Question,
     Relation,
     Report,
+    SlotFiller,
+    SlotValue,
     Summary,
     Tag,
-    Value,
 )
 from kumihimo.rdf.terms import (
+    ARG1,
+    ARG2,
     BROADER,
-    FIRST,
-    FROM,
+    DERIVED_FROM,
     LABEL,
     PDTB,
-    SECOND,
     SENSE,
     TYPE,
-    Sense,
+    RdfContext,
+    SenseClass,
     Tables,
-    World,
-    moment,
-    ours,
-    terms,
+    date_literal,
+    iterate_terms,
+    kumi_term,
 )
 
-Said = tuple[NamedNode, object]  # a property, and what it says: nothing, a term, a text, a number, or several
-About = tuple[NamedNode, list[Said]]
+PropertyValue = tuple[NamedNode, object]  # a property, and what it says: nothing, a term, a text, a number, or several
+Resource = tuple[NamedNode, list[PropertyValue]]
 
 
-def triples(tables: Tables, senses: Iterable[Sense], base: str) -> Iterator[Quad]:
+def table_triples(tables: Tables, senses: Iterable[SenseClass], base: str) -> Iterator[Quad]:
     """All that the tables say, those of them that there are, in the order of their ids; the senses first.
 
     As a store takes them, each in the graph that has no name. base: what the IRIs of rows begin with.
     """
-    world = World(tables, base, senses := list(senses))
-    for about, said in _everything(world, senses):
+    world = RdfContext(tables, base, senses := list(senses))
+    for about, said in _iterate_resources(world, senses):
         for name, value in said:
             if isinstance(value, NamedNode | Literal):  # as most are
                 yield Quad(about, name, value)
             else:
-                yield from (Quad(about, name, term) for term in terms(value))
+                yield from (Quad(about, name, term) for term in iterate_terms(value))
 
 
-def _everything(world: World, senses: Iterable[Sense]) -> Iterator[About]:
+def _iterate_resources(world: RdfContext, senses: Iterable[SenseClass]) -> Iterator[Resource]:
     for sense in senses:
         parents = [NamedNode(PDTB + parent) for parent in sense.parents]
         yield NamedNode(PDTB + sense.name), [(LABEL, sense.label), (BROADER, parents)]
-    for name, tell in _TELL.items():
+    for name, tell in _DESCRIBERS.items():
         for record in world.tables.get(name, ()):
             yield from tell(world, record)
-    for name, (column, table) in _TOLD_IN.items():
+    for name, (column, table) in _MENTION_TABLES.items():
         if name in world.tables:
-            yield from _derived(world, name, column, table)
+            yield from _describe_sources(world, name, column, table)
 
 
 # -- what is told of a row of each table
 
 
-def _document(world: World, d: Document) -> Iterator[About]:
-    about: list[Said] = [
-        (TYPE, ours("Document")),
-        (LABEL, world.text(d.title or d.uri, d.id)),
-        (ours("uri"), d.uri),
-        (ours("file"), d.file),
-        (ours("mediaType"), d.media_type),
-        (ours("modified"), moment(d.modified)),
+def _describe_document(world: RdfContext, d: Document) -> Iterator[Resource]:
+    about: list[PropertyValue] = [
+        (TYPE, kumi_term("Document")),
+        (LABEL, world.text_literal(d.title or d.uri, d.id)),
+        (kumi_term("uri"), d.uri),
+        (kumi_term("file"), d.file),
+        (kumi_term("mediaType"), d.media_type),
+        (kumi_term("modified"), date_literal(d.modified)),
     ]
-    fields = [(world.field(name), value) for name, value in d.metadata.items() if name != NOT_READ]
-    yield world.node("documents", d.id), [*about, *fields]
+    fields = [(world.field_iri(name), value) for name, value in d.metadata.items() if name != NOT_READ]
+    yield world.row_iri("documents", d.id), [*about, *fields]
 
 
-def _chunk(world: World, c: Chunk) -> Iterator[About]:
-    about = [(TYPE, ours("Chunk")), (ours("text"), world.text(c.text, c.id)), (ours("order"), c.ordinal)]
-    yield world.node("chunks", c.id), [*about, *_span(c), (FROM, world.sources(c.id))]
+def _describe_chunk(world: RdfContext, c: Chunk) -> Iterator[Resource]:
+    about = [
+        (TYPE, kumi_term("Chunk")),
+        (kumi_term("text"), world.text_literal(c.text, c.id)),
+        (kumi_term("order"), c.ordinal),
+    ]
+    yield world.row_iri("chunks", c.id), [*about, *_span_properties(c), (DERIVED_FROM, world.source_iris(c.id))]
 
 
-def _span(piece: Chunk | Passage) -> list[Said]:
-    return [(ours("start"), piece.start), (ours("end"), piece.end), (ours("tokens"), piece.tokens)]
+def _span_properties(piece: Chunk | Passage) -> list[PropertyValue]:
+    return [(kumi_term("start"), piece.start), (kumi_term("end"), piece.end), (kumi_term("tokens"), piece.tokens)]
 
 
-def _passage(world: World, p: Passage) -> Iterator[About]:
+def _describe_passage(world: RdfContext, p: Passage) -> Iterator[Resource]:
     document = p.id.partition(".")[0]
-    order = world.place[1] if world.place[0] == document else 0
-    world.place = (document, order + 1)
-    about: list[Said] = [(TYPE, world.slot("Chunk")), (LABEL, world.text(p.text, p.id) or Literal(""))]
+    order = world.passage_position[1] if world.passage_position[0] == document else 0
+    world.passage_position = (document, order + 1)
+    about: list[PropertyValue] = [
+        (TYPE, world.slot_iri("Chunk")),
+        (LABEL, world.text_literal(p.text, p.id) or Literal("")),
+    ]
     yield (
-        world.node("passages", p.id),
-        [*about, (ours("order"), order), *_span(p), (FROM, world.sources(p.id, chunk=p.chunk))],
+        world.row_iri("passages", p.id),
+        [
+            *about,
+            (kumi_term("order"), order),
+            *_span_properties(p),
+            (DERIVED_FROM, world.source_iris(p.id, chunk=p.chunk)),
+        ],
     )
 
 
-def _frame(world: World, f: Frame) -> Iterator[About]:
-    value = world.value(f.name)
-    yield world.node("passages", f.passage), [(world.slot(f.slot), value)]
-    if f.name not in world.labelled:
-        world.labelled.add(f.name)
-        yield value, [(TYPE, ours("Value")), (LABEL, f.name)]
+def _describe_frame(world: RdfContext, f: SlotFiller) -> Iterator[Resource]:
+    value = world.value_iri(f.name)
+    yield world.row_iri("passages", f.passage), [(world.slot_iri(f.slot), value)]
+    if f.name not in world.labelled_ids:
+        world.labelled_ids.add(f.name)
+        yield value, [(TYPE, kumi_term("Value")), (LABEL, f.name)]
 
 
-def _value(world: World, v: Value) -> Iterator[About]:
-    yield world.value(v.text), [(ours("form"), [world.text(form) for form in v.forms])]
+def _describe_value(world: RdfContext, v: SlotValue) -> Iterator[Resource]:
+    yield world.value_iri(v.text), [(kumi_term("form"), [world.text_literal(form) for form in v.forms])]
 
 
-def _link(world: World, link: Link) -> Iterator[About]:
+def _describe_link(world: RdfContext, link: DiscourseRelation) -> Iterator[Resource]:
     name = next((sense.name for sense in world.senses if sense.label == link.text), "")
-    ends = [world.node("passages", id) for id in (link.first, link.second)]
-    about: list[Said] = [
-        (TYPE, ours("Link")),
-        (FIRST, ends[0]),
-        (SECOND, ends[1]),
+    ends = [world.row_iri("passages", id) for id in (link.first, link.second)]
+    about: list[PropertyValue] = [
+        (TYPE, kumi_term("Link")),
+        (ARG1, ends[0]),
+        (ARG2, ends[1]),
         (SENSE, NamedNode(PDTB + name) if name and link.text else None),
-        (ours("confidence"), link.confidence),
-        (FROM, [*ends, *world.sources(link.id)]),
+        (kumi_term("confidence"), link.confidence),
+        (DERIVED_FROM, [*ends, *world.source_iris(link.id)]),
     ]
-    yield world.node("links", link.id), about
+    yield world.row_iri("links", link.id), about
 
 
-def _entity(world: World, e: Entity) -> Iterator[About]:
-    about: list[Said] = [
-        (TYPE, ours("Entity")),
-        (LABEL, world.text(e.name)),
-        (ours("type"), e.types or e.type),
-        (ours("form"), [world.text(form) for form in e.forms]),
-        (ours("text"), world.text(e.text)),
-        (ours("mentions"), e.mentions),
+def _describe_entity(world: RdfContext, e: Entity) -> Iterator[Resource]:
+    about: list[PropertyValue] = [
+        (TYPE, kumi_term("Entity")),
+        (LABEL, world.text_literal(e.name)),
+        (kumi_term("type"), e.types or e.type),
+        (kumi_term("form"), [world.text_literal(form) for form in e.forms]),
+        (kumi_term("text"), world.text_literal(e.text)),
+        (kumi_term("mentions"), e.mentions),
     ]
-    yield world.node("entities", e.id), about
+    yield world.row_iri("entities", e.id), about
 
 
-def _relation(world: World, r: Relation) -> Iterator[About]:
-    ends = [world.node("entities", id) for id in (r.source, r.target)]
-    about: list[Said] = [
-        (TYPE, ours("Relation")),
-        (LABEL, world.text(" – ".join(r.names))),
-        (ours("source"), ends[0]),
-        (ours("target"), ends[1]),
-        (ours("text"), world.text(r.text)),
-        (ours("keyword"), [world.text(word) for word in r.keywords]),
-        (ours("weight"), r.weight),
-        (ours("strength"), r.strength),
+def _describe_relation(world: RdfContext, r: Relation) -> Iterator[Resource]:
+    ends = [world.row_iri("entities", id) for id in (r.source, r.target)]
+    about: list[PropertyValue] = [
+        (TYPE, kumi_term("Relation")),
+        (LABEL, world.text_literal(" – ".join(r.names))),
+        (kumi_term("source"), ends[0]),
+        (kumi_term("target"), ends[1]),
+        (kumi_term("text"), world.text_literal(r.text)),
+        (kumi_term("keyword"), [world.text_literal(word) for word in r.keywords]),
+        (kumi_term("weight"), r.weight),
+        (kumi_term("strength"), r.strength),
     ]
-    yield world.node("relations", r.id), about
-    yield ends[0], [(ours("related"), ends[1])]
+    yield world.row_iri("relations", r.id), about
+    yield ends[0], [(kumi_term("related"), ends[1])]
 
 
-def _claim(world: World, c: Claim) -> Iterator[About]:
-    about: list[Said] = [
-        (TYPE, ours("Claim")),
-        (LABEL, world.text(" – ".join(filter(None, c.names)))),
-        (ours("subject"), world.node("entities", c.subject)),
-        (ours("object"), world.node("entities", c.object) if c.object else None),
-        (ours("type"), c.type),
-        (ours("status"), c.statuses),
-        (ours("from"), moment(c.start)),
-        (ours("until"), moment(c.end)),
-        (ours("quote"), [world.text(quoted) for quoted in c.quotes]),
-        (ours("text"), world.text(c.text)),
+def _describe_claim(world: RdfContext, c: Claim) -> Iterator[Resource]:
+    about: list[PropertyValue] = [
+        (TYPE, kumi_term("Claim")),
+        (LABEL, world.text_literal(" – ".join(filter(None, c.names)))),
+        (kumi_term("subject"), world.row_iri("entities", c.subject)),
+        (kumi_term("object"), world.row_iri("entities", c.object) if c.object else None),
+        (kumi_term("type"), c.type),
+        (kumi_term("status"), c.statuses),
+        (kumi_term("from"), date_literal(c.start)),
+        (kumi_term("until"), date_literal(c.end)),
+        (kumi_term("quote"), [world.text_literal(quoted) for quoted in c.quotes]),
+        (kumi_term("text"), world.text_literal(c.text)),
     ]
-    yield world.node("claims", c.id), about
+    yield world.row_iri("claims", c.id), about
 
 
-def _community(world: World, c: Community) -> Iterator[About]:
-    parts = [world.node("communities", id) for id in c.children]
-    members = [world.node("entities", id) for id in c.members]
-    about: list[Said] = [(TYPE, ours("Community")), (ours("level"), c.level), (ours("part"), parts)]
-    spoken = [world.node("documents", id) for id in sorted(world.documents.get(c.id, ()))]
-    yield world.node("communities", c.id), [*about, (ours("member"), members), (FROM, [*parts, *members, *spoken])]
-
-
-def _report(world: World, r: Report) -> Iterator[About]:
-    about: list[Said] = [
-        (TYPE, ours("Report")),
-        (LABEL, world.text(r.title)),
-        (ours("summary"), world.text(r.summary)),
-        (ours("text"), world.text(r.text)),
-        (ours("rating"), r.rating),
-        (ours("level"), r.level),
-        (ours("cites"), [world.node(table, id) for table, id in r.cites()]),
+def _describe_community(world: RdfContext, c: Community) -> Iterator[Resource]:
+    parts = [world.row_iri("communities", id) for id in c.children]
+    members = [world.row_iri("entities", id) for id in c.members]
+    about: list[PropertyValue] = [
+        (TYPE, kumi_term("Community")),
+        (kumi_term("level"), c.level),
+        (kumi_term("part"), parts),
     ]
-    spoken = [world.node("documents", id) for id in sorted(world.documents.get(r.id, ()))]
-    yield world.node("reports", r.id), [*about, (FROM, [world.node("communities", r.id), *spoken])]
-
-
-def _metadata(world: World, m: Metadata) -> Iterator[About]:
-    yield world.node("documents", m.document), [(world.field(m.field), m.values)]
-
-
-def _question(world: World, q: Question) -> Iterator[About]:
-    about: list[Said] = [(TYPE, ours("Question")), (LABEL, world.text(q.text, q.id))]
+    spoken = [world.row_iri("documents", id) for id in sorted(world.community_documents.get(c.id, ()))]
     yield (
-        world.node("questions", q.id),
-        [*about, (ours("answer"), world.text(q.answer, q.id)), (FROM, world.sources(q.id))],
+        world.row_iri("communities", c.id),
+        [*about, (kumi_term("member"), members), (DERIVED_FROM, [*parts, *members, *spoken])],
     )
 
 
-def _tag(world: World, t: Tag) -> Iterator[About]:
-    summary, question = world.node("summaries", t.summary), t.id.rpartition(".")[0]
-    yield world.node("questions", question), [(ours("tag"), summary)]
-    if t.summary not in world.labelled:
-        world.labelled.add(t.summary)
+def _describe_report(world: RdfContext, r: Report) -> Iterator[Resource]:
+    about: list[PropertyValue] = [
+        (TYPE, kumi_term("Report")),
+        (LABEL, world.text_literal(r.title)),
+        (kumi_term("summary"), world.text_literal(r.summary)),
+        (kumi_term("text"), world.text_literal(r.text)),
+        (kumi_term("rating"), r.rating),
+        (kumi_term("level"), r.level),
+        (kumi_term("cites"), [world.row_iri(table, id) for table, id in r.citations()]),
+    ]
+    spoken = [world.row_iri("documents", id) for id in sorted(world.community_documents.get(r.id, ()))]
+    yield world.row_iri("reports", r.id), [*about, (DERIVED_FROM, [world.row_iri("communities", r.id), *spoken])]
+
+
+def _describe_metadata(world: RdfContext, m: Metadata) -> Iterator[Resource]:
+    yield world.row_iri("documents", m.document), [(world.field_iri(m.field), m.values)]
+
+
+def _describe_question(world: RdfContext, q: Question) -> Iterator[Resource]:
+    about: list[PropertyValue] = [(TYPE, kumi_term("Question")), (LABEL, world.text_literal(q.text, q.id))]
+    yield (
+        world.row_iri("questions", q.id),
+        [*about, (kumi_term("answer"), world.text_literal(q.answer, q.id)), (DERIVED_FROM, world.source_iris(q.id))],
+    )
+
+
+def _describe_tag(world: RdfContext, t: Tag) -> Iterator[Resource]:
+    summary, question = world.row_iri("summaries", t.summary), t.id.rpartition(".")[0]
+    yield world.row_iri("questions", question), [(kumi_term("tag"), summary)]
+    if t.summary not in world.labelled_ids:
+        world.labelled_ids.add(t.summary)
         yield summary, [(LABEL, t.label)]
 
 
-def _summary(world: World, s: Summary) -> Iterator[About]:
-    about: list[Said] = [(TYPE, ours("Summary")), (LABEL, s.label), (ours("text"), world.text(s.text))]
-    yield world.node("summaries", s.id), [*about, (ours("questions"), s.questions)]
+def _describe_summary(world: RdfContext, s: Summary) -> Iterator[Resource]:
+    about: list[PropertyValue] = [
+        (TYPE, kumi_term("Summary")),
+        (LABEL, s.label),
+        (kumi_term("text"), world.text_literal(s.text)),
+    ]
+    yield world.row_iri("summaries", s.id), [*about, (kumi_term("questions"), s.questions)]
 
 
-_TELL: Mapping[str, Any] = {  # by table
-    "documents": _document,
-    "chunks": _chunk,
-    "passages": _passage,
-    "frames": _frame,
-    "values": _value,
-    "links": _link,
-    "entities": _entity,
-    "relations": _relation,
-    "claims": _claim,
-    "communities": _community,
-    "reports": _report,
-    "metadata": _metadata,
-    "questions": _question,
-    "tags": _tag,
-    "summaries": _summary,
+_DESCRIBERS: Mapping[str, Any] = {  # by table
+    "documents": _describe_document,
+    "chunks": _describe_chunk,
+    "passages": _describe_passage,
+    "frames": _describe_frame,
+    "values": _describe_value,
+    "links": _describe_link,
+    "entities": _describe_entity,
+    "relations": _describe_relation,
+    "claims": _describe_claim,
+    "communities": _describe_community,
+    "reports": _describe_report,
+    "metadata": _describe_metadata,
+    "questions": _describe_question,
+    "tags": _describe_tag,
+    "summaries": _describe_summary,
 }
-_TOLD_IN = {
+_MENTION_TABLES = {
     "mentions": ("entity", "entities"),
     "ties": ("relation", "relations"),
     "assertions": ("claim", "claims"),
 }
-TABLES = (*_TELL, *_TOLD_IN)
+RDF_TABLES = (*_DESCRIBERS, *_MENTION_TABLES)
 
 
-def _derived(world: World, table: str, column: str, of: str) -> Iterator[About]:
+def _describe_sources(world: RdfContext, table: str, column: str, of: str) -> Iterator[Resource]:
     """What is said in single chunks of an entity, a relation, a claim: it comes from these, and their documents."""
     document, known = "", set[str]()
     for id, key in world.tables[table].columns("id", column):
         chunk = id.rpartition(".")[0]
         if (now := id.partition(".")[0]) != document:
             document, known = now, set()
-        sources = [world.node("chunks", chunk)] if key in known else world.sources(id, chunk=chunk)
+        sources = [world.row_iri("chunks", chunk)] if key in known else world.source_iris(id, chunk=chunk)
         known.add(key)
-        yield world.node(of, key), [(FROM, sources)]
+        yield world.row_iri(of, key), [(DERIVED_FROM, sources)]

@@ -8,24 +8,26 @@ import re
 from charset_normalizer import from_bytes
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.legacy_encodings import BROKEN, PLAUSIBLE, familiar, legacy
+from kumihimo.readers.legacy_encodings import PLAUSIBLE_SCORE, REPLACEMENT_CHAR, detect_legacy_encoding, familiar_share
 
-MARKS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
+BYTE_ORDER_MARKS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-ESCAPES = re.compile(rb"\x1b\$[@AB]|\x1b\$\([CDOPQ]|\x1b\([IJ]")  # how ISO-2022-JP changes character set
-CONTROLS = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f\ufffe\uffff]")  # tab, line ends, form feed, \b and escape are text
-CHARACTERS = re.compile(r"utf-8|cp\d|iso|euc|gb|big5|koi8|mac|shift|tis")  # `rot13` and `idna` are codecs too
-HIGH = bytes(range(128, 256))
-SAMPLE = 4096
-MANY = 20  # good characters for each broken one: damage to a text, not another encoding
+ISO_2022_ESCAPE = re.compile(rb"\x1b\$[@AB]|\x1b\$\([CDOPQ]|\x1b\([IJ]")  # how ISO-2022-JP changes character set
+CONTROL_CHAR = re.compile(
+    r"[\x00-\x07\x0e-\x1a\x1c-\x1f\ufffe\uffff]"
+)  # tab, line ends, form feed, \b and escape are text
+TEXT_CODEC = re.compile(r"utf-8|cp\d|iso|euc|gb|big5|koi8|mac|shift|tis")  # `rot13` and `idna` are codecs too
+HIGH_BYTES = bytes(range(128, 256))
+SAMPLE_BYTES = 4096
+GOOD_PER_BROKEN = 20  # good characters for each broken one: damage to a text, not another encoding
 
 # What browsers take these labels to mean; others are looked up by Python's names.
-LABELS = {
+ENCODING_LABELS = {
     "iso-8859-1": "cp1252",
     "latin1": "cp1252",
     "us-ascii": "cp1252",
@@ -46,80 +48,82 @@ def decode(data: bytes, name: str = "the file", declared: str = "") -> str:
     >>> decode("デジタル庁".encode("cp932"))
     'デジタル庁'
     """
-    text = _marked(data)
+    text = _decode_with_bom(data)
     if text is None:
-        text = _wide(data) if 0 in data else _narrow(data, declared)
+        text = _decode_utf16(data) if 0 in data else _decode_narrow(data, declared)
     if text is None:
         raise SourceError(f"{name}: cannot tell the encoding; save the file as UTF-8")
-    if "\0" in text or len(CONTROLS.findall(text)) * MANY > len(text):
+    if "\0" in text or len(CONTROL_CHAR.findall(text)) * GOOD_PER_BROKEN > len(text):
         raise SourceError(f"{name}: this is not text; name it by its real format, or list it in .kumiignore")
     return text
 
 
-def _marked(data: bytes) -> str | None:
-    for mark, encoding in MARKS:
+def _decode_with_bom(data: bytes) -> str | None:
+    for mark, encoding in BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return data[len(mark) :].decode(encoding, "replace")
     return None
 
 
-def _wide(data: bytes) -> str:
+def _decode_utf16(data: bytes) -> str:
     """UTF-16 without its mark, the way round that reads better; else binary, its zeros kept for the caller to see."""
-    encoding = max(("utf-16-le", "utf-16-be"), key=lambda way: familiar(data[:SAMPLE].decode(way, "replace")))
-    likely = familiar(data[:SAMPLE].decode(encoding, "replace")) > 0.5
+    encoding = max(
+        ("utf-16-le", "utf-16-be"), key=lambda way: familiar_share(data[:SAMPLE_BYTES].decode(way, "replace"))
+    )
+    likely = familiar_share(data[:SAMPLE_BYTES].decode(encoding, "replace")) > 0.5
     return data.decode(encoding if likely else "latin-1", "replace")
 
 
-def _narrow(data: bytes, declared: str) -> str | None:
-    if data.isascii() and ESCAPES.search(data):
-        return _japanese_mail(data)
-    text, encoding = _strict(data, "utf-8"), _known(declared)
+def _decode_narrow(data: bytes, declared: str) -> str | None:
+    if data.isascii() and ISO_2022_ESCAPE.search(data):
+        return _decode_iso_2022_jp(data)
+    text, encoding = _decode_strict(data, "utf-8"), _resolve_label(declared)
     if encoding and (text is None or not _accepts_all(encoding)):
-        text = _strict(data, encoding) or text
-    return _guess(data) if text is None else text
+        text = _decode_strict(data, encoding) or text
+    return _decode_guessing(data) if text is None else text
 
 
-def _japanese_mail(data: bytes) -> str:
+def _decode_iso_2022_jp(data: bytes) -> str:
     texts = [data.decode(encoding, "replace") for encoding in ("iso2022_jp_2", "iso2022_jp_ext", "iso2022_jp_2004")]
-    return min(texts, key=lambda text: text.count(BROKEN))
+    return min(texts, key=lambda text: text.count(REPLACEMENT_CHAR))
 
 
-def _known(label: str) -> str:
+def _resolve_label(label: str) -> str:
     label = label.strip().lower()
     try:
-        name = codecs.lookup(LABELS.get(label, label)).name
+        name = codecs.lookup(ENCODING_LABELS.get(label, label)).name
     except (LookupError, ValueError):
         return ""
-    return name if CHARACTERS.match(name) else ""
+    return name if TEXT_CODEC.match(name) else ""
 
 
 def _accepts_all(encoding: str) -> bool:
     """Whether it has a character for every byte, so that decoding by it proves nothing."""
-    return len(HIGH.decode(encoding, "replace")) == len(HIGH)
+    return len(HIGH_BYTES.decode(encoding, "replace")) == len(HIGH_BYTES)
 
 
-def _strict(data: bytes, encoding: str) -> str | None:
+def _decode_strict(data: bytes, encoding: str) -> str | None:
     try:
         return data.decode(encoding)
     except UnicodeError:
         return None
 
 
-def _guess(data: bytes) -> str | None:
-    return _damaged(data) or _unmarked(data)
+def _decode_guessing(data: bytes) -> str | None:
+    return _decode_damaged_utf8(data) or _decode_legacy(data)
 
 
-def _damaged(data: bytes) -> str | None:
+def _decode_damaged_utf8(data: bytes) -> str | None:
     """UTF-8 with a few broken bytes among many good characters."""
     text = data.decode("utf-8", "replace")
-    broken = text.count(BROKEN)
+    broken = text.count(REPLACEMENT_CHAR)
     good = sum(not char.isascii() for char in text) - broken
-    return text if good >= broken * MANY else None
+    return text if good >= broken * GOOD_PER_BROKEN else None
 
 
-def _unmarked(data: bytes) -> str | None:
-    score, encoding = legacy(data)
-    guess = from_bytes(data).best() if score < PLAUSIBLE else None
+def _decode_legacy(data: bytes) -> str | None:
+    score, encoding = detect_legacy_encoding(data)
+    guess = from_bytes(data).best() if score < PLAUSIBLE_SCORE else None
     if guess is not None:
         return str(guess)
     return data.decode(encoding, "replace") if score > 0 else None

@@ -9,53 +9,59 @@ from xml.etree import ElementTree
 from zipfile import ZipFile
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.archive import opened, part
-from kumihimo.readers.html import chapter
-from kumihimo.readers.page import Page, joined, refuse_empty
+from kumihimo.readers.archive import open_archive, read_part
+from kumihimo.readers.html import read_full_html
+from kumihimo.readers.page import Page, join_with_places, refuse_empty
 
 CONTAINER = "META-INF/container.xml"
 DC = "{http://purl.org/dc/elements/1.1/}"
 OPF = "{http://www.idpf.org/2007/opf}"
-CHAPTERS = ("application/xhtml+xml", "text/html")
+CHAPTER_TYPES = ("application/xhtml+xml", "text/html")
 PROPERTIES = {"creator": "author", "language": "lang", "publisher": "publisher", "date": "date"}
 PROPERTIES |= {"subject": "subject", "description": "description", "rights": "rights"}
 
 
-def epub(data: bytes, name: str) -> Iterator[Page]:
+def read_epub(data: bytes, name: str) -> Iterator[Page]:
     """The chapters in reading order, each as the page it is."""
-    with opened(data, name) as archive:
-        home, package = _package(archive, name)
-        parts = ((part(archive, path, name), f"{name}: {path}") for path in _spine(package, home))
-        pages = [page for each in parts for page in chapter(*each) if page.text]  # a cover may be a picture
-    text, places = joined((page.text, page.places or ((0, page.title and f"§ {page.title}"),)) for page in pages)
+    with open_archive(data, name) as archive:
+        home, package = _read_package(archive, name)
+        parts = ((read_part(archive, path, name), f"{name}: {path}") for path in _chapter_paths(package, home))
+        pages = [page for each in parts for page in read_full_html(*each) if page.text]  # a cover may be a picture
+    text, places = join_with_places(
+        (page.text, page.places or ((0, page.title and f"§ {page.title}"),)) for page in pages
+    )
     refuse_empty(text, name)
-    title, metadata = _about(package)
+    title, metadata = _read_metadata(package)
     yield Page(title=title, text=text, metadata=metadata, places=places)
 
 
-def _package(archive: ZipFile, name: str) -> tuple[str, ElementTree.Element]:
+def _read_package(archive: ZipFile, name: str) -> tuple[str, ElementTree.Element]:
     """The folder that paths are relative to, and what lists the book's parts."""
-    root = _parsed(archive, CONTAINER, name).find(".//{*}rootfile")
+    root = _parse_part(archive, CONTAINER, name).find(".//{*}rootfile")
     path = "" if root is None else root.get("full-path", "")
-    return dirname(path), _parsed(archive, path, name)
+    return dirname(path), _parse_part(archive, path, name)
 
 
-def _parsed(archive: ZipFile, path: str, name: str) -> ElementTree.Element:
+def _parse_part(archive: ZipFile, path: str, name: str) -> ElementTree.Element:
     try:
-        return ElementTree.fromstring(part(archive, path, name))
+        return ElementTree.fromstring(read_part(archive, path, name))
     except ElementTree.ParseError as error:
         raise SourceError(f"{name}: its part {path} is broken ({error}); export the book again") from error
 
 
-def _spine(package: ElementTree.Element, home: str) -> Iterator[str]:
+def _chapter_paths(package: ElementTree.Element, home: str) -> Iterator[str]:
     items = {item.get("id"): item for item in package.iter(f"{OPF}item")}
     for reference in package.iter(f"{OPF}itemref"):
         item = items.get(reference.get("idref"))
-        if item is not None and item.get("media-type") in CHAPTERS and "nav" not in item.get("properties", "").split():
+        if (
+            item is not None
+            and item.get("media-type") in CHAPTER_TYPES
+            and "nav" not in item.get("properties", "").split()
+        ):
             yield normpath(join(home, unquote(item.get("href", ""))))
 
 
-def _about(package: ElementTree.Element) -> tuple[str, dict[str, object]]:
+def _read_metadata(package: ElementTree.Element) -> tuple[str, dict[str, object]]:
     found: dict[str, object] = {}
     for said, ours in PROPERTIES.items():
         values = [" ".join(element.text.split()) for element in package.iter(f"{DC}{said}") if element.text]

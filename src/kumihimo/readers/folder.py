@@ -9,20 +9,20 @@ from pathlib import Path
 from unicodedata import normalize
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.ignore import Rule, ignored, rules
-from kumihimo.readers.page import unique
+from kumihimo.readers.ignore import IgnoreRule, is_ignored, parse_ignore_rules
+from kumihimo.readers.page import unique_name
 
 IGNORE_FILES = (".gitignore", ".kumiignore")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FolderEntry:
     """A file, folder or link. at: its names below the root; real: where it is, links resolved."""
 
     path: Path
-    real: Path
-    at: tuple[str, ...] = ()
-    rules: tuple[Rule, ...] = ()
+    real_path: Path
+    relative: tuple[str, ...] = ()
+    rules: tuple[IgnoreRule, ...] = ()
 
 
 def walk(root: Path) -> Iterator[tuple[Path, str]]:
@@ -33,32 +33,34 @@ def walk(root: Path) -> Iterator[tuple[Path, str]]:
     be read comes itself, in place of its files. A path is NFC, whatever the file system writes; of two files whose
     paths then are the same, the second is `path~2`.
     """
-    if not _reachable(root):
+    if not _is_reachable(root):
         raise SourceError(f"{root}: there is no such file or folder, or no way to it; check the path")
     taken: dict[str, int] = {}
-    for name, path in sorted(("/".join(entry.at) or _readable(root.name), entry.path) for entry in _files(root)):
-        yield path, unique(name, taken)
+    for name, path in sorted(
+        ("/".join(entry.relative) or _normalize_name(root.name), entry.path) for entry in _walk_entries(root)
+    ):
+        yield path, unique_name(name, taken)
 
 
-def _reachable(root: Path) -> bool:
+def _is_reachable(root: Path) -> bool:
     try:
         return root.is_dir() or root.is_file()
     except OSError:
         return False
 
 
-def _files(root: Path) -> Iterator[Entry]:
+def _walk_entries(root: Path) -> Iterator[FolderEntry]:
     home = root.resolve()
     seen: set[Path] = set()
-    waiting, links = [Entry(root, home)], list[Entry]()
+    waiting, links = [FolderEntry(root, home)], list[FolderEntry]()
     while waiting or links:
         entry = waiting.pop() if waiting else links.pop()  # links last: only what has no name of its own goes by theirs
-        if entry.real in seen or not entry.real.is_relative_to(home):
+        if entry.real_path in seen or not entry.real_path.is_relative_to(home):
             continue
-        seen.add(entry.real)
+        seen.add(entry.real_path)
         if entry.path.is_dir():
             try:
-                inside = _inside(entry)
+                inside = _list_folder(entry)
             except OSError as error:
                 if entry.path == root:
                     raise SourceError(f"{root}: {error.strerror}; let it be read") from error
@@ -70,25 +72,25 @@ def _files(root: Path) -> Iterator[Entry]:
             yield entry
 
 
-def _inside(folder: Entry) -> list[Entry]:
+def _list_folder(folder: FolderEntry) -> list[FolderEntry]:
     names = sorted(path.name for path in folder.path.iterdir())
-    among = folder.rules + _rules(folder)
-    entries = [_entry(folder, name, among) for name in names if not name.startswith(".")]
-    return [entry for entry in entries if not ignored(entry.at, entry.path.is_dir(), among)]
+    among = folder.rules + _read_rules(folder)
+    entries = [_make_entry(folder, name, among) for name in names if not name.startswith(".")]
+    return [entry for entry in entries if not is_ignored(entry.relative, entry.path.is_dir(), among)]
 
 
-def _entry(folder: Entry, name: str, among: tuple[Rule, ...]) -> Entry:
+def _make_entry(folder: FolderEntry, name: str, among: tuple[IgnoreRule, ...]) -> FolderEntry:
     path = folder.path / name
-    real = Path(os.path.realpath(path)) if path.is_symlink() else folder.real / name
-    return Entry(path, real, (*folder.at, _readable(name)), among)
+    real = Path(os.path.realpath(path)) if path.is_symlink() else folder.real_path / name
+    return FolderEntry(path, real, (*folder.relative, _normalize_name(name)), among)
 
 
-def _rules(folder: Entry) -> tuple[Rule, ...]:
+def _read_rules(folder: FolderEntry) -> tuple[IgnoreRule, ...]:
     files = [folder.path / name for name in IGNORE_FILES]
     texts = [file.read_text("utf-8-sig", "replace") for file in files if file.is_file()]
-    return rules("\n".join(texts).splitlines(), folder.at)
+    return parse_ignore_rules("\n".join(texts).splitlines(), folder.relative)
 
 
-def _readable(name: str) -> str:
+def _normalize_name(name: str) -> str:
     """NFC; bytes that are no UTF-8 become `\ufffd`, since no index could store them."""
     return normalize("NFC", os.fsencode(name).decode("utf-8", "replace"))

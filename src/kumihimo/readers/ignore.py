@@ -10,7 +10,7 @@ from unicodedata import normalize
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class IgnoreRule:
     """One pattern of an ignore file, and the folder it holds for.
 
     base: the folder's parts, below the root.
@@ -19,11 +19,11 @@ class Rule:
 
     base: tuple[str, ...]
     parts: tuple[str, ...]
-    folders: bool  # only
-    keeps: bool  # `!`
+    folders_only: bool  # only
+    negated: bool  # `!`
 
 
-def rules(lines: Iterable[str], base: tuple[str, ...] = ()) -> tuple[Rule, ...]:
+def parse_ignore_rules(lines: Iterable[str], base: tuple[str, ...] = ()) -> tuple[IgnoreRule, ...]:
     """The rules of one ignore file: a subset of git's.
 
     Understood: blank lines and `#` comments, `name` (at any depth), `folder/` (folders only), `*` `?` `[a-z]`
@@ -33,10 +33,10 @@ def rules(lines: Iterable[str], base: tuple[str, ...] = ()) -> tuple[Rule, ...]:
     settings.
     """
     written = (line.strip() for line in lines if not line.startswith("#"))
-    return tuple(_rule(line, base) for line in written if line.strip("!/\\"))
+    return tuple(_parse_rule(line, base) for line in written if line.strip("!/\\"))
 
 
-def ignored(path: tuple[str, ...], folder: bool, among: Sequence[Rule]) -> bool:
+def is_ignored(path: tuple[str, ...], folder: bool, among: Sequence[IgnoreRule]) -> bool:
     """Whether the last of the rules that match `path` leaves it out.
 
     >>> among = rules(["*.log", "!keep.log", "/build/", "docs/**/old"])
@@ -44,13 +44,13 @@ def ignored(path: tuple[str, ...], folder: bool, among: Sequence[Rule]) -> bool:
     [True, False, True]
     """
     for rule in reversed(among):
-        below = path[: len(rule.base)] == rule.base and (folder or not rule.folders)
+        below = path[: len(rule.base)] == rule.base and (folder or not rule.folders_only)
         if below and _matches(rule.parts, path[len(rule.base) :]):
-            return not rule.keeps
+            return not rule.negated
     return False
 
 
-def _rule(line: str, base: tuple[str, ...]) -> Rule:
+def _parse_rule(line: str, base: tuple[str, ...]) -> IgnoreRule:
     keeps = line.startswith("!")
     pattern = normalize("NFC", line[keeps:].removeprefix("\\"))
     parts = [part for part in pattern.split("/") if part]
@@ -59,7 +59,7 @@ def _rule(line: str, base: tuple[str, ...]) -> Rule:
     if parts[-1] == "**":
         parts.append("*")  # `a/**` is all within `a`, not `a` itself
     once = [part for part, after in zip(parts, [*parts[1:], ""], strict=True) if not part == after == "**"]
-    return Rule(base, tuple(once), folders=pattern.endswith("/"), keeps=keeps)
+    return IgnoreRule(base, tuple(once), folders_only=pattern.endswith("/"), negated=keeps)
 
 
 @lru_cache(maxsize=4096)  # several `**` ask the same again and again

@@ -8,49 +8,51 @@ from collections.abc import Iterator
 
 from kumihimo.core.errors import SourceError
 from kumihimo.readers.decode import decode
-from kumihimo.readers.page import Page, Row, page, pages
+from kumihimo.readers.page import Page, Row, row_to_page, rows_to_pages
 
 # JSON can write what no text holds: NUL, and halves of characters. Whole pairs and other escapes are passed over.
-UNWRITABLE = re.compile(
+UNSTORABLE_ESCAPE = re.compile(
     r"\\(?:([^u]|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|u(?:0000|[dD][89a-fA-F][0-9a-fA-F]{2}))"
 )
 
 
-def lines(data: bytes, name: str) -> Iterator[Page]:
+def read_jsonl_pages(data: bytes, name: str) -> Iterator[Page]:
     """A page for each line; one broken line refuses the file, so that nothing is half read."""
-    return pages(_rows(_text(data, name), name))
+    return rows_to_pages(_parse_rows(_decode_json(data, name), name))
 
 
-def json(data: bytes, name: str) -> Iterator[Page]:
+def read_json_pages(data: bytes, name: str) -> Iterator[Page]:
     """A page for each object of a list; else the object's `text`, or all it says, a line for each value."""
-    text = _text(data, name)
+    text = _decode_json(data, name)
     if not text.strip():
         return
-    value = _parsed(text, name, "mend it, or name the file .jsonl if each line is a value")
+    value = _parse_value(text, name, "mend it, or name the file .jsonl if each line is a value")
     if isinstance(value, list) and all(isinstance(item, dict) for item in value):
-        yield from pages(enumerate(value, 1))
+        yield from rows_to_pages(enumerate(value, 1))
     elif isinstance(value, dict) and "text" in value:
-        yield page(value)
+        yield row_to_page(value)
     else:
         title = value.get("title") if isinstance(value, dict) else None
-        yield Page(title=title if isinstance(title, str) else "", text="\n\n".join(_said(value)))
+        yield Page(title=title if isinstance(title, str) else "", text="\n\n".join(_flatten(value)))
 
 
-def _text(data: bytes, name: str) -> str:
+def _decode_json(data: bytes, name: str) -> str:
     text = decode(data, name)
-    return UNWRITABLE.sub(lambda escape: "\\" + (escape[1] or "ufffd"), text) if r"\u" in text else text
+    return UNSTORABLE_ESCAPE.sub(lambda escape: "\\" + (escape[1] or "ufffd"), text) if r"\u" in text else text
 
 
-def _rows(text: str, name: str) -> Iterator[tuple[int, Row]]:
+def _parse_rows(text: str, name: str) -> Iterator[tuple[int, Row]]:
     for number, line in enumerate(text.split("\n"), 1):  # only "\n": U+2028 may stand within a JSON string
         if line.strip():
-            row = _parsed(line, f"{name}: line {number}", "mend the line, or name the file .json if it is one value")
+            row = _parse_value(
+                line, f"{name}: line {number}", "mend the line, or name the file .json if it is one value"
+            )
             if not isinstance(row, dict):
                 raise SourceError(f"{name}: line {number} is no JSON object; name the file .json if it is one value")
             yield number, row
 
 
-def _parsed(text: str, where: str, remedy: str) -> object:
+def _parse_value(text: str, where: str, remedy: str) -> object:
     try:
         return standard.loads(text, parse_constant=str)
     except standard.JSONDecodeError as error:
@@ -60,19 +62,19 @@ def _parsed(text: str, where: str, remedy: str) -> object:
         raise SourceError(f"{where} is beyond this reader ({error}); write it flatter or shorter") from error
 
 
-def _said(value: object) -> Iterator[str]:
+def _flatten(value: object) -> Iterator[str]:
     """`path.to.key: value` for each value, without recursion: a file may be nested deeper than the stack."""
     waiting = [("", value)]
     while waiting:
         path, value = waiting.pop()
-        inner = _inner(value)
+        inner = _children(value)
         if inner is not None:
             waiting += [(f"{path}.{key}" if path else key, item) for key, item in reversed(inner)]
         elif value not in (None, [], ""):
-            yield f"{path}: {_shown(value)}" if path else _shown(value)
+            yield f"{path}: {_format_value(value)}" if path else _format_value(value)
 
 
-def _inner(value: object) -> list[tuple[str, object]] | None:
+def _children(value: object) -> list[tuple[str, object]] | None:
     if isinstance(value, dict):
         return list(value.items())
     if isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
@@ -80,7 +82,7 @@ def _inner(value: object) -> list[tuple[str, object]] | None:
     return None
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, list):
-        return "; ".join(_shown(item) for item in value)
+        return "; ".join(_format_value(item) for item in value)
     return value if isinstance(value, str) else standard.dumps(value)

@@ -7,33 +7,33 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from kumihimo.text.sentences import folded
+from kumihimo.text.sentences import collapse_spaces
 
-EMPTY = re.compile(r"[ |]*")
-DEEPEST = 8  # list in list that is indented: markup without end tags would indent for ever
-LABEL = 80  # characters of a section's name in a citation
+EMPTY_LINE = re.compile(r"[ |]*")
+MAX_LIST_INDENT = 8  # list in list that is indented: markup without end tags would indent for ever
+MAX_LABEL_CHARS = 80  # characters of a section's name in a citation
 
 N = TypeVar("N")
 
-Step = Callable[["Writer"], None]
-Visit = tuple[Step, Step, Iterable[N]]  # what to do before and after what is in a node, and that
+WriterStep = Callable[["Writer"], None]
+Visit = tuple[WriterStep, WriterStep, Iterable[N]]  # what to do before and after what is in a node, and that
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LayoutLine:
     """gap: line ends before it. prefix: `# ` or `- `. linked: how many of its characters stand in links, about."""
 
     gap: int
     prefix: str
     text: str
-    linked: int = 0
+    link_chars: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class PageLayout:
     """The lines of a page."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[LayoutLine, ...]
 
     @property
     def text(self) -> str:
@@ -57,14 +57,14 @@ class Layout:
     @property
     def places(self) -> tuple[tuple[int, str], ...]:
         """The sections, as citations name them."""
-        named = tuple((at, f"§ {heading[:LABEL]}") for at, heading in self.sections)
+        named = tuple((at, f"§ {heading[:MAX_LABEL_CHARS]}") for at, heading in self.sections)
         return ((0, ""), *named) if named and named[0][0] else named
 
 
-def layout(root: N, look: Callable[[N], str | Visit[N]]) -> Layout:
+def layout_tree(root: N, look: Callable[[N], str | Visit[N]]) -> PageLayout:
     """Walk a tree, and write down its texts in lines."""
     writer = Writer()
-    waiting: list[tuple[Step | None, N]] = [(None, root)]
+    waiting: list[tuple[WriterStep | None, N]] = [(None, root)]
     while waiting:  # no recursion: a page may be nested deeper than the stack
         leaving, node = waiting.pop()
         if leaving:
@@ -72,133 +72,133 @@ def layout(root: N, look: Callable[[N], str | Visit[N]]) -> Layout:
             continue
         seen = look(node)
         if isinstance(seen, str):
-            writer.say(seen)
+            writer.write(seen)
         else:
             enter, leave, inside = seen
             enter(writer)
             waiting += [(leave, node), *((None, inner) for inner in reversed(list(inside)))]
-    writer.end(0)
-    return Layout(tuple(writer.lines))
+    writer.end_line(0)
+    return PageLayout(tuple(writer.lines))
 
 
 class Writer:
     """The lines written so far, and the one being written."""
 
     def __init__(self) -> None:
-        self.lines: list[Line] = []
+        self.lines: list[LayoutLine] = []
         self.line: list[str] = []
         self.prefix = ""  # of the next line: `# ` or `- `
         self.gap = 0  # line ends due before the next line
-        self.lists = 0  # open around the line
-        self.flat = 0  # headings and rows around it: what is a block elsewhere stays on their line
-        self.cells = 0  # of the row, so far
-        self.verbatim = 0  # `pre`s around it
+        self.list_depth = 0  # open around the line
+        self.inline_depth = 0  # headings and rows around it: what is a block elsewhere stays on their line
+        self.cell_count = 0  # of the row, so far
+        self.pre_depth = 0  # `pre`s around it
         self.readings: list[list[str]] = []  # of each open `ruby`
-        self.inner = 0  # open `rt`s
-        self.held: list[str] = []  # the line they stand in
-        self.links = 0  # around it
-        self.linked = 0  # characters of the line that are in one
+        self.rt_depth = 0  # open `rt`s
+        self.outer_line: list[str] = []  # the line they stand in
+        self.link_depth = 0  # around it
+        self.link_chars = 0  # characters of the line that are in one
 
-    def end(self, gap: int) -> None:
+    def end_line(self, gap: int) -> None:
         """Ends the line, if anything stands on it; `gap`: 1 starts a new one, 2 leaves one empty."""
-        text, linked = folded("".join(self.line)), self.linked
+        text, linked = collapse_spaces("".join(self.line)), self.link_chars
         self.line.clear()
-        self.linked = 0
-        if EMPTY.fullmatch(text):
+        self.link_chars = 0
+        if EMPTY_LINE.fullmatch(text):
             self.gap = max(self.gap, gap)
         else:
-            self._write(text, gap, linked)
+            self._append_line(text, gap, linked)
 
-    def _write(self, text: str, gap: int, linked: int = 0) -> None:
-        self.lines.append(Line(self.gap, self.prefix, text, linked))
+    def _append_line(self, text: str, gap: int, linked: int = 0) -> None:
+        self.lines.append(LayoutLine(self.gap, self.prefix, text, linked))
         self.prefix, self.gap = "", gap
 
-    def say(self, text: str) -> None:
+    def write(self, text: str) -> None:
         self.line.append(text)
-        self.linked += len(text) * bool(self.links)
+        self.link_chars += len(text) * bool(self.link_depth)
 
-    def part(self, gap: int) -> None:
+    def break_block(self, gap: int) -> None:
         """Parts a block from what is around it."""
-        if self.verbatim:
+        if self.pre_depth:
             return
-        if self.flat:
+        if self.inline_depth:
             self.line.append(" ")
         else:
-            self.end(1 if self.lists else gap)
+            self.end_line(1 if self.list_depth else gap)
 
-    def br(self) -> None:
-        if self.verbatim:
+    def line_break(self) -> None:
+        if self.pre_depth:
             self.line.append("\n")
         else:
-            self.part(1 if any(part.strip() for part in self.line) else 2)
+            self.break_block(1 if any(part.strip() for part in self.line) else 2)
 
     def heading(self, mark: str) -> None:
-        self.part(2)
-        self._mark(mark, mark.lstrip("# "))
-        self.flat += 1
+        self.break_block(2)
+        self._begin_with(mark, mark.lstrip("# "))
+        self.inline_depth += 1
 
     def end_heading(self) -> None:
-        self.flat -= 1
-        self.part(2)
-        self.prefix = self.prefix if self.flat else ""  # of one without words
+        self.inline_depth -= 1
+        self.break_block(2)
+        self.prefix = self.prefix if self.inline_depth else ""  # of one without words
 
     def pre(self) -> None:
-        self.part(2)
-        self.verbatim += 1
+        self.break_block(2)
+        self.pre_depth += 1
 
     def end_pre(self) -> None:
-        self.verbatim -= 1
+        self.pre_depth -= 1
         text = "".join(self.line).strip("\r\n")
-        if not self.verbatim and not self.flat and text.strip():
+        if not self.pre_depth and not self.inline_depth and text.strip():
             self.line.clear()
-            self._write(text, 2)
+            self._append_line(text, 2)
 
     def list(self) -> None:
-        self.part(2)
-        self.lists += 1
+        self.break_block(2)
+        self.list_depth += 1
 
     def end_list(self) -> None:
-        self.lists -= 1
-        self.part(2)
+        self.list_depth -= 1
+        self.break_block(2)
 
     def item(self) -> None:
-        self.item_of("  " * min(self.lists - 1, DEEPEST) + "- ")
+        self.marked_item("  " * min(self.list_depth - 1, MAX_LIST_INDENT) + "- ")
 
-    def item_of(self, mark: str) -> None:
-        self.part(1)
-        self._mark(mark, mark.lstrip("- "))
+    def marked_item(self, mark: str) -> None:
+        self.break_block(1)
+        self._begin_with(mark, mark.lstrip("- "))
 
-    def _mark(self, mark: str, number: str) -> None:
+    def _begin_with(self, mark: str, number: str) -> None:
         """What the line begins with; within a row, its number."""
-        if self.flat:
+        if self.inline_depth:
             self.line.append(number)
         else:
             self.prefix = mark
 
     def end_item(self) -> None:
-        self.part(1)
-        self.prefix = self.prefix if self.flat else ""
+        self.break_block(1)
+        self.prefix = self.prefix if self.inline_depth else ""
 
     def row(self) -> None:
-        self.part(1)
-        self.flat += 1
-        self.cells = 0
+        self.break_block(1)
+        self.inline_depth += 1
+        self.cell_count = 0
 
     def end_row(self) -> None:
-        self.flat -= 1
-        self.part(1)
+        self.inline_depth -= 1
+        self.break_block(1)
 
     def cell(self) -> None:
-        self.part(1)
-        if self.flat and self.cells:
+        self.break_block(1)
+        if self.inline_depth and self.cell_count:
             self.line.append("| ")
-        self.cells += 1
+        self.cell_count += 1
 
     def link(self) -> None:
-        self.links += 1
+        self.link_depth += 1
 
     def end_link(self) -> None:
-        self.links -= 1
+        self.link_depth -= 1
 
     def ruby(self) -> None:
         self.readings.append([])
@@ -209,28 +209,28 @@ class Writer:
         self.line.append(f"（{reading}）" if reading else "")
 
     def rt(self) -> None:
-        self.flat += 1
-        self.inner += 1
-        if self.inner == 1:  # a reading of a reading is a part of it
-            self.held, self.line = self.line, []
+        self.inline_depth += 1
+        self.rt_depth += 1
+        if self.rt_depth == 1:  # a reading of a reading is a part of it
+            self.outer_line, self.line = self.line, []
 
     def end_rt(self) -> None:
-        self.flat -= 1
-        self.inner -= 1
-        if not self.inner:
-            reading, self.line = folded("".join(self.line)), self.held
+        self.inline_depth -= 1
+        self.rt_depth -= 1
+        if not self.rt_depth:
+            reading, self.line = collapse_spaces("".join(self.line)), self.outer_line
             (self.readings[-1] if self.readings else self.line).append(reading)
 
 
-def nothing(writer: Writer) -> None:
+def stay_inline(writer: Writer) -> None:
     """For what stands within a line."""
 
 
-def line(writer: Writer) -> None:
+def break_line(writer: Writer) -> None:
     """For what has lines of its own."""
-    writer.part(1)
+    writer.break_block(1)
 
 
-def paragraph(writer: Writer) -> None:
+def break_paragraph(writer: Writer) -> None:
     """For what has an empty line before and after it."""
-    writer.part(2)
+    writer.break_block(2)

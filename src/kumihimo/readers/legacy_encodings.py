@@ -11,7 +11,7 @@ import re
 from codecs import getincrementaldecoder
 
 # The most frequent ideographs of newspapers, about 500 of each script: three in four of all ideographs in running text.
-JAPANESE = frozenset(
+COMMON_KANJI = frozenset(
     "日一国会人年大十二本中長出三同時政事自行社見月分議後前民生連五発間対上部東者党地合市業内相方四定今回新場金員九入選"
     "立開手米力学問高代明実円関決子動京全目表戦経通外最言氏現理調体化田当八六約主題下首意法不来作性的要用制治度務強気小"
     "七成期公野協取都和統以機平総加山思家話世受区領多県続進正安設保改数記院女初北午指権心界支第産結百派点教報済書府活原"
@@ -22,7 +22,7 @@ JAPANESE = frozenset(
     "早張限親額監環験追審商葉義伝働形景落担好退準辺造英株頭技低毎医復仕去姿味負閣渡失移差衆個門写評課末守若脳種美命福望"
     "録訳第佐鈴橋様御請込頼願届読"
 )
-CHINESE = frozenset(
+COMMON_HANZI = frozenset(
     "的一是不了在人有我他这个们中来上大为和国地到以说时要就出会可也你对生能而子那得于着下自之年过发后作里用道行所然家种事"
     "成方多经么去法学如都同现当没动面起看定天分还进好小部其些主样理心她本前开但因只从想实日军者意无力它与长把机十民第公此"
     "已工使情明性知全三又关点正业外将两高间由问很最重并物手应战向头文体政美相见被利什二等产或新己制身果加西斯月话合回特代"
@@ -33,27 +33,34 @@ CHINESE = frozenset(
     "幾認條氣題爾變總電數報結務場計資許統區隊決馬書則聽達強難權設記類據邊張該規萬覺術領確傳師觀讓識帶導爭運縣臺灣於並係"
     "选举价格项目文件请谢邮件网络语言模训练选項請謝郵網語訓練"
 )
-HANGUL = frozenset("이다는을의에가고하지로사기리도서나어대시자은인한해들과으일제정부있전라아주장그스보수상만년원안국")
+COMMON_HANGUL = frozenset(
+    "이다는을의에가고하지로사기리도서나어대시자은인한해들과으일제정부있전라아주장그스보수상만년원안국"
+)
 
-PROMISED = ("cp932", "euc_jp", "gb18030", "big5", "cp949", "cp1252")
+CANDIDATE_ENCODINGS = ("cp932", "euc_jp", "gb18030", "big5", "cp949", "cp1252")
 
-BROKEN, WRONG = "\ufffd", -10.0  # one broken character in a page is damage; one in a phrase is the wrong encoding
+REPLACEMENT_CHAR, BROKEN_WEIGHT = (
+    "\ufffd",
+    -10.0,
+)  # one broken character in a page is damage; one in a phrase is the wrong encoding
 IDEOGRAPHS = range(0x3400, 0xA000)
 KANA = range(0x3041, 0x30FF)
 SYLLABLES = range(0xAC00, 0xD7A4)
-PRIVATE = range(0xE000, 0xF900)
+PRIVATE_USE = range(0xE000, 0xF900)
 
-RUNS = re.compile(r"[^\x00-\x7f]+")
-ALPHABETS = re.compile(r"[\t\n\r\x20-\xff\u0386-\u06ff\u3000-\u30ff\uac00-\ud7a3]")
-MARKS = frozenset("、。，．・：；？！「」『』（）《》〈〉【】［］〔〕“”‘’　〜～…―—–●○◎■□◆◇★☆※→←↑↓±×÷℃々ー①②③④⑤⑥⑦⑧⑨⑩")
-SIGNS = frozenset("«»“”‘’‚„–—…€£§°©®™·•¿¡ºª±²³µ½¼¾×\xa0´")
-UNNATURAL = re.compile(r"[^\W\d_][£¿¡¹²³¼½¾±§©®¥¦×÷][^\W\d_]|[à-öø-ÿ][A-Z]")  # a sign within a word, `åK`
+NON_ASCII_RUN = re.compile(r"[^\x00-\x7f]+")
+ALPHABETIC = re.compile(r"[\t\n\r\x20-\xff\u0386-\u06ff\u3000-\u30ff\uac00-\ud7a3]")
+CJK_PUNCTUATION = frozenset(
+    "、。，．・：；？！「」『』（）《》〈〉【】［］〔〕“”‘’　〜～…―—–●○◎■□◆◇★☆※→←↑↓±×÷℃々ー①②③④⑤⑥⑦⑧⑨⑩"
+)
+LATIN_SIGNS = frozenset("«»“”‘’‚„–—…€£§°©®™·•¿¡ºª±²³µ½¼¾×\xa0´")
+UNNATURAL_PAIR = re.compile(r"[^\W\d_][£¿¡¹²³¼½¾±§©®¥¦×÷][^\W\d_]|[à-öø-ÿ][A-Z]")  # a sign within a word, `åK`
 
-SAMPLE = 1 << 16  # bytes, from the first that is not ASCII: enough to tell, and a book is as quick as a page
-PLAUSIBLE = 0.4  # right readings of 5 to 25 characters score .4 to 1; Cyrillic, Greek, Arabic or Thai mostly less
+SAMPLE_BYTES = 1 << 16  # bytes, from the first that is not ASCII: enough to tell, and a book is as quick as a page
+PLAUSIBLE_SCORE = 0.4  # right readings of 5 to 25 characters score .4 to 1; Cyrillic, Greek, Arabic or Thai mostly less
 
 
-def legacy(data: bytes) -> tuple[float, str]:
+def detect_legacy_encoding(data: bytes) -> tuple[float, str]:
     """How well the likeliest of the promised encodings reads, from below 0 to 1, and its name.
 
     >>> legacy("会議の資料です。".encode("euc_jp"))
@@ -63,60 +70,60 @@ def legacy(data: bytes) -> tuple[float, str]:
     """
     first = re.search(rb"[^\x00-\x7f]", data)
     start = max(first.start() - 1, 0) if first else 0
-    sample = data[start : start + SAMPLE]
-    scored = [(_score(_head(sample, encoding), encoding), encoding) for encoding in PROMISED]
+    sample = data[start : start + SAMPLE_BYTES]
+    scored = [(_score_text(_decode_sample(sample, encoding), encoding), encoding) for encoding in CANDIDATE_ENCODINGS]
     return max(scored, key=lambda pair: pair[0])  # of equals, the first
 
 
-def familiar(text: str) -> float:
+def familiar_share(text: str) -> float:
     """The share of characters that belong to an alphabet or are much written: near 0 in what is no text."""
-    known = sum(ALPHABETS.match(char) is not None or char in JAPANESE or char in CHINESE for char in text)
+    known = sum(ALPHABETIC.match(char) is not None or char in COMMON_KANJI or char in COMMON_HANZI for char in text)
     return known / len(text) if text else 0.0
 
 
-def _head(sample: bytes, encoding: str) -> str:
+def _decode_sample(sample: bytes, encoding: str) -> str:
     """The sample, less the character it cuts in two; what is no character of `encoding` becomes `BROKEN`."""
-    return getincrementaldecoder(encoding)("replace").decode(sample, final=len(sample) < SAMPLE)
+    return getincrementaldecoder(encoding)("replace").decode(sample, final=len(sample) < SAMPLE_BYTES)
 
 
-def _score(text: str, encoding: str) -> float:
+def _score_text(text: str, encoding: str) -> float:
     weights: list[float] = []
-    for run in RUNS.finditer(text):
-        weights += _latin(run, text) if encoding == "cp1252" else _asian(run, text, encoding)
+    for run in NON_ASCII_RUN.finditer(text):
+        weights += _latin_weights(run, text) if encoding == "cp1252" else _cjk_weights(run, text, encoding)
     return sum(weights) / len(weights) if weights else 0.0
 
 
-def _latin(run: re.Match[str], text: str) -> list[float]:
+def _latin_weights(run: re.Match[str], text: str) -> list[float]:
     """Accented letters come by one or two, among plain ones; Cyrillic or Chinese read as Latin makes long runs."""
-    letters = [char for char in run[0] if char not in SIGNS]
+    letters = [char for char in run[0] if char not in LATIN_SIGNS]
     around = text[max(run.start() - 1, 0) : run.end() + 1]
-    if BROKEN in run[0]:
-        return [WRONG]
-    if UNNATURAL.search(around):
+    if REPLACEMENT_CHAR in run[0]:
+        return [BROKEN_WEIGHT]
+    if UNNATURAL_PAIR.search(around):
         return [0.0] * len(run[0])
     if not letters:
         return [0.5]
     return [float(len(letters) <= 2 and all(char.isalpha() for char in letters))] * len(letters)
 
 
-def _asian(run: re.Match[str], text: str, encoding: str) -> list[float]:
+def _cjk_weights(run: re.Match[str], text: str, encoding: str) -> list[float]:
     around = text[max(run.start() - 1, 0) : run.start()] + text[run.end() : run.end() + 1]
     if len(run[0]) == 1 and around.isalpha():
         return [0.0]  # `Ärger` in Big5 is one ideograph before `ger`
-    return [_weight(char, encoding) for char in run[0] if char not in MARKS] or [0.6]
+    return [_character_weight(char, encoding) for char in run[0] if char not in CJK_PUNCTUATION] or [0.6]
 
 
-def _weight(char: str, encoding: str) -> float:
+def _character_weight(char: str, encoding: str) -> float:
     code = ord(char)
-    if char == BROKEN:
-        return WRONG
-    if code in PRIVATE:
+    if char == REPLACEMENT_CHAR:
+        return BROKEN_WEIGHT
+    if code in PRIVATE_USE:
         return -1.0
     if code in KANA:
         return float(encoding in ("cp932", "euc_jp"))
     if code in SYLLABLES:
-        return 1.0 if char in HANGUL else 0.3
+        return 1.0 if char in COMMON_HANGUL else 0.3
     if code not in IDEOGRAPHS or encoding == "cp949":
         return 0.0
-    common = JAPANESE if encoding in ("cp932", "euc_jp") else CHINESE
+    common = COMMON_KANJI if encoding in ("cp932", "euc_jp") else COMMON_HANZI
     return 1.0 if char in common else 0.3

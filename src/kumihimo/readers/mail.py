@@ -16,116 +16,124 @@ from pathlib import PurePosixPath
 
 from kumihimo.core.errors import SourceError
 from kumihimo.readers.decode import decode
-from kumihimo.readers.html import chapter
-from kumihimo.readers.page import Page, iso, unique
+from kumihimo.readers.html import read_full_html
+from kumihimo.readers.page import Page, format_utc, unique_name
 
 HEADERS = {"From": "from", "To": "to", "Cc": "cc"}
-LONGEST = 20_000  # characters of a header that are read: to unfold one takes longer than its length
-ENDLESS = re.compile(rb"^content-[a-z-]+:[^\n]*(?:\n[ \t][^\n]*)*", re.I | re.M)  # which the parser unfolds whole
-BLANK = b"\xef\xbb\xbf \t\r\n"
-UNSEEN = re.compile(r"[\x00-\x1f\x7f]+")
+MAX_HEADER_CHARS = 20_000  # characters of a header that are read: to unfold one takes longer than its length
+CONTENT_HEADER = re.compile(
+    rb"^content-[a-z-]+:[^\n]*(?:\n[ \t][^\n]*)*", re.I | re.M
+)  # which the parser unfolds whole
+LEADING_BLANK = b"\xef\xbb\xbf \t\r\n"
+CONTROL_CHARS = re.compile(r"[\x00-\x1f\x7f]+")
 
 
-def mail(data: bytes, name: str) -> Iterator[Page]:
+def read_mail(data: bytes, name: str) -> Iterator[Page]:
     """Who wrote to whom, when, and what: the plain text, or what the HTML shows where there is none."""
-    if any(len(header[0]) > LONGEST for header in ENDLESS.finditer(data)):
+    if any(len(header[0]) > MAX_HEADER_CHARS for header in CONTENT_HEADER.finditer(data)):
         raise SourceError(f"{name}: a header of it is longer than any mail program writes; it is left alone")
-    message = BytesParser(EmailMessage, policy=policy.default).parsebytes(data.lstrip(BLANK))
+    message = BytesParser(EmailMessage, policy=policy.default).parsebytes(data.lstrip(LEADING_BLANK))
     if not any(header in message for header in ("From", "Date", "Subject", "Received")):
         raise SourceError(f"{name}: no e-mail, since it has no headers; name it .txt to read it as text")
-    headers = {ours: said for theirs, ours in HEADERS.items() if (said := _header(message, theirs))}
-    if date := _date(message):
+    headers = {ours: said for theirs, ours in HEADERS.items() if (said := _read_header(message, theirs))}
+    if date := _read_date(message):
         headers["date"] = date
     if author := parseaddr(headers.get("from", ""))[0]:
         headers["author"] = author
-    subject, attached = _header(message, "Subject"), tuple(_attached(message))
+    subject, attached = _read_header(message, "Subject"), tuple(_list_attachments(message))
     told = [f"{theirs}: {headers[ours]}" for theirs, ours in (*HEADERS.items(), ("Date", "date")) if ours in headers]
     files = {"attachments": [file for file, _ in attached]} if attached else {}
     yield Page(
         title=subject,
-        text="\n".join([*told, f"Subject: {subject}", "", _body(message, name)]),
+        text="\n".join([*told, f"Subject: {subject}", "", _read_body(message, name)]),
         metadata={**headers, **files},
         attached=attached,
     )
 
 
-def _header(message: EmailMessage, name: str) -> str:
+def _read_header(message: EmailMessage, name: str) -> str:
     """As it is meant, whatever is wrong with it: the parser's own reading of an odd address gives up."""
     raw = next((value for key, value in message.raw_items() if key.lower() == name.lower()), "")
     try:
-        parts = decode_header(str(raw)[:LONGEST])
+        parts = decode_header(str(raw)[:MAX_HEADER_CHARS])
     except (HeaderParseError, ValueError):
-        parts = [(str(raw)[:LONGEST], None)]
-    said = "".join(_said(part, charset) for part, charset in parts)
-    return " ".join(UNSEEN.sub(" ", said).split())
+        parts = [(str(raw)[:MAX_HEADER_CHARS], None)]
+    said = "".join(_decode_header_part(part, charset) for part, charset in parts)
+    return " ".join(CONTROL_CHARS.sub(" ", said).split())
 
 
-def _said(part: str | bytes, charset: str | None) -> str:
+def _decode_header_part(part: str | bytes, charset: str | None) -> str:
     data = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
-    return decode(data, "a header", _meant(charset)) if not data.isascii() or b"\x1b" in data else data.decode()
+    return (
+        decode(data, "a header", _normalize_charset(charset))
+        if not data.isascii() or b"\x1b" in data
+        else data.decode()
+    )
 
 
-def _meant(charset: str | None) -> str:
+def _normalize_charset(charset: str | None) -> str:
     """What a label says; ASCII says nothing of what is not."""
     return "" if charset is None or charset.lower() in ("us-ascii", "ascii", "unknown-8bit") else charset
 
 
-def _date(message: EmailMessage) -> str:
+def _read_date(message: EmailMessage) -> str:
     try:
-        moment = parsedate_to_datetime(_header(message, "Date"))
+        moment = parsedate_to_datetime(_read_header(message, "Date"))
     except (ValueError, OverflowError):
         return ""
-    return iso(moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC))
+    return format_utc(moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC))
 
 
-def _body(message: EmailMessage, name: str) -> str:
+def _read_body(message: EmailMessage, name: str) -> str:
     """The text; of versions of the same, the plain one, if it says anything."""
-    texts = [(leaf, version, _text(leaf, name)) for leaf, version in _leaves(message) if _is_text(leaf)]
+    texts = [(leaf, version, _decode_leaf(leaf, name)) for leaf, version in _leaf_parts(message) if _is_body_text(leaf)]
     versions = [(leaf.get_content_subtype() == "html", text) for leaf, version, text in texts if version and text]
     chosen = min(versions, key=lambda each: each[0])[1] if versions else ""
     return "\n\n".join(filter(None, [chosen, *(text for _, version, text in texts if not version)]))
 
 
-def _leaves(part: MIMEPart, version: bool = False) -> Iterator[tuple[MIMEPart, bool]]:
+def _leaf_parts(part: MIMEPart, version: bool = False) -> Iterator[tuple[MIMEPart, bool]]:
     """What a message holds, however wrapped; version: whether it says again what another part says."""
     if part.get_content_maintype() != "multipart":
         yield part, version
         return
     for inner in part.iter_parts():
         if isinstance(inner, MIMEPart):
-            yield from _leaves(inner, version or part.get_content_subtype() == "alternative")
+            yield from _leaf_parts(inner, version or part.get_content_subtype() == "alternative")
 
 
-def _is_text(leaf: MIMEPart) -> bool:
+def _is_body_text(leaf: MIMEPart) -> bool:
     """Whether it is to be read as part of the letter."""
     named = leaf.get_filename() or leaf.get_content_disposition() == "attachment"
     return not named and leaf.get_content_type() in ("text/plain", "text/html")
 
 
-def _text(leaf: MIMEPart, name: str) -> str:
+def _decode_leaf(leaf: MIMEPart, name: str) -> str:
     payload = leaf.get_payload(decode=True)
     data = payload if isinstance(payload, bytes) else b""
     if leaf.get_content_subtype() == "html":
-        return "\n\n".join(page.text for page in chapter(data, name, _meant(leaf.get_content_charset())))
-    return decode(data, name, _meant(leaf.get_content_charset())).strip()
+        return "\n\n".join(
+            page.text for page in read_full_html(data, name, _normalize_charset(leaf.get_content_charset()))
+        )
+    return decode(data, name, _normalize_charset(leaf.get_content_charset())).strip()
 
 
-def _attached(message: EmailMessage) -> Iterator[tuple[str, bytes]]:
+def _list_attachments(message: EmailMessage) -> Iterator[tuple[str, bytes]]:
     """All that is not to be read as the letter."""
     taken: dict[str, int] = {}
-    for leaf, _ in _leaves(message):
-        if not _is_text(leaf):
-            name = PurePosixPath(" ".join((leaf.get_filename() or _name(leaf)).split()))
-            number = unique(str(name), taken)[len(str(name)) :]
-            yield f"{name.stem}{number}{name.suffix}", _content(leaf)
+    for leaf, _ in _leaf_parts(message):
+        if not _is_body_text(leaf):
+            name = PurePosixPath(" ".join((leaf.get_filename() or _default_name(leaf)).split()))
+            number = unique_name(str(name), taken)[len(str(name)) :]
+            yield f"{name.stem}{number}{name.suffix}", _leaf_bytes(leaf)
 
 
-def _name(leaf: MIMEPart) -> str:
+def _default_name(leaf: MIMEPart) -> str:
     kind = leaf.get_content_type()
     return "message.eml" if kind == "message/rfc822" else f"attachment{guess_extension(kind) or ''}"
 
 
-def _content(leaf: MIMEPart) -> bytes:
+def _leaf_bytes(leaf: MIMEPart) -> bytes:
     if leaf.get_content_type() == "message/rfc822" and leaf.is_multipart():
         return next(inner.as_bytes() for inner in leaf.iter_parts())
     payload = leaf.get_payload(decode=True)

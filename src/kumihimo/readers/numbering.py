@@ -15,10 +15,10 @@ AIUEO = "アイウエオカキクケコサシスセソタチツテトナニヌ�
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class ListLevel:
     """One level of a list. pattern: `%1.%2` stands for the numbers of the first and second level."""
 
-    form: str = BULLET
+    number_format: str = BULLET
     pattern: str = ""
     start: int = 1
 
@@ -27,10 +27,10 @@ class Level:
 class Numbering:
     """Counts as Word does: a paragraph of one level begins the deeper ones anew."""
 
-    lists: Mapping[str, tuple[str, Mapping[int, Level]]]  # by the id of a list, with whom it counts, and its levels
+    lists: Mapping[str, tuple[str, Mapping[int, ListLevel]]]  # by the id of a list, with whom it counts, and its levels
     counts: dict[str, dict[int, int]] = field(default_factory=dict)
 
-    def mark(self, list_id: str, depth: int) -> str:
+    def next_label(self, list_id: str, depth: int) -> str:
         """What stands before the next paragraph of that list and depth; empty: nothing.
 
         >>> legal = {0: Level("japaneseCounting", "第%1条"), 1: Level("lowerRoman", "%1-%2)")}
@@ -39,8 +39,8 @@ class Numbering:
         ['第一条', '一-i)', '一-ii)', '第二条', '二-i)']
         """
         together, levels = self.lists.get(list_id, ("", {}))
-        level = levels.get(depth, Level())
-        if level.form == "bullet":
+        level = levels.get(depth, ListLevel())
+        if level.number_format == "bullet":
             return BULLET
         counts = self.counts.setdefault(together, {})
         counts[depth] = counts.get(depth, level.start - 1) + 1
@@ -49,18 +49,18 @@ class Numbering:
 
         def number(found: re.Match[str]) -> str:
             other = int(found[1]) - 1
-            said = levels.get(other, Level())
-            return written(counts.get(other, said.start), said.form)
+            said = levels.get(other, ListLevel())
+            return format_list_number(counts.get(other, said.start), said.number_format)
 
-        return "" if level.form == "none" else re.sub(r"%(\d)", number, level.pattern)
+        return "" if level.number_format == "none" else re.sub(r"%(\d)", number, level.pattern)
 
 
-def written(number: int, form: str) -> str:
+def format_list_number(number: int, form: str) -> str:
     """
     >>> [written(14, form) for form in ("decimal", "upperRoman", "lowerLetter", "japaneseCounting", "aiueo", "new")]
     ['14', 'XIV', 'n', '十四', 'セ', '14']
     """
-    return FORMS.get(form, str)(number)
+    return NUMBER_FORMATS.get(form, str)(number)
 
 
 def _roman(number: int) -> str:
@@ -84,7 +84,7 @@ def _kanji(number: int) -> str:
     return ten + (KANJI[ones] if ones else "")
 
 
-FORMS: dict[str, Callable[[int], str]] = {
+NUMBER_FORMATS: dict[str, Callable[[int], str]] = {
     "lowerRoman": _roman,
     "upperRoman": lambda n: _roman(n).upper(),
     "lowerLetter": _letter,

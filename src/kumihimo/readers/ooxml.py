@@ -7,52 +7,52 @@ from xml.etree import ElementTree
 from zipfile import ZipFile
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.archive import part
-from kumihimo.readers.layout import Step, Writer, line, nothing, paragraph
-from kumihimo.readers.page import Row, meant
+from kumihimo.readers.archive import read_part
+from kumihimo.readers.layout import Writer, WriterStep, break_line, break_paragraph, stay_inline
+from kumihimo.readers.page import Row, human_title
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 
-TEXTS = {f"{W}t", f"{A}t", f"{M}t"}
+TEXT_TAGS = {f"{W}t", f"{A}t", f"{M}t"}
 # What was taken out or moved away, codes of fields, and what is there twice for older programs.
-DROPPED = {f"{W}{name}" for name in ("del", "moveFrom", "instrText", "delText", "pPr", "rPr", "sectPr", "tblPr")}
-DROPPED |= {f"{MC}Fallback", f"{A}pPr", f"{A}rPr"}
+DROPPED_TAGS = {f"{W}{name}" for name in ("del", "moveFrom", "instrText", "delText", "pPr", "rPr", "sectPr", "tblPr")}
+DROPPED_TAGS |= {f"{MC}Fallback", f"{A}pPr", f"{A}rPr"}
 
-Steps = tuple[Step, Step]
+StepPair = tuple[WriterStep, WriterStep]
 
 
-VISITS: dict[str, Steps] = {
-    **dict.fromkeys((f"{W}tbl", f"{A}tbl"), (paragraph, paragraph)),
+ELEMENT_STEPS: dict[str, StepPair] = {
+    **dict.fromkeys((f"{W}tbl", f"{A}tbl"), (break_paragraph, break_paragraph)),
     **dict.fromkeys((f"{W}tr", f"{A}tr"), (Writer.row, Writer.end_row)),
-    **dict.fromkeys((f"{W}tc", f"{A}tc"), (Writer.cell, line)),
-    **dict.fromkeys((f"{W}br", f"{W}cr", f"{A}br"), (Writer.br, nothing)),
-    f"{W}txbxContent": (line, line),
-    **dict.fromkeys((f"{W}tab", f"{W}ptab"), (partial(Writer.say, text="\t"), nothing)),
-    f"{W}noBreakHyphen": (partial(Writer.say, text="-"), nothing),
+    **dict.fromkeys((f"{W}tc", f"{A}tc"), (Writer.cell, break_line)),
+    **dict.fromkeys((f"{W}br", f"{W}cr", f"{A}br"), (Writer.line_break, stay_inline)),
+    f"{W}txbxContent": (break_line, break_line),
+    **dict.fromkeys((f"{W}tab", f"{W}ptab"), (partial(Writer.write, text="\t"), stay_inline)),
+    f"{W}noBreakHyphen": (partial(Writer.write, text="-"), stay_inline),
     f"{W}ruby": (Writer.ruby, Writer.end_ruby),
     f"{W}rt": (Writer.rt, Writer.end_rt),
 }
 
-CORE = "docProps/core.xml"
+CORE_PART = "docProps/core.xml"
 PROPERTIES = {
     "creator": "author", "subject": "subject", "keywords": "keywords", "category": "category",
     "language": "language", "description": "description", "created": "date",
 }  # fmt: skip
 
 
-def about(archive: ZipFile, name: str) -> tuple[str, Row]:
+def read_core_properties(archive: ZipFile, name: str) -> tuple[str, Row]:
     """The title, and the metadata, that the properties of an Office file say."""
-    if CORE not in archive.namelist():
+    if CORE_PART not in archive.namelist():
         return "", {}
     try:
-        root = ElementTree.fromstring(part(archive, CORE, name))
+        root = ElementTree.fromstring(read_part(archive, CORE_PART, name))
     except ElementTree.ParseError as error:
-        raise SourceError(f"{name}: its part {CORE} is broken ({error}); save it again") from error
+        raise SourceError(f"{name}: its part {CORE_PART} is broken ({error}); save it again") from error
     said = {element.tag.rpartition("}")[2]: (element.text or "").strip() for element in root}
     found: dict[str, object] = {ours: said[theirs] for theirs, ours in PROPERTIES.items() if said.get(theirs)}
     if date := said.get("created", "")[:10]:
         found["date"] = date
-    return meant(said.get("title", "")), found
+    return human_title(said.get("title", "")), found

@@ -12,7 +12,7 @@ from kumihimo.core.errors import SourceError
 Row = Mapping[str, object]
 Places = tuple[tuple[int, str], ...]  # where each begins, and what it is called
 HEADING = re.compile("^## (.+)$", re.M)
-BY_MACHINE = re.compile(
+GENERATED_TITLE = re.compile(
     r"^(untitled|(powerpoint|word|excel) (presentation|document|workbook)|microsoft \w+ - .*|presentation\d*)$"
     r"|\.(docx?|pptx?|xlsx?|pdf|tex|dvi|indd|qxd|odt|rtf|txt|html?|e?ps)$",
     re.I,
@@ -39,7 +39,7 @@ class Page:
     attached: tuple[tuple[str, bytes], ...] = ()
 
 
-def pages(rows: Iterable[tuple[int, Row]]) -> Iterator[Page]:
+def rows_to_pages(rows: Iterable[tuple[int, Row]]) -> Iterator[Page]:
     """A page for each numbered row, named by its `id`, else by its number.
 
     >>> [page.fragment for page in pages([(1, {"id": 7, "text": "a"}), (2, {"text": "b"}), (3, {"id": "7"})])]
@@ -48,10 +48,10 @@ def pages(rows: Iterable[tuple[int, Row]]) -> Iterator[Page]:
     taken: dict[str, int] = {}
     for number, row in rows:
         own = row.get("id")
-        yield page(row, unique(str(number if own in (None, "") else own), taken))
+        yield row_to_page(row, unique_name(str(number if own in (None, "") else own), taken))
 
 
-def page(row: Row, fragment: str = "") -> Page:
+def row_to_page(row: Row, fragment: str = "") -> Page:
     """What `text` says, with all else as metadata; a row without `text` says its other words, `key: value` a paragraph.
 
     >>> found = page({"name": "Ayu", "roles": ["cook", "host"], "age": 31})
@@ -59,18 +59,18 @@ def page(row: Row, fragment: str = "") -> Page:
     ('name: Ayu\\n\\nroles: cook; host', {'age': 31})
     """
     rest = {key: value for key, value in row.items() if key != "title" and not (key == "id" and fragment)}
-    said = {"text"} if "text" in row else {key for key, value in rest.items() if _words(value)}
-    lines = [f"{key}: {_words(value)}" for key, value in rest.items() if key in said]
+    said = {"text"} if "text" in row else {key for key, value in rest.items() if _join_strings(value)}
+    lines = [f"{key}: {_join_strings(value)}" for key, value in rest.items() if key in said]
     return Page(
         fragment=fragment,
-        title=_words(row.get("title")),
-        text=_words(row["text"], "\n") if "text" in row else "\n\n".join(lines),
+        title=_join_strings(row.get("title")),
+        text=_join_strings(row["text"], "\n") if "text" in row else "\n\n".join(lines),
         metadata={key: value for key, value in rest.items() if key not in said},
-        modified=_moment(row.get("modified") or row.get("date")),
+        modified=_parse_modified(row.get("modified") or row.get("date")),
     )
 
 
-def unique(name: str, taken: dict[str, int]) -> str:
+def unique_name(name: str, taken: dict[str, int]) -> str:
     """`name`, or `name~2` when it comes again, `name~3` the third time: nothing is lost to its namesake."""
     while (count := taken.get(name, 0) + 1) > 1:
         taken[name] = count
@@ -79,7 +79,7 @@ def unique(name: str, taken: dict[str, int]) -> str:
     return name
 
 
-def iso(moment: datetime) -> str:
+def format_utc(moment: datetime) -> str:
     """ISO 8601, UTC, to the second.
 
     >>> iso(datetime(2026, 11, 21, 2, 31, tzinfo=UTC))
@@ -88,7 +88,7 @@ def iso(moment: datetime) -> str:
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def joined(parts: Iterable[tuple[str, Places]]) -> tuple[str, Places]:
+def join_with_places(parts: Iterable[tuple[str, Places]]) -> tuple[str, Places]:
     """Texts with their places, as one.
 
     >>> joined([("One.", ((0, "slide 1"),)), ("Two.", ((0, "slide 2"),))])
@@ -103,13 +103,13 @@ def joined(parts: Iterable[tuple[str, Places]]) -> tuple[str, Places]:
     return "\n\n".join(texts), tuple(places)
 
 
-def meant(title: str) -> str:
+def human_title(title: str) -> str:
     """The title of a document's properties, if a person has written it.
 
     >>> [meant(title) for title in ("On Node.js", "Microsoft Word - a.docx", "PowerPoint Presentation")]
     ['On Node.js', '', '']
     """
-    return "" if BY_MACHINE.search(title.strip()) else title.strip()
+    return "" if GENERATED_TITLE.search(title.strip()) else title.strip()
 
 
 def first_heading(text: str) -> str:
@@ -124,26 +124,26 @@ def refuse_empty(text: str, name: str) -> None:
         raise SourceError(f"{name}: no text in it, perhaps pictures of text; recognise the text in them first (OCR)")
 
 
-def _words(value: object, between: str = "; ") -> str:
+def _join_strings(value: object, between: str = "; ") -> str:
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return between.join(value)
     return value if isinstance(value, str) else ""
 
 
-def _moment(value: object) -> str:
+def _parse_modified(value: object) -> str:
     """As `Document.modified` wants it; what is not written the ISO way stays in the metadata only."""
     if not isinstance(value, str):
         return ""
     try:
         return date.fromisoformat(value).isoformat()
     except ValueError:
-        return _instant(value)
+        return _parse_datetime(value)
 
 
-def _instant(value: str) -> str:
+def _parse_datetime(value: str) -> str:
     try:
         moment = datetime.fromisoformat(value)
         moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):  # 0001-01-01T00:00+09:00 is before the first year in UTC
         return ""
-    return iso(moment)
+    return format_utc(moment)

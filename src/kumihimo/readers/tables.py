@@ -11,55 +11,55 @@ from itertools import islice, zip_longest
 
 from kumihimo.core.errors import SourceError
 from kumihimo.readers.decode import decode
-from kumihimo.readers.page import Page, Row, pages, unique
+from kumihimo.readers.page import Page, Row, rows_to_pages, unique_name
 
 DELIMITERS = ",\t;|"
-SAMPLE = 50  # rows
-EXCEL = re.compile(r"\Asep=([,;\t|])\r?\n")
-OURS = ("id", "title", "text", "modified", "date")
+SAMPLE_ROWS = 50  # rows
+EXCEL_SEPARATOR = re.compile(r"\Asep=([,;\t|])\r?\n")
+KNOWN_COLUMNS = ("id", "title", "text", "modified", "date")
 NUMBER = re.compile(r"[-+]?\d[\d.,]*%?")
 YEAR = re.compile(r"[12]\d{3}")
 
 
-def table(data: bytes, name: str) -> Iterator[Page]:
+def read_delimited(data: bytes, name: str) -> Iterator[Page]:
     """Each row says its column names, so that it makes sense by itself: `city: Otaru; founded: 1922`."""
-    rows = _rows(decode(data, name), name)
+    rows = _parse_rows(decode(data, name), name)
     if not rows:
         return
-    names = _names(rows[0] if _headed(rows) else [])
+    names = _column_names(rows[0] if _has_header(rows) else [])
     if "text" in names and ("id" in names or "title" in names):
-        yield from pages((number, _row(names, row)) for number, row in enumerate(rows[1:], 1))
+        yield from rows_to_pages((number, _to_mapping(names, row)) for number, row in enumerate(rows[1:], 1))
     else:
-        yield Page(text="\n\n".join(told(rows)))
+        yield Page(text="\n\n".join(render_rows(rows)))
 
 
-def told(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def render_rows(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """A line for each row below the header, which names what stands in it; the header, where that is all."""
-    header = rows[0] if _headed(rows) else []
+    header = rows[0] if _has_header(rows) else []
     body = rows[1:] if header else rows
-    yield from (_line(header, row) for row in body)
+    yield from (_render_row(header, row) for row in body)
     if not body:
         yield "; ".join(filter(None, header))
 
 
-def _rows(text: str, name: str) -> list[list[str]]:
-    said = EXCEL.match(text)
+def _parse_rows(text: str, name: str) -> list[list[str]]:
+    said = EXCEL_SEPARATOR.match(text)
     text = text[said.end() :] if said else text
     # The limit is the process's: raised, never lowered, so that a whole book may stand in a cell.
     csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
-    delimiter = said[1] if said else _delimiter(text, name)
+    delimiter = said[1] if said else _guess_delimiter(text, name)
     try:
-        rows = [[cell.strip() for cell in row] for row in _split(text, delimiter)]
+        rows = [[cell.strip() for cell in row] for row in _csv_rows(text, delimiter)]
     except csv.Error as error:
         raise SourceError(f"{name}: not a table ({error}); save it again as CSV, or name it .txt") from error
     return [row for row in rows if any(row)]
 
 
-def _split(text: str, delimiter: str) -> Iterator[list[str]]:
+def _csv_rows(text: str, delimiter: str) -> Iterator[list[str]]:
     return csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
 
 
-def _delimiter(text: str, name: str) -> str:
+def _guess_delimiter(text: str, name: str) -> str:
     """The one that cuts most rows into equally many cells, and at least two."""
     if name.lower().endswith(".tsv") and "\t" in text:
         return "\t"
@@ -67,12 +67,12 @@ def _delimiter(text: str, name: str) -> str:
 
 
 def _evenness(text: str, delimiter: str) -> tuple[float, int]:
-    widths = Counter(len(row) for row in islice(_split(text, delimiter), SAMPLE) if row)
+    widths = Counter(len(row) for row in islice(_csv_rows(text, delimiter), SAMPLE_ROWS) if row)
     width, count = widths.most_common(1)[0] if widths else (0, 0)
     return (count / widths.total(), width) if width > 1 else (0.0, 0)
 
 
-def _headed(rows: Sequence[Sequence[str]]) -> bool:
+def _has_header(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first row names the columns: not if it holds a number where each row below holds one.
 
     Years name columns (`country, 2019, 2020`), so they say nothing.
@@ -86,20 +86,20 @@ def _headed(rows: Sequence[Sequence[str]]) -> bool:
     )
 
 
-def _line(header: Sequence[str], row: Sequence[str]) -> str:
+def _render_row(header: Sequence[str], row: Sequence[str]) -> str:
     cells = (" ".join(cell.splitlines()) for cell in row)
     pairs = zip_longest(header, cells, fillvalue="")
     return "; ".join(f"{name}: {cell}" if name else cell for name, cell in pairs if cell)
 
 
-def _names(header: Sequence[str]) -> list[str]:
+def _column_names(header: Sequence[str]) -> list[str]:
     """The columns' names, each once: `Text` is `text`, a second `city` is `city~2`, one without is `column 3`."""
     taken: dict[str, int] = {}
-    own = (cell.casefold() if cell.casefold() in OURS else cell for cell in header)
-    return [unique(cell or f"column {place}", taken) for place, cell in enumerate(own, 1)]
+    own = (cell.casefold() if cell.casefold() in KNOWN_COLUMNS else cell for cell in header)
+    return [unique_name(cell or f"column {place}", taken) for place, cell in enumerate(own, 1)]
 
 
-def _row(names: Sequence[str], row: Sequence[str]) -> Row:
+def _to_mapping(names: Sequence[str], row: Sequence[str]) -> Row:
     """The row by its column names; cells beyond them are named by their place."""
     cells = {names[place] if place < len(names) else f"column {place + 1}": cell for place, cell in enumerate(row)}
     return {"text": ""} | {name: cell for name, cell in cells.items() if cell}

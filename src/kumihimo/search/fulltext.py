@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from kumihimo.core.context import Context, Evidence
-from kumihimo.core.errors import Unusable
+from kumihimo.core.errors import IndexUnavailable
 from kumihimo.core.records import Record
 from kumihimo.core.table import Codec, Row, Table
 from kumihimo.storage.sqlite.store import Db
-from kumihimo.text.tokens import content, tokens
+from kumihimo.text.tokens import content_tokens, tokenize
 
-_FEW = 4  # times as many rows as are wanted
-_MOST = 2**62  # rows that a query can be limited to
+_FIRST_LIMIT_FACTOR = 4  # times as many rows as are wanted
+_MAX_LIMIT = 2**62  # rows that a query can be limited to
 
 
 @dataclass(frozen=True, slots=True)
-class WordIndex:
+class KeywordIndex:
     """The full-text index of one table, kept while the table is built."""
 
     db: Db
@@ -32,14 +32,14 @@ class WordIndex:
     @property
     def name(self) -> str:
         """Of its table in the index, and of its line in `meta`."""
-        return _name(self.table)
+        return _index_name(self.table)
 
-    def ensure(self, mark: str) -> bool:
+    def ensure(self, fingerprint: str) -> bool:
         """Make it where it is missing or was made by other code; true if it has to be filled."""
-        if self.db.meta(self.name) == mark:
+        if self.db.meta(self.name) == fingerprint:
             return False
         self.clear()
-        self.db.set_meta(self.name, mark)
+        self.db.set_meta(self.name, fingerprint)
         return True
 
     def clear(self) -> None:
@@ -52,7 +52,7 @@ class WordIndex:
 
     def replace(self, old: list[Row], new: list[Row]) -> None:
         """Take out what the old rows said and put in what the new ones say."""
-        was, now = self._said(old), self._said(new)
+        was, now = self._token_texts(old), self._token_texts(new)
         same = {id for id in was if now.get(id) == was[id]}
         name = self.name
         for id in was.keys() - same:
@@ -69,29 +69,29 @@ class WordIndex:
     def finish(self) -> None:
         """Nothing waits."""
 
-    def _said(self, rows: list[Row]) -> dict[str, str]:
+    def _token_texts(self, rows: list[Row]) -> dict[str, str]:
         records: list[Record] = [self.codec.decode(row) for row in rows]
-        return {record.id: " ".join(tokens(said)) for record in records if (said := record.found_by)}
+        return {record.id: " ".join(tokenize(said)) for record in records if (said := record.index_text)}
 
 
 @dataclass(frozen=True, slots=True)
-class WordSearch:
+class SqliteKeywordSearch:
     """`Match` over one snapshot: BM25 as FTS5 computes it (k1 = 1.2, b = .75), equal scores in the order of ids."""
 
     db: Db
 
     def __call__(self, table: Table[Any], text: str, *, k: int) -> Context:
-        if not self.db.has(_name(table.name)):
-            raise Unusable(f"{table.name} is not indexed by words: `kumi index --methods bm25` does that")
-        asked = content(text)
+        if not self.db.has(_index_name(table.name)):
+            raise IndexUnavailable(f"{table.name} is not indexed by words: `kumi index --methods bm25` does that")
+        asked = content_tokens(text)
         if not asked or k < 1:
             return Context()
         query = " OR ".join(f'"{token}"' for token in asked)
-        best = sorted((-score, id) for score, id in self._ranked(table, query, k))[:k]
-        rows = table.some(id for _, id in best)
+        best = sorted((-score, id) for score, id in self._rank_rows(table, query, k))[:k]
+        rows = table.get_many(id for _, id in best)
         return Context(tuple(Evidence(table.name, rows[id], -score) for score, id in best))
 
-    def _ranked(self, table: Table[Any], query: str, k: int) -> list[tuple[float, str]]:
+    def _rank_rows(self, table: Table[Any], query: str, k: int) -> list[tuple[float, str]]:
         """The best k that pass, and all that score as much as the last of them."""
         found: list[tuple[float, str]] = []
         seen = 0
@@ -102,15 +102,18 @@ class WordSearch:
             if len(found) >= k and score < found[k - 1][0]:
                 return False
             seen += 1
-            if table.passes(id):
+            if table.visible(id):
                 found.append((score, id))
             return True
 
-        name = _name(table.name)  # sorted by SQLite, not by FTS5 (`ORDER BY rank`), which takes twice as long
+        name = _index_name(table.name)  # sorted by SQLite, not by FTS5 (`ORDER BY rank`), which takes twice as long
         ranked = f'SELECT -bm25("{name}") AS score, rowid AS place FROM "{name}" WHERE "{name}" MATCH ? ORDER BY 1 DESC'
         # The outer rows come in the order of the inner query, which LIMIT keeps apart; -1 limits nothing
         said = f'SELECT score, id FROM ({ranked} LIMIT ?) CROSS JOIN "{name}_ids" ON slot = place'
-        for limit in (min(_FEW * k, _MOST), -1):  # to sort few out of many takes half the time, and they mostly suffice
+        for limit in (
+            min(_FIRST_LIMIT_FACTOR * k, _MAX_LIMIT),
+            -1,
+        ):  # to sort few out of many takes half the time, and they mostly suffice
             found, seen = [], 0
             self.db.read(more, said, query, limit)
             if seen < limit:
@@ -118,5 +121,5 @@ class WordSearch:
         return found
 
 
-def _name(table: str) -> str:
+def _index_name(table: str) -> str:
     return f"words_{table}"

@@ -12,7 +12,7 @@ from kumihimo.storage.sqlite.ledger import SqlLedger
 from kumihimo.storage.sqlite.store import Db, SqlRows
 
 
-class View(Protocol):
+class SearchIndex(Protocol):
     """Another shape of one table."""
 
     @property
@@ -21,28 +21,30 @@ class View(Protocol):
     def table(self) -> str: ...
     @property
     def name(self) -> str: ...  # of its own table in the index
-    def ensure(self, mark: str) -> bool: ...
+    def ensure(self, fingerprint: str) -> bool: ...
     def replace(self, old: list[Row], new: list[Row]) -> None: ...
     def clear(self) -> None: ...
     def finish(self) -> None: ...
 
 
 @contextmanager
-def kept(ledger: SqlLedger, views: Sequence[View], mark: str, progress: Progress | None = None) -> Iterator[None]:
+def maintain_indexes(
+    ledger: SqlLedger, views: Sequence[SearchIndex], fingerprint: str, progress: Progress | None = None
+) -> Iterator[None]:
     """Within, each write to a table reaches its views. One that is new, or made under another mark, is filled after."""
-    _drop_others(ledger.db, views)
-    empty = [view for view in views if view.ensure(mark)]
+    _drop_unused(ledger.db, views)
+    empty = [view for view in views if view.ensure(fingerprint)]
     for view in views:
         if view not in empty:
             ledger.views[view.table].append(view)
     yield
     for view in empty:
-        _fill(view, ledger.db, progress)
+        _fill_index(view, ledger.db, progress)
     for view in views:
         view.finish()
 
 
-def _drop_others(db: Db, views: Sequence[View]) -> None:
+def _drop_unused(db: Db, views: Sequence[SearchIndex]) -> None:
     """Drop the views that nobody wants: they are not kept up to date."""
     names = {view.name for view in views}
     for (name,) in db.all("SELECT name FROM meta WHERE name GLOB 'words_*' OR name GLOB 'vectors_*'"):
@@ -53,7 +55,7 @@ def _drop_others(db: Db, views: Sequence[View]) -> None:
             db.run("DELETE FROM failed WHERE step = ?", name)
 
 
-def _fill(view: View, db: Db, progress: Progress | None) -> None:
+def _fill_index(view: SearchIndex, db: Db, progress: Progress | None) -> None:
     rows = SqlRows(db, view.table)
     done, total = 0, rows.count()
     for page in rows.pages():

@@ -12,7 +12,7 @@ from operator import eq, ge, gt, le, lt
 from typing import TYPE_CHECKING, Any, cast
 from unicodedata import normalize
 
-from kumihimo.core.errors import SettingsError, unknown
+from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.records import Document, Metadata
 from kumihimo.core.table import Table
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 Fields = Mapping[str, object]  # what a document says of itself: field -> value
 
-OWN = ("uri", "file", "title", "media_type", "modified")  # columns of every document
-EXAMPLE = 'author = "Sabine Orrell" and date >= 2024'
+DOCUMENT_COLUMNS = ("uri", "file", "title", "media_type", "modified")  # columns of every document
+FILTER_EXAMPLE = 'author = "Sabine Orrell" and date >= 2024'
 
 # A bare word is of any script: all but spaces, punctuation other than `_-.`, and full-width operators and brackets.
-_PART = r"[^\s!-,\/:-@\[-^`{-~“”＂「」（），、＝！＜＞≠≤≥≦≧]"
-_END = f"(?!{_PART})"  # of a keyword
+_WORD_CHARACTER = r"[^\s!-,\/:-@\[-^`{-~“”＂「」（），、＝！＜＞≠≤≥≦≧]"
+_KEYWORD_END = f"(?!{_WORD_CHARACTER})"  # of a keyword
 _GRAMMAR = rf"""
 ?start: any_of
 ?any_of: all_of (_OR all_of)*
@@ -38,13 +38,13 @@ values: _LEFT value (_COMMA value)* _RIGHT
 field: WORD | NAME
 value: TEXT -> text | DATE -> date | NUMBER -> number | TRUTH -> text
 
-_AND.2: /and{_END}/i
-_OR.2: /or{_END}/i
-_NOT.2: /not{_END}/i
-_IN.2: /in{_END}/i
-_CONTAINS.2: /contains{_END}/i
-TRUTH: /(true|false){_END}/i
-WORD: /(?![\d.-]){_PART}+/
+_AND.2: /and{_KEYWORD_END}/i
+_OR.2: /or{_KEYWORD_END}/i
+_NOT.2: /not{_KEYWORD_END}/i
+_IN.2: /in{_KEYWORD_END}/i
+_CONTAINS.2: /contains{_KEYWORD_END}/i
+TRUTH: /(true|false){_KEYWORD_END}/i
+WORD: /(?![\d.-]){_WORD_CHARACTER}+/
 NAME: /`[^`]+`/
 TEXT: /"(\\.|[^"\\])*"|'(\\.|[^'\\])*'|「(\\.|[^」\\])*」|[“”＂][^“”＂]*[“”＂]/s
 DATE.2: /\d{{4}}[-－]\d\d([-－]\d\d(T\d\d:\d\d(:\d\d)?Z?)?)?/
@@ -55,11 +55,11 @@ _RIGHT: ")" | "）"
 _COMMA: "," | "，" | "、"
 %ignore /\s+/
 """
-_DEEPEST = 100  # so that no expression can exhaust the stack
-_DATED = re.compile(r"\d{4}(?:-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01])(?:[t ].*)?)?)?", re.ASCII | re.DOTALL)
-_SLASHED = re.compile(r"(\d{4})[/.年](\d{1,2})(?:[/.月](\d{1,2})日?|月)?", re.ASCII)
+_MAX_DEPTH = 100  # so that no expression can exhaust the stack
+_ISO_DATE = re.compile(r"\d{4}(?:-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01])(?:[t ].*)?)?)?", re.ASCII | re.DOTALL)
+_SLASH_DATE = re.compile(r"(\d{4})[/.年](\d{1,2})(?:[/.月](\d{1,2})日?|月)?", re.ASCII)
 _NUMBER = re.compile(r"[-+]?(?:\d+|\d{1,3}(?:,\d{3})+)(?:\.\d+)?")
-_ORDERS: dict[str, Callable[[Any, Any], bool]] = {
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "<": lt,
     "<=": le,
     "≤": le,
@@ -71,36 +71,42 @@ _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def passing(expression: str, documents: Table[Document], made: Table[Metadata] | None = None) -> frozenset[str]:
+def matching_documents(
+    expression: str, documents: Table[Document], model_metadata: Table[Metadata] | None = None
+) -> frozenset[str]:
     """The ids of the documents that pass.
 
     made: metadata that a model read in the documents, which say what those do not say themselves. Raises SettingsError
     where the expression is not understood, or asks for a field that no document has.
     """
-    asked = parsed(expression)
-    own = [name for name in OWN if name in asked.fields]
+    asked = parse_filter(expression)
+    own = [name for name in DOCUMENT_COLUMNS if name in asked.fields]
     missing = set(asked.fields).difference(own)
     found = set()
-    for id, fields in _fields(documents, own, _made(made, missing)):
+    for id, fields in _document_fields(documents, own, _extracted_fields(model_metadata, missing)):
         if missing:
-            missing -= {field for field in missing if any(True for _ in values(fields, field))}
-        if asked.passes(fields):
+            missing -= {field for field in missing if any(True for _ in field_values(fields, field))}
+        if asked.matches(fields):
             found.add(id)
     if missing:
         field = next(field for field in asked.fields if field in missing)
-        raise SettingsError(f"the filter: {unknown('field', field, _known(documents, made))}")
+        raise SettingsError(f"the filter: {describe_unknown('field', field, _known_fields(documents, model_metadata))}")
     return frozenset(found)
 
 
-def _made(made: Table[Metadata] | None, asked: Collection[str]) -> dict[str, dict[str, object]]:
+def _extracted_fields(model_metadata: Table[Metadata] | None, asked: Collection[str]) -> dict[str, dict[str, object]]:
     """By document what was made for it of the fields that are asked for."""
     found: dict[str, dict[str, object]] = {}
-    for row in (row for field in sorted(asked) for row in (() if made is None else made.where(field=field))):
+    for row in (
+        row for field in sorted(asked) for row in (() if model_metadata is None else model_metadata.where(field=field))
+    ):
         found.setdefault(row.document, {})[row.field] = list(row.values)
     return found
 
 
-def _fields(documents: Table[Document], own: Sequence[str], made: Mapping[str, Fields]) -> Iterator[tuple[str, Fields]]:
+def _document_fields(
+    documents: Table[Document], own: Sequence[str], made: Mapping[str, Fields]
+) -> Iterator[tuple[str, Fields]]:
     """A document's metadata, and over them those of its own columns; all metadata once more as `metadata`.
 
     Below them those that were made, of what it says nothing itself.
@@ -110,24 +116,29 @@ def _fields(documents: Table[Document], own: Sequence[str], made: Mapping[str, F
         told: dict[str, object] = read(metadata)[0]
         fields = {"metadata": told, **told}
         if id in made:
-            fields |= {field: said for field, said in made[id].items() if not any(True for _ in values(told, field))}
+            fields |= {
+                field: said for field, said in made[id].items() if not any(True for _ in field_values(told, field))
+            }
         fields |= compress(zip(own, columns, strict=True), columns)
         yield id, fields
 
 
-def _known(documents: Table[Document], made: Table[Metadata] | None) -> set[str]:
+def _known_fields(documents: Table[Document], model_metadata: Table[Metadata] | None) -> set[str]:
     """The fields by which these documents may be asked for."""
-    known = {*OWN, *(field for (field,) in (made.columns("field") if made is not None else ()))}
+    known = {
+        *DOCUMENT_COLUMNS,
+        *(field for (field,) in (model_metadata.columns("field") if model_metadata is not None else ())),
+    }
     for (metadata,) in documents.columns("metadata"):
-        _learn(known, json.loads(metadata), "")
+        _add_field_names(known, json.loads(metadata), "")
     return known
 
 
-def _learn(known: set[str], metadata: Fields, outer: str) -> None:
+def _add_field_names(known: set[str], metadata: Fields, outer: str) -> None:
     for key, value in metadata.items():
         if isinstance(value, Mapping):
-            _learn(known, value, f"{outer}{key}.")
-        elif outer + key not in known and any(True for _ in _within(value, ())):
+            _add_field_names(known, value, f"{outer}{key}.")
+        elif outer + key not in known and any(True for _ in _nested_values(value, ())):
             known.add(outer + key)
 
 
@@ -135,12 +146,12 @@ def _learn(known: set[str], metadata: Fields, outer: str) -> None:
 class Filter:
     """Whether a document passes, and the fields that this depends on."""
 
-    passes: Callable[[Fields], bool]
+    matches: Callable[[Fields], bool]
     fields: tuple[str, ...]
     depth: int = 1
 
 
-def parsed(expression: str) -> Filter:
+def parse_filter(expression: str) -> Filter:
     """What an expression asks. Raises SettingsError, saying where it is not understood.
 
     >>> asked = parsed('author = "Hild Garrow" and (year >= 2020 or not year)')
@@ -159,109 +170,109 @@ def parsed(expression: str) -> Filter:
         at = error.pos_in_stream or 0
         rest = expression[at : at + 20].split("\n")[0]
         where = "ends too early" if ended else f"is not understood from {rest!r} (character {at + 1}) on"
-        raise SettingsError(f"the filter {where}: write it like {EXAMPLE}") from error
+        raise SettingsError(f"the filter {where}: write it like {FILTER_EXAMPLE}") from error
 
 
 @lru_cache(1)
 def _parser() -> Lark:
     from lark import Lark
 
-    return Lark(_GRAMMAR, parser="lalr", transformer=cast(Any, _Rules()))
+    return Lark(_GRAMMAR, parser="lalr", transformer=cast(Any, _FilterTransformer()))
 
 
-class _Rules:
+class _FilterTransformer:
     """What each rule of the grammar makes of its parts."""
 
     def any_of(self, parts: Sequence[Filter]) -> Filter:
-        return _joined(parts, lambda d: any(part.passes(d) for part in parts))
+        return _combine_filters(parts, lambda d: any(part.matches(d) for part in parts))
 
     def all_of(self, parts: Sequence[Filter]) -> Filter:
-        return _joined(parts, lambda d: all(part.passes(d) for part in parts))
+        return _combine_filters(parts, lambda d: all(part.matches(d) for part in parts))
 
     def negated(self, parts: Sequence[Filter]) -> Filter:
         (part,) = parts
-        return _joined(parts, lambda d: not part.passes(d))
+        return _combine_filters(parts, lambda d: not part.matches(d))
 
     def has(self, parts: Sequence[str]) -> Filter:
         return _any_value(parts[0], lambda _: True)
 
-    def compared(self, parts: tuple[str, str, Value]) -> Filter:
+    def compared(self, parts: tuple[str, str, FilterValue]) -> Filter:
         field, order, to = parts
         order = normalize("NFKC", order)
-        if order in _ORDERS:
-            return _any_value(field, to.compare(_ORDERS[order]))
+        if order in _COMPARISONS:
+            return _any_value(field, to.compare(_COMPARISONS[order]))
         equal = _any_value(field, to.compare(eq))
         return equal if order in ("=", "==") else self.negated([equal])
 
-    def among(self, parts: tuple[str, list[Value]]) -> Filter:
-        words = {value.text for value in parts[1] if value.is_word}  # a list may be long
-        equals = [value.compare(eq) for value in parts[1] if not value.is_word]
-        return _any_value(parts[0], lambda said: _text(said) in words or any(equal(said) for equal in equals))
+    def among(self, parts: tuple[str, list[FilterValue]]) -> Filter:
+        words = {value.text for value in parts[1] if value.is_plain_text}  # a list may be long
+        equals = [value.compare(eq) for value in parts[1] if not value.is_plain_text]
+        return _any_value(parts[0], lambda said: _fold_value(said) in words or any(equal(said) for equal in equals))
 
-    def not_among(self, parts: tuple[str, list[Value]]) -> Filter:
+    def not_among(self, parts: tuple[str, list[FilterValue]]) -> Filter:
         return self.negated([self.among(parts)])
 
-    def contains(self, parts: tuple[str, Value]) -> Filter:
-        return _any_value(parts[0], lambda said: parts[1].text in _text(said))
+    def contains(self, parts: tuple[str, FilterValue]) -> Filter:
+        return _any_value(parts[0], lambda said: parts[1].text in _fold_value(said))
 
-    def lacks(self, parts: tuple[str, Value]) -> Filter:
+    def lacks(self, parts: tuple[str, FilterValue]) -> Filter:
         return self.negated([self.contains(parts)])
 
     def field(self, parts: Sequence[str]) -> str:
         return str(parts[0]).strip("`")
 
-    def values(self, parts: list[Value]) -> list[Value]:
+    def values(self, parts: list[FilterValue]) -> list[FilterValue]:
         return parts
 
-    def text(self, parts: Sequence[str]) -> Value:
+    def text(self, parts: Sequence[str]) -> FilterValue:
         said = parts[0] if parts[0][0].isalpha() else re.sub(r"""\\([\\"'「」])""", r"\1", parts[0][1:-1])
-        text = _text(said)
-        return Value(text, _number(text), _date(text), quoted=True)
+        text = _fold_value(said)
+        return FilterValue(text, _parse_number(text), _parse_date(text), quoted=True)
 
-    def date(self, parts: Sequence[str]) -> Value:
-        text = _text(parts[0])
-        if not _date(text):
+    def date(self, parts: Sequence[str]) -> FilterValue:
+        text = _fold_value(parts[0])
+        if not _parse_date(text):
             raise SettingsError(f"the filter: {parts[0]} is no date: write it like 2024-05-01, 2024-05 or 2024")
-        return Value(text, None, _date(text))
+        return FilterValue(text, None, _parse_date(text))
 
-    def number(self, parts: Sequence[str]) -> Value:
-        text = _text(parts[0])
-        return Value(text, _number(text), _date(text))
+    def number(self, parts: Sequence[str]) -> FilterValue:
+        text = _fold_value(parts[0])
+        return FilterValue(text, _parse_number(text), _parse_date(text))
 
 
-def _joined(parts: Sequence[Filter], passes: Callable[[Fields], bool]) -> Filter:
+def _combine_filters(parts: Sequence[Filter], passes: Callable[[Fields], bool]) -> Filter:
     depth = 1 + max(part.depth for part in parts)
-    if depth > _DEEPEST:
-        raise SettingsError(f"the filter is nested more than {_DEEPEST} deep: write it flatter")
+    if depth > _MAX_DEPTH:
+        raise SettingsError(f"the filter is nested more than {_MAX_DEPTH} deep: write it flatter")
     return Filter(passes, tuple(field for part in parts for field in part.fields), depth)
 
 
 def _any_value(field: str, holds: Callable[[object], bool]) -> Filter:
-    return Filter(lambda document: any(holds(value) for value in values(document, field)), (field,))
+    return Filter(lambda document: any(holds(value) for value in field_values(document, field)), (field,))
 
 
-def values(document: Fields, field: str) -> Iterator[object]:
+def field_values(document: Fields, field: str) -> Iterator[object]:
     """What a document says of a field, each item of a list by itself; nothing where that is null or empty.
 
     >>> list(values({"tags": ["a", "b"], "source": {"name": "N"}, "note": ""}, "source.name"))
     ['N']
     """
-    return _within(document[field], ()) if field in document else _within(document, field.split("."))
+    return _nested_values(document[field], ()) if field in document else _nested_values(document, field.split("."))
 
 
-def _within(value: object, keys: Sequence[str]) -> Iterator[object]:
+def _nested_values(value: object, keys: Sequence[str]) -> Iterator[object]:
     if isinstance(value, list):
         for item in value:
-            yield from _within(item, keys)
+            yield from _nested_values(item, keys)
     elif keys:
         if isinstance(value, Mapping) and keys[0] in value:
-            yield from _within(value[keys[0]], keys[1:])
+            yield from _nested_values(value[keys[0]], keys[1:])
     elif value is not None and value != "" and value != {}:
         yield value
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class FilterValue:
     """What a document's value is compared with: as number, as date to the precision given, or as text.
 
     date: ISO 8601 as far as it goes, or empty. quoted: a text, even where it could be read as a number.
@@ -273,7 +284,7 @@ class Value:
     quoted: bool = False
 
     @property
-    def is_word(self) -> bool:
+    def is_plain_text(self) -> bool:
         """Whether it is compared as text with whatever a document says."""
         return self.number is None and not self.date
 
@@ -281,31 +292,31 @@ class Value:
         """A test of one value: whether it and this one can be compared, and the comparison holds."""
 
         def test(said: object) -> bool:
-            pair = self._with(said)
+            pair = self._comparable_pair(said)
             return pair is not None and holds(*pair)
 
         return test
 
-    def _with(self, said: object) -> tuple[object, object] | None:
+    def _comparable_pair(self, said: object) -> tuple[object, object] | None:
         """Both in the form in which they are compared; None where there is no such form."""
         if self.number is not None and isinstance(said, int | float) and not isinstance(said, bool):
             return said, self.number
-        text = _text(said)
-        if self.date and (date := _date(text)):
+        text = _fold_value(said)
+        if self.date and (date := _parse_date(text)):
             return date[: len(self.date)], self.date
         if self.quoted:
             return text, self.text
-        number = None if self.number is None else _number(text)
+        number = None if self.number is None else _parse_number(text)
         return None if number is None else (number, self.number)
 
 
-def _text(value: object) -> str:
+def _fold_value(value: object) -> str:
     """Folded, so that case and width make no difference."""
     said = str(value).lower() if isinstance(value, bool) else str(value)
     return normalize("NFKC", said).casefold()
 
 
-def _number(text: str) -> float | None:
+def _parse_number(text: str) -> float | None:
     if not _NUMBER.fullmatch(text):
         return None
     try:
@@ -314,12 +325,12 @@ def _number(text: str) -> float | None:
         return float(text.replace(",", ""))
 
 
-def _date(text: str) -> str:
+def _parse_date(text: str) -> str:
     """ISO 8601 as far as it goes; empty where it is no date.
 
     >>> [_date(text) for text in ("2023/4/5", "2023年04月", "2023.04.05", "2023-04-05", "1.5")]
     ['2023-04-05', '2023-04', '2023-04-05', '2023-04-05', '']
     """
-    if found := _SLASHED.fullmatch(text):
+    if found := _SLASH_DATE.fullmatch(text):
         text = "-".join(part.zfill(2) for part in found.groups() if part)
-    return text.replace(" ", "t").removesuffix("z") if _DATED.fullmatch(text) else ""
+    return text.replace(" ", "t").removesuffix("z") if _ISO_DATE.fullmatch(text) else ""

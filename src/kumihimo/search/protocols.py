@@ -9,13 +9,13 @@ from kumihimo.core.context import Context
 from kumihimo.core.table import Table
 
 
-class Match(Protocol):
+class KeywordSearch(Protocol):
     """Search a table by words: the best `k`, best first."""
 
     def __call__(self, table: Table[Any], text: str, *, k: int) -> Context: ...
 
 
-class Near(Protocol):
+class VectorSearch(Protocol):
     """Search a table by meaning: the nearest `k`, nearest first; scores are cosines. Of several texts: their mean.
 
     among: the ids of the rows to choose from, where they are few. each: a search for each of the texts, of which many
@@ -23,8 +23,8 @@ class Near(Protocol):
     """
 
     def __call__(
-        self, table: Table[Any], text: str | Sequence[str], *, k: int, among: Collection[str] | None = None
+        self, table: Table[Any], text: str | Sequence[str], *, k: int, candidate_ids: Collection[str] | None = None
     ) -> Context: ...
-    def each(
-        self, table: Table[Any], texts: Sequence[str], *, k: int, among: Collection[str] | None = None
+    def search_many(
+        self, table: Table[Any], texts: Sequence[str], *, k: int, candidate_ids: Collection[str] | None = None
     ) -> list[Context]: ...

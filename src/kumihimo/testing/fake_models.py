@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from kumihimo.core.digests import digest
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.usage import Usage
-from kumihimo.llm.protocols import Allow, Hear, Messages, Prices, free
+from kumihimo.llm.protocols import Messages, Prices, Reserve, TokenCallback, reserve_nothing
 from kumihimo.llm.structured import Reply
 
 if TYPE_CHECKING:
@@ -27,27 +27,29 @@ class FakeChat:
     """
 
     answer: Callable[[str], str]
-    mark: str = "fake"
+    fingerprint: str = "fake"
     prices: Prices = field(default_factory=Prices)
     workers: int = 4
-    whole: bool = False
-    asked: Counter[str] = field(default_factory=Counter)
+    join_messages: bool = False
+    prompt_counts: Counter[str] = field(default_factory=Counter)
     _lock: Lock = field(default_factory=Lock)
 
     def determined_by(self, parameters: Mapping[str, Any], **_: bool) -> dict[str, Any]:
-        return {"model": self.mark, **parameters}
+        return {"model": self.fingerprint, **parameters}
 
-    def __call__(self, messages: Messages, *, allow: Allow = free, hear: Hear | None = None, **_: Any) -> Reply:
-        prompt = "\n\n".join(m["content"] for m in messages) if self.whole else messages[-1]["content"]
-        with allow(len(prompt.encode())) as bill:
+    def __call__(
+        self, messages: Messages, *, reserve: Reserve = reserve_nothing, on_token: TokenCallback | None = None, **_: Any
+    ) -> Reply:
+        prompt = "\n\n".join(m["content"] for m in messages) if self.join_messages else messages[-1]["content"]
+        with reserve(len(prompt.encode())) as bill:
             text = self.answer(prompt)
             usage = Usage(1, len(prompt.split()), 0, len(text.split()))
             bill(usage)
-        if hear:
+        if on_token:
             for piece in re.findall(r"\S+\s*|\s+", text):
-                hear(piece)
+                on_token(piece)
         with self._lock:
-            self.asked[prompt] += 1
+            self.prompt_counts[prompt] += 1
         return Reply(text, usage=usage)
 
 
@@ -56,7 +58,7 @@ class FakeEmbedder:
     """Words thrown into a few dimensions by their digest: texts that share words are near each other."""
 
     dimensions: int = 32
-    mark: str = "fake-embedder"
+    fingerprint: str = "fake-embedder"
     batch: int = 256
     workers: int = 1
 
@@ -66,6 +68,6 @@ class FakeEmbedder:
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         for i, text in enumerate(texts):
             for word in text.casefold().split():
-                vectors[i, int(digest(word), 16) % self.dimensions] += 1
+                vectors[i, int(hash_parts(word), 16) % self.dimensions] += 1
             vectors[i] /= np.sqrt((vectors[i] ** 2).sum()) or 1
         return vectors

@@ -18,9 +18,9 @@ from kumihimo.testing.fake_models import FakeEmbedder
 # never: silence; malformed: broken text, a vector fewer, a document that there is not; slow: the head, then the body
 # over `drip` seconds; wrong: JSON, but no answer; length: half of the reply, and it says so; think: thoughts before it.
 FAULTS = ("408", "409", "429", "500", "503", "empty", "garbage", "half", "malformed", "never", "slow", "wrong")
-FAULTS_OF_CHATS = ("length", "think")
+CHAT_FAULTS = ("length", "think")
 Json = dict[str, Any]
-Made = tuple[bytes, dict[str, int]]  # a response, and what it costs
+FakeResponse = tuple[bytes, dict[str, int]]  # a response, and what it costs
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,55 +42,55 @@ class Behaviour:
     seed: int = 0
     dimensions: int = 32
 
-    def but(self, changes: dict[str, Any]) -> Behaviour:
+    def with_changes(self, changes: dict[str, Any]) -> Behaviour:
         """The same with some of it changed; ValueError for what there is not."""
-        known = (*asdict(self), *FAULTS, *FAULTS_OF_CHATS)
+        known = (*asdict(self), *FAULTS, *CHAT_FAULTS)
         if unknown := [name for name in (*changes, *changes.get("faults", ())) if name not in known]:
             raise ValueError(f"there is no {unknown[0]!r}; there are {', '.join(known)}")
         return replace(self, **changes)
 
 
-class Refused(Exception):
+class FakeRefusal(Exception):
     """status, message, code, param: an answer that is an error."""
 
 
-def refusal(status: int, message: str, code: str = "", param: str = "", *, retry_after: float = 0) -> bytes:
+def error_response(status: int, message: str, code: str = "", param: str = "", *, retry_after: float = 0) -> bytes:
     kind = "rate_limit_error" if status == 429 else "server_error" if status >= 500 else "invalid_request_error"
     told = f"\r\nRetry-After: {retry_after:g}" if retry_after and status in (429, 503) else ""
     error = {"message": message, "type": kind, "param": param or None, "code": code or None}
-    return http({"error": error}, status, "Content-Type: application/json" + told)
+    return http_response({"error": error}, status, "Content-Type: application/json" + told)
 
 
-def http(body: object, status: int = 200, headers: str = "Content-Type: application/json") -> bytes:
+def http_response(body: object, status: int = 200, headers: str = "Content-Type: application/json") -> bytes:
     if not isinstance(body, bytes):  # half a surrogate pair, which UTF-8 cannot hold, becomes JSON's escape for it
         body = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
     sized = "" if "chunked" in headers else f"\r\nContent-Length: {len(body)}"
     return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n{headers}{sized}\r\n\r\n".encode() + body
 
 
-def understood(behaviour: Behaviour, deployment: str | None, param: str, sent: bytes) -> tuple[Json, list[str]]:
+def parse_request(behaviour: Behaviour, deployment: str | None, param: str, sent: bytes) -> tuple[Json, list[str]]:
     """The request, if this server takes it, and its texts: the messages' contents, or what to embed or to rank."""
     body = json.loads(sent)
     model = body["model"] = deployment or body["model"]
     if behaviour.models and model not in behaviour.models:
-        raise Refused(404, f"The model '{model}' does not exist.", "model_not_found", "model")
+        raise FakeRefusal(404, f"The model '{model}' does not exist.", "model_not_found", "model")
     given = {name: name for name, value in body.items() if value is not None}
     given[(body.get("response_format") or {}).get("type", "")] = "response_format"
     for name in behaviour.refuses:
         if name in given:
-            raise Refused(400, f"Not supported: '{name}'", "unsupported_parameter", given[name])
+            raise FakeRefusal(400, f"Not supported: '{name}'", "unsupported_parameter", given[name])
     listed = body[param] if isinstance(body[param], list) else [body[param]]
     contents = [message.get("content") or "" for message in listed] if param == "messages" else listed
     chats = param == "messages"
     texts = ["".join(p.get("text", "") for p in c) if chats and not isinstance(c, str) else c for c in contents]
     size = sum(map(len, texts)) if chats else max(map(len, texts))
     if 0 < behaviour.window < size:
-        raise Refused(400, f"At most {behaviour.window} characters, not {size}", "context_length_exceeded", param)
+        raise FakeRefusal(400, f"At most {behaviour.window} characters, not {size}", "context_length_exceeded", param)
     return body, texts
 
 
-def chat(behaviour: Behaviour, body: Json, texts: list[str], fault: str) -> Made:
-    text = _reply(behaviour, body, texts[-1])
+def chat_response(behaviour: Behaviour, body: Json, texts: list[str], fault: str) -> FakeResponse:
+    text = _reply_text(behaviour, body, texts[-1])
     cut = text[: len(text) // 2]
     said = {"empty": "", "malformed": '{"' + cut, "length": cut, "think": f"<think>some thoughts\n</think>\n\n{text}"}
     text = said.get(fault, text)
@@ -102,11 +102,11 @@ def chat(behaviour: Behaviour, body: Json, texts: list[str], fault: str) -> Made
     choice = {"message": {"role": "assistant", "content": None if fault == "empty" else text}, "index": 0}
     choice["finish_reason"] = "length" if fault == "length" else "stop"
     made |= {"choices": [choice]} | ({"usage": usage} if behaviour.usage else {})
-    raw = _streamed(made, body.get("stream_options") or {}) if body.get("stream") else http(made)
+    raw = _stream_response(made, body.get("stream_options") or {}) if body.get("stream") else http_response(made)
     return raw, {"answered": 1, "chats": 1, "cached_tokens": cached, **cost}
 
 
-def _streamed(whole: Json, options: Json) -> bytes:
+def _stream_response(whole: Json, options: Json) -> bytes:
     """A completion as a stream of events."""
     end, text = whole["choices"][0]["finish_reason"], whole["choices"][0]["message"]["content"]
     pieces = [text[i : i + 16] for i in range(0, len(text), 16)] if text else [text]
@@ -118,10 +118,10 @@ def _streamed(whole: Json, options: Json) -> bytes:
     chunks = [whole | {"object": "chat.completion.chunk"} | chunk for chunk in chunks]
     events = [f"data: {event}\n\n".encode() for event in (*map(json.dumps, chunks), "[DONE]")]
     sent = b"".join(b"%x\r\n%b\r\n" % (len(event), event) for event in events) + b"0\r\n\r\n"
-    return http(sent, headers="Content-Type: text/event-stream\r\nTransfer-Encoding: chunked")
+    return http_response(sent, headers="Content-Type: text/event-stream\r\nTransfer-Encoding: chunked")
 
 
-def _reply(behaviour: Behaviour, body: Json, prompt: str) -> str:
+def _reply_text(behaviour: Behaviour, body: Json, prompt: str) -> str:
     for part, reply in behaviour.replies:
         if part in prompt:
             return reply
@@ -130,27 +130,29 @@ def _reply(behaviour: Behaviour, body: Json, prompt: str) -> str:
     form = body.get("response_format") or {}
     if form.get("type") == "json_schema":
         schema = form["json_schema"]["schema"]
-        return json.dumps(_instance(schema, schema, cycle(prompt.split() or ["text"])), ensure_ascii=False)
+        return json.dumps(_minimal_instance(schema, schema, cycle(prompt.split() or ["text"])), ensure_ascii=False)
     return json.dumps({"text": sentence}, ensure_ascii=False) if form.get("type") == "json_object" else sentence
 
 
-def _instance(schema: Json, root: Json, words: Iterator[str], depth: int = 0) -> Any:
+def _minimal_instance(schema: Json, root: Json, words: Iterator[str], depth: int = 0) -> Any:
     """The least that satisfies a schema; depth: how many references led here, for schemas may hold themselves."""
     if arms := schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf"):
-        return _instance(arms[0 if depth < 6 else -1], root, words, depth)
+        return _minimal_instance(arms[0 if depth < 6 else -1], root, words, depth)
     if "$ref" in schema:
         found = reduce(lambda held, name: held[name], schema["$ref"].split("/")[1:], root)
-        return _instance(found, root, words, depth + 1)
+        return _minimal_instance(found, root, words, depth + 1)
     if "enum" in schema or "const" in schema:
         return schema.get("enum", [schema.get("const")])[0]
     kind = schema.get("type", "object" if "properties" in schema else "string")
     kind = kind[0] if isinstance(kind, list) else kind
     if kind == "object":
         parts: Json = schema.get("properties", {})
-        return {name: _instance(parts.get(name, {}), root, words, depth) for name in schema.get("required", parts)}
+        return {
+            name: _minimal_instance(parts.get(name, {}), root, words, depth) for name in schema.get("required", parts)
+        }
     if kind == "array":
         items = range(max(schema.get("minItems", 0), depth < 6))
-        return [_instance(schema.get("items", {}), root, words, depth) for _ in items]
+        return [_minimal_instance(schema.get("items", {}), root, words, depth) for _ in items]
     return (
         " ".join(next(words) for _ in range(5))
         if kind == "string"
@@ -158,7 +160,7 @@ def _instance(schema: Json, root: Json, words: Iterator[str], depth: int = 0) ->
     )
 
 
-def vectors(behaviour: Behaviour, body: Json, texts: list[str], fault: str) -> Made:
+def embedding_response(behaviour: Behaviour, body: Json, texts: list[str], fault: str) -> FakeResponse:
     vectors = FakeEmbedder(body.get("dimensions") or behaviour.dimensions)(texts)
     kept = {"empty": vectors[:0], "malformed": vectors[:-1]}.get(fault, vectors)
     coded = body.get("encoding_format") == "base64"
@@ -166,11 +168,11 @@ def vectors(behaviour: Behaviour, body: Json, texts: list[str], fault: str) -> M
     data = [{"object": "embedding", "index": i, "embedding": value} for i, value in enumerate(values)]
     tokens = sum(len(text.split()) for text in texts)
     usage = {"usage": {"prompt_tokens": tokens, "total_tokens": tokens}} if behaviour.usage else {}
-    raw = http({"object": "list", "model": body["model"], "data": data} | usage)
+    raw = http_response({"object": "list", "model": body["model"], "data": data} | usage)
     return raw, {"answered": 1, "embeddings": 1, "texts": len(texts), "prompt_tokens": tokens}
 
 
-def ranks(behaviour: Behaviour, body: Json, texts: list[str], fault: str) -> Made:
+def rerank_response(behaviour: Behaviour, body: Json, texts: list[str], fault: str) -> FakeResponse:
     """As Cohere and Jina have it: the share of the query's words that a document has, the best first."""
     asked = set(body["query"].casefold().split())
     shares = [len(asked & set(text.casefold().split())) / max(len(asked), 1) for text in texts]
@@ -180,18 +182,20 @@ def ranks(behaviour: Behaviour, body: Json, texts: list[str], fault: str) -> Mad
         results[-1]["index"] = len(texts)
     tokens = sum(len(text.split()) for text in (body["query"], *texts))
     usage = {"usage": {"total_tokens": tokens}} if behaviour.usage else {}
-    raw = http({"model": body["model"], "results": [] if fault == "empty" else results} | usage)
+    raw = http_response({"model": body["model"], "results": [] if fault == "empty" else results} | usage)
     return raw, {"answered": 1, "rerankings": 1, "prompt_tokens": tokens}
 
 
-def pieced(raw: bytes, fault: str) -> list[bytes]:
+def response_pieces(raw: bytes, fault: str) -> list[bytes]:
     """What is written in place of a response, one write each."""
     head, gap, body = raw.partition(b"\r\n\r\n")
     step = len(body) // 20 + 1
     return {
-        "garbage": [http(b"<html><body>Welcome to the proxy</body></html>", headers="Content-Type: text/html")],
+        "garbage": [
+            http_response(b"<html><body>Welcome to the proxy</body></html>", headers="Content-Type: text/html")
+        ],
         "half": [head + gap + body[: len(body) // 2]],
         "never": [b"", b""],
         "slow": [head + gap, *(body[i : i + step] for i in range(0, len(body), step))],
-        "wrong": [http({"ok": True})],
+        "wrong": [http_response({"ok": True})],
     }.get(fault, [raw])

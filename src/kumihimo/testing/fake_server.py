@@ -20,19 +20,19 @@ from socketserver import ThreadingTCPServer
 from threading import Lock, Thread
 from typing import Any
 
-from kumihimo.core.digests import digest
+from kumihimo.core.digests import hash_parts
 from kumihimo.testing.fake_replies import (
-    FAULTS_OF_CHATS,
+    CHAT_FAULTS,
     Behaviour,
+    FakeRefusal,
     Json,
-    Refused,
-    chat,
-    http,
-    pieced,
-    ranks,
-    refusal,
-    understood,
-    vectors,
+    chat_response,
+    embedding_response,
+    error_response,
+    http_response,
+    parse_request,
+    rerank_response,
+    response_pieces,
 )
 
 _ROUTE = re.compile(
@@ -40,32 +40,32 @@ _ROUTE = re.compile(
 )
 _TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens")
 _SUMS = ("requests", "answered", "chats", "embeddings", "rerankings", "texts", *_TOKENS)
-_MARKS = ("most_at_once", "distinct", "repeats", "first_at", "last_at")
+_GAUGES = ("most_at_once", "distinct", "repeats", "first_at", "last_at")
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class FakeServer:
     """A fake server in another process."""
 
     url: str
     process: subprocess.Popen[str]
 
-    def set(self, **behaviour: Any) -> None:
+    def configure(self, **behaviour: Any) -> None:
         """Change its behaviour from now on; what is not named stays."""
-        self._told("/control", behaviour)
+        self._request("/control", behaviour)
 
     def counts(self) -> dict[str, Any]:
-        return self._told("/counts")
+        return self._request("/counts")
 
     def reset(self) -> None:
         """Forget what was asked, and count from zero."""
-        self._told("/reset", {})
+        self._request("/reset", {})
 
     def stop(self) -> None:
         with self.process:
             self.process.kill()
 
-    def _told(self, path: str, body: object = None) -> dict[str, Any]:
+    def _request(self, path: str, body: object = None) -> dict[str, Any]:
         with closing(HTTPConnection(self.url.split("/")[2], timeout=60)) as connection:
             connection.request("GET" if body is None else "POST", path, json.dumps(body))
             told: dict[str, Any] = json.loads(connection.getresponse().read())
@@ -75,13 +75,13 @@ class Server:
 
 
 @contextmanager
-def serving(**behaviour: Any) -> Iterator[Server]:
+def run_fake_server(**behaviour: Any) -> Iterator[FakeServer]:
     """A fake server of this behaviour, stopped at the end."""
     command = [sys.executable, "-m", "kumihimo.testing.fake_server"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    server = Server(process.stdout.readline().strip() if process.stdout else "", process)
+    server = FakeServer(process.stdout.readline().strip() if process.stdout else "", process)
     try:
-        server.set(**behaviour)
+        server.configure(**behaviour)
         yield server
     finally:
         server.stop()
@@ -89,7 +89,7 @@ def serving(**behaviour: Any) -> Iterator[Server]:
 
 def main() -> None:
     """Serve at a free port, whose address is printed, till stdin closes."""
-    server = _Threads(("127.0.0.1", 0), _Connection)
+    server = _FakeHttpServer(("127.0.0.1", 0), _RequestHandler)
     server.reset()
     Thread(target=server.serve_forever, daemon=True).start()
     sys.stdout.write(f"http://127.0.0.1:{server.server_address[1]}/v1\n")
@@ -98,61 +98,61 @@ def main() -> None:
         sys.stdin.read()
 
 
-class _Threads(ThreadingTCPServer):
+class _FakeHttpServer(ThreadingTCPServer):
     """A thread for each connection, and the books of what was asked and answered."""
 
     daemon_threads = True
     request_queue_size = 128
     behaviour = Behaviour()
     lock = Lock()
-    flying = 0
+    in_flight = 0
 
     def reset(self) -> None:
-        self.sums: Json = dict.fromkeys(_SUMS + _MARKS, 0)
+        self.sums: Json = dict.fromkeys(_SUMS + _GAUGES, 0)
         self.counters = {"statuses": Counter[str](), "faults": Counter[str]()}
-        self.asked, self.given = Counter[str](), set[str]()
+        self.request_counts, self.answered = Counter[str](), set[str]()
 
     @contextmanager
-    def visit(self) -> Iterator[list[str]]:
+    def track_request(self) -> Iterator[list[str]]:
         """A request's time here; what is put into the list was answered whole and well."""
         well: list[str] = []
         with self.lock:
-            self.flying += 1
+            self.in_flight += 1
             self.sums["requests"] += 1
             self.sums["first_at"] = self.sums["first_at"] or time.monotonic()
-            self.sums["most_at_once"] = max(self.sums["most_at_once"], self.flying)
+            self.sums["most_at_once"] = max(self.sums["most_at_once"], self.in_flight)
         try:
             yield well
         finally:
             with self.lock:
-                self.flying -= 1
+                self.in_flight -= 1
                 self.sums["last_at"] = time.monotonic()
                 for name in well:
-                    self.sums["repeats" if name in self.given else "distinct"] += 1
-                    self.given.add(name)
+                    self.sums["repeats" if name in self.answered else "distinct"] += 1
+                    self.answered.add(name)
 
-    def draw(self, behaviour: Behaviour, param: str, name: str) -> str:
+    def draw_fault(self, behaviour: Behaviour, param: str, name: str) -> str:
         """The fault that befalls what has this name, this time."""
         with self.lock:
-            self.asked[name] += 1
-            drawn = int(digest(str(behaviour.seed), name, str(self.asked[name]))[:13], 16) / 16**13
+            self.request_counts[name] += 1
+            drawn = int(hash_parts(str(behaviour.seed), name, str(self.request_counts[name]))[:13], 16) / 16**13
         for fault, share in sorted(behaviour.faults.items()):
             drawn -= share
             if drawn < 0:
-                return "" if param != "messages" and fault in FAULTS_OF_CHATS else fault
+                return "" if param != "messages" and fault in CHAT_FAULTS else fault
         return ""
 
-    def note(self, status: str, fault: str, cost: dict[str, int]) -> None:
+    def record_response(self, status: str, fault: str, cost: dict[str, int]) -> None:
         with self.lock:
             self.sums |= {name: self.sums[name] + n for name, n in cost.items()}
             self.counters["faults"].update([fault] if fault else [])
             self.counters["statuses"].update([status] if fault != "never" else [])
 
 
-class _Connection(BaseHTTPRequestHandler):
+class _RequestHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    server: _Threads
+    server: _FakeHttpServer
 
     def log_message(self, *_: object) -> None: ...
 
@@ -164,81 +164,81 @@ class _Connection(BaseHTTPRequestHandler):
         sent = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         path = self.path.partition("?")[0]
         if path in ("/control", "/counts", "/reset"):
-            self.connection.sendall(self._controlled(path, sent))
+            self.connection.sendall(self._control(path, sent))
         elif self.command == "POST" and (route := _ROUTE.fullmatch(path)):
             self._answer(self.server.behaviour, route, sent)
         else:
-            self.connection.sendall(self._listed(self.server.behaviour, path))
+            self.connection.sendall(self._list_models(self.server.behaviour, path))
 
     def do_POST(self) -> None:
         self.do_GET()
 
-    def _controlled(self, path: str, sent: bytes) -> bytes:
+    def _control(self, path: str, sent: bytes) -> bytes:
         with self.server.lock:
             if path == "/reset":
                 self.server.reset()
             if path != "/control":
-                return http(self.server.sums | self.server.counters)
+                return http_response(self.server.sums | self.server.counters)
             try:
-                self.server.behaviour = self.server.behaviour.but(json.loads(sent))
+                self.server.behaviour = self.server.behaviour.with_changes(json.loads(sent))
             except (AttributeError, TypeError, ValueError) as error:
-                return refusal(400, str(error))
-            return http(asdict(self.server.behaviour))
+                return error_response(400, str(error))
+            return http_response(asdict(self.server.behaviour))
 
     def _answer(self, behaviour: Behaviour, route: re.Match[str], sent: bytes) -> None:
-        with self.server.visit() as well:
-            raw, fault, names = self._made(behaviour, route, sent)
-            *pieces, last = pieced(raw, fault) if fault else [raw]
+        with self.server.track_request() as well:
+            raw, fault, names = self._make_response(behaviour, route, sent)
+            *pieces, last = response_pieces(raw, fault) if fault else [raw]
             for piece in pieces:
                 self.connection.sendall(piece)
-                if self._left(600 if fault == "never" else behaviour.drip / len(pieces)):
+                if self._client_left(600 if fault == "never" else behaviour.drip / len(pieces)):
                     raise ConnectionAbortedError
-            well += names if fault in ("", "slow", "think") and not self._left() else []
+            well += names if fault in ("", "slow", "think") and not self._client_left() else []
         self.connection.sendall(last)  # only now: who has all of it may look at the counts, or ask for more
         self.close_connection |= fault in ("half", "never")
 
-    def _made(self, behaviour: Behaviour, route: re.Match[str], sent: bytes) -> tuple[bytes, str, list[str]]:
+    def _make_response(self, behaviour: Behaviour, route: re.Match[str], sent: bytes) -> tuple[bytes, str, list[str]]:
         """The response, what befalls it, and the digests of what it answers."""
         fault, cost, names = "", dict[str, int](), list[str]()
         param = "documents" if route[3] else "messages" if route[2] == "chat" else "input"
         try:
-            self._admit(behaviour)
-            body, texts = understood(behaviour, route[1], param, sent)
+            self._check_key(behaviour)
+            body, texts = parse_request(behaviour, route[1], param, sent)
             asked = [body["query"], body[param]] if route[3] else body[param]
-            name = digest(param, json.dumps(asked, sort_keys=True))
-            fault = self.server.draw(behaviour, param, name)
+            name = hash_parts(param, json.dumps(asked, sort_keys=True))
+            fault = self.server.draw_fault(behaviour, param, name)
             if fault.isdigit():
-                raise Refused(int(fault), f"{HTTPStatus(int(fault)).phrase}: a made-up fault")
-            make = {"messages": chat, "input": vectors, "documents": ranks}[param]
+                raise FakeRefusal(int(fault), f"{HTTPStatus(int(fault)).phrase}: a made-up fault")
+            make = {"messages": chat_response, "input": embedding_response, "documents": rerank_response}[param]
             raw, cost = make(behaviour, body, texts, fault)
-            names = [digest(text) for text in texts] if param == "input" else [name]
-        except Refused as refused:
-            raw = refusal(*refused.args, retry_after=behaviour.retry_after)
+            names = [hash_parts(text) for text in texts] if param == "input" else [name]
+        except FakeRefusal as refused:
+            raw = error_response(*refused.args, retry_after=behaviour.retry_after)
         except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-            raw, fault = refusal(400, f"This is no proper request: {error!r}"), ""
-        self.server.note(raw[9:12].decode(), fault, cost)
+            raw, fault = error_response(400, f"This is no proper request: {error!r}"), ""
+        self.server.record_response(raw[9:12].decode(), fault, cost)
         return raw, fault, names
 
-    def _listed(self, behaviour: Behaviour, path: str) -> bytes:
+    def _list_models(self, behaviour: Behaviour, path: str) -> bytes:
         try:
-            self._admit(behaviour)
-        except Refused as refused:
-            return refusal(*refused.args)
+            self._check_key(behaviour)
+        except FakeRefusal as refused:
+            return error_response(*refused.args)
         if path != "/v1/models":
-            return refusal(404, f"There is no {self.command} {path}")
+            return error_response(404, f"There is no {self.command} {path}")
         models = [{"id": model, "object": "model", "created": 0, "owned_by": "fake"} for model in behaviour.models]
-        return http({"object": "list", "data": models})
+        return http_response({"object": "list", "data": models})
 
-    def _admit(self, behaviour: Behaviour) -> None:
+    def _check_key(self, behaviour: Behaviour) -> None:
         """Let in, after a while, who has the key."""
         time.sleep(0 if behaviour.down else behaviour.latency)
         if self.server.behaviour.down:
             raise ConnectionAbortedError
         given = self.headers.get("Authorization") or f"Bearer {self.headers.get('api-key')}"
         if behaviour.key and given != f"Bearer {behaviour.key}":
-            raise Refused(401, "Incorrect API key provided.", "invalid_api_key")
+            raise FakeRefusal(401, "Incorrect API key provided.", "invalid_api_key")
 
-    def _left(self, seconds: float = 0) -> bool:
+    def _client_left(self, seconds: float = 0) -> bool:
         """Whether the client goes away within so many seconds."""
         readable, _, _ = select.select([self.connection], [], [], seconds)
         return bool(readable) and not self.connection.recv(1, socket.MSG_PEEK)

@@ -17,7 +17,7 @@ _YEAR = r"1\d{3}|20\d{2}"
 
 
 @cache  # it takes a while to compile: only who reads a date waits for it
-def _date() -> re.Pattern[str]:
+def _date_pattern() -> re.Pattern[str]:
     return re.compile(
         rf"""(?<![\d.,$€£¥])(?:
         (?P<year1>{_YEAR})([-/.])(?P<month1>\d\d?)(?:\2(?P<day1>\d\d?))?(?![\d./-])
@@ -32,20 +32,20 @@ def _date() -> re.Pattern[str]:
     )
 
 
-def dates(text: str) -> Iterator[tuple[int, int]]:
+def find_dates(text: str) -> Iterator[tuple[int, int]]:
     """Where dates stand in a text: with a number, and a month by its name with a capital.
 
     >>> text = "On 3 April 1883, and 1883年4月 too; it may be 12 of 2000 on May 5"
     >>> [text[a:b] for a, b in dates(text)]
     ['3 April 1883', '1883年4月', '2000', 'May 5']
     """
-    for found in _date().finditer(text) if _DIGIT.search(text) else ():
+    for found in _date_pattern().finditer(text) if _DIGIT.search(text) else ():
         month = found["month4"]
-        if (not month or (month[0].isupper() and _DIGIT.search(found[0]))) and _iso(found):
+        if (not month or (month[0].isupper() and _DIGIT.search(found[0]))) and _match_to_iso(found):
             yield found.start(), found.end()
 
 
-def iso(text: str) -> str:
+def parse_iso_date(text: str) -> str:
     """A date, where a text is one and nothing else: of what it does not say the place stays empty. Else nothing.
 
     >>> [iso(text) for text in ("1883年4月", "April 1883", "3rd of April, 1883", "4月3日", "April", "明治16年")]
@@ -53,14 +53,14 @@ def iso(text: str) -> str:
     >>> iso("early April"), iso("13月")
     ('', '')
     """
-    found = _date().fullmatch(text)
-    return _iso(found) if found else ""
+    found = _date_pattern().fullmatch(text)
+    return _match_to_iso(found) if found else ""
 
 
-def _iso(found: re.Match[str]) -> str:
-    said = {name: value for name, value in found.groupdict().items() if value}
+def _match_to_iso(match: re.Match[str]) -> str:
+    said = {name: value for name, value in match.groupdict().items() if value}
     parts = {name.rstrip("12345"): value for name, value in said.items()}
-    year, month, day = parts.get("year", ""), _number(parts.get("month", "")), _number(parts.get("day", ""))
+    year, month, day = parts.get("year", ""), _parse_number(parts.get("month", "")), _parse_number(parts.get("day", ""))
     if era := parts.get("era"):
         year = str(_ERAS[era] + (1 if parts["of"] == "元" else int(parts["of"])))
     if not (month <= 12 and day <= 31) or ("month" in parts and not month) or ("day" in parts and not day):
@@ -68,7 +68,7 @@ def _iso(found: re.Match[str]) -> str:
     return "-".join([year or "-", *([f"{month:02}"] if month else []), *([f"{day:02}"] if day else [])])
 
 
-def _number(said: str) -> int:
-    if said and not said.isdecimal():
-        return _MONTHS.index(said[:3].lower()) + 1
-    return int(said or 0)
+def _parse_number(text: str) -> int:
+    if text and not text.isdecimal():
+        return _MONTHS.index(text[:3].lower()) + 1
+    return int(text or 0)

@@ -22,7 +22,7 @@ _STRONG = """be was been/arise arose arisen/awake awoke awoken/bear bore borne/b
     thrown/understand understood/wake woke woken/wear wore worn/weave wove woven/weep wept/win won/wind
     wound/withdraw withdrew withdrawn/write wrote written/undergo underwent undergone/overcome
     overcame/undertake undertook undertaken"""
-_SAME = "cost cut hit hurt let put quit read set shut split spread bet burst cast upset"  # in the past as well
+_UNCHANGED = "cost cut hit hurt let put quit read set shut split spread bet burst cast upset"  # in the past as well
 # Others that texts use most: what ends otherwise is no verb that we know.
 _VERBS = """accept accuse achieve acquire act add address adjust admit adopt advance advise affect agree aim
     allow announce answer appear apply appoint approach approve argue arrange arrest arrive ask assume attach
@@ -60,7 +60,7 @@ _DOUBLED = """stop plan admit commit occur permit refer prefer drop drag wrap sh
 
 
 @cache
-def forms() -> dict[str, tuple[str, str]]:
+def verb_forms() -> dict[str, tuple[str, str]]:
     """Of each form: its verb, and which it is: `v` as in `go`, `s` goes, `e` went or gone, `g` going.
 
     >>> [forms()[form] for form in ("goes", "went", "planned", "hoping", "tries")]
@@ -68,13 +68,13 @@ def forms() -> dict[str, tuple[str, str]]:
     """
     strong = [verb.split() for verb in _STRONG.replace("\n", " ").split("/")]
     doubled, found = set(_DOUBLED.split()), dict[str, tuple[str, str]]()
-    for verb, *past in [*strong, *([verb, verb] for verb in _SAME.split()), *([verb] for verb in _VERBS.split())]:
+    for verb, *past in [*strong, *([verb, verb] for verb in _UNCHANGED.split()), *([verb] for verb in _VERBS.split())]:
         stem = verb[:-1] if verb.endswith("e") and not verb.endswith(("ee", "oe", "ye")) else verb
         stem += verb[-1] if verb in doubled else ""
-        stem_past = f"{verb[:-1]}i" if _ies(verb) else stem
+        stem_past = f"{verb[:-1]}i" if _takes_ies(verb) else stem
         third = (
             f"{verb[:-1]}ies"
-            if _ies(verb)
+            if _takes_ies(verb)
             else f"{verb}es"
             if verb.endswith(("s", "x", "ch", "sh", "o"))
             else f"{verb}s"
@@ -86,27 +86,27 @@ def forms() -> dict[str, tuple[str, str]]:
     return found
 
 
-def _ies(verb: str) -> bool:
+def _takes_ies(verb: str) -> bool:
     return verb.endswith("y") and verb[-2] not in "aeou"
 
 
 @lru_cache(maxsize=65536)
-def lemma(form: str) -> str:
+def verb_lemma(form: str) -> str:
     """The verb that a form, in small letters, is of.
 
     >>> [lemma(form) for form in ("went", "visited", "hopping", "created", "weaves", "cancelled", "sung", "tall")]
     ['go', 'visit', 'hop', 'create', 'weave', 'cancel', 'sing', 'tall']
     """
-    if form in forms():
-        return forms()[form][0]
+    if form in verb_forms():
+        return verb_forms()[form][0]
     for ending, least in (("ied", 5), ("ies", 5), ("ing", 6), ("ed", 5), ("es", 5), ("s", 4)):
         if form.endswith(ending) and len(form) >= least and not form.endswith(("ss", "us", "is")):
             stem = form[: -len(ending)]
-            return f"{stem}y" if ending in ("ied", "ies") else _whole(stem, ending)
+            return f"{stem}y" if ending in ("ied", "ies") else _restore_stem(stem, ending)
     return form
 
 
-def _whole(stem: str, ending: str) -> str:
+def _restore_stem(stem: str, ending: str) -> str:
     """With the e that the ending took, without the letter that it doubled."""
     if ending == "s" or (ending == "es" and stem.endswith(("s", "x", "z", "ch", "sh"))):
         return stem

@@ -7,31 +7,33 @@ from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from unicodedata import normalize
 
-from kumihimo.core.digests import digest
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
 
-_LEGAL = frozenset(
+_LEGAL_FORMS = frozenset(
     "inc incorporated corp corporation ltd limited llc llp plc gmbh srl".split()  # noqa: SIM905
 )
-_SHORT = frozenset(
+_SHORT_LEGAL_FORMS = frozenset(
     ("ag", "sa", "nv", "bv", "kk", "spa", "oy", "ab")
 )  # words too, but not after a comma, or in capitals
-_FORM = re.compile(r"(?:, *[\w.]+|\b(?:AG|NV|BV|KK|S\.A\.|S\.p\.A\.|SpA|Oy))$")
-_HOUSE = r"株式会社|有限会社|合同会社|\((?:株|有|合)\)"
-_LEGAL_WIDE = re.compile(rf"^(?:{_HOUSE}|一般社団法人)\s*(?=.)|(?<=.)\s*(?:{_HOUSE}|(?:股份)?有限公司)$")
+_LEGAL_FORM_END = re.compile(r"(?:, *[\w.]+|\b(?:AG|NV|BV|KK|S\.A\.|S\.p\.A\.|SpA|Oy))$")
+_JAPANESE_LEGAL_FORMS = r"株式会社|有限会社|合同会社|\((?:株|有|合)\)"
+_CJK_LEGAL_FORM = re.compile(
+    rf"^(?:{_JAPANESE_LEGAL_FORMS}|一般社団法人)\s*(?=.)|(?<=.)\s*(?:{_JAPANESE_LEGAL_FORMS}|(?:股份)?有限公司)$"
+)
 _POSSESSIVE = re.compile(r"['’]s?(?=$)")
 _WORDS = re.compile(r"[^\W_]+(?:(?<=\d)[.,]\d+)*[+#]*")
-_WIDE = "々〆ー\u3040-\u30ff\u3400-\u9fff"
+_CJK_CHARS = "々〆ー\u3040-\u30ff\u3400-\u9fff"
 _INITIALS = re.compile(r"\b[a-z](?: [a-z]\b)+")
 
 
 @cache  # it takes a while to compile: only who has a name waits for it
-def _between() -> re.Pattern[str]:
-    return re.compile(rf"(?<=[{_WIDE}]) (?=[{_WIDE}])")
+def _cjk_space_pattern() -> re.Pattern[str]:
+    return re.compile(rf"(?<=[{_CJK_CHARS}]) (?=[{_CJK_CHARS}])")
 
 
 @lru_cache(maxsize=65536)
-def key(name: str) -> str:
+def name_key(name: str) -> str:
     """What names of one thing have in common: width, case, spaces, hyphens, legal forms and plurals do not count.
 
     A plural is taken for its singular where it ends a name of several words, or is written small: `Williams` stays.
@@ -41,12 +43,14 @@ def key(name: str) -> str:
     >>> [key(name) for name in ("株式会社 東芝", "スティーブ・ジョブズ", "J. B. Lippincott", "U.S.", "C++", "3.14")]
     ['東芝', 'スティーブジョブズ', 'jb lippincott', 'us', 'c++', '3.14']
     """
-    plain = _LEGAL_WIDE.sub("", normalize("NFKC", name).strip())
+    plain = _CJK_LEGAL_FORM.sub("", normalize("NFKC", name).strip())
     small = _POSSESSIVE.sub("", plain.casefold()).replace("'", "").replace("’", "")
-    words = _between().sub("", " ".join(_WORDS.findall(small)))
+    words = _cjk_space_pattern().sub("", " ".join(_WORDS.findall(small)))
     words = _INITIALS.sub(lambda run: run[0].replace(" ", ""), words)
     parts = words.split(" ")
-    while len(parts) > 1 and (parts[-1] in _LEGAL or (parts[-1] in _SHORT and _FORM.search(plain))):
+    while len(parts) > 1 and (
+        parts[-1] in _LEGAL_FORMS or (parts[-1] in _SHORT_LEGAL_FORMS and _LEGAL_FORM_END.search(plain))
+    ):
         parts.pop()
     if len(parts) > 1 and parts[0] == "the":
         parts.pop(0)
@@ -70,15 +74,15 @@ def _singular(word: str) -> str:
 
 def entity_id(key: str) -> str:
     """The id of the entity that has this key."""
-    return digest(key)
+    return hash_parts(key)
 
 
 def relation_id(one: str, other: str) -> str:
     """The id of the relation between two entities, whichever is named first."""
-    return digest(*sorted((one, other)))
+    return hash_parts(*sorted((one, other)))
 
 
-def aliases(lines: Iterable[str]) -> Mapping[str, str]:
+def parse_aliases(lines: Iterable[str]) -> Mapping[str, str]:
     """Of `Bob Cratchit = Robert Cratchit = Mr Cratchit`: the key of each name -> the key of the first.
 
     Lines that share a name are one; the first name of the first of them counts. Raises SettingsError for a line
@@ -91,7 +95,7 @@ def aliases(lines: Iterable[str]) -> Mapping[str, str]:
     """
     groups: list[list[str]] = []
     for line in lines:
-        names = [key(name) for name in line.split("=") if name.strip()]
+        names = [name_key(name) for name in line.split("=") if name.strip()]
         if len(names) < 2:
             raise SettingsError(f"{line!r} is no alias: write `name = other name`, a line each")
         joined = [group for group in groups if not set(names).isdisjoint(group)]

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-Kind = Literal["heading", "item", "row", "prose"]
+BlockKind = Literal["heading", "item", "row", "prose"]
 
 _HEADING = re.compile(r" {0,3}#{1,6}\s")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)\s*$")
-ITEM = re.compile(
+LIST_ITEM = re.compile(
     r"\s*(?:[-*+•‣◦]\s|[・■□●○▪➢✓]|[（(\[]\d{1,3}[)）\]]|\d{1,3}[.)、．）]\s?(?!\d)|[①-⑳])"
 )  # how one of a list begins
 _ROW = re.compile(r"\s*\||.*\S \| \S|[^\s:;][^:;\n]{0,40}: [^;\n]*; [^:;\n]{1,40}: ")  # `city: Otaru; founded: 1922`
@@ -21,21 +21,21 @@ _SPACED = re.compile(r"[.?!…][\"'”’)\]»]*\s")
 
 _SPACES = re.compile(r"[ \t\n\r\f\xa0]+")  # not the ideographic space: it is written on purpose
 _IDEOGRAPHIC = r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]"
-_UNSEEN = re.compile("[\xad\u200b\ufeff]")
+_INVISIBLE = re.compile("[\xad\u200b\ufeff]")
 
 
 @cache  # these take a while to compile: only who cuts a text waits for it
-def _stop() -> re.Pattern[str]:
+def _stop_pattern() -> re.Pattern[str]:
     return re.compile(r"[。！？｡．」』]|[\u3040-\u9fff][!?]")
 
 
 @cache
-def _letter() -> re.Pattern[str]:
+def _letter_pattern() -> re.Pattern[str]:
     return re.compile(r"[\u3040-\u30ff\u3400-\u9fff々〆ー」』）]")
 
 
 @cache
-def _wrapped() -> re.Pattern[str]:
+def _line_wrap_pattern() -> re.Pattern[str]:
     return re.compile(rf"(?<={_IDEOGRAPHIC})[ \t]*\r?\n\s*(?={_IDEOGRAPHIC})")
 
 
@@ -45,10 +45,10 @@ class Block:
 
     start: int
     end: int
-    kind: Kind
+    kind: BlockKind
 
 
-def blocks(text: str, begin: int = 0) -> Iterator[Block]:
+def split_blocks(text: str, begin: int = 0) -> Iterator[Block]:
     """The blocks of a text from `begin` on, in order, without the white space around them.
 
     >>> text = "# Boats\\n\\nTwo lines\\nof prose.\\n- one\\n- two\\n"
@@ -56,22 +56,22 @@ def blocks(text: str, begin: int = 0) -> Iterator[Block]:
     [('heading', '# Boats'), ('prose', 'Two lines\\nof prose.'), ('item', '- one'), ('item', '- two')]
     """
     start, end, lines = begin, begin, 0
-    kind: Kind | None = None
+    kind: BlockKind | None = None
     for line in text[begin:].splitlines(keepends=True):
         at, end = end, end + len(line)
-        found = _kind(line) if line.strip() else None
+        found = _block_kind(line) if line.strip() else None
         lines += 1
         if kind == "prose" and lines == 2 and _UNDERLINE.match(line):
             kind = "heading"  # the line before it, underlined
         elif found == "prose" and kind in ("prose", "item"):
             pass  # it goes on with the block it stands in
         else:
-            yield from _block(text, start, at, kind)
+            yield from _trimmed_block(text, start, at, kind)
             start, kind, lines = at, found, 1
-    yield from _block(text, start, end, kind)
+    yield from _trimmed_block(text, start, end, kind)
 
 
-def is_row(text: str) -> bool:
+def is_table_row(text: str) -> bool:
     """Whether a text is a row of a table.
 
     >>> is_row("city: Otaru; founded: 1922"), is_row("| Otaru | 1922 |"), is_row("Otaru: a town by the sea.")
@@ -80,20 +80,20 @@ def is_row(text: str) -> bool:
     return bool(_ROW.match(text))
 
 
-def _kind(line: str) -> Kind:
+def _block_kind(line: str) -> BlockKind:
     if _HEADING.match(line):
         return "heading"
     if _ROW.match(line):
         return "row"
-    return "item" if ITEM.match(line) else "prose"
+    return "item" if LIST_ITEM.match(line) else "prose"
 
 
-def _block(text: str, start: int, end: int, kind: Kind | None) -> Iterator[Block]:
+def _trimmed_block(text: str, start: int, end: int, kind: BlockKind | None) -> Iterator[Block]:
     if kind:
-        yield Block(*_trimmed(text, start, end), kind)
+        yield Block(*_trim_span(text, start, end), kind)
 
 
-def sentences(text: str, start: int = 0, end: int | None = None) -> Iterator[tuple[int, int]]:
+def split_sentences(text: str, start: int = 0, end: int | None = None) -> Iterator[tuple[int, int]]:
     """Spans of the sentences of `text[start:end]`, without the white space around them.
 
     >>> text = "彼は「行く。」と言った。雨だった。Dr. Tose left. It rained."
@@ -101,14 +101,14 @@ def sentences(text: str, start: int = 0, end: int | None = None) -> Iterator[tup
     ['彼は「行く。」と言った。', '雨だった。', 'Dr. Tose left.', 'It rained.']
     """
     end = len(text) if end is None else end
-    for a, b in _wide(text, start, end):
-        for c, d in _spaced(text, a, b):
-            c, d = _trimmed(text, c, d)
+    for a, b in _split_full_width(text, start, end):
+        for c, d in _split_spaced_script(text, a, b):
+            c, d = _trim_span(text, c, d)
             if c < d:
                 yield c, d
 
 
-def _spaced(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _split_spaced_script(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Sentences of a script that ends them with a full stop and a space."""
     piece = text[start:end]
     if not _SPACED.search(piece):
@@ -120,9 +120,9 @@ def _spaced(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield start + a, start + b
 
 
-def _wide(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _split_full_width(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Stretches that end with a full-width stop; those within quotation marks end nothing."""
-    if not _stop().search(text, start, end):
+    if not _stop_pattern().search(text, start, end):
         yield start, end
         return
     balanced = sum(text.count(c, start, end) for c in _OPEN) == sum(text.count(c, start, end) for c in _CLOSE)
@@ -131,7 +131,7 @@ def _wide(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         char = text[i]
         depth += (char in _OPEN) - (char in _CLOSE) if balanced else 0
         i += 1
-        if depth <= 0 and _ends(text, i, char):
+        if depth <= 0 and _ends_sentence(text, i, char):
             while i < end and text[i] in _STOPS:
                 i += 1
             yield begin, i
@@ -140,27 +140,27 @@ def _wide(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield begin, end
 
 
-def _ends(text: str, i: int, char: str) -> bool:
+def _ends_sentence(text: str, i: int, char: str) -> bool:
     """Whether a sentence ends at `i`, after `char`."""
     if char in "。！？｡":
         return True
     if char in "．!?":  # `である．次に`, `本当?そう`; but not in `図３．２` or `A!B`
-        return bool(_letter().match(text, i - 2)) and (
-            char == "．" or bool(_letter().match(text, i)) or text[i : i + 1] in "!?"
+        return bool(_letter_pattern().match(text, i - 2)) and (
+            char == "．" or bool(_letter_pattern().match(text, i)) or text[i : i + 1] in "!?"
         )
     # a quotation that is a sentence of its own, 「行く。」, before a line end or another quotation
     return char in "」』" and text[i - 2 : i - 1] in tuple("。！？") and text[i : i + 1] in ("", *"\n\r「『")
 
 
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+def _trim_span(text: str, start: int, end: int) -> tuple[int, int]:
     piece = text[start:end]
     return start + len(piece) - len(piece.lstrip()), end - (len(piece) - len(piece.rstrip()))
 
 
-def folded(text: str) -> str:
+def collapse_spaces(text: str) -> str:
     """Spaces as a browser shows them; but a line wrapped between two ideographs is no space.
 
     >>> folded("名前は\\n    まだ  無い")
     '名前はまだ 無い'
     """
-    return _SPACES.sub(" ", _wrapped().sub("", _UNSEEN.sub("", text))).strip(" ")
+    return _SPACES.sub(" ", _line_wrap_pattern().sub("", _INVISIBLE.sub("", text))).strip(" ")

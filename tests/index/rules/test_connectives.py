@@ -7,8 +7,16 @@ from time import process_time
 import pytest
 
 from kumihimo.core.records import Passage
-from kumihimo.index.pdtb_senses import leaves
-from kumihimo.index.rules.connectives import ALONE, BEGINS, INSIDE, SPLIT, _table, links, relation
+from kumihimo.index.pdtb_senses import leaf_sense_labels
+from kumihimo.index.rules.connectives import (
+    ALONE_CONFIDENCE,
+    INSIDE_CONFIDENCE,
+    SPLIT_CONFIDENCE,
+    START_CONFIDENCE,
+    _load_connectives,
+    find_explicit_relation,
+    link_passages,
+)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +57,7 @@ from kumihimo.index.rules.connectives import ALONE, BEGINS, INSIDE, SPLIT, _tabl
 )
 def test_what_a_sentence_begins_with(other: str, sense: str) -> None:
     for one in ("The tide had turned.", "潮が引いた。", "退潮了。", "# A heading", ""):
-        assert relation(one, other) == (sense, True, BEGINS)
+        assert find_explicit_relation(one, other) == (sense, True, START_CONFIDENCE)
 
 
 @pytest.mark.parametrize(
@@ -63,12 +71,20 @@ def test_what_a_sentence_begins_with(other: str, sense: str) -> None:
     ],
 )  # fmt: skip
 def test_what_only_looks_like_a_connective_says_nothing(other: str) -> None:
-    assert relation("The tide had turned.", other) is None
+    assert find_explicit_relation("The tide had turned.", other) is None
 
 
 def test_what_came_before_may_be_the_condition() -> None:
-    assert relation("It may rain.", "In that case the ferry waits.") == ("hypothetical", False, BEGINS)
-    assert relation("雨かもしれない。", "その場合、船は待つ。") == ("hypothetical", False, BEGINS)
+    assert find_explicit_relation("It may rain.", "In that case the ferry waits.") == (
+        "hypothetical",
+        False,
+        START_CONFIDENCE,
+    )
+    assert find_explicit_relation("雨かもしれない。", "その場合、船は待つ。") == (
+        "hypothetical",
+        False,
+        START_CONFIDENCE,
+    )
 
 
 @pytest.mark.parametrize(
@@ -88,28 +104,40 @@ def test_what_came_before_may_be_the_condition() -> None:
     ],
 )
 def test_two_halves_of_a_sentence(one: str, other: str, sense: str, forward: bool) -> None:
-    assert relation(one, other) == (sense, forward, SPLIT)
+    assert find_explicit_relation(one, other) == (sense, forward, SPLIT_CONFIDENCE)
 
 
 def test_a_conjunction_alone_is_less_sure() -> None:
-    assert relation("The ferry waited.", "Because the tide had turned.") == ("reason", True, ALONE)
-    assert relation("船は遅れた。", "もし雨なら。") == ("hypothetical", True, ALONE)
-    assert relation("船晚了。", "因为下雨。") == ("reason", True, ALONE)
+    assert find_explicit_relation("The ferry waited.", "Because the tide had turned.") == (
+        "reason",
+        True,
+        ALONE_CONFIDENCE,
+    )
+    assert find_explicit_relation("船は遅れた。", "もし雨なら。") == ("hypothetical", True, ALONE_CONFIDENCE)
+    assert find_explicit_relation("船晚了。", "因为下雨。") == ("reason", True, ALONE_CONFIDENCE)
 
 
 def test_within_a_sentence_it_is_less_sure() -> None:
-    assert relation("Ada left.", "The ferry, however, stayed.") == ("juxtaposition", True, INSIDE)
-    assert relation("It rained.", "The ferry, therefore, stayed.") == ("result", True, INSIDE)
-    assert relation("彼女は去った。", "船は、しかし、残った。") == ("contra-expectation", True, INSIDE)
-    assert relation("下雨了。", "船晚了，因此，她走了。") is None
-    assert relation("It rained.", "Ada left. The ferry, however, stayed.") is None, "that ties it to Ada"
-    assert BEGINS > SPLIT > INSIDE > ALONE
+    assert find_explicit_relation("Ada left.", "The ferry, however, stayed.") == (
+        "juxtaposition",
+        True,
+        INSIDE_CONFIDENCE,
+    )
+    assert find_explicit_relation("It rained.", "The ferry, therefore, stayed.") == ("result", True, INSIDE_CONFIDENCE)
+    assert find_explicit_relation("彼女は去った。", "船は、しかし、残った。") == (
+        "contra-expectation",
+        True,
+        INSIDE_CONFIDENCE,
+    )
+    assert find_explicit_relation("下雨了。", "船晚了，因此，她走了。") is None
+    assert find_explicit_relation("It rained.", "Ada left. The ferry, however, stayed.") is None, "that ties it to Ada"
+    assert START_CONFIDENCE > SPLIT_CONFIDENCE > INSIDE_CONFIDENCE > ALONE_CONFIDENCE
 
 
 def test_every_sense_of_the_table_is_one() -> None:
-    assert {word.sense for word in _table()} <= {*leaves(), ""}
-    assert all(not word.sense for word in _table() if word.kind == "other")
-    assert {word.language for word in _table()} == {"English", "Japanese", "Chinese"}
+    assert {word.sense for word in _load_connectives()} <= {*leaf_sense_labels(), ""}
+    assert all(not word.sense for word in _load_connectives() if word.kind == "other")
+    assert {word.language for word in _load_connectives()} == {"English", "Japanese", "Chinese"}
 
 
 def passage(id: str, text: str) -> Passage:
@@ -118,8 +146,10 @@ def passage(id: str, text: str) -> Passage:
 
 def test_only_of_passages_that_follow_each_other() -> None:
     a, b, c = passage("a", "It rained."), passage("b", "Because it rained,"), passage("c", "so the ferry waited.")
-    found = list(links([(a, b), (a, c), (b, c)]))
-    assert [(link.first, link.second, link.text, link.confidence) for link in found] == [("c", "b", "reason", SPLIT)]
+    found = list(link_passages([(a, b), (a, c), (b, c)]))
+    assert [(link.first, link.second, link.text, link.confidence) for link in found] == [
+        ("c", "b", "reason", SPLIT_CONFIDENCE)
+    ]
 
 
 def test_a_hostile_text_takes_no_time() -> None:
@@ -132,5 +162,5 @@ def test_a_hostile_text_takes_no_time() -> None:
         "し" * 200_000,
         "-" * 200_000,
     ):
-        relation(text, text)
+        find_explicit_relation(text, text)
     assert process_time() - began < 1

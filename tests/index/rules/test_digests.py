@@ -10,10 +10,15 @@ import pytest
 
 from kumihimo.core.records import Community, Mention, Record, Report
 from kumihimo.core.table import Table
-from kumihimo.index.data_refs import resolve, unmarked
-from kumihimo.index.report_context import Graph
-from kumihimo.index.report_render import markdown, rated
-from kumihimo.index.rules.extractive_reports import READ, Sentence, chosen, report
+from kumihimo.index.data_refs import resolve_references, strip_references
+from kumihimo.index.report_context import ReportTables
+from kumihimo.index.report_render import rate_mentions, report_markdown
+from kumihimo.index.rules.extractive_reports import (
+    MAX_MENTIONS,
+    MemberSentence,
+    build_extractive_report,
+    select_sentences,
+)
 from kumihimo.text.name_keys import entity_id
 from tests.index.factories_rows import Words, entity, graph, leaf, mentions, relation, split, table
 
@@ -35,13 +40,15 @@ PEOPLE: list[Record] = [
 ALL = leaf("c", "Ann", "Bob", "Cy", level=1)
 
 
-def digest(community: Community, graph: Graph, said: Table[Mention] | Mapping[str, Sequence[str]] = SAID) -> Report:
-    return report(community, graph, said if isinstance(said, Table) else mentions(said), Words())
+def digest(
+    community: Community, graph: ReportTables, said: Table[Mention] | Mapping[str, Sequence[str]] = SAID
+) -> Report:
+    return build_extractive_report(community, graph, said if isinstance(said, Table) else mentions(said), Words())
 
 
 def test_each_theme_has_one_sentence() -> None:
     found = digest(ALL, graph(*PEOPLE))
-    plain = [unmarked(said) for said in (found.summary, *(said for _, said in found.findings))]
+    plain = [strip_references(said) for said in (found.summary, *(said for _, said in found.findings))]
     assert sum(said.count("mends the boats") for said in plain) == 1
     told = " ".join(plain)
     assert all(name in told for name in ("pays Ann", "lighthouse", "northern spring"))
@@ -54,11 +61,11 @@ def test_each_sentence_has_its_source() -> None:
     chunks = {f"doc.{n:05}": sentence for n, sentence in enumerate(SAID)}
     known = {"chunks": [id for _, _, id in found.data]}
     for sentence in (*found.summary.split("] ")[:1], *(said for _, said in found.findings)):
-        (reference,) = resolve(sentence if sentence.endswith("]") else f"{sentence}]", known).data
-        assert chunks[reference[2]] == unmarked(sentence if sentence.endswith("]") else f"{sentence}]")
+        (reference,) = resolve_references(sentence if sentence.endswith("]") else f"{sentence}]", known).data
+        assert chunks[reference[2]] == strip_references(sentence if sentence.endswith("]") else f"{sentence}]")
     assert [n for _, n, _ in found.data] == [1, 2, 3, 4]
-    assert resolve(found.text, known).dropped == 0
-    assert resolve(found.text, known).data == found.data
+    assert resolve_references(found.text, known).dropped == 0
+    assert resolve_references(found.text, known).data == found.data
 
 
 def test_it_is_named_after_its_leaders_and_says_what_it_is() -> None:
@@ -67,7 +74,7 @@ def test_it_is_named_after_its_leaders_and_says_what_it_is() -> None:
     assert (found.title, found.rating, found.reason) == ("Bob, Ann, Cy", 3.0, "Named 7 times.")
     assert (found.level, found.extractive, found.dropped) == (1, True, 0)
     assert found.elements == 3 * 20 + 2 * 24
-    assert found.text == markdown(found.title, found.summary, found.findings)
+    assert found.text == report_markdown(found.title, found.summary, found.findings)
     assert found.tokens == len(found.text.split())
 
 
@@ -84,25 +91,27 @@ def test_the_order_of_what_is_given_changes_nothing(seed: int) -> None:
 
 def test_sentences_that_share_nothing_are_all_as_good() -> None:
     """Each is a theme of its own, of the same weight: they come as they stand."""
-    sentences = [Sentence(f"{word}a {word}b {word}c", "", "") for word in ("kel", "lom", "mun", "nop")]
-    assert chosen(sentences) == sentences
+    sentences = [MemberSentence(f"{word}a {word}b {word}c", "", "") for word in ("kel", "lom", "mun", "nop")]
+    assert select_sentences(sentences) == sentences
 
 
 def test_a_sentence_that_names_more_weighs_more() -> None:
-    one, two = Sentence("red boats", "", ""), Sentence("green hills", "", "", weight=2.0)
-    assert chosen([one, two]) == [two, one]
+    one, two = MemberSentence("red boats", "", ""), MemberSentence("green hills", "", "", weight=2.0)
+    assert select_sentences([one, two]) == [two, one]
 
 
 def test_few_or_no_words_are_no_trouble() -> None:
-    assert chosen([]) == []
-    assert chosen([Sentence("...", "", "")]) == []
-    assert chosen([Sentence("...", "", ""), Sentence("A boat", "", "")]) == [Sentence("A boat", "", "")]
-    same = Sentence("A boat", "", "")
-    assert chosen([same, same, same]) == [same]
+    assert select_sentences([]) == []
+    assert select_sentences([MemberSentence("...", "", "")]) == []
+    assert select_sentences([MemberSentence("...", "", ""), MemberSentence("A boat", "", "")]) == [
+        MemberSentence("A boat", "", "")
+    ]
+    same = MemberSentence("A boat", "", "")
+    assert select_sentences([same, same, same]) == [same]
 
 
 def test_no_more_than_ten() -> None:
-    assert len(chosen([Sentence(f"word{n} thing{n}", "", "") for n in range(40)])) == 10
+    assert len(select_sentences([MemberSentence(f"word{n} thing{n}", "", "") for n in range(40)])) == 10
 
 
 def test_without_sentences_the_descriptions_speak() -> None:
@@ -117,25 +126,25 @@ def test_japanese() -> None:
     said = {sentence: ["工房"] for sentence in (*told, "短い。")}
     found = digest(leaf("c", "工房"), graph(entity("工房", mentions=3)), said)
     assert found.title == "工房"
-    assert sorted(unmarked(found.summary).split(" ")) == told
+    assert sorted(strip_references(found.summary).split(" ")) == told
 
 
 def test_of_very_many_mentions_those_in_shared_chunks_are_read() -> None:
     lone = [
         Mention(entity_id("Ann"), "Ann", "", id=f"doc.{n:05}.00000", text=f"On day {n} Ann sat at home alone.")
-        for n in range(READ * 2)
+        for n in range(MAX_MENTIONS * 2)
     ]
     told = "Bob met Ann at the old mill in winter."
     both = [
         Mention(entity_id(name), name, "", id=f"doc.99999.{n:05}", text=told) for n, name in enumerate(("Ann", "Bob"))
     ]
-    people = [entity("Ann", mentions=READ * 2 + 1), entity("Bob")]
+    people = [entity("Ann", mentions=MAX_MENTIONS * 2 + 1), entity("Bob")]
     found = digest(leaf("c", "Ann", "Bob"), graph(*people), table("mentions", Mention, [*lone, *both]))
     assert told in found.summary
 
 
 def test_the_rating_grows_with_the_logarithm() -> None:
-    assert [rated(n)[0] for n in (0, 1, 10, 100, 1000, 10**6)] == [0.0, 1.0, 3.5, 6.7, 10.0, 10.0]
+    assert [rate_mentions(n)[0] for n in (0, 1, 10, 100, 1000, 10**6)] == [0.0, 1.0, 3.5, 6.7, 10.0, 10.0]
 
 
 # -- a community with parts
@@ -154,7 +163,7 @@ def test_it_chooses_among_what_its_parts_have_chosen() -> None:
     assert {id for _, _, id in found.data} <= {id for part in made for _, _, id in part.data}
     assert (found.rating, found.reason) == (3.0, "Its parts are named about 7 times.")
     known = {"chunks": [id for _, _, id in found.data]}
-    assert resolve(found.text, known).data == found.data
+    assert resolve_references(found.text, known).data == found.data
     assert digest(split("all", "cy", "ab"), whole) == found
 
 

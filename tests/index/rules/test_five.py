@@ -11,7 +11,7 @@ from kumihimo.index.rules import srl
 
 def slots(text: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for slot, value in srl.slots(text):
+    for slot, value in srl.find_slots(text):
         found.setdefault(slot, []).append(value)
     return found
 

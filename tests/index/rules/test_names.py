@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kumihimo.core.records import Chunk, Mention, Tie
+from kumihimo.core.records import Chunk, Mention, RelationMention
 from kumihimo.index.rules import ner
-from kumihimo.index.rules.ner_cjk import chinese, japanese
-from kumihimo.index.rules.ner_spans import apart
+from kumihimo.index.rules.ner_cjk import find_chinese_names, find_japanese_names
+from kumihimo.index.rules.ner_spans import drop_overlaps
 from kumihimo.text import name_keys
 
 
@@ -22,11 +22,11 @@ def chunk(text: str, title: str = "") -> Chunk:
 
 
 def mentions(text: str, title: str = "") -> list[Mention]:
-    return list(ner.mentions(chunk(text, title), {}))
+    return list(ner.find_mentions(chunk(text, title), {}))
 
 
-def ties(text: str, title: str = "") -> list[Tie]:
-    return list(ner.ties(chunk(text, title), {}))
+def ties(text: str, title: str = "") -> list[RelationMention]:
+    return list(ner.find_relation_mentions(chunk(text, title), {}))
 
 
 def named(text: str, title: str = "") -> list[str]:
@@ -38,7 +38,7 @@ def typed(text: str) -> list[tuple[str, str]]:
 
 
 def entity(name: str) -> str:
-    return name_keys.entity_id(name_keys.key(name))
+    return name_keys.entity_id(name_keys.name_key(name))
 
 
 # -- by hand
@@ -230,10 +230,10 @@ def test_a_title_that_is_no_name(title: str) -> None:
 
 
 def test_aliases_are_one_entity_and_named_once_in_a_sentence() -> None:
-    aliases = name_keys.aliases(["Robert Cratchit = Bob"])
-    found = list(ner.mentions(chunk("We saw Bob and Robert Cratchit."), aliases))
+    aliases = name_keys.parse_aliases(["Robert Cratchit = Bob"])
+    found = list(ner.find_mentions(chunk("We saw Bob and Robert Cratchit."), aliases))
     assert [(one.name, one.entity) for one in found] == [("Bob", entity("Robert Cratchit"))]
-    assert list(ner.ties(chunk("We saw Bob and Robert Cratchit."), aliases)) == []
+    assert list(ner.find_relation_mentions(chunk("We saw Bob and Robert Cratchit."), aliases)) == []
 
 
 # -- ties
@@ -281,7 +281,7 @@ def test_any_text_is_read(text: str, title: str) -> None:
     )
     for one in found:
         assert one.name
-        assert one.name in one.text or one.name in title or one.name in ner.as_name(title)
+        assert one.name in one.text or one.name in title or one.name in ner.title_as_name(title)
     known = {one.entity for one in found}
     for tie in ties(text, title):
         assert tie.source < tie.target
@@ -291,9 +291,9 @@ def test_any_text_is_read(text: str, title: str) -> None:
 @settings(deadline=None, max_examples=200)
 @given(TEXTS)
 def test_names_are_where_they_say_and_do_not_overlap(text: str) -> None:
-    said, found, _ = ner._found(text, list(ner._sentences(text)), "東京"), [], 0
-    for read in (japanese, chinese):
-        found = list(apart(read(text)))
+    said, found, _ = ner._find_names(text, list(ner._split_sentences(text)), "東京"), [], 0
+    for read in (find_japanese_names, find_chinese_names):
+        found = list(drop_overlaps(read(text)))
         assert all(text[one.start : one.end] == one.name for one in found)
         assert all(one.end <= other.start for one, other in pairwise(found))
     for some in said[0]:

@@ -18,8 +18,8 @@ from kumihimo.cli.evaluating.score import score
 from kumihimo.cli.evaluating.status import status
 from kumihimo.cli.evaluating.study import study
 
-HELP = "Measure which method serves your documents best, at what cost, and how sure that is."
-COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {  # with examples
+EVAL_HELP = "Measure which method serves your documents best, at what cost, and how sure that is."
+EVAL_COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {  # with examples
     questions: ("kumi eval questions --draft", "kumi eval questions", "kumi eval questions --personas 0 --local 50"),
     import_: ("kumi eval import my-questions.jsonl", "kumi eval import answers.json --system lightrag"),
     export: ("kumi eval export --format benchmarkqed --out qed",),
@@ -41,7 +41,7 @@ COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {  # with examples
     status: ("kumi eval status",),
     study: ("kumi eval study", "kumi eval study levels --max-cost 20"),
 }
-FIRST = (
+EVAL_EXAMPLES = (
     "kumi eval questions",
     "kumi eval run --methods bm25,naive,local --again naive --max-cost 5",
     "kumi eval judge --max-cost 20",

@@ -10,9 +10,8 @@ from urllib.parse import quote
 import typer
 
 from kumihimo.cli import jsonl
-from kumihimo.cli.evaluating.import_ import module
-from kumihimo.cli.evaluating.options import STUDY, Folder
-from kumihimo.cli.options import Json
+from kumihimo.cli.evaluating.options import DEFAULT_STUDY, StudyFolder
+from kumihimo.cli.options import JsonOutput
 from kumihimo.core.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -21,30 +20,32 @@ if TYPE_CHECKING:
 
 def export(
     out: Annotated[Path, typer.Option(help="The folder to write.", metavar="DIR")],
-    kind: Annotated[str, typer.Option("--format", help="benchmarkqed or ragas.", metavar="NAME")] = "benchmarkqed",
-    study: Folder = STUDY,
-    as_json: Json = False,
+    format_name: Annotated[
+        str, typer.Option("--format", help="benchmarkqed or ragas.", metavar="NAME")
+    ] = "benchmarkqed",
+    study: StudyFolder = DEFAULT_STUDY,
+    as_json: JsonOutput = False,
 ) -> None:
     """Write questions and answers for BenchmarkQED or ragas."""
     from kumihimo.app import safe_write
     from kumihimo.evaluate.study import Study
 
     held = Study(study)
-    if kind == "questions":
+    if format_name == "questions":
         raise SettingsError(f"{held.path('questions')} is such a file already: export benchmarkqed or ragas")
     written: list[str] = []
 
     def fill(made: Path) -> None:
-        for name, text in _files(held, kind):
+        for name, text in _export_files(held, format_name):
             path = made / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8", newline="\n")
             written.append(name)
 
-    safe_write.folder(out, fill)
+    safe_write.write_folder(out, fill)
     failed = {system: sum(bool(a.failed) for a in held.answers(system)) for system in held.systems()}
     if as_json:
-        jsonl.show({"written": str(out), "files": written, "failed": failed})
+        jsonl.print_json({"written": str(out), "files": written, "failed": failed})
         return
     print(f"Wrote {out}: {', '.join(written)}.")
     for system, count in failed.items():
@@ -52,12 +53,15 @@ def export(
             print(f"Left out, since they failed: {count:,} answers of {system}.")
 
 
-def _files(held: Study, kind: str) -> Iterator[tuple[str, str]]:
+def _export_files(held: Study, kind: str) -> Iterator[tuple[str, str]]:
     """(name, text): ragas' is one file of lines, with the answers of all systems."""
-    to, questions, systems = module(kind), held.questions(), held.systems()
+    from kumihimo.evaluate.benchmarkqed import benchmarkqed_files
+    from kumihimo.evaluate.ragas import ragas_lines
+
+    questions, systems = held.questions(), held.systems()
     if kind == "ragas":
         answers = (answer for system in systems for answer in held.answers(system) if not answer.failed)
-        yield "ragas.jsonl", "".join(f"{line}\n" for line in to.lines(questions, answers))
+        yield "ragas.jsonl", "".join(f"{line}\n" for line in ragas_lines(questions, answers))
         return
     named = {quote(system, safe=" =,+-_."): held.answers(system) for system in systems}
-    yield from to.files(questions, named)
+    yield from benchmarkqed_files(questions, named)

@@ -9,11 +9,11 @@ import typer
 
 from kumihimo.methods import METHODS
 
-Folder = Annotated[
+StudyFolder = Annotated[
     Path,
     typer.Option("--study", envvar="KUMI_STUDY", help="The folder of questions, answers, verdicts.", metavar="DIR"),
 ]
-Systems = Annotated[
+SystemNames = Annotated[
     str,
     typer.Option(
         "--methods",
@@ -23,17 +23,17 @@ Systems = Annotated[
         autocompletion=lambda: list(METHODS),
     ),
 ]
-Answering = Annotated[
+AnsweredSystems = Annotated[
     str,
     typer.Option(
         "--methods", "-m", help="These systems only: bm25,global:C0; none: all that answered.", metavar="NAMES"
     ),
 ]
-STUDY = Path("eval")
+DEFAULT_STUDY = Path("eval")
 Merge = Annotated[bool, typer.Option("--merge", help="Add to the questions that are there.")]
 Replace = Annotated[bool, typer.Option("--replace", help="Put these in the place of what is there.")]
 
 
-def split(names: str) -> list[str]:
+def split_names(names: str) -> list[str]:
     """Names between commas."""
     return [name.strip() for name in names.split(",") if name.strip()]

@@ -11,24 +11,35 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kumihimo.cli import jsonl, terminal
-from kumihimo.cli.cli_session import listen, opened
-from kumihimo.cli.evaluating.options import STUDY, Folder, Merge, Replace
-from kumihimo.cli.options import HOME, Index, Json, MaxCalls, MaxCost, MaxTokens, Memo, Set, ShowPrompts, Verbose
-from kumihimo.cli.sanitize import harmless
+from kumihimo.cli.cli_session import configure_logging, open_index
+from kumihimo.cli.evaluating.options import DEFAULT_STUDY, Merge, Replace, StudyFolder
+from kumihimo.cli.options import (
+    DEFAULT_INDEX,
+    CacheFile,
+    IndexFolder,
+    JsonOutput,
+    MaxCalls,
+    MaxCost,
+    MaxTokens,
+    SettingOverrides,
+    ShowPrompts,
+    Verbose,
+)
+from kumihimo.cli.sanitize import replace_controls
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.llm.budget import Caps
 
 if TYPE_CHECKING:
-    from kumihimo.app.snapshot import Reading
+    from kumihimo.app.snapshot import Snapshot
     from kumihimo.core.task import Progress
-    from kumihimo.evaluate.importers import Joined
-    from kumihimo.evaluate.question_generation import Made, Missing, Variant
+    from kumihimo.evaluate.importers import MergeResult
+    from kumihimo.evaluate.question_generation import GeneratedQuestions, Missing, Variant
     from kumihimo.evaluate.study import Study
-    from kumihimo.llm.cached_llm import Asking
+    from kumihimo.llm.cached_llm import CachedLLM
 
 DESCRIPTION = "description.md"
-_LISTED = 20
-_SOME = 5
+_MAX_REASONS = 20
+_MAX_EXAMPLES = 5
 
 
 def questions(
@@ -49,19 +60,19 @@ def questions(
     linked: Annotated[int, typer.Option(help="Questions that take two documents.", min=0)] = 0,
     merge: Merge = False,
     replace: Replace = False,
-    study: Folder = STUDY,
-    folder: Index = HOME,
-    options: Set = None,
+    study: StudyFolder = DEFAULT_STUDY,
+    folder: IndexFolder = DEFAULT_INDEX,
+    options: SettingOverrides = None,
     max_calls: MaxCalls = None,
     max_tokens: MaxTokens = None,
     max_cost: MaxCost = None,
-    memo: Memo = None,
+    cache: CacheFile = None,
     verbose: Verbose = False,
     show_prompts: ShowPrompts = False,
-    as_json: Json = False,
+    as_json: JsonOutput = False,
 ) -> None:
     """Write questions: those of users that need all documents, and those of single chunks or pairs of them."""
-    listen(verbose, show_prompts)
+    configure_logging(verbose, show_prompts)
     from kumihimo.evaluate.study import Study
 
     held = Study(study)
@@ -72,85 +83,87 @@ def questions(
         "questions": questions,
     }
     wanted |= {"local": local, "linked": linked, "from": source}
-    put = _put(merge, replace)
-    _check(wanted, draft=draft)
-    held.ready("questions")
-    with opened(folder, options, memo) as kumi, kumi.reading() as reading:
-        ask = kumi.models.asking("questioner", kumi.models.purse(Caps(max_calls, max_tokens, max_cost)))
+    put = import_mode(merge, replace)
+    _check_options(wanted, draft=draft)
+    held.check_readable("questions")
+    with open_index(folder, options, cache) as kumi, kumi.snapshot() as reading:
+        ask = kumi.models.llm("questioner", kumi.models.budget(Caps(max_calls, max_tokens, max_cost)))
         if linked:
             _check_pairs(reading)
         told, drafted = "", False
         if personas or draft:
-            told, drafted = _described(held, reading, ask, description, source, draft=draft, anew=replace)
+            told, drafted = _get_description(held, reading, ask, description, source, draft=draft, redraft=replace)
         if draft:
             _show_draft(held, told, as_json)
             return
-        with terminal.progress(not (verbose or show_prompts)) as progress:
-            made = _made(reading, ask, told, wanted, progress)
-    _keep(held, made, put, drafted, as_json, {**wanted, "description": told, "model": ask.mark})
+        with terminal.progress_bar(not (verbose or show_prompts)) as progress:
+            made = _generate_questions(reading, ask, told, wanted, progress)
+    _save_questions(held, made, put, drafted, as_json, {**wanted, "description": told, "model": ask.fingerprint})
 
 
-def _keep(held: Study, made: Made, put: Any, drafted: bool, as_json: bool, run_with: dict[str, Any]) -> None:
+def _save_questions(
+    held: Study, made: GeneratedQuestions, put: Any, drafted: bool, as_json: bool, run_with: dict[str, Any]
+) -> None:
     """Write what was made, and say what is missing. Raises ItemFailed where something failed."""
-    from kumihimo.evaluate.importers import joined
+    from kumihimo.evaluate.importers import merge_questions
 
     if not as_json:
-        _complain(made.missing)
-    found = joined(held.rows_if("questions"), made.questions, put)
+        _print_missing(made.missing)
+    found = merge_questions(held.rows_or_empty("questions"), made.questions, put)
     if found.questions:
         held.write("questions", found.questions)
-        held.note("questions", **run_with, prompts=_prompts(), written=len(made.questions))
-    _show(held, found, made, drafted, as_json)
+        held.record_stage("questions", **run_with, prompts=_prompts(), written=len(made.questions))
+    _show_result(held, found, made, drafted, as_json)
     if failed := sum(m.failed for m in made.missing):
         raise ItemFailed(f"{failed:,} calls failed: the same command asks again for what they were to give")
     if not made.questions:
         raise ItemFailed("no questions were made")
 
 
-def _put(merge: bool, replace: bool) -> Any:
+def import_mode(merge: bool, replace: bool) -> Any:
     if merge and replace:
         raise SettingsError("--merge and --replace: say one or the other")
     return "merge" if merge else "replace" if replace else ""
 
 
-def _check(wanted: dict[str, Any], *, draft: bool) -> None:
+def _check_options(wanted: dict[str, Any], *, draft: bool) -> None:
     """Raises SettingsError before anything is paid."""
     from typing import get_args
 
-    from kumihimo.core.errors import unknown
-    from kumihimo.evaluate.corpus_description import From
+    from kumihimo.core.errors import describe_unknown
+    from kumihimo.evaluate.corpus_description import DescriptionSource
     from kumihimo.evaluate.question_generation import Variant
 
-    for name, known, what in (("from", From, "source of a description"), ("variant", Variant, "variant")):
+    for name, known, what in (("from", DescriptionSource, "source of a description"), ("variant", Variant, "variant")):
         if wanted[name] not in get_args(known):
-            raise SettingsError(unknown(what, wanted[name], get_args(known)))
+            raise SettingsError(describe_unknown(what, wanted[name], get_args(known)))
     if not draft and not any(wanted[name] for name in ("personas", "local", "linked")):
         raise SettingsError("no questions are asked for: say --personas, --local or --linked")
 
 
-def _check_pairs(reading: Reading) -> None:
-    from kumihimo.evaluate.grounded_questions import paired
+def _check_pairs(reading: Snapshot) -> None:
+    from kumihimo.evaluate.grounded_questions import pair_chunks
 
-    paired(reading, 1)
+    pair_chunks(reading, 1)
 
 
-def _described(
-    held: Study, reading: Reading, ask: Asking, given: str, source: Any, *, draft: bool, anew: bool
+def _get_description(
+    held: Study, reading: Snapshot, ask: CachedLLM, given: str, source: Any, *, draft: bool, redraft: bool
 ) -> tuple[str, bool]:
     """The description that was given, or stands in the study, or a draft, which is put there; and whether it is one."""
-    from kumihimo.evaluate.corpus_description import described, pieces
+    from kumihimo.evaluate.corpus_description import describe_documents, sample_pieces
 
     path = held.folder / DESCRIPTION
-    if draft and path.exists() and not anew:
+    if draft and path.exists() and not redraft:
         raise SettingsError(f"{path} is there already: edit it, or draft it anew with --replace")
-    if text := "" if draft else _given(given) or held.text(DESCRIPTION):
+    if text := "" if draft else _read_description(given) or held.read_text(DESCRIPTION):
         return text, False
-    text = described(pieces(reading, source), ask)
+    text = describe_documents(sample_pieces(reading, source), ask)
     held.write_text(DESCRIPTION, text)
     return text, True
 
 
-def _given(description: str) -> str:
+def _read_description(description: str) -> str:
     """Raises SettingsError where it is to stand in a file, and does not."""
     if not description.startswith("@"):
         return description.strip()
@@ -164,69 +177,76 @@ def _given(description: str) -> str:
     return text
 
 
-def _made(reading: Reading, ask: Asking, told: str, wanted: dict[str, Any], progress: Progress | None) -> Made:
+def _generate_questions(
+    reading: Snapshot, ask: CachedLLM, told: str, wanted: dict[str, Any], progress: Progress | None
+) -> GeneratedQuestions:
     from kumihimo.evaluate import grounded_questions
-    from kumihimo.evaluate.question_generation import Made, sensemaking
+    from kumihimo.evaluate.question_generation import GeneratedQuestions, generate_global_questions
 
     variant: Variant = wanted["variant"]
     sizes = {name: wanted[name] for name in ("personas", "tasks", "questions")}
-    parts: list[Made] = []
+    parts: list[GeneratedQuestions] = []
     if wanted["personas"]:
-        parts.append(sensemaking(told, ask, **sizes, variant=variant, progress=progress))
-    for name, make in (("local", grounded_questions.local), ("linked", grounded_questions.linked)):
+        parts.append(generate_global_questions(told, ask, **sizes, variant=variant, progress=progress))
+    for name, make in (
+        ("local", grounded_questions.generate_local_questions),
+        ("linked", grounded_questions.generate_linked_questions),
+    ):
         parts += [make(reading, ask, wanted[name], progress=progress)] if wanted[name] else []
-    return Made(tuple(q for part in parts for q in part.questions), tuple(m for part in parts for m in part.missing))
+    return GeneratedQuestions(
+        tuple(q for part in parts for q in part.questions), tuple(m for part in parts for m in part.missing)
+    )
 
 
 def _prompts() -> dict[str, str]:
-    from kumihimo.core.digests import digest
+    from kumihimo.core.digests import hash_parts
     from kumihimo.evaluate import corpus_description, grounded_questions, question_generation
 
     paths = (
         corpus_description.PROMPT,
-        question_generation.USERS,
-        question_generation.TASKS,
-        question_generation.ASKED,
+        question_generation.USERS_PROMPT,
+        question_generation.TASKS_PROMPT,
+        question_generation.QUESTIONS_PROMPT,
         grounded_questions.PROMPT,
-        grounded_questions.LINKED,
+        grounded_questions.LINKED_PROMPT,
     )
-    return {path.stem: digest(path.read_text(encoding="utf-8")) for path in paths}
+    return {path.stem: hash_parts(path.read_text(encoding="utf-8")) for path in paths}
 
 
 def _show_draft(held: Study, told: str, as_json: bool) -> None:
     path = held.folder / DESCRIPTION
     if as_json:
-        jsonl.show({"written": str(path), "description": told})
+        jsonl.print_json({"written": str(path), "description": told})
         return
-    print(harmless(told))
+    print(replace_controls(told))
     print(f"\nWritten to {path}: go over it, then `kumi eval questions` makes questions of it.")
 
 
-def _show(held: Study, found: Joined, made: Made, drafted: bool, as_json: bool) -> None:
+def _show_result(held: Study, found: MergeResult, made: GeneratedQuestions, drafted: bool, as_json: bool) -> None:
     path = held.path("questions")
     kinds = Counter(question.scope for question in found.questions)
     if as_json:
         missing = [asdict(m) for m in made.missing]
         told: dict[str, Any] = {"written": str(path) if found.questions else "", "questions": len(found.questions)}
-        jsonl.show({**told, "scopes": kinds, "added": found.added, "missing": missing})
+        jsonl.print_json({**told, "scopes": kinds, "added": found.added, "missing": missing})
         return
     if drafted:
         print(f"The description was drafted: look at {held.folder / DESCRIPTION}, edit it, and run this again.")
-    show_put(held, found)
+    show_study_questions(held, found)
 
 
-def _complain(missing: Sequence[Missing]) -> None:
+def _print_missing(missing: Sequence[Missing]) -> None:
     """What is missing, by why."""
     reasons: dict[str, list[Missing]] = {}
     for each in missing:
         reasons.setdefault(each.why, []).append(each)
-    for why, alike in list(reasons.items())[:_LISTED]:
+    for why, alike in list(reasons.items())[:_MAX_REASONS]:
         first, short = alike[0], sum(m.asked - m.made for m in alike)
         others = f" and {len(alike) - 1:,} other lists (--json has them)" if len(alike) > 1 else ""
-        terminal.complain(f"{short:,} fewer than asked for, {first.what}{others}: {why}")
+        terminal.print_error(f"{short:,} fewer than asked for, {first.what}{others}: {why}")
 
 
-def show_put(held: Study, found: Joined) -> None:
+def show_study_questions(held: Study, found: MergeResult) -> None:
     """What questions the study holds now, with a look at them."""
     if not found.questions:
         return
@@ -235,6 +255,6 @@ def show_put(held: Study, found: Joined) -> None:
     print(f"{held.path('questions')}: {len(found.questions):,} questions ({told}), {found.added:,} of them new.")
     step = max(len(found.questions) // 5, 1)
     print("Some of them:")
-    terminal.show_rows([(q.scope, q.text) for q in found.questions[::step][:_SOME]])
+    terminal.show_rows([(q.scope, q.text) for q in found.questions[::step][:_MAX_EXAMPLES]])
     if held.systems():
         print("Answers are there already: `kumi eval run` again answers what is new.")

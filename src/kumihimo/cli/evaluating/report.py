@@ -9,23 +9,23 @@ from typing import Annotated
 import typer
 
 from kumihimo.cli import jsonl, terminal
-from kumihimo.cli.evaluating.options import STUDY, split
-from kumihimo.cli.options import Json
+from kumihimo.cli.evaluating.options import DEFAULT_STUDY, split_names
+from kumihimo.cli.options import JsonOutput
 
-Folders = Annotated[
+StudyFolders = Annotated[
     list[Path] | None,
     typer.Option(
         "--study",
         envvar="KUMI_STUDY",
         help="The folder of a study; several: a row of the grid for each.",
         metavar="DIR",
-        show_default=str(STUDY),
+        show_default=str(DEFAULT_STUDY),
     ),
 ]
 
 
 def report(
-    studies: Folders = None,
+    studies: StudyFolders = None,
     out: Annotated[Path, typer.Option(help="The page to write; its tables go beside it.", metavar="FILE")] = Path(
         "report.html"
     ),
@@ -35,14 +35,16 @@ def report(
     neighbours: Annotated[
         bool, typer.Option("--neighbours", help="Compare ratings as MK-RAG: each system with the one before it.")
     ] = False,
-    as_json: Json = False,
+    as_json: JsonOutput = False,
 ) -> None:
     """Write what a study found to one HTML page, and to tables as CSV."""
-    from kumihimo.evaluate.report import write
+    from kumihimo.evaluate.report import write_evaluation_report
 
-    written = write(studies or [STUDY], out, systems=split(systems), neighbours=neighbours)
+    written = write_evaluation_report(
+        studies or [DEFAULT_STUDY], out, systems=split_names(systems), neighbours=neighbours
+    )
     if as_json:
-        jsonl.show(asdict(written) | {"page": str(written.page), "tables": str(written.tables)})
+        jsonl.print_json(asdict(written) | {"page": str(written.page), "tables": str(written.tables)})
         return
     for name, said in written.words.items():
         terminal.show_rows([(name if not i else "", sentence) for i, sentence in enumerate(said)])

@@ -11,66 +11,77 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kumihimo.app.snapshot import Reading
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.cli import jsonl, terminal
-from kumihimo.cli.cli_session import listen, opened
-from kumihimo.cli.evaluating.options import STUDY, Folder, Systems, split
-from kumihimo.cli.options import HOME, Index, Json, MaxCalls, MaxCost, MaxTokens, Memo, Set, ShowPrompts, Verbose
-from kumihimo.core.errors import ItemFailed, SettingsError, unknown
+from kumihimo.cli.cli_session import configure_logging, open_index
+from kumihimo.cli.evaluating.options import DEFAULT_STUDY, StudyFolder, SystemNames, split_names
+from kumihimo.cli.options import (
+    DEFAULT_INDEX,
+    CacheFile,
+    IndexFolder,
+    JsonOutput,
+    MaxCalls,
+    MaxCost,
+    MaxTokens,
+    SettingOverrides,
+    ShowPrompts,
+    Verbose,
+)
+from kumihimo.core.errors import ItemFailed, SettingsError, describe_unknown
 from kumihimo.core.task import Progress
 from kumihimo.core.usage import Usage
-from kumihimo.llm.budget import Caps, Purse
+from kumihimo.llm.budget import Budget, Caps
 
 if TYPE_CHECKING:
-    from kumihimo.evaluate.records import Answered
+    from kumihimo.evaluate.records import SystemAnswer
     from kumihimo.evaluate.study import Study
     from kumihimo.evaluate.systems import System
 
-Again = Annotated[
+RepeatedSystems = Annotated[
     str, typer.Option(help="Ask these systems once more than the others: what differs is chance.", metavar="NAMES")
 ]
 
 
 def run(
-    methods: Systems = "",
+    methods: SystemNames = "",
     generations: Annotated[int, typer.Option(help="How often each system is asked all questions.", min=1)] = 1,
-    again: Again = "",
-    study: Folder = STUDY,
-    folder: Index = HOME,
-    options: Set = None,
+    again: RepeatedSystems = "",
+    study: StudyFolder = DEFAULT_STUDY,
+    folder: IndexFolder = DEFAULT_INDEX,
+    options: SettingOverrides = None,
     max_calls: MaxCalls = None,
     max_tokens: MaxTokens = None,
     max_cost: MaxCost = None,
-    memo: Memo = None,
+    cache: CacheFile = None,
     verbose: Verbose = False,
     show_prompts: ShowPrompts = False,
-    as_json: Json = False,
+    as_json: JsonOutput = False,
 ) -> None:
     """Ask the questions of a study of each system: answers, their evidence, what they took."""
     from kumihimo.evaluate.study import Study
-    from kumihimo.evaluate.systems import chosen
+    from kumihimo.evaluate.systems import select_systems
 
-    listen(verbose, show_prompts)
+    configure_logging(verbose, show_prompts)
     held = Study(study)
-    held.ready()
-    with opened(folder, options, memo) as kumi, kumi.reading() as reading:
-        purse = kumi.models.purse(Caps(max_calls, max_tokens, max_cost))
-        systems, left = chosen(reading, methods)
-        say_left(left)
-        times = _times(systems, generations, again)
+    held.check_readable()
+    with open_index(folder, options, cache) as kumi, kumi.snapshot() as reading:
+        purse = kumi.models.budget(Caps(max_calls, max_tokens, max_cost))
+        systems, left = select_systems(reading, methods)
+        warn_left_out(left)
+        times = _count_generations(systems, generations, again)
         if max(times.values()) > 1 and not reading.models.chat("answer"):
             print("(Without a chat model every generation says the same.)", file=sys.stderr)
-        with terminal.progress(not (verbose or show_prompts)) as progress:
-            made = dict(_made(held, reading, systems, times, purse, str(folder), progress))
-    shown = {name: _summary(rows, times[name]) for name, rows in made.items()}
+        with terminal.progress_bar(not (verbose or show_prompts)) as progress:
+            made = dict(_answer_questions(held, reading, systems, times, purse, str(folder), progress))
+    shown = {name: _summarize_answers(rows, times[name]) for name, rows in made.items()}
     if as_json:
         saved = sum(purse.saved.values(), Usage())
         spent = {"paid": asdict(purse.total), "remembered": asdict(saved)}
-        jsonl.show({"study": str(study), "systems": shown, "left_out": left, **spent})
+        jsonl.print_json({"study": str(study), "systems": shown, "left_out": left, **spent})
     else:
-        _show(shown)
+        _show_answers(shown)
         if purse.total.calls:
-            print(f"Paid now: {purse.total.calls:,} calls, {purse.total.tokens:,} tokens{_cost(purse.total)}.")
+            print(f"Paid now: {purse.total.calls:,} calls, {purse.total.tokens:,} tokens{_format_cost(purse.total)}.")
     failed = [row.failed for rows in made.values() for row in rows if row.failed]
     if failed:
         of = sum(map(len, made.values()))
@@ -78,55 +89,61 @@ def run(
         raise ItemFailed(f"{said}. The same command goes on with them")
 
 
-def _times(systems: Sequence[System], generations: int, again: str) -> dict[str, int]:
+def _count_generations(systems: Sequence[System], generations: int, again: str) -> dict[str, int]:
     """How often each system is asked. Raises SettingsError where one is to be asked again that is not asked."""
     times = {system.name: generations for system in systems}
-    for name in split(again):
+    for name in split_names(again):
         if name not in times:
-            raise SettingsError(f"--again {name}: {unknown('system', name, times)}")
+            raise SettingsError(f"--again {name}: {describe_unknown('system', name, times)}")
         times[name] = max(generations, 2)
     return times
 
 
-def _made(
+def _answer_questions(
     held: Study,
-    reading: Reading,
+    reading: Snapshot,
     systems: Sequence[System],
     times: Mapping[str, int],
-    purse: Purse,
+    purse: Budget,
     folder: str,
     progress: Progress | None,
-) -> Iterator[tuple[str, list[Answered]]]:
+) -> Iterator[tuple[str, list[SystemAnswer]]]:
     """Of each system all answers, written as soon as they are whole."""
-    from kumihimo.evaluate.run_systems import answered, check, index_of, lasting, told
+    from kumihimo.evaluate.run_systems import (
+        answer_questions,
+        check_questions,
+        describe_index,
+        describe_run,
+        keep_earlier_answers,
+    )
 
     questions = held.questions()
-    check(questions)
-    common = {"index": {"folder": folder, **index_of(reading)}, "questions": digest(held.path("questions"))}
+    check_questions(questions)
+    common = {"index": {"folder": folder, **describe_index(reading)}, "questions": file_digest(held.path("questions"))}
     for system in systems:
-        all_rows: list[Answered] = []
+        all_rows: list[SystemAnswer] = []
         for n in range(times[system.name]):
-            before = list(held.answers(system.name, n)) if n < held.generations(system.name) else []
-            rows = answered(reading, system, questions, purse, generation=n, before=before, progress=progress)
-            held.write_answers(system.name, n, lasting(rows, before))
+            before = list(held.answers(system.name, n)) if n < held.count_generations(system.name) else []
+            rows = answer_questions(reading, system, questions, purse, generation=n, earlier=before, progress=progress)
+            held.write_answers(system.name, n, keep_earlier_answers(rows, before))
             all_rows += rows
-        ran = {**told(reading, system), **common, "generations": times[system.name]}
-        held.note_beside("run", **{system.name: ran})
+        ran = {**describe_run(reading, system), **common, "generations": times[system.name]}
+        held.update_stage("run", **{system.name: ran})
         yield system.name, all_rows
 
 
-def say_left(left: Mapping[str, str]) -> None:
+def warn_left_out(left: Mapping[str, str]) -> None:
     """Which of the index's methods are left out."""
     for name, why in left.items():
         print(f"(Left out: {name}. {why}.)", file=sys.stderr)
 
 
-def digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
     """Of a file that a stage has read."""
     return sha256(path.read_bytes()).hexdigest()[:20]
 
 
-def _summary(rows: Sequence[Answered], generations: int) -> dict[str, Any]:
+def _summarize_answers(rows: Sequence[SystemAnswer], generations: int) -> dict[str, Any]:
     from statistics import median
 
     usage = sum((row.usage for row in rows), Usage())
@@ -141,7 +158,7 @@ def _summary(rows: Sequence[Answered], generations: int) -> dict[str, Any]:
     }
 
 
-def _show(shown: Mapping[str, Mapping[str, Any]]) -> None:
+def _show_answers(shown: Mapping[str, Mapping[str, Any]]) -> None:
     """A line a system. Of what answers took: the mean."""
     rows = []
     for name, told in shown.items():
@@ -151,8 +168,8 @@ def _show(shown: Mapping[str, Mapping[str, Any]]) -> None:
         each = (f"{usage.calls / n:,.1f}", f"{usage.tokens / n:,.0f}", f"{usage.cost / n:,.4f}" if usage.cost else "")
         rows.append((name, f"{told['answered']:,}", f"{told['failed']:,}", *each, seconds))
     head = ("system", "answers", "failed", "calls each", "tokens each", "cost each", "median s")
-    terminal.show_rows(rows, head=head, figures=range(1, 7))
+    terminal.show_rows(rows, head=head, numeric=range(1, 7))
 
 
-def _cost(usage: Usage) -> str:
+def _format_cost(usage: Usage) -> str:
     return f", cost {usage.cost:,.4f}" if usage.cost else ""

@@ -8,25 +8,25 @@ from dataclasses import asdict, dataclass, field
 from itertools import chain
 from typing import Any
 
-from kumihimo.core.context import Ruler
-from kumihimo.core.digests import digest
+from kumihimo.core.context import Tokenizer
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.task import Progress
 from kumihimo.evaluate import fabrication
-from kumihimo.evaluate.claims import Found, claims
-from kumihimo.evaluate.claims.claim_counts import mean, outcomes, values
-from kumihimo.evaluate.claims.stages import PROMPTS, Votes
-from kumihimo.evaluate.claims.voting import TEMPERATURE
-from kumihimo.evaluate.fabrication import SELFCHECK, SUPPORT, Sampled
-from kumihimo.evaluate.records import Answered, Claim, Question, Sentence
-from kumihimo.evaluate.rouge import Tokens
-from kumihimo.evaluate.study import Study, line
-from kumihimo.llm.protocols import Ask
+from kumihimo.evaluate.claims import ClaimExtraction, extract_answer_claims
+from kumihimo.evaluate.claims.claim_counts import count_outcomes, mean_and_count, measure_claims
+from kumihimo.evaluate.claims.stages import CLAIM_PROMPTS, Votes
+from kumihimo.evaluate.claims.voting import VOTE_TEMPERATURE
+from kumihimo.evaluate.fabrication import CLAIM_SUPPORT_PROMPT, SELFCHECK_PROMPT, SampleCounts
+from kumihimo.evaluate.records import AnswerClaim, AnswerSentence, EvalQuestion, SystemAnswer
+from kumihimo.evaluate.rouge import TokenKind
+from kumihimo.evaluate.study import Study, row_to_json
+from kumihimo.llm.protocols import LLM
 
-Tell = Callable[[str], None]  # what is about to be asked
+Notify = Callable[[str], None]  # what is about to be asked
 
 
 @dataclass(frozen=True, slots=True)
-class Checks:
+class ClaimChecks:
     """What claims are checked against. corpus: the passages that are nearest to a text."""
 
     context: bool = False
@@ -35,76 +35,91 @@ class Checks:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ClaimInputs:
     """What is read: the questions, and of each system its answers to them, the first and all others."""
 
-    questions: Sequence[Question]
-    answers: Mapping[str, Sequence[Answered]]
-    others: Mapping[tuple[str, str], Sequence[Answered]] = field(default_factory=dict)
+    questions: Sequence[EvalQuestion]
+    answers: Mapping[str, Sequence[SystemAnswer]]
+    other_answers: Mapping[tuple[str, str], Sequence[SystemAnswer]] = field(default_factory=dict)
 
     @property
-    def all(self) -> list[Answered]:
+    def all_answers(self) -> list[SystemAnswer]:
         return [answer for mine in self.answers.values() for answer in mine]
 
 
-def held(study: Study, systems: Sequence[str] = (), *, sample: int = 0, others: bool = False) -> Held:
+def select_claim_inputs(
+    study: Study, systems: Sequence[str] = (), *, sample: int = 0, with_others: bool = False
+) -> ClaimInputs:
     """Of these systems, or all that have answered. sample: so many of the questions, always the same; 0: all.
 
     Raises SettingsError where there is nothing to read.
     """
-    wanted = study.chosen(systems)
+    wanted = study.select_systems(systems)
     questions = study.questions()
-    drawn = sorted(questions, key=lambda question: digest(question.id))[: sample or None]
+    drawn = sorted(questions, key=lambda question: hash_parts(question.id))[: sample or None]
     chosen = {question.id for question in drawn}
     answers = {name: [a for a in study.answers(name) if a.question in chosen] for name in wanted}
-    more: dict[tuple[str, str], list[Answered]] = {}
-    for name in wanted if others else ():
-        for n in range(1, study.generations(name)):
+    more: dict[tuple[str, str], list[SystemAnswer]] = {}
+    for name in wanted if with_others else ():
+        for n in range(1, study.count_generations(name)):
             for answer in study.answers(name, n):
                 more.setdefault((name, answer.question), []).append(answer)
-    return Held([question for question in questions if question.id in chosen], answers, more)
+    return ClaimInputs([question for question in questions if question.id in chosen], answers, more)
 
 
-def claimed(
-    read: Held, ask: Ask, ruler: Ruler, votes: Votes, checks: Checks, tell: Tell, progress: Progress | None = None
-) -> Found:
+def extract_checked_claims(
+    inputs: ClaimInputs,
+    llm: LLM,
+    tokenizer: Tokenizer,
+    votes: Votes,
+    checks: ClaimChecks,
+    notify: Notify,
+    progress: Progress | None = None,
+) -> ClaimExtraction:
     """The claims, checked, and the sentences they are from."""
-    found, sentences = claims(read.questions, read.all, ask, votes, progress)
-    batches = list(fabrication.batches(found))
+    found, sentences = extract_answer_claims(inputs.questions, inputs.all_answers, llm, votes, progress)
+    batches = list(fabrication.batch_by_answer(found))
     if checks.context:
-        tell(f"{len(batches):,} calls, if no evidence is longer than {fabrication.BUDGET:,} tokens: the claims by it")
-        found = fabrication.by_context(found, read.all, ask, ruler, progress=progress)
+        notify(
+            f"{len(batches):,} calls, if no evidence is longer than {fabrication.EVIDENCE_BUDGET:,} tokens: the claims by it"
+        )
+        found = fabrication.check_by_context(found, inputs.all_answers, llm, tokenizer, progress=progress)
     if checks.corpus:
-        tell(f"{len({claim.text for claim in found}):,} calls: the claims by the documents")
-        found = fabrication.by_corpus(found, checks.corpus, ask, progress=progress)
+        notify(f"{len({claim.text for claim in found}):,} calls: the claims by the documents")
+        found = fabrication.check_by_corpus(found, checks.corpus, llm, progress=progress)
     if checks.selfcheck:
-        count = sum(len(read.others.get((batch[0].system, batch[0].question), ())) for batch in batches)
-        tell(f"{count:,} calls: the claims by other answers")
-        found = fabrication.by_samples(found, read.others, ask, progress=progress)
+        count = sum(len(inputs.other_answers.get((batch[0].system, batch[0].question), ())) for batch in batches)
+        notify(f"{count:,} calls: the claims by other answers")
+        found = fabrication.check_by_samples(found, inputs.other_answers, llm, progress=progress)
     return found, sentences
 
 
-def summary(
-    read: Held, claims: Sequence[Claim], sentences: Sequence[Sentence], *, tokens: Tokens, selfcheck: bool
+def summarise_claims(
+    inputs: ClaimInputs,
+    claims: Sequence[AnswerClaim],
+    sentences: Sequence[AnswerSentence],
+    *,
+    tokens: TokenKind,
+    selfcheck: bool,
 ) -> dict[str, dict[str, Any]]:
     """Of each system: n answers that count, means of claims and clusters, outcomes of sentences, fabrication."""
     told: dict[str, dict[str, Any]] = {}
-    for system, answers in read.answers.items():
-        numbers = values(claims, read.questions, system, sentences, tokens=tokens)
+    for system, answers in inputs.answers.items():
+        numbers = measure_claims(claims, inputs.questions, system, sentences, tokens=tokens)
         told[system] = {
-            "questions": len(read.questions),
-            "n": mean(numbers["claims"])[1],
-            "means": {name: mean(found)[0] for name, found in numbers.items()},
+            "questions": len(inputs.questions),
+            "n": mean_and_count(numbers["claims"])[1],
+            "means": {name: mean_and_count(found)[0] for name, found in numbers.items()},
             "claims": sum(claim.system == system for claim in claims),
-            "sentences": outcomes(sentences, system),
-            "fabrication": {name: asdict(rate) for name, rate in fabrication.rates(claims, system).items()},
+            "sentences": count_outcomes(sentences, system),
+            "fabrication": {name: asdict(rate) for name, rate in fabrication.fabrication_rates(claims, system).items()},
         }
         if selfcheck:
-            told[system]["samples"] = asdict(fabrication.sampled(answers, read.others))
+            told[system]["samples"] = asdict(fabrication.count_samples(answers, inputs.other_answers))
     return told
 
 
-def remark(system: str, found: Sampled) -> str:
+def describe_samples(system: str, found: SampleCounts) -> str:
     """What has to be known of other answers to read a rate of doubt."""
     if not found.samples:
         return f"{system} has answered once: `kumi eval run --methods {system} --generations 5` gives SelfCheck samples"
@@ -114,14 +129,14 @@ def remark(system: str, found: Sampled) -> str:
     return said
 
 
-def troubles(claims: Iterable[Claim], sentences: Iterable[Sentence]) -> Counter[str]:
+def count_failures(claims: Iterable[AnswerClaim], sentences: Iterable[AnswerSentence]) -> Counter[str]:
     """How many sentences, and checks of claims, failed or could not be read."""
     found = Counter(sentence.outcome for sentence in sentences if sentence.outcome in ("failed", "invalid"))
     reasons = (why.partition(":")[0] for claim in claims for why in claim.why.values())
     return found + Counter(reason for reason in reasons if reason in ("failed", "invalid"))
 
 
-def why_failed(claims: Iterable[Claim], sentences: Iterable[Sentence]) -> str:
+def first_failure(claims: Iterable[AnswerClaim], sentences: Iterable[AnswerSentence]) -> str:
     """Of the first that failed."""
     votes = (vote for s in sentences for stage in s.trace.values() if isinstance(stage, Mapping)
              for vote in stage.get("votes", ()))  # fmt: skip
@@ -129,22 +144,30 @@ def why_failed(claims: Iterable[Claim], sentences: Iterable[Sentence]) -> str:
     return next((told.removeprefix("failed: ") for told in map(str, said) if told.startswith("failed: ")), "")
 
 
-def noted(read: Held, ask: Ask, votes: Votes, **used: Any) -> dict[str, Any]:
+def describe_claim_run(inputs: ClaimInputs, llm: LLM, votes: Votes, **used: Any) -> dict[str, Any]:
     """For the manifest, of each system: how it was run."""
     told = {
-        "model": ask.mark,
+        "model": llm.fingerprint,
         "votes": list(votes),
-        "temperature": [TEMPERATURE if n > 1 else None for n in votes],
+        "temperature": [VOTE_TEMPERATURE if n > 1 else None for n in votes],
         **used,
-        "prompts": {path.stem: digest(path.read_text(encoding="utf-8")) for path in (*PROMPTS, SUPPORT, SELFCHECK)},
-        "questions": digest(*map(line, read.questions)),
+        "prompts": {
+            path.stem: hash_parts(path.read_text(encoding="utf-8"))
+            for path in (*CLAIM_PROMPTS, CLAIM_SUPPORT_PROMPT, SELFCHECK_PROMPT)
+        },
+        "questions": hash_parts(*map(row_to_json, inputs.questions)),
     }
     return {
-        system: {**told, "answers": digest(*map(line, rows)), **_others(read, system)}
-        for system, rows in read.answers.items()
+        system: {**told, "answers": hash_parts(*map(row_to_json, rows)), **_other_answers_digest(inputs, system)}
+        for system, rows in inputs.answers.items()
     }
 
 
-def _others(read: Held, system: str) -> dict[str, str]:
-    said = [line(answer) for (name, _), answers in read.others.items() if name == system for answer in answers]
-    return {"others": digest(*said)} if said else {}
+def _other_answers_digest(inputs: ClaimInputs, system: str) -> dict[str, str]:
+    said = [
+        row_to_json(answer)
+        for (name, _), answers in inputs.other_answers.items()
+        if name == system
+        for answer in answers
+    ]
+    return {"others": hash_parts(*said)} if said else {}

@@ -52,7 +52,7 @@ class Scored:
 
 
 @cache
-def rated(criteria: tuple[str, ...], systems: int) -> type[Any]:
+def build_rating_form(criteria: tuple[str, ...], systems: int) -> type[Any]:
     """The scores of so many systems, system_1 and so on, by each criterion."""
     one = make_dataclass("One", [(name, Scored) for name in criteria], frozen=True)
     return make_dataclass("Rated", [(f"system_{i}", one) for i in range(1, systems + 1)], frozen=True)

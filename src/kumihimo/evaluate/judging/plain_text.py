@@ -6,10 +6,10 @@ import re
 from functools import lru_cache
 from typing import Literal
 
-Strip = Literal["none", "markdown", "citations", "all"]
+StripMode = Literal["none", "markdown", "citations", "all"]
 
-_CITED = re.compile(r"[ \t]*(?:\[(?:\d+(?:\s*[,;–-]\s*\d+)*)\]|【\d+(?:[,、]\s*\d+)*】|\[Data: [^\]]*\])")
-_MARKS = (
+_CITATION = re.compile(r"[ \t]*(?:\[(?:\d+(?:\s*[,;–-]\s*\d+)*)\]|【\d+(?:[,、]\s*\d+)*】|\[Data: [^\]]*\])")
+_MARKUP_RULES = (
     (re.compile(r"^[ \t]*(?:```|~~~).*$\n?", re.M), ""),
     (re.compile(r"^[ \t]*(?:[-*_][ \t]*){3,}$\n?", re.M), ""),  # rules
     (
@@ -31,7 +31,7 @@ _MARKS = (
 
 
 @lru_cache(maxsize=8192)
-def plain(text: str, strip: Strip = "all") -> str:
+def strip_markup(text: str, strip: StripMode = "all") -> str:
     """The text without those marks; its words and its lines stay.
 
     >>> plain("## Who\\n\\n- **Ada** mended `it` [1, 3].\\n- See [the log](x.md) [2]")
@@ -40,8 +40,8 @@ def plain(text: str, strip: Strip = "all") -> str:
     '## Who\\n**Ada**'
     """
     if strip in ("citations", "all"):
-        text = _CITED.sub("", text)
+        text = _CITATION.sub("", text)
     if strip in ("markdown", "all"):
-        for mark, instead in _MARKS:
+        for mark, instead in _MARKUP_RULES:
             text = mark.sub(instead, text)
     return text.strip()

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kumihimo.evaluate.judging.forms import Bests, Chosen, Compared
-from kumihimo.evaluate.judging.plain_text import Strip
+from kumihimo.evaluate.judging.plain_text import StripMode
 
-Orders = Literal["fixed", "alternate", "both", "square"]  # square: of several answers, by a Latin square
-Said = Sequence[tuple[int, str]]  # by criterion: the better answer as shown, 1 or 2, or 0 for a tie; and why
+PresentationOrder = Literal["fixed", "alternate", "both", "square"]  # square: of several answers, by a Latin square
+Judgements = Sequence[tuple[int, str]]  # by criterion: the better answer as shown, 1 or 2, or 0 for a tie; and why
 
-GLOBAL = {
+GRAPHRAG_CRITERIA = {
     "comprehensiveness": (
         "comprehensiveness. How far does the answer cover all sides and details of the question? A comprehensive "
         "answer is thorough and complete, without repeating itself or straying. Asked for the benefits and drawbacks "
@@ -40,13 +40,13 @@ GLOBAL = {
         "question; “The capital of Portugal lies on the Tagus” is an indirect answer."
     ),
 }
-LIGHT = {
+LIGHTRAG_CRITERIA = {
     "comprehensiveness": "how thoroughly does the answer deal with all sides and details of the question?",
     "diversity": "how varied and rich is the answer in perspectives and insights that bear on the question?",
     "empowerment": "how well does the answer enable its reader to understand the topic and to judge with good reasons?",
     "overall": "which answer is the best by the three measures together?",
 }
-MK = {
+MK_CRITERIA = {
     "recall": "how much of the important and highly relevant information it covers.",
     "precision": "how much of it is relevant to the question, against what is not.",
     "specificity": "how exactly it keeps to the question, with clear and direct information.",
@@ -60,7 +60,7 @@ MK = {
 
 
 @dataclass(frozen=True, slots=True)
-class Protocol:
+class JudgeProtocol:
     """How a judge is asked.
 
     criteria: name -> what it is told of them. together: all in one call, else one a call. order: which of two answers
@@ -71,71 +71,71 @@ class Protocol:
     name: str
     summary: str
     criteria: Mapping[str, str]
-    order: Orders
+    order: PresentationOrder
     replicates: int
     prompt: Path
-    together: bool = False
-    strip: Strip = "none"
-    form: Any = None
-    read: Callable[[Any], Said] | None = None
+    one_call: bool = False
+    strip: StripMode = "none"
+    schema: Any = None
+    parse: Callable[[Any], Judgements] | None = None
 
 
-def _compared(reply: Compared) -> Said:
+def _parse_compared(reply: Compared) -> Judgements:
     return [(reply.winner, reply.reasoning)]
 
 
-def _chosen(reply: Chosen) -> Said:
+def _parse_chosen(reply: Chosen) -> Judgements:
     return [({"first": 1, "second": 2, "tie": 0}[reply.choice], reply.reasoning)]
 
 
-def _bests(reply: Bests) -> Said:
+def _parse_bests(reply: Bests) -> Judgements:
     found = (reply.Comprehensiveness, reply.Diversity, reply.Empowerment, reply.Overall)
     return [(1 if best.Winner == "Answer 1" else 2, best.Explanation) for best in found]
 
 
-def _prompt(name: str) -> Path:
+def _prompt_path(name: str) -> Path:
     return Path(__file__).with_name(f"judge_{name}.md")
 
 
-DEBIASED = Protocol(
+DEBIASED = JudgeProtocol(
     "debiased",
     "One criterion a call, neutral labels, reasons before the choice, ties, each replicate in both orders.",
-    GLOBAL,
+    GRAPHRAG_CRITERIA,
     "both",
     3,
-    _prompt("debiased"),
+    _prompt_path("debiased"),
     strip="all",
-    form=Chosen,
-    read=_chosen,
+    schema=Chosen,
+    parse=_parse_chosen,
 )
-GRAPHRAG = Protocol(
+GRAPHRAG = JudgeProtocol(
     "graphrag",
     "GraphRAG, section 3.3 and appendix F: one criterion a call, winner 1, 2 or 0, five times.",
-    GLOBAL,
+    GRAPHRAG_CRITERIA,
     "fixed",  # the paper does not say
     5,
-    _prompt("graphrag"),
-    form=Compared,
-    read=_compared,
+    _prompt_path("graphrag"),
+    schema=Compared,
+    parse=_parse_compared,
 )
-LIGHTRAG = Protocol(
+LIGHTRAG = JudgeProtocol(
     "lightrag",
     "LightRAG, section 4.1 and figure 7: three criteria and overall in one call, no ties, answers swapped.",
-    LIGHT,
+    LIGHTRAG_CRITERIA,
     "both",
     1,
-    _prompt("lightrag"),
-    together=True,
-    form=Bests,
-    read=_bests,
+    _prompt_path("lightrag"),
+    one_call=True,
+    schema=Bests,
+    parse=_parse_bests,
 )
-MK_RAG = Protocol(
+MK_RAG = JudgeProtocol(
     "mk",
     "MK-RAG, section 4: six scores from 0 to 100 for all systems in one call, in changing places.",
-    MK,
+    MK_CRITERIA,
     "square",
     1,
-    _prompt("mk"),
-    together=True,
+    _prompt_path("mk"),
+    one_call=True,
 )
-PROTOCOLS: Mapping[str, Protocol] = {p.name: p for p in (DEBIASED, GRAPHRAG, LIGHTRAG, MK_RAG)}
+PROTOCOLS: Mapping[str, JudgeProtocol] = {p.name: p for p in (DEBIASED, GRAPHRAG, LIGHTRAG, MK_RAG)}

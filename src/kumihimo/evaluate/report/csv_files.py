@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from kumihimo.app.safe_write import folder
-from kumihimo.evaluate.bias import Bias, Rate, Share
-from kumihimo.evaluate.report.summary_data import Criterion, Gathered
+from kumihimo.app.safe_write import write_folder
+from kumihimo.evaluate.bias import BiasReport, Proportion, WinRate
+from kumihimo.evaluate.report.summary_data import CriterionResults, StudyResults
 
-Row = Sequence[Any]
-_PAIR = [
+CsvRow = Sequence[Any]
+_COMPARISON_FIELDS = [
     "kind",
     "mean",
     "low",
@@ -28,8 +28,8 @@ _PAIR = [
     "detectable",
     "corrected_detectable",
 ]  # of Compared
-_HEADS = {
-    "pairs": ["study", "by", "metric", "a", "b", *_PAIR, "shapiro_w", "shapiro_p", "shapiro_why"],
+_COLUMNS = {
+    "pairs": ["study", "by", "metric", "a", "b", *_COMPARISON_FIELDS, "shapiro_w", "shapiro_p", "shapiro_why"],
     "ranks": ["study", "protocol", "criterion", "system", "rank", "best", "worst", "mean", "strength"],
     "measures": ["study", "group", "name", "system", "mean", "n", "of", "undefined"],
     "values": ["study", "group", "name", "system", "question", "value"],
@@ -39,7 +39,7 @@ _HEADS = {
 }
 
 
-def write(studies: Sequence[Gathered], path: Path) -> None:
+def write_result_tables(studies: Sequence[StudyResults], path: Path) -> None:
     """A folder of tables."""
     tables = {
         "pairs": _pairs(studies),
@@ -55,38 +55,38 @@ def write(studies: Sequence[Gathered], path: Path) -> None:
         for name, rows in tables.items():
             with (made / f"{name}.csv").open("w", encoding="utf-8", newline="") as out:
                 lines = csv.writer(out, lineterminator="\n")
-                lines.writerow(_HEADS[name])
+                lines.writerow(_COLUMNS[name])
                 lines.writerows(["" if cell is None else cell for cell in row] for row in rows)
 
-    folder(path, fill)
+    write_folder(path, fill)
 
 
-def _judged(studies: Iterable[Gathered]) -> Iterator[tuple[Gathered, Criterion]]:
+def _all_criteria(studies: Iterable[StudyResults]) -> Iterator[tuple[StudyResults, CriterionResults]]:
     for held in studies:
         for criterion in held.criteria:
             yield held, criterion
-        if held.deciding is not None and held.deciding not in held.criteria:
-            yield held, held.deciding
+        if held.deciding_criterion is not None and held.deciding_criterion not in held.criteria:
+            yield held, held.deciding_criterion
 
 
-def _pairs(studies: Sequence[Gathered]) -> Iterator[Row]:
-    found = [(held, c.protocol, c.compared) for held, c in _judged(studies)]
-    found += [(held, m.group, m.compared) for held in studies for m in held.measures]
+def _pairs(studies: Sequence[StudyResults]) -> Iterator[CsvRow]:
+    found = [(held, c.protocol, c.comparisons) for held, c in _all_criteria(studies)]
+    found += [(held, m.group, m.comparisons) for held in studies for m in held.measures]
     for held, by, compared in found:
         for pair in compared:
-            numbers = [getattr(pair, name) for name in _PAIR]
+            numbers = [getattr(pair, name) for name in _COMPARISON_FIELDS]
             shape = [pair.shape.w, pair.shape.p, pair.shape.why]
             yield [held.name, by, pair.metric, pair.a, pair.b, *numbers, *shape]
 
 
-def _ranks(studies: Sequence[Gathered]) -> Iterator[Row]:
-    for held, c in _judged(studies):
-        for one in c.ranked:
+def _ranks(studies: Sequence[StudyResults]) -> Iterator[CsvRow]:
+    for held, c in _all_criteria(studies):
+        for one in c.ranking:
             place = [one.rank, one.best, one.worst, one.mean, one.strength]
             yield [held.name, c.protocol, c.name, one.system, *place]
 
 
-def _measures(studies: Sequence[Gathered]) -> Iterator[Row]:
+def _measures(studies: Sequence[StudyResults]) -> Iterator[CsvRow]:
     for held in studies:
         for m in held.measures:
             for system in held.systems:
@@ -96,7 +96,7 @@ def _measures(studies: Sequence[Gathered]) -> Iterator[Row]:
                     yield [held.name, m.group, m.name, system, m.mean(system), n, m.total, why]
 
 
-def _values(studies: Sequence[Gathered]) -> Iterator[Row]:
+def _values(studies: Sequence[StudyResults]) -> Iterator[CsvRow]:
     for held in studies:
         for m in held.measures:
             for system, values in m.values.items():
@@ -104,7 +104,7 @@ def _values(studies: Sequence[Gathered]) -> Iterator[Row]:
                     yield [held.name, m.group, m.name, system, question, value]
 
 
-def _points(studies: Sequence[Gathered]) -> Iterator[Row]:
+def _points(studies: Sequence[StudyResults]) -> Iterator[CsvRow]:
     for held in studies:
         for c in held.criteria:
             for (a, b), values in c.points.items():
@@ -112,16 +112,27 @@ def _points(studies: Sequence[Gathered]) -> Iterator[Row]:
                     yield [held.name, c.protocol, c.name, a, b, question, value]
 
 
-def _cost(studies: Sequence[Gathered]) -> Iterator[Row]:
+def _cost(studies: Sequence[StudyResults]) -> Iterator[CsvRow]:
     for held in studies:
-        for s in held.spent:
-            yield [held.name, s.system, s.answered, s.failed, s.calls, s.tokens, s.cost, s.half, s.most, s.timed]
+        for s in held.costs:
+            yield [
+                held.name,
+                s.system,
+                s.answered,
+                s.failed,
+                s.calls,
+                s.tokens,
+                s.cost,
+                s.median_seconds,
+                s.p95_seconds,
+                s.timed,
+            ]
 
 
-def _bias(name: str, bias: Bias) -> Iterator[Row]:
+def _bias(name: str, bias: BiasReport) -> Iterator[CsvRow]:
     for order in bias.orders:
         for panel in ("flips", "first", "ties", "invalid", "failed"):
-            part: Share = getattr(order, panel)
+            part: Proportion = getattr(order, panel)
             yield [name, panel, order.protocol, order.criterion, "", part.percent, None, None, part.of, ""]
     for aa in bias.same:
         yield [name, "A/A", aa.protocol, aa.criterion, aa.system, *_rate(aa.rate), aa.alarm]
@@ -135,5 +146,5 @@ def _bias(name: str, bias: Bias) -> Iterator[Row]:
         yield [name, "kappa", second.protocol, second.criterion, "", second.kappa, None, None, second.alike.of, ""]
 
 
-def _rate(rate: Rate) -> Row:
+def _rate(rate: WinRate) -> CsvRow:
     return [rate.value, rate.low, rate.high, rate.n]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-_EMPTY = ("br", "input", "line", "circle", "rect", "path", "polyline")
+_VOID_ELEMENTS = ("br", "input", "line", "circle", "rect", "path", "polyline")
 
 
 class Html(str):
@@ -17,12 +17,12 @@ class Html(str):
 Part = str | None  # a text; or Html; or nothing
 
 
-def safe(part: Part) -> str:
+def escape_part(part: Part) -> str:
     return "" if part is None else part if isinstance(part, Html) else escape(str(part))
 
 
-def joined(parts: Iterable[Part], between: str = "") -> Html:
-    return Html(between.join(safe(part) for part in parts))
+def join_html(parts: Iterable[Part], between: str = "") -> Html:
+    return Html(between.join(escape_part(part) for part in parts))
 
 
 def tag(name: str, *inside: Part, **attributes: str | float | None) -> Html:
@@ -36,7 +36,7 @@ def tag(name: str, *inside: Part, **attributes: str | float | None) -> Html:
         for key, value in attributes.items()
         if value is not None
     )
-    return Html(f"<{name}{said}/>" if name in _EMPTY else f"<{name}{said}>{joined(inside)}</{name}>")
+    return Html(f"<{name}{said}/>" if name in _VOID_ELEMENTS else f"<{name}{said}>{join_html(inside)}</{name}>")
 
 
 def p(*inside: Part, class_: str | None = None) -> Html:
@@ -47,32 +47,32 @@ def bold(text: str) -> Html:
     return tag("b", text)
 
 
-def listed(items: Iterable[Part], class_: str | None = None) -> Html:
+def bullet_list(items: Iterable[Part], class_: str | None = None) -> Html:
     return tag("ul", *(tag("li", item) for item in items), class_=class_)
 
 
-def table(caption: Part, head: Sequence[Part], rows: Iterable[Sequence[Part]], *, class_: str = "") -> Html:
+def html_table(caption: Part, head: Sequence[Part], rows: Iterable[Sequence[Part]], *, class_: str = "") -> Html:
     """With scopes; the first cell of each row names it. It scrolls in a box of its own, which a keyboard reaches."""
     top = tag("tr", *(tag("th", name, scope="col") for name in head))
     body = (tag("tr", tag("th", row[0], scope="row"), *(tag("td", cell) for cell in row[1:])) for row in rows)
     held = tag("table", tag("caption", caption), tag("thead", top), tag("tbody", *body), class_=class_ or None)
-    return tag("div", held, class_="wide", tabindex="0", role="group", aria_label=_plain(caption))
+    return tag("div", held, class_="wide", tabindex="0", role="group", aria_label=_strip_tags(caption))
 
 
-def _plain(text: Part) -> str:
+def _strip_tags(text: Part) -> str:
     from re import sub
 
     return sub(r"<[^>]*>", "", text or "")
 
 
-def folded(summary: Part, *inside: Part) -> Html:
+def collapsible(summary: Part, *inside: Part) -> Html:
     return tag("details", tag("summary", summary), *inside)
 
 
 # -- numbers in words
 
 
-def share(value: float | None) -> str:
+def format_percent(value: float | None) -> str:
     """A percentage.
 
     >>> share(56.6), share(None)
@@ -81,7 +81,7 @@ def share(value: float | None) -> str:
     return "–" if value is None else f"{round(value)}\u202f%"
 
 
-def figure(value: float | None, digits: int = 2) -> str:
+def format_figure(value: float | None, digits: int = 2) -> str:
     """With as many digits as are worth reading.
 
     >>> figure(1234.5), figure(31.42), figure(0.6666), figure(None)
@@ -93,7 +93,7 @@ def figure(value: float | None, digits: int = 2) -> str:
     return f"{value:,.0f}" if size >= 100 else f"{value:.1f}" if size >= 10 else f"{value:.{digits}f}"
 
 
-def chance(p: float) -> str:
+def format_p_value(p: float) -> str:
     """A p-value.
 
     >>> chance(0.0001), chance(0.0312), chance(1.0)
@@ -104,11 +104,11 @@ def chance(p: float) -> str:
     return "1" if p >= 0.9995 else f"{p:.3f}"[1:]
 
 
-def counted(n: int, one: str, many: str = "") -> str:
+def pluralise(n: int, one: str, many: str = "") -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
-def enumerated(words: Sequence[str]) -> str:
+def join_words(words: Sequence[str]) -> str:
     """
     >>> enumerated(["a", "b", "c"])
     'a, b and c'

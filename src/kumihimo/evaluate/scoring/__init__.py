@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from kumihimo.evaluate.scoring import claims
-from kumihimo.evaluate.scoring.assertions import assertions
-from kumihimo.evaluate.scoring.case import Case, Found, Tools
+from kumihimo.evaluate.scoring.assertions import assertions_met
+from kumihimo.evaluate.scoring.case import Case, ScoreResult, Tools
 from kumihimo.evaluate.scoring.correctness import answer_correctness
 from kumihimo.evaluate.scoring.faithfulness import faithfulness
 from kumihimo.evaluate.scoring.precision import context_precision
@@ -17,111 +17,119 @@ from kumihimo.evaluate.scoring.relevance_graded import context_relevance_graded
 from kumihimo.evaluate.scoring.relevance_sentences import context_relevance_sentences
 from kumihimo.evaluate.scoring.word_overlap import exact_match, token_f1
 
-Group = Literal["words", "ragas", "assertions", "claims"]
-Calculated = Callable[[Case, Tools], Found]
+MeasureGroup = Literal["words", "ragas", "assertions", "claims"]
+MeasureFunction = Callable[[Case, Tools], ScoreResult]
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class ScoreMeasure:
     """One of the catalogue. needs: beside an answer. undefined: when it is, beside where something needed is missing.
 
     better: whether more of it is better, or less. paid: whether a model is asked.
     """
 
-    function: Calculated
-    group: Group
+    function: MeasureFunction
+    group: MeasureGroup
     formula: str
     needs: tuple[str, ...]
     undefined: str
     better: Literal["more", "less"] = "more"
 
     @property
-    def paid(self) -> bool:
+    def needs_model(self) -> bool:
         return "model" in self.needs
 
 
-_REFERENCE, _CLAIMS = "reference answer", "the answer makes no statement"
+_REFERENCE, _NO_STATEMENT = "reference answer", "the answer makes no statement"
 
 
-def _claims(share: Callable[[claims.Matrices], float | None], formula: str, undefined: str = _CLAIMS) -> Measure:
+def _claim_measure(
+    share: Callable[[claims.ClaimMatrices], float | None], formula: str, undefined: str = _NO_STATEMENT
+) -> ScoreMeasure:
     needs = ("model", _REFERENCE, "evidence")
-    return Measure(claims.measured(share, undefined), "claims", formula, needs, undefined)
+    return ScoreMeasure(claims.make_claim_measure(share, undefined), "claims", formula, needs, undefined)
 
 
-def _fewer(measure: Measure) -> Measure:
+def _lower_is_better(measure: ScoreMeasure) -> ScoreMeasure:
     return replace(measure, better="less")
 
 
-MEASURES: Mapping[str, Measure] = {
-    "exact_match": Measure(
+SCORE_MEASURES: Mapping[str, ScoreMeasure] = {
+    "exact_match": ScoreMeasure(
         exact_match, "words", "1 if the words are those of a reference, else 0", (_REFERENCE,), "it has no words"
     ),
-    "token_f1": Measure(
+    "token_f1": ScoreMeasure(
         token_f1, "words", "2PR / (P + R) of words shared with a reference", (_REFERENCE,), "it has no words"
     ),
-    "faithfulness": Measure(
-        faithfulness, "ragas", "supported statements / statements of the answer", ("model", "evidence"), _CLAIMS
+    "faithfulness": ScoreMeasure(
+        faithfulness, "ragas", "supported statements / statements of the answer", ("model", "evidence"), _NO_STATEMENT
     ),
-    "answer_correctness": Measure(
+    "answer_correctness": ScoreMeasure(
         answer_correctness,
         "ragas",
         ".75 F1 of statements + .25 cosine",
         ("model", "embedder", _REFERENCE),
         "the reference answer states nothing",
     ),
-    "context_relevance_sentences": Measure(
+    "context_relevance_sentences": ScoreMeasure(
         context_relevance_sentences,
         "ragas",
         "needed sentences / sentences of the evidence",
         ("model", "evidence"),
         "there is no evidence",
     ),
-    "context_relevance_graded": Measure(
+    "context_relevance_graded": ScoreMeasure(
         context_relevance_graded,
         "ragas",
         "mean of two ratings of 0, 1, 2 / 2",
         ("model", "evidence"),
         "there is no evidence",
     ),
-    "context_recall": Measure(
+    "context_recall": ScoreMeasure(
         context_recall,
         "ragas",
         "supported sentences / sentences of the reference",
         ("model", _REFERENCE, "evidence"),
         "the reference answer has no sentence",
     ),
-    "context_precision": Measure(
+    "context_precision": ScoreMeasure(
         context_precision,
         "ragas",
         "sum of P@k v_k / sum of v_k",
         ("model", _REFERENCE, "evidence"),
         "there is no evidence, or none of it is of use",
     ),
-    "assertions": Measure(
-        assertions, "assertions", "assertions met / assertions", ("model", "assertions"), "there are none"
+    "assertions": ScoreMeasure(
+        assertions_met, "assertions", "assertions met / assertions", ("model", "assertions"), "there are none"
     ),
-    "claim_precision": _claims(claims.claim_precision, "right claims / claims of the answer"),
-    "claim_recall": _claims(
+    "claim_precision": _claim_measure(claims.claim_precision, "right claims / claims of the answer"),
+    "claim_recall": _claim_measure(
         claims.claim_recall,
         "claims of the reference that a chunk says / claims of the reference",
         "the reference answer states nothing",
     ),
-    "chunk_precision": _claims(
+    "chunk_precision": _claim_measure(
         claims.chunk_precision, "chunks that say a claim of the reference / chunks", "there is no evidence"
     ),
-    "context_utilisation": _claims(
+    "context_utilisation": _claim_measure(
         claims.context_utilisation,
         "of the claims of the reference that a chunk says: those that the answer says",
         "no chunk says any claim of the reference",
     ),
-    "noise_in_relevant": _fewer(
-        _claims(claims.noise_in_relevant, "wrong claims that a relevant chunk says / claims of the answer")
+    "noise_in_relevant": _lower_is_better(
+        _claim_measure(claims.noise_in_relevant, "wrong claims that a relevant chunk says / claims of the answer")
     ),
-    "noise_in_irrelevant": _fewer(
-        _claims(claims.noise_in_irrelevant, "wrong claims that only irrelevant chunks say / claims of the answer")
+    "noise_in_irrelevant": _lower_is_better(
+        _claim_measure(
+            claims.noise_in_irrelevant, "wrong claims that only irrelevant chunks say / claims of the answer"
+        )
     ),
-    "hallucination": _fewer(_claims(claims.hallucination, "wrong claims that no chunk says / claims of the answer")),
-    "self_knowledge": _claims(claims.self_knowledge, "right claims that no chunk says / claims of the answer"),
+    "hallucination": _lower_is_better(
+        _claim_measure(claims.hallucination, "wrong claims that no chunk says / claims of the answer")
+    ),
+    "self_knowledge": _claim_measure(claims.self_knowledge, "right claims that no chunk says / claims of the answer"),
 }
-GROUPS: tuple[Group, ...] = ("words", "ragas", "assertions", "claims")
-USUAL: tuple[str, ...] = tuple(name for name, m in MEASURES.items() if m.group != "claims")  # two calls a chunk
+MEASURE_GROUPS: tuple[MeasureGroup, ...] = ("words", "ragas", "assertions", "claims")
+DEFAULT_MEASURES: tuple[str, ...] = tuple(
+    name for name, m in SCORE_MEASURES.items() if m.group != "claims"
+)  # two calls a chunk

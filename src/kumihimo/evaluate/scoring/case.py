@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from kumihimo.core.errors import ItemFailed, SettingsError
-from kumihimo.evaluate.records import Answered, Question
-from kumihimo.llm.prompts import prompt
-from kumihimo.llm.protocols import Ask, Embedder
-from kumihimo.text.sentences import blocks, folded, sentences
+from kumihimo.evaluate.records import EvalQuestion, SystemAnswer
+from kumihimo.llm.prompts import render_prompt
+from kumihimo.llm.protocols import LLM, Embedder
+from kumihimo.text.sentences import collapse_spaces, split_blocks, split_sentences
 
 A = TypeVar("A")
 
-_MARK = re.compile(r"\s*[\[［【]((?:\d{1,3})(?:\s*[,、，;；–-]\s*\d{1,3})*)[\]］】]")
+_CITATION_MARK = re.compile(r"\s*[\[［【]((?:\d{1,3})(?:\s*[,、，;；–-]\s*\d{1,3})*)[\]］】]")
 NO_REFERENCE = "the question has no reference answer"
 
 
@@ -24,15 +24,15 @@ NO_REFERENCE = "the question has no reference answer"
 class Case:
     """What measures look at."""
 
-    question: Question
-    answer: Answered
+    question: EvalQuestion
+    answer: SystemAnswer
 
     @property
-    def said(self) -> str:
+    def answer_text(self) -> str:
         """The answer without the marks of its citations, which are no part of what it says.
 
-        >>> from kumihimo.evaluate.records import Source
-        >>> quoted = (Source(1, "At nine."), Source(2, "Daily."))
+        >>> from kumihimo.evaluate.records import AnswerSource
+        >>> quoted = (AnswerSource(1, "At nine."), AnswerSource(2, "Daily."))
         >>> Case(Question("q", "?"), Answered("naive", "q", "At nine [1][2], see a[7].", citations=quoted)).said
         'At nine, see a[7].'
         """
@@ -41,7 +41,7 @@ class Case:
         def kept(mark: re.Match[str]) -> str:
             return "" if {int(n) for n in re.findall(r"\d+", mark[1])} <= known else mark[0]
 
-        return _MARK.sub(kept, self.answer.text).strip()
+        return _CITATION_MARK.sub(kept, self.answer.text).strip()
 
     @property
     def references(self) -> tuple[str, ...]:
@@ -63,22 +63,22 @@ class Tools:
     What was asked is kept, failures too, since several measures want the same, and none should pay for it again.
     """
 
-    model: Ask | None = None
+    llm: LLM | None = None
     embedder: Embedder | None = None
     sample: int = 0
-    _asked: dict[Any, Any] = field(default_factory=dict)
+    _replies: dict[Any, Any] = field(default_factory=dict)
 
-    def ask(self, path: Path, into: type[A], **values: str) -> A:
+    def ask(self, path: Path, schema: type[A], **values: str) -> A:
         """What a model says to that prompt."""
-        if self.model is None:
+        if self.llm is None:
             raise SettingsError("this measure needs a chat model")
         asked = (path, *sorted(values.items()))
-        if asked not in self._asked:
+        if asked not in self._replies:
             try:
-                self._asked[asked] = self.model(prompt(path, **values), into=into, sample=self.sample)
+                self._replies[asked] = self.llm(render_prompt(path, **values), schema=schema, sample=self.sample)
             except ItemFailed as failure:
-                self._asked[asked] = failure
-        if isinstance(said := self._asked[asked], ItemFailed):
+                self._replies[asked] = failure
+        if isinstance(said := self._replies[asked], ItemFailed):
             raise said
         return cast(A, said)
 
@@ -91,7 +91,7 @@ class Tools:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ScoreResult:
     """What a measure says of one case. value None: undefined, and why; of a value, the reason may add a remark."""
 
     value: float | None
@@ -99,33 +99,33 @@ class Found:
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
-def numbered(texts: Sequence[str]) -> str:
+def render_numbered_list(texts: Sequence[str]) -> str:
     """One to a line, as models are shown lists.
 
     >>> print(numbered(["It rained.", "Roake\\nleft."]))
     1. It rained.
     2. Roake left.
     """
-    return "\n".join(f"{n}. {folded(text)}" for n, text in enumerate(texts, 1))
+    return "\n".join(f"{n}. {collapse_spaces(text)}" for n, text in enumerate(texts, 1))
 
 
-def joined(texts: Sequence[str]) -> str:
+def join_passages(texts: Sequence[str]) -> str:
     return "\n\n---\n\n".join(text.strip() for text in texts)
 
 
-def cut(text: str) -> Iterator[str]:
+def split_into_sentences(text: str) -> Iterator[str]:
     """Its sentences; rows of tables are whole, headings none.
 
     >>> list(cut("# Boats\\n\\nThe Tern sailed. It rained.\\n\\n組紐は届いた。雨だった。"))
     ['The Tern sailed.', 'It rained.', '組紐は届いた。', '雨だった。']
     """
-    for block in blocks(text):
+    for block in split_blocks(text):
         if block.kind == "row":
             yield text[block.start : block.end]
         elif block.kind != "heading":
-            yield from (text[start:end] for start, end in sentences(text, block.start, block.end))
+            yield from (text[start:end] for start, end in split_sentences(text, block.start, block.end))
 
 
-def share(held: Sequence[bool]) -> float:
+def fraction_true(held: Sequence[bool]) -> float:
     """Of those that are true."""
     return sum(held) / len(held)

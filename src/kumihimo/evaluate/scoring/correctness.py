@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from kumihimo.evaluate.scoring.case import NO_REFERENCE, Case, Found, Tools
-from kumihimo.evaluate.scoring.statements import of_answer, of_reference
-from kumihimo.evaluate.scoring.support_check import supported, told
+from kumihimo.evaluate.scoring.case import NO_REFERENCE, Case, ScoreResult, Tools
+from kumihimo.evaluate.scoring.statements import answer_statements, reference_statements
+from kumihimo.evaluate.scoring.support_check import check_support, describe_checks
 
-FACTS, NEARNESS = 0.75, 0.25  # the weights of ragas
+FACTS_WEIGHT, COSINE_WEIGHT = 0.75, 0.25  # the weights of ragas
 
 
-def answer_correctness(case: Case, tools: Tools) -> Found:
+def answer_correctness(case: Case, tools: Tools) -> ScoreResult:
     """.75 F1 + .25 cosine (ragas, as the knowledge graph of chunks was measured with).
 
     F1 = TP / (TP + (FP + FN) / 2): TP statements of the answer that the reference supports, FP those that it does not,
@@ -22,19 +22,24 @@ def answer_correctness(case: Case, tools: Tools) -> Found:
     """
     reference = case.question.reference
     if not reference.strip():
-        return Found(None, NO_REFERENCE)
-    made, wanted = of_answer(case, tools), of_reference(case, tools)
+        return ScoreResult(None, NO_REFERENCE)
+    made, wanted = answer_statements(case, tools), reference_statements(case, tools)
     if not wanted:
         who = "the reference answer states nothing" if made else "neither the answer nor the reference states anything"
-        return Found(None, who, {"answer": made, "reference": []})
+        return ScoreResult(None, who, {"answer": made, "reference": []})
     if not made:
-        return Found(0.0, "the answer states nothing", {"answer": [], "reference": wanted})
-    right = supported(tools, case.question.text, made, reference)
-    there = supported(tools, case.question.text, wanted, case.said)
+        return ScoreResult(0.0, "the answer states nothing", {"answer": [], "reference": wanted})
+    right = check_support(tools, case.question.text, made, reference)
+    there = check_support(tools, case.question.text, wanted, case.answer_text)
     tp, fn = sum(v.holds for v in right), sum(not v.holds for v in there)
-    facts, cosine = f1(tp, len(made) - tp, fn), tools.cosine(case.said, reference)
-    detail = {"f1": facts, "cosine": cosine, "answer": told(made, right), "reference": told(wanted, there)}
-    return Found(FACTS * facts + NEARNESS * cosine, detail=detail)
+    facts, cosine = f1(tp, len(made) - tp, fn), tools.cosine(case.answer_text, reference)
+    detail = {
+        "f1": facts,
+        "cosine": cosine,
+        "answer": describe_checks(made, right),
+        "reference": describe_checks(wanted, there),
+    }
+    return ScoreResult(FACTS_WEIGHT * facts + COSINE_WEIGHT * cosine, detail=detail)
 
 
 def f1(tp: int, fp: int, fn: int) -> float:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from kumihimo.evaluate.scoring.case import Case, Found, Tools, joined, share
-from kumihimo.evaluate.scoring.statements import of_answer
-from kumihimo.evaluate.scoring.support_check import supported, told
+from kumihimo.evaluate.scoring.case import Case, ScoreResult, Tools, fraction_true, join_passages
+from kumihimo.evaluate.scoring.statements import answer_statements
+from kumihimo.evaluate.scoring.support_check import check_support, describe_checks
 
 
-def faithfulness(case: Case, tools: Tools) -> Found:
+def faithfulness(case: Case, tools: Tools) -> ScoreResult:
     """Statements of the answer that the evidence supports / statements of the answer (ragas, arXiv:2309.15217, 3).
 
     An answer of four statements, three of which the evidence supports: .75. Undefined where the answer makes no
     statement; 0 where it makes some and there is no evidence.
     But: the statements are those of the whole answer, taken apart in one call, not sentence by sentence.
     """
-    made = of_answer(case, tools)
+    made = answer_statements(case, tools)
     if not made:
-        return Found(None, "the answer makes no statement", {"statements": []})
-    verdicts = supported(tools, case.question.text, made, joined(case.contexts))
+        return ScoreResult(None, "the answer makes no statement", {"statements": []})
+    verdicts = check_support(tools, case.question.text, made, join_passages(case.contexts))
     reason = "" if case.contexts else "there is no evidence"
-    return Found(share([v.holds for v in verdicts]), reason, {"statements": told(made, verdicts)})
+    return ScoreResult(
+        fraction_true([v.holds for v in verdicts]), reason, {"statements": describe_checks(made, verdicts)}
+    )

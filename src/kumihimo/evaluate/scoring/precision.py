@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kumihimo.evaluate.scoring.case import NO_REFERENCE, Case, Found, Tools
-from kumihimo.evaluate.scoring.support_check import checked, told
+from kumihimo.evaluate.scoring.case import NO_REFERENCE, Case, ScoreResult, Tools
+from kumihimo.evaluate.scoring.support_check import check_items, describe_checks
 
 PROMPT = Path(__file__).with_name("scoring_useful.md")
 
 
-def context_precision(case: Case, tools: Tools) -> Found:
+def context_precision(case: Case, tools: Tools) -> ScoreResult:
     """Sum of P@k v_k / sum of v_k: v_k whether piece k of the evidence is of use for the reference answer, P@k the
     share of such pieces among the first k (ragas).
 
@@ -20,20 +20,20 @@ def context_precision(case: Case, tools: Tools) -> Found:
     use ragas gives 0.
     """
     if not case.question.reference.strip():
-        return Found(None, NO_REFERENCE)
+        return ScoreResult(None, NO_REFERENCE)
     if not case.contexts:
-        return Found(None, "there is no evidence")
+        return ScoreResult(None, "there is no evidence")
     values = {"question": case.question.text, "reference": case.question.reference}
-    verdicts = checked(tools, PROMPT, case.contexts, **values)
-    value = average([v.holds for v in verdicts])
-    return Found(
+    verdicts = check_items(tools, PROMPT, case.contexts, **values)
+    value = average_useful_precision([v.holds for v in verdicts])
+    return ScoreResult(
         value,
         "" if value is not None else "no piece of the evidence is of use",
-        {"contexts": told(case.contexts, verdicts)},
+        {"contexts": describe_checks(case.contexts, verdicts)},
     )
 
 
-def average(useful: Sequence[bool]) -> float | None:
+def average_useful_precision(useful: Sequence[bool]) -> float | None:
     """
     >>> average([True, False, True]), average([False, True]), average([False])  # (1 + 2/3) / 2
     (0.8333333333333333, 0.5, None)

@@ -17,7 +17,7 @@ class Taken:
     statements: list[str]
 
 
-def statements(tools: Tools, question: str, text: str) -> list[str]:
+def split_statements(tools: Tools, question: str, text: str) -> list[str]:
     """Each once, in the order of the text; none of an empty text, about which nobody is asked.
 
     The same text is taken apart once, whichever measures want it: equal prompts are one call.
@@ -28,9 +28,9 @@ def statements(tools: Tools, question: str, text: str) -> list[str]:
     return list(dict.fromkeys(statement.strip() for statement in found if statement.strip()))
 
 
-def of_answer(case: Case, tools: Tools) -> list[str]:
-    return statements(tools, case.question.text, case.said)
+def answer_statements(case: Case, tools: Tools) -> list[str]:
+    return split_statements(tools, case.question.text, case.answer_text)
 
 
-def of_reference(case: Case, tools: Tools) -> list[str]:
-    return statements(tools, case.question.text, case.question.reference)
+def reference_statements(case: Case, tools: Tools) -> list[str]:
+    return split_statements(tools, case.question.text, case.question.reference)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 
-def _words(text: str) -> frozenset[str]:
+def _word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
 # Words that are in no name, wherever they stand: they come capitalised at sentence starts and in headings.
-STOP = _words(
+STOP_WORDS = _word_set(
     """a an the this that these those there here it its he she they them their theirs his her hers him we us our ours
     you your yours i me my mine who whom whose which what when where why how and or but nor so yet if because
     although though while whereas unless until since as than whether once in on at by for from with without within
@@ -22,7 +22,7 @@ STOP = _words(
 )
 
 # Words that are no name on their own, nor with a number: `January 1960`; but `Sunday Times` and `Los Angeles` are.
-ALONE = _words(
+NO_NAME_ALONE = _word_set(
     """january february march april may june july august september october november december will monday tuesday
     wednesday thursday friday saturday sunday jan feb mar apr jun jul aug sept sep oct nov dec mon tue wed thu fri
     sat sun am pm ad bc bce ce inc ltd llc llp plc corp gmbh co phd mr mrs ms miss dr prof sr jr mba tv ok ceo cto
@@ -32,7 +32,7 @@ ALONE = _words(
 )
 
 # Words that open sentences: no part of a name where only a sentence start or a heading capitalises them.
-OPENERS = _words(
+SENTENCE_OPENERS = _word_set(
     """absolutely according actually additionally afterwards ago agreed ahead almost alone alongside alright
     altogether amazing amen anyone anything anyway apart apparently arguably aside asked awesome basically become
     becoming beginning beside besides better born btw built bye call called cause certain certainly clearly come
@@ -52,7 +52,7 @@ OPENERS = _words(
 )
 
 # The same, but they may begin a name: `World War II`.
-NOMINAL = _words(
+NOMINAL_OPENERS = _word_set(
     """audience best big children city common company cool critics curious data design development different earlier
     early easy education eight eighth eleven engineering example excellent fair family fans far fifth film fine
     first five four fourth future game games general good government great greater guess guys half happy hard hell
@@ -66,40 +66,42 @@ NOMINAL = _words(
     ways week welcome whole women wonderful work working world worse wow wrong year years young"""
 )
 
-OPENING_ENDS = ("ally", "ously", "ently", "antly", "ively", "ably", "ibly", "ing", "ed", "n't", "n’t")
+OPENER_SUFFIXES = ("ally", "ously", "ently", "antly", "ively", "ably", "ibly", "ing", "ed", "n't", "n’t")
 
-PARTICLES = _words("""of the de la von van du del bin ibn al der den für et di da do dos""")
+PARTICLES = _word_set("""of the de la von van du del bin ibn al der den für et di da do dos""")
 
 # Words that titles of works and the names behind acronyms leave small.
-SMALL = _words("a an of the and or for in on at to by with de la du des et für und")
+LOWERCASE_WORDS = _word_set("a an of the and or for in on at to by with de la du des et für und")
 
 # Before a name: the first kind is no part of the key, so that `Mr Kerrow` and `Kerrow` are one.
-COURTESY = _words(
+COURTESY_TITLES = _word_set(
     """mr mrs ms miss mx dr doctor prof professor sir madam mister herr frau monsieur madame señor señora signor"""
 )
-RANKS = _words(
+RANK_TITLES = _word_set(
     """captain capt colonel col general gen major lieutenant lt sergeant sgt admiral president chancellor king queen
     prince princess emperor empress duke duchess count countess baron baroness lord lady dame pope bishop
     archbishop cardinal saint father reverend rev rabbi imam senator sen governor gov mayor judge justice inspector
     detective uncle aunt tsar sultan"""
 )
 # Before `of`: what follows is the name.
-ROLES = _words("""ceo cto cfo coo president director chief head founder chairman professor vice officer editor dean""")
-HONOURED = _words("""king queen prince women men people children master bachelor lady lord st saint""")
+ROLE_NOUNS = _word_set(
+    """ceo cto cfo coo president director chief head founder chairman professor vice officer editor dean"""
+)
+NAME_POSSESSORS = _word_set("""king queen prince women men people children master bachelor lady lord st saint""")
 
-ORGANISATION_ENDS = _words(
+ORGANISATION_ENDS = _word_set(
     """inc ltd llc corp corporation company co plc gmbh university college institute school academy council committee
     commission agency association society foundation organization organisation union party bank group club
     orchestra church museum ministry department bureau court parliament league federation laboratory laboratories
     labs press airlines airways records studios team army navy trust fund board authority service services"""
 )
-ORGANISATION_STARTS = _words(
+ORGANISATION_STARTS = _word_set(
     """university institute bank ministry department council bureau school college academy church house museum league
     society association board office"""
 )
 
 # Of quantities: patterns. Backwards, `km/h` comes before `km`.
-_UNITS = _words(
+_UNITS = _word_set(
     """centimetres? centimeters? millimetres? millimeters? kilometres? kilometers? metres? meters? miles? yards? feet
     foot inch(?:es)? acres? hectares? kilograms? kilogrammes? kilos? grams? grammes? milligrams? tonnes? tons? pounds?
     ounces? lit(?:re|er)s? gallons? pints? degrees? volts? watts? kilowatts? megawatts? gigawatts? amps? hertz
@@ -109,10 +111,10 @@ _UNITS = _words(
     Hz KB MB GB TB °C °F K V W"""
 )
 UNITS = "|".join(sorted(_UNITS, reverse=True))
-SPANS = "years?|months?|weeks?|days?|hours?|minutes?|seconds?|decades?|centuries|people|times"
+TIME_UNITS = "years?|months?|weeks?|days?|hours?|minutes?|seconds?|decades?|centuries|people|times"
 
 # Japanese words of two or more kanji that name nothing.
-COMMON_JAPANESE = _words(
+COMMON_JAPANESE = _word_set(
     """今日 昨日 明日 今年 昨年 来年 毎年 毎日 時間 時期 時代 時点 当時 当初 現在 過去 将来 未来 最近 最初 最後 最終
     同時 同年 同様 同士 場合 場所 自分 自身 自体 必要 問題 可能 不可能 以上 以下 以前 以後 以降 以外 以内 一般 一部
     一方 一時 一番 一種 一定 一人 一度 一旦 全体 全部 全員 全国 全域 他方 他人 多数 少数 大部分 大半 大量 半分 部分
@@ -130,7 +132,7 @@ COMMON_JAPANESE = _words(
     移転 変更"""
 )
 # Chinese words at which a clause falls into pieces, and the single characters that do so alone.
-CUTS_CHINESE = _words(
+CHINESE_CUTS = _word_set(
     """因為 因为 由於 由于 所以 但是 但 不過 不过 雖然 虽然 如果 而且 並且 并且 以及 或者 或是 或 還有 还有 同時 同时
     後來 后来 然後 然后 此後 此后 之後 之后 之前 以後 以后 以前 其中 其他 其它 此外 另外 當時 当时 現在 现在 目前
     已經 已经 曾經 曾经 正在 開始 开始 成為 成为 認為 认为 表示 指出 發現 发现 提出 進行 进行 位於 位于 擁有 拥有
@@ -143,7 +145,7 @@ CUTS_CHINESE = _words(
     期间 年代 世紀 世纪 等等 分別 分别 共同 一起 一直 逐漸 逐渐 為了 为了 只要 無論 无论"""
 )
 # Names and words that hold such characters.
-KEPT_CHINESE = _words(
+CHINESE_UNCUT = _word_set(
     """共和 和平 和約 和约 昭和 和歌 和尚 和服 和諧 和谐 緩和 缓和 自由 以色列 土耳其 埃及 首都 成都 京都 古都 都市
     都會 都会 將軍 将军 大將 大将 上將 上将 中將 中将 少將 少将 名將 名将 將領 将领 大使 天使 使徒 使館 使馆 使者
     成就 存在 有限 絕對 绝对 對手 对手 對象 对象 反對 反对 相對 相对 目的 的士 了解 為難 行為 行为 被動 被动 之江
@@ -153,7 +155,7 @@ KEPT_CHINESE = _words(
     最大 每日 每年 該隱 该隐 各國 各国 各地 所得 所有 研究所 場所 场所 診所 诊所 事務所 事务所 交易所 派出所 所長
     所长 即時 常州"""
 )
-COMMON_CHINESE = _words(
+COMMON_CHINESE = _word_set(
     """時間 时间 問題 问题 人們 人们 情況 情况 方面 方式 方法 地方 地區 地区 時代 时代 中間 中间 以上 以下 以內 以内
     以外 之間 之间 之一 之中 第一 第二 第三 同年 當年 当年 今天 今日 明天 昨天 今年 去年 結果 结果 原因 影響 影响
     關係 关系 重要 工作 生活 活動 活动 發展 发展 部份 全部 整個 整个 多數 多数 大部分 一部分 一般 一樣 一样 這裡

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from kumihimo.index.rules.lexicon import COMMON_CHINESE, COMMON_JAPANESE, CUTS_CHINESE, KEPT_CHINESE
-from kumihimo.index.rules.ner_spans import QUANTITY, Found
+from kumihimo.index.rules.lexicon import CHINESE_CUTS, CHINESE_UNCUT, COMMON_CHINESE, COMMON_JAPANESE
+from kumihimo.index.rules.ner_spans import QUANTITY, NameSpan
 
-LONGEST = 10  # characters of a compound of several scripts: a longer one falls into its pieces
+MAX_COMPOUND_CHARS = 10  # characters of a compound of several scripts: a longer one falls into its pieces
 
 _HAN, _KATA = "々〆\u3400-\u9fff", "\u30a1-\u30fa\u30fc"
-_SEEN = re.compile(rf"[{_HAN}{_KATA}]")
+_CJK_CHAR = re.compile(rf"[{_HAN}{_KATA}]")
 _KANA, _IDEOGRAPHS = re.compile("[\u3041-\u3096\u30a1-\u30fa]"), re.compile(f"[{_HAN}]")
 _KATAKANA_RUN = rf"[{_KATA}]+(?:[・＝=][{_KATA}]+)*"
 _COMPOUND = re.compile(rf"(?:[{_HAN}]+|{_KATAKANA_RUN}|(?<![A-Za-z0-9])[A-Z][A-Za-z]*(?=[{_HAN}{_KATA}]))+")
@@ -20,7 +20,7 @@ _BRACKETED = re.compile(
     "「([^「」。！？、\n]{2,20})」|『([^『』。！？\n]{2,20})』|【([^【】\n]{2,20})】|《([^《》\n]{1,20})》|〈([^〈〉\n]{2,20})〉"
 )
 _WORKS = (2, 4)  # groups of the pattern above that hold titles of works
-_SPOKEN = re.compile("[\u3041-\u3096、]{1,4}$|.*(?:です|ます|ました|ません|ない|たい|[だよねかろ])$")
+_SPEECH = re.compile("[\u3041-\u3096、]{1,4}$|.*(?:です|ます|ました|ません|ない|たい|[だよねかろ])$")
 _HIRAGANA = re.compile("[\u3041-\u309fー]+")
 _DIGITS = "0-9０-９一二三四五六七八九十百千万億兆〇零数"
 _COUNTERS = "年月日時分秒回人個本枚台代度号番目位歳才名件倍階次世紀期章節条項巻話点隻匹頭冊校社部種週間萬万億亿多餘余"
@@ -35,88 +35,88 @@ _AMOUNT = re.compile(
     rf"(?<![\d.,第])(?:[\d０-９]{{1,12}}(?:[.,，．][\d０-９]{{1,6}}){{0,4}}|[一二三四五六七八九十百千]{{1,8}})"
     rf"[十百千万萬億亿兆]{{0,3}}(?:{_UNITS})(?![{_KATA}])"
 )
-_PERSON = re.compile("さん|ちゃん|くん|様|殿|氏")
-_HONOUR = re.compile("(.{2,})(?:先生|博士|教授|君|氏|様|殿)$")
+_PERSON_SUFFIX = re.compile("さん|ちゃん|くん|様|殿|氏")
+_HONORIFIC_SUFFIX = re.compile("(.{2,})(?:先生|博士|教授|君|氏|様|殿)$")
 _NO_PERSON = re.compile("(?:模|多|同|仕|一|異|人間模|源|平|諸|主|暴)(?:様|氏|君)$")
 _VERB = re.compile("(?:する|し[たて、なよま]|され|させ|せ[ずよ]|でき|な(?![どらがかりくい]))")
 _INFLECTED = re.compile(
     "(?!くらい|ぐらい|うち|すべて|いずれ|いわゆる|つまり|わけ)[けげせべめれえうくぐつぬぶむるきぎちびみりっわいす]"
 )
 _CLAUSE = re.compile(rf"[{_HAN}{_KATA}A-Za-z·‧・•]+")
-_SINGLE = "的了是在和與与及於于為为有被由以而之其這这那就也都不並并從从到對对將将把讓让給给使"
+_SINGLE_CUTS = "的了是在和與与及於于為为有被由以而之其這这那就也都不並并從从到對对將将把讓让給给使"
 
 
 def _longest_first(words: frozenset[str]) -> str:
     return "|".join(sorted(words, key=lambda word: (-len(word), word)))
 
 
-_CUT = re.compile(f"{_longest_first(KEPT_CHINESE)}|({_longest_first(CUTS_CHINESE)}|[{_SINGLE}])")
+_CLAUSE_CUT = re.compile(f"{_longest_first(CHINESE_UNCUT)}|({_longest_first(CHINESE_CUTS)}|[{_SINGLE_CUTS}])")
 
-Reads = Callable[[str], Iterator[Found]]
+NameFinder = Callable[[str], Iterator[NameSpan]]
 
 
-def reader(text: str, title: str = "") -> Reads:
+def choose_name_finder(text: str, title: str = "") -> NameFinder:
     """What reads the sentences of a text: as Chinese, where next to no kana stand among its ideographs."""
-    if text.isascii() or not _SEEN.search(text):
+    if text.isascii() or not _CJK_CHAR.search(text):
         return lambda _: iter(())
     kana, han = len(_KANA.findall(text)), len(_IDEOGRAPHS.findall(text))
     if kana * 20 < kana + han:
-        return lambda sentence: chinese(sentence, title)
-    return japanese
+        return lambda sentence: find_chinese_names(sentence, title)
+    return find_japanese_names
 
 
-def within(text: str, start: int, end: int) -> bool:
+def is_inside_word(text: str, start: int, end: int) -> bool:
     """Whether `[start, end)` is only a part of a word: letters or digits of its own script stand around it."""
-    return _joined(text[start - 1 : start], text[start]) or _joined(text[end - 1], text[end : end + 1])
+    return _same_word(text[start - 1 : start], text[start]) or _same_word(text[end - 1], text[end : end + 1])
 
 
-def _joined(one: str, other: str) -> bool:
-    return bool(one and other) and one.isalnum() and other.isalnum() and _script(one) == _script(other)
+def _same_word(one: str, other: str) -> bool:
+    return bool(one and other) and one.isalnum() and other.isalnum() and _script_of(one) == _script_of(other)
 
 
-def _script(char: str) -> str:
+def _script_of(char: str) -> str:
     if _IDEOGRAPHS.match(char):
         return "han"
     return "kana" if "\u3040" <= char < "\u3100" else "other"
 
 
-def japanese(text: str) -> Iterator[Found]:
+def find_japanese_names(text: str) -> Iterator[NameSpan]:
     """Names of a Japanese sentence.
 
     >>> [one.name for one in japanese("田中さんは東京タワーに、梅雨明けの今日、ジョン・マンと行った。")]
     ['田中さん', '東京タワー', '梅雨', 'ジョン・マン']
     """
-    yield from bracketed(text)
-    yield from amounts(text)
+    yield from find_bracketed_names(text)
+    yield from find_cjk_amounts(text)
     for match in _COMPOUND.finditer(text):
-        if match.end() - match.start() <= LONGEST:
-            yield from _compound(text, match.start(), match.end())
+        if match.end() - match.start() <= MAX_COMPOUND_CHARS:
+            yield from _compound_names(text, match.start(), match.end())
         else:
             for piece in _PIECE.finditer(text, match.start(), match.end()):
-                yield from _compound(text, piece.start(), piece.end())
+                yield from _compound_names(text, piece.start(), piece.end())
 
 
-def bracketed(text: str) -> Iterator[Found]:
+def find_bracketed_names(text: str) -> Iterator[NameSpan]:
     """Names in brackets; `行《ゆ》く` is how a word is read, `「行くよ」` what somebody says."""
     for match in _BRACKETED.finditer(text):
         group = match.lastindex or 0
         name = match[group]
-        if (group == 4 and _HIRAGANA.fullmatch(name)) or (group == 1 and _SPOKEN.match(name)):
+        if (group == 4 and _HIRAGANA.fullmatch(name)) or (group == 1 and _SPEECH.match(name)):
             continue
-        yield Found(match.start(group), match.end(group), name, "work" if group in _WORKS else "")
+        yield NameSpan(match.start(group), match.end(group), name, "work" if group in _WORKS else "")
 
 
-def amounts(text: str) -> Iterator[Found]:
+def find_cjk_amounts(text: str) -> Iterator[NameSpan]:
     """Numbers with their units.
 
     >>> [one.name for one in amounts("三センチの木と20万円、3.5km、五月天")]
     ['三センチ', '20万円', '3.5km']
     """
     for match in _AMOUNT.finditer(text):
-        yield Found(match.start(), match.end(), match[0], QUANTITY)
+        yield NameSpan(match.start(), match.end(), match[0], QUANTITY)
 
 
-def _compound(text: str, start: int, end: int) -> Iterator[Found]:
+def _compound_names(text: str, start: int, end: int) -> Iterator[NameSpan]:
     if start and text[start - 1].isdecimal():
         counted = _COUNTED.match(text, start, end)
         start = counted.end() if counted else start
@@ -126,60 +126,60 @@ def _compound(text: str, start: int, end: int) -> Iterator[Found]:
     name = text[start:end]
     if len(name) < 2 or name in COMMON_JAPANESE or _COUNT.fullmatch(name):
         return
-    person = _PERSON.match(text, end)
+    person = _PERSON_SUFFIX.match(text, end)
     if person:
-        yield Found(start, person.end(), text[start : person.end()], "person", name)
+        yield NameSpan(start, person.end(), text[start : person.end()], "person", name)
         return
-    honour = _HONOUR.match(name)
+    honour = _HONORIFIC_SUFFIX.match(name)
     if honour and not _NO_PERSON.search(name):
-        yield Found(start, end, name, "person", honour[1])
+        yield NameSpan(start, end, name, "person", honour[1])
         return
     if _VERB.match(text, end) and len(name) < 4 and not _KANA.search(name):
         return
     if _INFLECTED.match(text, end) and _IDEOGRAPHS.match(name[-1]):
         name = name[:-1]  # `梅雨明け`
-    yield from _ended(start, name)
+    yield from _trim_affixes(start, name)
 
 
-def _ended(start: int, name: str) -> Iterator[Found]:
+def _trim_affixes(start: int, name: str) -> Iterator[NameSpan]:
     """Without what says when or of which kind: `戦争後`, `一般的`."""
     while len(name) > 2 and (name[-1] in "後頃的" or (name[-1] == "等" and len(name) > 3)):
         name = name[:-1]
     if len(name) > 2 and name[0] in "各約":
         start, name = start + 1, name[1:]
     if len(name) > 1 and name not in COMMON_JAPANESE and name[-1] != "的":
-        yield Found(start, start + len(name), name)
+        yield NameSpan(start, start + len(name), name)
 
 
-def chinese(text: str, title: str = "") -> Iterator[Found]:
+def find_chinese_names(text: str, title: str = "") -> Iterator[NameSpan]:
     """Names of a Chinese sentence: what is left of its clauses between function words, two to eight characters.
 
     >>> [one.name for one in chinese("在歐洲，梵語的學術研究由威廉·瓊斯開創。")]
     ['歐洲', '梵語', '學術研究', '威廉·瓊斯']
     """
-    yield from bracketed(text)
-    yield from amounts(text)
+    yield from find_bracketed_names(text)
+    yield from find_cjk_amounts(text)
     for clause in _CLAUSE.finditer(text):
         at = clause.start()
-        for cut in _CUT.finditer(text, clause.start(), clause.end()):
+        for cut in _CLAUSE_CUT.finditer(text, clause.start(), clause.end()):
             if cut[1]:
-                yield from _pieces(text, at, cut.start(), title)
+                yield from _clause_names(text, at, cut.start(), title)
                 at = cut.end()
-        yield from _pieces(text, at, clause.end(), title)
+        yield from _clause_names(text, at, clause.end(), title)
 
 
-def _pieces(text: str, start: int, end: int, title: str) -> Iterator[Found]:
+def _clause_names(text: str, start: int, end: int, title: str) -> Iterator[NameSpan]:
     """What a clause holds between two function words; the document's title stands apart in it."""
     at = text.find(title, start, end) if title else -1
     if at < 0:
-        yield from _piece(text, start, end)
+        yield from _piece_name(text, start, end)
         return
-    yield from _piece(text, start, at)
-    yield Found(at, at + len(title), title)
-    yield from _piece(text, at + len(title), end)
+    yield from _piece_name(text, start, at)
+    yield NameSpan(at, at + len(title), title)
+    yield from _piece_name(text, at + len(title), end)
 
 
-def _piece(text: str, start: int, end: int) -> Iterator[Found]:
+def _piece_name(text: str, start: int, end: int) -> Iterator[NameSpan]:
     if start and text[start - 1].isdecimal():
         counted = _COUNTED.match(text, start, end)
         start = counted.end() if counted else start
@@ -190,4 +190,4 @@ def _piece(text: str, start: int, end: int) -> Iterator[Found]:
     if not 2 <= len(name) <= longest or name in COMMON_CHINESE or _COUNT.fullmatch(name) or name.isascii():
         return
     start = text.index(name, start)
-    yield Found(start, start + len(name), name)
+    yield NameSpan(start, start + len(name), name)

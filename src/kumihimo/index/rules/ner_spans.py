@@ -8,17 +8,17 @@ from typing import NamedTuple
 QUANTITY = "quantity"
 
 
-class Found(NamedTuple):
+class NameSpan(NamedTuple):
     """A name in a sentence: `[start, end)`; `bare`: what its key is made of, a title such as `Mr` left out."""
 
     start: int
     end: int
     name: str
     type: str = ""
-    bare: str = ""
+    key_text: str = ""
 
 
-def apart(found: Iterable[Found]) -> Iterator[Found]:
+def drop_overlaps(found: Iterable[NameSpan]) -> Iterator[NameSpan]:
     """Those that do not overlap: what begins first, of those the longest, of those the one given first.
 
     >>> [one.name for one in apart([Found(3, 9, "Physics"), Found(0, 9, "Mathematical Physics"), Found(9, 11, "II")])]

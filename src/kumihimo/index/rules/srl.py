@@ -10,17 +10,17 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from kumihimo.text.dates import dates
+from kumihimo.text.dates import find_dates
 
-MOST = 3000  # characters that are read: no passage is longer but one without sentences
+MAX_CHARS = 3000  # characters that are read: no passage is longer but one without sentences
 
 
 @cache
-def _wide() -> tuple[re.Pattern[str], re.Pattern[str]]:
+def _script_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     return re.compile("[\u3041-\u3096\u30a1-\u30fa]"), re.compile("[\u3400-\u9fff]")
 
 
-def slots(text: str) -> Iterator[tuple[str, str]]:
+def find_slots(text: str) -> Iterator[tuple[str, str]]:
     """Slots and values, in the words of the text.
 
     >>> dict(slots("In 1883 Helen Stoner visited Holmes in London because of her fear."))
@@ -30,22 +30,22 @@ def slots(text: str) -> Iterator[tuple[str, str]]:
     >>> dict(slots("1883年，福爾摩斯在倫敦發現了毒蛇。"))
     {'when': '1883年', 'where': '倫敦', 'who': '福爾摩斯', 'predicate': '發現', 'what': '毒蛇'}
     """
-    text = text[:MOST]
-    for start, end in dates(text):
+    text = text[:MAX_CHARS]
+    for start, end in find_dates(text):
         yield "when", text[start:end]
     if text.isascii():
         kana = han = 0
     else:
-        kana, han = (len(letters.findall(text)) for letters in _wide())
+        kana, han = (len(letters.findall(text)) for letters in _script_patterns())
     if (kana + han) * 4 < len(text):
         from kumihimo.index.rules import srl_english
 
-        yield from srl_english.slots(text)
+        yield from srl_english.find_english_slots(text)
     elif kana * 20 >= kana + han:
         from kumihimo.index.rules import srl_japanese
 
-        yield from srl_japanese.slots(text)
+        yield from srl_japanese.find_japanese_slots(text)
     else:
         from kumihimo.index.rules import srl_chinese
 
-        yield from srl_chinese.slots(text)
+        yield from srl_chinese.find_chinese_slots(text)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-_LONGEST = 12  # characters of a value
+_MAX_VALUE_CHARS = 12  # characters of a value
 _VERBS = """位於 位于 成為 成为 建立 成立 創立 创立 創建 创建 創辦 创办 發現 发现 發明 发明 發表 发表 發生
     发生 發行 发行 發展 发展 出版 出生 舉行 举行 舉辦 举办 參加 参加 參與 参与 擔任 担任 獲得
     获得 取得 得到 受到 進入 进入 進行 进行 開始 开始 結束 结束 前往 離開 离开 返回 到達 到达
@@ -24,16 +24,16 @@ _PLACE_ENDS = "上下中裡里內内外旁邊边附近"
 
 
 @cache  # it takes a while to compile: only who reads Chinese waits for it
-def _verb() -> re.Pattern[str]:
+def _verb_pattern() -> re.Pattern[str]:
     return re.compile("|".join(sorted(_VERBS.split(), key=lambda verb: (-len(verb), verb))))
 
 
 @cache
-def _phrases() -> tuple[tuple[str, re.Pattern[str]], ...]:
+def _phrase_patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
     run = "[A-Za-z0-9\u3400-\u9fff·‧・•]"
-    until = rf"(?=[，,。；、的]|{_verb().pattern})"
+    until = rf"(?=[，,。；、的]|{_verb_pattern().pattern})"
     why = rf"(?:因為|因为|由於|由于)({run}{{2,20}}?)(?=[，,。；]|而|所以)"
-    how = rf"(?:透過|通過|通过|利用|使用|藉由|借助|憑藉|凭借)({run}{{2,14}}?)(?=[，,。；]|來|来|{_verb().pattern})"
+    how = rf"(?:透過|通過|通过|利用|使用|藉由|借助|憑藉|凭借)({run}{{2,14}}?)(?=[，,。；]|來|来|{_verb_pattern().pattern})"
     where = rf"[在於于至到](?!年)({run}{{2,12}}?)[{_PLACE_ENDS}]?{until}"
     return ("why", re.compile(why)), ("how", re.compile(how)), ("where", re.compile(where))
 
@@ -43,8 +43,8 @@ _TIME = re.compile(
     "(?:公元前?|西元前?)?[0-9一二三四五六七八九十]{1,4}(?:年代?|世紀|世纪|月|日)(?:[0-9一二三四五六七八九十]{1,2}[月日])*(?:初|底|末|間|间|後|后)?"
     "|(?:今|去|明|同|隔|翌|次)[年日天]|昨[天日晚]|當[時年]|当[时年]|后来|後來|目前|現在|现在"
 )
-_DATED = re.compile(f"[在於于]?(?:{_TIME.pattern})")
-_EDGE = re.compile(
+_TIME_PHRASE = re.compile(f"[在於于]?(?:{_TIME.pattern})")
+_EDGE_WORDS = re.compile(
     "^(?:而|但|但是|並|并|並且|并且|且|也|又|則|则|其中|此外|因此|所以|由於|由于|因為|因为|雖然|虽然|如果|在|於|于|了|著|着|過|过|個|个|一個|一个|一種|一种"
     "|一位|一座|的|為|为|到|出|對|对|從|从|與|与|和|給|给|把|以|用|他|她|它|才|不過|不过)+|(?:對|对|從|从|與|与|和|給|给|把|以|用|才|還|还|則|则|也|都|曾|已|已經|已经|將|将|被|會|会|可以|可能|能|不|就|便|並|并|的|了|共同|正式|後來|后来|主要|一直|開始|开始)+$"
 )
@@ -54,7 +54,7 @@ _PRONOUNS = frozenset(
 )
 
 
-def slots(text: str) -> Iterator[tuple[str, str]]:
+def find_chinese_slots(text: str) -> Iterator[tuple[str, str]]:
     """Slots and values, in the words of the text, clause by clause.
 
     >>> found = slots("1949年後，因為戰爭，國民政府遷往臺灣。王先生通過考試進入大學。")
@@ -64,29 +64,29 @@ def slots(text: str) -> Iterator[tuple[str, str]]:
     for clause in _CLAUSE.finditer(text):
         said = clause[0].strip()
         yield from (("when", time[0]) for time in _TIME.finditer(said))
-        rest = _DATED.sub("", said)
-        for slot, pattern in _phrases():
+        rest = _TIME_PHRASE.sub("", said)
+        for slot, pattern in _phrase_patterns():
             for found in pattern.finditer(f"{rest}。"):
                 if not _TIME.fullmatch(found[1]):
                     yield slot, found[1]
             rest = pattern.sub("", f"{rest}。").rstrip("。")
-        yield from _around(rest)
+        yield from _clause_slots(rest)
 
 
-def _around(clause: str) -> Iterator[tuple[str, str]]:
+def _clause_slots(clause: str) -> Iterator[tuple[str, str]]:
     """A verb, what does it and what it is done to."""
-    verb = _verb().search(clause)
+    verb = _verb_pattern().search(clause)
     if not verb:
         return
-    who = _bare(clause[: verb.start()])
-    what = _bare(clause[verb.end() :])
-    if who and len(who) <= _LONGEST and who not in _PRONOUNS:
+    who = _trim_piece(clause[: verb.start()])
+    what = _trim_piece(clause[verb.end() :])
+    if who and len(who) <= _MAX_VALUE_CHARS and who not in _PRONOUNS:
         yield "who", who
     if verb[0] not in "是有":
         yield "predicate", verb[0]
-    if what and len(what) <= _LONGEST and what not in _PRONOUNS:
+    if what and len(what) <= _MAX_VALUE_CHARS and what not in _PRONOUNS:
         yield "what", what
 
 
-def _bare(piece: str) -> str:
-    return _EDGE.sub("", piece.strip("「」『』（）()《》 、")).strip("「」『』（）()《》 、")
+def _trim_piece(piece: str) -> str:
+    return _EDGE_WORDS.sub("", piece.strip("「」『』（）()《》 、")).strip("「」『』（）()《》 、")

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
-from kumihimo.text.dates import dates
-from kumihimo.text.inflections import forms
+from kumihimo.text.dates import find_dates
+from kumihimo.text.inflections import verb_forms
 
 _KINDS = {
     "d": """a an the my your his her its our their some any each every another no both these those this several many
@@ -40,8 +40,8 @@ _KINDS = {
         february april june july august september october november december century decade o'clock spring summer
         autumn winter weekend""",
 }
-_EMPTY = frozenset("know think mean guess get got feel want like see said say saw".split())  # noqa: SIM905 - `you know`
-_PLACES = frozenset(
+_EMPTY_VERBS = frozenset("know think mean guess get got feel want like see said say saw".split())  # noqa: SIM905 - `you know`
+_PLACE_NOUNS = frozenset(
     """room house home city town village country state street road garden office school university college hospital
     church station park forest river lake sea ocean mountain island beach bridge building hall corridor kitchen bedroom
     library museum hotel restaurant shop store market factory lab laboratory studio theater theatre court prison camp
@@ -58,9 +58,9 @@ _CLAUSE = re.compile(
 )
 _PHRASE = re.compile(rf"(?P<by>[pwh])(?P<noun>{_NOUN}|g(?:{_NOUN})?)")
 _TIME = re.compile(r"(?:(?<=[.,c])|^)(?:d?n?t+)(?=[,.mnrd])|(?<=[vsegnmqb])d?n?t+(?=[.,]|$)")
-_TAKEN = re.compile(r"(?<=[dpofw])[vsge]+(?=[nmqtk.,poafhxc]|$)|(?<=[dpofw])[vsge](?=[vsge])")
+_VERB_AS_NOUN = re.compile(r"(?<=[dpofw])[vsge]+(?=[nmqtk.,poafhxc]|$)|(?<=[dpofw])[vsge](?=[vsge])")
 _NOMINAL = re.compile(r"(?<=[nk])v|^v(?=[segx])|(?<=[nmk])s(?=[sex])|(?<![xNbqw])g(?=[nmqseg])")
-_OPENS = re.compile(r"(?:(?<=[.,])|^)M(?![sex])")  # `Look`; but `Mark sold it`
+_IMPERATIVE = re.compile(r"(?:(?<=[.,])|^)M(?![sex])")  # `Look`; but `Mark sold it`
 _WORDS = re.compile(
     r"\w+(?:['’.-]\w+)*(?:\.(?:(?<=\bM[rs]\.)|(?<=\bMrs\.)|(?<=\b[DS][rt]\.)|(?<=\bProf\.)))?|[^\w\s]|\n\s*\n"
 )
@@ -71,12 +71,12 @@ _WHY = re.compile(
     re.I,
 )
 _SPEAKER = re.compile(r"^([A-Z][A-Z.]+(?: [A-Z][A-Z.]+){1,3}) ?:", re.M)
-_MOST = 12  # words of a reason
+_MAX_REASON_WORDS = 12  # words of a reason
 
 Spans = list[tuple[int, int]]
 
 
-def slots(text: str) -> Iterator[tuple[str, str]]:
+def find_english_slots(text: str) -> Iterator[tuple[str, str]]:
     """Slots and values, in the words of the text.
 
     >>> found = slots("The horse boy does not know Abe Slaney's past, and he ran into the garden with a lamp.")
@@ -85,75 +85,75 @@ def slots(text: str) -> Iterator[tuple[str, str]]:
     """
     for speaker in _SPEAKER.finditer(text):
         yield "who", speaker[1].title()
-    kinds, spans = _read(text)
+    kinds, spans = _tag_words(text)
     for clause in _CLAUSE.finditer(kinds):
-        yield from _clause(text, kinds, spans, clause)
+        yield from _clause_slots(text, kinds, spans, clause)
     for phrase in _PHRASE.finditer(kinds):
-        yield from _phrase(text, kinds, spans, phrase)
+        yield from _phrase_slots(text, kinds, spans, phrase)
     for when in _TIME.finditer(kinds):
-        yield "when", _words(text, kinds, spans, *when.span())
+        yield "when", _span_text(text, kinds, spans, *when.span())
     for why in _WHY.finditer(text) if "ecause" in text or " to " in text or "hat " in text else ():
-        yield "why", " ".join(why[1].split()[:_MOST])
+        yield "why", " ".join(why[1].split()[:_MAX_REASON_WORDS])
 
 
-def _read(text: str) -> tuple[str, Spans]:
+def _tag_words(text: str) -> tuple[str, Spans]:
     """A letter for each word, and where the words stand."""
     found = list(_WORDS.finditer(text))
     spans = [word.span() for word in found]
-    kinds = "".join([_kind(word[0]) for word in found])
-    for start, end in dates(text):
+    kinds = "".join([_word_kind(word[0]) for word in found])
+    for start, end in find_dates(text):
         kinds = "".join("t" if start <= spans[i][0] < end else kind for i, kind in enumerate(kinds))
     if "M" in kinds:
-        kinds = _OPENS.sub("c", kinds).replace("M", "m")
-    return _NOMINAL.sub("k", _TAKEN.sub(lambda run: "k" * len(run[0]), kinds)), spans
+        kinds = _IMPERATIVE.sub("c", kinds).replace("M", "m")
+    return _NOMINAL.sub("k", _VERB_AS_NOUN.sub(lambda run: "k" * len(run[0]), kinds)), spans
 
 
 @cache
-def _kinds() -> dict[str, str]:
-    verbs = {form: kind for form, (_, kind) in forms().items()}
+def _kind_by_word() -> dict[str, str]:
+    verbs = {form: kind for form, (_, kind) in verb_forms().items()}
     said = {word: kind for kind, words in reversed(_KINDS.items()) for word in words.split()}
     return verbs | {word: "c" if kind == "rx" else kind for word, kind in said.items()}
 
 
 @lru_cache(maxsize=65536)
-def _kind(word: str) -> str:
+def _word_kind(word: str) -> str:
     """The kind of a word; M of a verb with a capital, which may be a name."""
     first, small = word[0], word.lower().replace("’", "'")
-    known = _kinds().get(small)
+    known = _kind_by_word().get(small)
     if known:
         return "M" if known in "vseg" and first.isupper() else known
     if not first.isalnum():
         return "n" if first in "$€£&" else "," if first in ",()\"“”‘’'—–-" else "."
     if first.isupper():
         return "m"
-    return _ended(small)
+    return _kind_by_ending(small)
 
 
-def _ended(word: str) -> str:
+def _kind_by_ending(word: str) -> str:
     """The kind that the ending of a word tells."""
     if word.endswith(("ly", "ed")) and len(word) > 4:
         return "b" if word.endswith("ly") else "e"
     return "q" if word.endswith("s") and not word.endswith(("ss", "us", "is", "'s")) and len(word) > 3 else "n"
 
 
-def _words(text: str, kinds: str, spans: Spans, start: int, end: int) -> str:
+def _span_text(text: str, kinds: str, spans: Spans, start: int, end: int) -> str:
     """The words from one to another, without an article before them."""
     while start < end and kinds[start] in "dbf,":
         start += 1
     return text[spans[start][0] : spans[end - 1][1]] if start < end else ""
 
 
-def _each(text: str, kinds: str, spans: Spans, start: int, end: int) -> Iterator[str]:
+def _list_items(text: str, kinds: str, spans: Spans, start: int, end: int) -> Iterator[str]:
     """What is listed between two words: `Ada, Bo and Cy`."""
     begin = start
     for at in range(start, end + 1):
         if at == end or kinds[at] in "a,":
-            if said := _words(text, kinds, spans, begin, at):
+            if said := _span_text(text, kinds, spans, begin, at):
                 yield said
             begin = at + 1
 
 
-def _clause(text: str, kinds: str, spans: Spans, clause: re.Match[str]) -> Iterator[tuple[str, str]]:
+def _clause_slots(text: str, kinds: str, spans: Spans, clause: re.Match[str]) -> Iterator[tuple[str, str]]:
     """A subject, its verb, and what that is done to; a pronoun tells nobody who."""
     subject, said, verb, rest = clause["subject"], clause["object"], clause["verb"], clause["rest"]
     nobody, copula = subject == "r", verb[-1] in "xNb"
@@ -161,21 +161,21 @@ def _clause(text: str, kinds: str, spans: Spans, clause: re.Match[str]) -> Itera
     there = nobody and text[slice(*first)].lower() == "there"
     if not nobody:
         slot = "when" if "t" in subject else "who"
-        yield from ((slot, one) for one in _each(text, kinds, spans, *clause.span("subject")))
+        yield from ((slot, one) for one in _list_items(text, kinds, spans, *clause.span("subject")))
     plain = copula and rest.lstrip("b") in ("n", "q")
     if plain and not there:
-        yield "predicate", _words(text, kinds, spans, start, clause.end())  # `is tall`
-    elif not copula and not (nobody and not said and text[slice(*spans[end - 1])].lower() in _EMPTY):
-        yield "predicate", _words(text, kinds, spans, start, end)
+        yield "predicate", _span_text(text, kinds, spans, start, clause.end())  # `is tall`
+    elif not copula and not (nobody and not said and text[slice(*spans[end - 1])].lower() in _EMPTY_VERBS):
+        yield "predicate", _span_text(text, kinds, spans, start, end)
     if said and (there or not plain):
         slot = "when" if "t" in said else "who" if there else "what"
-        yield from ((slot, one) for one in _each(text, kinds, spans, *clause.span("object")))
+        yield from ((slot, one) for one in _list_items(text, kinds, spans, *clause.span("object")))
 
 
-def _phrase(text: str, kinds: str, spans: Spans, phrase: re.Match[str]) -> Iterator[tuple[str, str]]:
+def _phrase_slots(text: str, kinds: str, spans: Spans, phrase: re.Match[str]) -> Iterator[tuple[str, str]]:
     """What a preposition leads to: a time, a place, a means; else nothing, for much may follow `in`."""
     noun = phrase["noun"]
-    said = _words(text, kinds, spans, *phrase.span("noun"))
+    said = _span_text(text, kinds, spans, *phrase.span("noun"))
     if not said:
         return
     if "t" in noun:
@@ -183,5 +183,5 @@ def _phrase(text: str, kinds: str, spans: Spans, phrase: re.Match[str]) -> Itera
             yield "when", said
     elif phrase["by"] == "w":
         yield "how", said
-    elif noun[0] != "g" and (noun.strip("dbo")[:1] == "m" or not _PLACES.isdisjoint(said.lower().split())):
+    elif noun[0] != "g" and (noun.strip("dbo")[:1] == "m" or not _PLACE_NOUNS.isdisjoint(said.lower().split())):
         yield "where", said

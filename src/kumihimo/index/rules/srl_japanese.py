@@ -8,11 +8,11 @@ from functools import cache
 
 _HAN, _KATA = "々〆\u3400-\u9fff", "\u30a1-\u30fa\u30fc"
 _RUN = rf"[{_HAN}{_KATA}A-Za-z0-9Ａ-Ｚａ-ｚ０-９・＝]"
-_LONGEST = 24  # characters of a value
+_MAX_VALUE_CHARS = 24  # characters of a value
 
 
 @cache  # these take a while to compile: only who reads Japanese waits for them
-def _term() -> re.Pattern[str]:
+def _term_pattern() -> re.Pattern[str]:
     """Words with the particle after them: `踊る人形を`, `物置の扉の上に`."""
     led = rf"(?:(?<![ぁ-ん{_HAN}])[{_HAN}]{{1,2}}[いるたな](?=[{_HAN}{_KATA}]))?"
     honour = "(?:さん|ちゃん|くん|たち|ら(?=[はがをにの]))?"
@@ -25,7 +25,7 @@ def _term() -> re.Pattern[str]:
 
 
 @cache
-def _time() -> re.Pattern[str]:
+def _time_pattern() -> re.Pattern[str]:
     return re.compile(
         rf"(?:(?<![少青老])年|年代|[月日時分秒朝昼夜晩頃週春夏秋冬]|[昨今明翌前後同]日|夕方|世紀|最近|現在|当時|当夜|時間|時刻|直後|直前|以前|以後|その後"
         rf"|[{_HAN}0-9][年日月週]前|[年日月週]間?後)$"
@@ -33,7 +33,7 @@ def _time() -> re.Pattern[str]:
 
 
 @cache
-def _place() -> re.Pattern[str]:
+def _place_pattern() -> re.Pattern[str]:
     return re.compile(
         r"(?:[室家館駅国州市区県町村島山川海港屋所場庭園道街店院校寺社城宅棟床上下中内外隣側奥穴窓扉壁紙]|部屋|廊下|ドア|ベッド|テーブル"
         r"|ホテル|ロンドン|アメリカ|イギリス|ビル|センター|スタジオ|地方|地域|付近|周辺)$"
@@ -41,18 +41,18 @@ def _place() -> re.Pattern[str]:
 
 
 @cache
-def _verbs() -> tuple[re.Pattern[str], re.Pattern[str]]:
+def _predicate_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """How a sentence ends: after a particle, `ある`; else `結婚した`, `受け取った`, `紳士である`."""
     verb = rf"(?:[{_HAN}][きぎしじちびみりけげせてねべめれいえ])?{_RUN}+[ぁ-ん]*"
     kana = "(?:あ[るっり]|い[るたなま]|な[るっりい]|でき|し[たてま]|する|され|もら|くれ|わか|つく|かか)[ぁ-ん]*"
     return re.compile(rf"(?<={_RUN}[はがもをにでと]){kana}$"), re.compile(f"{verb}$")
 
 
-_CUT = re.compile(r"(?<=[。！？!?\n])|」と")
-_ASIDE = re.compile(r"[（(][^（）()]{0,80}[）)]")
+_SENTENCE_CUT = re.compile(r"(?<=[。！？!?\n])|」と")
+_PARENTHESIS = re.compile(r"[（(][^（）()]{0,80}[）)]")
 _WHY = re.compile(r"([^、。，\nはが]{2,30}?)(?:の?ために|の?ため|(?<!も)ので|せいで|(?<=[るたいだ])から)[、，,。]")
-_BE = re.compile("い[るた]|あ[るっ]|[住泊残置立座来行着戻帰入向]")
-_STOPS = frozenset(
+_BEING_VERB = re.compile("い[るた]|あ[るっ]|[住泊残置立座来行着戻帰入向]")
+_STOP_TERMS = frozenset(
     [
         "誰",
         "何",
@@ -75,7 +75,7 @@ _STOPS = frozenset(
 )
 
 
-def slots(text: str) -> Iterator[tuple[str, str]]:
+def find_japanese_slots(text: str) -> Iterator[tuple[str, str]]:
     """Slots and values, in the words of the text, sentence by sentence.
 
     >>> [said for _, said in slots("翌朝、キュービットとエルシィは雨のために馬車で駅に行った。")]
@@ -83,26 +83,26 @@ def slots(text: str) -> Iterator[tuple[str, str]]:
     >>> list(slots("父は病気なので、家にいる。"))
     [('why', '病気な'), ('who', '父'), ('where', '家'), ('predicate', 'いる')]
     """
-    for sentence in _CUT.split(text):
-        plain = _ASIDE.sub("", sentence).strip(" \n\u3000。．！？!?」』")
+    for sentence in _SENTENCE_CUT.split(text):
+        plain = _PARENTHESIS.sub("", sentence).strip(" \n\u3000。．！？!?」』")
         if plain:
             for why in _WHY.finditer(sentence):
                 yield "why", why[1]
-            ends = (verb.search(plain, max(len(plain) - 40, 0)) for verb in _verbs())
+            ends = (verb.search(plain, max(len(plain) - 40, 0)) for verb in _predicate_patterns())
             verb = next((found[0] for found in ends if found), "")
-            yield from _terms(plain, bool(_BE.match(verb)))
+            yield from _term_slots(plain, bool(_BEING_VERB.match(verb)))
             if verb and verb[0] not in "誰何":
                 yield "predicate", verb
 
 
-def _terms(sentence: str, moving: bool) -> Iterator[tuple[str, str]]:
+def _term_slots(sentence: str, moving: bool) -> Iterator[tuple[str, str]]:
     """What the particles of a sentence tell of the words before them. moving: its verb is one of being somewhere."""
     waiting = list[str]()
-    for found in _term().finditer(sentence):
+    for found in _term_pattern().finditer(sentence):
         term, particle = found[1], found[2]
-        if term in _STOPS or len(term) > _LONGEST or term.isdecimal():
+        if term in _STOP_TERMS or len(term) > _MAX_VALUE_CHARS or term.isdecimal():
             continue
-        slot = "when" if _time().search(term) else _slot(term, particle, moving)
+        slot = "when" if _time_pattern().search(term) else _slot_of_term(term, particle, moving)
         if particle == "と" and not slot:
             waiting.append(term)  # `AとBは`: what B is, A is
             continue
@@ -111,7 +111,7 @@ def _terms(sentence: str, moving: bool) -> Iterator[tuple[str, str]]:
         waiting = []
 
 
-def _slot(term: str, particle: str, moving: bool) -> str:
+def _slot_of_term(term: str, particle: str, moving: bool) -> str:
     """In which slot a word is that is no time; empty: in none that a rule could tell."""
     if particle in ("は", "が", "も", "とは"):
         return "who"
@@ -121,7 +121,7 @@ def _slot(term: str, particle: str, moving: bool) -> str:
         return "why"
     if particle in ("によって", "により", "を使って", "を用いて"):
         return "how"
-    place = bool(_place().search(term))
+    place = bool(_place_pattern().search(term))
     if particle in ("で", "では", "でも"):
         return "where" if place else "how" if particle == "で" else ""
     if particle in ("に", "には", "にも", "へ", "へは", "から", "まで") and (place or moving):

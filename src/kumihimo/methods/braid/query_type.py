@@ -6,37 +6,42 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from kumihimo.methods.shared.report_extracts import ONE, WHOLE, WHOLE_WIDE, about
-from kumihimo.text.tokens import subjects
+from kumihimo.methods.shared.report_extracts import (
+    CJK_CORPUS_PATTERN,
+    CORPUS_WORDS,
+    SINGLE_FACT_PATTERN,
+    question_terms,
+)
+from kumihimo.text.tokens import subject_terms
 
 # Patterns are compiled when they are first used: most questions need few of them.
 # Parts and makers of a collection that are hardly anything else: to speak of them is to ask across it.
-_PARTS = "conversations episodes guests interviewees interviews panelists podcast podcasts transcripts"
+_CORPUS_PARTS = "conversations episodes guests interviewees interviews panelists podcast podcasts transcripts"
 # Parts and makers that are: they have to say something, or be asked what of them is frequent.
-_PERHAPS = """articles authors chapters commentators contributors discussions documents essays host hosts interviewers
+_POSSIBLE_PARTS = """articles authors chapters commentators contributors discussions documents essays host hosts interviewers
     papers participants passages presenters reports respondents speakers stories talks texts writers"""
 # Those whose saying counts in the present only: `Which experts did the court hear?` is about one event.
 _PEOPLE = """citizens clients companies customers developers employees engineers entrepreneurs executives experts firms
     founders innovators investors leaders managers newcomers organisations organizations patients people practitioners
     professionals readers researchers residents reviewers scholars scientists startups students teachers teams tenants
     thinkers users veterans"""
-_SAY = """according address advise advocate agree approach argue assess believe cite consider criticise criticize define
+_SAY_VERBS = """according address advise advocate agree approach argue assess believe cite consider criticise criticize define
     describe described differ disagree discuss emphasise emphasize envision evaluate explain explains explore express
     focus foresee highlight identify mention perceive predict raise recommend recount reflect regard respond revolve
     said say says speculate stress suggest talk tell tells think"""
-_HOLD = """contain contains cover covers deal deals feature features give offer provide represented see share speak
+_CONTAIN_VERBS = """contain contains cover covers deal deals feature features give offer provide represented see share speak
     touch vary view"""  # to say, of parts, or where views and the like are said
-_AGAIN = """across amongst common commonly consensus consistent consistently contrasting differ different diverse
+_FREQUENCY_WORDS = """across amongst common commonly consensus consistent consistently contrasting differ different diverse
     frequent frequently general generally mostly multiple often overall recurrent recurring repeatedly similar tend
     throughout typical typically unanimous usual usually various widely"""
-_VIEWS = """anecdotes attitudes beliefs criticisms experiences insights opinions perceptions perspectives sentiments
+_VIEW_NOUNS = """anecdotes attitudes beliefs criticisms experiences insights opinions perceptions perspectives sentiments
     stances standpoints viewpoints"""
-_MATTERS = """advice challenges comments concerns examples lessons misconceptions narratives patterns predictions quotes
+_TOPIC_NOUNS = """advice challenges comments concerns examples lessons misconceptions narratives patterns predictions quotes
     recommendations stories subjects takeaways themes thoughts topics trends views"""
-_TOLD = """brought cited covered debated discussed emphasised emphasized expressed given highlighted identified
+_SAY_PARTICIPLES = """brought cited covered debated discussed emphasised emphasized expressed given highlighted identified
     mentioned predicted presented raised recommended shared suggested talked"""
 # What says nothing of the topic either.
-_AROUND = """according after also among anecdote another any appear appears are article aspect aspects associated
+_GENERIC_WORDS = """according after also among anecdote another any appear appears are article aspect aspects associated
     author based because become becoming been before being best between called can certain compare compared comparing
     concerning considerations considered controversial conversation could did discuss discussion document does doing
     due during effect effects episode etc even ever example examples exist experts find from get given giving guest
@@ -48,60 +53,62 @@ _AROUND = """according after also among anecdote another any appear appears are 
     significantly some speaker specific specifically standout story such surprising term terms than their them there
     these they through together toward towards types unique upon used using view was way ways we were when where
     whether while who why within without work working world would"""
-_NAME = r"(?<![.?!:;\"“‘(] )(?<!^)\b[A-Z][\w’'-]*|\d{3,}"
-_CAPITALS = r"(?:I|(?!\d+$)[A-Z0-9&/-]{2,}(?:[’']?s)?)(?:[’'-]\w+)?"  # I, I'm, AI, APIs, AI-based
-_ABOUT = r"\b(?:about|on|regarding|concerning|around|towards?)\b"
-_ASKED_OF_ONE = r"^(?i:\W*(?:who|whom|whose|when|where|how (?:many|much|old|long|far|tall|big))\b)"
-_PAST = r"\b(?:did|was|were|had)\b"
-_OF_ONESELF = r"\b(?:I|me|my|we|our|should|must|needs?|have to|allowed)\b"  # who asks wants to know what to do
-_PARTS_ABOUT = (
+_NAME_PATTERN = r"(?<![.?!:;\"“‘(] )(?<!^)\b[A-Z][\w’'-]*|\d{3,}"
+_ACRONYM_PATTERN = r"(?:I|(?!\d+$)[A-Z0-9&/-]{2,}(?:[’']?s)?)(?:[’'-]\w+)?"  # I, I'm, AI, APIs, AI-based
+_ABOUT_PATTERN = r"\b(?:about|on|regarding|concerning|around|towards?)\b"
+_FACTOID_PATTERN = r"^(?i:\W*(?:who|whom|whose|when|where|how (?:many|much|old|long|far|tall|big))\b)"
+_PAST_PATTERN = r"\b(?:did|was|were|had)\b"
+_FIRST_PERSON_PATTERN = (
+    r"\b(?:I|me|my|we|our|should|must|needs?|have to|allowed)\b"  # who asks wants to know what to do
+)
+_PARTS_ABOUT_PATTERN = (
     r"\b(?:articles|conversations|discussions|interviews|essays|reports|stories|talks|texts) "
     r"(?:about|on|of how|regarding)\b"
 )
-_SPOKEN_OF = r"\bare (?:\w+ )?(?:debated|discussed|emphasi[sz]ed|highlighted|mentioned)\b"
-_ANY = r"\W*(?:are|did|do|does|has|have|is) any\b"
-_SAID = ("views", "matters")
-_PLURAL = r"\b(?:advice|are|do|have|there)\b"
-_WIDE = "[\u3041-\u30fa\u3400-\u9fff]"
+_DISCUSSED_PATTERN = r"\bare (?:\w+ )?(?:debated|discussed|emphasi[sz]ed|highlighted|mentioned)\b"
+_ANY_PATTERN = r"\W*(?:are|did|do|does|has|have|is) any\b"
+_NOUN_CLASSES = ("views", "matters")
+_PLURAL_PATTERN = r"\b(?:advice|are|do|have|there)\b"
+_CJK = "[\u3041-\u30fa\u3400-\u9fff]"
 
-_WIDE_NAME = "[「『《〈“]|[ァ-ヺー]・[ァ-ヺー]|·|さん|[^\\W一二三四五六七八九十各両]氏|\\d{3,}|[A-Z][a-z]"
-_WIDE_PARTS = (
+_CJK_NAME = "[「『《〈“]|[ァ-ヺー]・[ァ-ヺー]|·|さん|[^\\W一二三四五六七八九十各両]氏|\\d{3,}|[A-Z][a-z]"
+_CJK_PARTS = (
     "ゲスト|エピソード|話し手|登壇者|出演者|対談|インタビュー|ポッドキャスト"
     "|嘉[宾賓]|受[访訪]者|[访訪][谈談]|[哪每各][些几幾]?[集期]|播客"
 )
-_WIDE_PERHAPS = (
+_CJK_POSSIBLE_PARTS = (
     "(?:これらの|それらの|各|複数の|[这這哪][些几幾]|所有|多篇|不同)的?"
     "(?:記事|論文|文書|資料|発言|文章|文[档檔]|文件|[资資]料|[报報][道導]|[论論]文|故事|作者)"
     "|(?:記事|論文|文書|資料|著者|筆者|作者|作家|参加者|専門家|経営者|技術者|研究者|起業家|リーダー|指導者|人)(?:たち|々|ら(?=[はがの]))"
     "|顧客|社員|従業員|利用者|患者|住民|市民|読者|学生|客户|[顾顧]客|[员員]工|用[户戶]|居民|[读讀]者"
     "|(?:[领領][导導]者|[专專]家|[学學]者|作者|工程[师師]|[创創][业業]者|企[业業]家|科[学學]家|研究者|人)[们們]|大家"
 )
-_WIDE_SAY = (
+_CJK_SAY = (
     "話題|語[らるっりれ]|述べ|話[しすさ]|言[いうっ及]|議論|論じ|触れ|取り上げ|挙げ|考え(?!られ)|見て|捉え|感じ|意見|見解|見方|主張|評価し"
     "|勧め|助言|強調|共有"
     "|[说說谈談讲講]|[怎如][么麼何样樣]*看待?|[讨討][论論]|提[到及]|[认認][为為]|看[待法]|[观觀][点點]|意[见見]|建[议議]|[强強][调調]"
     "|描述|分享|[评評][价價]|主[张張]|[态態]度"
 )
-_WIDE_AGAIN = (
+_CJK_FREQUENCY = (
     "よく|頻繁|しばしば|頻度|繰り返|共通|一般に|様々|さまざま|異なる|違い|傾向|それぞれ|各[回自]|複数"
     "|[经經]常|常常|[频頻]繁|反[复覆]|多次|普遍|共同|不同|各[种種自]|多久"
 )
-_WIDE_BROAD = (
-    f"(?:{_WIDE_PARTS}).*(?:{_WIDE_SAY}|{_WIDE_AGAIN})|(?:{_WIDE_SAY}|{_WIDE_AGAIN}).*(?:{_WIDE_PARTS})"
-    f"|(?:{_WIDE_PERHAPS}).*(?:{_WIDE_SAY})"
+_CJK_BROAD = (
+    f"(?:{_CJK_PARTS}).*(?:{_CJK_SAY}|{_CJK_FREQUENCY})|(?:{_CJK_SAY}|{_CJK_FREQUENCY}).*(?:{_CJK_PARTS})"
+    f"|(?:{_CJK_POSSIBLE_PARTS}).*(?:{_CJK_SAY})"
     "|(?:よく|頻繁に|しばしば|繰り返し|どのくらいの頻度で).*(?:話され|語られ|取り上げられ|議論され|言及され|触れられ|挙げられ)"
     "(?:て|ま|る(?:課題|論点|話題|問題|テーマ|意見))"
     "|(?:異なる|様々な|さまざまな)(?:意見|見解|見方|考え)"
     "|(?:[经經]常|常常|[频頻]繁地?|反[复覆]|多次)被?(?:提[到及]|[谈談][到论論]|[讨討][论論]|[强強][调調])"
     "|(?:有|存在|哪些).*(?:不同|各[种種])的?(?:看法|[观觀][点點]|意[见見]|[态態]度|立[场場])"
 )
-_WIDE_GENERIC = (
-    f"{_WIDE_PARTS}|{_WIDE_PERHAPS}|{_WIDE_SAY}|{_WIDE_AGAIN}|どの|どう|如何|怎[么麼樣样]+"
+_CJK_GENERIC = (
+    f"{_CJK_PARTS}|{_CJK_POSSIBLE_PARTS}|{_CJK_SAY}|{_CJK_FREQUENCY}|どの|どう|如何|怎[么麼樣样]+"
     "|什[么麼][樣样]|哪些|[们們对對看中]|役割|影[响響]|作用"
 )
 
 
-def topic(question: str) -> str:
+def extract_topic(question: str) -> str:
     """What a question asks about, without the words by which it asks across the documents; empty, where none is left.
 
     >>> topic("Which guests discuss the role of failure in schools?"), topic("How often do they disagree?")
@@ -109,13 +116,13 @@ def topic(question: str) -> str:
     >>> subjects(topic("ゲストは教育についてどのように語っていますか")), subjects(topic("嘉宾们如何看待教育？"))
     (['教育'], ['教育'])
     """
-    if re.search(_WIDE, question):
-        left = WHOLE_WIDE.sub(" ", re.sub(_WIDE_GENERIC, " ", question))
-        return left if subjects(left) else ""
-    return " ".join(word for word in question.split() if not _generic().issuperset(subjects(word)))
+    if re.search(_CJK, question):
+        left = CJK_CORPUS_PATTERN.sub(" ", re.sub(_CJK_GENERIC, " ", question))
+        return left if subject_terms(left) else ""
+    return " ".join(word for word in question.split() if not _generic_stems().issuperset(subject_terms(word)))
 
 
-def sought(question: str, *, always: bool = False) -> str | None:
+def detect_topic(question: str, *, force: bool = False) -> str | None:
     """The topic of a question that asks across the documents, empty if it asks of the whole; None: it asks of few.
 
     always: as if it asked of one or the other.
@@ -123,14 +130,14 @@ def sought(question: str, *, always: bool = False) -> str | None:
     >>> sought("What do the guests say of tides?"), sought("What are the main themes?"), sought("Where is Osk?")
     ('tides?', '', None)
     """
-    if not about(question) and not ONE.search(question):
+    if not question_terms(question) and not SINGLE_FACT_PATTERN.search(question):
         return ""
-    if always:
-        return topic(question)
-    return (topic(question) or None) if broad(question) else None
+    if force:
+        return extract_topic(question)
+    return (extract_topic(question) or None) if is_broad(question) else None
 
 
-def broad(question: str) -> bool:
+def is_broad(question: str) -> bool:
     """Whether it asks across the documents: names nothing in particular, and speaks of their parts or makers, many.
 
     Or of how often a thing is said, of what is common, of views on it.
@@ -138,64 +145,82 @@ def broad(question: str) -> bool:
     >>> [broad(f"What {rest}?") for rest in ("do guests say of tides", "do guests say of Osk", "is the tide")]
     [True, False, False]
     """
-    if re.search(_WIDE, question):
+    if re.search(_CJK, question):
         return (
-            bool(re.search(_WIDE_BROAD, question))
-            and not re.search(_WIDE_NAME, question)
-            and not ONE.search(re.sub(_WIDE_PARTS, "", question))
+            bool(re.search(_CJK_BROAD, question))
+            and not re.search(_CJK_NAME, question)
+            and not SINGLE_FACT_PATTERN.search(re.sub(_CJK_PARTS, "", question))
         )
-    if re.search(f"{_ASKED_OF_ONE}|{_OF_ONESELF}", question) or names(question):
+    if re.search(f"{_FACTOID_PATTERN}|{_FIRST_PERSON_PATTERN}", question) or contains_name(question):
         return False
-    return _across(frozenset(re.findall(r"[a-z]+", question.lower())), question.lower())
+    return _has_broad_words(frozenset(re.findall(r"[a-z]+", question.lower())), question.lower())
 
 
-def names(question: str) -> bool:
+def contains_name(question: str) -> bool:
     """Whether a name stands in a question of Latin script: a capital within a sentence, but not as in AI; a year.
 
     >>> names("What do guests say of AI and VR?"), names("What do guests say of Osk?")
     (False, True)
     """
-    return any(not re.fullmatch(_CAPITALS, found[0]) for found in re.finditer(_NAME, question))
+    return any(not re.fullmatch(_ACRONYM_PATTERN, found[0]) for found in re.finditer(_NAME_PATTERN, question))
 
 
-def _across(words: frozenset[str], question: str) -> bool:
+def _has_broad_words(words: frozenset[str], question: str) -> bool:
     """Whether words of these classes stand together as in a question across the documents."""
-    has = {name: bool(words & held) for name, held in _classes().items()}
-    says = has["say"] or not _roots(_SAY).isdisjoint(subjects(question))
-    past = bool(re.search(_PAST, question))
-    whether = re.match(_ANY, question)
-    shares = has["hold"] and (whether or any(has[name] for name in _SAID))
-    if has["parts"] and (says or whether or any(has[name] for name in ("again", "hold", *_SAID))):
+    has = {name: bool(words & held) for name, held in _word_classes().items()}
+    says = has["say"] or not _stem_words(_SAY_VERBS).isdisjoint(subject_terms(question))
+    past = bool(re.search(_PAST_PATTERN, question))
+    whether = re.match(_ANY_PATTERN, question)
+    shares = has["hold"] and (whether or any(has[name] for name in _NOUN_CLASSES))
+    if has["parts"] and (says or whether or any(has[name] for name in ("again", "hold", *_NOUN_CLASSES))):
         return True
     if not past and (has["perhaps"] or has["people"]) and (says or shares):
         return True
-    if has["views"] and (has["again"] or re.search(_ABOUT, question)):
+    if has["views"] and (has["again"] or re.search(_ABOUT_PATTERN, question)):
         return True
-    return not past and _spoken_of(has, question, says=says)
+    return not past and _asks_what_is_discussed(has, question, says=says)
 
 
-def _spoken_of(has: Mapping[str, bool], question: str, *, says: bool) -> bool:
+def _asks_what_is_discussed(has: Mapping[str, bool], question: str, *, says: bool) -> bool:
     """Whether it asks for what is said, of many things: `Which cures are discussed?`, `... often mentioned?`"""
-    several = bool(re.search(_PLURAL, question))
+    several = bool(re.search(_PLURAL_PATTERN, question))
     matters, again = several and has["matters"], has["again"]
-    told = re.search(_SPOKEN_OF, question) or re.search(_PARTS_ABOUT, question)
+    told = re.search(_DISCUSSED_PATTERN, question) or re.search(_PARTS_ABOUT_PATTERN, question)
     return bool(told) or (matters and (again or says)) or (several and again and has["told"])
 
 
 @cache
-def _classes() -> Mapping[str, frozenset[str]]:
-    said = {"parts": _PARTS, "perhaps": _PERHAPS, "people": _PEOPLE, "say": _SAY, "hold": _HOLD, "again": _AGAIN}
-    said |= {"views": _VIEWS, "matters": _MATTERS, "told": _TOLD}
+def _word_classes() -> Mapping[str, frozenset[str]]:
+    said = {
+        "parts": _CORPUS_PARTS,
+        "perhaps": _POSSIBLE_PARTS,
+        "people": _PEOPLE,
+        "say": _SAY_VERBS,
+        "hold": _CONTAIN_VERBS,
+        "again": _FREQUENCY_WORDS,
+    }
+    said |= {"views": _VIEW_NOUNS, "matters": _TOPIC_NOUNS, "told": _SAY_PARTICIPLES}
     return {name: frozenset(words.split()) for name, words in said.items()}
 
 
 @cache
-def _roots(words: str) -> frozenset[str]:
-    return frozenset(subjects(words))
+def _stem_words(words: str) -> frozenset[str]:
+    return frozenset(subject_terms(words))
 
 
 @cache
-def _generic() -> frozenset[str]:
+def _generic_stems() -> frozenset[str]:
     """The roots of all that is none of the topic."""
-    said = (WHOLE, _PARTS, _PERHAPS, _SAY, _HOLD, _AGAIN, _VIEWS, _MATTERS, _TOLD, _AROUND)
-    return frozenset(subjects(" ".join(said)))
+    said = (
+        CORPUS_WORDS,
+        _CORPUS_PARTS,
+        _POSSIBLE_PARTS,
+        _SAY_VERBS,
+        _CONTAIN_VERBS,
+        _FREQUENCY_WORDS,
+        _VIEW_NOUNS,
+        _TOPIC_NOUNS,
+        _SAY_PARTICIPLES,
+        _GENERIC_WORDS,
+    )
+    return frozenset(subject_terms(" ".join(said)))

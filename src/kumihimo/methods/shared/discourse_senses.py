@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from kumihimo.core.errors import Malformed, Unreadable
-from kumihimo.index.pdtb_senses import named, parents, senses
-from kumihimo.llm.prompts import prompt
-from kumihimo.llm.protocols import Ask
+from kumihimo.core.errors import MalformedReply, UnparsableReply
+from kumihimo.index.pdtb_senses import match_sense_label, parent_sense_labels, senses_by_name
+from kumihimo.llm.prompts import render_prompt
+from kumihimo.llm.protocols import LLM
 from kumihimo.llm.structured import Reply
 
 PROMPT = Path(__file__).with_suffix(".md")
@@ -61,51 +61,55 @@ _CUES = (
 )
 
 
-def needed(question: str, ask: Ask | None) -> tuple[str, ...]:
+def infer_senses(question: str, llm: LLM | None) -> tuple[str, ...]:
     """The senses that knowledge which answers the question holds, each a label; none, where nothing tells.
 
     A chain of thought, whose last line names them, broad or narrow (江上・福田, section 3.2.2). Without a model, or
     where its replies cannot be read: by the words that the question asks with.
     """
-    if ask:
+    if llm:
         try:
-            return ask(prompt(PROMPT, senses="\n".join(_tree()), question=question), read=_concluded)
-        except Unreadable as error:
+            return llm(
+                render_prompt(PROMPT, senses="\n".join(_sense_outline()), question=question), parse=_parse_senses
+            )
+        except UnparsableReply as error:
             log.warning("discourse takes the senses that the question's words ask for: %s", error)
-    return by_cues(question)
+    return senses_by_cues(question)
 
 
-def by_cues(question: str) -> tuple[str, ...]:
+def senses_by_cues(question: str) -> tuple[str, ...]:
     """
     >>> by_cues("Why did the ferry wait?"), by_cues("船はいつ出た"), by_cues("Who wound the cord?")
     (('cause', 'pragmatic cause'), ('temporal',), ())
     """
-    return tuple(label for cues, labels in _cues() if cues.search(question) for label in labels)
+    return tuple(label for cues, labels in _cue_patterns() if cues.search(question) for label in labels)
 
 
 @cache
-def _cues() -> list[tuple[re.Pattern[str], tuple[str, ...]]]:
+def _cue_patterns() -> list[tuple[re.Pattern[str], tuple[str, ...]]]:
     return [
         (re.compile(rf"\b(?:{english})\b|{japanese}|{chinese}", re.I | re.A), labels)
         for labels, english, japanese, chinese in _CUES
     ]
 
 
-def _tree() -> Iterator[str]:
+def _sense_outline() -> Iterator[str]:
     """The senses, each indented below the one that it is a kind of."""
     depth: dict[str, int] = {}
-    for sense in senses().values():
+    for sense in senses_by_name().values():
         if sense.label:
-            depth[sense.label] = 1 + max((depth[parent] for parent in parents(sense.label)), default=-1)
+            depth[sense.label] = 1 + max((depth[parent] for parent in parent_sense_labels(sense.label)), default=-1)
             yield f"{'  ' * depth[sense.label]}- {sense.label}: {sense.meaning}"
 
 
-def _concluded(reply: Reply) -> tuple[str, ...]:
+def _parse_senses(reply: Reply) -> tuple[str, ...]:
     """The senses in the last line of a reply. Raises Malformed where there are none, nor the word `none`."""
     lines = reply.text.splitlines()
     last = lines[-1].rpartition(":")[2] if lines else ""
     parts = re.split(r"[,;、，；]|\band\b", last)
-    found = tuple(dict.fromkeys(label for part in parts if (label := named(part))))
+    found = tuple(dict.fromkeys(label for part in parts if (label := match_sense_label(part))))
     if not found and last.strip(" .*`\"'").casefold() != "none":
-        raise Malformed("The last line of the reply has to hold names of the list, with commas between them, or none.")
+        raise MalformedReply(
+            "The last line of the reply has to hold names of the list, with commas between them, or none."
+        )
     return found

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-from kumihimo.text.sentences import is_row
-from kumihimo.text.tokens import subjects
+from kumihimo.text.sentences import is_table_row
+from kumihimo.text.tokens import subject_terms
 
-_STOPS = (".", "!", "?", "…", "。", "！", "？", "．")
-_FILE = re.compile(r"\w_\w|\w\.(?:txt|docx?|pdf|md|html?)\b")  # as of a heading that became part of a sentence
-_SPEAKER = re.compile(r"^[A-Z][A-Z.'’ -]+:\s*")  # as in a transcript
+_SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？", "．")
+_FILE_NAME = re.compile(r"\w_\w|\w\.(?:txt|docx?|pdf|md|html?)\b")  # as of a heading that became part of a sentence
+_SPEAKER_LABEL = re.compile(r"^[A-Z][A-Z.'’ -]+:\s*")  # as in a transcript
 # What presents somebody, or the documents themselves, and says nothing of their matter.
-_PRESENTS = (  # compiled on first use
+_INTRODUCTION = (  # compiled on first use
     r"\b(?:[Ss]?[Hh]e|[A-Z]\w+)(?:['’]s| is| was| has been)(?: also| currently)?"
     r" (?:an? (?:\w+ ){0,2}|the |our |\w+ as an? )?"
     r"(?:artist|author|award|ceo|cto|chair|champion|chief|co-?founder|director|entrepreneur|executive|fellow|founder|"
@@ -25,12 +25,12 @@ _PRESENTS = (  # compiled on first use
     r"(?:the|this|our|your|great) show|check out|next up|tune in|talk(?:ing)? (?:with our|to today)|to be here|"
     r"having me|having you)\b"
 )
-_ASKS = re.compile(
+_QUESTION_PATTERN = re.compile(
     r"[?？][”\"'’)]*$|\b(?:tell (?:us|me)|I['’]d love (?:to|for)|I would love|your perspective|do you think|ask you)\b"
 )
-_SPOKEN = re.compile(r"\b(?:you know|I mean|sort of|kind of|uh|um)\b|,? like,", re.IGNORECASE)  # while one thinks
-_TURNS = r"^(?:like|no|oh|right|um|well|yeah|yes)\b"  # how one takes one's turn
-_FEW, _MANY = 4, 30  # words that say something
+_FILLERS = re.compile(r"\b(?:you know|I mean|sort of|kind of|uh|um)\b|,? like,", re.IGNORECASE)  # while one thinks
+_TURN_START = r"^(?:like|no|oh|right|um|well|yeah|yes)\b"  # how one takes one's turn
+_MIN_WORDS, _MAX_WORDS = 4, 30  # words that say something
 
 
 def is_prose(text: str) -> bool:
@@ -39,10 +39,14 @@ def is_prose(text: str) -> bool:
     >>> is_prose("The tide turns."), is_prose("tides_2.txt The tide turns."), is_prose("Tides and")
     (True, False, False)
     """
-    return not is_row(text) and text.rstrip("”’\"')]*_」』").endswith(_STOPS) and _FILE.search(text) is None
+    return (
+        not is_table_row(text)
+        and text.rstrip("”’\"')]*_」』").endswith(_SENTENCE_ENDS)
+        and _FILE_NAME.search(text) is None
+    )
 
 
-def worth(text: str) -> float:
+def rate_sentence(text: str) -> float:
     """Less of a question, a fragment, what presents somebody; nothing of what is no prose.
 
     >>> [worth(text) for text in ("Long tides wear the old stone steps down.", "and a tide.")]
@@ -50,11 +54,11 @@ def worth(text: str) -> float:
     """
     if not is_prose(text):
         return 0.0
-    said = _SPEAKER.sub("", text)
-    size = len(subjects(said))
-    part = 0.25 if re.search(_PRESENTS, said) else 1.0
-    fragment, spoken = said[:1].islower() or said[:1] in ",.;-–—", len(_SPOKEN.findall(said)) > size / 8
-    turn = re.match(_TURNS, said, re.IGNORECASE)
-    for wrong in (_ASKS.search(said), fragment or turn, spoken, not _FEW <= size <= _MANY):
+    said = _SPEAKER_LABEL.sub("", text)
+    size = len(subject_terms(said))
+    part = 0.25 if re.search(_INTRODUCTION, said) else 1.0
+    fragment, spoken = said[:1].islower() or said[:1] in ",.;-–—", len(_FILLERS.findall(said)) > size / 8
+    turn = re.match(_TURN_START, said, re.IGNORECASE)
+    for wrong in (_QUESTION_PATTERN.search(said), fragment or turn, spoken, not _MIN_WORDS <= size <= _MAX_WORDS):
         part *= 0.5 if wrong else 1.0
     return part

@@ -17,10 +17,10 @@ from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
-from kumihimo.core.errors import Unusable
+from kumihimo.core.errors import IndexUnavailable
 from kumihimo.core.usage import Usage
 
-_TABLES = """
+_CREATE_TABLES = """
 CREATE TABLE IF NOT EXISTS replies (key BLOB NOT NULL UNIQUE, value BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS usage (
@@ -28,15 +28,15 @@ CREATE TABLE IF NOT EXISTS usage (
     completion_tokens INTEGER, cost REAL, seconds REAL, bytes INTEGER, PRIMARY KEY (kind, scope, model)
 ) WITHOUT ROWID
 """
-_TOGETHER = 500  # keys looked up at once
-_AMOUNTS = ("calls", "prompt_tokens", "cached_tokens", "completion_tokens", "cost", "seconds", "bytes")
-_ADD = f"""
-INSERT INTO usage VALUES (?, ?, ?{", ?" * len(_AMOUNTS)}) ON CONFLICT (kind, scope, model)
-DO UPDATE SET {", ".join(f"{name} = {name} + excluded.{name}" for name in _AMOUNTS)}
+_BATCH_KEYS = 500  # keys looked up at once
+_USAGE_COLUMNS = ("calls", "prompt_tokens", "cached_tokens", "completion_tokens", "cost", "seconds", "bytes")
+_ADD_USAGE = f"""
+INSERT INTO usage VALUES (?, ?, ?{", ?" * len(_USAGE_COLUMNS)}) ON CONFLICT (kind, scope, model)
+DO UPDATE SET {", ".join(f"{name} = {name} + excluded.{name}" for name in _USAGE_COLUMNS)}
 """
 
 
-class Spent(NamedTuple):
+class UsageEntry(NamedTuple):
     """All that was spent for one step, method or role on one model, or that the memo saved."""
 
     kind: str  # spent, saved
@@ -46,42 +46,42 @@ class Spent(NamedTuple):
     bytes: int  # of the prompts
 
 
-def key(**determines: object) -> bytes:
+def cache_key(**determines: object) -> bytes:
     """The digest of everything that determines a reply: model, messages, parameters, schema, attempt."""
     text = json.dumps(determines, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-class Memo:
+class ResponseCache:
     """Replies by key, in one SQLite file that several threads and processes may share."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.hits = self.misses = 0
-        self.used: set[bytes] | None = None  # while not None: the keys asked for
+        self.used_keys: set[bytes] | None = None  # while not None: the keys asked for
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._reading, self._writing, self._lock = Lock(), Lock(), Lock()
-        self._waiting: list[tuple[bytes, bytes]] = []
+        self._read_lock, self._write_lock, self._lock = Lock(), Lock(), Lock()
+        self._unwritten: list[tuple[bytes, bytes]] = []
         self._contested: set[bytes] = set()  # keys under which the file may hold another reply than ours
-        self._amounts: dict[tuple[str, str, str], tuple[Usage, int]] = {}  # used and not yet written
-        self._asking: dict[bytes, Future[bytes]] = {}
-        self._db, self._writer = _opened(path), _opened(path)
+        self._unwritten_usage: dict[tuple[str, str, str], tuple[Usage, int]] = {}  # used and not yet written
+        self._in_flight: dict[bytes, Future[bytes]] = {}
+        self._db, self._writer = _open_cache(path), _open_cache(path)
 
-    def reply(self, key: bytes, ask: Callable[[], bytes]) -> bytes:
+    def get_or_fetch(self, key: bytes, fetch: Callable[[], bytes]) -> bytes:
         """The reply remembered under `key`, else what `ask` gives, remembered. Equal requests in flight are one."""
         with self._lock:
-            if self.used is not None:
-                self.used.add(key)
-            if asked := self._asking.get(key):
+            if self.used_keys is not None:
+                self.used_keys.add(key)
+            if asked := self._in_flight.get(key):
                 self.hits += 1
             else:
-                mine = self._asking[key] = Future()
+                mine = self._in_flight[key] = Future()
         if asked:
             return asked.result()
         try:
             value = self._get(key)
             if value is None:
-                value = ask()
+                value = fetch()
                 self._put(key, value)
                 self.misses += 1
                 if key in self._contested:
@@ -94,79 +94,79 @@ class Memo:
             raise
         finally:
             with self._lock:
-                self._asking.pop(key, None)
+                self._in_flight.pop(key, None)
         return value
 
-    def known(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:
+    def get_many(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:
         """Those of the keys that are remembered."""
         wanted = list(keys)
         found: dict[bytes, bytes] = {}
-        for i in range(0, len(wanted), _TOGETHER):
-            part = wanted[i : i + _TOGETHER]
+        for i in range(0, len(wanted), _BATCH_KEYS):
+            part = wanted[i : i + _BATCH_KEYS]
             ask = f"SELECT key, value FROM replies WHERE key IN ({','.join('?' * len(part))})"
-            with self._reading:
+            with self._read_lock:
                 found |= dict(self._db.execute(ask, part).fetchall())
         with self._lock:
             self.hits += len(found)
-            if self.used is not None:
-                self.used.update(found)
+            if self.used_keys is not None:
+                self.used_keys.update(found)
         return found
 
-    def keep(self, replies: Iterable[tuple[bytes, bytes]]) -> None:
+    def put_many(self, replies: Iterable[tuple[bytes, bytes]]) -> None:
         """Remember these, in one transaction."""
         replies = list(replies)
         with self._lock:
-            if self.used is not None:
-                self.used.update(k for k, _ in replies)
+            if self.used_keys is not None:
+                self.used_keys.update(k for k, _ in replies)
             self.misses += len(replies)
-            self._waiting += replies
+            self._unwritten += replies
         self._flush()
 
     def _get(self, key: bytes) -> bytes | None:
-        with self._reading:
+        with self._read_lock:
             row = self._db.execute("SELECT value FROM replies WHERE key = ?", (key,)).fetchone()
         return None if row is None else row[0]
 
     def _put(self, key: bytes, value: bytes) -> None:
         with self._lock:
-            self._waiting.append((key, value))
+            self._unwritten.append((key, value))
         self._flush()
 
     def _flush(self, *, usage: bool = False) -> None:
         """Write all that waits; when this returns, what the caller added is on disk. usage: even if no reply waits."""
-        with self._writing:
+        with self._write_lock:
             with self._lock:
-                if not self._waiting and not (usage and self._amounts):
+                if not self._unwritten and not (usage and self._unwritten_usage):
                     return
-                batch, self._waiting = self._waiting, []
-                amounts, self._amounts = self._amounts, {}
+                batch, self._unwritten = self._unwritten, []
+                amounts, self._unwritten_usage = self._unwritten_usage, {}
             try:
                 with self._transaction():
                     put = self._writer.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", batch)
                     if put.rowcount < len(batch):  # another process has been first with some of them
                         self._contested.update(key for key, _ in batch)
-                    rows = [(*whom, *attrgetter(*_AMOUNTS[:-1])(u), size) for whom, (u, size) in amounts.items()]
-                    self._writer.executemany(_ADD, rows)
+                    rows = [(*whom, *attrgetter(*_USAGE_COLUMNS[:-1])(u), size) for whom, (u, size) in amounts.items()]
+                    self._writer.executemany(_ADD_USAGE, rows)
             except BaseException:
                 with self._lock:
-                    self._waiting = batch + self._waiting  # whoever waits for them tries by itself
+                    self._unwritten = batch + self._unwritten  # whoever waits for them tries by itself
                 for whom, (u, size) in amounts.items():
-                    self.note(*whom, u, size)
+                    self.record_usage(*whom, u, size)
                 raise
 
-    def note(self, kind: str, scope: str, model: str, usage: Usage, size: int) -> None:
+    def record_usage(self, kind: str, scope: str, model: str, usage: Usage, size: int) -> None:
         """Note what was spent, or saved, on prompts of so many bytes; written with the next reply, or at the end."""
         whom = kind, scope, model
         with self._lock:
-            before, so_far = self._amounts.get(whom, (Usage(), 0))
-            self._amounts[whom] = before + usage, so_far + size
+            before, so_far = self._unwritten_usage.get(whom, (Usage(), 0))
+            self._unwritten_usage[whom] = before + usage, so_far + size
 
-    def usage(self) -> list[Spent]:
+    def usage(self) -> list[UsageEntry]:
         """What was spent and saved, of all time, this session's included."""
         self._flush(usage=True)
-        with self._reading:
+        with self._read_lock:
             rows = self._db.execute("SELECT * FROM usage ORDER BY kind, scope, model").fetchall()
-        return [Spent(row[0], row[1], row[2], Usage(*row[3:9]), row[9]) for row in rows]
+        return [UsageEntry(row[0], row[1], row[2], Usage(*row[3:9]), row[9]) for row in rows]
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -181,24 +181,24 @@ class Memo:
 
     def size(self) -> tuple[int, int]:
         """Replies, and bytes of their text."""
-        with self._reading:
+        with self._read_lock:
             ask = "SELECT count(*), ifnull(sum(length(value)), 0) FROM replies"
             ((replies, length),) = self._db.execute(ask).fetchall()
         return replies, length
 
     def totals(self) -> dict[str, int]:
         """Hits and misses of all time, this session's included."""
-        with self._reading:
+        with self._read_lock:
             told = dict(self._db.execute("SELECT name, value FROM counts").fetchall())
         return {"hits": told.get("hits", 0) + self.hits, "misses": told.get("misses", 0) + self.misses}
 
-    def prune(self, used: set[bytes]) -> int:
+    def prune(self, used_keys: set[bytes]) -> int:
         """Erase every reply but these; gives how many went. What the file frees is overwritten."""
-        with self._writing:
+        with self._write_lock:
             with self._transaction():
                 self._writer.execute("PRAGMA secure_delete = ON")
                 held = [k for (k,) in self._writer.execute("SELECT key FROM replies").fetchall()]
-                gone = [(k,) for k in held if k not in used]
+                gone = [(k,) for k in held if k not in used_keys]
                 self._writer.executemany("DELETE FROM replies WHERE key = ?", gone)
             self._writer.execute("VACUUM")
             self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -207,36 +207,36 @@ class Memo:
     def close(self) -> None:
         """Add this session's counts to the file's and let go of it."""
         self._flush(usage=True)
-        with self._writing, self._transaction() if self.hits or self.misses else nullcontext():
+        with self._write_lock, self._transaction() if self.hits or self.misses else nullcontext():
             for name, value in (("hits", self.hits), ("misses", self.misses)):
                 self._writer.execute(
                     "INSERT INTO counts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",
                     (name, value),
                 )
-        with self._writing, self._reading:
+        with self._write_lock, self._read_lock:
             self._writer.close()
             self._db.close()
 
 
-def _opened(path: Path) -> sqlite3.Connection:
+def _open_cache(path: Path) -> sqlite3.Connection:
     """A connection to a memo, made where there is none. Raises Unusable where the file is something else."""
     try:
         db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=60)
     except sqlite3.OperationalError as error:
-        raise Unusable(f"{path} cannot be opened: name another memo with --memo FILE") from error
+        raise IndexUnavailable(f"{path} cannot be opened: name another memo with --cache FILE") from error
     try:
         held = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if held and "replies" not in held:
-            raise Unusable(f"{path} is a database of something else: name another memo with --memo FILE")
+            raise IndexUnavailable(f"{path} is a database of something else: name another memo with --cache FILE")
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
-        for statement in _TABLES.split(";"):
+        for statement in _CREATE_TABLES.split(";"):
             db.execute(statement)
-    except (sqlite3.DatabaseError, Unusable) as error:
+    except (sqlite3.DatabaseError, IndexUnavailable) as error:
         db.close()
         if "readonly" in str(error):
-            raise Unusable(f"{path} cannot be written: name another memo with --memo FILE") from error
+            raise IndexUnavailable(f"{path} cannot be written: name another memo with --cache FILE") from error
         if type(error) is not sqlite3.DatabaseError:  # a lock, a full disk: the file is as good as before
             raise
-        raise Unusable(f"{path} cannot be used ({error}): move it away; what it held is paid again") from error
+        raise IndexUnavailable(f"{path} cannot be used ({error}): move it away; what it held is paid again") from error
     return db

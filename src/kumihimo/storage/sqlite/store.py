@@ -13,13 +13,13 @@ from pathlib import Path
 from threading import Lock, RLock
 from typing import Any
 
-from kumihimo.core.errors import Busy, NewerFormat, Unusable
+from kumihimo.core.errors import IndexBusy, IndexUnavailable, NewerFormat
 from kumihimo.core.table import Row
 
-PAGE = 1000  # rows read at once: never a live cursor, which would hold the log
+PAGE_ROWS = 1000  # rows read at once: never a live cursor, which would hold the log
 MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = []  # from format 1 to 2, from 2 to 3 ...
 
-_LEDGER = """
+_LEDGER_TABLES = """
 CREATE TABLE steps  (step TEXT PRIMARY KEY, fingerprint TEXT, shape TEXT) WITHOUT ROWID;
 CREATE TABLE failed (step TEXT, maker TEXT, error TEXT NOT NULL, PRIMARY KEY (step, maker)) WITHOUT ROWID;
 CREATE TABLE looked (step TEXT, maker TEXT, at BLOB NOT NULL, PRIMARY KEY (step, maker)) WITHOUT ROWID;
@@ -86,10 +86,10 @@ class SqlRows:
     def get(self, id: str) -> Row | None:
         return self.db.one(f'SELECT * FROM "{self.table}" WHERE id = ?', id)
 
-    def some(self, ids: Sequence[str]) -> list[Row]:
+    def get_many(self, ids: Sequence[str]) -> list[Row]:
         found: list[Row] = []
-        for i in range(0, len(ids), PAGE):
-            asked = ids[i : i + PAGE]
+        for i in range(0, len(ids), PAGE_ROWS):
+            asked = ids[i : i + PAGE_ROWS]
             found += self.db.all(f'SELECT * FROM "{self.table}" WHERE id IN ({",".join("?" * len(asked))})', *asked)
         return found
 
@@ -101,27 +101,29 @@ class SqlRows:
         asked = " AND ".join(f'"{column}" IS ?' for column in columns)
         return [id for (id,) in self.db.all(f'SELECT id FROM "{self.table}" WHERE {asked} ORDER BY id', *values)]
 
-    def ids_by(self, column: str, values: Sequence[str], most: int | None = None) -> list[tuple[str, str]]:
+    def ids_grouped(self, column: str, values: Sequence[str], limit: int | None = None) -> list[tuple[str, str]]:
         found: list[tuple[str, str]] = []
-        if most is not None:
+        if limit is not None:
             few = f'SELECT "{column}", id FROM "{self.table}" WHERE "{column}" = ? ORDER BY id LIMIT ?'
-            return [row for value in values for row in self.db.all(few, value, most)]
-        for i in range(0, len(values), PAGE):
-            asked = values[i : i + PAGE]
+            return [row for value in values for row in self.db.all(few, value, limit)]
+        for i in range(0, len(values), PAGE_ROWS):
+            asked = values[i : i + PAGE_ROWS]
             said = f'SELECT "{column}", id FROM "{self.table}" WHERE "{column}" IN ({",".join("?" * len(asked))})'
             found += self.db.all(f'{said} ORDER BY "{column}", id', *asked)
         return found
 
-    def under(self, makers: Sequence[str], column: str) -> dict[str, list[Any]]:
+    def child_values(self, parents: Sequence[str], column: str) -> dict[str, list[Any]]:
         below = "id > value || '.' AND id < value || '/'"  # / follows . in ASCII
         held = f'SELECT "{column}" AS held FROM "{self.table}" WHERE {below} ORDER BY id'
         said = f"SELECT value, (SELECT json_group_array(held) FROM ({held})) FROM json_each(?)"
-        return {maker: json.loads(found) for maker, found in self.db.all(said, json.dumps(list(makers)))}
+        return {maker: json.loads(found) for maker, found in self.db.all(said, json.dumps(list(parents)))}
 
     def pages(self, *columns: str) -> Iterator[list[Row]]:
         names = "*" if not columns else ", ".join(f'"{c}"' for c in ("id", *columns))
         after = ""
-        while page := self.db.all(f'SELECT {names} FROM "{self.table}" WHERE id > ? ORDER BY id LIMIT {PAGE}', after):
+        while page := self.db.all(
+            f'SELECT {names} FROM "{self.table}" WHERE id > ? ORDER BY id LIMIT {PAGE_ROWS}', after
+        ):
             after = page[-1][0]
             yield [row[1:] for row in page] if columns else page
 
@@ -140,14 +142,14 @@ class Store:
         self._lock = Lock()
 
     @contextmanager
-    def reading(self) -> Iterator[Db]:
+    def read_transaction(self) -> Iterator[Db]:
         """One read transaction: what it sees is one finished build, whatever goes on meanwhile."""
-        with self._usable():
-            file, db = self._borrow()
+        with self._explain_errors():
+            file, db = self._acquire()
         try:
-            with self._usable():
+            with self._explain_errors():
                 db.run("BEGIN")
-                self._check_for_reading(_version(db))  # the first read is what fixes the snapshot
+                self._check_for_reading(_file_format(db))  # the first read is what fixes the snapshot
                 yield db
         except BaseException:
             db.close()
@@ -157,12 +159,12 @@ class Store:
             self._idle.append((file, db))
 
     @contextmanager
-    def building(self, *, wait: bool = False) -> Iterator[Db]:
+    def write_transaction(self, *, wait: bool = False) -> Iterator[Db]:
         """One write transaction: the build, the lock and the swap. Raises Busy where another build runs."""
-        with self._usable():
+        with self._explain_errors():
             db = self._open_to_write()
             try:
-                self._begin(db, wait=wait)
+                self._begin_write(db, wait=wait)
                 _migrate(db)
                 yield db
                 db.run("COMMIT")
@@ -180,10 +182,10 @@ class Store:
             while self._idle:
                 self._idle.pop()[1].close()
 
-    def _borrow(self) -> tuple[int, Db]:
+    def _acquire(self) -> tuple[int, Db]:
         """A connection to the file that is there now."""
         if not self.path.is_file():
-            raise Unusable(f"there is no index in {self.folder}: make one with `kumi index PATH`")
+            raise IndexUnavailable(f"there is no index in {self.folder}: make one with `kumi index PATH`")
         now = self.path.stat().st_ino
         with self._lock:
             while self._idle:
@@ -191,12 +193,12 @@ class Store:
                 if file == now:
                     return file, db
                 db.close()
-        still = self._still()
-        db = Db(_connect(self.path, still=still))
+        still = self._is_immutable()
+        db = Db(_connect(self.path, immutable=still))
         db.run("PRAGMA query_only = 1")
         return 0 if still else now, db  # one that takes the file for unchanging is good for one question
 
-    def _still(self) -> bool:
+    def _is_immutable(self) -> bool:
         """Whether to read without the log and its locks, which a folder that is read-only to us cannot hold."""
         log = self.folder / "index.db-wal"
         return not os.access(self.folder, os.W_OK) and not (log.exists() and log.stat().st_size)
@@ -205,19 +207,21 @@ class Store:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError) as error:
-            raise Unusable(f"{self.folder} is a file: name a folder for the index with `--index DIR`") from error
+            raise IndexUnavailable(
+                f"{self.folder} is a file: name a folder for the index with `--index DIR`"
+            ) from error
         if self.path.is_dir():
-            raise Unusable(f"{self.path} is a folder: name another place for the index with `--index DIR`")
+            raise IndexUnavailable(f"{self.path} is a folder: name another place for the index with `--index DIR`")
         ignore = self.folder / ".gitignore"
         if not ignore.exists():
             ignore.write_text("*\n")
         return Db(_connect(self.path))
 
-    def _begin(self, db: Db, *, wait: bool) -> None:
+    def _begin_write(self, db: Db, *, wait: bool) -> None:
         while True:
             try:
                 db.run("PRAGMA busy_timeout = 1000")
-                self._check_for_building(_version(db))
+                self._check_for_building(_file_format(db))
                 db.all("PRAGMA journal_mode = WAL")
                 db.run("PRAGMA synchronous = NORMAL")
                 db.run("PRAGMA cache_size = -131072")
@@ -227,27 +231,29 @@ class Store:
                     raise
                 if not wait:
                     message = f"another build is running on {self.folder}: wait for it with `--wait`, or stop it"
-                    raise Busy(message) from error
+                    raise IndexBusy(message) from error
                 time.sleep(0.1)
             else:
                 return
 
     def _check_for_building(self, version: int) -> None:
-        if version > _format():
+        if version > _current_format():
             raise NewerFormat(
-                f"the index in {self.folder} has format {version}, this version reads up to {_format()}: "
+                f"the index in {self.folder} has format {version}, this version reads up to {_current_format()}: "
                 "upgrade with `pip install -U kumihimo`, or make a new index with `--index DIR`"
             )
 
     def _check_for_reading(self, version: int) -> None:
         self._check_for_building(version)
         if version == 0:
-            raise Unusable(f"the first build of {self.folder} is not done: wait, or begin anew, `kumi index PATH`")
-        if version < _format():
-            raise Unusable(f"the index in {self.folder} has an older format: `kumi index` brings it up to date")
+            raise IndexUnavailable(
+                f"the first build of {self.folder} is not done: wait, or begin anew, `kumi index PATH`"
+            )
+        if version < _current_format():
+            raise IndexUnavailable(f"the index in {self.folder} has an older format: `kumi index` brings it up to date")
 
     @contextmanager
-    def _usable(self) -> Iterator[None]:
+    def _explain_errors(self) -> Iterator[None]:
         """Says what to do where the file is no index, or is broken."""
         try:
             yield
@@ -255,31 +261,31 @@ class Store:
             if type(error) is not sqlite3.DatabaseError:  # a lock, a full disk: the file is as good as before
                 raise
             message = f"{self.path} is no index ({error}): move it away and run `kumi index PATH` again"
-            raise Unusable(message) from error
+            raise IndexUnavailable(message) from error
 
 
-def _connect(path: Path, *, still: bool = False) -> sqlite3.Connection:
-    where = f"{path.resolve().as_uri()}?immutable=1" if still else str(path)
+def _connect(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
+    where = f"{path.resolve().as_uri()}?immutable=1" if immutable else str(path)
     return sqlite3.connect(
-        where, uri=still, isolation_level=None, check_same_thread=False, timeout=5, cached_statements=512
+        where, uri=immutable, isolation_level=None, check_same_thread=False, timeout=5, cached_statements=512
     )
 
 
-def _format() -> int:
+def _current_format() -> int:
     return 1 + len(MIGRATIONS)
 
 
-def _version(db: Db) -> int:
+def _file_format(db: Db) -> int:
     """The file's format; 0 where nothing has been written yet."""
     return int(db.all("PRAGMA user_version")[0][0])
 
 
 def _migrate(db: Db) -> None:
-    version = _version(db)
+    version = _file_format(db)
     if version == 0:
-        for statement in filter(str.strip, _LEDGER.split(";")):
+        for statement in filter(str.strip, _LEDGER_TABLES.split(";")):
             db.run(statement)
     else:
         for step in MIGRATIONS[version - 1 :]:
             step(db.connection)
-    db.run(f"PRAGMA user_version = {_format()}")
+    db.run(f"PRAGMA user_version = {_current_format()}")
