@@ -1,35 +1,70 @@
-"""all figures -> the terminal: what `make bench` runs."""
+"""all benchmarks -> their figures in the terminal: what `make bench` runs.
+
+Each runs in a process of its own. One that fails does not end the rest; the failures are listed at the end.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-for name, options in (
-    ("start", sys.argv[1:]),
-    ("passages", sys.argv[1:]),
-    ("files", sys.argv[1:]),
-    ("replies", sys.argv[1:]),
-    ("growth", []),
-    ("shapes", []),
-    ("shapes", ["--chunks", "10000", "--model"]),
-    ("served", sys.argv[1:]),
-    ("filters", []),
-    ("hubs", []),
-    ("keys", ["--sizes", "10000"]),
-    ("insertions", []),
-    ("stability", sys.argv[1:]),
-    ("questions", sys.argv[1:]),
-    ("recall", sys.argv[1:]),
-    ("retrieving", sys.argv[1:]),
-    ("themes", sys.argv[1:]),
-    ("weights", [*sys.argv[1:], "--extracted"]),
-    ("hops", sys.argv[1:]),
-    ("doubling", sys.argv[1:]),
-    ("scenes", sys.argv[1:]),
-    ("triples", []),
-    ("biases", []),
-    ("judging", []),
-):
-    print(f"\n== {name} {' '.join(options)}", flush=True)
-    subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *options], check=True)
+from benchmarks.options import bench_parser
+from benchmarks.tiny_data import write_tiny_data
+
+# Name and further options, shortest first.
+BENCHMARKS = (
+    ("start", ""),
+    ("passages", ""),
+    ("files", ""),
+    ("replies", ""),
+    ("growth", ""),
+    ("shapes", ""),
+    ("shapes", "--chunks 10000 --model"),
+    ("served", ""),
+    ("filters", ""),
+    ("hubs", ""),
+    ("keys", "--sizes 10000"),
+    ("insertions", ""),
+    ("stability", ""),
+    ("graph", ""),
+    ("mixed", ""),
+    ("questions", ""),
+    ("recall", ""),
+    ("retrieving", ""),
+    ("themes", ""),
+    ("weights", "--extracted"),
+    ("hops", ""),
+    ("doubling", ""),
+    ("scenes", ""),
+    ("triples", ""),
+    ("biases", ""),
+    ("judging", ""),
+)
+
+
+def main() -> None:
+    parser = bench_parser(__doc__)
+    parser.add_argument("--only", default="", help="names of benchmarks, separated by commas")
+    options = parser.parse_args()
+    wanted = options.only.split(",") if options.only else sorted({name for name, _ in BENCHMARKS})
+    if unknown := set(wanted) - {name for name, _ in BENCHMARKS}:
+        parser.error(f"no benchmark {', '.join(sorted(unknown))}")
+    failed = []
+    with TemporaryDirectory() as folder:
+        data = options.data or (write_tiny_data(Path(folder)) if options.quick else None)
+        shared = [*(["--data", str(data)] if data else []), *(["--quick"] if options.quick else [])]
+        for name, further in BENCHMARKS:
+            if name in wanted:
+                arguments = [*shared, *([] if options.quick else further.split())]
+                print(f"\n== {name} {' '.join(arguments)}", flush=True)
+                if subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *arguments], check=False).returncode:
+                    failed.append(name)
+    if failed:
+        sys.exit(f"\nFailed: {', '.join(dict.fromkeys(failed))}")
+    print("\nAll passed.")
+
+
+if __name__ == "__main__":
+    main()

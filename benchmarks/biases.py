@@ -6,13 +6,13 @@ No model, no data.
 
 from __future__ import annotations
 
-import argparse
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from benchmarks.meter import bound, least, measured
+from benchmarks.options import bench_parser, read_options
 from kumihimo.evaluate.bias import JudgedPoints, adjust_for_length, compare_with_self, measure_length_bias
 from kumihimo.evaluate.judging.calls import plan_presentations
 from kumihimo.evaluate.judging.protocols import DEBIASED, GRAPHRAG, PresentationOrder
@@ -122,10 +122,10 @@ def lengthy(judge: Judge, studies: int, seed: int = 0) -> dict[str, float]:
     return told
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = bench_parser(__doc__)
     parser.add_argument("--studies", type=int, default=1000)
-    studies = parser.parse_args().studies
+    studies = read_options(parser, argv, studies=20).studies
     print(f"{studies:,} studies of {QUESTIONS} questions, two systems that are alike: differences found, in percent")
     print(f"  {'position bias':>15}" + "".join(f"{design.name:>26}" for design in DESIGNS))
     with measured() as cost:

@@ -8,15 +8,15 @@ built-in tokenizer. Prints a table of Markdown.
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.graph import DATA
 from benchmarks.instant import Instant, connected, tokens
 from benchmarks.meter import bound
+from benchmarks.options import bench_parser, read_options
 from kumihimo import Kumihimo
 from kumihimo.core.records import Report
 from kumihimo.methods import METHODS
@@ -85,12 +85,13 @@ def _formula(said: str, communities: int, each: int) -> int:
     return 2 * communities * each
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=DATA)
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = bench_parser(__doc__)
     parser.add_argument("--share", type=float, default=1.0, help="of the podcasts, of which each half is indexed")
-    given = parser.parse_args()
-    lines = (given.data / "podcasts" / "kevin_scott_podcasts.jsonl").open(encoding="utf-8").readlines()
+    given = read_options(parser, argv, share=1.0)
+    lines = (
+        (given.data / "podcasts" / "kevin_scott_podcasts.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    )
     lines = lines[: int(given.share * len(lines))]
     halves = ["".join(lines[: len(lines) // 2]), "".join(lines[len(lines) // 2 :])]
     print(f"{len(lines):,} parts of podcasts in two halves; calls / tokens\n")

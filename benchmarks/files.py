@@ -5,16 +5,16 @@ The files are those of examples/ and of the data sets' messy/, each under many n
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.meter import bound, least, measured
+from benchmarks.options import bench_parser, read_options
 from kumihimo import Kumihimo
 from kumihimo.readers import has_reader, walk
 
@@ -47,11 +47,10 @@ def opened(folder: Path) -> Iterator[set[str]]:
     watching.clear()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=HOME.parent / "shared" / "data")
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = bench_parser(__doc__)
     parser.add_argument("--count", type=int, default=1000)
-    options = parser.parse_args()
+    options = read_options(parser, argv, count=8)
     with TemporaryDirectory() as home, Kumihimo.open(Path(home, ".kumi")) as kumi:
         folder = fill(Path(home, "files"), options.count, options.data)
         for said, check in (("the first time", False), ("again", False), ("again, with --reread", True)):

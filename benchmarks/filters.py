@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
 from benchmarks.growth import WORDS
 from benchmarks.meter import bound, measured
+from benchmarks.options import bench_parser, read_options
 from kumihimo import Kumihimo
 from kumihimo.search.metadata_filter import matching_documents
 
@@ -51,11 +52,11 @@ def told(kumi: Kumihimo, where: str) -> dict[str, float]:
     return spent
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = bench_parser(__doc__)
     parser.add_argument("--documents", type=int, default=100_000)
     parser.add_argument("--words", type=int, default=100, help="in each document")
-    options = parser.parse_args()
+    options = read_options(parser, argv, documents=60)
     with TemporaryDirectory() as folder, Kumihimo.open(Path(folder, ".kumi")) as kumi:
         kumi.index(made_up(Path(folder, "rows.jsonl"), options.documents, options.words), methods=["bm25", "naive"])
         plain, *filtered = [told(kumi, where) for where in FILTERS]

@@ -7,18 +7,18 @@ findings. What the peers take for the same is told in DESIGN; here all is includ
 from __future__ import annotations
 
 import json
-import os
 import resource
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.instant import connected
 from benchmarks.meter import bound
+from benchmarks.options import bench_parser, read_options
 from kumihimo import Kumihimo
 
-DATA = Path(os.environ.get("DATA", "../shared/data"))
 METHODS = ("global", "local")
 
 
@@ -62,9 +62,12 @@ def run(home: Path, source: Path) -> dict[str, float]:
     return cost
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
+    options = read_options(bench_parser(__doc__), argv)
     print("The entity graph of the podcasts, by a model that answers at once")
-    lines = (DATA / "podcasts" / "kevin_scott_podcasts.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    lines = (
+        (options.data / "podcasts" / "kevin_scott_podcasts.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    )
     with TemporaryDirectory() as folder:
         source = Path(folder, "podcasts.jsonl")
         costs = []

@@ -7,10 +7,12 @@ documents (LightRAG 1.5.7, with a model that answers at once).
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.meter import Cost, bound, measured
+from benchmarks.options import bench_parser, read_options
 from kumihimo import Kumihimo
 
 STARTS, ENDS = "ba ke li mo ru sa te vi", "dan gor lim nas pel rit sun tov"
@@ -31,10 +33,12 @@ def index(count: int) -> Cost:
     return cost
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
+    options = read_options(bench_parser(__doc__), argv)
+    sizes = (2, 4, 8) if options.quick else (200, 400, 800)
     print("One-chunk documents")
     index(50)  # loads the embedder
-    small, middle, large = (min((index(n) for _ in range(3)), key=lambda cost: cost.cpu) for n in (200, 400, 800))
+    small, middle, large = (min((index(n) for _ in range(3)), key=lambda cost: cost.cpu) for n in sizes)
     for fewer, more in ((small, middle), (middle, large)):
         for said, ratio in (("CPU", more.cpu / fewer.cpu), ("bytes", more.written / fewer.written)):
             bound(f"twice the documents, {said}", abs(ratio - 2), 0.3, " from 2")

@@ -7,12 +7,11 @@ those that come with the corpora. Kendall's tau is of the passages that either w
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import time
 from bisect import bisect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -26,6 +25,7 @@ from scipy.sparse import csr_array
 from scipy.stats import kendalltau
 
 from benchmarks.meter import bound, least, measured
+from benchmarks.options import bench_parser, read_options
 from benchmarks.passages import SETS, questions
 from kumihimo import Kumihimo
 from kumihimo.app.snapshot import Snapshot
@@ -168,13 +168,12 @@ def measure(data: Path, size: int, count: int, folder: Path) -> None:
     bound("p95 of a question, CPU ms", each[1], MOST.get(size, 150.0))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = bench_parser(__doc__)
     parser.add_argument("--sizes", default="6000,100000")
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--folder", type=Path, help="where the indexes are kept, for the next time")
-    given = parser.parse_args()
+    given = read_options(parser, argv, sizes="40", questions=3)
     with TemporaryDirectory() as folder:
         for size in map(int, given.sizes.split(",")):
             kept = given.folder or Path(folder)

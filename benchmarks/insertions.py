@@ -9,7 +9,6 @@ each with a transaction of its own on disk before the next comes, is what somebo
 
 from __future__ import annotations
 
-import argparse
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.growth import WORDS
 from benchmarks.instant import Instant, beginning, told
 from benchmarks.meter import Cost, bound, measured
+from benchmarks.options import bench_parser, read_options
 from kumihimo import Kumihimo
 from kumihimo.methods import METHODS
 
@@ -72,11 +72,11 @@ def inserted(count: int, methods: Sequence[str], *, together: bool) -> Cost:
     return cost
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = bench_parser(__doc__)
     parser.add_argument("--methods", default=METHOD)
     parser.add_argument("--most", type=int, default=max(PEER))
-    given = parser.parse_args()
+    given = read_options(parser, argv, most=50)
     methods = given.methods.split(",")
     counts = [count for count in PEER if count <= given.most]
     inserted(10, methods, together=True)  # loads the embedder

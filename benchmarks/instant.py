@@ -94,7 +94,7 @@ class Instant(ModelRegistry):
             said = self.known[_text(conversation)]
             return "\n".join([*(said[-1:] if "are still missing" in last else said), "END"])
         before, asks, schema = conversation.rpartition(_SCHEMA)
-        return _json(before, json.loads(schema)) if asks else f"In short: {FILL} [1]"
+        return _json(before, json.JSONDecoder().raw_decode(schema)[0]) if asks else f"In short: {FILL} [1]"
 
 
 def _json(before: str, schema: dict[str, Any]) -> str:
@@ -118,6 +118,8 @@ class _Form:
         """A value of that part of the form; name: of the property that it is for."""
         if "$ref" in part:
             return self.filled(self.schema["$defs"][part["$ref"].rpartition("/")[2]], name)
+        if choices := part.get("enum"):
+            return self.rng.choice(choices)
         kind = part.get("type", "string")
         if kind == "object":
             return {key: self.filled(inner, key) for key, inner in part["properties"].items()}

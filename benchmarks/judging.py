@@ -6,7 +6,6 @@ files. No data.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import signal
@@ -15,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
 from threading import Lock
@@ -22,6 +22,7 @@ from typing import Any
 from unittest.mock import patch
 
 from benchmarks.meter import bound, measured
+from benchmarks.options import bench_parser, read_options
 from kumihimo.cli import main as cli
 from kumihimo.core.usage import Usage
 from kumihimo.evaluate.records import AnswerSource, EvalQuestion, SystemAnswer
@@ -95,7 +96,7 @@ def judge(folder: Path) -> None:
     Instant.charged = folder / "charged"
     words = ["eval", "judge", "--yes", "--json", "--study", str(folder / "eval"), "--index", str(folder / ".kumi")]
     words += ["--set", "chat.model=m", "--set", "second_judge.model=n"]
-    with patch.object(sys, "argv", ["kumi", *words]), patch("kumihimo.app.facade.Connections", Instant):
+    with patch.object(sys, "argv", ["kumi", *words]), patch("kumihimo.app.facade.ModelRegistry", Instant):
         cli.main()
 
 
@@ -135,11 +136,11 @@ def killed(folder: Path, after: int) -> int:
     return charged(folder)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = bench_parser(__doc__)
     parser.add_argument("--questions", type=int, default=125)
     parser.add_argument("--judge", type=Path, help="only judge the study of this folder")
-    options = parser.parse_args()
+    options = read_options(parser, argv, questions=2)
     if options.judge:
         one(options.judge)
         return

@@ -6,12 +6,11 @@ thousands in the other. Relations are judged, with keywords; vectors are those o
 
 from __future__ import annotations
 
-import argparse
 import random
 import resource
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import median, quantiles
 from tempfile import TemporaryDirectory
@@ -20,6 +19,7 @@ from typing import Any
 
 from benchmarks.hubs import KINDS, fill, words
 from benchmarks.meter import bound
+from benchmarks.options import bench_parser, read_options
 from kumihimo.core.records import Chunk, Entity, Mention, Record, Relation, RelationMention
 from kumihimo.core.table import Table, codec
 from kumihimo.llm.local_embedder import LocalEmbedder, LocalTokenizer
@@ -136,7 +136,7 @@ def questions(entities: int, count: int) -> list[tuple[str, list[str], list[str]
 
 def answered(low: list[str], high: list[str]) -> Callable[..., Any]:
     """A model whose reply is there already."""
-    return lambda _, *, into, **__: into(low=low, high=high)
+    return lambda _, *, schema, **__: schema(low=low, high=high)
 
 
 def asked(db: Db, vectors: Matrices, mode: str, told: list[tuple[str, list[str], list[str]]]) -> Iterator[float]:
@@ -194,20 +194,20 @@ def vectors_mb(home: Path) -> float:
     return sum(path.stat().st_size for path in (home / "vectors").iterdir()) / 1e6
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = bench_parser(__doc__)
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--sizes", type=int, nargs="*", default=[size for size, _ in SIZES])
     parser.add_argument("--keep", type=Path, help="a folder for the indexes, which are made once")
     parser.add_argument("--build", nargs=2, metavar=("FOLDER", "ENTITIES"), help="make one index, ask nothing")
-    given = parser.parse_args()
+    given = read_options(parser, argv, rounds=2, sizes=[200])
     if given.build:
         build(Path(given.build[0]), int(given.build[1]))
         return
     with TemporaryDirectory() as temporary:
-        for entities, most in SIZES:
-            if entities in given.sizes:
-                run((given.keep or Path(temporary)) / str(entities) / ".kumi", entities, most, given.rounds)
+        for entities in given.sizes:
+            home = (given.keep or Path(temporary)) / str(entities) / ".kumi"
+            run(home, entities, dict(SIZES).get(entities, SIZES[-1][1]), given.rounds)
 
 
 if __name__ == "__main__":

@@ -59,15 +59,24 @@ def once(command: list[str]) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def bound(said: str, value: float, most: float, unit: str = "") -> None:
-    """Print a figure beside what it must not exceed; stop where it does."""
-    print(f"  {said}: {value:.3g}{unit} (at most {most:g}{unit})")
-    if value > most:
-        sys.exit(f"{said} is {value:.4g}{unit}, above {most:g}{unit}")
+_enforced = True
 
 
-def least(said: str, value: float, floor: float) -> None:
-    """Print a figure beside what it must reach; stop where it does not."""
-    print(f"  {said}: {value:.4f} (at least {floor:g})")
-    if value < floor:
-        sys.exit(f"{said} is {value:.4f}, below {floor:g}")
+def enforce_limits(*, enabled: bool) -> None:
+    """Say whether a figure beyond its limit ends the benchmark; tiny data meet no limit."""
+    global _enforced
+    _enforced = enabled
+
+
+def bound(name: str, value: float, most: float, unit: str = "") -> None:
+    """Print a figure beside its upper limit; exit where it is above."""
+    print(f"  {name}: {value:.3g}{unit} (at most {most:g}{unit})")
+    if _enforced and value > most:
+        sys.exit(f"{name} is {value:.4g}{unit}, above {most:g}{unit}")
+
+
+def least(name: str, value: float, floor: float) -> None:
+    """Print a figure beside its lower limit; exit where it is below."""
+    print(f"  {name}: {value:.4f} (at least {floor:g})")
+    if _enforced and value < floor:
+        sys.exit(f"{name} is {value:.4f}, below {floor:g}")

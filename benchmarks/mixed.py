@@ -5,14 +5,15 @@ DATA/multihop and DATA/japanese; no model. Weights of `braid` as published, whic
 
 from __future__ import annotations
 
-import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from benchmarks.options import bench_parser, read_options
 from benchmarks.passages import SETS, questions
 from kumihimo import Kumihimo
 
@@ -20,16 +21,15 @@ TOGETHER = 5  # passages
 ASKED = {"musique": 100, "hotpot": 100, "jsquad": 150}  # questions
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    data = parser.parse_args().data
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = bench_parser(__doc__)
+    data = read_options(parser, argv).data
     for name in ASKED:
         measure(data, name)
 
 
 def measure(data: Path, name: str) -> None:
-    passages = [json.loads(line) for line in (data / f"{SETS[name]}_corpus.jsonl").open(encoding="utf-8")]
+    passages = list(questions(data / f"{SETS[name]}_corpus.jsonl"))
     Random(7).shuffle(passages)
     groups = [passages[i : i + TOGETHER] for i in range(0, len(passages), TOGETHER)]
     where = {str(passage["id"]): f"d{n}" for n, group in enumerate(groups) for passage in group}

@@ -5,16 +5,16 @@ DATA/multihop: MuSiQue, HotpotQA, 2WikiMultiHopQA. DATA/japanese: JSQuAD. DATA/c
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import mean, median
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.meter import bound, least, measured
+from benchmarks.options import bench_parser, read_options
 from kumihimo import Kumihimo
 
 SETS = {
@@ -69,10 +69,9 @@ def measure(data: Path, name: str) -> dict[str, float]:
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    data = parser.parse_args().data
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = bench_parser(__doc__)
+    data = read_options(parser, argv).data
     found = {name: measure(data, name) for name in SETS}
     for name, floor in FLOORS.items():
         least(f"{name}, recall@5 of naive", found[name]["naive"], floor)

@@ -6,7 +6,6 @@ that writes the answer is counted. Prints a table of Markdown.
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,8 +14,8 @@ from statistics import mean
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.graph import DATA
 from benchmarks.instant import Instant, connected, tokens
+from benchmarks.options import bench_parser, read_options
 from kumihimo import Kumihimo
 from kumihimo.methods import METHODS
 
@@ -88,12 +87,13 @@ def table(home: Path, questions: Sequence[str] = QUESTIONS) -> None:
             assert {one.calls for one in found} == {CALLS[method]}, (method, settings, found)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=DATA)
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = bench_parser(__doc__)
     parser.add_argument("--share", type=float, default=1.0, help="of the podcasts")
-    given = parser.parse_args()
-    lines = (given.data / "podcasts" / "kevin_scott_podcasts.jsonl").open(encoding="utf-8").readlines()
+    given = read_options(parser, argv)
+    lines = (
+        (given.data / "podcasts" / "kevin_scott_podcasts.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    )
     with TemporaryDirectory() as folder:
         source, home = Path(folder, "podcasts.jsonl"), Path(folder, ".kumi")
         source.write_text("".join(lines[: int(given.share * len(lines))]), encoding="utf-8")

@@ -15,11 +15,10 @@ takes the place of `#1`, and what it names counts as named. No model does as wel
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -28,6 +27,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.meter import least, measured
+from benchmarks.options import bench_parser, read_options
 from benchmarks.passages import SETS, questions
 from kumihimo import Kumihimo
 from kumihimo.app.snapshot import RECORD_TYPES, Snapshot
@@ -42,7 +42,7 @@ from kumihimo.text.tokens import content_tokens
 
 Settings = dict[str, Any]
 Row = dict[str, Any]
-DEAR = ("mapreduce", "drift")  # which read, and ask, for minutes; and give points, whose order is the model's
+SKIPPED = ("mapreduce", "drift", "meta")  # they ask a model for minutes, or need one to build their tables
 WAYS: dict[str, list[Settings]] = {  # those beside the defaults
     "naive": [{}, {"words": False}],
     "rq": [{"depth": 1}, {"depth": 2}],
@@ -104,7 +104,7 @@ def split(question: str) -> dict[str, Any]:
 
 def ways() -> Iterator[tuple[str, Settings]]:
     for method in METHODS:
-        if method not in DEAR:
+        if method not in SKIPPED:
             for settings in WAYS.get(method, [{}]):
                 yield method, settings
 
@@ -167,11 +167,10 @@ def table(data: Path, name: str) -> None:
                 least(f"{name}, recall@5 of light", found[0], FLOORS[name])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = bench_parser(__doc__)
     parser.add_argument("--sets", default=",".join(SETS))
-    given = parser.parse_args()
+    given = read_options(parser, argv)
     for name in given.sets.split(","):
         table(given.data, name)
 

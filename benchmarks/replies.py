@@ -8,15 +8,15 @@ names and pairs other things. DATA/replies/openie_*: entities and triples, malfo
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.meter import least
+from benchmarks.options import bench_parser, read_options
 from kumihimo.index.extraction_parser import ExtractedEntity, ExtractedRelation, ParsedExtraction, parse_extraction
 from kumihimo.text import name_keys
 
@@ -150,10 +150,9 @@ def graph(said: Iterable[ParsedExtraction]) -> tuple[int, int]:
     return len(entities | {end for ends in relations for end in ends}), len(edges)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    data = parser.parse_args().data / "replies"
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = bench_parser(__doc__)
+    data = read_options(parser, argv).data / "replies"
     began = time.process_time()
     said = [parse_extraction(reply) for reply in replies(data)]
     spent = time.process_time() - began

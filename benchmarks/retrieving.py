@@ -7,13 +7,13 @@ finds is followed to the chunks that it was made of. The graph is made by rule. 
 
 from __future__ import annotations
 
-import argparse
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.meter import bound, least, measured
+from benchmarks.options import bench_parser, read_options
 from benchmarks.passages import SETS, questions
 from kumihimo import Kumihimo
 from kumihimo.evaluate.gold import read_index_layout, resolve_gold
@@ -78,11 +78,10 @@ def _bare(value: float, digits: int = 3) -> str:
     return f"{value:.{digits}f}".removeprefix("0")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = bench_parser(__doc__)
     parser.add_argument("--sets", default="musique,hotpot")
-    given = parser.parse_args()
+    given = read_options(parser, argv)
     for name in given.sets.split(","):
         table(given.data, name)
 

@@ -6,11 +6,10 @@ values are English labels; in Japanese those are judged that `scenes_ja.txt` has
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any, cast
 from tests.factories_tables import table
 
 from benchmarks.meter import least, measured
+from benchmarks.options import bench_parser, read_options
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import SlotFiller
 from kumihimo.index.five_w1h import SlotText, extract_slots
@@ -165,8 +165,8 @@ def scripted(scene: Scene, language: str, n: int) -> LLM:
     """Answers from the gold, in one of five forms."""
     values = {slot: [way[0] for label in scene.gold[slot] if (way := said(language, label))] for slot in SLOTS}
 
-    def ask(_: object, *, read: Callable[[Reply], Any], **__: object) -> Any:
-        return read(Reply(_FORMS[n % len(_FORMS)](values, language)))
+    def ask(_: object, *, parse: Callable[[Reply], Any], **__: object) -> Any:
+        return parse(Reply(_FORMS[n % len(_FORMS)](values, language)))
 
     return cast(LLM, ask)
 
@@ -247,10 +247,9 @@ def scored(every: list[Scene], language: str) -> None:
     least(f"{language}, recall of a model that knows", told.shares[1], 0.98)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=HOME.parent / "shared" / "data")
-    every = scenes(parser.parse_args().data / "kgrc" / "scenes.jsonl")
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = bench_parser(__doc__)
+    every = scenes(read_options(parser, argv).data / "kgrc" / "scenes.jsonl")
     print(f"{len(every)} scenes, {sum(len(said) for scene in every for said in scene.gold.values()):,} gold values")
     for language in FLOORS:
         scored(every, language)

@@ -8,10 +8,9 @@ measured by the same build without a model, and told apart.
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from benchmarks.meter import Cost, bound, measured
+from benchmarks.options import bench_parser, read_options
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.snapshot import RECORD_TYPES
 from kumihimo.core.context import Context
@@ -116,10 +116,9 @@ def rounds(podcasts: Path, url: str) -> Iterator[tuple[Cost, Cost, Cost]]:
         yield ours, without(podcasts), bare(url, prompts, texts)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    podcasts = parser.parse_args().data / "podcasts" / "kevin_scott_podcasts.jsonl"
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = bench_parser(__doc__)
+    podcasts = read_options(parser, argv).data / "podcasts" / "kevin_scott_podcasts.jsonl"
     with run_fake_server(latency=LATENCY) as server:
         found = list(rounds(podcasts, server.url))
     for ours, free, sdk in found:

@@ -6,10 +6,9 @@ pool, so that there are hubs. With `--model` the row steps ask a model that answ
 
 from __future__ import annotations
 
-import argparse
 import random
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import ClassVar
 
 from benchmarks.meter import bound, measured
+from benchmarks.options import bench_parser, read_options
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.engine import build_tables, watch_tables
 from kumihimo.core.records import Document, Record
@@ -210,11 +210,11 @@ def measure(chunks: int, model: bool) -> None:
         print(f"  on disk {size / 1e6:.0f} MB")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = bench_parser(__doc__)
     parser.add_argument("--chunks", type=int, nargs="*", default=[10_000, 100_000])
     parser.add_argument("--model", action="store_true")
-    options = parser.parse_args()
+    options = read_options(parser, argv, chunks=[40])
     for chunks in options.chunks:
         measure(chunks, options.model)
 

@@ -7,18 +7,17 @@ at most so many, since a prompt shows only what fits.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import mean
 
 from tests.factories_tables import table
 
 from benchmarks.meter import bound, least, measured
+from benchmarks.options import bench_parser, read_options
 from kumihimo.core.records import Chunk, Community, Entity, Relation
 from kumihimo.core.table import Table
 from kumihimo.index.communities import communities, community_modularity
@@ -151,10 +150,9 @@ def seconds(documents: Sequence[Said]) -> None:
     bound("one document more", one.cpu, 0.6, " CPU s")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    corpus = parser.parse_args().data / "multihop/musique_train100_corpus.jsonl"
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = bench_parser(__doc__)
+    corpus = read_options(parser, argv).data / "multihop/musique_train100_corpus.jsonl"
     rng = random.Random(0)
     with corpus.open(encoding="utf-8") as lines:
         documents = [read(json.loads(line)) for line in lines]

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.meter import bound, child_cpu, once
+from benchmarks.options import bench_parser, read_options
 
 KUMI = str(Path(sys.executable).with_name("kumi"))
 HEAVY = ("numpy", "pydantic", "rich", "openai", "tokenizers", "nupunkt", "selectolax")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    corpus = parser.parse_args().data / "multihop/musique_train100_corpus.jsonl"
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = bench_parser(__doc__)
+    corpus = read_options(parser, argv).data / "multihop/musique_train100_corpus.jsonl"
     bare = child_cpu([sys.executable, "-c", ""])
     print(f"The bare interpreter: {bare:.3f} CPU s")
     bound("import", child_cpu([sys.executable, "-c", "from kumihimo import Kumihimo"]) - bare, 0.2, " CPU s")

@@ -6,16 +6,16 @@ ones. No model. --index: an index of DATA/podcasts that is there, built for brai
 
 from __future__ import annotations
 
-import argparse
 import csv
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import fmean, median
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from benchmarks.options import bench_parser, read_options
 from benchmarks.passages import SETS, questions
 from kumihimo import Kumihimo
 from kumihimo.app.snapshot import Snapshot
@@ -102,18 +102,17 @@ def measure(reading: Snapshot, asked: list[str]) -> None:
     of_the_whole(reading)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = bench_parser(__doc__)
     parser.add_argument("--index", type=Path, help="the .kumi of an index that is there")
-    given = parser.parse_args()
+    given = read_options(parser, argv)
     held = given.data / "podcasts"
     with (held / "kevin_scott_questions.csv").open(encoding="utf-8-sig", newline="") as rows:
         asked = [row["question_text"] for row in csv.DictReader(rows)]
     told(given.data, asked)
     with TemporaryDirectory() as folder, Kumihimo.open(given.index or Path(folder, ".kumi")) as kumi:
         if not given.index:
-            kumi.index(held / "kevin_scott_podcasts.jsonl", methods=["braid", "global"])
+            kumi.index(held / "kevin_scott_podcasts.jsonl", methods=["braid", "global", "local"])
         with kumi.snapshot() as reading:
             measure(reading, asked)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import resource
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from tests import factories_tables
 
 from benchmarks.meter import bound, measured
+from benchmarks.options import bench_parser, read_options
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Chunk, DiscourseRelation, Document, Passage, SlotFiller
 from kumihimo.index.pdtb_senses import leaf_sense_labels, senses_by_name
@@ -89,10 +90,10 @@ print(json.dumps([1000 * median(times), len(found)]))
     return ms, rows
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = bench_parser(__doc__)
     parser.add_argument("--triples", type=int, default=1_000_000)
-    wanted = parser.parse_args().triples
+    wanted = read_options(parser, argv, triples=3000).triples
     held_ = tables(wanted // PER * 2)
     with TemporaryDirectory() as folder:
         with measured() as cost:

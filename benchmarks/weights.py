@@ -10,7 +10,6 @@ recall@5, its 95 % interval (bootstrap over questions), and the share of questio
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -21,6 +20,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.instant import Instant, beginning
 from benchmarks.meter import least, measured
+from benchmarks.options import bench_parser, read_options
 from benchmarks.passages import SETS, questions
 from benchmarks.replies import openie
 from kumihimo import Kumihimo
@@ -84,7 +84,7 @@ def drawn(reading: Snapshot) -> Iterator[EvalQuestion]:
     """Of some chunks the words of a sentence, by chance."""
     chance = Random(1)
     chunks = sorted(reading.table("chunks"), key=lambda chunk: chunk.id)
-    for chunk in chance.sample(chunks, DRAWN):
+    for chunk in chance.sample(chunks, min(DRAWN, len(chunks))):
         said = [text for start, end in split_sentences(chunk.text) if len(text := chunk.text[start:end]) > LETTERS]
         words = [word.strip(MARKS) for word in chance.choice(said or [chunk.text]).split() if subject_terms(word)]
         few = sorted(chance.sample(range(len(words)), min(WORDS, len(words))))
@@ -147,13 +147,12 @@ def table(sets: Sets, tested: Sets) -> None:
         least(f"{name}: recall@5", round(fmean(whole[name]), 3), PLAIN[name])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = bench_parser(__doc__)
     parser.add_argument("--sets", default=",".join((*SETS, TALKS)))
     parser.add_argument("--extracted", action="store_true")
     parser.add_argument("--write", action="store_true")
-    given = parser.parse_args()
+    given = read_options(parser, argv)
     with ExitStack() as stack:
         sets = {name: opened(stack, given.data, name) for name in given.sets.split(",")}
         if given.write:

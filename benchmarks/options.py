@@ -1,0 +1,41 @@
+"""command line -> options: what every benchmark understands, `--data` and `--quick` among it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from atexit import register
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks import meter
+from benchmarks.tiny_data import write_tiny_data
+
+DATA = Path(os.environ.get("DATA", "../shared/data"))
+
+
+def bench_parser(doc: str | None) -> ArgumentParser:
+    """Return a parser with `--data` and `--quick`; add the benchmark's own options to it."""
+    parser = ArgumentParser(description=doc, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help=f"the folder of the data sets (default: {DATA})")
+    parser.add_argument("--quick", action="store_true", help="run on tiny made-up data, and enforce no limit")
+    return parser
+
+
+def read_options(parser: ArgumentParser, argv: Sequence[str] | None, **quick: Any) -> Namespace:
+    """Parse the command line; `quick` gives values of options that --quick makes smaller."""
+    if "--quick" in (sys.argv[1:] if argv is None else argv):
+        meter.enforce_limits(enabled=False)
+        parser.set_defaults(**quick)
+    options = parser.parse_args(argv)
+    options.data = options.data or (_temporary_data() if options.quick else DATA)
+    return options
+
+
+def _temporary_data() -> Path:
+    folder = TemporaryDirectory()
+    register(folder.cleanup)
+    return write_tiny_data(Path(folder.name))
