@@ -37,7 +37,7 @@ DRAWN = {
     "conversation": (
         "kumi ask",
         "What did Mr Kerrow promise about the first stone, and did he keep it?",
-        "/where author = 'Sabine Orrell'",
+        "/filter author = 'Sabine Orrell'",
         "/method bm26",
         "/quit",
     ),

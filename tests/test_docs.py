@@ -98,7 +98,7 @@ def test_every_method_is_described(name: str) -> None:
 
 
 def test_the_weights_of_braid_are_those_that_are_published() -> None:
-    said = re.findall(r"^\| `([a-z ]+)` \| ([-.\d]*) *\| ([-.\d]*) *\|$", page("braid.md"), re.M)
+    said = re.findall(r"^\| `([a-z ]+)` \| ([-.\d]*) *\| ([-.\d]*) *\|$", page("research/braid.md"), re.M)
     for i, name in enumerate(("first", "second"), 1):
         assert {row[0]: float(row[i]) for row in said if row[i]} == published_weights()[name]
 

@@ -1,4 +1,4 @@
-"""servers that fail -> a whole index, or a list of exactly what is missing: no hang, no traceback, no silent loss."""
+"""failing servers -> a complete index, or a list of the missing items: no hang, no traceback."""
 
 from __future__ import annotations
 
@@ -21,57 +21,60 @@ from tests.factories_paid_steps import notes, opened, paid
 
 __all__ = ["paid"]
 COUNT = 60
-EVERY = (*FAULTS, *CHAT_FAULTS)
-PASSING = ("think",)  # the reply is there all the same
-QUICK: dict[str, Any] = {"timeout": 0.4, "workers": 16}
+ALL_FAULTS = (*FAULTS, *CHAT_FAULTS)
+HARMLESS_FAULTS = ("think",)  # the reply still arrives
+QUICK_LIMITS: dict[str, Any] = {"timeout": 0.4, "workers": 16}
 
 
-def held(kumi: Kumihimo) -> tuple[set[str], set[str], set[str]]:
-    """Chunks, those that have a gist, gists that have a vector."""
-    with kumi.snapshot() as reading:
-        ids = [{r.id for r in reading.table(table)} for table in ("chunks", "gists")]
-        vectors = {id for (id,) in reading.db.all("SELECT id FROM vectors_gists")}
+def built_items(kumi: Kumihimo) -> tuple[set[str], set[str], set[str]]:
+    """Return chunks, chunks with a gist, and gists with a vector."""
+    with kumi.snapshot() as snapshot:
+        ids = [{r.id for r in snapshot.table(table)} for table in ("chunks", "gists")]
+        vectors = {id for (id,) in snapshot.db.all("SELECT id FROM vectors_gists")}
     return ids[0], ids[1], vectors
 
 
-def failed(kumi: Kumihimo, step: str) -> set[str]:
+def failed_items(kumi: Kumihimo, step: str) -> set[str]:
     return {item for name, item, _ in kumi.status().failed if name == step}
 
 
 @pytest.mark.usefixtures("paid")
 def test_every_fault_mixed(tmp_path: Path, server: FakeServer) -> None:
     source = notes(tmp_path / "notes", COUNT)
-    server.configure(faults=dict.fromkeys(EVERY, 0.1 / len(EVERY)), retry_after=0.1, drip=1.0)
-    models: dict[str, Any] = {"chat": QUICK, "embedding": {"model": "e", "base_url": server.url, "batch": 4, **QUICK}}
+    server.configure(faults=dict.fromkeys(ALL_FAULTS, 0.1 / len(ALL_FAULTS)), retry_after=0.1, drip=1.0)
+    models: dict[str, Any] = {
+        "chat": QUICK_LIMITS,
+        "embedding": {"model": "e", "base_url": server.url, "batch": 4, **QUICK_LIMITS},
+    }
     with opened(tmp_path, server, **models) as kumi:
         built = kumi.index(source, methods=["meant"])
-        chunks, gists, vectors = held(kumi)
-        assert chunks - gists == failed(kumi, "gists")
-        assert gists - vectors == failed(kumi, "vectors_gists")
-        assert not built.failed  # each was asked again until it came
+        chunks, gists, vectors = built_items(kumi)
+        assert chunks - gists == failed_items(kumi, "gists")
+        assert gists - vectors == failed_items(kumi, "vectors_gists")
+        assert not built.failed  # each request was repeated until it succeeded
         spent = [s.usage for s in kumi.spent() if s.kind == "spent"]
         assert sum(u.calls for u in spent) == server.counts()["answered"]
     assert sum(server.counts()["faults"].values()) > 0
 
 
 @pytest.mark.usefixtures("paid")
-@pytest.mark.parametrize("fault", EVERY)
+@pytest.mark.parametrize("fault", ALL_FAULTS)
 def test_a_fault_without_end_is_listed_and_the_next_run_mends_it_and_pays_for_that_alone(
     tmp_path: Path, server: FakeServer, fault: str
 ) -> None:
     source = notes(tmp_path / "notes", 24)
     server.configure(faults={fault: 0.5}, retry_after=0.01, drip=1.0)
-    with opened(tmp_path, server, chat={**QUICK, "retries": 0}) as kumi:
+    with opened(tmp_path, server, chat={**QUICK_LIMITS, "retries": 0}) as kumi:
         built = kumi.index(source, methods=["meant"])
-        chunks, gists, _ = held(kumi)
+        chunks, gists, _ = built_items(kumi)
         missing = chunks - gists
-        assert missing == failed(kumi, "gists") == {item for _, item, _ in built.failed}
-        assert bool(missing) == (fault not in PASSING)
+        assert missing == failed_items(kumi, "gists") == {item for _, item, _ in built.failed}
+        assert bool(missing) == (fault not in HARMLESS_FAULTS)
         assert all(why and "Traceback" not in why for _, _, why in built.failed)
         server.configure(faults={})
         server.reset()
         again = kumi.index()
-        assert held(kumi)[1] == chunks
+        assert built_items(kumi)[1] == chunks
         assert (again.failed, server.counts()["requests"], server.counts()["repeats"]) == ((), len(missing), 0)
 
 
@@ -81,13 +84,13 @@ def test_texts_that_cannot_be_embedded_are_listed_and_embedded_by_the_next_run(
     tmp_path: Path, server: FakeServer, fault: str
 ) -> None:
     server.configure(faults={fault: 0.5}, retry_after=0.01, drip=1.0)
-    embedding = {"model": "e", "base_url": server.url, "batch": 2, "retries": 0, **QUICK}
+    embedding = {"model": "e", "base_url": server.url, "batch": 2, "retries": 0, **QUICK_LIMITS}
     with opened(tmp_path, server, embedding=embedding) as kumi:
         kumi.index(notes(tmp_path / "notes", 24), methods=["naive"])
-        with kumi.snapshot() as reading:
-            vectors = {id for (id,) in reading.db.all("SELECT id FROM vectors_chunks")}
-            chunks = {chunk.id for chunk in reading.table("chunks")}
-        assert chunks - vectors == failed(kumi, "vectors_chunks") != set()
+        with kumi.snapshot() as snapshot:
+            vectors = {id for (id,) in snapshot.db.all("SELECT id FROM vectors_chunks")}
+            chunks = {chunk.id for chunk in snapshot.table("chunks")}
+        assert chunks - vectors == failed_items(kumi, "vectors_chunks") != set()
         server.configure(faults={})
         server.reset()
         assert not kumi.index().failed
@@ -131,9 +134,9 @@ def test_a_server_that_dies_is_given_up_soon(tmp_path: Path, server: FakeServer)
     with opened(tmp_path, server, chat={"retries": 1, "workers": 4}) as kumi:
         kumi.index(notes(tmp_path / "first", 1), methods=["told"])
         server.configure(down=True)
-        began = time.monotonic()
+        start = time.monotonic()
         built = kumi.index(source)
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - start < 5
         assert len([1 for step, _, _ in built.failed if step == "gists"]) == COUNT - 1
         assert any("in a row" in why for _, _, why in built.failed)
         server.configure(down=False)
@@ -141,7 +144,7 @@ def test_a_server_that_dies_is_given_up_soon(tmp_path: Path, server: FakeServer)
         assert not kumi.index().failed
 
 
-# -- what a person sees
+# -- messages for the user
 
 
 @pytest.fixture
@@ -152,7 +155,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "environment", "said"),
+    ("behaviour", "environment", "message"),
     [
         ({"key": "right"}, {}, "Incorrect API key provided (401): is the key in OPENAI_API_KEY the right one"),
         ({"models": ["other"]}, {}, "The model 'm' does not exist (404): set `model` to one that the server has"),
@@ -168,30 +171,30 @@ def folder(tmp_path: Path) -> Path:
     ],
 )
 def test_what_is_set_wrong_is_said_in_one_line_with_the_remedy(
-    folder: Path, server: FakeServer, behaviour: dict[str, Any], environment: dict[str, str], said: str
+    folder: Path, server: FakeServer, behaviour: dict[str, Any], environment: dict[str, str], message: str
 ) -> None:
     server.configure(**behaviour)
-    given = {"KUMI_CHAT_MODEL": "m", "KUMI_CHAT_BASE_URL": server.url, "KUMI_CHAT_RETRIES": "1"}
-    given |= {"KUMI_CHAT_TIMEOUT": "0.5"} | {k: v.format(url=server.url) for k, v in environment.items()}
-    ran = kumi(folder, "ask", "Which ferry?", **given)
-    assert said in ran.stderr
-    assert len(ran.stderr.strip().splitlines()) == 1
-    assert ran.returncode in (1, 2)
-    assert ran.stdout.strip() == ""
+    variables = {"KUMI_CHAT_MODEL": "m", "KUMI_CHAT_BASE_URL": server.url, "KUMI_CHAT_RETRIES": "1"}
+    variables |= {"KUMI_CHAT_TIMEOUT": "0.5"} | {k: v.format(url=server.url) for k, v in environment.items()}
+    process = kumi(folder, "ask", "Which ferry?", **variables)
+    assert message in process.stderr
+    assert len(process.stderr.strip().splitlines()) == 1
+    assert process.returncode in (1, 2)
+    assert process.stdout.strip() == ""
 
 
 def test_ctrl_c_does_not_wait_for_a_silent_server(folder: Path, server: FakeServer) -> None:
     server.configure(faults={"never": 1.0})
     command = [sys.executable, "-m", "kumihimo.cli.main", "ask", "Which ferry?", "-m", "hyde"]
-    given = {"KUMI_CHAT_MODEL": "m", "KUMI_CHAT_BASE_URL": server.url, "KUMI_HYDE_PASSAGES": "4"}
-    running = subprocess.Popen(command, cwd=folder, env={**os.environ, **given}, stderr=subprocess.PIPE, text=True)
+    variables = {"KUMI_CHAT_MODEL": "m", "KUMI_CHAT_BASE_URL": server.url, "KUMI_HYDE_PASSAGES": "4"}
+    running = subprocess.Popen(command, cwd=folder, env={**os.environ, **variables}, stderr=subprocess.PIPE, text=True)
     while server.counts()["requests"] < 4:
         time.sleep(0.05)
-    began = time.monotonic()
+    start = time.monotonic()
     running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=20)
-    assert (running.returncode, "Traceback" in said) == (130, False)
-    assert time.monotonic() - began < 5
+    _, stderr = running.communicate(timeout=20)
+    assert (running.returncode, "Traceback" in stderr) == (130, False)
+    assert time.monotonic() - start < 5
 
 
 def test_the_wrong_key_leaves_the_index_as_it_was(tmp_path: Path, server: FakeServer) -> None:

@@ -1,4 +1,4 @@
-"""An index + `rerank` -> what it finds in another order, foretold, paid once; what is not set is said before."""
+"""index + `rerank` -> a new order, estimated, paid once; missing settings reported first."""
 
 from __future__ import annotations
 
@@ -35,74 +35,83 @@ def kumi(tmp_path: Path, server: FakeServer) -> Iterator[Kumihimo]:
         yield kumi
 
 
-def found(kumi: Kumihimo, name: str = "naive", **settings: Any) -> list[str]:
+def search(kumi: Kumihimo, name: str = "naive", **settings: Any) -> list[str]:
     return [item.text for item in kumi.retrieve(QUESTION, name, **settings)]
 
 
-def test_by_a_model_the_one_it_names_comes_first_and_is_paid_once(kumi: Kumihimo, server: FakeServer) -> None:
-    plain = found(kumi)
+def test_model_reranks_and_is_paid_once(kumi: Kumihimo, server: FakeServer) -> None:
+    unranked = search(kumi)
     assert server.counts()["requests"] == 0
-    assert found(kumi, reranker="model") == found(kumi, reranker="model") == [plain[2], *plain[:2], *plain[3:]]
-    assert found(kumi, reranker="model", k=1) == [plain[2]]
+    assert (
+        search(kumi, reranker="model") == search(kumi, reranker="model") == [unranked[2], *unranked[:2], *unranked[3:]]
+    )
+    assert search(kumi, reranker="model", k=1) == [unranked[2]]
     assert (server.counts()["requests"], server.counts()["chats"]) == (1, 1)
     assert {(s.kind, s.scope) for s in kumi.spent()} == {("spent", "naive"), ("saved", "naive")}
 
 
-def test_by_a_server_what_it_scores_highest_comes_first(kumi: Kumihimo, server: FakeServer) -> None:
-    assert found(kumi, reranker="endpoint")[0] == found(kumi, "bm25", reranker="endpoint", k=1)[0] == NOTES["b.txt"]
+def test_server_reranks_by_score(kumi: Kumihimo, server: FakeServer) -> None:
+    assert search(kumi, reranker="endpoint")[0] == search(kumi, "bm25", reranker="endpoint", k=1)[0] == NOTES["b.txt"]
     assert server.counts()["rerankings"] == server.counts()["requests"]
     assert {(s.kind, s.scope, s.model) for s in kumi.spent()} == {("spent", "reranking", "r")}
 
 
-def of(plan: Plan) -> dict[str, tuple[float, float]]:
+def calls_by_step(plan: Plan) -> dict[str, tuple[float, float]]:
     return {estimate.step: estimate.calls for estimate in plan.estimates}
 
 
-def test_it_is_foretold(kumi: Kumihimo, server: FakeServer) -> None:
-    assert of(kumi.estimate_query_cost("naive", QUESTION)) == {"answer": (1, 1)}
-    assert of(kumi.estimate_query_cost("naive", QUESTION, reranker="model")) == {"naive": (1, 1), "answer": (1, 1)}
+def test_cost_is_estimated(kumi: Kumihimo, server: FakeServer) -> None:
+    assert calls_by_step(kumi.estimate_query_cost("naive", QUESTION)) == {"answer": (1, 1)}
+    assert calls_by_step(kumi.estimate_query_cost("naive", QUESTION, reranker="model")) == {
+        "naive": (1, 1),
+        "answer": (1, 1),
+    }
     plan = kumi.estimate_query_cost("naive", QUESTION, reranker="endpoint")
-    assert of(plan) == {"reranking": (1, 1), "answer": (1, 1)}
-    asked = next(estimate for estimate in plan.estimates if estimate.step == "reranking")
-    assert (asked.exact, asked.completion_tokens, asked.cost) == (True, (0, 0), (0.002, 0.002))
+    assert calls_by_step(plan) == {"reranking": (1, 1), "answer": (1, 1)}
+    requests_before = next(estimate for estimate in plan.estimates if estimate.step == "reranking")
+    assert (requests_before.exact, requests_before.completion_tokens, requests_before.cost) == (
+        True,
+        (0, 0),
+        (0.002, 0.002),
+    )
     assert server.counts()["requests"] == 0
     usage = kumi.ask(QUESTION, "naive", reranker="endpoint").usage
     assert usage.calls == plan.calls[0] == plan.calls[1]
     assert plan.cost[0] <= usage.cost <= plan.cost[1]
-    assert kumi.estimate_query_cost("naive", QUESTION, reranker="endpoint") == Plan(())  # it is remembered
+    assert kumi.estimate_query_cost("naive", QUESTION, reranker="endpoint") == Plan(())  # cached
 
 
-def test_a_method_may_have_a_model_of_its_own_to_judge(tmp_path: Path, server: FakeServer) -> None:
+def test_method_may_have_its_own_reranking_model(tmp_path: Path, server: FakeServer) -> None:
     settings = {"bm25": {"model": "m", "base_url": server.url, "reranker": "model"}}
     with Kumihimo(tmp_path / ".kumi", settings) as kumi:
         kumi.index(fill(tmp_path / "notes", NOTES), methods=["bm25", "naive"])
-        assert len(found(kumi, "bm25")) == 3
+        assert len(search(kumi, "bm25")) == 3
         assert [s.scope for s in kumi.spent()] == ["bm25"]
         with pytest.raises(SettingsError, match=r'naive\.reranker = "model" needs a chat model'):
-            found(kumi, reranker="model")
+            search(kumi, reranker="model")
 
 
 @pytest.mark.parametrize("by", ["model", "endpoint"])
-def test_what_is_not_set_is_said_before_anything_is_paid(tmp_path: Path, server: FakeServer, by: str) -> None:
+def test_missing_model_is_reported_before_any_payment(tmp_path: Path, server: FakeServer, by: str) -> None:
     embedding = {"model": "e", "base_url": server.url}
     with Kumihimo(tmp_path / ".kumi", {"embedding": embedding}) as kumi:
         kumi.index(fill(tmp_path / "notes", NOTES), methods=["naive"])
-        asked = server.counts()["requests"]
+        requests_before = server.counts()["requests"]
         for ask in (kumi.retrieve, kumi.ask):
-            with pytest.raises(SettingsError, match=r"needs a (chat model|server that reranks): set `model"):
+            with pytest.raises(SettingsError, match=r"needs a (chat model|reranking server): set `model"):
                 ask(QUESTION, "naive", reranker=by)
-        with pytest.raises(SettingsError, match=r"needs a (chat model|server that reranks)"):
+        with pytest.raises(SettingsError, match=r"needs a (chat model|reranking server)"):
             kumi.estimate_query_cost("naive", QUESTION, reranker=by)
-        assert server.counts()["requests"] == asked
-        assert len(found(kumi)) == 4  # by nobody nothing is needed
+        assert server.counts()["requests"] == requests_before
+        assert len(search(kumi)) == 4  # without a reranker no model is needed
 
 
-def test_a_cap_holds(kumi: Kumihimo) -> None:
+def test_cap_applies_to_reranking(kumi: Kumihimo) -> None:
     for caps in (Caps(calls=0), Caps(cost=0.001)):
         with pytest.raises(BudgetExceeded):
             kumi.retrieve(QUESTION, "naive", caps=caps, reranker="endpoint")
 
 
-def test_who_is_unknown_is_refused(kumi: Kumihimo) -> None:
+def test_unknown_reranker_is_rejected(kumi: Kumihimo) -> None:
     with pytest.raises(SettingsError, match=r"naive\.reranker is"):
-        found(kumi, reranker="llm")
+        search(kumi, reranker="llm")

@@ -1,4 +1,4 @@
-"""nothing -> the public names."""
+"""The public names of Kumihimo."""
 
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.results import Built, Plan, Solutions, Status

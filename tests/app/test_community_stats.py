@@ -1,4 +1,4 @@
-"""Communities, their reports, chunks -> what each level holds; in the status, with what a fresh start would give."""
+"""communities, reports, chunks -> size of each level; also in the status, with modularity."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def chunks(*sizes: int) -> Table[Chunk]:
     return table(Chunk, [Chunk("", 0, 1, tokens, id=f"d.{i:05}") for i, tokens in enumerate(sizes)])
 
 
-# t splits into a and b, a again into p and q; z is whole
+# t has children a and b, a has children p and q; z has none
 TREE = [
     community("t", 0, "", "a", "b"),
     community("z", 0),
@@ -42,11 +42,11 @@ TREE = [
 SIZES = {"t": 100, "z": 40, "a": 80, "b": 30, "p": 60, "q": 50}
 
 
-def test_a_level_holds_its_communities_and_the_leaves_above() -> None:
-    found = measure_levels(
+def test_level_has_its_communities_and_leaves_above() -> None:
+    results = measure_levels(
         table(Community, TREE), table(Report, [report(*each) for each in SIZES.items()]), chunks(600, 200)
     )
-    assert found == [
+    assert results == [
         CommunityLevel("C0", 2, 140, 17.5),  # t z
         CommunityLevel("C1", 3, 150, 18.75),  # a b z
         CommunityLevel("C2", 4, 180, 22.5),  # p q b z
@@ -55,8 +55,8 @@ def test_a_level_holds_its_communities_and_the_leaves_above() -> None:
 
 
 def test_reports_that_are_missing_are_not_counted() -> None:
-    found = measure_levels(table(Community, TREE), table(Report, [report("z", 40)]), chunks(400))
-    assert [(level.name, level.units, level.share) for level in found] == [
+    results = measure_levels(table(Community, TREE), table(Report, [report("z", 40)]), chunks(400))
+    assert [(level.name, level.units, level.share) for level in results] == [
         ("C0", 1, 10.0),
         ("C1", 1, 10.0),
         ("C2", 1, 10.0),
@@ -64,7 +64,7 @@ def test_reports_that_are_missing_are_not_counted() -> None:
     ]
 
 
-def test_where_there_is_nothing() -> None:
+def test_empty_index() -> None:
     assert measure_levels(table(Community, []), table(Report, []), chunks()) == [CommunityLevel("TS", 0, 0, 0.0)]
 
 
@@ -77,7 +77,7 @@ def test_an_index_without_communities_has_no_levels(tmp_path: Path) -> None:
             assert (index_modularity(db), index_levels(db)) == (None, ())
 
 
-def test_of_an_index(tmp_path: Path) -> None:
+def test_levels_and_modularity_of_an_index(tmp_path: Path) -> None:
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
         kumi.index(EXAMPLES, methods=["global"])
         status = kumi.status(levels=True)
@@ -89,24 +89,24 @@ def test_of_an_index(tmp_path: Path) -> None:
     assert (source.name, source.units, source.share) == ("TS", rows["chunks"], 100.0)
     assert status.modularity
     now, cold = status.modularity
-    assert 0.3 < now == pytest.approx(cold)  # nothing has come or gone since they were found
+    assert 0.3 < now == pytest.approx(cold)  # nothing has changed since the first build
 
 
-def shown(capsys: pytest.CaptureFixture[str], **more: Any) -> str:
+def printed(capsys: pytest.CaptureFixture[str], **more: Any) -> str:
     memo = {"replies": 0, "bytes": 0}
     terminal.show_status(replace(Status(".kumi", {}, (), {}, (), {}, {}, (), 0, memo), **more))
     return capsys.readouterr().out
 
 
-def test_the_status_shows_what_was_found(capsys: pytest.CaptureFixture[str]) -> None:
-    told = shown(
+def test_status_shows_levels_and_modularity(capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(
         capsys,
         modularity=(0.63, 0.64),
         levels=(CommunityLevel("C0", 34, 26657, 2.62), CommunityLevel("TS", 1669, 1014611, 100.0)),
     )
-    assert "modularity 0.630  0.640 if found anew" in told
-    assert "level  units     tokens  of the source\nC0        34     26,657          2.6 %\n" in told
-    assert "TS     1,669  1,014,611        100.0 %" in told
-    assert "--recluster" not in told
-    assert "`kumi index --recluster` finds them anew" in shown(capsys, modularity=(0.56, 0.64))
-    assert "modularity" not in shown(capsys)
+    assert "modularity 0.630  0.640 if detected anew" in text
+    assert "level  units     tokens  of the source\nC0        34     26,657          2.6 %\n" in text
+    assert "TS     1,669  1,014,611        100.0 %" in text
+    assert "--recluster" not in text
+    assert "`kumi index --recluster` detects them from scratch" in printed(capsys, modularity=(0.56, 0.64))
+    assert "modularity" not in printed(capsys)

@@ -1,4 +1,4 @@
-"""kumi.toml, environment, `--set` -> layers of settings, and errors that name what was probably meant."""
+"""kumi.toml, environment, `--set` -> layers of settings, and errors that suggest the right name."""
 
 from __future__ import annotations
 
@@ -28,42 +28,42 @@ KNOWN = {
 }
 
 
-def file(folder: Path, text: str) -> Path:
+def write_config(folder: Path, text: str) -> Path:
     path = folder / "kumi.toml"
     path.write_text(text, encoding="utf-8")
     return path
 
 
 def test_a_file_is_a_layer(tmp_path: Path) -> None:
-    path = file(tmp_path, "# 港\n[chunks]\nsize = 300\n\n[naive]\nwords = false\n")
+    path = write_config(tmp_path, "# 港\n[chunks]\nsize = 300\n\n[naive]\nwords = false\n")
     assert read_settings_file(path) == {"chunks": {"size": 300}, "naive": {"words": False}}
     assert resolve_settings(KNOWN, read_settings_file(path))["chunks"] == {"size": 300, "overlap": 100}
 
 
-def test_no_file_and_an_empty_one_say_nothing(tmp_path: Path) -> None:
+def test_no_file_and_an_empty_one_set_nothing(tmp_path: Path) -> None:
     assert read_settings_file(tmp_path / "kumi.toml") == {}
-    assert read_settings_file(file(tmp_path, "")) == {}
+    assert read_settings_file(write_config(tmp_path, "")) == {}
 
 
 @pytest.mark.parametrize("text", ["[chunks\nsize = 1", "[chunks]\nsize = ", "size: 1", "[a]\n[a]"])
-def test_a_broken_file_says_how_to_begin(tmp_path: Path, text: str) -> None:
-    path = file(tmp_path, text)
-    with pytest.raises(SettingsError, match=rf"^{path} is not TOML \(.+\): `kumi init` writes one to begin from$"):
+def test_a_broken_file_names_the_remedy(tmp_path: Path, text: str) -> None:
+    path = write_config(tmp_path, text)
+    with pytest.raises(SettingsError, match=rf"^{path} is not TOML \(.+\): `kumi init` writes one to start from$"):
         read_settings_file(path)
 
 
-def test_a_file_that_is_no_text_is_broken_too(tmp_path: Path) -> None:
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "kumi.toml"
     path.write_bytes("[chunks]\n# 港".encode("utf-16"))
     with pytest.raises(SettingsError, match="is not TOML"):
         read_settings_file(path)
 
 
-def test_a_setting_outside_a_table_is_told_where_it_belongs(tmp_path: Path) -> None:
-    path = file(tmp_path, "size = 300")
+def test_a_setting_outside_a_table_is_refused(tmp_path: Path) -> None:
+    path = write_config(tmp_path, "size = 300")
     with pytest.raises(SettingsError) as refused:
         read_settings_file(path)
-    assert str(refused.value) == (f"{path}: size stands alone; settings stand under a step or method, such as [chunks]")
+    assert str(refused.value) == (f"{path}: size is in no table: settings go under a step or method, such as [chunks]")
 
 
 def test_the_environment_is_a_layer() -> None:
@@ -73,9 +73,9 @@ def test_the_environment_is_a_layer() -> None:
     assert resolve_settings(KNOWN, layer)["naive"] == {"k": 20, "words": False}
 
 
-def test_a_variable_that_is_no_setting_may_stand_there() -> None:
-    others = {"KUMI_INDEX": "elsewhere", "KUMI_CACHE": "shared.db", "KUMI_OFFLINE": "1"}
-    assert read_environment(KNOWN, others) == {}
+def test_other_variables_with_the_prefix_are_ignored() -> None:
+    variables = {"KUMI_INDEX": "elsewhere", "KUMI_CACHE": "shared.db", "KUMI_OFFLINE": "1"}
+    assert read_environment(KNOWN, variables) == {}
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_variable_that_is_no_setting_may_stand_there() -> None:
         ("KUMI_INDX", "did you mean 'KUMI_INDEX'?"),
     ],
 )
-def test_a_misspelt_variable_is_not_passed_over(variable: str, message: str) -> None:
+def test_a_misspelt_variable_is_refused(variable: str, message: str) -> None:
     with pytest.raises(SettingsError) as refused:
         read_environment(KNOWN, {variable: "1"})
     assert str(refused.value).startswith(f"environment: no setting {variable!r}")
@@ -111,14 +111,14 @@ def test_options_are_a_layer() -> None:
 
 
 @pytest.mark.parametrize("option", ["chunks.size", "size=300", ".size=300", "chunks.=300", "=300", ""])
-def test_an_option_that_is_none_shows_how_to_write_it(option: str) -> None:
+def test_an_invalid_option_shows_the_form(option: str) -> None:
     with pytest.raises(SettingsError) as refused:
         parse_options([option])
     assert str(refused.value) == f"--set {option}: write it as step.setting=value, such as chunks.size=300"
 
 
-def test_each_layer_says_over_the_one_before(tmp_path: Path) -> None:
-    path = file(tmp_path, "[chunks]\nsize = 1\noverlap = 2\n[naive]\nk = 3\n")
+def test_each_layer_overrides_the_one_before(tmp_path: Path) -> None:
+    path = write_config(tmp_path, "[chunks]\nsize = 1\noverlap = 2\n[naive]\nk = 3\n")
     environment = read_environment(KNOWN, {"KUMI_CHUNKS_SIZE": "4", "KUMI_NAIVE_K": "5"})
     options = parse_options(["chunks.size=6"])
     assert resolve_settings(KNOWN, read_settings_file(path), environment, options) == {
@@ -129,14 +129,14 @@ def test_each_layer_says_over_the_one_before(tmp_path: Path) -> None:
 
 
 def uncommented(text: str) -> str:
-    """The file with every setting in it set."""
+    """Return the file with every setting set."""
     return "\n".join(line.removeprefix("# ") if " = " in line else line for line in text.splitlines())
 
 
-def test_a_written_file_sets_nothing_and_shows_everything() -> None:
+def test_a_default_file_shows_everything_and_sets_nothing() -> None:
     text = render_default_config(KNOWN, {"chunks": "Cut.", "naive": "Search.", "bare": "No settings."})
     assert text == (
-        "# Settings of this index. Take the # away from a line and change it.\n"
+        "# Settings of this index. Remove the # from a line and change it.\n"
         "\n"
         "# Cut.\n"
         "[chunks]\n"
@@ -165,7 +165,7 @@ ALL = {
 }
 
 
-def test_what_is_written_can_be_read_back() -> None:
+def test_a_default_file_can_be_read_back() -> None:
     assert resolve_settings(
         ALL, tomllib.loads(uncommented(render_default_config(ALL, {"all": ""})))
     ) == resolve_settings(ALL)
@@ -182,13 +182,13 @@ def test_what_is_written_can_be_read_back() -> None:
 )
 def test_odd_defaults_can_be_read_back(setting: Setting) -> None:
 
-    known = {"all": {setting.name: setting}}
+    scopes = {"all": {setting.name: setting}}
     assert resolve_settings(
-        known, tomllib.loads(uncommented(render_default_config(known, {"all": ""})))
-    ) == resolve_settings(known)
+        scopes, tomllib.loads(uncommented(render_default_config(scopes, {"all": ""})))
+    ) == resolve_settings(scopes)
 
 
-MADE: dict[str, dict[str, object]] = {
+ADDED: dict[str, dict[str, object]] = {
     "naive": {"k": 5, "said": 'a "b" \\n\nc """d""" \x7f'},
     "bare": {"types": ("x", "y")},
 }
@@ -197,28 +197,28 @@ MADE: dict[str, dict[str, object]] = {
 @pytest.mark.parametrize(
     "text", ["", "[chunks]\nsize = 3", "# mine\n\n[naive]  # of mine\nwords = false\n[chunks]\n", "[naive]\r\n"]
 )
-def test_settings_are_added_and_all_else_stays(text: str) -> None:
-    made, left = merge_settings(text, MADE)
-    assert left == []
-    held = tomllib.loads(text)
-    plain: dict[str, dict[str, object]] = {"naive": MADE["naive"], "bare": {"types": ["x", "y"]}}
-    assert tomllib.loads(made) == {**held, **{s: {**held.get(s, {}), **values} for s, values in plain.items()}}
-    assert all(line in made.splitlines() for line in text.splitlines())
+def test_settings_are_added_and_the_rest_stays(text: str) -> None:
+    merged, unchanged = merge_settings(text, ADDED)
+    assert unchanged == []
+    before = tomllib.loads(text)
+    plain: dict[str, dict[str, object]] = {"naive": ADDED["naive"], "bare": {"types": ["x", "y"]}}
+    assert tomllib.loads(merged) == {**before, **{s: {**before.get(s, {}), **values} for s, values in plain.items()}}
+    assert all(line in merged.splitlines() for line in text.splitlines())
 
 
-def test_settings_go_under_the_headings_of_a_file_that_sets_none(tmp_path: Path) -> None:
+def test_settings_go_under_the_headings_of_a_default_file(tmp_path: Path) -> None:
     text = render_default_config(KNOWN, {"chunks": "c", "naive": "n", "bare": "b"})
-    made, left = merge_settings(text, {"naive": {"k": 5}})
-    assert (left, tomllib.loads(made)) == ([], {"chunks": {}, "naive": {"k": 5}})
-    assert made.count("[naive]") == 1
+    merged, unchanged = merge_settings(text, {"naive": {"k": 5}})
+    assert (unchanged, tomllib.loads(merged)) == ([], {"chunks": {}, "naive": {"k": 5}})
+    assert merged.count("[naive]") == 1
 
 
 @pytest.mark.parametrize("text", ["[naive]\nk = 3\n", "[ naive ]\n", "naive = {words = true}\n"])
-def test_what_is_set_already_is_left(text: str) -> None:
+def test_existing_settings_stay(text: str) -> None:
     assert merge_settings(text, {"naive": {"k": 5}}) == (text, ["naive"])
 
 
-def test_lines_are_put_to_the_end_of_aliases(tmp_path: Path) -> None:
+def test_aliases_are_appended(tmp_path: Path) -> None:
     path = tmp_path / "aliases.txt"
     append_aliases(path, [])
     assert not path.exists()
@@ -231,14 +231,14 @@ def test_lines_are_put_to_the_end_of_aliases(tmp_path: Path) -> None:
 
 
 def test_line_ends_stay_as_they_are(tmp_path: Path) -> None:
-    path, other = tmp_path / "kumi.toml", tmp_path / "aliases.txt"
+    path, aliases = tmp_path / "kumi.toml", tmp_path / "aliases.txt"
     path.write_bytes(b"[chunks]\r\nsize = 3\r\n")
-    other.write_bytes(b"\xef\xbb\xbfa = b\r\n")
+    aliases.write_bytes(b"\xef\xbb\xbfa = b\r\n")
     assert add_settings(path, {"naive": {"k": 5}}) == []
-    append_aliases(other, ["c = d"])
+    append_aliases(aliases, ["c = d"])
     assert path.read_bytes().startswith(b"[chunks]\r\nsize = 3")
-    assert other.read_bytes() == b"\xef\xbb\xbfa = b\r\nc = d\n"
-    assert (read_settings_file(path)["naive"], read_aliases(other)["mentions"]["aliases"]) == (
+    assert aliases.read_bytes() == b"\xef\xbb\xbfa = b\r\nc = d\n"
+    assert (read_settings_file(path)["naive"], read_aliases(aliases)["mentions"]["aliases"]) == (
         {"k": 5},
         ("a = b", "c = d"),
     )

@@ -1,4 +1,4 @@
-"""models, caps, changes -> what is paid: nothing unasked, nothing twice, nothing beyond a cap, all of it counted."""
+"""models, caps, changes -> payments: nothing unrequested, nothing twice, nothing above a cap, all recorded."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ COUNT = 30
 
 
 def texts(kumi: Kumihimo, table: str) -> list[str]:
-    with kumi.snapshot() as reading:
-        return [record.text for record in reading.table(table)]
+    with kumi.snapshot() as snapshot:
+        return [record.text for record in snapshot.table(table)]
 
 
 def test_what_is_free_is_built_unasked_and_what_is_paid_for_is_not(tmp_path: Path, server: FakeServer) -> None:
@@ -55,7 +55,7 @@ def test_what_is_free_is_built_unasked_and_what_is_paid_for_is_not(tmp_path: Pat
         assert "gists" not in built.rows
         assert server.counts()["requests"] == 0
         kumi.index(methods=["bm25", "naive", "told"])
-        assert kumi.index().skipped_methods == ()  # what was asked for is remembered
+        assert kumi.index().skipped_methods == ()  # the index remembers the requested methods
         assert (server.counts()["embeddings"], kumi.status().rows["gists"]) == (1, 3)
 
 
@@ -63,8 +63,8 @@ def test_building_again_and_anew_asks_nothing(tmp_path: Path, server: FakeServer
     source = notes(tmp_path / "notes", COUNT)
     with opened(tmp_path, server) as kumi:
         kumi.index(source, methods=["told"])
-        asked = server.counts()["requests"]
-        assert asked == COUNT + 7
+        requests = server.counts()["requests"]
+        assert requests == COUNT + 7
         assert kumi.index().spent == {}
         (source / "000.txt").write_text("A note that is new.", "utf-8")
         assert kumi.index().spent["gists"].calls == 1
@@ -105,7 +105,7 @@ def test_a_cap_on_a_question(tmp_path: Path, server: FakeServer) -> None:
         kumi.index(notes(tmp_path / "notes", 3))
         with pytest.raises(BudgetExceeded, match="--max-calls 1 was reached"):
             kumi.ask("Which ferry?", "hyde", caps=Caps(calls=1))
-        answer = kumi.ask("Which ferry?", "hyde", caps=Caps(calls=1))  # the passage is remembered
+        answer = kumi.ask("Which ferry?", "hyde", caps=Caps(calls=1))  # the passage is cached
         assert (answer.usage.calls, server.counts()["requests"]) == (1, 2)
 
 
@@ -125,29 +125,29 @@ def test_another_model_prompt_or_setting_is_paid_for_only_by_consent(tmp_path: P
     with opened(tmp_path, server) as kumi:
         kumi.index(source, methods=["told"])
         before = texts(kumi, "gists")
-    asked = server.counts()["requests"]
+    requests = server.counts()["requests"]
     for change in ({"chat": {"model": "other"}}, {"gists": {"model": "other"}}, {"gists": {"words": 5}}):
         with opened(tmp_path, server, **change) as kumi:
             with pytest.raises(ConsentRequired, match=r"gists(, themes)? would be asked for again: 3"):
                 kumi.index()
             assert texts(kumi, "gists") == before
             assert kumi.plan().estimates[0].calls == (COUNT, COUNT)
-    assert server.counts()["requests"] == asked
-    told: list[Plan] = []
+    assert server.counts()["requests"] == requests
+    plans: list[Plan] = []
 
     def agreeing(plan: Plan, changes: Sequence[str]) -> bool:
-        told.append(plan)
+        plans.append(plan)
         return True
 
     with opened(tmp_path, server, gists={"words": 5}) as kumi:
         kumi.index(consent=agreeing)
-        assert told[0].estimates[0].calls == (COUNT, COUNT)
-        assert server.counts()["requests"] >= asked + COUNT
-    asked = server.counts()["requests"]
-    with opened(tmp_path, server) as kumi:  # remembered: going back costs nothing, needs no yes
+        assert plans[0].estimates[0].calls == (COUNT, COUNT)
+        assert server.counts()["requests"] >= requests + COUNT
+    requests = server.counts()["requests"]
+    with opened(tmp_path, server) as kumi:  # cached: going back is free and needs no consent
         kumi.index()
         assert texts(kumi, "gists") == before
-    assert server.counts()["requests"] == asked
+    assert server.counts()["requests"] == requests
 
 
 def test_another_embedding_model_needs_consent_even_where_it_is_free(tmp_path: Path, server: FakeServer) -> None:
@@ -171,7 +171,7 @@ def test_keys_that_come_and_go_change_nothing(
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", 5), methods=["told"])
         before = {table: texts(kumi, table) for table in ("gists", "themes")}
-    asked = server.counts()["requests"]
+    requests = server.counts()["requests"]
     for key in ("wrong", None):
         monkeypatch.setenv("OPENAI_API_KEY", key) if key else monkeypatch.delenv("OPENAI_API_KEY")
         with opened(tmp_path, server) as kumi:
@@ -183,8 +183,8 @@ def test_keys_that_come_and_go_change_nothing(
                 kumi.index()
             assert {table: texts(kumi, table) for table in before} == before
             (tmp_path / "notes" / "new.txt").unlink()
-    assert server.counts()["requests"] == asked + 2
-    bare = Kumihimo(tmp_path / ".kumi")  # no model is named any more
+    assert server.counts()["requests"] == requests + 2
+    bare = Kumihimo(tmp_path / ".kumi")  # no model is set now
     with bare as kumi:
         assert not kumi.index().failed
         assert {table: texts(kumi, table) for table in before} == before
@@ -222,7 +222,7 @@ def test_a_plan_says_what_will_be_asked(tmp_path: Path, server: FakeServer) -> N
         assert gist.calls == (COUNT - 10, COUNT - 10)
         assert theme.calls[0] <= 7 <= theme.calls[1] * 2
         assert kumi.plan(source, methods=["told"], sample=10).estimates == sampled.estimates
-        assert server.counts()["requests"] == spent  # the sample is remembered
+        assert server.counts()["requests"] == spent  # the sample is cached
         built = kumi.index(source, methods=["told"])
     assert built.spent["gists"].calls == COUNT - 10
     assert gist.prompt_tokens[0] <= built.spent["gists"].prompt_tokens <= gist.prompt_tokens[1]
@@ -235,13 +235,13 @@ def test_a_plan_knows_how_far_a_conversation_may_go(
 ) -> None:
     def gists(chunk: Chunk, llm: LLM, *, words: int = 9) -> Gist:
         """What a chunk is about, and more of it where there is more."""
-        said: list[Mapping[str, str]] = [{"role": "user", "content": f"{chunk.text}\nThat in {words} words."}]
-        for left in (2, 1, 0):
-            said.append({"role": "assistant", "content": llm(said, followups=left)})
-            if "more" not in said[-1]["content"]:
+        messages: list[Mapping[str, str]] = [{"role": "user", "content": f"{chunk.text}\nThat in {words} words."}]
+        for remaining in (2, 1, 0):
+            messages.append({"role": "assistant", "content": llm(messages, followups=remaining)})
+            if "more" not in messages[-1]["content"]:
                 break
-            said.append({"role": "user", "content": "And what else?"})
-        return Gist(text=said[-1]["content"], theme=hash_parts(chunk.text[:1]))
+            messages.append({"role": "user", "content": "And what else?"})
+        return Gist(text=messages[-1]["content"], theme=hash_parts(chunk.text[:1]))
 
     monkeypatch.setitem(STEPS, "gists", collect_signatures(gists)["gists"])
     server.configure(replies=[("note 1", "Harbours, and more"), ("And what else?", "Ferries, that is all")])
@@ -249,15 +249,15 @@ def test_a_plan_knows_how_far_a_conversation_may_go(
     with opened(tmp_path, server) as kumi:
         blind = kumi.plan(source, methods=["told"]).estimates[0]
         assert (blind.exact, blind.calls) == (False, (COUNT, 3 * COUNT))
-        seen = kumi.plan(source, methods=["told"], sample=10).estimates[0]
-        assert not seen.exact
-        assert COUNT - 10 <= seen.calls[0] < seen.calls[1] < 2 * COUNT
+        estimate = kumi.plan(source, methods=["told"], sample=10).estimates[0]
+        assert not estimate.exact
+        assert COUNT - 10 <= estimate.calls[0] < estimate.calls[1] < 2 * COUNT
         built = kumi.index(source, methods=["told"]).spent["gists"]
-        assert seen.prompt_tokens[0] <= built.prompt_tokens <= seen.prompt_tokens[1]
-        assert seen.completion_tokens[0] <= built.completion_tokens <= seen.completion_tokens[1]
-        assert seen.calls[0] <= built.calls <= seen.calls[1]
+        assert estimate.prompt_tokens[0] <= built.prompt_tokens <= estimate.prompt_tokens[1]
+        assert estimate.completion_tokens[0] <= built.completion_tokens <= estimate.completion_tokens[1]
+        assert estimate.calls[0] <= built.calls <= estimate.calls[1]
         (source / "new.txt").write_text("Another note.", "utf-8")
-        again = kumi.plan().estimates[0]  # with a history, but no sample
+        again = kumi.plan().estimates[0]  # past usage, but no sample
         assert (again.exact, again.calls) == (False, (1, 3))
     assert server.counts()["repeats"] == 0
 
@@ -302,7 +302,7 @@ def test_a_cap_on_cost_needs_prices(tmp_path: Path, server: FakeServer) -> None:
 def test_requests_are_spaced_where_a_limit_is_set(tmp_path: Path, server: FakeServer) -> None:
     with opened(tmp_path, server, chat={"requests_per_minute": 600}) as kumi:
         kumi.index(notes(tmp_path / "notes", 1), methods=["told"])
-        server.reset()  # the very first request leaves late, for its client is loaded then
+        server.reset()  # the first request is late, since it loads the client
         kumi.index(notes(tmp_path / "notes", 7), methods=["told"])
     counted = server.counts()
     assert counted["requests"] > 5
@@ -310,9 +310,9 @@ def test_requests_are_spaced_where_a_limit_is_set(tmp_path: Path, server: FakeSe
 
 
 def test_a_method_may_bring_its_own_prompt(tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = tmp_path / "own.md"
-    own.write_text("# user\n{sources}\nIn a word: {question}\n", "utf-8")
-    monkeypatch.setitem(ANSWER_PROMPTS, "bm25", own)
+    prompt_path = tmp_path / "own.md"
+    prompt_path.write_text("# user\n{sources}\nIn a word: {question}\n", "utf-8")
+    monkeypatch.setitem(ANSWER_PROMPTS, "bm25", prompt_path)
     server.configure(replies=[("In a word:", "Nine."), ("Question:", "At nine.")])
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", 3))
@@ -362,5 +362,5 @@ def test_what_failed_is_no_reason_to_ask_for_consent(
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", COUNT), methods=["told"], caps=Caps(calls=5))
         monkeypatch.setattr("kumihimo.app.build.code_digest", lambda *rooms: "a later version")
-        assert not kumi.index().failed  # it goes on, and pays again for nothing
+        assert not kumi.index().failed  # it continues without paying twice
     assert server.counts()["repeats"] == 0

@@ -1,4 +1,4 @@
-"""One index, opened, built, asked, moved, stopped and shared."""
+"""a folder -> an index: opened, built, asked, moved, stopped and shared."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def notes(tmp_path: Path) -> Path:
 
 
 def sizes(kumi: Kumihimo) -> list[int]:
-    with kumi.snapshot() as reading:
-        return [chunk.tokens for chunk in reading.table("chunks")]
+    with kumi.snapshot() as snapshot:
+        return [chunk.tokens for chunk in snapshot.table("chunks")]
 
 
 # -- opening
@@ -110,7 +110,7 @@ def test_documents_elsewhere_stay_where_they_are(kumi: Kumihimo, notes: Path, tm
         assert deep.index().unchanged == 2
 
 
-# -- what is built
+# -- building
 
 
 def test_building_again_changes_nothing(kumi: Kumihimo, notes: Path) -> None:
@@ -201,10 +201,12 @@ def test_vectors_that_are_lost_are_made_again(kumi: Kumihimo, notes: Path, harm:
 def test_asking_without_vectors_says_what_to_do(kumi: Kumihimo, notes: Path, harm: str) -> None:
     kumi.index(notes)
     harmed = f"from pathlib import Path; file = next(Path('.kumi/vectors').iterdir()); {harm}; "
-    asked = "from kumihimo import Kumihimo; Kumihimo.open().ask('Does the gate leak?')"
-    ran = subprocess.run([sys.executable, "-c", harmed + asked], capture_output=True, text=True, timeout=5, check=False)
-    assert "kumihimo.core.errors.IndexUnavailable" in ran.stderr
-    assert "`kumi index`" in ran.stderr
+    question_code = "from kumihimo import Kumihimo; Kumihimo.open().ask('Does the gate leak?')"
+    process = subprocess.run(
+        [sys.executable, "-c", harmed + question_code], capture_output=True, text=True, timeout=5, check=False
+    )
+    assert "kumihimo.core.errors.IndexUnavailable" in process.stderr
+    assert "`kumi index`" in process.stderr
 
 
 # -- settings
@@ -216,15 +218,15 @@ def test_the_file_is_under_the_environment_is_under_the_call(
     Path("kumi.toml").write_text("[naive]\nk = 1\npool = 11\nbudget = 111\n", encoding="utf-8")
     monkeypatch.setenv("KUMI_NAIVE_POOL", "22")
     monkeypatch.setenv("KUMI_NAIVE_BUDGET", "222")
-    with Kumihimo.open(settings={"naive": {"budget": "333"}}) as told:
-        values = told.settings["naive"]
+    with Kumihimo.open(settings={"naive": {"budget": "333"}}) as overridden:
+        values = overridden.settings["naive"]
         assert [values[name] for name in ("k", "pool", "budget", "words")] == [1, 22, 333, True]
-        told.index(notes)
-        assert (len(told.retrieve("the", "naive")), len(told.retrieve("the", "naive", k=2))) == (1, 2)
+        overridden.index(notes)
+        assert (len(overridden.retrieve("the", "naive")), len(overridden.retrieve("the", "naive", k=2))) == (1, 2)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[chunks]\nsise = 3", "chunks has no setting 'sise'; did you mean 'size'?"),
         ("[chunk]\nsize = 3", "no step, method or model 'chunk'; did you mean 'chunks'?"),
@@ -234,9 +236,9 @@ def test_the_file_is_under_the_environment_is_under_the_call(
         ("size = ", "kumi.toml is not TOML"),
     ],
 )
-def test_a_wrong_setting_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str) -> None:
+def test_a_wrong_setting_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str) -> None:
     monkeypatch.chdir(fill(tmp_path, {"kumi.toml": text}))
-    with pytest.raises(SettingsError, match=said):
+    with pytest.raises(SettingsError, match=message):
         Kumihimo.open()
 
 
@@ -297,17 +299,17 @@ def test_a_stopped_first_build_is_no_index(kumi: Kumihimo, notes: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         kumi.index(notes, progress=stop)
-    with pytest.raises(IndexUnavailable, match=r"the first build of .* is not done"):
+    with pytest.raises(IndexUnavailable, match=r"the first build of .* is not finished"):
         kumi.ask("ferry")
     assert kumi.index(notes).rows["documents"] == 2
 
 
 def test_progress_counts_to_the_end(kumi: Kumihimo, notes: Path) -> None:
-    told: dict[str, tuple[int, int]] = {}
-    kumi.index(notes, progress=lambda step, done, total: told.__setitem__(step, (done, total)))
-    assert {"documents", "chunks"} <= told.keys()
-    assert all(done == total for done, total in told.values())
-    assert told["documents"] == told["chunks"] == (2, 2)
+    progress_by_step: dict[str, tuple[int, int]] = {}
+    kumi.index(notes, progress=lambda step, done, total: progress_by_step.__setitem__(step, (done, total)))
+    assert {"documents", "chunks"} <= progress_by_step.keys()
+    assert all(done == total for done, total in progress_by_step.values())
+    assert progress_by_step["documents"] == progress_by_step["chunks"] == (2, 2)
 
 
 def test_a_second_builder_is_told_at_once_or_waits(kumi: Kumihimo, notes: Path) -> None:
@@ -319,14 +321,14 @@ def test_a_second_builder_is_told_at_once_or_waits(kumi: Kumihimo, notes: Path) 
     holding = store.write_transaction()
     holding.__enter__()
     done = Timer(0.3, holding.__exit__, (None, None, None))
-    began = time.perf_counter()
+    start = time.perf_counter()
     done.start()
     assert kumi.index(wait=True).read == 1
-    assert time.perf_counter() - began > 0.2
+    assert time.perf_counter() - start > 0.2
 
 
 def test_a_reader_sees_whole_builds_only(kumi: Kumihimo, tmp_path: Path) -> None:
-    """Version n of the folder is n + 1 files that all say so."""
+    """Version n of the folder has n + 1 files, and all of them say so."""
     notes, over = tmp_path / "notes", Event()
     connected(kumi)
 
@@ -335,16 +337,16 @@ def test_a_reader_sees_whole_builds_only(kumi: Kumihimo, tmp_path: Path) -> None
         kumi.index(notes)
 
     def read() -> set[tuple[int, ...]]:
-        seen: set[tuple[int, ...]] = set()
+        version_counts: set[tuple[int, ...]] = set()
         while not over.is_set():
-            with kumi.snapshot() as reading:
-                rows = [row.text for table in ("documents", "chunks") for row in reading.table(table)]
-                asked = [e.text for m in RANKING for e in reading.retrieve("Which version of the lamp log?", m)]
-                quoted = [c.span.text for m in RANKING for c in reading.ask("Which version of the log?", m).citations]
-                versions = {int(text[16:18]) for text in [*rows, *asked, *quoted]}
+            with kumi.snapshot() as snapshot:
+                rows = [row.text for table in ("documents", "chunks") for row in snapshot.table(table)]
+                texts_read = [e.text for m in RANKING for e in snapshot.retrieve("Which version of the lamp log?", m)]
+                quoted = [c.span.text for m in RANKING for c in snapshot.ask("Which version of the log?", m).citations]
+                versions = {int(text[16:18]) for text in [*rows, *texts_read, *quoted]}
                 assert quoted
-                seen.add((*versions, len(rows), len(asked)))
-        return seen
+                version_counts.add((*versions, len(rows), len(texts_read)))
+        return version_counts
 
     write(0)
     with ThreadPoolExecutor(2) as pool:
@@ -354,10 +356,10 @@ def test_a_reader_sees_whole_builds_only(kumi: Kumihimo, tmp_path: Path) -> None
                 write(version)
         finally:
             over.set()
-        seen = readers[0].result() | readers[1].result()
+        version_counts = readers[0].result() | readers[1].result()
     files = {version: version + 1 for version in range(11)}
-    assert seen <= {(v, 2 * n, len(RANKING) * n) for v, n in files.items()}
-    assert len(seen) > 2
+    assert version_counts <= {(v, 2 * n, len(RANKING) * n) for v, n in files.items()}
+    assert len(version_counts) > 2
 
 
 def test_a_reading_keeps_its_vectors_while_others_come_and_go(kumi: Kumihimo, tmp_path: Path) -> None:
@@ -368,12 +370,12 @@ def test_a_reading_keeps_its_vectors_while_others_come_and_go(kumi: Kumihimo, tm
         first = before.retrieve(question, "naive", words=False)
         fill(tmp_path / "lamps", {"rows.jsonl": "\n".join(lines[600:])})
         kumi.index()
-        with kumi.snapshot() as after:
-            after.retrieve(question, "naive")
+        with kumi.snapshot() as later:
+            later.retrieve(question, "naive")
         assert before.retrieve(question, "naive", words=False) == first
 
 
-# -- the rest
+# -- other functions
 
 
 def test_japanese_names_and_questions(kumi: Kumihimo, tmp_path: Path) -> None:
@@ -408,7 +410,7 @@ def test_what_the_memo_need_not_know_is_pruned(kumi: Kumihimo, notes: Path) -> N
     kumi.cache.put_many([(b"1", b"reply")])
     before = dump(kumi)
     replies = kumi.status().cache["replies"]
-    assert replies > 1  # those of the methods that ask, too
+    assert replies > 1  # including replies to methods
     assert kumi.prune() == replies
     assert kumi.status().cache["replies"] == 0
     assert dump(kumi) == before

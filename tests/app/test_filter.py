@@ -1,4 +1,4 @@
-"""A filter -> what every method finds under it: the best of what passes, by the scores that it has anyway."""
+"""filter -> every method finds the best visible rows, with unchanged scores."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ def reading(kumi: Kumihimo) -> Iterator[Snapshot]:
         yield reading
 
 
-class Thorough:
-    """A search that ranks all rows, and takes out afterwards those whose documents are not wanted."""
+class FilterAfterSearch:
+    """Search that ranks all rows and filters afterwards."""
 
-    def __init__(self, search: Any, wanted: set[str]) -> None:
-        self.search, self.documents = search, {hash_parts(uri) for uri in wanted}
+    def __init__(self, search: Any, uris: set[str]) -> None:
+        self.search, self.documents = search, {hash_parts(uri) for uri in uris}
 
     def __call__(self, table: Table[Any], text: str | Sequence[str], *, k: int) -> Context:
         ranked = self.search(table, text, k=10_000)
@@ -93,34 +93,36 @@ class Thorough:
 
 @pytest.mark.parametrize("where", FILTERS)
 @pytest.mark.parametrize("name", sorted({*FREE} & {*RANKING}))
-def test_every_method_finds_the_best_of_what_passes(reading: Snapshot, name: str, where: str) -> None:
-    asked, wanted = METHODS[name], FILTERS[where]
+def test_every_method_finds_the_best_visible_rows(reading: Snapshot, name: str, where: str) -> None:
+    method_signature, uris = METHODS[name], FILTERS[where]
     ports = {
-        "keyword_search": Thorough(SqliteKeywordSearch(reading.db), wanted),
-        "vector_search": Thorough(SqliteVectorSearch(reading.db, LocalEmbedder(), reading.matrices), wanted),
+        "keyword_search": FilterAfterSearch(SqliteKeywordSearch(reading.db), uris),
+        "vector_search": FilterAfterSearch(SqliteVectorSearch(reading.db, LocalEmbedder(), reading.matrices), uris),
         "tokenizer": reading.tokenizer,
         "rerank": CandidateReranker({}),
     }
-    tables = {table: reading.table(table) for table in asked.tables}
+    tables = {table: reading.table(table) for table in method_signature.tables}
     for question in ("When does the ferry leave the harbour?", "the mason's rope", "港の組紐"):
         for k in (1, 3, 50):
-            found = reading.retrieve(question, name, filter=where, k=k)
-            assert found == asked.function(question, **tables, **{p: ports[p] for p in asked.ports}, k=k)
-            assert {span.uri for e in found for span in reading.trace(e.reference)} <= wanted
+            context = reading.retrieve(question, name, filter=where, k=k)
+            assert context == method_signature.function(
+                question, **tables, **{p: ports[p] for p in method_signature.ports}, k=k
+            )
+            assert {span.uri for e in context for span in reading.trace(e.reference)} <= uris
 
 
 @pytest.mark.parametrize("where", FILTERS)
-def test_what_one_search_finds_is_its_ranking_without_the_others(reading: Snapshot, where: str) -> None:
+def test_filtered_ranking_is_the_full_one_without_hidden_rows(reading: Snapshot, where: str) -> None:
     everything = reading.retrieve("the ferry and the harbour", "bm25", k=1000)
     expected = [e for e in everything if {span.uri for span in reading.trace(e.reference)} <= FILTERS[where]]
     assert list(reading.retrieve("the ferry and the harbour", "bm25", filter=where, k=5)) == expected[:5]
 
 
 @pytest.mark.parametrize("name", BUILT)
-def test_an_answer_quotes_what_passes_alone(kumi: Kumihimo, name: str) -> None:
+def test_answer_quotes_visible_documents_only(kumi: Kumihimo, name: str) -> None:
     where = 'author = "Bo Lind" and year < 2020'
     answer = kumi.ask("What of the ferry and the gate?", name, filter=where)
-    assert answer.citations or name == "global"  # whose reports are of others, too
+    assert answer.citations or name == "global"  # its reports have hidden documents, too
     assert {int(c.span.uri[-2:]) % 3 for c in answer.citations} <= {1}
     assert all(int(c.span.uri[-2:]) < 20 for c in answer.citations)
     assert "".join(kumi.stream("What of the ferry and the gate?", name, filter=where)) == answer.text
@@ -130,45 +132,45 @@ def test_an_answer_quotes_what_passes_alone(kumi: Kumihimo, name: str) -> None:
 
 
 @pytest.mark.parametrize("where", ["", " ", "\n"])
-def test_no_filter_is_no_filter(reading: Snapshot, where: str) -> None:
+def test_blank_filter_changes_nothing(reading: Snapshot, where: str) -> None:
     for name in BUILT:
         assert reading.retrieve("ferry", name, filter=where) == reading.retrieve("ferry", name)
 
 
-def test_a_filter_that_is_not_right_is_refused_before_anything_is_asked(reading: Snapshot) -> None:
+def test_invalid_filter_is_rejected_before_any_call(reading: Snapshot) -> None:
     for name in BUILT:
         with pytest.raises(
             SettingsError, match=r"^the filter is not understood from 'Bo' \(character 10\) on: write it"
         ):
             reading.retrieve("ferry", name, filter="author = Bo")
-        with pytest.raises(SettingsError) as refused:
+        with pytest.raises(SettingsError) as error:
             reading.ask("ferry", name, filter="auhtor = 'Bo'")
-        known = "author, file, media_type, modified, title, uri, year, 著者"
-        assert str(refused.value) == f"the filter: no field 'auhtor'; did you mean 'author'? Known: {known}"
+        fields = "author, file, media_type, modified, title, uri, year, 著者"
+        assert str(error.value) == f"the filter: no field 'auhtor'; did you mean 'author'? Known: {fields}"
 
 
-def test_the_filters_that_the_documentation_shows_are_understood() -> None:
+def test_filters_in_the_documentation_are_valid() -> None:
     _, _, table = (HERE / "docs" / "filters.md").read_text(encoding="utf-8").partition("| expression |")
-    shown = re.findall(r"^\| (?:``` (.+?) ```|`(.+?)`) \|", table, re.M)
-    assert len(shown) > 5
-    for expression in shown:
+    expressions = re.findall(r"^\| (?:``` (.+?) ```|`(.+?)`) \|", table, re.M)
+    assert len(expressions) > 5
+    for expression in expressions:
         parse_filter("".join(expression))
 
 
-def test_a_row_of_several_documents_passes_if_all_of_them_do(paid: None, tmp_path: Path, server: FakeServer) -> None:
+def test_row_of_several_documents_is_visible_if_all_are(paid: None, tmp_path: Path, server: FakeServer) -> None:
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", 14), methods=["told"])
         with kumi.snapshot() as reading:
 
-            def told(table: str, where: str) -> list[list[str]]:
-                """The numbers of the notes that each row found was made of."""
+            def source_numbers(table: str, where: str) -> list[list[str]]:
+                """Return the numbers of the source notes of each hit."""
                 texts = " ".join(row.text for name in ("themes", "gists") for row in reading.table(name))
-                found = [e for e in reading.retrieve(texts, "told", filter=where, k=99) if e.table == table]
-                return sorted(sorted(span.uri[6:9] for span in reading.trace(e.reference)) for e in found)
+                context = [e for e in reading.retrieve(texts, "told", filter=where, k=99) if e.table == table]
+                return sorted(sorted(span.uri[6:9] for span in reading.trace(e.reference)) for e in context)
 
             pairs = [[f"{i:03d}", f"{i + 7:03d}"] for i in range(7)]
-            assert told("themes", "uri") == pairs
+            assert source_numbers("themes", "uri") == pairs
             ten = 'uri contains "/00"'
-            assert told("themes", ten) == pairs[:3]
-            assert told("gists", ten) == [[f"{i:03d}"] for i in range(10)]
-            assert told("themes", 'uri contains "/000" or uri contains "/008"') == []
+            assert source_numbers("themes", ten) == pairs[:3]
+            assert source_numbers("gists", ten) == [[f"{i:03d}"] for i in range(10)]
+            assert source_numbers("themes", 'uri contains "/000" or uri contains "/008"') == []

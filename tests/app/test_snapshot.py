@@ -1,4 +1,4 @@
-"""What one read transaction finds, tells and traces."""
+"""one read transaction -> evidence, answers and traces."""
 
 from __future__ import annotations
 
@@ -36,89 +36,89 @@ def kumi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kumihimo]:
 
 
 @pytest.fixture
-def reading(kumi: Kumihimo) -> Iterator[Snapshot]:
-    with kumi.snapshot() as reading:
-        yield reading
+def snapshot(kumi: Kumihimo) -> Iterator[Snapshot]:
+    with kumi.snapshot() as snapshot:
+        yield snapshot
 
 
 def chunk(uri: str) -> str:
     return f"{hash_parts(uri)}.00000"
 
 
-def test_the_best_comes_first(reading: Snapshot) -> None:
+def test_the_best_comes_first(snapshot: Snapshot) -> None:
     for name in BUILT:
-        context = reading.retrieve("When does the ferry leave?", name)
+        context = snapshot.retrieve("When does the ferry leave?", name)
         assert name not in RANKING or context.evidence[0].record.id == chunk("notes/ferry.txt")
         assert [e.score for e in context] == sorted((e.score for e in context), reverse=True)
 
 
-def test_the_same_question_finds_the_same(kumi: Kumihimo, reading: Snapshot) -> None:
+def test_the_same_question_finds_the_same(kumi: Kumihimo, snapshot: Snapshot) -> None:
     for name in BUILT:
-        assert reading.retrieve("the lamp", name) == kumi.retrieve("the lamp", name)
+        assert snapshot.retrieve("the lamp", name) == kumi.retrieve("the lamp", name)
 
 
-def test_an_unknown_method_is_told_from_the_nearest(reading: Snapshot) -> None:
+def test_an_unknown_method_is_told_from_the_nearest(snapshot: Snapshot) -> None:
     assert get_method("bm25") is METHODS["bm25"]
     with pytest.raises(SettingsError, match="no method 'bm52'; did you mean 'bm25'"):
-        reading.retrieve("ferry", "bm52")
+        snapshot.retrieve("ferry", "bm52")
 
 
 @pytest.mark.parametrize("question", ["", "  ", "\n\t", "\u3000"])
-def test_an_empty_question_is_refused(reading: Snapshot, question: str) -> None:
+def test_an_empty_question_is_refused(snapshot: Snapshot, question: str) -> None:
     with pytest.raises(SettingsError, match="write what you want to know"):
-        reading.ask(question, "naive")
+        snapshot.ask(question, "naive")
 
 
 @pytest.mark.parametrize("name", BUILT)
 @pytest.mark.parametrize(
     "question", ["???", "the", '" OR *', "ferry AND (gate", "NEAR(a b)", "a\0b", "🛶", "組", "x" * 100_000]
 )
-def test_any_question_may_be_asked(reading: Snapshot, name: str, question: str) -> None:
-    answer = reading.ask(question, name)
+def test_any_question_may_be_asked(snapshot: Snapshot, name: str, question: str) -> None:
+    answer = snapshot.ask(question, name)
     assert (answer.question, answer.method) == (question, name)
     assert answer.text
 
 
 @pytest.mark.parametrize("name", BUILT)
-def test_half_a_character_may_be_asked(reading: Snapshot, name: str) -> None:
+def test_half_a_character_may_be_asked(snapshot: Snapshot, name: str) -> None:
 
-    assert reading.ask("ferry \ud800", name).citations or name == "global"  # no note has a report
+    assert snapshot.ask("ferry \ud800", name).citations or name == "global"  # the notes have no reports
 
 
 def test_settings_of_the_call_are_over_those_of_the_index(kumi: Kumihimo) -> None:
     few = Kumihimo(kumi.folder, {"bm25": {"k": 1}, "naive": {"k": 2, "words": False}})
-    with few.snapshot() as reading:
-        assert [len(reading.retrieve("the", name)) for name in ("bm25", "naive")] == [1, 2]
-        assert len(reading.retrieve("the lamp", "naive", k="3")) == 3
+    with few.snapshot() as snapshot:
+        assert [len(snapshot.retrieve("the", name)) for name in ("bm25", "naive")] == [1, 2]
+        assert len(snapshot.retrieve("the lamp", "naive", k="3")) == 3
         with pytest.raises(SettingsError, match="naive has no setting 'kk'; did you mean 'k'"):
-            reading.retrieve("the lamp", "naive", kk=3)
+            snapshot.retrieve("the lamp", "naive", kk=3)
         with pytest.raises(SettingsError, match=r"naive\.k is a whole number, not 'three'"):
-            reading.retrieve("the lamp", "naive", k="three")
+            snapshot.retrieve("the lamp", "naive", k="three")
     few.close()
     assert SETTINGS["naive"]["k"].default == 20
 
 
 @pytest.mark.parametrize("name", RANKING)
-def test_fewer_than_nothing_is_not_asked_for(reading: Snapshot, name: str) -> None:
+def test_fewer_than_nothing_is_not_asked_for(snapshot: Snapshot, name: str) -> None:
     try:
-        assert len(reading.retrieve("the lamp ferry", name, k=-1)) == 0
+        assert len(snapshot.retrieve("the lamp ferry", name, k=-1)) == 0
     except SettingsError as refused:
         assert f"{name}.k" in str(refused)  # noqa: PT017  either will do
 
 
-def test_a_budget_is_kept(reading: Snapshot) -> None:
-    found = reading.retrieve("ferry gate lamp", "naive", budget=12)
-    assert 0 < sum(e.tokens(reading.tokenizer) for e in found) <= 12
-    assert len(found) < len(reading.retrieve("ferry gate lamp", "naive"))
+def test_a_budget_is_kept(snapshot: Snapshot) -> None:
+    context = snapshot.retrieve("ferry gate lamp", "naive", budget=12)
+    assert 0 < sum(e.tokens(snapshot.tokenizer) for e in context) <= 12
+    assert len(context) < len(snapshot.retrieve("ferry gate lamp", "naive"))
 
 
-def test_tables_are_read_by_name(reading: Snapshot) -> None:
-    assert [len(reading.table(name)) for name in ("documents", "chunks")] == [4, 4]
-    assert all(len(reading.table(name)) for name in ("mentions", "entities", "communities", "members"))
+def test_tables_are_read_by_name(snapshot: Snapshot) -> None:
+    assert [len(snapshot.table(name)) for name in ("documents", "chunks")] == [4, 4]
+    assert all(len(snapshot.table(name)) for name in ("mentions", "entities", "communities", "members"))
     with pytest.raises(SettingsError, match="no table 'chunk'; did you mean 'chunks'"):
-        reading.table("chunk")
+        snapshot.table("chunk")
     with pytest.raises(KumiError, match="has no row 'nobody'"):
-        reading.table("chunks")["nobody"]
+        snapshot.table("chunks")["nobody"]
 
 
 def test_a_table_that_is_not_built_yet(tmp_path: Path) -> None:
@@ -127,48 +127,50 @@ def test_a_table_that_is_not_built_yet(tmp_path: Path) -> None:
         with kumi.store.write_transaction() as db:
             db.run("DROP TABLE chunks")
         with (
-            kumi.snapshot() as reading,
+            kumi.snapshot() as snapshot,
             pytest.raises(
                 IndexUnavailable, match=rf"not built for bm25: `kumi index --methods {','.join(BUILT)}` does that$"
             ),
         ):
-            reading.retrieve("ferry", "bm25")
+            snapshot.retrieve("ferry", "bm25")
 
 
-def test_a_chunk_stands_in_its_document(reading: Snapshot) -> None:
+def test_a_chunk_stands_in_its_document(snapshot: Snapshot) -> None:
     id = chunk("notes/gate.md")
-    whole = Span(id, "notes/gate.md", 0, len(GATE.rstrip()), GATE.rstrip(), "line 1")
-    assert list(reading.trace(("chunks", id))) == [whole]
+    expected = Span(id, "notes/gate.md", 0, len(GATE.rstrip()), GATE.rstrip(), "line 1")
+    assert list(snapshot.trace(("chunks", id))) == [expected]
 
 
-def test_a_document_stands_for_itself(reading: Snapshot) -> None:
-    assert list(reading.trace(("documents", hash_parts("notes/gate.md")))) == [
+def test_a_document_stands_for_itself(snapshot: Snapshot) -> None:
+    assert list(snapshot.trace(("documents", hash_parts("notes/gate.md")))) == [
         Span("", "notes/gate.md", 0, len(GATE), GATE, "line 1")
     ]
 
 
-def test_what_is_not_there_cannot_be_traced(reading: Snapshot) -> None:
+def test_what_is_not_there_cannot_be_traced(snapshot: Snapshot) -> None:
     for reference in (("chunks", "nobody.00000"), ("dreams", "x"), ("documents", "")):
         with pytest.raises(KumiError):
-            list(reading.trace(reference))
+            list(snapshot.trace(reference))
 
 
-def test_a_row_is_found_by_id_table_or_uri(reading: Snapshot) -> None:
+def test_a_row_is_found_by_id_table_or_uri(snapshot: Snapshot) -> None:
     id = chunk("notes/gate.md")
-    assert [reading.find(said).reference for said in (id, f"chunks:{id}")] == [("chunks", id)] * 2
+    assert [snapshot.find(name).reference for name in (id, f"chunks:{id}")] == [("chunks", id)] * 2
     document = ("documents", hash_parts("notes/talks.jsonl#ada"))
-    asked = ("notes/talks.jsonl#ada", document[1], f"documents:{document[1]}")
-    assert [reading.find(said).reference for said in asked] == [document] * 3
+    names = ("notes/talks.jsonl#ada", document[1], f"documents:{document[1]}")
+    assert [snapshot.find(name).reference for name in names] == [document] * 3
     for unknown in ("", "chunks:", f"documents:{id}", "notes", "notes/gate", "🛶"):
         with pytest.raises(SettingsError, match="`kumi retrieve QUESTION` shows ids"):
-            reading.find(unknown)
+            snapshot.find(unknown)
 
 
-def test_lines_are_told_where_the_text_is_the_file(reading: Snapshot) -> None:
+def test_lines_are_told_where_the_text_is_the_file(snapshot: Snapshot) -> None:
     def line(uri: str, start: int) -> str:
-        return reading.locate(Span("", uri, start, start + 1, "")).place
+        return snapshot.locate(Span("", uri, start, start + 1, "")).place
 
-    assert [line("notes/gate.md", at) for at in (0, 6, 7, 8, len(GATE) - 2)] == [f"line {n}" for n in (1, 1, 2, 3, 5)]
+    assert [line("notes/gate.md", offset) for offset in (0, 6, 7, 8, len(GATE) - 2)] == [
+        f"line {n}" for n in (1, 1, 2, 3, 5)
+    ]
     assert line("notes/ferry.txt", 26) == "line 2"
     assert [line(uri, 5) for uri in ("notes/page.html", "notes/talks.jsonl#ada")] == ["", ""]
 
@@ -179,32 +181,32 @@ def test_lines_of_a_long_file_are_counted_once(tmp_path: Path) -> None:
     settings = {"chunks": {"size": 20_000, "overlap": 0}}
     with Kumihimo.open(tmp_path / ".kumi", settings=settings) as kumi:
         kumi.index(tmp_path / "notes", methods=["bm25"])
-        with kumi.snapshot() as reading:
-            began = process_time()
+        with kumi.snapshot() as snapshot:
+            start = process_time()
             spans = [Span("", "notes/a.txt", n * 9999, n * 9999 + 5, "") for n in range(200)]
-            placed = [reading.locate(span).place for span in spans]
-            assert process_time() - began < 1
+            placed = [snapshot.locate(span).place for span in spans]
+            assert process_time() - start < 1
     assert placed == [f"line {span.start // len(line) + 1}" for span in spans]
 
 
 def test_what_was_read_in_part_is_told(tmp_path: Path) -> None:
     notes = fill(tmp_path / "notes", {"a.md": "---\ntitle: [unclosed\n---\nThe lamp.", "b.txt": "The ferry."})
     (notes / "c.eml").write_bytes(factories_office.letter(photo_png=b"x"))
-    said = (
+    messages = (
         "notes/a.md: its front matter, which is neither YAML nor TOML",
-        "notes/c.eml: notes/c.eml#photo.png: of a kind that is not read",
+        "notes/c.eml: notes/c.eml#photo.png: unsupported file type",
     )
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
-        assert kumi.index(notes).partial == said
-        assert kumi.index().partial == ()  # nothing was read
-        assert kumi.status().partial == said
+        assert kumi.index(notes).partial == messages
+        assert kumi.index().partial == ()  # no file was read
+        assert kumi.status().partial == messages
         fill(notes, {"a.md": "---\ntitle: Lamp\n---\nThe lamp."})
         kumi.index()
-        assert kumi.status().partial == said[1:]
+        assert kumi.status().partial == messages[1:]
 
 
-def test_quotes_are_the_documents_words(reading: Snapshot) -> None:
-    documents = {document.uri: document.text for document in reading.table("documents")}
+def test_quotes_are_the_documents_words(snapshot: Snapshot) -> None:
+    documents = {document.uri: document.text for document in snapshot.table("documents")}
     for name in BUILT:
         for question in (
             "When does the ferry leave?",
@@ -212,16 +214,16 @@ def test_quotes_are_the_documents_words(reading: Snapshot) -> None:
             "Who lit the lamp?",
             "Where do oats grow?",
         ):
-            answer = reading.ask(question, name)
+            answer = snapshot.ask(question, name)
             assert [c.n for c in answer.citations] == list(range(1, len(answer.citations) + 1))
             assert answer.citations or name == "global"
             for span in (c.span for c in answer.citations):
                 assert documents[span.uri][span.start : span.end] == span.text
-                assert span.chunk in {at.chunk for e in answer.context for at in reading.trace(e)}
+                assert span.chunk in {source.chunk for e in answer.context for source in snapshot.trace(e)}
 
 
-def test_asking_costs_nothing_but_time(reading: Snapshot) -> None:
-    usage = reading.ask("When does the ferry leave?", "naive").usage
+def test_asking_costs_nothing_but_time(snapshot: Snapshot) -> None:
+    usage = snapshot.ask("When does the ferry leave?", "naive").usage
     assert (usage.calls, usage.prompt_tokens, usage.completion_tokens, usage.cost) == (0, 0, 0, 0.0)
     assert 0 < usage.seconds < 5
 
@@ -233,18 +235,18 @@ def test_a_reading_sees_one_build(tmp_path: Path) -> None:
         with kumi.snapshot() as before:
             kumi.index(fill(notes, {"a.txt": "The lamp is out.", "b.txt": "A second lamp."}))
             for name in BUILT:
-                found = before.retrieve("the lamp", name)
-                assert found or name not in RANKING
-                assert {span.text for e in found for span in before.trace(e)} <= {"The lamp is lit."}
-            with kumi.snapshot() as after:
-                assert len(after.retrieve("the lamp", "bm25")) == 2
+                context = before.retrieve("the lamp", name)
+                assert context or name not in RANKING
+                assert {span.text for e in context for span in before.trace(e)} <= {"The lamp is lit."}
+            with kumi.snapshot() as later:
+                assert len(later.retrieve("the lamp", "bm25")) == 2
             assert before.ask("Is the lamp lit?", "naive").text == "“The lamp is lit.” [1]"
 
 
-def test_a_passage_stands_where_it_stands_not_where_its_chunk_does(reading: Snapshot) -> None:
-    found = reading.retrieve("When does the ferry leave?", "discourse")
-    assert found
-    for item in found:
-        [span] = reading.trace(item)
-        assert span.text == item.text == reading.table("passages")[item.record.id].text
-        assert reading.table("chunks")[span.chunk].start <= span.start < span.end
+def test_a_passage_stands_where_it_stands_not_where_its_chunk_does(snapshot: Snapshot) -> None:
+    context = snapshot.retrieve("When does the ferry leave?", "discourse")
+    assert context
+    for item in context:
+        [span] = snapshot.trace(item)
+        assert span.text == item.text == snapshot.table("passages")[item.record.id].text
+        assert snapshot.table("chunks")[span.chunk].start <= span.start < span.end

@@ -1,4 +1,4 @@
-"""An index -> its RDF, of the build that is read, made when it is asked for and never before."""
+"""index -> RDF of the current build, made on the first query."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def kumi(notes: Path) -> Iterator[Kumihimo]:
         yield kumi
 
 
-def values(found: Solutions) -> list[str]:
-    return [term.value for row in found.rows for term in row if term]
+def values(solutions: Solutions) -> list[str]:
+    return [term.value for row in solutions.rows for term in row if term]
 
 
 def stores(kumi: Kumihimo) -> list[str]:
@@ -41,10 +41,8 @@ def stores(kumi: Kumihimo) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.exists() else []
 
 
-def test_a_store_is_made_by_the_first_question_after_a_build_that_changed_something(
-    kumi: Kumihimo, notes: Path
-) -> None:
-    assert stores(kumi) == [], "nothing is made that nobody asked for"
+def test_first_query_after_a_change_builds_the_store(kumi: Kumihimo, notes: Path) -> None:
+    assert stores(kumi) == [], "no store before the first query"
     assert values(kumi.sparql(NAMES)) == ["notes/a.md"]
     (first,) = stores(kumi)
     kumi.index()
@@ -60,11 +58,11 @@ def test_a_store_is_made_by_the_first_question_after_a_build_that_changed_someth
     (notes / "a.md").write_text("Orrell mended the long net.", encoding="utf-8")
     kumi.index()
     assert stores(kumi) != []
-    found = kumi.sparql("ASK { ?c a kumi:Chunk ; kumi:text ?t FILTER(CONTAINS(?t, 'long net')) }")
-    assert found.boolean is True
+    solutions = kumi.sparql("ASK { ?c a kumi:Chunk ; kumi:text ?t FILTER(CONTAINS(?t, 'long net')) }")
+    assert solutions.boolean is True
 
 
-def test_a_plan_and_a_prune_make_no_other_build_of_it(kumi: Kumihimo, notes: Path) -> None:
+def test_plan_does_not_rebuild_the_store(kumi: Kumihimo, notes: Path) -> None:
     kumi.sparql(NAMES)
     (notes / "b.md").write_text("The net loft.", encoding="utf-8")
     kumi.plan(notes)
@@ -72,14 +70,14 @@ def test_a_plan_and_a_prune_make_no_other_build_of_it(kumi: Kumihimo, notes: Pat
         assert values(kumi.sparql(NAMES)) == ["notes/a.md"]
 
 
-def test_iris_stay_where_the_index_is_built_anew(kumi: Kumihimo, notes: Path, tmp_path: Path) -> None:
-    asked = "SELECT DISTINCT ?s { ?s ?p ?o } ORDER BY ?s"
+def test_iris_are_the_same_in_a_fresh_index(kumi: Kumihimo, notes: Path, tmp_path: Path) -> None:
+    query = "SELECT DISTINCT ?s { ?s ?p ?o } ORDER BY ?s"
     with Kumihimo.open(tmp_path / "other") as other:
         other.index(notes)
-        assert values(other.sparql(asked)) == values(kumi.sparql(asked))
+        assert values(other.sparql(query)) == values(kumi.sparql(query))
 
 
-def test_a_setting_names_the_rows(notes: Path) -> None:
+def test_base_setting_changes_row_iris(notes: Path) -> None:
     home = notes.with_name(".kumi")
     with Kumihimo.open(home, settings={"rdf": {"base": "https://nets.example/kb/"}}) as kumi:
         kumi.index(notes, methods=["bm25"])
@@ -95,27 +93,27 @@ def test_a_setting_names_the_rows(notes: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["remove", "break"])
-def test_a_store_that_goes_or_breaks_is_made_again(how: str, kumi: Kumihimo) -> None:
+def test_removed_or_broken_store_is_rebuilt(how: str, kumi: Kumihimo) -> None:
     kumi.sparql(NAMES)
     path = store.stores_folder(kumi.folder) / stores(kumi)[0]
     solve: Callable[..., Any] = store.run_query
-    spoilt: list[bool] = []
+    damaged: list[bool] = []
 
-    def spoiling(*arguments: Any, **options: Any) -> Any:
-        if not spoilt:
-            spoilt.append(True)
+    def damage_then_solve(*arguments: Any, **options: Any) -> Any:
+        if not damaged:
+            damaged.append(True)
             if how == "remove":
                 store.remove_store(path)
             else:
                 next(path.glob("MANIFEST*")).write_bytes(b"")
         return solve(*arguments, **options)
 
-    with patch.object(store, "run_query", spoiling):
+    with patch.object(store, "run_query", damage_then_solve):
         assert values(kumi.sparql(NAMES)) == ["notes/a.md"]
-    assert spoilt
+    assert damaged
 
 
-def test_many_ask_at_once_while_it_is_built(kumi: Kumihimo, notes: Path) -> None:
+def test_concurrent_queries_during_builds(kumi: Kumihimo, notes: Path) -> None:
     def build() -> None:
         for n in range(3):
             (notes / f"new-{n}.md").write_text(f"The net loft in {1880 + n}.", encoding="utf-8")
@@ -124,19 +122,19 @@ def test_many_ask_at_once_while_it_is_built(kumi: Kumihimo, notes: Path) -> None
 
     with ThreadPoolExecutor(4) as pool:
         built = pool.submit(build)
-        found = list(pool.map(lambda _: values(kumi.sparql(NAMES)), range(9)))
+        solutions = list(pool.map(lambda _: values(kumi.sparql(NAMES)), range(9)))
         built.result()
-    assert all(names[0] == "notes/a.md" and len(names) in (1, 2, 3, 4) for names in found)
+    assert all(names[0] == "notes/a.md" and len(names) in (1, 2, 3, 4) for names in solutions)
     assert len(values(kumi.sparql(NAMES))) == 4
 
 
-def test_a_folder_that_cannot_be_written_is_asked_all_the_same(kumi: Kumihimo) -> None:
+def test_read_only_folder_can_be_queried(kumi: Kumihimo) -> None:
     with patch("kumihimo.app.sparql.os.access", return_value=False):
         assert values(kumi.sparql(NAMES)) == ["notes/a.md"]
     assert stores(kumi) == []
 
 
-def test_without_an_index_the_message_says_what_to_do(tmp_path: Path) -> None:
+def test_missing_index_error_has_a_remedy(tmp_path: Path) -> None:
     with Kumihimo.open(tmp_path / ".kumi") as kumi, pytest.raises(IndexUnavailable, match="kumi index"):
         kumi.sparql(NAMES)
     assert list(tmp_path.iterdir()) == []

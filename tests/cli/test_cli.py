@@ -1,4 +1,4 @@
-"""Command lines -> what is printed, and the exit code: 0 good, 1 some items failed, 2 usage or settings."""
+"""command lines -> printed output, and the exit code: 0 success, 1 some items failed, 2 usage or settings."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from kumihimo.methods import METHODS
 from kumihimo.storage.sqlite.store import Store
 from tests.fixtures_index import dump, fill, texts, uris
 
-Ran = tuple[int, str, str]  # exit code, standard output, standard error
-Run = Callable[..., Ran]
+Output = tuple[int, str, str]  # exit code, standard output, standard error
+Run = Callable[..., Output]
 KUMI = Path(sys.executable).with_name("kumi")
 NOTES = {
     "ferry.txt": "The ferry leaves at nine. The office opens at eight.",
@@ -34,11 +34,11 @@ NOTES = {
 
 @pytest.fixture
 def kumi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """The command `kumi`, in a folder of its own that holds `notes`."""
+    """Return a runner of `kumi` in a new folder that contains `notes`."""
     monkeypatch.chdir(tmp_path)
     fill(tmp_path / "notes", NOTES)
 
-    def run(*arguments: str | Path) -> Ran:
+    def run(*arguments: str | Path) -> Output:
         capsys.readouterr()
         monkeypatch.setattr(sys, "argv", ["kumi", *map(str, arguments)])
         code: Any = 0
@@ -58,28 +58,28 @@ def built(kumi: Run) -> Run:
     return kumi
 
 
-def document(ran: Ran) -> Any:
-    """The one JSON document that was printed."""
+def json_of(output: Output) -> Any:
+    """Return the JSON document that was printed."""
 
     def refuse(word: str) -> None:
         raise ValueError(f"{word} is not JSON")
 
-    return json.loads(ran[1], parse_constant=refuse)
+    return json.loads(output[1], parse_constant=refuse)
 
 
-def refused(ran: Ran) -> str:
-    """The one line that says what to do."""
-    code, out, err = ran
+def error_of(output: Output) -> str:
+    """Return the error line; assert exit code 2 and no other output."""
+    code, out, err = output
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith("kumi: ")
     return err
 
 
-def actual(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+def run_kumi(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run([KUMI, *arguments], capture_output=True, text=True, timeout=20, check=False, **options)
 
 
-# -- what is printed
+# -- output
 
 
 def test_indexing_tells_what_was_done(kumi: Run) -> None:
@@ -105,20 +105,20 @@ def test_retrieving_and_tracing_fit_together(built: Run) -> None:
     _, out, _ = built("retrieve", "ferry", "--k", "1", "-m", "bm25")
     assert "1. notes/ferry.txt, line 1, characters 0–52" in out
     id = out.split("chunks:")[1].split()[0]
-    for said in (id, f"chunks:{id}", "notes/ferry.txt"):
-        code, told, _ = built("trace", said)
+    for target in (id, f"chunks:{id}", "notes/ferry.txt"):
+        code, text, _ = built("trace", target)
         assert code == 0
-        assert NOTES["ferry.txt"] in told
+        assert NOTES["ferry.txt"] in text
 
 
 def test_what_is_near_is_named_where_nothing_answers(built: Run) -> None:
     code, out, _ = built("ask", "Who painted the harbour office red in winter?")
     assert code == 0
-    first, _, near = out.partition("\n\n")
+    first, _, nearest = out.partition("\n\n")
     assert first == "No passage that answers this was found."
-    assert near.startswith("The nearest passages:\n  notes/")
-    assert "characters" in near
-    assert len(near.splitlines()) <= 4
+    assert nearest.startswith("The nearest passages:\n  notes/")
+    assert "characters" in nearest
+    assert len(nearest.splitlines()) <= 4
     assert "nearest" not in built("ask", "When does the ferry leave?")[1]
 
 
@@ -139,31 +139,33 @@ def test_an_index_without_documents_says_so(built: Run) -> None:
 
 def test_what_was_read_in_part_is_told(kumi: Run) -> None:
     fill(Path(), {"notes/odd.md": "---\ntitle: [unclosed\n---\nThe lamp."})
-    said = "Read in part: notes/odd.md: its front matter, which is neither YAML nor TOML\n"
-    assert kumi("index", "notes")[2] == said
-    assert kumi("status")[2] == said
-    assert document(kumi("status", "--json"))["partial"] == [said.strip().removeprefix("Read in part: ")]
+    message = "Read in part: notes/odd.md: its front matter, which is neither YAML nor TOML\n"
+    assert kumi("index", "notes")[2] == message
+    assert kumi("status")[2] == message
+    assert json_of(kumi("status", "--json"))["partial"] == [message.strip().removeprefix("Read in part: ")]
 
 
 def test_a_filter_says_which_documents_may_speak(built: Run) -> None:
-    where = ("--filter", "title = 'Gate' or uri contains '#bo'")
-    code, out, _ = built("ask", "Who mends the gate and sold the lamp?", *where)
+    option = ("--filter", "title = 'Gate' or uri contains '#bo'")
+    code, out, _ = built("ask", "Who mends the gate and sold the lamp?", *option)
     assert code == 0
     assert "notes/talks.jsonl#bo" in out
     assert "Ada" not in out
-    one = document(built("retrieve", "the gate lamp ferry", *where, "-m", "bm25", "--json"))
+    one = json_of(built("retrieve", "the gate lamp ferry", *option, "-m", "bm25", "--json"))
     fill(Path(), {"asked.jsonl": '{"question": "the gate lamp ferry"}'})
-    many = document(built("retrieve", "--questions", "asked.jsonl", *where, "-m", "bm25"))
+    many = json_of(built("retrieve", "--questions", "asked.jsonl", *option, "-m", "bm25"))
     for line in (one, many):
         uris = {chunk["uri"] for item in line["evidence"] for chunk in item["chunks"]}
         assert uris == {"notes/talks.jsonl#bo", "notes/gate.md"}
     assert built("retrieve", "lamp", "--filter", "uri = 'x'", "-m", "bm25")[:2] == (0, "Nothing was found.\n")
-    assert document(built("ask", "lamp", "--filter", "uri = 'x'", "--json"))["citations"] == []
+    assert json_of(built("ask", "lamp", "--filter", "uri = 'x'", "--json"))["citations"] == []
 
 
 def test_a_filter_that_is_not_right_is_one_line(built: Run) -> None:
-    assert "no field 'titel'; did you mean 'title'? Known: file, " in refused(built("ask", "gate", "--filter", "titel"))
-    assert "is not understood from 'Gate' (character 9) on" in refused(
+    assert "no field 'titel'; did you mean 'title'? Known: file, " in error_of(
+        built("ask", "gate", "--filter", "titel")
+    )
+    assert "is not understood from 'Gate' (character 9) on" in error_of(
         built("retrieve", "gate", "--filter", "title = Gate", "-m", "bm25")
     )
 
@@ -183,15 +185,15 @@ def test_status_and_methods_and_memo_tell(built: Run) -> None:
 
 def test_a_settings_file_is_written_once(kumi: Run) -> None:
     assert kumi("init")[0] == 0
-    written = Path("kumi.toml").read_text(encoding="utf-8")
-    assert "[chunks]" in written
-    assert "# size = 600" in written
-    assert "is there already" in refused(kumi("init"))
+    text = Path("kumi.toml").read_text(encoding="utf-8")
+    assert "[chunks]" in text
+    assert "# size = 600" in text
+    assert "already exists" in error_of(kumi("init"))
     assert kumi("index", "notes")[0] == 0
-    Path("kumi.toml").write_text(written.replace("# size = 600", "size = 101"), encoding="utf-8")
+    Path("kumi.toml").write_text(text.replace("# size = 600", "size = 101"), encoding="utf-8")
     assert kumi("index")[0] == 0
-    Path("kumi.toml").write_text(written.replace("# size = 600", "size = 'x'"), encoding="utf-8")
-    assert "chunks.size is a whole number" in refused(kumi("index"))
+    Path("kumi.toml").write_text(text.replace("# size = 600", "size = 'x'"), encoding="utf-8")
+    assert "chunks.size is a whole number" in error_of(kumi("index"))
 
 
 @pytest.mark.parametrize(
@@ -208,65 +210,65 @@ def test_json_is_one_document_and_nothing_else(built: Run, command: str) -> None
     fill(Path(), {"one.jsonl": '{"question": "ferry"}', "two.jsonl": '{"question": "ferry"}\n{"question": "gate"}'})
     ran = built(*command.split(), "--json")
     assert (ran[0], ran[2]) == (0, "")
-    assert document(ran) is not None
+    assert json_of(ran) is not None
 
 
 def test_json_before_prune_is_heard(built: Run) -> None:
-    assert document(built("cache", "--json", "prune"))["erased"] == 0
+    assert json_of(built("cache", "--json", "prune"))["erased"] == 0
 
 
 def test_index_before_prune_is_heard(built: Run) -> None:
     for folder in (".kumi", "other"):
-        with Kumihimo.open(folder) as held:
-            held.index("notes")
-            held.cache.put_many([(b"1", b"reply")])
+        with Kumihimo.open(folder) as index:
+            index.index("notes")
+            index.cache.put_many([(b"1", b"reply")])
     built("cache", "--index", "other", "prune")
-    assert [document(built("cache", "--index", f, "--json"))["replies"] for f in (".kumi", "other")] == [1, 0]
+    assert [json_of(built("cache", "--index", f, "--json"))["replies"] for f in (".kumi", "other")] == [1, 0]
 
 
 def test_the_json_of_an_answer(built: Run) -> None:
-    answer = document(built("ask", "When does the ferry leave, and who lit the lamp?", "--json"))
-    told = ["question", "method", "model", "text", "citations", "dangling", "searched", "decided", "evidence"]
-    assert list(answer) == [*told, "suggested", "usage", "saved"]
+    answer = json_of(built("ask", "When does the ferry leave, and who lit the lamp?", "--json"))
+    keys = ["question", "method", "model", "text", "citations", "dangling", "searched", "decided", "evidence"]
+    assert list(answer) == [*keys, "suggested", "usage", "saved"]
     assert answer["searched"] == []
     assert (answer["question"], answer["method"]) == ("When does the ferry leave, and who lit the lamp?", "braid")
     assert (answer["model"], answer["dangling"]) == ("", 0)
     counts = ["calls", "prompt_tokens", "cached_tokens", "completion_tokens", "cost", "seconds"]
     assert list(answer["usage"]) == counts
-    with Kumihimo.open() as held:
-        documents = texts(held)
+    with Kumihimo.open() as index:
+        documents = texts(index)
     assert [c["n"] for c in answer["citations"]] == list(range(1, len(answer["citations"]) + 1))
     assert len({c["uri"] for c in answer["citations"]}) >= 2
-    for cited in answer["citations"]:
-        assert list(cited) == ["n", "chunk", "uri", "place", "start", "end", "quote"]
-        assert documents[cited["uri"]][cited["start"] : cited["end"]] == cited["quote"]
-        assert document(built("trace", cited["chunk"], "--json"))["chunks"][0]["uri"] == cited["uri"]
+    for citation in answer["citations"]:
+        assert list(citation) == ["n", "chunk", "uri", "place", "start", "end", "quote"]
+        assert documents[citation["uri"]][citation["start"] : citation["end"]] == citation["quote"]
+        assert json_of(built("trace", citation["chunk"], "--json"))["chunks"][0]["uri"] == citation["uri"]
 
 
 def test_the_json_of_evidence(built: Run) -> None:
-    found = document(built("retrieve", "ferry", "--json", "-m", "bm25"))
-    (only,) = found.pop("evidence")
-    assert found == {"id": "", "question": "ferry", "searched": [], "decided": ""}
+    result = json_of(built("retrieve", "ferry", "--json", "-m", "bm25"))
+    (only,) = result.pop("evidence")
+    assert result == {"id": "", "question": "ferry", "searched": [], "decided": ""}
     assert only.pop("score") > 0
     assert only.pop("id").endswith(".00000")
-    where = [{"uri": "notes/ferry.txt", "place": "line 1", "start": 0, "end": 52}]
-    why: dict[str, Any] = {"words": ["ferry"], "why": {}, "path": None}
-    assert only == {"rank": 1, "table": "chunks", "text": NOTES["ferry.txt"], "chunks": where, **why}
+    chunks = [{"uri": "notes/ferry.txt", "place": "line 1", "start": 0, "end": 52}]
+    reason: dict[str, Any] = {"words": ["ferry"], "why": {}, "path": None}
+    assert only == {"rank": 1, "table": "chunks", "text": NOTES["ferry.txt"], "chunks": chunks, **reason}
 
 
 def test_the_json_of_a_build_and_of_status(kumi: Run) -> None:
     fill(Path("notes"), {"broken.json": "{", "photo.jpg": "x"})
     ran = kumi("index", "notes", "--json")
-    told = document(ran)
-    assert (ran[0], told["read"], told["skipped"], told["rows"]["documents"]) == (1, 3, ["notes/photo.jpg"], 4)
+    result = json_of(ran)
+    assert (ran[0], result["read"], result["skipped"], result["rows"]["documents"]) == (1, 3, ["notes/photo.jpg"], 4)
     ran = kumi("status", "--json")
-    assert (ran[0], document(ran)["failed"]) == (1, told["failed"])
-    assert told["failed"][0][:2] == ["documents", "notes/broken.json"]
+    assert (ran[0], json_of(ran)["failed"]) == (1, result["failed"])
+    assert result["failed"][0][:2] == ["documents", "notes/broken.json"]
 
 
 def test_many_questions_give_a_line_each(built: Run) -> None:
-    asked = '\ufeff{"id": "q1", "question": "ferry"}\n\n{"id": 7, "question": "gate"}\r\n{"question": "xylophone"}\n'
-    fill(Path(), {"asked.jsonl": asked})
+    text = '\ufeff{"id": "q1", "question": "ferry"}\n\n{"id": 7, "question": "gate"}\r\n{"question": "xylophone"}\n'
+    fill(Path(), {"asked.jsonl": text})
     code, out, err = built("retrieve", "--questions", "asked.jsonl", "--k", "1", "-m", "bm25")
     lines = [json.loads(line) for line in out.splitlines()]
     assert (code, err, [list(line) for line in lines]) == (
@@ -286,7 +288,7 @@ def test_a_line_separator_within_a_question_is_no_line_end(built: Run) -> None:
     assert built("retrieve", "--questions", "asked.jsonl")[0] == 0
 
 
-# -- failing
+# -- errors
 
 
 def test_what_failed_is_listed_until_it_is_mended(built: Run) -> None:
@@ -302,16 +304,16 @@ def test_what_failed_is_listed_until_it_is_mended(built: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "message"),
     [
         ("ask ''", "write what you want to know"),
         ("ask ferry -m bm52", "no method 'bm52'; did you mean 'bm25'?"),
         ("index notes --methods bm25,naiv", "no method 'naiv'; did you mean 'naive'?"),
-        ("index gone", "gone is not there: check the path"),
+        ("index gone", "gone does not exist: check the path"),
         ("remove gone", "no source or document 'gone'"),
         ("trace gone", "`kumi retrieve QUESTION` shows ids"),
-        ("retrieve", "say either a question or --questions"),
-        ("retrieve ferry --questions x", "say either a question or --questions"),
+        ("retrieve", "give either a question or --questions"),
+        ("retrieve ferry --questions x", "give either a question or --questions"),
         ("retrieve --questions gone", "gone cannot be read"),
         ("retrieve --questions notes", "notes cannot be read"),
         ("retrieve --questions notes/ferry.txt", "notes/ferry.txt, line 1: write"),
@@ -327,9 +329,9 @@ def test_what_failed_is_listed_until_it_is_mended(built: Run) -> None:
         ("ask ferry --index notes/ferry.txt", "there is no index in notes/ferry.txt"),
     ],
 )
-def test_a_mistake_is_one_line_that_says_what_to_do(built: Run, command: str, said: str) -> None:
+def test_a_mistake_is_one_line_that_says_what_to_do(built: Run, command: str, message: str) -> None:
     arguments = [word.strip("'") for word in command.split()]
-    assert said in refused(built(*arguments))
+    assert message in error_of(built(*arguments))
     assert built("status")[0] == 0
 
 
@@ -345,12 +347,12 @@ def test_a_wrong_command_line_is_told(built: Run, command: str) -> None:
 
 def test_no_index_is_told_by_every_command(kumi: Run) -> None:
     for command in (["ask", "x"], ["retrieve", "x"], ["status"], ["trace", "x"]):
-        assert "there is no index in .kumi: make one with `kumi index PATH`" in refused(kumi(*command))
+        assert "there is no index in .kumi: make one with `kumi index PATH`" in error_of(kumi(*command))
     assert not Path(".kumi").exists()
 
 
 def test_an_index_folder_that_is_a_file(kumi: Run) -> None:
-    err = refused(kumi("index", "notes", "--index", "notes/ferry.txt"))
+    err = error_of(kumi("index", "notes", "--index", "notes/ferry.txt"))
     assert "--index" in err
     assert "disk" not in err
 
@@ -358,47 +360,47 @@ def test_an_index_folder_that_is_a_file(kumi: Run) -> None:
 @pytest.mark.parametrize("command", [["index", "notes"], ["status"], ["ask", "x"], ["remove", "notes"]])
 def test_an_index_that_is_garbage(kumi: Run, command: list[str]) -> None:
     fill(Path(".kumi"), {"index.db": "garbage " * 500})
-    assert "index.db is no index (file is not a database): move it away" in refused(kumi(*command))
+    assert "index.db is no index (file is not a database): move it away" in error_of(kumi(*command))
 
 
 def test_an_index_that_is_half_garbage(built: Run) -> None:
-    held = Path(".kumi/index.db").read_bytes()
-    Path(".kumi/index.db").write_bytes(held[:4096] + b"Z" * (len(held) - 4096))
+    content = Path(".kumi/index.db").read_bytes()
+    Path(".kumi/index.db").write_bytes(content[:4096] + b"Z" * (len(content) - 4096))
     for command in (["index"], ["status"], ["ask", "ferry"]):
-        assert "move it away" in refused(built(*command))
+        assert "move it away" in error_of(built(*command))
 
 
 @pytest.mark.parametrize("text", ["a = [", "\x00", "chunks = 3", "[chunks]\nsise = 3"])
 def test_a_settings_file_that_is_wrong(built: Run, text: str) -> None:
     fill(Path(), {"kumi.toml": text})
     for command in (["index"], ["status"], ["ask", "ferry"]):
-        assert refused(built(*command))
+        assert error_of(built(*command))
 
 
 def test_a_settings_file_that_cannot_be_read(built: Run) -> None:
     Path("kumi.toml").mkdir()
-    err = refused(built("status"))
+    err = error_of(built("status"))
     assert "kumi.toml" in err
     assert "disk" not in err
 
 
 @pytest.mark.parametrize("command", ["index", "remove"])
 def test_a_path_that_no_system_has(built: Run, command: str) -> None:
-    err = refused(built(command, "x" * 5000))
+    err = error_of(built(command, "x" * 5000))
     assert "disk" not in err
     assert len(err) < 1000
 
 
 def test_a_link_to_itself_cannot_be_removed(built: Run) -> None:
     Path("loop").symlink_to("loop")
-    assert "no source or document 'loop'" in refused(built("remove", "loop"))
+    assert "no source or document 'loop'" in error_of(built("remove", "loop"))
 
 
 @pytest.mark.parametrize("line", ['{"question": null}', '{"question": ""}', '{"question": ["a"]}', "[" * 100_000])
 def test_a_question_that_is_none_is_told_by_its_line(built: Run, line: str) -> None:
     fill(Path(), {"asked.jsonl": f'{{"question": "ferry"}}\n{line}\n'})
     ran = built("retrieve", "--questions", "asked.jsonl", "--out", "found.jsonl")
-    assert "asked.jsonl, line 2" in refused(ran)
+    assert "asked.jsonl, line 2" in error_of(ran)
 
 
 @pytest.mark.parametrize("command", [["ask", "ferry \udcff"], ["trace", "\udcff"]])
@@ -407,38 +409,38 @@ def test_bytes_that_are_no_utf8_are_no_traceback(built: Run, command: list[str])
     assert built(*command)[0] in (0, 2)
 
 
-# -- stopping, waiting, the environment
+# -- Ctrl-C, locks, the environment
 
 
 def test_stopping_says_how_to_go_on(built: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
-    def stopping(shown: bool) -> Iterator[Progress]:
+    def stopping(enabled: bool) -> Iterator[Progress]:
         def stop(step: str, done: int, total: int) -> None:
             raise KeyboardInterrupt
 
         yield stop
 
-    with Kumihimo.open() as held:
-        before = dump(held)
+    with Kumihimo.open() as index:
+        before = dump(index)
     monkeypatch.setattr(terminal, "progress_bar", stopping)
-    monkeypatch.setattr(os, "_exit", sys.exit)  # this process is to go on
+    monkeypatch.setattr(os, "_exit", sys.exit)  # the test process must survive
     fill(Path("notes"), {"gate.md": "The gate is shut."})
     code, out, err = built("index")
     assert (code, out) == (130, "")
     assert err == "kumi: stopped; the index is as it was before. Run the same command again to go on.\n"
-    with Kumihimo.open() as held:
-        assert dump(held) == before
+    with Kumihimo.open() as index:
+        assert dump(index) == before
 
 
 def test_a_second_builder_is_busy(built: Run) -> None:
     with Store(Path(".kumi")).write_transaction():
-        assert "another build is running on .kumi: wait for it with `--wait`" in refused(built("index"))
+        assert "another build is running on .kumi: wait for it with `--wait`" in error_of(built("index"))
         assert built("ask", "ferry")[0] == 0
 
 
 def test_settings_from_file_environment_and_line(built: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def count(*more: str) -> int:
-        return len(document(built("retrieve", "the", "--json", "-m", "naive", *more))["evidence"])
+        return len(json_of(built("retrieve", "the", "--json", "-m", "naive", *more))["evidence"])
 
     assert count() == 4
     fill(Path(), {"kumi.toml": "[naive]\nk = 3\n"})
@@ -448,7 +450,7 @@ def test_settings_from_file_environment_and_line(built: Run, monkeypatch: pytest
     assert count("--set", "naive.k=1") == 1
     assert count("--set", "naive.k=1", "--k", "3") == 3
     monkeypatch.setenv("KUMI_NAIVE_KK", "2")
-    assert "no setting 'KUMI_NAIVE_KK'; did you mean 'KUMI_NAIVE_K'?" in refused(built("status"))
+    assert "no setting 'KUMI_NAIVE_KK'; did you mean 'KUMI_NAIVE_K'?" in error_of(built("status"))
 
 
 def test_the_index_folder_from_the_environment(kumi: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -461,9 +463,9 @@ def test_the_index_folder_from_the_environment(kumi: Run, monkeypatch: pytest.Mo
 
 def test_methods_chosen_and_changed(kumi: Run) -> None:
     kumi("index", "notes", "--methods", "bm25")
-    said = refused(kumi("ask", "ferry", "-m", "naive"))
-    assert "the index was not built for naive: `kumi index --methods bm25,naive` does that" in said
-    assert kumi("ask", "ferry")[0] == 0  # by the method it was built for
+    error = error_of(kumi("ask", "ferry", "-m", "naive"))
+    assert "the index was not built for naive: `kumi index --methods bm25,naive` does that" in error
+    assert kumi("ask", "ferry")[0] == 0  # the method that the index was built for
     assert kumi("index", "--methods", " bm25, naive ")[0] == 0
     assert kumi("ask", "ferry")[0] == 0
 
@@ -471,12 +473,12 @@ def test_methods_chosen_and_changed(kumi: Run) -> None:
 def test_removing_by_every_name(built: Run) -> None:
     assert built("remove", "notes/talks.jsonl#ada")[0] == 0
     assert built("remove", "notes/gate.md")[0] == 0
-    with Kumihimo.open() as held:
-        assert uris(held) == ["notes/ferry.txt", "notes/talks.jsonl#bo"]
-    assert "taken out" in built("status")[1]
+    with Kumihimo.open() as index:
+        assert uris(index) == ["notes/ferry.txt", "notes/talks.jsonl#bo"]
+    assert "removed" in built("status")[1]
     assert built("remove", Path("notes").resolve())[0] == 0
-    with Kumihimo.open() as held:
-        assert uris(held) == []
+    with Kumihimo.open() as index:
+        assert uris(index) == []
 
 
 # -- real processes
@@ -484,9 +486,9 @@ def test_removing_by_every_name(built: Run) -> None:
 
 def test_the_real_command(tmp_path: Path) -> None:
     fill(tmp_path, {"工房/組紐.txt": "組紐は十月に届きます。"})
-    assert actual("index", "工房", cwd=tmp_path).returncode == 0
+    assert run_kumi("index", "工房", cwd=tmp_path).returncode == 0
     plain = {**os.environ, "LC_ALL": "C", "NO_COLOR": "1", "COLUMNS": "40"}
-    ran = actual("ask", "組紐はいつ届きますか", cwd=tmp_path, env=plain, stdin=subprocess.DEVNULL, encoding="utf-8")
+    ran = run_kumi("ask", "組紐はいつ届きますか", cwd=tmp_path, env=plain, stdin=subprocess.DEVNULL, encoding="utf-8")
     assert (ran.returncode, ran.stdout.splitlines()[0]) == (0, "「組紐は十月に届きます。」 [1]")
     assert "\x1b" not in ran.stdout
 
@@ -494,7 +496,7 @@ def test_the_real_command(tmp_path: Path) -> None:
 def test_a_reader_that_has_seen_enough(tmp_path: Path) -> None:
 
     fill(tmp_path, {"notes/a.txt": "The ferry leaves."})
-    actual("index", "notes", cwd=tmp_path)
+    run_kumi("index", "notes", cwd=tmp_path)
     for command in (["status"], ["methods", "--json"], ["retrieve", "ferry"]):
         pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         with subprocess.Popen([KUMI, *command], cwd=tmp_path, **pipes) as running:
@@ -510,10 +512,10 @@ def test_closed_streams(tmp_path: Path) -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no such limits")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no ulimit")
 def test_a_full_disk(tmp_path: Path) -> None:
     fill(tmp_path, {"notes/a.txt": "The ferry leaves. " * 50})
-    assert actual("index", "notes", cwd=tmp_path).returncode == 0
+    assert run_kumi("index", "notes", cwd=tmp_path).returncode == 0
     fill(tmp_path, {"notes/b.txt": "The gate leaks. " * 5000})
     for size in (1, 20, 100):
         limited = ["sh", "-c", f'ulimit -f {size}; "{KUMI}" index']
@@ -521,5 +523,5 @@ def test_a_full_disk(tmp_path: Path) -> None:
         assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)
         assert "check that the disk has room" in ran.stderr
         assert "move it away" not in ran.stderr
-    assert actual("ask", "ferry", cwd=tmp_path).returncode == 0
-    assert actual("index", cwd=tmp_path).stdout.startswith("Files: 1 read, 1 unchanged")
+    assert run_kumi("ask", "ferry", cwd=tmp_path).returncode == 0
+    assert run_kumi("index", cwd=tmp_path).stdout.startswith("Files: 1 read, 1 unchanged")

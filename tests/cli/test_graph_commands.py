@@ -1,4 +1,4 @@
-"""kumi entities, kumi tune: what a person sees of the graph, what is written where, and what is refused."""
+"""`kumi entities`, `kumi tune` -> printed output, written files, refused options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from kumihimo import Kumihimo
 from kumihimo.testing.fake_server import FakeServer
-from tests.cli.test_paying import COMMAND, kumi, seen
+from tests.cli.test_paying import COMMAND, kumi, read_terminal
 from tests.factories_graph_text import document, entity, mention, put, relation
 
 TEXTS = ("Ebenezer Scrooge keeps a counting-house.", "Bob Cratchit is Scrooge's clerk; Robert Cratchit has a son.")
@@ -37,22 +37,22 @@ RECORDS = "entity<|>Ada<|>person<|>A pilot.\nentity<|>Bo<|>person<|>A cook.\nrel
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with an index of one document and its graph."""
-    made, chunks = document("carol.txt", *TEXTS)
+    """Return a folder with an index of one document and its graph."""
+    row, chunks = document("carol.txt", *TEXTS)
     names = [("Ebenezer Scrooge", "Scrooge"), ("Bob Cratchit", "Robert Cratchit", "Scrooge")]
-    said = [
+    mentions = [
         mention(chunk.id, n, name) for chunk, each in zip(chunks, names, strict=True) for n, name in enumerate(each)
     ]
     ties = [relation("Scrooge", "Bob Cratchit", "Bob Cratchit is Scrooge's clerk.", 3)]
     ties += [relation("Scrooge", "Counting-House", "He works there.")]
-    tables: dict[str, Any] = {"documents": [made], "chunks": chunks, "mentions": said}
+    tables: dict[str, Any] = {"documents": [row], "chunks": chunks, "mentions": mentions}
     put(tmp_path / ".kumi", {**tables, "entities": ENTITIES, "relations": ties})
     return tmp_path
 
 
 @pytest.fixture
 def paid(folder: Path, server: FakeServer) -> Path:
-    """The same, with a model to ask."""
+    """Return the folder, with a chat model in kumi.toml."""
     (folder / "kumi.toml").write_text(f'[chat]\nmodel = "m"\nbase_url = "{server.url}"\n', "utf-8")
     server.configure(
         replies=[("pieces", "x"), ("First entry", "same"), ("JSON schema", json.dumps(CORPUS)), ("Text:", RECORDS)]
@@ -66,8 +66,8 @@ def test_entities_are_listed_those_named_most_first(folder: Path) -> None:
     assert rows[0] == ["entity", "type", "mentions", "forms"]
     assert rows[1:3] == [["Scrooge", "person", "4", "2"], ["Bob", "Cratchit", "person", "3", "1"]]
     assert "3 more: `kumi entities --limit 5` lists all." in out
-    told = json.loads(kumi(folder, "entities", "--json")[0])
-    assert (told["total"], [e["name"] for e in told["entities"]][:2]) == (5, ["Scrooge", "Bob Cratchit"])
+    result = json.loads(kumi(folder, "entities", "--json")[0])
+    assert (result["total"], [e["name"] for e in result["entities"]][:2]) == (5, ["Scrooge", "Bob Cratchit"])
 
 
 @pytest.mark.parametrize("name", ["scrooge", "Old  Scrooge", "SCROOGE"])
@@ -84,10 +84,10 @@ def test_one_is_shown_by_any_of_its_names(folder: Path, name: str) -> None:
 
 
 def test_a_name_that_is_none_names_the_nearest(folder: Path) -> None:
-    _, said = kumi(folder, "entities", "Scroge", code=2)
-    assert said == "kumi: no entity 'Scroge'; did you mean 'Scrooge'? `kumi entities` lists them\n"
-    _, said = kumi(folder, "entities", "Zanzibar", code=2)
-    assert said == "kumi: no entity 'Zanzibar': `kumi entities` lists them\n"
+    _, err = kumi(folder, "entities", "Scroge", code=2)
+    assert err == "kumi: no entity 'Scroge'; did you mean 'Scrooge'? `kumi entities` lists them\n"
+    _, err = kumi(folder, "entities", "Zanzibar", code=2)
+    assert err == "kumi: no entity 'Zanzibar': `kumi entities` lists them\n"
 
 
 def test_pairs_are_shown_with_their_lines_and_nothing_is_written(folder: Path) -> None:
@@ -95,23 +95,23 @@ def test_pairs_are_shown_with_their_lines_and_nothing_is_written(folder: Path) -
     assert [line.partition("  ")[0] for line in out.splitlines() if " = " in line] == LINES
     assert "initial or short form, meaning 0." in out
     assert not (folder / "aliases.txt").exists()
-    told = json.loads(kumi(folder, "entities", "--similar", "--json")[0])
-    assert ([pair["line"] for pair in told["pairs"]], told["written"]) == (LINES, [])
+    result = json.loads(kumi(folder, "entities", "--similar", "--json")[0])
+    assert ([pair["line"] for pair in result["pairs"]], result["written"]) == (LINES, [])
     assert "No two entities seem to be the same." in kumi(folder, "entities", "--similar", "--least", "1")[0]
 
 
 def test_pairs_are_written_and_undone(folder: Path) -> None:
     out, _ = kumi(folder, "entities", "--similar", "--write", "--yes")
-    assert "1 line put into" in out  # of .9
+    assert "1 line added to" in out  # the default minimum is 0.9
     out, _ = kumi(folder, "entities", "--similar", "--write", "--yes", "--least", "0.5")
-    assert "1 line put into" in out
+    assert "1 line added to" in out
     path = folder / "aliases.txt"
     assert path.read_text("utf-8").splitlines()[1:] == LINES
     assert json.loads(kumi(folder, "entities", "--similar", "--json")[0])["pairs"] == []
     assert json.loads(kumi(folder, "entities", "Robert Cratchit", "--json")[0])["name"] == "Bob Cratchit"
     path.write_text(f"{LINES[0]}\n", "utf-8")
-    told = json.loads(kumi(folder, "entities", "--similar", "--json")[0])
-    assert [pair["line"] for pair in told["pairs"]] == LINES[1:]
+    result = json.loads(kumi(folder, "entities", "--similar", "--json")[0])
+    assert [pair["line"] for pair in result["pairs"]] == LINES[1:]
 
 
 def test_a_terminal_asks_about_each_pair(folder: Path) -> None:
@@ -119,35 +119,35 @@ def test_a_terminal_asks_about_each_pair(folder: Path) -> None:
     command = [*COMMAND, "entities", "--similar", "--write"]
     running = subprocess.Popen(command, cwd=folder, stdin=slave, stdout=slave, stderr=slave)
     os.close(slave)
-    shown = seen(master, "[y/N/q]")
+    screen = read_terminal(master, "[y/N/q]")
     os.write(master, b"n\n")
-    shown += seen(master, "[y/N/q]")
+    screen += read_terminal(master, "[y/N/q]")
     os.write(master, b"y\n")
-    shown += seen(master, "")
+    screen += read_terminal(master, "")
     running.wait(30)
     os.close(master)
-    assert "Robert Cratchit (person, 1): A clerk with a son." in shown
+    assert "Robert Cratchit (person, 1): A clerk with a son." in screen
     assert (folder / "aliases.txt").read_text("utf-8").splitlines()[1:] == LINES[1:]
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
-        (("--write",), "are about pairs: add --similar"),
-        (("--least", "0.8"), "are about pairs: add --similar"),
-        (("--similar", "--yes"), "--yes is about --write: add that"),
+        (("--write",), "apply to pairs: add --similar"),
+        (("--least", "0.8"), "apply to pairs: add --similar"),
+        (("--similar", "--yes"), "--yes needs --write: add it"),
         (("--similar", "--write"), "--write asks about each pair in a terminal: elsewhere add --yes"),
-        (("Scrooge", "--similar"), "--similar looks at all entities: leave the name out"),
+        (("Scrooge", "--similar"), "--similar compares all entities: leave the name out"),
         (("--similar", "--ask"), "entities needs a chat model: set `model"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(folder: Path, words: tuple[str, ...], said: str) -> None:
-    assert said in kumi(folder, "entities", *words, code=2)[1]
+def test_what_cannot_be_meant_is_refused(folder: Path, words: tuple[str, ...], message: str) -> None:
+    assert message in kumi(folder, "entities", *words, code=2)[1]
 
 
 def test_an_index_without_a_graph_says_so(tmp_path: Path) -> None:
-    made, chunks = document("a.txt", "Nothing.")
-    put(tmp_path / ".kumi", {"documents": [made], "chunks": chunks})
+    row, chunks = document("a.txt", "Nothing.")
+    put(tmp_path / ".kumi", {"documents": [row], "chunks": chunks})
     assert "the index has no table entities yet" in kumi(tmp_path, "entities", code=2)[1]
 
 
@@ -156,9 +156,9 @@ def test_a_model_is_asked_only_with_a_flag_and_within_caps(paid: Path, server: F
     assert server.counts()["requests"] == 0
     out, _ = kumi(paid, "entities", "--similar", "--ask", "--max-calls", "1", code=1)
     assert (out.count("the model says: same"), out.count("the model says: capped")) == (1, 1)
-    told = json.loads(kumi(paid, "entities", "--similar", "--ask", "--write", "--yes", "--least", ".5", "--json")[0])
-    assert [pair["verdict"] for pair in told["pairs"]] == ["same", "same"]
-    assert told["written"] == LINES
+    result = json.loads(kumi(paid, "entities", "--similar", "--ask", "--write", "--yes", "--least", ".5", "--json")[0])
+    assert [pair["verdict"] for pair in result["pairs"]] == ["same", "same"]
+    assert result["written"] == LINES
     assert server.counts()["requests"] == 2
 
 
@@ -178,29 +178,29 @@ def test_settings_are_printed_and_with_a_flag_written(paid: Path, server: FakeSe
     assert (paid / "kumi.toml").read_text("utf-8") == before
     out, _ = kumi(paid, "tune", "--examples", "1", "--write")
     after = (paid / "kumi.toml").read_text("utf-8")
-    assert out.startswith("[mentions] and [reports] put into ")
+    assert out.startswith("[mentions] and [reports] written to ")
     assert after.startswith(before)
     assert tomllib.loads(after) == {**tomllib.loads(before), **printed}
     assert server.counts()["requests"] == 2
-    with Kumihimo.open(paid / ".kumi") as made:
-        assert made.settings["mentions"]["domain"] == CORPUS["domain"]
+    with Kumihimo.open(paid / ".kumi") as index:
+        assert index.settings["mentions"]["domain"] == CORPUS["domain"]
 
 
 def test_settings_of_the_owner_stay(paid: Path) -> None:
     path = paid / "kumi.toml"
     path.write_text(path.read_text("utf-8") + '[mentions]\ndomain = "Mine."\n', "utf-8")
-    out, said = kumi(paid, "tune", "--examples", "0", "--write")
-    assert "sets some of [mentions] already and was left as it is there" in said
+    out, err = kumi(paid, "tune", "--examples", "0", "--write")
+    assert "already sets some of [mentions] and was not changed" in err
     assert out.startswith("[mentions]\ndomain = ")
-    read = tomllib.loads(path.read_text("utf-8"))
-    assert (read["mentions"], set(read["reports"])) == ({"domain": "Mine."}, {"persona", "language"})
+    settings = tomllib.loads(path.read_text("utf-8"))
+    assert (settings["mentions"], set(settings["reports"])) == ({"domain": "Mine."}, {"persona", "language"})
     assert json.loads(kumi(paid, "tune", "--examples", "0", "--write", "--json")[0])["written"] == []
 
 
 def test_examples_that_are_missing_are_told(paid: Path, server: FakeServer) -> None:
-    out, said = kumi(paid, "tune", "--max-calls", "1", code=1)
+    out, err = kumi(paid, "tune", "--max-calls", "1", code=1)
     assert "examples" not in tomllib.loads(out)["mentions"]
-    assert "an example is missing: capped: not asked, since --max-calls 1 was reached" in said
+    assert "an example is missing: capped: not asked, since --max-calls 1 was reached" in err
 
 
 def test_without_a_model_the_setting_is_named(folder: Path) -> None:

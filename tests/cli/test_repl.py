@@ -1,4 +1,4 @@
-"""Lines that somebody types -> a conversation: what is seen, and what goes wrong without ending it."""
+"""typed lines -> a conversation, which survives errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def typed(folder: Path, *lines: str) -> str:
-    """What a person sees who types these lines."""
+    """Return the screen after these lines are typed."""
     return COLOURS.sub("", seen(["kumi", "ask"], folder, lines))
 
 
@@ -43,25 +43,25 @@ def piped(folder: Path, text: str, *options: str) -> cli_runner.Ran:
 
 
 def test_questions_and_commands(folder: Path) -> None:
-    told = typed(
-        folder, "When does the ferry leave?", "/where author = 'Bo'", "ferry", "/sources", "／method bm25", "/quit"
+    screen = typed(
+        folder, "When does the ferry leave?", "/filter author = 'Bo'", "ferry", "/sources", "／method bm25", "/quit"
     )
-    assert "“The ferry leaves at nine.” [1]" in told
-    assert "[1] notes/ferry.md, line 4, characters 20–45" in told
-    assert told.count("No chat model is set") == 1
-    assert "holds, 1: author = 'Bo'" in told
-    after = told.partition("holds, 1: author = 'Bo'")[2]
-    assert "“The ferry gate leaks.” [1]" in after
-    assert "1. notes/gate.md" in after
-    assert "ferry.md" not in after
-    assert "Searching by bm25." in after
+    assert "“The ferry leaves at nine.” [1]" in screen
+    assert "[1] notes/ferry.md, line 4, characters 20–45" in screen
+    assert screen.count("No chat model is set") == 1
+    assert "match, 1: author = 'Bo'" in screen
+    filtered = screen.partition("match, 1: author = 'Bo'")[2]
+    assert "“The ferry gate leaks.” [1]" in filtered
+    assert "1. notes/gate.md" in filtered
+    assert "ferry.md" not in filtered
+    assert "Searching by bm25." in filtered
 
 
 def test_what_goes_wrong_does_not_end_it(folder: Path) -> None:
-    told = typed(
-        folder, "/sources", "/methd bm25", "/method bm26", "/where auther = 1", "/where (", "/new", "ferry?", "/quit"
+    screen = typed(
+        folder, "/sources", "/methd bm25", "/method bm26", "/filter auther = 1", "/filter (", "/new", "ferry?", "/quit"
     )
-    for said in (
+    for message in (
         "kumi: nothing has been asked yet",
         "no command '/methd'; did you mean '/method'?",
         "no method 'bm26'; did you mean 'bm25'?",
@@ -70,12 +70,12 @@ def test_what_goes_wrong_does_not_end_it(folder: Path) -> None:
         "The next question stands alone.",
         "“The ferry",
     ):
-        assert said in told
+        assert message in screen
 
 
 def test_help_tells_every_command(folder: Path) -> None:
-    told = typed(folder, "/help", "/quit")
-    assert all(name in told for name in SLASH_COMMANDS)
+    screen = typed(folder, "/help", "/quit")
+    assert all(name in screen for name in SLASH_COMMANDS)
 
 
 def test_lines_that_are_piped_in_are_answered_one_after_the_other(folder: Path) -> None:
@@ -104,7 +104,7 @@ def test_no_input_at_all_is_said(folder: Path) -> None:
     kumi = Path(sys.executable).with_name("kumi")
     ran = subprocess.run(f"{kumi} ask <&-", shell=True, cwd=folder, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert ran.stderr == "kumi: there is no question, and nothing to read one from: say one\n"
+    assert ran.stderr == "kumi: there is no question and no standard input: give a question\n"
 
 
 def test_bytes_that_are_no_text_are_no_traceback(folder: Path) -> None:
@@ -123,9 +123,11 @@ def test_later_questions_point_back(tmp_path: Path, server: FakeServer) -> None:
     (tmp_path / "kumi.toml").write_text(f'[chat]\nmodel = "m"\nbase_url = "{server.url}"\n', "utf-8")
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
         kumi.index(notes(tmp_path / "notes", 3), methods=["bm25"])
-    alone = ("The last question: And the other?", "What is harbour 2?")
-    answers = [(f"Question: What {rest}", f"{said}. [1]") for rest, said in (("does", "One"), ("is harbour 2", "Two"))]
-    server.configure(replies=[alone, *answers, ("Question: What is harbour 1?", "Three. [1]")])
+    rewritten = ("The last question: And the other?", "What is harbour 2?")
+    answers = [
+        (f"Question: What {rest}", f"{answer}. [1]") for rest, answer in (("does", "One"), ("is harbour 2", "Two"))
+    ]
+    server.configure(replies=[rewritten, *answers, ("Question: What is harbour 1?", "Three. [1]")])
     code, out, _ = piped(tmp_path, "What does note 1 tell of?\nAnd the other?\n/new\nWhat is harbour 1?\n")
     assert code == 0
     assert [line for line in out.splitlines() if line.endswith(". [1]")] == [

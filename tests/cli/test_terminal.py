@@ -1,4 +1,4 @@
-"""What the session gives -> what a person reads, on terminals wide and narrow."""
+"""results of the library -> printed text, on terminals wide and narrow."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def built(
     *failed: tuple[str, str, str],
     skipped: tuple[str, ...] = (),
     spent: Mapping[str, Usage] | None = None,
-    left: tuple[str, ...] = (),
+    skipped_methods: tuple[str, ...] = (),
 ) -> Built:
     return Built(
         read=1200,
@@ -48,7 +48,7 @@ def built(
         seconds=2.54,
         spent=spent or {},
         saved={},
-        skipped_methods=left,
+        skipped_methods=skipped_methods,
     )
 
 
@@ -61,21 +61,21 @@ def here(item: Evidence) -> list[Span]:
 
 
 def on_a_terminal(folder: Path, *command: str, env: Mapping[str, str] | None = None) -> str:
-    """What the real command writes when all its streams are a terminal of its own."""
+    """Return the output of the real command in a pseudo-terminal."""
     pty = pytest.importorskip("pty")
     ours, theirs = pty.openpty()
     everything = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", **(env or {})}
     running = subprocess.Popen([KUMI, *command], cwd=folder, env=everything, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
-    said = b""
+    output = b""
     try:
         while part := os.read(ours, 4096):
-            said += part
-    except OSError:  # so Linux says that the other end is closed
+            output += part
+    except OSError:  # Linux raises this once the other end is closed
         pass
     os.close(ours)
     assert running.wait(20) == 0
-    return said.decode()
+    return output.decode()
 
 
 def test_a_build_is_told_in_figures(capsys: Capture) -> None:
@@ -89,9 +89,9 @@ def test_a_build_is_told_in_figures(capsys: Capture) -> None:
 
 def test_a_few_of_the_skipped_are_named(capsys: Capture) -> None:
     terminal.show_built(built(skipped=("a.jpg", "b.jpg")))
-    assert "Skipped 2 of a kind that is not read: a.jpg, b.jpg\n" in capsys.readouterr().out
+    assert "Skipped 2 of unsupported types: a.jpg, b.jpg\n" in capsys.readouterr().out
     terminal.show_built(built(skipped=("a.jpg", "b.jpg", "c.jpg", "d.jpg")))
-    assert "Skipped 4 of a kind that is not read: a.jpg, b.jpg, c.jpg ...\n" in capsys.readouterr().out
+    assert "Skipped 4 of unsupported types: a.jpg, b.jpg, c.jpg ...\n" in capsys.readouterr().out
 
 
 def test_what_failed_is_told_apart_from_the_rest(capsys: Capture) -> None:
@@ -130,11 +130,11 @@ def test_only_some_of_many_failures_are_listed(capsys: Capture) -> None:
 
 def test_what_was_spent_and_what_was_left_is_told(capsys: Capture) -> None:
     spent = {"reports": Usage(1200, 3000, 1000, 40, 0.5, 2.0), "gists": Usage(1, 10, 0, 2)}
-    terminal.show_built(built(spent=spent, left=("local", "drift")))
+    terminal.show_built(built(spent=spent, skipped_methods=("local", "drift")))
     assert capsys.readouterr().out.splitlines()[3:6] == [
         "Asked for reports: 1,200 calls, 3,000 + 40 tokens (1,000 cached), cost 0.5000, 2.0 s.",
         "Asked for gists: 1 call, 10 + 2 tokens, 0.0 s.",
-        "Not built, since it is paid for: local,drift. `kumi plan --methods local,drift` says what it costs.",
+        "Not built, because it costs model calls: local,drift. `kumi plan --methods local,drift` estimates the cost.",
     ]
 
 
@@ -151,31 +151,31 @@ JAPANESE = "組紐の工房は、港の近くにある。朝の八時に開き�
 URL = "https://example.org/a/rather/long/way/down/to/the/notes/of/the/reading/room"
 
 
-def spoken(width: int, text: str) -> list[str]:
-    """The lines that a terminal of so many columns shows."""
-    held = StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(held):
+def printed_lines(width: int, text: str) -> list[str]:
+    """Return the lines printed on a terminal of this width."""
+    out = StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out):
         patch.setattr(terminal, "make_console", lambda: Console(width=width, force_terminal=True, file=StringIO()))
         with terminal.print_stream() as hear:
             hear(text)
-    return held.getvalue().removesuffix("\n").split("\n")
+    return out.getvalue().removesuffix("\n").split("\n")
 
 
 @pytest.mark.parametrize("width", range(20, 61))
 def test_speech_is_wrapped(width: int) -> None:
     for text in (ENGLISH, JAPANESE, f"{ENGLISH} {JAPANESE}"):
-        shown = spoken(width, text)
-        assert max(map(cell_len, shown)) <= width
-        assert min(map(cell_len, shown[:-1])) > width - 16  # no more is left free than a word may need
-        assert not [line for line in shown if line[:1] in "、。」"]
-    assert [word for line in spoken(width, ENGLISH) for word in line.split()] == ENGLISH.split()
-    assert "".join(spoken(width, JAPANESE)) == JAPANESE
+        lines = printed_lines(width, text)
+        assert max(map(cell_len, lines)) <= width
+        assert min(map(cell_len, lines[:-1])) > width - 16  # lines are filled as far as a word allows
+        assert not [line for line in lines if line[:1] in "、。」"]
+    assert [word for line in printed_lines(width, ENGLISH) for word in line.split()] == ENGLISH.split()
+    assert "".join(printed_lines(width, JAPANESE)) == JAPANESE
 
 
 @pytest.mark.parametrize("width", range(20, 61))
 def test_a_word_longer_than_a_line_stands_below_without_a_gap(width: int) -> None:
-    assert [line.strip() for line in spoken(width, f"See {URL} for it.")] == ["See", URL, "for it."]
-    assert spoken(width, f"{URL}\n\n{URL}") == [URL, "", URL]
+    assert [line.strip() for line in printed_lines(width, f"See {URL} for it.")] == ["See", URL, "for it."]
+    assert printed_lines(width, f"{URL}\n\n{URL}") == [URL, "", URL]
 
 
 WORDS = st.lists(st.sampled_from([*ENGLISH.split(), "組紐", "港。", "「朝」", "九時、"]), min_size=1, max_size=30)
@@ -183,18 +183,18 @@ WORDS = st.lists(st.sampled_from([*ENGLISH.split(), "組紐", "港。", "「朝�
 
 @given(WORDS, st.integers(20, 60))
 def test_words_of_any_text_stay_whole(words: list[str], width: int) -> None:
-    shown = spoken(width, " ".join(words))
-    assert all(shown)
-    assert max(map(cell_len, shown)) <= width
-    assert [word for line in shown for word in line.split() if word.isascii()] == [w for w in words if w.isascii()]
+    lines = printed_lines(width, " ".join(words))
+    assert all(lines)
+    assert max(map(cell_len, lines)) <= width
+    assert [word for line in lines for word in line.split() if word.isascii()] == [w for w in words if w.isascii()]
 
 
 def test_below_an_answer_stands_where_it_stands(capsys: Capture) -> None:
-    cited = (
+    citations = (
         Citation(1, Span("c", "notes/[b]a.md", 0, 1234, "", "line 1")),
         Citation(2, Span("c", "notes/b.md", 5, 9, "")),
     )
-    answer = Answer("?", "naive", "“Hild mended it.” [1]\n“So.” [2]", cited, Context(), Usage())
+    answer = Answer("?", "naive", "“Hild mended it.” [1]\n“So.” [2]", citations, Context(), Usage())
     terminal.show_sources(answer, here)
     out, err = capsys.readouterr()
     assert out.splitlines() == [
@@ -215,7 +215,7 @@ def test_a_model_says_who_it_is_and_what_it_cost(capsys: Capture) -> None:
     terminal.show_sources(Answer("?", "naive", "So.", (), Context(), usage, model="m t=0", dangling=3), here)
     assert capsys.readouterr() == (
         "",
-        "(Citations taken out, since they pointed to no source: 3.)\n"
+        "(Citations removed because they matched no source: 3.)\n"
         "(m t=0: 2 calls, 1,500 + 30 tokens, cost 0.2500, 1.5 s)\n",
     )
 
@@ -250,8 +250,8 @@ def test_status_keeps_every_path_whole(capsys: Capture, monkeypatch: pytest.Monk
     )  # fmt: skip
     terminal.show_status(status)
     out = capsys.readouterr().out
-    for said in (path, "2.3 MB", "notes/private/diary.txt", "1,200 rows", "bm25, naive", "1,500 replies"):
-        assert said in out
+    for text in (path, "2.3 MB", "notes/private/diary.txt", "1,200 rows", "bm25, naive", "1,500 replies"):
+        assert text in out
 
 
 def test_methods_are_listed_with_their_settings(capsys: Capture) -> None:
@@ -267,7 +267,7 @@ def test_methods_are_listed_with_their_settings(capsys: Capture) -> None:
 def test_the_memo_is_told_in_figures(capsys: Capture) -> None:
     terminal.show_cache({"replies": 1200, "bytes": 2_500_000, "hits": 3000, "misses": 1})
     assert capsys.readouterr().out.splitlines() == [
-        "1,200 replies, 2.5 MB", "3,000 times it could answer, 1 times a model was asked",
+        "1,200 replies, 2.5 MB", "3,000 hits, 1 misses",
     ]  # fmt: skip
 
 
@@ -279,10 +279,10 @@ def test_no_bar_is_drawn_where_nobody_looks(capsys: Capture) -> None:
 
 def test_bars_are_drawn_on_a_terminal(tmp_path: Path) -> None:
     fill(tmp_path, {f"notes/{n}.txt": f"Lamp {n}." for n in range(5)})
-    said = on_a_terminal(tmp_path, "index", "notes")
-    assert "documents" in said
-    assert "5/5" in said
-    assert "/100" not in said
+    output = on_a_terminal(tmp_path, "index", "notes")
+    assert "documents" in output
+    assert "5/5" in output
+    assert "/100" not in output
 
 
 def test_colour_is_for_terminals_and_may_be_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A text in pieces is printed with its lines broken between words, however it is cut into pieces."""
+"""a text in pieces -> lines wrapped between words, however the text is cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""documents -> tables: one build of a handful of steps, without views, and a look at what it made."""
+"""documents -> tables: builds of small steps, without views."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ Step = Callable[..., Any]
 
 @dataclass
 class Small:
-    """One index folder. Documents are given as uri -> text; `id` names them as the index does."""
+    """An index folder.
+
+    Documents are given as uri -> text; `id` returns the id of a uri.
+    """
 
     folder: Path
     ports: Mapping[str, Port] = field(default_factory=dict)
@@ -62,7 +65,7 @@ class Small:
     def texts(self, table: str) -> list[str]:
         return [row[1] for row in self.rows(table)]
 
-    def asked(self, sql: str) -> list[Row]:
+    def query(self, sql: str) -> list[Row]:
         store = Store(self.folder)
         try:
             with store.read_transaction() as db:
@@ -70,15 +73,15 @@ class Small:
         finally:
             store.close()
 
-    def failed(self) -> list[Row]:
-        return self.asked("SELECT step, maker, error FROM failed ORDER BY step, maker")
+    def failures(self) -> list[Row]:
+        return self.query("SELECT step, maker, error FROM failed ORDER BY step, maker")
 
 
 def id(uri: str) -> str:
     return hash_parts(uri)
 
 
-# -- a few steps of every shape
+# -- steps of every shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ class Word(Record):
 
 @dataclass(frozen=True, slots=True)
 class Longer(Record):
-    """A word with another column."""
+    """A word with a different second column."""
 
     GROUP: ClassVar[str] = "name"
     name: str
@@ -122,7 +125,10 @@ class Total(Record):
 
 @dataclass(frozen=True, slots=True)
 class Part(Record):
-    """A document that is part of another: its uri is its parent's and one letter more."""
+    """A part of a document.
+
+    Its uri is the uri of its parent and one letter more.
+    """
 
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("parent",)
     WAVE: ClassVar[str] = "depth"
@@ -137,60 +143,60 @@ class Report(Record):
 
 @dataclass
 class Model:
-    """A model that is a function; it counts what it was asked."""
+    """A model made from a function; it counts its prompts."""
 
     answer: Callable[[str], str]
     fingerprint: str = "model"
-    asked: Counter[str] = None  # type: ignore[assignment]
+    prompt_counts: Counter[str] = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        self.asked = Counter()
+        self.prompt_counts = Counter()
 
     def __call__(self, prompt: str) -> str:
-        self.asked[prompt] += 1
+        self.prompt_counts[prompt] += 1
         return self.answer(prompt)
 
 
 def words(document: Document) -> Iterable[Word]:
-    """Each word."""
+    """Yield each word."""
     for i, word in enumerate(document.text.split()):
         yield Word(text=word, name=hash_parts(word), number=i)
 
 
 def titles(document: Document) -> Title | None:
-    """The first line, where there is one."""
+    """Return the first line, if any."""
     return Title(text=document.text.splitlines()[0]) if document.text else None
 
 
 def entries(members: Group[Word]) -> Entry:
-    """All uses of one word."""
+    """Return an entry for all uses of a word."""
     return Entry(text=members[0].text, count=len(members))
 
 
 def letters(entry: Entry) -> Iterable[Letter]:
-    """The letters of each word."""
+    """Return the letters of an entry."""
     return [Letter(text=letter) for letter in entry.text]
 
 
 def totals(entries: Table[Entry]) -> Iterable[Total]:
-    """How many words there are of each length."""
+    """Return the number of words of each length."""
     lengths = Counter(len(entry.text) for entry in entries)
     return [Total(id=f"of{length}", text=str(n)) for length, n in lengths.items()]
 
 
 def parts(documents: Table[Document]) -> Iterable[Part]:
-    """Each document, below the one whose uri it goes on from."""
+    """Return each document as a part, below its parent's uri."""
     return [Part(id=f"p{d.uri}", text=d.text, parent=f"p{d.uri[:-1]}", depth=len(d.uri)) for d in documents]
 
 
 def reports(part: Part, parts: Table[Part], reports: Table[Report], llm: Model) -> Report:
-    """What a part says, and what the reports of its own parts say."""
+    """Return a report on a part and the reports on its children."""
     below = [reports[child.id].text for child in parts.where(parent=part.id) if reports.get(child.id)]
     return Report(text=llm(" ".join([part.text, *below])))
 
 
 def failing(*prompts: str) -> Model:
-    """Says everything in capitals, and fails at these."""
+    """Return a model that uppercases prompts, and fails at these."""
 
     def answer(prompt: str) -> str:
         if prompt in prompts:

@@ -1,4 +1,4 @@
-"""evidence -> Context: no row twice, what fits, one ranking of several."""
+"""evidence -> Context: no duplicates, fitting into a budget, fusing rankings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kumihimo.core.records import Chunk, Record
 
 
 class Words:
-    """A token begins at each word."""
+    """A tokenizer with a token for each word."""
 
     fingerprint = "words"
 
@@ -18,43 +18,47 @@ class Words:
         return [i for i, char in enumerate(text) if not char.isspace() and (i == 0 or text[i - 1].isspace())]
 
 
-def said(*found: tuple[str, float], table: str = "t") -> Context:
-    return Context(tuple(Evidence(table, Record(id=id, text=id), score) for id, score in found))
+def make_context(*hits: tuple[str, float], table: str = "t") -> Context:
+    return Context(tuple(Evidence(table, Record(id=id, text=id), score) for id, score in hits))
 
 
-def told(context: Context) -> list[tuple[str, float]]:
+def ids_and_scores(context: Context) -> list[tuple[str, float]]:
     return [(item.record.id, round(item.score, 6)) for item in context]
 
 
 def test_a_row_met_twice_keeps_its_first_place_and_score() -> None:
-    assert told(said(("b", 3.0), ("a", 2.0), ("b", 9.0))) == [("b", 3.0), ("a", 2.0)]
+    assert ids_and_scores(make_context(("b", 3.0), ("a", 2.0), ("b", 9.0))) == [("b", 3.0), ("a", 2.0)]
 
 
 def test_the_same_id_in_two_tables_is_two_rows() -> None:
-    both = said(("a", 1.0)) + said(("a", 1.0), table="u")
+    both = make_context(("a", 1.0)) + make_context(("a", 1.0), table="u")
     assert [item.reference for item in both] == [("t", "a"), ("u", "a")]
 
 
 def test_adding_puts_the_right_after_the_left() -> None:
-    assert told(said(("a", 0.1)) + said(("b", 5.0), ("a", 7.0))) == [("a", 0.1), ("b", 5.0)]
-    assert told(said(("b", 5.0), ("a", 7.0)) + said(("a", 0.1))) == [("b", 5.0), ("a", 7.0)]
-    assert told(Context() + said(("a", 1.0))) == told(said(("a", 1.0)) + Context()) == [("a", 1.0)]
+    assert ids_and_scores(make_context(("a", 0.1)) + make_context(("b", 5.0), ("a", 7.0))) == [("a", 0.1), ("b", 5.0)]
+    assert ids_and_scores(make_context(("b", 5.0), ("a", 7.0)) + make_context(("a", 0.1))) == [("b", 5.0), ("a", 7.0)]
+    assert (
+        ids_and_scores(Context() + make_context(("a", 1.0)))
+        == ids_and_scores(make_context(("a", 1.0)) + Context())
+        == [("a", 1.0)]
+    )
 
 
 def test_the_first_k() -> None:
-    three = said(("c", 3.0), ("b", 2.0), ("a", 1.0))
-    assert told(three.top(2)) == [("c", 3.0), ("b", 2.0)]
-    assert told(three.top(0)) == []
+    three = make_context(("c", 3.0), ("b", 2.0), ("a", 1.0))
+    assert ids_and_scores(three.top(2)) == [("c", 3.0), ("b", 2.0)]
+    assert ids_and_scores(three.top(0)) == []
     assert len(three.top(9)) == 3
 
 
 def test_what_is_too_long_gives_way_to_what_comes_after_it() -> None:
-    found = said(("one two", 4.0), ("one two three", 3.0), ("one", 2.0), ("four", 1.0))
-    # 4 tokens: 2 for the first, 3 are too many for the 2 left, then 1 and 1
-    assert [item.text for item in found.fit(4, Words())] == ["one two", "one", "four"]
-    assert [item.text for item in found.fit(5, Words())] == ["one two", "one two three"]
-    assert [item.text for item in found.fit(1, Words())] == ["one"]
-    assert len(found.fit(0, Words())) == 0
+    ranked = make_context(("one two", 4.0), ("one two three", 3.0), ("one", 2.0), ("four", 1.0))
+    # 4 tokens: 2 for the first, the second needs 3, then 1 and 1
+    assert [item.text for item in ranked.fit(4, Words())] == ["one two", "one", "four"]
+    assert [item.text for item in ranked.fit(5, Words())] == ["one two", "one two three"]
+    assert [item.text for item in ranked.fit(1, Words())] == ["one"]
+    assert len(ranked.fit(0, Words())) == 0
 
 
 def test_a_row_that_knows_its_tokens_is_not_counted_again() -> None:
@@ -72,20 +76,24 @@ def test_a_tokens_column_of_another_kind_is_no_count() -> None:
 
 
 def test_fusing_spreads_weighs_and_adds() -> None:
-    words = said(("a", 8.0), ("b", 4.0), ("c", 2.0))  # shares: a (8-2)/6 = 1, b (4-2)/6 = .333333, c 0
-    meaning = said(("b", 0.9), ("a", 0.3))  # shares: b 1, a 0
-    assert told(Context.fuse([words, meaning])) == [("b", 1.333333), ("a", 1.0), ("c", 0.0)]
+    words = make_context(("a", 8.0), ("b", 4.0), ("c", 2.0))  # scaled: a (8-2)/6 = 1, b (4-2)/6 = .333333, c 0
+    meaning = make_context(("b", 0.9), ("a", 0.3))  # scaled: b 1, a 0
+    assert ids_and_scores(Context.fuse([words, meaning])) == [("b", 1.333333), ("a", 1.0), ("c", 0.0)]
     # a: 3 * 1 + .5 * 0 = 3; b: 3 * .333333 + .5 * 1 = 1.5
-    assert told(Context.fuse([words, meaning], weights=[3, 0.5])) == [("a", 3.0), ("b", 1.5), ("c", 0.0)]
+    assert ids_and_scores(Context.fuse([words, meaning], weights=[3, 0.5])) == [("a", 3.0), ("b", 1.5), ("c", 0.0)]
 
 
 def test_scores_below_zero_are_spread_too() -> None:
-    assert told(Context.fuse([said(("a", -1.0), ("b", -2.0), ("c", -3.0))])) == [("a", 1.0), ("b", 0.5), ("c", 0.0)]
+    assert ids_and_scores(Context.fuse([make_context(("a", -1.0), ("b", -2.0), ("c", -3.0))])) == [
+        ("a", 1.0),
+        ("b", 0.5),
+        ("c", 0.0),
+    ]
 
 
 def test_equals_come_in_the_order_of_table_and_id() -> None:
-    found = Context.fuse([said(("b", 2.0)), said(("c", 7.0), table="s"), said(("a", 1.0))])
-    assert [(item.table, item.record.id, item.score) for item in found] == [
+    fused = Context.fuse([make_context(("b", 2.0)), make_context(("c", 7.0), table="s"), make_context(("a", 1.0))])
+    assert [(item.table, item.record.id, item.score) for item in fused] == [
         ("s", "c", 1.0),
         ("t", "a", 1.0),
         ("t", "b", 1.0),
@@ -93,24 +101,28 @@ def test_equals_come_in_the_order_of_table_and_id() -> None:
 
 
 def test_fusing_does_not_depend_on_the_order_of_the_contexts() -> None:
-    one, two = said(("a", 3.0), ("b", 2.0), ("c", 1.0)), said(("c", 4.0), ("b", 3.0), ("d", 2.0))
+    one, two = make_context(("a", 3.0), ("b", 2.0), ("c", 1.0)), make_context(("c", 4.0), ("b", 3.0), ("d", 2.0))
     expected = [("a", 1.0), ("b", 1.0), ("c", 1.0), ("d", 0.0)]  # b: .5 + .5
-    assert told(Context.fuse([one, two])) == told(Context.fuse([two, one])) == expected
+    assert ids_and_scores(Context.fuse([one, two])) == ids_and_scores(Context.fuse([two, one])) == expected
 
 
 def test_rows_that_a_search_finds_alike_count_in_full() -> None:
-    alike = said(("z", 0.4), ("a", 0.4))
-    assert told(Context.fuse([said(("a", 2.0), ("b", 1.0)), alike])) == [("a", 2.0), ("z", 1.0), ("b", 0.0)]
+    alike = make_context(("z", 0.4), ("a", 0.4))
+    assert ids_and_scores(Context.fuse([make_context(("a", 2.0), ("b", 1.0)), alike])) == [
+        ("a", 2.0),
+        ("z", 1.0),
+        ("b", 0.0),
+    ]
 
 
 def test_fusing_nothing_gives_nothing() -> None:
-    assert told(Context.fuse([])) == told(Context.fuse([Context(), Context()])) == []
-    assert told(Context.fuse([Context(), said(("a", 3.0))], weights=[5, 2])) == [("a", 2.0)]
+    assert ids_and_scores(Context.fuse([])) == ids_and_scores(Context.fuse([Context(), Context()])) == []
+    assert ids_and_scores(Context.fuse([Context(), make_context(("a", 3.0))], weights=[5, 2])) == [("a", 2.0)]
 
 
 def test_what_was_searched_for_is_kept_whatever_becomes_of_the_evidence() -> None:
-    one = Context(said(("a", 1.0), ("b", 0.5)).evidence, ("Which?", "When?"))
-    other = Context(said(("c", 1.0)).evidence, ("When?", "Who?"))
+    one = Context(make_context(("a", 1.0), ("b", 0.5)).evidence, ("Which?", "When?"))
+    other = Context(make_context(("c", 1.0)).evidence, ("When?", "Who?"))
     assert one.top(1).queries == one.fit(0, Words()).queries == ("Which?", "When?")
     assert (one + other).queries == Context.fuse([one, other]).queries == ("Which?", "When?", "Who?")
 

@@ -1,4 +1,4 @@
-"""steps + what changed -> tables: what runs when, what a table step does, tables that go and come, memory."""
+"""steps + changes -> tables: which steps run, what table steps do, dropped tables, memory."""
 
 from __future__ import annotations
 
@@ -42,87 +42,89 @@ def test_a_table_step_chooses_its_ids(tmp_path: Path) -> None:
     assert small.rows("totals") == [("of3", "2"), ("of5", "1")]
 
 
-@pytest.mark.parametrize("chosen", [["a.b"], ["a/b"], [""], ["a", "a"], ["."]])
-def test_an_id_that_would_be_read_otherwise_is_refused(tmp_path: Path, chosen: list[str]) -> None:
+@pytest.mark.parametrize("ids", [["a.b"], ["a/b"], [""], ["a", "a"], ["."]])
+def test_an_id_that_would_be_read_otherwise_is_refused(tmp_path: Path, ids: list[str]) -> None:
     def totals(documents: Table[Document]) -> Iterable[Total]:
-        return [Total(id=id) for id in chosen]
+        return [Total(id=id) for id in ids]
 
     with pytest.raises(StepError) as refused:
         Small(tmp_path).build([totals], {"a": ""})
-    assert str(refused.value) == f"totals: {chosen[-1]!r} is no id for a row: give each its own, without . or /"
+    assert (
+        str(refused.value) == f"totals: {ids[-1]!r} is not a valid row id: ids are unique and contain neither . nor /"
+    )
 
 
 def test_a_change_runs_only_what_it_touches(tmp_path: Path) -> None:
-    ran: list[str] = []
+    calls: list[str] = []
 
     def words(document: Document) -> Iterable[Word]:
-        ran.append(document.uri)
+        calls.append(document.uri)
         return [Word(text=word, name=hash_parts(word), number=0) for word in document.text.split()]
 
     def entries(members: Group[Word]) -> Entry:
-        ran.append(members[0].text)
+        calls.append(members[0].text)
         return Entry(text=members[0].text, count=len(members))
 
     def totals(entries: Table[Entry]) -> Iterable[Total]:
-        ran.append("totals")
+        calls.append("totals")
         return []
 
     def run(**documents: str) -> list[str]:
-        ran.clear()
+        calls.clear()
         small.build([words, entries, totals], documents)
-        return sorted(ran)
+        return sorted(calls)
 
     small = Small(tmp_path)
     assert run(a="sea sky", b="sea") == ["a", "b", "sea", "sky", "totals"]
     assert run(a="sea sky", b="sea") == []
-    assert run(a="sea sun", b="sea") == ["a", "sun", "totals"]  # the group of sky is gone, and its row with it
+    assert run(a="sea sun", b="sea") == ["a", "sun", "totals"]  # the group of sky and its row are gone
     assert sorted(small.texts("entries")) == ["sea", "sun"]
     assert run(a="sea sun") == ["sea", "totals"]
-    assert run(a="sun sea") == ["a", "sea", "sun"]  # members with other ids, the same entries: no news
+    assert run(a="sun sea") == ["a", "sea", "sun"]  # members with new ids, but equal entries: no change
 
 
 def test_a_row_that_stays_the_same_tells_nobody(tmp_path: Path) -> None:
-    ran: list[str] = []
+    calls: list[str] = []
 
     def titles(document: Document) -> Title:
         return Title(text=document.text.splitlines()[0])
 
     def lengths(title: Title) -> Total:
-        ran.append(title.text)
+        calls.append(title.text)
         return Total(text=str(len(title.text)))
 
     small = Small(tmp_path)
     small.build([titles, lengths], {"a": "Sea\nblue"})
     small.build([titles, lengths], {"a": "Sea\ngreen"})
-    assert ran == ["Sea"]
-    assert small.asked("SELECT text FROM documents") == [("Sea\ngreen",)]
+    assert calls == ["Sea"]
+    assert small.query("SELECT text FROM documents") == [("Sea\ngreen",)]
 
 
 def test_a_changed_code_or_setting_makes_a_step_and_what_follows_anew(tmp_path: Path) -> None:
-    ran: list[str] = []
+    calls: list[str] = []
 
     def titles(document: Document, *, size: int = 3) -> Title:
-        ran.append("titles")
+        calls.append("titles")
         return Title(text=document.text[:size])
 
     def lengths(title: Title) -> Total:
-        ran.append("lengths")
+        calls.append("lengths")
         return Total(text=str(len(title.text)))
 
     def aside(document: Document) -> Word:
-        ran.append("aside")
+        calls.append("aside")
         return Word(name="", number=0)
 
     small = Small(tmp_path)
     steps: list[Step] = [titles, lengths, aside]
     small.build(steps, {"a": "Harbour"})
-    ran.clear()
+    calls.clear()
     small.build(steps, {"a": "Harbour"}, settings={"titles": {"size": 4}})
-    assert ran == ["titles", "lengths"]
+    assert calls == ["titles", "lengths"]
     assert small.texts("lengths") == ["4"]
-    ran.clear()
+    calls.clear()
     small.build(steps, {"a": "Harbour"}, settings={"titles": {"size": 4}}, code="2")
-    assert sorted(ran) == ["aside", "lengths", "titles"]
+    assert sorted(calls) == ["aside", "lengths", "titles"]
 
 
 def test_another_model_makes_anew_what_asks_it(tmp_path: Path) -> None:
@@ -164,50 +166,50 @@ def test_jobs_run_through_the_pool_only_where_they_ask(tmp_path: Path) -> None:
 
 
 def test_progress_is_told_step_by_step(tmp_path: Path) -> None:
-    told: list[tuple[str, int, int]] = []
-    small = Small(tmp_path, progress=lambda *told_: told.append(told_))
+    reports_seen: list[tuple[str, int, int]] = []
+    small = Small(tmp_path, progress=lambda *told_: reports_seen.append(told_))
     small.build([words, entries, totals], {"a": "sea sky", "b": "sea"})
-    assert told == [("words", 2, 2), ("entries", 2, 2), ("totals", 0, 1), ("totals", 1, 1)]
+    assert reports_seen == [("words", 2, 2), ("entries", 2, 2), ("totals", 0, 1), ("totals", 1, 1)]
 
 
 def test_progress_reaches_its_total_page_by_page(tmp_path: Path) -> None:
-    told: list[tuple[str, int, int]] = []
-    small = Small(tmp_path, progress=lambda *told_: told.append(told_))
+    reports_seen: list[tuple[str, int, int]] = []
+    small = Small(tmp_path, progress=lambda *told_: reports_seen.append(told_))
     small.build([titles], {f"d{i}": f"text {i}" for i in range(1200)})
-    done = [done for _, done, _ in told]
+    done = [done for _, done, _ in reports_seen]
     assert done == sorted(done)
     assert done[-1] == 1200
     assert len(done) > 2
-    assert {(step, total) for step, _, total in told} == {("titles", 1200)}
+    assert {(step, total) for step, _, total in reports_seen} == {("titles", 1200)}
 
 
-@pytest.mark.parametrize("chosen", [("a", "a-b"), ("a", "a b", "ab"), ("a", "a!", "b"), ("港", "港-北"), ("a", "b")])
-def test_rows_of_chosen_ids_can_be_made_anew(tmp_path: Path, chosen: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("ids", [("a", "a-b"), ("a", "a b", "ab"), ("a", "a!", "b"), ("港", "港-北"), ("a", "b")])
+def test_rows_of_chosen_ids_can_be_made_anew(tmp_path: Path, ids: tuple[str, ...]) -> None:
 
     def parts(documents: Table[Document]) -> Iterable[Part]:
-        return [Part(id=id, text=f"{id}x", parent="", depth=0) for id in chosen]
+        return [Part(id=id, text=f"{id}x", parent="", depth=0) for id in ids]
 
     def letters(part: Part) -> Iterable[Letter]:
         return [Letter(text=letter) for letter in part.text]
 
     small = Small(tmp_path)
     small.build([parts, letters], {"a": ""})
-    made = small.rows("letters")
+    rows = small.rows("letters")
     small.build([parts, letters], {"a": ""}, code="2")
-    assert small.rows("letters") == made
-    assert len(made) == sum(len(id) + 1 for id in chosen)
+    assert small.rows("letters") == rows
+    assert len(rows) == sum(len(id) + 1 for id in ids)
 
 
 def test_only_the_reports_above_a_change_are_made_again(tmp_path: Path) -> None:
     model = failing()
     small = Small(tmp_path, ports={"llm": model})
     small.build([parts, reports], {"a": "top", "ab": "low", "x": "other", "xy": "aside"})
-    model.asked.clear()
+    model.prompt_counts.clear()
     small.build([parts, reports], {"a": "top", "ab": "deep", "x": "other", "xy": "aside"})
-    assert model.asked == {"deep": 1, "top DEEP": 1}
-    model.asked.clear()
+    assert model.prompt_counts == {"deep": 1, "top DEEP": 1}
+    model.prompt_counts.clear()
     small.build([parts, reports], {"a": "top", "x": "other", "xy": "aside"})
-    assert model.asked == {"top": 1}
+    assert model.prompt_counts == {"top": 1}
     assert small.texts("reports") == ["TOP", "OTHER ASIDE", "ASIDE"]
 
 
@@ -222,11 +224,11 @@ def test_a_table_step_that_fails_keeps_its_table(tmp_path: Path) -> None:
     assert sorted(row[1] for row in before) == ["SEA", "SKY"]
     small.build([words, entries, totals], {"a": "sea sun"})
     assert small.rows("totals") == before
-    assert small.failed() == [("totals", "", "no answer to sun")]
+    assert small.failures() == [("totals", "", "no answer to sun")]
     small.ports = {"llm": failing()}
     small.build([words, entries, totals], {"a": "sea sun"})
     assert sorted(small.texts("totals")) == ["SEA", "SUN"]
-    assert small.failed() == []
+    assert small.failures() == []
 
 
 def test_a_table_step_that_fails_without_words_is_listed_as_others_are(tmp_path: Path) -> None:
@@ -236,13 +238,13 @@ def test_a_table_step_that_fails_without_words_is_listed_as_others_are(tmp_path:
 
     small = Small(tmp_path)
     small.build([totals], {"a": ""})
-    assert small.failed() == [("totals", "", "ItemFailed")]
+    assert small.failures() == [("totals", "", "ItemFailed")]
 
 
 def test_a_table_step_sees_what_it_made_before(tmp_path: Path) -> None:
     def totals(documents: Table[Document], previous: Table[Total]) -> Iterable[Total]:
-        held = [(total.id, total.text) for total in previous]
-        return [Total(id=f"t{len(held)}", text=str(len(documents))), *(Total(id=i, text=t) for i, t in held)]
+        stored = [(total.id, total.text) for total in previous]
+        return [Total(id=f"t{len(stored)}", text=str(len(documents))), *(Total(id=i, text=t) for i, t in stored)]
 
     small = Small(tmp_path)
     small.build([totals], {"a": ""})
@@ -258,17 +260,17 @@ def test_another_record_class_empties_its_table_and_what_follows(tmp_path: Path)
         return [Longer(text=word, name=hash_parts(word), length=len(word)) for word in document.text.split()]
 
     def entries_(members: Group[Longer]) -> Entry:
-        ran.append(members[0].text)
+        calls.append(members[0].text)
         return Entry(text=members[0].text.upper(), count=len(members))
 
-    ran: list[str] = []
+    calls: list[str] = []
     small.build([words_, entries_, letters, titles], {"a": "sea sun"})
-    assert sorted(ran) == ["sea", "sun"]
+    assert sorted(calls) == ["sea", "sun"]
     assert [row[1:] for row in small.rows("words")] == [
         ("sea", hash_parts("sea"), 3),
         ("sun", hash_parts("sun"), 3),
     ]
-    assert sorted(small.texts("entries")) == ["SEA", "SUN"]  # nobody told of the sky's going, and yet it is gone
+    assert sorted(small.texts("entries")) == ["SEA", "SUN"]  # the removal of sky was not reported, but its row is gone
     assert sorted(small.texts("letters")) == sorted("SEASUN")
     assert small.texts("titles") == ["sea sun"]
 
@@ -277,10 +279,10 @@ def test_a_step_no_longer_built_leaves_no_table_and_a_table_step_does(tmp_path: 
     small = Small(tmp_path)
     small.build([words, entries, totals], {"a": "sea sky"})
     small.build([words], {"a": "sea sun"})
-    tables = {name for (name,) in small.asked("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    tables = {name for (name,) in small.query("SELECT name FROM sqlite_master WHERE type = 'table'")}
     assert "entries" not in tables
     assert small.rows("totals") == [("of3", "2")]
-    steps = small.asked("SELECT step, fingerprint IS NULL FROM steps ORDER BY step")
+    steps = small.query("SELECT step, fingerprint IS NULL FROM steps ORDER BY step")
     assert steps == [("documents", 1), ("totals", 1), ("words", 0)]
 
 
@@ -288,20 +290,20 @@ def test_a_step_built_again_later_equals_a_fresh_build(tmp_path: Path) -> None:
     def entries(members: Group[Word], titles: Table[Title]) -> Entry:
         if members[0].text == "sun":
             raise ItemFailed("too bright")
-        found = titles.get(members[0].id.partition(".")[0])
-        return Entry(text=f"{members[0].text} {found.text if found else ''}", count=len(members))
+        title = titles.get(members[0].id.partition(".")[0])
+        return Entry(text=f"{members[0].text} {title.text if title else ''}", count=len(members))
 
     steps: list[Step] = [words, titles, entries, totals]
     back, fresh = Small(tmp_path / "back"), Small(tmp_path / "fresh")
     back.build(steps, {"a": "sea sun", "b": "sky"})
     back.build([words], {"a": "sea sun", "b": "sky"})
-    assert back.failed() == []
+    assert back.failures() == []
     back.build([words], {"a": "sea storm", "b": "sky sun"})
     back.build(steps, {"a": "sea storm", "b": "sky sun"})
     fresh.build(steps, {"a": "sea storm", "b": "sky sun"})
     for table in ("documents", "words", "titles", "entries", "totals", "failed", "looked", "steps"):
-        assert back.asked(f"SELECT * FROM {table} ORDER BY 1, 2") == fresh.asked(f"SELECT * FROM {table} ORDER BY 1, 2")
-    assert len(back.failed()) == 1
+        assert back.query(f"SELECT * FROM {table} ORDER BY 1, 2") == fresh.query(f"SELECT * FROM {table} ORDER BY 1, 2")
+    assert len(back.failures()) == 1
 
 
 def test_what_differs_between_what_was_and_is() -> None:
@@ -314,7 +316,10 @@ def test_what_differs_between_what_was_and_is() -> None:
 
 
 def test_memory_does_not_grow_with_the_corpus(tmp_path: Path) -> None:
-    """Peaks of building 2,000 and 8,000 rows: measured 1.0 times; holding the rows would be 4 times."""
+    """Compare the peaks for 2,000 and 8,000 rows.
+
+    Measured: 1.0 times. Holding all rows would take 4 times.
+    """
 
     def passages(word: Word) -> Iterable[Letter]:
         return [Letter(text=f"{word.text} {i} " + "x" * 1000) for i in range(2)]
@@ -330,7 +335,7 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path: Path) -> None:
         small.build([words, passages], documents)
         _, highest = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        assert small.asked("SELECT count(*) FROM passages") == [(2 * rows,)]
+        assert small.query("SELECT count(*) FROM passages") == [(2 * rows,)]
         return highest
 
     few, many = peak(2_000), peak(8_000)

@@ -1,4 +1,4 @@
-"""nothing -> errors: one tree, as it is drawn, and messages that name what was probably meant."""
+"""errors -> one class tree, as documented, and messages with the closest name."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from kumihimo.core.records import Record
 
 def test_the_tree_is_as_it_is_drawn() -> None:
     lines = re.findall(r"^( *)([A-Z]\w+)  +\S", errors.__doc__ or "", re.MULTILINE)
-    drawn: dict[str, str] = {}
-    above: list[tuple[int, str]] = []
+    documented: dict[str, str] = {}
+    ancestors: list[tuple[int, str]] = []
     for indent, name in lines:
-        while above and above[-1][0] >= len(indent):
-            above.pop()
-        drawn[name] = above[-1][1] if above else "Exception"
-        above.append((len(indent), name))
+        while ancestors and ancestors[-1][0] >= len(indent):
+            ancestors.pop()
+        documented[name] = ancestors[-1][1] if ancestors else "Exception"
+        ancestors.append((len(indent), name))
     classes = [c for c in vars(errors).values() if isinstance(c, type) and issubclass(c, KumiError)]
     assert {c.__name__: [base.__name__ for base in c.__bases__] for c in classes} == {
-        name: [base] for name, base in drawn.items()
+        name: [base] for name, base in documented.items()
     }
     assert len(classes) >= 8
 

@@ -1,4 +1,4 @@
-"""a row -> the chunks it was made of: by its id, by its group, by what it says itself."""
+"""a row -> its chunks: by its id, by its group, by its own list."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ class Loose(Record):
 
 
 def chunks(document: Document) -> Iterable[Chunk]:
-    """Each line."""
-    at = 0
+    """Yield each line."""
+    start = 0
     for line in document.text.splitlines(keepends=True):
-        yield Chunk(title="", start=at, end=at + len(line), tokens=1, text=line.strip())
-        at += len(line)
+        yield Chunk(title="", start=start, end=start + len(line), tokens=1, text=line.strip())
+        start += len(line)
 
 
 def words(chunk: Chunk) -> Iterable[Word]:
@@ -116,8 +116,8 @@ def test_a_row_stands_on_these(tmp_path: Path, reference: Reference, expected: l
 
 def test_what_several_members_share_is_met_once(tmp_path: Path) -> None:
     with index(tmp_path) as tables:
-        found = list(trace_sources(collect_signatures(*STEPS), tables, ("shelves", "all")))
-    assert sorted(found) == sorted([("chunks", f"{A}.00000"), ("chunks", f"{A}.00001"), ("chunks", f"{B}.00000")])
+        references = list(trace_sources(collect_signatures(*STEPS), tables, ("shelves", "all")))
+    assert sorted(references) == sorted([("chunks", f"{A}.00000"), ("chunks", f"{A}.00001"), ("chunks", f"{B}.00000")])
 
 
 def test_a_table_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_a_row_that_is_not_there_is_named(tmp_path: Path, reference: Reference) 
         ("glosses", hash_parts("sky"), {A}, True),
         ("shelves", "all", {A}, False),
         ("shelves", "all", {A, B}, True),
-        ("loose", "one", {A, B}, False),  # nobody knows what it was made of
+        ("loose", "one", {A, B}, False),  # it names no parents
     ],
 )
 def test_a_row_passes_if_all_its_documents_do(
@@ -178,20 +178,20 @@ def test_whether_a_row_passes_is_told_without_reading_or_read_once(tmp_path: Pat
             read.append(name)
             return tables(name)
 
-        told = visibility_filters(collect_signatures(*STEPS), reading, {A, B})
-        assert told("words")(f"{A}.00000.00000")
+        filters = visibility_filters(collect_signatures(*STEPS), reading, {A, B})
+        assert filters("words")(f"{A}.00000.00000")
         assert read == []
-        assert told("shelves")("all")
+        assert filters("shelves")("all")
         assert sorted(read) == ["shelves", "words", "words"]  # the words of each entry of the shelf
-        assert told("shelves")("all")
-        assert told("entries")(hash_parts("sky"))
-        assert told("glosses")(hash_parts("sky"))
+        assert filters("shelves")("all")
+        assert filters("entries")(hash_parts("sky"))
+        assert filters("glosses")(hash_parts("sky"))
         assert len(read) == 3
 
 
 def test_a_row_that_is_not_there_cannot_pass(tmp_path: Path) -> None:
     with index(tmp_path) as tables:
-        told = visibility_filters(collect_signatures(*STEPS), tables, {A, B})
-        assert not told("entries")(hash_parts("sun"))
+        filters = visibility_filters(collect_signatures(*STEPS), tables, {A, B})
+        assert not filters("entries")(hash_parts("sun"))
         with pytest.raises(KumiError, match="table shelves has no row 'none'"):
-            told("shelves")("none")
+            filters("shelves")("none")

@@ -1,4 +1,4 @@
-"""values -> rows: digests tell lists of parts apart, and rows say by what they are found."""
+"""values -> rows: hashes tell lists of parts apart, and rows have a text for search."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAGES = [(0, "p. 1"), (90, "p. 2"), (200, "p. 3")]
 
 
 @pytest.mark.parametrize(
-    ("places", "start", "end", "said"),
+    ("places", "start", "end", "expected"),
     [
         (PAGES, 0, 90, "p. 1"),
         (PAGES, 0, 91, "p. 1–2"),
@@ -31,11 +31,11 @@ PAGES = [(0, "p. 1"), (90, "p. 2"), (200, "p. 3")]
         ([(9, "p. 1")], 0, 5, "p. 1"),
     ],
 )
-def test_where_a_stretch_stands(places: list[tuple[int, str]], start: int, end: int, said: str) -> None:
-    assert describe_place(places, start, end) == said
+def test_where_a_stretch_stands(places: list[tuple[int, str]], start: int, end: int, expected: str) -> None:
+    assert describe_place(places, start, end) == expected
 
 
-PARTS = st.lists(st.text(st.characters(exclude_categories=())))  # halves of surrogate pairs too
+PARTS = st.lists(st.text(st.characters(exclude_categories=())))  # including lone surrogates
 
 
 def test_a_digest_is_twenty_hex_digits() -> None:

@@ -1,4 +1,4 @@
-"""texts -> settings: every type from a text and from TOML, and layers of which the last one says."""
+"""texts -> settings: every type from a text and from TOML, and layers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kumihimo.core.errors import SettingsError
 from kumihimo.core.settings import Setting, resolve_settings
 
 Mode = Literal["hybrid", "low", "high"]
-KNOWN = {
+DEFINITIONS = {
     "chunks": {"size": Setting("size", int, 600), "overlap": Setting("overlap", int, 100)},
     "naive": {"k": Setting("k", int, 20), "words": Setting("words", bool, True)},
 }
@@ -63,7 +63,7 @@ def test_a_value_is_read_in_its_type(kind: Any, value: object, expected: object)
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "said"),
+    ("kind", "value", "message"),
     [
         (int, "6e2", "a whole number"),
         (int, "600.0", "a whole number"),
@@ -86,10 +86,10 @@ def test_a_value_is_read_in_its_type(kind: Any, value: object, expected: object)
         (int | None, "some", "a whole number or none"),
     ],
 )
-def test_a_value_of_another_type_is_refused(kind: Any, value: object, said: str) -> None:
+def test_a_value_of_another_type_is_refused(kind: Any, value: object, message: str) -> None:
     with pytest.raises(SettingsError) as refused:
         read(kind, value)
-    assert str(refused.value) == f"scope.it is {said}, not {value!r} (default: None)"
+    assert str(refused.value) == f"scope.it is {message}, not {value!r} (default: None)"
 
 
 def test_a_list_written_as_nothing_is_empty() -> None:
@@ -114,23 +114,23 @@ def test_a_number_too_large_for_a_machine_is_refused() -> None:
 
 
 def test_defaults_stand_where_nobody_says_otherwise() -> None:
-    assert resolve_settings(KNOWN) == {"chunks": {"size": 600, "overlap": 100}, "naive": {"k": 20, "words": True}}
+    assert resolve_settings(DEFINITIONS) == {"chunks": {"size": 600, "overlap": 100}, "naive": {"k": 20, "words": True}}
 
 
 def test_the_last_layer_says() -> None:
     file, environment, option = {"chunks": {"size": 1, "overlap": 2}}, {"chunks": {"size": "3"}}, {"naive": {"k": 4}}
-    assert resolve_settings(KNOWN, file, environment, option) == {
+    assert resolve_settings(DEFINITIONS, file, environment, option) == {
         "chunks": {"size": 3, "overlap": 2},
         "naive": {"k": 4, "words": True},
     }
-    assert resolve_settings(KNOWN, environment, file)["chunks"]["size"] == 1
+    assert resolve_settings(DEFINITIONS, environment, file)["chunks"]["size"] == 1
 
 
 def test_resolving_leaves_the_layers_and_defaults_alone() -> None:
     layer = {"chunks": {"size": "3"}}
-    resolve_settings(KNOWN, layer)
+    resolve_settings(DEFINITIONS, layer)
     assert layer == {"chunks": {"size": "3"}}
-    assert KNOWN["chunks"]["size"].default == 600
+    assert DEFINITIONS["chunks"]["size"].default == 600
 
 
 @pytest.mark.parametrize(
@@ -145,10 +145,10 @@ def test_resolving_leaves_the_layers_and_defaults_alone() -> None:
 )
 def test_what_is_not_known_is_named_with_the_nearest(layer: dict[str, dict[str, object]], message: str) -> None:
     with pytest.raises(SettingsError) as refused:
-        resolve_settings(KNOWN, layer)
+        resolve_settings(DEFINITIONS, layer)
     assert str(refused.value) == message
 
 
 def test_a_wrong_value_is_refused_even_where_a_later_layer_mends_it() -> None:
     with pytest.raises(SettingsError, match=r"^chunks\.size is a whole number, not 'big'"):
-        resolve_settings(KNOWN, {"chunks": {"size": "big"}}, {"chunks": {"size": 1}})
+        resolve_settings(DEFINITIONS, {"chunks": {"size": "big"}}, {"chunks": {"size": 1}})

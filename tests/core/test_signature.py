@@ -1,4 +1,4 @@
-"""function -> Signature: its shape, what it reads, what it makes, its settings."""
+"""function -> Signature: its shape, inputs, output and settings."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Word(Record):
     name: str
 
 
-def read(function: Any) -> Signature:
-    (found,) = collect_signatures(function).values()
-    return found
+def read_one(function: Any) -> Signature:
+    (entry,) = collect_signatures(function).values()
+    return entry
 
 
 def test_a_row_step() -> None:
@@ -36,7 +36,7 @@ def test_a_row_step() -> None:
         """
         return []
 
-    assert read(words) == Signature(
+    assert read_one(words) == Signature(
         name="words",
         function=words,
         shape="row",
@@ -49,32 +49,32 @@ def test_a_row_step() -> None:
         output_type=Word,
         many=True,
     )
-    assert read(words).summary == "Each word."
+    assert read_one(words).summary == "Each word."
 
 
 def test_a_port_a_step_can_do_without() -> None:
     def words(chunk: Chunk, tokenizer: Any, llm: LLM | None) -> Iterable[Word]:
         return []
 
-    assert read(words).ports == ("tokenizer", "llm")
-    assert read(words).optional_ports == {"llm"}
+    assert read_one(words).ports == ("tokenizer", "llm")
+    assert read_one(words).optional_ports == {"llm"}
 
 
 def test_a_group_step() -> None:
     def words(members: Group[Word]) -> Word:
         return members[0]
 
-    found = read(words)
-    assert (found.shape, found.input_type, found.output_type, found.many) == ("group", Word, Word, False)
-    assert (found.tables, found.ports, found.settings, found.summary) == ({}, (), {}, "")
+    step = read_one(words)
+    assert (step.shape, step.input_type, step.output_type, step.many) == ("group", Word, Word, False)
+    assert (step.tables, step.ports, step.settings, step.summary) == ({}, (), {}, "")
 
 
 def test_a_table_step_reads_its_first_parameter_too() -> None:
     def words(documents: Table[Document], previous: Table[Word]) -> Iterable[Word]:
         return previous
 
-    found = read(words)
-    assert (found.shape, found.input_type, found.tables) == (
+    step = read_one(words)
+    assert (step.shape, step.input_type, step.tables) == (
         "table",
         Document,
         {"documents": Document, "previous": Word},
@@ -87,20 +87,20 @@ def test_a_method() -> None:
     ) -> Context:
         return Context()
 
-    found = read(naive)
-    assert (found.shape, found.input_type, found.output_type) == ("method", None, None)
-    assert (found.tables, found.ports) == ({"chunks": Chunk}, ("vector_search",))
-    assert found.settings == {"k": Setting("k", int, 20), "mode": Setting("mode", Literal["a", "b"], "a")}
+    entry = read_one(naive)
+    assert (entry.shape, entry.input_type, entry.output_type) == ("method", None, None)
+    assert (entry.tables, entry.ports) == ({"chunks": Chunk}, ("vector_search",))
+    assert entry.settings == {"k": Setting("k", int, 20), "mode": Setting("mode", Literal["a", "b"], "a")}
 
 
 def test_a_method_may_read_a_table_where_it_is_there() -> None:
     def naive(question: str, chunks: Table[Chunk], words: Table[Word] | None, llm: LLM | None) -> Context:
         return Context()
 
-    found = read(naive)
-    assert (found.tables, found.optional_tables) == ({"chunks": Chunk}, {"words": Word})
-    assert found.ports == ("llm",)
-    assert found.optional_ports == {"llm"}
+    entry = read_one(naive)
+    assert (entry.tables, entry.optional_tables) == ({"chunks": Chunk}, {"words": Word})
+    assert entry.ports == ("llm",)
+    assert entry.optional_ports == {"llm"}
 
 
 def test_what_one_call_makes() -> None:
@@ -110,24 +110,24 @@ def test_what_one_call_makes() -> None:
     def perhaps(chunk: Chunk) -> Word | None:
         return None
 
-    def some(chunk: Chunk) -> list[Word]:
+    def listed(chunk: Chunk) -> list[Word]:
         return []
 
-    def drawn(chunk: Chunk) -> Iterator[Word]:
+    def yielded(chunk: Chunk) -> Iterator[Word]:
         yield from ()
 
     def several(chunk: Chunk) -> tuple[Word, ...]:
         return ()
 
-    made = collect_signatures(one, perhaps, some, drawn, several)
-    assert {name: s.many for name, s in made.items()} == {
+    steps = collect_signatures(one, perhaps, listed, yielded, several)
+    assert {name: s.many for name, s in steps.items()} == {
         "one": False,
         "perhaps": False,
-        "some": True,
-        "drawn": True,
+        "listed": True,
+        "yielded": True,
         "several": True,
     }
-    assert {s.output_type for s in made.values()} == {Word}
+    assert {s.output_type for s in steps.values()} == {Word}
 
 
 def test_an_underscore_ends_a_name_that_python_keeps_for_itself() -> None:
@@ -192,16 +192,19 @@ def answering_in_words(question: str) -> str:
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (of_nothing, "the first parameter says what it works on, and it has none"),
+        (of_nothing, "it needs a first parameter: a record, a Group or Table of records, or a str"),
         (of_a_number, "the first parameter is a record, a Group or Table of them, or a str; it is <class 'int'>"),
         (of_no_type, "the first parameter is a record, a Group or Table of them, or a str; it is None"),
-        (with_a_setting_in_the_middle, "most needs its place: inputs first, settings after `*` with a default"),
-        (with_an_input_after_the_star, "words needs its place: inputs first, settings after `*` with a default"),
-        (making_nothing, "a step gives a record or an Iterable of records, not <class 'NoneType'>"),
-        (making_texts, "a step gives a record or an Iterable of records, not <class 'str'>"),
-        (making_what, "a step gives a record or an Iterable of records, not None"),
-        (making_one_of_a_table, "a step over a whole table gives an Iterable of records"),
-        (answering_in_words, "a method gives a Context, not <class 'str'>"),
+        (with_a_setting_in_the_middle, "most must be positional: inputs first, then settings after `*`, with defaults"),
+        (
+            with_an_input_after_the_star,
+            "words must be positional: inputs first, then settings after `*`, with defaults",
+        ),
+        (making_nothing, "a step returns a record or an Iterable of records, not <class 'NoneType'>"),
+        (making_texts, "a step returns a record or an Iterable of records, not <class 'str'>"),
+        (making_what, "a step returns a record or an Iterable of records, not None"),
+        (making_one_of_a_table, "a whole-table step returns an Iterable of records"),
+        (answering_in_words, "a method returns a Context, not <class 'str'>"),
     ],
 )
 def test_a_function_that_is_no_step_says_why(function: Any, message: str) -> None:

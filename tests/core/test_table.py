@@ -1,4 +1,4 @@
-"""rows -> Table: records come back as they went in, and each look-up is noted."""
+"""rows -> Table: records survive storage, and each lookup is recorded."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from kumihimo.core.errors import KumiError, StepError
 from kumihimo.core.records import Document, Record
 from kumihimo.core.table import Codec, Group, Row, Table, codec, lookup_hash
 
-Noted = list[tuple[str, tuple[str, ...], tuple[object, ...], bool]]
+Lookups = list[tuple[str, tuple[str, ...], tuple[object, ...], bool]]
 
 
 @dataclass(frozen=True, slots=True)
 class Every(Record):
-    """A column of each kind there is."""
+    """A record with a column of each type."""
 
     GROUP: ClassVar[str] = "name"
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("size", ("name", "size"), "name")
@@ -42,8 +42,8 @@ C = Every(id="c", text="two", name="x", size=2, weight=1.5, good=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """Rows held in a list."""
+class ListRows:
+    """Rows in a list."""
 
     codec: Codec[Every]
     rows: list[Row]
@@ -52,8 +52,8 @@ class Held:
         return next((row for row in self.rows if row[0] == id), None)
 
     def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
-        ats = [self.codec.columns.index(column) for column in columns]
-        return [row for row in self.rows if tuple(row[at] for at in ats) == values]
+        positions = [self.codec.columns.index(column) for column in columns]
+        return [row for row in self.rows if tuple(row[position] for position in positions) == values]
 
     def get_many(self, ids: Sequence[str]) -> list[Row]:
         return [row for id in ids if (row := self.get(id))]
@@ -65,34 +65,34 @@ class Held:
         return [(value, id) for value in values for id in self.ids((column,), (value,))[:most]]
 
     def child_values(self, makers: Sequence[str], column: str) -> dict[str, list[Any]]:
-        at = self.codec.columns.index(column)
-        return {m: [row[at] for row in self.rows if row[0].startswith(f"{m}.")] for m in makers}
+        position = self.codec.columns.index(column)
+        return {m: [row[position] for row in self.rows if row[0].startswith(f"{m}.")] for m in makers}
 
     def pages(self, *columns: str) -> Iterator[list[Row]]:
-        ats = [self.codec.columns.index(column) for column in columns or self.codec.columns]
+        positions = [self.codec.columns.index(column) for column in columns or self.codec.columns]
         for row in self.rows:
-            yield [tuple(row[at] for at in ats)]
+            yield [tuple(row[position] for position in positions)]
 
     def count(self) -> int:
         return len(self.rows)
 
 
-def table(*records: Every, noted: Noted | None = None) -> Table[Every]:
-    kept = codec(Every)
-    rows = Held(kept, [kept.encode(r.id, r) for r in records])
-    return Table("everything", kept, rows, None if noted is None else lambda *look: noted.append(look))
+def table(*records: Every, lookups: Lookups | None = None) -> Table[Every]:
+    row_codec = codec(Every)
+    rows = ListRows(row_codec, [row_codec.encode(r.id, r) for r in records])
+    return Table("everything", row_codec, rows, None if lookups is None else lambda *look: lookups.append(look))
 
 
 def test_columns_and_their_kinds() -> None:
-    kept = codec(Every)
+    row_codec = codec(Every)
     names = ("id", "text", "name", "size", "weight", "good", "members", "pairs", "more", "note", "count", "parts")
-    assert kept.columns == names
-    assert kept.sql_types == ("TEXT",) * 3 + ("INTEGER", "REAL", "INTEGER") + ("JSON",) * 3 + (
+    assert row_codec.columns == names
+    assert row_codec.sql_types == ("TEXT",) * 3 + ("INTEGER", "REAL", "INTEGER") + ("JSON",) * 3 + (
         "TEXT",
         "INTEGER",
         "JSON",
     )
-    assert kept.nullable == (False,) * 9 + (True,) * 3
+    assert row_codec.nullable == (False,) * 9 + (True,) * 3
 
 
 def test_what_may_be_asked_begins_with_the_id_and_names_each_once() -> None:
@@ -118,29 +118,29 @@ def test_what_may_be_asked_begins_with_the_id_and_names_each_once() -> None:
     )
 )
 def test_a_record_comes_back_as_it_went(record: Every) -> None:
-    kept = codec(Every)
-    assert kept.decode(kept.encode(record.id, record)) == record
+    row_codec = codec(Every)
+    assert row_codec.decode(row_codec.encode(record.id, record)) == record
 
 
 def test_true_and_false_come_back_from_sqlite_as_themselves() -> None:
-    kept = codec(Every)
-    row = [int(value) if isinstance(value, bool) else value for value in kept.encode("a", A)]
-    assert kept.decode(tuple(row)).good is True
+    row_codec = codec(Every)
+    row = [int(value) if isinstance(value, bool) else value for value in row_codec.encode("a", A)]
+    assert row_codec.decode(tuple(row)).good is True
 
 
 def test_a_record_is_stored_under_the_id_it_is_given() -> None:
-    kept = codec(Every)
-    assert kept.decode(kept.encode("z", A)).id == "z"
+    row_codec = codec(Every)
+    assert row_codec.decode(row_codec.encode("z", A)).id == "z"
 
 
 def test_equal_values_are_stored_alike_whatever_the_order_of_their_keys() -> None:
-    kept = codec(Document)
+    row_codec = codec(Document)
     one, two = (
         Document(uri="u", file="u", title="", media_type="", metadata=metadata)
         for metadata in ({"a": 1, "b": "港"}, {"b": "港", "a": 1})
     )
-    assert kept.encode("u", one) == kept.encode("u", two)
-    assert '{"a":1,"b":"港"}' in kept.encode("u", one)
+    assert row_codec.encode("u", one) == row_codec.encode("u", two)
+    assert '{"a":1,"b":"港"}' in row_codec.encode("u", one)
 
 
 def test_a_class_of_no_columns_of_its_own() -> None:
@@ -206,9 +206,9 @@ def test_raw_columns() -> None:
 
 
 def test_ids_of_several_values_no_more_of_each_than_asked() -> None:
-    looked = table(A, B, C)
-    assert looked.ids_grouped("name", ["y", "x", "z"]) == {"y": ["b"], "x": ["a", "c"], "z": []}
-    assert looked.ids_grouped("name", ["x", "y"], limit=1) == {"x": ["a"], "y": ["b"]}
+    rows = table(A, B, C)
+    assert rows.ids_grouped("name", ["y", "x", "z"]) == {"y": ["b"], "x": ["a", "c"], "z": []}
+    assert rows.ids_grouped("name", ["x", "y"], limit=1) == {"x": ["a"], "y": ["b"]}
 
 
 def test_of_fewer_rows_the_first_that_pass() -> None:
@@ -220,13 +220,13 @@ def test_of_fewer_rows_the_first_that_pass() -> None:
 
 def test_what_was_made_of_rows_by_their_ids() -> None:
     one, two, other = (replace(A, id=id, name=name) for id, name in (("m.0", "x"), ("m.1", "y"), ("ma.0", "z")))
-    made = table(one, two, other)
-    assert made.child_values(["ma", "m", "n"], "name") == {"ma": ["z"], "m": ["x", "y"], "n": []}
-    assert made.filtered(lambda id: id != "m.0").child_values(["m"], "id") == {"m": ["m.1"]}
+    rows = table(one, two, other)
+    assert rows.child_values(["ma", "m", "n"], "name") == {"ma": ["z"], "m": ["x", "y"], "n": []}
+    assert rows.filtered(lambda id: id != "m.0").child_values(["m"], "id") == {"m": ["m.1"]}
     with pytest.raises(StepError, match=r"^table everything: no column 'nam'; did you mean 'name'\?"):
-        made.child_values(["m"], "nam")
-    with pytest.raises(StepError, match="just table steps iterate"):
-        table(one, noted=[]).child_values(["m"], "name")
+        rows.child_values(["m"], "nam")
+    with pytest.raises(StepError, match="only whole-table steps iterate"):
+        table(one, lookups=[]).child_values(["m"], "name")
 
 
 def test_a_table_of_fewer_rows() -> None:
@@ -259,24 +259,24 @@ def test_whether_a_row_passes_is_asked_of_rows_that_are_there() -> None:
 
 
 def test_look_ups_in_a_table_of_fewer_rows_are_noted_as_what_they_found() -> None:
-    noted: Noted = []
-    fewer = table(A, B, noted=noted).filtered(lambda id: id != "b")
+    lookups: Lookups = []
+    fewer = table(A, B, lookups=lookups).filtered(lambda id: id != "b")
     fewer.get("b")
     fewer.where(size=1)
-    assert noted == [("everything", ("id",), ("b",), False), ("everything", ("size",), (1,), True)]
-    with pytest.raises(StepError, match="just table steps iterate"):
+    assert lookups == [("everything", ("id",), ("b",), False), ("everything", ("size",), (1,), True)]
+    with pytest.raises(StepError, match="only whole-table steps iterate"):
         len(fewer)
 
 
 def test_each_look_up_is_noted_the_misses_too() -> None:
-    noted: Noted = []
-    looked = table(A, B, noted=noted)
-    looked.get("a")
-    looked.get("z")
-    assert "b" in looked
-    looked.where(size=1, name="x")
-    looked.where(size=7)
-    assert noted == [
+    lookups: Lookups = []
+    rows = table(A, B, lookups=lookups)
+    rows.get("a")
+    rows.get("z")
+    assert "b" in rows
+    rows.where(size=1, name="x")
+    rows.where(size=7)
+    assert lookups == [
         ("everything", ("id",), ("a",), True),
         ("everything", ("id",), ("z",), False),
         ("everything", ("id",), ("b",), True),
@@ -286,20 +286,20 @@ def test_each_look_up_is_noted_the_misses_too() -> None:
 
 
 def test_where_look_ups_are_noted_nothing_iterates() -> None:
-    looked = table(A, noted=[])
-    message = r"^table everything is read here by `get` and `where` only; just table steps iterate$"
+    rows = table(A, lookups=[])
+    message = r"^table everything allows only `get` and `where` here; only whole-table steps iterate$"
     with pytest.raises(StepError, match=message):
-        list(looked)
+        list(rows)
     with pytest.raises(StepError, match=message):
-        len(looked)
+        len(rows)
     with pytest.raises(StepError, match=message):
-        list(looked.columns("name"))
+        list(rows.columns("name"))
     with pytest.raises(StepError, match=message):
-        bool(looked)
+        bool(rows)
 
 
 def test_look_ups_are_told_apart() -> None:
-    asked = [
+    hashes = [
         lookup_hash("t", ("id",), ["a"]),
         lookup_hash("u", ("id",), ["a"]),
         lookup_hash("t", ("name",), ["a"]),
@@ -307,8 +307,8 @@ def test_look_ups_are_told_apart() -> None:
         lookup_hash("t", ("a", "b"), ["y", "x"]),
         lookup_hash("t", ("b", "a"), ["x", "y"]),
     ]
-    assert len(set(asked)) == len(asked)
-    assert all(-(2**63) <= number < 2**63 for number in asked)
+    assert len(set(hashes)) == len(hashes)
+    assert all(-(2**63) <= number < 2**63 for number in hashes)
     assert lookup_hash("t", ("id",), ["\ud800"]) != lookup_hash("t", ("id",), ["\ud801"])
 
 

@@ -1,4 +1,4 @@
-"""a key and its rows -> what a step makes of them: its ids, its look-ups, what fails and what waits."""
+"""a key and its rows -> the rows of a step: ids, lookups, failures and waiting."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ def test_a_step_that_makes_one_row_gives_it_the_id_of_its_maker(tmp_path: Path) 
 
 
 def test_a_group_is_named_by_its_value_and_sorted_by_id(tmp_path: Path) -> None:
-    seen: list[tuple[str, ...]] = []
+    groups: list[tuple[str, ...]] = []
 
     def entries(members: Group[Word]) -> Entry:
-        seen.append(tuple(member.id for member in members))
+        groups.append(tuple(member.id for member in members))
         return Entry(text=members[0].text, count=len(members))
 
     small = Small(tmp_path)
     small.build([words, entries], {"a": "sea sky sea", "b": "sea"})
     assert sorted(small.rows("entries")) == sorted([(hash_parts("sea"), "sea", 3), (hash_parts("sky"), "sky", 1)])
     first, second = sorted([id("a"), id("b")])
-    sea = sorted(seen, key=len)[-1]
+    sea = sorted(groups, key=len)[-1]
     assert sea == tuple(sorted(sea))
     assert [member.partition(".")[0] for member in sea if member.startswith(first)]
     assert sea[-1].startswith(second)
@@ -85,7 +85,7 @@ def test_what_makes_more_rows_than_ordinals_has_failed(tmp_path: Path, monkeypat
     small = Small(tmp_path)
     small.build([words], {"a": "1 2 3"})
     small.build([words], {"a": "1 2 3 4", "b": "1"})
-    assert small.failed() == [("words", id("a"), "it makes 4 rows, and the most is 3: cut it into parts")]
+    assert small.failures() == [("words", id("a"), "it makes 4 rows; the maximum is 3: split it into parts")]
     assert small.texts("words") == ["1"]
 
 
@@ -99,20 +99,20 @@ def test_a_port_that_nobody_gave_is_named(tmp_path: Path) -> None:
 
 
 def test_a_call_runs_again_when_what_it_looked_up_changes(tmp_path: Path) -> None:
-    ran: list[str] = []
+    calls: list[str] = []
 
     def titles(document: Document, words: Table[Word]) -> Title:
-        ran.append(document.uri)
+        calls.append(document.uri)
         return Title(text=" ".join(sorted(word.text for word in words.where(number=1))))
 
     def run(**documents: str) -> list[str]:
-        ran.clear()
+        calls.clear()
         small.build([words, titles], documents)
-        return sorted(ran)
+        return sorted(calls)
 
     small = Small(tmp_path)
     assert run(a="see it", b="go") == ["a", "b"]
-    assert run(a="see it", b="do") == ["b"]  # no word of number 1 came, went or changed
+    assert run(a="see it", b="do") == ["b"]  # no word with number 1 was added, removed or changed
     assert run(a="see it", b="do it") == ["a", "b"]
     assert small.texts("titles") == ["it it", "it it"]
     assert run(a="see it", b="do this") == ["a", "b"]
@@ -122,8 +122,8 @@ def test_a_call_runs_again_when_what_it_looked_up_changes(tmp_path: Path) -> Non
 
 def test_a_call_runs_again_when_what_it_did_not_find_comes(tmp_path: Path) -> None:
     def titles(document: Document, words: Table[Word]) -> Title:
-        found = words.get(f"{id('a')}.00001")
-        return Title(text=found.text if found else "none")
+        word = words.get(f"{id('a')}.00001")
+        return Title(text=word.text if word else "none")
 
     small = Small(tmp_path)
     for text, expected in (("one", "none"), ("one two", "two"), ("one too", "too"), ("one", "none")):
@@ -163,41 +163,41 @@ def test_only_table_steps_iterate(tmp_path: Path) -> None:
     def titles(document: Document, words: Table[Word]) -> Title:
         return Title(text=" ".join(word.text for word in words))
 
-    with pytest.raises(StepError, match=r"^table words is read here by `get` and `where` only; just table steps"):
+    with pytest.raises(StepError, match=r"^table words allows only `get` and `where` here; only whole-table steps"):
         Small(tmp_path).build([words, titles], {"a": "sea"})
 
 
-def asked_titles(document: Document, llm: Model) -> Title:
+def llm_titles(document: Document, llm: Model) -> Title:
     return Title(text=llm(document.text))
 
 
 def test_what_fails_is_listed_the_rest_goes_on_and_the_next_build_tries_only_that(tmp_path: Path) -> None:
     small = Small(tmp_path, ports={"llm": failing("two")})
     documents = {"a": "one", "b": "two", "c": "three"}
-    small.build([asked_titles], documents)
-    assert sorted(small.texts("asked_titles")) == ["ONE", "THREE"]
-    assert small.failed() == [("asked_titles", id("b"), "no answer to two")]
+    small.build([llm_titles], documents)
+    assert sorted(small.texts("llm_titles")) == ["ONE", "THREE"]
+    assert small.failures() == [("llm_titles", id("b"), "no answer to two")]
     model = failing()
     small.ports = {"llm": model}
-    small.build([asked_titles], documents)
-    assert model.asked == {"two": 1}
-    assert sorted(small.texts("asked_titles")) == ["ONE", "THREE", "TWO"]
-    assert small.failed() == []
+    small.build([llm_titles], documents)
+    assert model.prompt_counts == {"two": 1}
+    assert sorted(small.texts("llm_titles")) == ["ONE", "THREE", "TWO"]
+    assert small.failures() == []
 
 
 def test_what_failed_before_and_fails_now_loses_its_row(tmp_path: Path) -> None:
     small = Small(tmp_path, ports={"llm": failing("sea")})
-    small.build([asked_titles], {"a": "one"})
-    small.build([asked_titles], {"a": "sea"})
-    assert small.texts("asked_titles") == []
-    assert small.failed() == [("asked_titles", id("a"), "no answer to sea")]
+    small.build([llm_titles], {"a": "one"})
+    small.build([llm_titles], {"a": "sea"})
+    assert small.texts("llm_titles") == []
+    assert small.failures() == [("llm_titles", id("a"), "no answer to sea")]
 
 
 def test_what_failed_and_is_gone_is_no_longer_listed(tmp_path: Path) -> None:
     small = Small(tmp_path, ports={"llm": failing("two")})
-    small.build([asked_titles], {"a": "one", "b": "two"})
-    small.build([asked_titles], {"a": "one"})
-    assert small.failed() == []
+    small.build([llm_titles], {"a": "one", "b": "two"})
+    small.build([llm_titles], {"a": "one"})
+    assert small.failures() == []
 
 
 def test_a_failure_without_words_is_listed_all_the_same(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_a_failure_without_words_is_listed_all_the_same(tmp_path: Path) -> None:
 
     small = Small(tmp_path)
     small.build([titles], {"a": ""})
-    assert small.failed() == [("titles", id("a"), "ItemFailed")]
+    assert small.failures() == [("titles", id("a"), "ItemFailed")]
 
 
 def test_something_instead_is_stored_and_listed(tmp_path: Path) -> None:
@@ -220,11 +220,11 @@ def test_something_instead_is_stored_and_listed(tmp_path: Path) -> None:
     small = Small(tmp_path, ports={"llm": failing("sea")})
     small.build([words, entries], {"a": "sea sky"})
     assert sorted(small.texts("entries")) == ["SKY", "sea"]
-    assert small.failed() == [("entries", hash_parts("sea"), "no answer to sea")]
+    assert small.failures() == [("entries", hash_parts("sea"), "no answer to sea")]
     small.ports = {"llm": failing()}
     small.build([words, entries], {"a": "sea sky"})
     assert sorted(small.texts("entries")) == ["SEA", "SKY"]
-    assert small.failed() == []
+    assert small.failures() == []
 
 
 def test_something_instead_of_many_is_the_first_of_them(tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_any_other_error_ends_the_build_and_leaves_the_index_as_it_was(tmp_path:
     with pytest.raises(ZeroDivisionError):
         small.build([titles], {"a": "", "b": "ten"})
     assert small.texts("titles") == ["25"]
-    assert small.asked("SELECT count(*) FROM documents") == [(1,)]
+    assert small.query("SELECT count(*) FROM documents") == [(1,)]
 
 
 def test_a_report_whose_sub_report_failed_waits_and_asks_nothing(tmp_path: Path) -> None:
@@ -255,18 +255,18 @@ def test_a_report_whose_sub_report_failed_waits_and_asks_nothing(tmp_path: Path)
     tree = {"a": "top", "ab": "mid", "abc": "low", "x": "other"}
     small.build([parts, reports], tree)
     assert small.texts("reports") == ["OTHER"]
-    assert small.failed() == [
+    assert small.failures() == [
         ("reports", "pa", "waits for pab, which failed"),
         ("reports", "pab", "waits for pabc, which failed"),
         ("reports", "pabc", "no answer to low"),
     ]
-    assert model.asked == {"low": 1, "other": 1}
+    assert model.prompt_counts == {"low": 1, "other": 1}
     model = failing()
     small.ports = {"llm": model}
     small.build([parts, reports], tree)
-    assert model.asked == {"low": 1, "mid LOW": 1, "top MID LOW": 1}
+    assert model.prompt_counts == {"low": 1, "mid LOW": 1, "top MID LOW": 1}
     assert small.rows("reports")[0] == ("pa", "TOP MID LOW")
-    assert small.failed() == []
+    assert small.failures() == []
 
 
 def test_a_report_goes_on_with_what_stands_in_for_its_sub_report(tmp_path: Path) -> None:
@@ -279,7 +279,7 @@ def test_a_report_goes_on_with_what_stands_in_for_its_sub_report(tmp_path: Path)
     small = Small(tmp_path)
     small.build([parts, reports], {"a": "top", "ab": "low"})
     assert small.texts("reports") == ["top (low)", "(low)"]
-    assert small.failed() == [("reports", "pab", "no answer")]
+    assert small.failures() == [("reports", "pab", "no answer")]
 
 
 def test_the_pool_of_one_is_lazy() -> None:
@@ -291,12 +291,15 @@ def test_the_pool_of_one_is_lazy() -> None:
 
 
 def test_an_item_does_not_wait_for_itself() -> None:
-    """Only a look-up by id may wait: one by another column, that finds nothing, is no call that has failed."""
-    made: Any = Task.__new__(Task)
-    made.step, made.failing = SimpleNamespace(name="reports"), {"p": "no answer"}
-    looked: set[int] = set()
-    note = made.lookup_recorder(looked)
+    """Only a lookup by id may wait.
+
+    A lookup by another column that finds nothing does not mean a failed call.
+    """
+    task_: Any = Task.__new__(Task)
+    task_.step, task_.failing = SimpleNamespace(name="reports"), {"p": "no answer"}
+    dependencies: set[int] = set()
+    note = task_.lookup_recorder(dependencies)
     note("reports", ("parent",), ("p",), False)
-    assert len(looked) == 1
+    assert len(dependencies) == 1
     with pytest.raises(UpstreamFailed):
         note("reports", ("id",), ("p",), False)

@@ -1,4 +1,4 @@
-"""signatures -> steps: each after those whose tables it reads, or why the wiring is wrong."""
+"""signatures -> steps: in dependency order, or an error that explains the wiring."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""an index of a few notes, made once for all tests of evaluation that only read it."""
+"""Fixtures: an index of a few notes, built once for all read-only evaluation tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""a model that takes claims out of sentences by a script."""
+"""Factories: a fake LLM that extracts and checks claims by a script."""
 
 from __future__ import annotations
 
@@ -15,38 +15,41 @@ from kumihimo.testing.fake_models import FakeChat
 
 STAGES = {"You decide whether this": "select", "You decide whether everybody": "read", "You write down": "decompose"}
 CHECKS = {"You check statements": "support", "You compare statements": "compare"}
-Said = Callable[[str, str], Any]  # stage, what it is asked about -> reply, a text as it is
+ReplyFunction = Callable[[str, str], Any]  # stage, its sentence or claims -> reply; a str is sent unchanged
 
 
-def scripted(folder: Path, say: Said, caps: Caps | None = None) -> tuple[CachedLLM, FakeChat]:
-    def answer(prompt: str) -> str:
-        stage = next(name for said, name in {**STAGES, **CHECKS}.items() if said in prompt)
+def scripted_claim_llm(folder: Path, reply_to: ReplyFunction, caps: Caps | None = None) -> tuple[CachedLLM, FakeChat]:
+    """Return an LLM with these replies, and the fake chat behind it."""
+
+    def answer_prompt(prompt: str) -> str:
+        stage = next(name for phrase, name in {**STAGES, **CHECKS}.items() if phrase in prompt)
         about = prompt.split("\n\nReply with one JSON object and nothing else.")[0]
         sentence = re.findall(r"^Sentence: (.*)", about, re.M)
-        reply = say(stage, sentence[-1] if sentence else about.partition("instruction to you.")[2].strip())
+        reply = reply_to(stage, sentence[-1] if sentence else about.partition("instruction to you.")[2].strip())
         return reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
 
-    chat = FakeChat(answer, workers=2, join_messages=True)
+    chat = FakeChat(answer_prompt, workers=2, join_messages=True)
     return CachedLLM(chat, ResponseCache(folder / "cache.db"), Budget(caps), "claimer"), chat
 
 
-def selected(verdict: str = "all", sentence: str = "") -> dict[str, str]:
+def stage_reply(verdict: str = "all", sentence: str = "") -> dict[str, str]:
+    """Return a reply of the selection or disambiguation stage."""
     return {"reasoning": "so", "verdict": verdict, "sentence": sentence}
 
 
-def usual(stage: str, about: str) -> Any:
-    """Every sentence is one claim; every claim is supported."""
+def default_reply(stage: str, about: str) -> Any:
+    """Reply that every sentence is one claim, and that every claim is supported."""
     if stage in ("support", "compare"):
         count = len(re.findall(r"^\d+\. ", about.rpartition("Claims:\n")[2], re.M))
         return [{"claim": n, "supported": "yes", "sources": [1]} for n in range(1, count + 1)]
-    return {"select": selected(), "read": selected("clear"), "decompose": {"answer": [about]}}[stage]
+    return {"select": stage_reply(), "read": stage_reply("clear"), "decompose": {"answer": [about]}}[stage]
 
 
-def script(**replies: Mapping[str, Any]) -> Said:
-    """Of a stage: what is replied where the sentence begins so; else as usual."""
+def script_replies(**replies: Mapping[str, Any]) -> ReplyFunction:
+    """Reply by stage and start of the sentence; otherwise use the default reply."""
 
-    def say(stage: str, about: str) -> Any:
-        found = [reply for start, reply in replies.get(stage, {}).items() if about.startswith(start)]
-        return found[0] if found else usual(stage, about)
+    def reply_to(stage: str, about: str) -> Any:
+        matches = [reply for start, reply in replies.get(stage, {}).items() if about.startswith(start)]
+        return matches[0] if matches else default_reply(stage, about)
 
-    return say
+    return reply_to

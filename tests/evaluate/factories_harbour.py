@@ -1,4 +1,4 @@
-"""a few notes -> an index of them, questions with gold, and a model that follows a script."""
+"""A few notes -> an index, questions with gold, and a model with fixed replies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ QUESTIONS = [
 
 
 def fill(folder: Path) -> list[Path]:
-    """The notes: what is in them decides what the tests say."""
+    """Write the notes; the tests rely on their text."""
     notes = folder / "notes"
     (notes / "more").mkdir(parents=True)
     (notes / "pier.md").write_text(PIER, encoding="utf-8")
@@ -42,23 +42,23 @@ def fill(folder: Path) -> list[Path]:
 
 
 def build(folder: Path) -> Kumihimo:
-    """An index of them, in chunks of a sentence or two."""
+    """Build an index of the notes with chunks of one or two sentences."""
     kumi = Kumihimo.open(folder / ".kumi", settings={"chunks": {"size": 24, "overlap": 0}})
     kumi.index(*fill(folder), methods=["bm25", "naive", "light", "hyde"])
     return kumi
 
 
 class Scripted(ModelRegistry):
-    """A model that answers by rule, and refuses to speak of gulls."""
+    """A model that replies by rule, and refuses to speak of gulls."""
 
     def chat(self, scope: str) -> Chat | None:
-        if not hasattr(self, "made"):
-            self.made = FakeChat(self._reply, workers=4)
-        return self.made if scope in ("answer", "hyde", "light") else None
+        if not hasattr(self, "fake_chat"):
+            self.fake_chat = FakeChat(self._reply, workers=4)
+        return self.fake_chat if scope in ("answer", "hyde", "light") else None
 
     @staticmethod
-    def _reply(told: str) -> str:
-        asked = told.rpartition("Question: ")[2]
-        if "gulls" in asked:
+    def _reply(prompt: str) -> str:
+        question = prompt.rpartition("Question: ")[2]
+        if "gulls" in question:
             raise RequestRefused("the model will not speak of gulls")
-        return f"That is so [1]. ({asked.strip()[:20]})"
+        return f"That is so [1]. ({question.strip()[:20]})"

@@ -1,6 +1,6 @@
-"""a number of questions -> a study of six systems whose judge prefers some of them: all its files, by a seed.
+"""A number of questions -> a study of six systems: all files, generated from a seed.
 
-As a program: `python -m tests.evaluate.factories_study FOLDER [QUESTIONS]`.
+The judge prefers some of the systems. As a program: `python -m tests.evaluate.factories_study FOLDER [QUESTIONS]`.
 """
 
 from __future__ import annotations
@@ -57,23 +57,23 @@ HARMFUL = '</script><img src=x onerror="alert(1)"> & "quoted" <b>'
 JAPANESE = "港の基金は冬の修理に支払われました。議事録によると、網と船の費用は毎年増えています。[1]"
 
 
-def made(
+def build_study(
     folder: Path, questions: int = 10, *, seed: int = 7, words: int = 60, systems: Sequence[str] = tuple(GOOD)
 ) -> Study:
-    """Tasks of two questions each; systems of GOOD; verdicts in both orders; A/A of the first."""
+    """Write tasks of two questions each, answers of GOOD, verdicts in both orders, A/A of the first."""
     rng = Random(seed)
     study = Study(folder)
-    asked = [_question(i) for i in range(questions)]
-    study.write("questions", asked)
+    question_rows = [_question(i) for i in range(questions)]
+    study.write("questions", question_rows)
     for system, generation in product(systems, range(2)):
         if generation == 0 or system == systems[0]:
-            rows = [_answer(rng, system, generation, q, i, words) for i, q in enumerate(asked)]
+            rows = [_answer(rng, system, generation, q, i, words) for i, q in enumerate(question_rows)]
             study.write_answers(system, generation, rows)
-    study.write("verdicts", _verdicts(rng, asked, systems))
-    study.write("ratings", _ratings(rng, asked, systems))
-    study.write("claims", _claims(rng, asked, systems))
-    study.write("scores", _scores(rng, asked, systems))
-    study.write("retrieval", _retrieval(rng, asked, systems))
+    study.write("verdicts", _verdicts(rng, question_rows, systems))
+    study.write("ratings", _ratings(rng, question_rows, systems))
+    study.write("claims", _claims(rng, question_rows, systems))
+    study.write("scores", _scores(rng, question_rows, systems))
+    study.write("retrieval", _retrieval(rng, question_rows, systems))
     study.record_stage("run", systems=list(systems), model="a-model-of-7b", temperature=0)
     study.record_stage(
         "judge", protocol="debiased", model="another-model", prompts={"criteria.md": "4f1c8a"}, replicates=3
@@ -90,7 +90,7 @@ def _question(i: int) -> EvalQuestion:
     )
 
 
-def _said(rng: Random, words: int) -> str:
+def _answer_text(rng: Random, words: int) -> str:
     lines = [" ".join(rng.choices(WORDS, k=14)).capitalize() + f". [{n % 3 + 1}]" for n in range(max(1, words // 14))]
     return "\n\n".join(["## What they tell", *lines[:2], "\n".join(f"- **{line[:9]}** {line}" for line in lines[2:])])
 
@@ -101,22 +101,24 @@ def _answer(rng: Random, system: str, generation: int, q: EvalQuestion, i: int, 
     usage = Usage(calls, size, 0, 400, size * 4e-7, size / 4000)
     if i == 3 and system == "bm25":
         return SystemAnswer(system, q.id, "", usage=usage, failed="the server gave no reply", generation=generation)
-    text = {1: HARMFUL, 2: JAPANESE}.get(i, "") + _said(rng, words)
+    text = {1: HARMFUL, 2: JAPANESE}.get(i, "") + _answer_text(rng, words)
     places = [SourceSpan(f"papers/{n}.md", 10 * n, 10 * n + 90, f"line {n + 1}") for n in range(3)]
-    quoted = tuple(
+    sources = tuple(
         AnswerSource(n + 1, " ".join(rng.choices(WORDS, k=30)), f"c{n}", "chunks", 0, (places[n],)) for n in range(3)
     )
-    return SystemAnswer(system, q.id, text, quoted, quoted, usage, None if i % 7 == 0 else size / 4000, "m", generation)
+    return SystemAnswer(
+        system, q.id, text, sources, sources, usage, None if i % 7 == 0 else size / 4000, "m", generation
+    )
 
 
-def _verdicts(rng: Random, asked: list[EvalQuestion], systems: Sequence[str]) -> Iterator[Verdict]:
+def _verdicts(rng: Random, questions: list[EvalQuestion], systems: Sequence[str]) -> Iterator[Verdict]:
     pairs = [*combinations(systems, 2), (systems[0], systems[0])]
-    for q, criterion, (a, b) in product(asked, CRITERIA, pairs):
-        pull = GOOD[a] - GOOD[b] + rng.gauss(0, 0.5)
-        pull = -0.5 * pull if criterion == "directness" else pull
+    for q, criterion, (a, b) in product(questions, CRITERIA, pairs):
+        preference = GOOD[a] - GOOD[b] + rng.gauss(0, 0.5)
+        preference = -0.5 * preference if criterion == "directness" else preference
         for replicate, first in product(range(3), ("a", "b")):
-            drawn = pull + rng.gauss(0, 0.6) + (0.1 if first == "a" else -0.1)
-            winner = "tie" if abs(drawn) < 0.2 else "a" if drawn > 0 else "b"
+            noisy = preference + rng.gauss(0, 0.6) + (0.1 if first == "a" else -0.1)
+            winner = "tie" if abs(noisy) < 0.2 else "a" if noisy > 0 else "b"
             reason = f"Answer {winner} names more of what was asked for, {' '.join(rng.choices(WORDS, k=40))}."
             ok = rng.random() > 0.005
             yield Verdict(
@@ -134,17 +136,17 @@ def _verdicts(rng: Random, asked: list[EvalQuestion], systems: Sequence[str]) ->
                 )  # fmt: skip
 
 
-def _ratings(rng: Random, asked: list[EvalQuestion], systems: Sequence[str]) -> Iterator[Rating]:
+def _ratings(rng: Random, questions: list[EvalQuestion], systems: Sequence[str]) -> Iterator[Rating]:
     metrics = ("recall", "precision", "specificity", "breadth", "depth", "relevancy")
-    for q, metric, (place, system) in product(asked, metrics, enumerate(systems, 1)):
+    for q, metric, (place, system) in product(questions, metrics, enumerate(systems, 1)):
         value = min(100.0, max(0.0, 60 + 20 * GOOD[system] + rng.gauss(0, 12)))
         yield Rating(
             "mk", metric, q.id, system, place, 0, round(value), "It covers what is asked.", judge="another-model"
         )
 
 
-def _claims(rng: Random, asked: list[EvalQuestion], systems: Sequence[str]) -> Iterator[AnswerClaim]:
-    for q, system in product(asked, systems):
+def _claims(rng: Random, questions: list[EvalQuestion], systems: Sequence[str]) -> Iterator[AnswerClaim]:
+    for q, system in product(questions, systems):
         for n in range(max(1, int(8 + 6 * GOOD[system] + rng.gauss(0, 2)))):
             text = " ".join(rng.choices(WORDS, k=8))
             yield AnswerClaim(
@@ -152,8 +154,8 @@ def _claims(rng: Random, asked: list[EvalQuestion], systems: Sequence[str]) -> I
             )
 
 
-def _scores(rng: Random, asked: list[EvalQuestion], systems: Sequence[str]) -> Iterator[Score]:
-    for (i, q), system in product(enumerate(asked), systems):
+def _scores(rng: Random, questions: list[EvalQuestion], systems: Sequence[str]) -> Iterator[Score]:
+    for (i, q), system in product(enumerate(questions), systems):
         for name in ("faithfulness", "answer_correctness"):
             value = min(1.0, max(0.0, 0.7 + 0.2 * GOOD[system] + rng.gauss(0, 0.1)))
             undefined = i == 3 or (name == "answer_correctness" and i % 5 == 0)
@@ -161,11 +163,11 @@ def _scores(rng: Random, asked: list[EvalQuestion], systems: Sequence[str]) -> I
             yield Score(name, system, q.id, None if undefined else round(value, 3), why if undefined else "")
 
 
-def _retrieval(rng: Random, asked: list[EvalQuestion], systems: Sequence[str]) -> Iterator[Score]:
-    for (i, q), system, name in product(enumerate(asked), systems, ("recall@5", "recall@20", "rr", "ndcg@5")):
+def _retrieval(rng: Random, questions: list[EvalQuestion], systems: Sequence[str]) -> Iterator[Score]:
+    for (i, q), system, name in product(enumerate(questions), systems, ("recall@5", "recall@20", "rr", "ndcg@5")):
         value = min(1.0, max(0.0, 0.5 + 0.3 * GOOD[system] + rng.gauss(0, 0.2)))
         yield Score(name, system, q.id, None if i == 4 else round(value, 3), "no gold" if i == 4 else "")
 
 
 if __name__ == "__main__":
-    made(Path(sys.argv[1]), int((sys.argv[2:] or ["10"])[0]), words=600)
+    build_study(Path(sys.argv[1]), int((sys.argv[2:] or ["10"])[0]), words=600)

@@ -1,6 +1,6 @@
-"""random rankings and gold -> tests/golden/measures.json: what ir_measures says of them.
+"""Random rankings and gold -> tests/golden/measures.json: the values of ir_measures.
 
-`python -m tests.evaluate.oracle`, where ir_measures is installed (`pip install ir_measures`).
+`python -m tests.evaluate.oracle`, with ir_measures installed (`pip install ir_measures`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ KS = (1, 3, 10)
 
 
 def cases() -> list[dict[str, list[str]]]:
-    """No equal scores, whose order is a matter of taste; gold that is not found, rankings shorter than k, or empty."""
+    """Return rankings without equal scores: missing gold, short rankings, an empty ranking."""
     random = Random(8)
     names = [f"d{i}" for i in range(12)]
-    found = [
+    drawn = [
         {"ranking": random.sample(names, random.randint(1, 12)), "gold": random.sample(names, random.randint(1, 5))}
         for _ in range(20)
     ]
-    return [*found, {"ranking": ["d1", "d2"], "gold": ["d3"]}]
+    return [*drawn, {"ranking": ["d1", "d2"], "gold": ["d3"]}]
 
 
 def by_oracle(cases: list[dict[str, list[str]]]) -> list[dict[str, float]]:
@@ -38,16 +38,16 @@ def by_oracle(cases: list[dict[str, list[str]]]) -> list[dict[str, float]]:
         for n, case in enumerate(cases)
         for place, name in enumerate(case["ranking"])
     ]
-    named = {str(measure): name for name, measure in measures.items()}
+    names_by_measure = {str(measure): name for name, measure in measures.items()}
     values: list[dict[str, float]] = [{} for _ in cases]
     for metric in ir.iter_calc(list(measures.values()), qrels, run):
-        values[int(metric.query_id)][named[str(metric.measure)]] = round(metric.value, 12)
-    return [dict(sorted(each.items())) for each in values]
+        values[int(metric.query_id)][names_by_measure[str(metric.measure)]] = round(metric.value, 12)
+    return [dict(sorted(case_values.items())) for case_values in values]
 
 
 if __name__ == "__main__":
     from importlib.metadata import version
 
-    told = {"oracle": f"ir_measures {version('ir_measures')}", "by": "python -m tests.evaluate.oracle"}
+    header = {"oracle": f"ir_measures {version('ir_measures')}", "by": "python -m tests.evaluate.oracle"}
     rows = [{**case, "values": values} for case, values in zip(cases(), by_oracle(cases()), strict=True)]
-    GOLDEN.write_text(json.dumps({**told, "cases": rows}, indent=1) + "\n", encoding="utf-8")
+    GOLDEN.write_text(json.dumps({**header, "cases": rows}, indent=1) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""verdicts + claims -> how often the judge prefers the answer that claims more."""
+"""Verdicts and claims -> how often the judge prefers the answer with more claims."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VALUES: Any = {
 
 
 def judged(question: str, winners: str, criterion: str = "comprehensiveness", **more: Any) -> Iterator[Verdict]:
-    """A verdict for each letter: a, b, t for a tie, x for one that is invalid."""
+    """Yield a verdict for each letter: a, b, t for a tie, x for an invalid one."""
     for n, letter in enumerate(winners):
         winner = cast(Any, {"t": "tie", "x": ""}.get(letter, letter))
         row = Verdict("graphrag", criterion, question, "naive", "global:C0", "a", n, winner)
@@ -29,29 +29,29 @@ def judged(question: str, winners: str, criterion: str = "comprehensiveness", **
 
 def test_the_majority_of_five() -> None:
     rows = [
-        *judged("q1", "bbbta"),  # b, which has more: agrees
-        *judged("q2", "bbbxx"),  # b, which has fewer
-        *judged("q3", "aaaaa"),  # as many
-        *judged("q4", "aaaaa"),  # nobody knows
+        *judged("q1", "bbbta"),  # b has more: agreement
+        *judged("q2", "bbbxx"),  # b has fewer
+        *judged("q3", "aaaaa"),  # equal counts
+        *judged("q4", "aaaaa"),  # a count is missing
         *judged("q5", "aattb"),  # no majority
-        *judged("q6", "aaxxx"),  # nor here
+        *judged("q6", "aaxxx"),  # no majority either
         *judged("q1", "aaaaa", role="second_judge"),
         *judged("q1", "aaaaa", b="naive"),
         *judged("q1", "aaaaa", "directness"),
     ]
-    [found] = compare_with_counts(rows, VALUES)
-    assert (found.pairs, found.decided, found.unknown, found.equal, found.agreeing) == (6, 4, 1, 1, 1)
-    assert (found.protocol, found.measure, found.n, found.share) == ("graphrag", "claims", 3, 1 / 3)
+    [result] = compare_with_counts(rows, VALUES)
+    assert (result.pairs, result.decided, result.unknown, result.equal, result.agreeing) == (6, 4, 1, 1, 1)
+    assert (result.protocol, result.measure, result.n, result.share) == ("graphrag", "claims", 3, 1 / 3)
 
 
 def test_diversity_is_compared_at_each_threshold() -> None:
-    found = compare_with_counts(
+    results = compare_with_counts(
         [*judged("q1", "aaabt", "diversity"), *judged("q1", "bbbbb", a="global:C0", b="naive")], VALUES
     )
-    assert [(one.criterion, one.measure, one.share) for one in found] == [
+    assert [(result.criterion, result.measure, result.share) for result in results] == [
         *(("diversity", cluster_measure_name(t), 1.0) for t in THRESHOLDS),
         ("comprehensiveness", "claims", 0.0),
     ]
     assert compare_with_counts([], VALUES) == []
-    [nothing] = compare_with_counts(judged("q1", "ttttt"), VALUES)
-    assert (nothing.n, nothing.share) == (0, None)
+    [tied] = compare_with_counts(judged("q1", "ttttt"), VALUES)
+    assert (tied.n, tied.share) == (0, None)

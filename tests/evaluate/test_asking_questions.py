@@ -1,4 +1,4 @@
-"""kumi eval questions, import, export -> what a person sees when all is well, and when it is not."""
+"""kumi eval questions, import, export -> output for success and for errors."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ GROUNDED = json.dumps({"question": "Who says so?", "answer": "Ada.", "quote": "I
 def folder(tmp_path: Path, server: FakeServer) -> Path:
     notes(tmp_path / "notes", 3)
     assert kumi(tmp_path, "index", "notes", "--methods", "bm25").returncode == 0
-    told = f'[chat]\nmodel = "m"\nbase_url = "{server.url}"\n'
-    (tmp_path / "kumi.toml").write_text(told, "utf-8")
+    settings = f'[chat]\nmodel = "m"\nbase_url = "{server.url}"\n'
+    (tmp_path / "kumi.toml").write_text(settings, "utf-8")
     tasks = [("The user:\nA clerk.\n\nThe task:", ASKED[0]), ("The user:\nA pilot.\n\nThe task:", ASKED[1])]
-    alone = [("The user:", TASKS), ('"persona"', USERS), ('"quote"', GROUNDED), ("do not stand there", GROUNDED)]
-    server.configure(replies=[*tasks, *alone, ("", "A harbour.")])
+    general = [("The user:", TASKS), ('"persona"', USERS), ('"quote"', GROUNDED), ("do not stand there", GROUNDED)]
+    server.configure(replies=[*tasks, *general, ("", "A harbour.")])
     return tmp_path
 
 
-def asked(folder: Path, *words: str, code: int = 0) -> Ran:
+def run_questions(folder: Path, *words: str, code: int = 0) -> Ran:
     small = ["--personas", "2", "--tasks", "1", "--questions", "1"]
     ran = kumi(folder, "eval", "questions", *(small if "--personas" not in words else []), *words)
     assert ran.returncode == code, ran
@@ -40,10 +40,10 @@ def asked(folder: Path, *words: str, code: int = 0) -> Ran:
 
 
 def test_from_a_draft_to_questions(folder: Path, server: FakeServer) -> None:
-    assert "A harbour.\n\nWritten to eval/description.md: go over it" in asked(folder, "--draft").stdout
-    assert "is there already: edit it" in asked(folder, "--draft", code=2).stderr
+    assert "A harbour.\n\nWritten to eval/description.md: review it" in run_questions(folder, "--draft").stdout
+    assert "already exists: edit it" in run_questions(folder, "--draft", code=2).stderr
     (folder / "eval/description.md").write_text("A harbour and its cords.", "utf-8")
-    out = asked(folder).stdout
+    out = run_questions(folder).stdout
     assert "eval/questions.jsonl: 2 questions (2 global), 2 of them new." in out
     assert re.search(r"^global +Which clerks' themes recur\?$", out, re.M)
     assert server.counts()["requests"] == 1 + 1 + 2 + 2
@@ -51,34 +51,36 @@ def test_from_a_draft_to_questions(folder: Path, server: FakeServer) -> None:
     assert (manifest["description"], manifest["model"]) == ("A harbour and its cords.", "m temperature=0.0")
     assert set(manifest["prompts"]) >= {"corpus_description", "questions_asked", "grounded_questions"}
     before = (folder / "eval/questions.jsonl").read_bytes()
-    assert "0 of them new" in asked(folder).stdout
+    assert "0 of them new" in run_questions(folder).stdout
     assert (folder / "eval/questions.jsonl").read_bytes() == before
     assert server.counts()["requests"] == 6
 
 
-def test_other_questions_are_left_alone(folder: Path) -> None:
+def test_other_questions_are_kept(folder: Path) -> None:
     (folder / "mine.txt").write_text("Who wound the cord?\n", "utf-8")
     assert kumi(folder, "eval", "import", "mine.txt").returncode == 0
-    assert "1 other questions are there: --merge adds" in asked(folder, code=2).stderr
-    assert "3 questions (3 global), 2 of them new" in asked(folder, "--merge").stdout
-    assert json.loads(asked(folder, "--replace", "--json").stdout)["questions"] == 2
-    assert "say one or the other" in asked(folder, "--merge", "--replace", code=2).stderr
+    assert "1 other questions are there: --merge adds" in run_questions(folder, code=2).stderr
+    assert "3 questions (3 global), 2 of them new" in run_questions(folder, "--merge").stdout
+    assert json.loads(run_questions(folder, "--replace", "--json").stdout)["questions"] == 2
+    assert "use one or the other" in run_questions(folder, "--merge", "--replace", code=2).stderr
 
 
-def test_what_fails_is_listed_by_why(folder: Path) -> None:
-    ran = asked(folder, "--max-calls", "4", "--description", "A harbour.", code=1)
-    assert "1 fewer than asked for, questions of “A pilot.”, “Compare piers”: capped" in ran.stderr
-    assert "1 calls failed: the same command asks again" in ran.stderr
+def test_failures_are_listed_by_reason(folder: Path) -> None:
+    ran = run_questions(folder, "--max-calls", "4", "--description", "A harbour.", code=1)
+    assert "1 fewer than requested, questions of “A pilot.”, “Compare piers”: capped" in ran.stderr
+    assert "1 calls failed: run the same command to try them again" in ran.stderr
     assert "1 questions (1 global)" in ran.stdout
-    told = json.loads(asked(folder, "--personas", "0", "--local", "2", "--study", "local", "--json", code=1).stdout)
-    assert told["questions"] == 0
-    assert [m["asked"] - m["made"] for m in told["missing"]] == [1, 1]
-    assert "These words do not stand there" in told["missing"][0]["why"]
+    summary = json.loads(
+        run_questions(folder, "--personas", "0", "--local", "2", "--study", "local", "--json", code=1).stdout
+    )
+    assert summary["questions"] == 0
+    assert [m["asked"] - m["made"] for m in summary["missing"]] == [1, 1]
+    assert "These words do not stand there" in summary["missing"][0]["why"]
     assert not (folder / "local").exists()
 
 
 WRONG = [
-    (["--personas", "0"], "no questions are asked for: say --personas, --local or --linked"),
+    (["--personas", "0"], "no questions were requested: give --personas, --local or --linked"),
     (["--variant", "graphrga"], "no variant 'graphrga'; did you mean 'graphrag'"),
     (["--from", "report"], "did you mean 'reports'"),
     (["--from", "reports"], "the index has no reports: `kumi index --methods global` makes them"),
@@ -88,21 +90,21 @@ WRONG = [
 ]
 
 
-def test_what_cannot_be_is_said_before_anything_is_paid(folder: Path, server: FakeServer) -> None:
-    for words, told in WRONG:
-        assert told in asked(folder, *words, code=2).stderr
+def test_errors_are_reported_before_any_call(folder: Path, server: FakeServer) -> None:
+    for words, message in WRONG:
+        assert message in run_questions(folder, *words, code=2).stderr
     assert server.counts()["requests"] == 0
     assert not (folder / "eval").exists()
 
 
-def test_a_folder_of_somebody_else_is_left_alone_and_nothing_is_paid(folder: Path, server: FakeServer) -> None:
+def test_a_folder_with_other_files_is_untouched_without_a_call(folder: Path, server: FakeServer) -> None:
     (folder / "taxes").mkdir()
     (folder / "taxes/2024.txt").write_text("mine")
-    assert "taxes holds other files: name another folder" in asked(folder, "--study", "taxes", code=2).stderr
+    assert "taxes holds other files: name another folder" in run_questions(folder, "--study", "taxes", code=2).stderr
     assert server.counts()["requests"] == 0
 
 
-def test_answers_of_others_go_in_and_out(tmp_path: Path) -> None:
+def test_answers_of_other_systems_are_imported_and_exported(tmp_path: Path) -> None:
     rows = [{"question_id": n, "question_text": f"Who {n}?", "answer": f"Ada {n}."} for n in "abc"]
     (tmp_path / "a.json").write_text(json.dumps(rows), "utf-8")
     study = Study(tmp_path / "eval")
@@ -110,17 +112,17 @@ def test_answers_of_others_go_in_and_out(tmp_path: Path) -> None:
     out = kumi(tmp_path, "eval", "import", "a.json", "--system", "light:x").stdout
     assert out.splitlines() == [
         "light:x: answers to 2 of 3 questions.",
-        "Questions without an answer of it, which it is not compared by: 1.",
-        "Left out, since the study does not ask that: 1 answers.",
+        "Questions without an answer, left out of comparisons: 1.",
+        "Left out, because the study has no such question: 1 answers.",
     ]
     assert [(a.question, a.text) for a in study.answers("light:x")] == [("1", "Ada a."), ("2", "Ada b.")]
-    again = kumi(tmp_path, "eval", "import", "a.json", "--system", "light:x")
-    assert "light:x has answered in this study already: --replace" in again.stderr
+    repeated = kumi(tmp_path, "eval", "import", "a.json", "--system", "light:x")
+    assert "light:x has already answered in this study: --replace" in repeated.stderr
     study.write_answers("naive", 0, [SystemAnswer("naive", "1", "", failed="capped")])
     out = kumi(tmp_path, "eval", "export", "--out", "qed").stdout
-    assert out.splitlines()[1] == "Left out, since they failed: 1 answers of naive."
-    held = {path.relative_to(tmp_path / "qed").as_posix() for path in (tmp_path / "qed").rglob("*.json")}
-    assert held == {".kumihimo.json", "questions.json", "light%3Ax/user_global.json"}
+    assert out.splitlines()[1] == "Left out, because they failed: 1 answers of naive."
+    files = {path.relative_to(tmp_path / "qed").as_posix() for path in (tmp_path / "qed").rglob("*.json")}
+    assert files == {".kumihimo.json", "questions.json", "light%3Ax/user_global.json"}
     assert "ragas.jsonl" in kumi(tmp_path, "eval", "export", "--out", "lines", "--format", "ragas").stdout
     lines = ("lines/ragas.jsonl", "--format", "ragas", "--system", "light:x", "--study", "lines-back")
     assert "light:x: answers to 2 of 3 questions." in kumi(tmp_path, "eval", "import", *lines).stdout
@@ -129,9 +131,9 @@ def test_answers_of_others_go_in_and_out(tmp_path: Path) -> None:
     assert [q.id for q in Study(tmp_path / "new").questions()] == ["a", "b", "c"]
 
 
-def test_of_a_file_with_answers_the_questions_alone_may_be_taken(tmp_path: Path) -> None:
+def test_questions_are_imported_without_their_answers(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('[{"question_id": "1", "question": "Who?", "answer": "Ada."}]', "utf-8")
-    assert "It holds 1 answers, too: --system NAME takes them in." in kumi(tmp_path, "eval", "import", "a.json").stdout
+    assert "It holds 1 answers: import them with --system NAME." in kumi(tmp_path, "eval", "import", "a.json").stdout
     assert "no format 'xml'" in kumi(tmp_path, "eval", "import", "a.json", "--format", "xml").stderr
     (tmp_path / "taxes").mkdir()
     (tmp_path / "taxes/2024.txt").write_text("mine")

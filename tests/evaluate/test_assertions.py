@@ -1,4 +1,4 @@
-"""questions with gold passages -> assertions, those that are rated too low left out and counted."""
+"""Questions with gold passages -> assertions; low-rated ones are rejected and counted."""
 
 from __future__ import annotations
 
@@ -26,42 +26,42 @@ RATED = json.dumps(
 GOLD = EvalQuestion("q1", "When?", gold=(Gold(text="The Tern sails at nine."),))
 
 
-def test_what_is_rated_too_low_is_left_out(tmp_path: Path) -> None:
+def test_low_rated_assertions_are_rejected(tmp_path: Path) -> None:
     chat = FakeChat(lambda prompt: RATED if "Assertions:" in prompt else WRITTEN)
-    own, bare = EvalQuestion("q2", "?", assertions=("Mine.",), reference="x"), EvalQuestion("q3", "?")
+    prepared, without_gold = EvalQuestion("q2", "?", assertions=("Mine.",), reference="x"), EvalQuestion("q3", "?")
     first, second, third = generate_assertions(
-        [GOLD, own, bare], _gold, CachedLLM(chat, ResponseCache(tmp_path / "cache.db"))
+        [GOLD, prepared, without_gold], _gold, CachedLLM(chat, ResponseCache(tmp_path / "cache.db"))
     )
     assert first.question.assertions == (NINE, CORD)
     assert [(text, rating.grounding) for text, rating in first.dropped] == [(BLUE, 2)]
-    assert (second.question, third.question) == (own, bare)
+    assert (second.question, third.question) == (prepared, without_gold)
     assert third.why.startswith("no gold passage")
     assert len(chat.prompt_counts) == 2
 
 
-def test_failures_leave_a_question_as_it_was(tmp_path: Path) -> None:
-    ask = CachedLLM(FakeChat(lambda _: "no JSON"), ResponseCache(tmp_path / "cache.db"))
-    (row,) = generate_assertions([GOLD], _gold, ask)
+def test_failures_leave_a_question_unchanged(tmp_path: Path) -> None:
+    llm = CachedLLM(FakeChat(lambda _: "no JSON"), ResponseCache(tmp_path / "cache.db"))
+    (row,) = generate_assertions([GOLD], _gold, llm)
     assert (row.question, row.status) == (GOLD, "invalid")
-    none = CachedLLM(FakeChat(lambda _: '{"assertions": []}'), ResponseCache(tmp_path / "other.db"))
-    (row,) = generate_assertions([GOLD], _gold, none)
+    empty = CachedLLM(FakeChat(lambda _: '{"assertions": []}'), ResponseCache(tmp_path / "other.db"))
+    (row,) = generate_assertions([GOLD], _gold, empty)
     assert (row.question, row.status, row.why) == (GOLD, "ok", "the model wrote none")
 
 
-def test_the_command_looks_gold_up_in_the_index(tmp_path: Path, server: FakeServer) -> None:
+def test_the_command_reads_gold_from_the_index(tmp_path: Path, server: FakeServer) -> None:
     (tmp_path / "note.txt").write_text("The Tern sails at nine. It rained.", encoding="utf-8")
-    told = {"KUMI_CHAT_MODEL": "fake", "KUMI_CHAT_BASE_URL": server.url}
+    environment = {"KUMI_CHAT_MODEL": "fake", "KUMI_CHAT_BASE_URL": server.url}
     server.configure(replies=[("Assertions:\n", RATED), ("Text:\nThe Tern sails at nine.\n\nQ", WRITTEN)])
     assert kumi(tmp_path, "index", "note.txt", "--methods", "bm25").returncode == 0
-    held = Study(tmp_path / "eval")
-    held.write("questions", [EvalQuestion("q1", "When?", gold=(Gold("note.txt", 0, 23),)), EvalQuestion("q2", "Why?")])
-    ran = kumi(tmp_path, "eval", "assertions", "--json", **told)
+    study = Study(tmp_path / "eval")
+    study.write("questions", [EvalQuestion("q1", "When?", gold=(Gold("note.txt", 0, 23),)), EvalQuestion("q2", "Why?")])
+    ran = kumi(tmp_path, "eval", "assertions", "--json", **environment)
     assert ran.returncode == 0, ran.stderr
-    said = json.loads(ran.stdout)
-    assert (said["assertions"], len(said["dropped"]), said["without"][0]["question"]) == (2, 1, "q2")
-    assert held.questions()[0].assertions == (NINE, CORD)
-    assert "1 were rated too low" not in kumi(tmp_path, "eval", "assertions", **told).stdout
-    assert held.questions()[0].assertions == (NINE, CORD)
+    summary = json.loads(ran.stdout)
+    assert (summary["assertions"], len(summary["dropped"]), summary["without"][0]["question"]) == (2, 1, "q2")
+    assert study.questions()[0].assertions == (NINE, CORD)
+    assert "1 were rated too low" not in kumi(tmp_path, "eval", "assertions", **environment).stdout
+    assert study.questions()[0].assertions == (NINE, CORD)
 
 
 def _gold(question: EvalQuestion) -> list[str]:

@@ -1,4 +1,4 @@
-"""points and measures of questions -> who is better: all pairs sum to 100, families, ties, few or unequal questions."""
+"""Points and measures of questions -> comparisons: sums of 100, families, ties, few or unequal questions."""
 
 from __future__ import annotations
 
@@ -37,32 +37,32 @@ TASKS = {f"q{i:03}": f"task {i // 5}" for i in range(125)}
 
 
 def points(mean: float, seed: int) -> dict[str, float]:
-    """Of 125 questions the means of five replicates each, which have that mean, but for a rounding."""
+    """Return means of five replicates for 125 questions with this overall mean, up to rounding."""
     rng = np.random.default_rng(seed)
-    drawn = rng.binomial(5, mean / 100, size=125) * 20.0
-    off = (mean * 125 - drawn.sum()) / 20
-    drawn[: int(abs(off)) + 1] += 20 * np.sign(off)
-    return dict(zip(TASKS, np.clip(drawn, 0, 100).tolist(), strict=True))
+    values = rng.binomial(5, mean / 100, size=125) * 20.0
+    missing = (mean * 125 - values.sum()) / 20
+    values[: int(abs(missing)) + 1] += 20 * np.sign(missing)
+    return dict(zip(TASKS, np.clip(values, 0, 100).tolist(), strict=True))
 
 
 GRID = {sides: points(mean, i) for i, (sides, mean) in enumerate(FIGURE_2.items())}
 
 
 def test_the_grid_of_the_paper() -> None:
-    found = compare_by_criterion("comprehensiveness", GRID, TASKS, zeros=zero_method_for("graphrag"))
-    assert {(one.a, one.b): round(one.mean) for one in found} == pytest.approx(FIGURE_2, abs=1)
-    assert [one.family for one in found] == [15] * 15
-    assert [one.corrected for one in found] == holm_correct([one.p for one in found])
-    assert {(one.a, one.b) for one in found if one.is_significant} >= {
-        ("SS", other) for other in ("TS", "C0", "C1", "C2", "C3")
+    comparisons = compare_by_criterion("comprehensiveness", GRID, TASKS, zeros=zero_method_for("graphrag"))
+    assert {(pair.a, pair.b): round(pair.mean) for pair in comparisons} == pytest.approx(FIGURE_2, abs=1)
+    assert [pair.family for pair in comparisons] == [15] * 15
+    assert [pair.corrected for pair in comparisons] == holm_correct([pair.p for pair in comparisons])
+    assert {(pair.a, pair.b) for pair in comparisons if pair.is_significant} >= {
+        ("SS", system) for system in ("TS", "C0", "C1", "C2", "C3")
     }
-    for one in found:
-        assert one.low <= one.mean <= one.high
-        assert one.detectable
-        assert one.corrected_detectable
-        assert 50 < one.detectable < one.corrected_detectable < 80
-        assert (one.z, one.p) == (lambda t: (t.z, t.p))(
-            signed_rank([v - 50 for v in GRID[one.a, one.b].values()], "wilcox")
+    for pair in comparisons:
+        assert pair.low <= pair.mean <= pair.high
+        assert pair.detectable
+        assert pair.corrected_detectable
+        assert 50 < pair.detectable < pair.corrected_detectable < 80
+        assert (pair.z, pair.p) == (lambda t: (t.z, t.p))(
+            signed_rank([v - 50 for v in GRID[pair.a, pair.b].values()], "wilcox")
         )
 
 
@@ -71,21 +71,21 @@ def test_all_pairs_sum_to_100_exactly() -> None:
     systems = {side for sides in GRID for side in sides}
     assert cells.keys() == set(permutations(systems, 2))
     for a, b in combinations(systems, 2):
-        one, other = cells[a, b], cells[b, a]
-        assert one.mean + other.mean == 100
-        assert round(one.mean) + round(other.mean) == 100
-        assert (one.z, one.effect, one.p) == (-other.z, -other.effect, other.p)
-        assert (one.low, one.high) == pytest.approx((100 - other.high, 100 - other.low))
+        forward, backward = cells[a, b], cells[b, a]
+        assert forward.mean + backward.mean == 100
+        assert round(forward.mean) + round(backward.mean) == 100
+        assert (forward.z, forward.effect, forward.p) == (-backward.z, -backward.effect, backward.p)
+        assert (forward.low, forward.high) == pytest.approx((100 - backward.high, 100 - backward.low))
 
 
 def test_ties_only_and_one_question_and_a_constant() -> None:
     ties = compare_pair_by_points("m", ("a", "b"), dict.fromkeys(TASKS, 50.0), TASKS)
     assert ties
     assert (ties.mean, ties.z, ties.p, ties.effect, ties.flipped, ties.shape.why) == (50, 0, 1, 0, 1, "constant")
-    one = compare_pair_by_points("m", ("a", "b"), {"q000": 100.0}, TASKS)
-    assert one
-    assert (one.mean, one.n, one.low, one.high, one.detectable) == (100, 1, 100, 100, None)
-    assert one.p > 0.05
+    single = compare_pair_by_points("m", ("a", "b"), {"q000": 100.0}, TASKS)
+    assert single
+    assert (single.mean, single.n, single.low, single.high, single.detectable) == (100, 1, 100, 100, None)
+    assert single.p > 0.05
     constant = compare_pair_by_points("m", ("a", "b"), dict.fromkeys(TASKS, 100.0), TASKS)
     assert constant
     assert 0 < constant.p < 1e-9
@@ -93,24 +93,26 @@ def test_ties_only_and_one_question_and_a_constant() -> None:
     assert compare_pair_by_points("m", ("a", "b"), {}, TASKS) is None
 
 
-def test_only_questions_count_that_both_have() -> None:
+def test_only_common_questions_count() -> None:
     values = {"a": {"q1": 3.0, "q2": 5.0, "q3": 9.0}, "b": {"q2": 4.0, "q3": 7.0, "q4": 0.0}, "c": {"q9": 1.0}}
-    found = compare_by_measure("claims", values, {})
-    assert [(one.a, one.b, one.n, one.left_out, one.mean, one.family) for one in found] == [("a", "b", 2, 2, 1.5, 1)]
-    assert found[0].swap_sides().mean == -1.5
+    comparisons = compare_by_measure("claims", values, {})
+    assert [(pair.a, pair.b, pair.n, pair.left_out, pair.mean, pair.family) for pair in comparisons] == [
+        ("a", "b", 2, 2, 1.5, 1)
+    ]
+    assert comparisons[0].swap_sides().mean == -1.5
     assert compare_pair_by_measure("claims", ("a", "c"), values, {}) is None
     uneven = compare_by_criterion(
         "m", {("a", "b"): {"q1": 100.0}, ("a", "c"): {"q1": 50.0, "q2": 0.0}, ("a", "a"): {"q1": 0.0}}, {}
     )
-    assert [(one.b, one.n, one.left_out, one.family) for one in uneven] == [("b", 1, 1, 2), ("c", 2, 0, 2)]
+    assert [(pair.b, pair.n, pair.left_out, pair.family) for pair in uneven] == [("b", 1, 1, 2), ("c", 2, 0, 2)]
 
 
-def test_the_difference_that_can_be_detected_is_in_the_unit_of_the_measure() -> None:
+def test_the_detectable_difference_has_the_unit_of_the_measure() -> None:
     values = {
         "a": {q: 1000.0 * (i % 7) for i, q in enumerate(TASKS)},
         "b": {q: 900.0 * (i % 5) for i, q in enumerate(TASKS)},
     }
-    small = {side: {q: v / 1000 for q, v in held.items()} for side, held in values.items()}
+    small = {side: {q: v / 1000 for q, v in by_question.items()} for side, by_question in values.items()}
     [large], [little] = compare_by_measure("tokens", values, {}), compare_by_measure("tokens", small, {})
     assert large.detectable
     assert little.detectable
@@ -128,46 +130,46 @@ def test_neighbours_of_mk_are_one_family_of_18() -> None:
         }
         for metric in ("recall", "precision", "specificity", "breadth", "depth", "relevancy")
     }
-    found = compare_by_measures(values, TASKS, neighbouring_pairs(arms))
-    assert [one.family for one in found] == [18] * 18
-    assert [one.corrected for one in found] == holm_correct([one.p for one in found])
+    comparisons = compare_by_measures(values, TASKS, neighbouring_pairs(arms))
+    assert [pair.family for pair in comparisons] == [18] * 18
+    assert [pair.corrected for pair in comparisons] == holm_correct([pair.p for pair in comparisons])
 
 
-def test_an_order_with_its_ranks() -> None:
-    found = rank_systems(GRID, TASKS)
-    assert [one.rank for one in found] == [1, 2, 3, 4, 5, 6]
-    assert found[-1].system == "SS"
-    assert (found[-1].best, found[-1].worst) == (6, 6)
-    assert all(one.best <= one.rank <= one.worst for one in found)
-    assert rank_systems(GRID, TASKS) == found
-    assert sum(one.strength for one in found) == pytest.approx(1)
+def test_systems_are_ranked_with_intervals() -> None:
+    ranking = rank_systems(GRID, TASKS)
+    assert [row.rank for row in ranking] == [1, 2, 3, 4, 5, 6]
+    assert ranking[-1].system == "SS"
+    assert (ranking[-1].best, ranking[-1].worst) == (6, 6)
+    assert all(row.best <= row.rank <= row.worst for row in ranking)
+    assert rank_systems(GRID, TASKS) == ranking
+    assert sum(row.strength for row in ranking) == pytest.approx(1)
     assert rank_systems({}, {}) == []
 
 
-def test_those_that_are_alike_share_their_rank() -> None:
-    alike = rank_systems({sides: dict.fromkeys(TASKS, 50.0) for sides in combinations("abc", 2)}, TASKS)
-    assert [(one.system, one.rank, one.best, one.worst) for one in alike] == [
+def test_equal_systems_share_a_rank() -> None:
+    ranking = rank_systems({sides: dict.fromkeys(TASKS, 50.0) for sides in combinations("abc", 2)}, TASKS)
+    assert [(row.system, row.rank, row.best, row.worst) for row in ranking] == [
         ("a", 1, 1, 1),
         ("b", 1, 1, 1),
         ("c", 1, 1, 1),
     ]
 
 
-def test_strengths_of_many_are_those_of_each() -> None:
+def test_batch_strengths_equal_single_strengths() -> None:
     wins = np.random.default_rng(3).integers(1, 40, size=(5, 4, 4)).astype(float)
-    for table, found in zip(wins * (1 - np.eye(4)), bradley_terry_batch(wins * (1 - np.eye(4))), strict=True):
-        assert found.tolist() == pytest.approx(bradley_terry(table.tolist()), abs=1e-5)
+    for table, row in zip(wins * (1 - np.eye(4)), bradley_terry_batch(wins * (1 - np.eye(4))), strict=True):
+        assert row.tolist() == pytest.approx(bradley_terry(table.tolist()), abs=1e-5)
 
 
-def test_several_criteria_together() -> None:
+def test_criteria_are_averaged() -> None:
     parts = [{("a", "b"): {"q1": 100.0, "q2": 0.0}}, {("a", "b"): {"q1": 50.0}, ("a", "c"): {"q1": 0.0}}]
     assert average_criteria(parts) == {("a", "b"): {"q1": 75.0}}
     assert average_criteria([]) == {}
 
 
-def test_intervals_are_of_the_points() -> None:
-    one = compare_pair_by_points("m", ("C2", "C3"), GRID["C2", "C3"], TASKS)
-    assert one
+def test_the_interval_is_that_of_the_points() -> None:
+    pair = compare_pair_by_points("m", ("C2", "C3"), GRID["C2", "C3"], TASKS)
+    assert pair
     ordered = sorted(GRID["C2", "C3"])
     direct = bootstrap_interval([GRID["C2", "C3"][q] for q in ordered], [TASKS[q] for q in ordered])
-    assert (one.low, one.high) == pytest.approx(direct)
+    assert (pair.low, pair.high) == pytest.approx(direct)

@@ -1,4 +1,4 @@
-"""gold -> where it stands in an index; what does not stand there is no miss but an error."""
+"""Gold -> its places in an index; missing gold is an error, not a miss."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ LOG = "notes/more/log.md"
 
 
 @pytest.fixture
-def reading(harbour: Kumihimo) -> Iterator[Snapshot]:
-    with harbour.snapshot() as reading:
-        yield reading
+def snapshot(harbour: Kumihimo) -> Iterator[Snapshot]:
+    with harbour.snapshot() as snapshot:
+        yield snapshot
 
 
 @pytest.fixture
-def there(reading: Snapshot) -> IndexLayout:
-    return read_index_layout(reading)
+def layout(snapshot: Snapshot) -> IndexLayout:
+    return read_index_layout(snapshot)
 
 
-def resolved(reading: Snapshot, there: IndexLayout, *gold: Gold) -> tuple[GoldPassage, ...]:
-    return resolve_gold(reading, there, [EvalQuestion("q", "?", gold=gold)])["q"]
+def resolve(snapshot: Snapshot, layout: IndexLayout, *gold: Gold) -> tuple[GoldPassage, ...]:
+    return resolve_gold(snapshot, layout, [EvalQuestion("q", "?", gold=gold)])["q"]
 
 
 @pytest.mark.parametrize(
@@ -40,38 +40,38 @@ def resolved(reading: Snapshot, there: IndexLayout, *gold: Gold) -> tuple[GoldPa
         ("log.md", LOG),
     ],
 )
-def test_a_document_by_its_names(reading: Snapshot, there: IndexLayout, id: str, uri: str) -> None:
-    (found,) = resolved(reading, there, Gold(id))
-    assert (found.name, found.is_document) == (uri, True)
+def test_a_document_by_its_names(snapshot: Snapshot, layout: IndexLayout, id: str, uri: str) -> None:
+    (passage,) = resolve(snapshot, layout, Gold(id))
+    assert (passage.name, passage.is_document) == (uri, True)
 
 
-def test_a_chunk_and_a_stretch_of_a_document(reading: Snapshot, there: IndexLayout) -> None:
-    (id, place) = next((id, place) for id, place in there.chunks.items() if there.uris[place.document] == LOG)
+def test_a_chunk_and_a_range_of_a_document(snapshot: Snapshot, layout: IndexLayout) -> None:
+    (id, place) = next((id, place) for id, place in layout.chunks.items() if layout.uris[place.document] == LOG)
     for name in (id, f"chunks:{id}", f"{LOG}[{place.start},{place.end})"):
-        assert parse_span_name(there, name) == place
-    (found,) = resolved(reading, there, Gold(f"chunks:{id}"))
-    assert (found.places, found.is_document, found.name) == ((place,), False, f"{LOG}[{place.start},{place.end})")
-    (found,) = resolved(reading, there, Gold(LOG, place.start + 1))
-    assert found.places[0][1:] == (place.start + 1, len(LONG))
-    assert (parse_span_name(there, "pier.md"), parse_span_name(there, "nobody")) == (None, None)
+        assert parse_span_name(layout, name) == place
+    (passage,) = resolve(snapshot, layout, Gold(f"chunks:{id}"))
+    assert (passage.places, passage.is_document, passage.name) == ((place,), False, f"{LOG}[{place.start},{place.end})")
+    (passage,) = resolve(snapshot, layout, Gold(LOG, place.start + 1))
+    assert passage.places[0][1:] == (place.start + 1, len(LONG))
+    assert (parse_span_name(layout, "pier.md"), parse_span_name(layout, "nobody")) == (None, None)
 
 
-def test_a_text_wherever_it_stands(reading: Snapshot, there: IndexLayout) -> None:
-    said = "wrote it\n down"
-    (anywhere,) = resolved(reading, there, Gold(text=said))
+def test_a_text_is_found_anywhere(snapshot: Snapshot, layout: IndexLayout) -> None:
+    quote = "wrote it\n down"
+    (anywhere,) = resolve(snapshot, layout, Gold(text=quote))
     assert [LONG[start:end] for _, start, end in anywhere.places] == ["wrote it down"] * 4
-    (within,) = resolved(reading, there, Gold("notes/pier.md", text="built in1911"))
-    assert PIER[slice(*within.places[0][1:])] == "built in 1911"
+    (in_document,) = resolve(snapshot, layout, Gold("notes/pier.md", text="built in1911"))
+    assert PIER[slice(*in_document.places[0][1:])] == "built in 1911"
 
 
-def test_what_stands_in_the_same_chunks_is_one(reading: Snapshot, there: IndexLayout) -> None:
-    few = resolved(reading, there, Gold(LOG, 0, 4), Gold(LOG, 2, 9), Gold("r-1"), Gold("rows.jsonl#r-1"))
-    assert [(one.name, len(one.places)) for one in few] == [(f"{LOG}[0,4)", 2), ("rows.jsonl#r-1", 1)]
-    assert resolve_gold(reading, there, [EvalQuestion("q", "?")]) == {}
+def test_gold_in_the_same_chunks_is_merged(snapshot: Snapshot, layout: IndexLayout) -> None:
+    passages = resolve(snapshot, layout, Gold(LOG, 0, 4), Gold(LOG, 2, 9), Gold("r-1"), Gold("rows.jsonl#r-1"))
+    assert [(passage.name, len(passage.places)) for passage in passages] == [(f"{LOG}[0,4)", 2), ("rows.jsonl#r-1", 1)]
+    assert resolve_gold(snapshot, layout, [EvalQuestion("q", "?")]) == {}
 
 
 @pytest.mark.parametrize(
-    ("gold", "said"),
+    ("gold", "message"),
     [
         (Gold("pier.md"), r"'pier\.md' may be any of 2 documents: write the whole uri, such as notes/"),
         (Gold("rows.jsonl"), "may be any of 2 documents"),
@@ -79,11 +79,11 @@ def test_what_stands_in_the_same_chunks_is_one(reading: Snapshot, there: IndexLa
         (Gold("zzz"), "is it in the index"),
         (Gold("log.md", 9999, 10000), r"\[9999, 10000\) of 'log\.md', which has \d+ characters"),
         (Gold("log.md", 9, 9), "which has"),
-        (Gold(text="no such words"), "'no such words' does not stand in any document"),
-        (Gold("r-1", text="Locks"), "does not stand in 'r-1'"),
+        (Gold(text="no such words"), "'no such words' is not in any document"),
+        (Gold("r-1", text="Locks"), "is not in 'r-1'"),
         (Gold(), "names neither a document nor a text"),
     ],
 )
-def test_gold_that_is_not_there_is_an_error(reading: Snapshot, there: IndexLayout, gold: Gold, said: str) -> None:
-    with pytest.raises(SettingsError, match=rf"question 'q': .*{said}.*\(1 more questions"):
-        resolve_gold(reading, there, [EvalQuestion("q", "?", gold=(gold,)), EvalQuestion("p", "?", gold=(gold,))])
+def test_missing_gold_is_an_error(snapshot: Snapshot, layout: IndexLayout, gold: Gold, message: str) -> None:
+    with pytest.raises(SettingsError, match=rf"question 'q': .*{message}.*\(1 more questions"):
+        resolve_gold(snapshot, layout, [EvalQuestion("q", "?", gold=(gold,)), EvalQuestion("p", "?", gold=(gold,))])

@@ -1,4 +1,4 @@
-"""Chunks -> questions whose gold are words of theirs: what is chosen, what is asked again, where the words stand."""
+"""Chunks -> questions with quotes as gold: selection, repeated calls, places of the quotes."""
 
 from __future__ import annotations
 
@@ -35,51 +35,53 @@ TEXTS = {
 
 
 @pytest.fixture
-def reading(tmp_path: Path) -> Iterator[Snapshot]:
-    made = {uri: document(uri, *texts) for uri, texts in TEXTS.items()}
-    chunks = [chunk for _, some in made.values() for chunk in some]
+def snapshot(tmp_path: Path) -> Iterator[Snapshot]:
+    documents = {uri: document(uri, *texts) for uri, texts in TEXTS.items()}
+    chunks = [chunk for _, pieces in documents.values() for chunk in pieces]
     first, _, third, _ = chunks
-    named = [mention(first.id, 0, "Roake"), mention(first.id, 1, "Pier"), mention(third.id, 0, "Pier")]
-    put(tmp_path / ".kumi", {"documents": [d for d, _ in made.values()], "chunks": chunks, "mentions": named})
-    with Kumihimo.open(tmp_path / ".kumi") as kumi, kumi.snapshot() as reading:
-        yield reading
+    mentions = [mention(first.id, 0, "Roake"), mention(first.id, 1, "Pier"), mention(third.id, 0, "Pier")]
+    put(tmp_path / ".kumi", {"documents": [d for d, _ in documents.values()], "chunks": chunks, "mentions": mentions})
+    with Kumihimo.open(tmp_path / ".kumi") as kumi, kumi.snapshot() as snapshot:
+        yield snapshot
 
 
-def asked(
-    reading: Snapshot, folder: Path, says: Callable[[str], object], make: str = "local", count: int = 9
+def generate(
+    snapshot: Snapshot, folder: Path, reply: Callable[[str], object], kind: str = "local", count: int = 9
 ) -> GeneratedQuestions:
-    memo = ResponseCache(folder / "replies.db")
+    cache = ResponseCache(folder / "replies.db")
     try:
-        ask = CachedLLM(FakeChat(lambda prompt: json.dumps(says(prompt)), join_messages=True), memo, scope="questioner")
-        return {"local": generate_local_questions, "linked": generate_linked_questions}[make](reading, ask, count)
+        llm = CachedLLM(
+            FakeChat(lambda prompt: json.dumps(reply(prompt)), join_messages=True), cache, scope="questioner"
+        )
+        return {"local": generate_local_questions, "linked": generate_linked_questions}[kind](snapshot, llm, count)
     finally:
-        memo.close()
+        cache.close()
 
 
-def said(prompt: str, question: str = "Who mended the {}?") -> dict[str, str]:
-    """A question of the last sentence of the passage, which is quoted otherwise than it stands there."""
+def reply_to(prompt: str, question: str = "Who mended the {}?") -> dict[str, str]:
+    """Return a question on the last sentence of the passage, with an altered quote."""
     text = prompt.partition("\n\nReply with")[0].rpartition("\n\n")[2]
     quote = re.split(r"(?<=\.) ", text)[-1].replace("\n", "").strip()
     return {"question": question.format(len(text)), "answer": "Roake.", "quote": f"“{quote.upper()}”"}
 
 
-def test_gold_are_the_words_in_characters_of_the_document(reading: Snapshot, tmp_path: Path) -> None:
-    found = asked(reading, tmp_path, lambda prompt: said(prompt, "Who mended {}?"), count=4)
-    whole = {str(uri): str(text) for uri, text in reading.table("documents").columns("uri", "text")}
-    words = {whole[q.gold[0].id][q.gold[0].start : q.gold[0].end] for q in found.questions}
+def test_gold_is_the_range_of_the_quote(snapshot: Snapshot, tmp_path: Path) -> None:
+    generated = generate(snapshot, tmp_path, lambda prompt: reply_to(prompt, "Who mended {}?"), count=4)
+    texts = {str(uri): str(text) for uri, text in snapshot.table("documents").columns("uri", "text")}
+    words = {texts[q.gold[0].id][q.gold[0].start : q.gold[0].end] for q in generated.questions}
     assert words == {"Roake mended it.", "Nobody saw it.", "組紐は十月に\n届きます。", "Short."}
-    assert {(q.scope, q.source, q.reference) for q in found.questions} == {("local", "data", "Roake.")}
+    assert {(q.scope, q.source, q.reference) for q in generated.questions} == {("local", "data", "Roake.")}
 
 
-def test_chunks_are_of_many_documents_and_the_same_each_time(reading: Snapshot) -> None:
-    two = [chunk.document for chunk in sample_chunks(reading, 2)]
-    assert len(set(two)) == 2
-    assert sample_chunks(reading, 2) == sample_chunks(reading, 2) == sample_chunks(reading, 4)[:2]
-    assert [chunk.text for chunk in sample_chunks(reading, 9)][-1] == "Short."
+def test_chunks_come_from_many_documents_in_a_fixed_order(snapshot: Snapshot) -> None:
+    documents = [chunk.document for chunk in sample_chunks(snapshot, 2)]
+    assert len(set(documents)) == 2
+    assert sample_chunks(snapshot, 2) == sample_chunks(snapshot, 2) == sample_chunks(snapshot, 4)[:2]
+    assert [chunk.text for chunk in sample_chunks(snapshot, 9)][-1] == "Short."
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         ({"quote": "It never stood there"}, "These words do not stand there: “It never stood there”"),
         ({"quote": "…"}, "These words do not stand there"),
@@ -88,79 +90,79 @@ def test_chunks_are_of_many_documents_and_the_same_each_time(reading: Snapshot) 
         ({"answer": " "}, "Write a question and its answer"),
     ],
 )
-def test_what_cannot_be_used_is_asked_again_with_the_reason(
-    reading: Snapshot, tmp_path: Path, wrong: dict[str, str], told: str
+def test_unusable_replies_are_repeated_with_the_reason(
+    snapshot: Snapshot, tmp_path: Path, wrong: dict[str, str], message: str
 ) -> None:
     prompts: list[str] = []
 
-    def says(prompt: str) -> object:
+    def reply(prompt: str) -> object:
         prompts.append(prompt)
-        return {**said(prompt), **(wrong if told not in prompt else {})}
+        return {**reply_to(prompt), **(wrong if message not in prompt else {})}
 
-    assert len(asked(reading, tmp_path, says, count=1).questions) == 1
-    assert [told in prompt for prompt in prompts] == [False, True]
+    assert len(generate(snapshot, tmp_path, reply, count=1).questions) == 1
+    assert [message in prompt for prompt in prompts] == [False, True]
     (tmp_path / "never").mkdir()
-    failed = asked(reading, tmp_path / "never", lambda prompt: {**said(prompt), **wrong}, count=1)
-    assert [(m.asked, m.made, m.failed) for m in failed.missing] == [(1, 0, True)]
-    assert told in failed.missing[0].why
+    unusable = generate(snapshot, tmp_path / "never", lambda prompt: {**reply_to(prompt), **wrong}, count=1)
+    assert [(m.asked, m.made, m.failed) for m in unusable.missing] == [(1, 0, True)]
+    assert message in unusable.missing[0].why
 
 
-def test_fewer_chunks_and_the_same_question_are_said(reading: Snapshot, tmp_path: Path) -> None:
-    found = asked(reading, tmp_path, lambda prompt: said(prompt, "Who mended it?"))
-    assert len(found.questions) == 1
-    assert [m.why for m in found.missing] == ["the index holds no more", *["it was asked before"] * 3]
+def test_missing_chunks_and_repeated_questions_are_reported(snapshot: Snapshot, tmp_path: Path) -> None:
+    generated = generate(snapshot, tmp_path, lambda prompt: reply_to(prompt, "Who mended it?"))
+    assert len(generated.questions) == 1
+    assert [m.why for m in generated.missing] == ["the index holds no more", *["it was asked before"] * 3]
 
 
-def test_pairs_are_of_two_documents_that_name_one_thing(reading: Snapshot, tmp_path: Path) -> None:
-    (pair,) = pair_chunks(reading, 9)
+def test_pairs_share_an_entity_across_documents(snapshot: Snapshot, tmp_path: Path) -> None:
+    (pair,) = pair_chunks(snapshot, 9)
     assert pair.entity == "Pier"
     assert pair.first.document != pair.second.document
 
-    def says(prompt: str) -> object:
+    def reply(prompt: str) -> object:
         assert "Both speak of: Pier" in prompt
         return {"question": "Who mended what brings cords?", "answer": "Roake.", "first": "nine", "second": "nine"}
 
-    found = asked(reading, tmp_path, says, "linked")
-    (made,) = found.questions
-    assert (made.scope, made.more["entity"]) == ("linked", "Pier")
-    assert {g.id for g in made.gold} == {"a.md", "b.md"}
-    assert [m.what for m in found.missing] == ["pairs to ask about"]
+    generated = generate(snapshot, tmp_path, reply, "linked")
+    (question,) = generated.questions
+    assert (question.scope, question.more["entity"]) == ("linked", "Pier")
+    assert {g.id for g in question.gold} == {"a.md", "b.md"}
+    assert [m.what for m in generated.missing] == ["pairs to ask about"]
 
 
 def test_without_a_graph_there_are_no_pairs(tmp_path: Path) -> None:
-    made, chunks = document("a.md", LONG)
-    put(tmp_path / ".kumi", {"documents": [made], "chunks": chunks})
+    row, chunks = document("a.md", LONG)
+    put(tmp_path / ".kumi", {"documents": [row], "chunks": chunks})
     with (
         Kumihimo.open(tmp_path / ".kumi") as kumi,
-        kumi.snapshot() as reading,
+        kumi.snapshot() as snapshot,
         pytest.raises(IndexUnavailable, match="--methods local"),
     ):
-        pair_chunks(reading, 1)
+        pair_chunks(snapshot, 1)
 
 
-def test_a_description_is_of_pieces_from_all_over(reading: Snapshot, tmp_path: Path) -> None:
-    shown = sample_pieces(reading)
-    assert len(shown) == 4
-    assert len(sample_pieces(reading, size=500)) == 2
+def test_a_description_samples_the_whole_index(snapshot: Snapshot, tmp_path: Path) -> None:
+    samples = sample_pieces(snapshot)
+    assert len(samples) == 4
+    assert len(sample_pieces(snapshot, size=500)) == 2
     chat = FakeChat(lambda prompt: " Letters of an island. ", join_messages=True)
-    memo = ResponseCache(tmp_path / "replies.db")
-    assert describe_documents(list(reversed(shown)), CachedLLM(chat, memo)) == "Letters of an island."
-    memo.close()
-    assert next(iter(chat.prompt_counts)).endswith("\n\n---\n\n".join(sorted(shown)))
+    cache = ResponseCache(tmp_path / "replies.db")
+    assert describe_documents(list(reversed(samples)), CachedLLM(chat, cache)) == "Letters of an island."
+    cache.close()
+    assert next(iter(chat.prompt_counts)).endswith("\n\n---\n\n".join(sorted(samples)))
     with pytest.raises(SettingsError, match="the index has no reports: `kumi index --methods global`"):
-        sample_pieces(reading, "reports")
+        sample_pieces(snapshot, "reports")
 
 
-def test_nothing_can_be_said_of_nothing(tmp_path: Path) -> None:
+def test_an_empty_index_has_no_samples(tmp_path: Path) -> None:
     put(tmp_path / ".kumi", {"documents": [], "chunks": []})
-    with Kumihimo.open(tmp_path / ".kumi") as kumi, kumi.snapshot() as reading:
+    with Kumihimo.open(tmp_path / ".kumi") as kumi, kumi.snapshot() as snapshot:
         with pytest.raises(SettingsError, match="holds no text"):
-            sample_pieces(reading)
+            sample_pieces(snapshot)
         with pytest.raises(SettingsError, match="holds no text"):
-            sample_chunks(reading, 3)
+            sample_chunks(snapshot, 3)
 
 
-def test_words_stand_where_only_spaces_and_marks_differ() -> None:
+def test_quotes_match_despite_spaces_and_marks() -> None:
     text = "“It’s late,” said\nRoake — (twice)."
     assert find_quote('"It\'s late," said Roake - (twice).', text) == (1, len(text))
     assert find_quote("a.c", "abc") is None

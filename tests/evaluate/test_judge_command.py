@@ -1,4 +1,4 @@
-"""`kumi eval judge` with a model server -> files, tables, what it asks before it begins, and exit codes."""
+"""`kumi eval judge` with a model server: files, tables, consent and exit codes."""
 
 from __future__ import annotations
 
@@ -13,62 +13,62 @@ from kumihimo.evaluate.records import Rating, Verdict
 from kumihimo.evaluate.study import Study
 from kumihimo.testing.fake_server import FakeServer
 from tests.cli_runner import Ran, kumi
-from tests.evaluate.fake_judges import answered, questions
+from tests.evaluate.fake_judges import make_answers, make_questions
 
 FIRST = json.dumps({"reasoning": "It says more.", "choice": "first"})
-OTHER = json.dumps({"winner": 0, "reasoning": "They are alike."})
-ALONE = ("--same", "none", "--second", "0")
+TIE = json.dumps({"winner": 0, "reasoning": "They are alike."})
+ONLY_FIRST_JUDGE = ("--same", "none", "--second", "0")
 SYSTEMS = ("naive", "global:C0")
 
 
 @pytest.fixture
 def study(tmp_path: Path, server: FakeServer) -> Study:
-    made = Study(tmp_path / "eval")
-    made.write("questions", questions(3))
+    study = Study(tmp_path / "eval")
+    study.write("questions", make_questions(3))
     for system in SYSTEMS:
-        rows = answered(system, [f"{system} says {i}." for i in range(3)])
-        made.write_answers(system, 0, rows.values())
-    made.write_answers("naive", 1, answered("naive", ["naive says so again."] * 3, 1).values())
-    server.configure(replies=[("The criterion:", FIRST), ("The measure,", OTHER)])
+        rows = make_answers(system, [f"{system} says {i}." for i in range(3)])
+        study.write_answers(system, 0, rows.values())
+    study.write_answers("naive", 1, make_answers("naive", ["naive says so again."] * 3, 1).values())
+    server.configure(replies=[("The criterion:", FIRST), ("The measure,", TIE)])
     settings = f'[chat]\nmodel = "m"\nbase_url = "{server.url}"\nprompt_price = 1\n[second_judge]\nmodel = "n"\n'
     (tmp_path / "kumi.toml").write_text(settings, encoding="utf-8")
-    return made
+    return study
 
 
 def judge(study: Study, *words: str) -> Ran:
     return kumi(study.folder.parent, "eval", "judge", *words)
 
 
-def test_verdicts_are_written_and_their_rates_shown(study: Study, server: FakeServer) -> None:
+def test_verdicts_are_written_and_rates_are_printed(study: Study, server: FakeServer) -> None:
     ran = judge(study)
     assert ran.returncode == 0, ran.stderr
     rows = list(study.rows("verdicts", Verdict))
     first, second = ([row for row in rows if row.role == role] for role in ("judge", "second_judge"))
-    assert len(first) == 2 * 3 * 4 * 6  # a pair, and naive against itself
+    assert len(first) == 2 * 3 * 4 * 6  # one pair, and naive against itself
     assert 0 < len(second) < 40
     assert {row.judge for row in rows} == {"m temperature=0.0", "n temperature=0.0"}
     assert server.counts()["requests"] == len(rows)
     assert "comprehensiveness  naive  global:C0" in ran.stdout.replace("global:C0  naive", "naive  global:C0")
     assert "The second judge agrees by" in ran.stdout
-    assert "The judge, m, is the model of answers of global:C0, naive" in ran.stderr
+    assert "The judge, m, wrote the answers of global:C0, naive" in ran.stderr
     assert "not compared with themselves" in ran.stderr.lower()
     assert "kumi eval run --methods global:C0 --generations 2" in ran.stderr
     before = study.path("verdicts").read_bytes()
-    told = json.loads(judge(study, "--json").stdout)
+    output = json.loads(judge(study, "--json").stdout)
     assert server.counts()["requests"] == len(rows)
     assert study.path("verdicts").read_bytes() == before
-    assert told["rows"] == {"ok": len(rows), "invalid": 0, "failed": 0}
-    assert {(pair["metric"], pair["mean"]) for pair in told["pairs"]} >= {("directness", 50.0)}
-    assert told["bias"]["orders"][0]["flips"] == {"count": 9, "of": 9}
-    noted = study.read_manifest()["judge"]["debiased"]
-    assert (noted["judge"], noted["second_judge"], noted["replicates"]) == ("m temperature=0.0", "n temperature=0.0", 3)
-    assert noted["own"]
+    assert output["rows"] == {"ok": len(rows), "invalid": 0, "failed": 0}
+    assert {(pair["metric"], pair["mean"]) for pair in output["pairs"]} >= {("directness", 50.0)}
+    assert output["bias"]["orders"][0]["flips"] == {"count": 9, "of": 9}
+    entry = study.read_manifest()["judge"]["debiased"]
+    assert (entry["judge"], entry["second_judge"], entry["replicates"]) == ("m temperature=0.0", "n temperature=0.0", 3)
+    assert entry["own"]
 
 
-def test_verdicts_of_other_protocols_stay(study: Study) -> None:
-    assert judge(study, "--criteria", "directness", *ALONE).returncode == 0
-    assert judge(study, "--protocol", "graphrag", "--replicates", "1", *ALONE).returncode == 0
-    assert judge(study, "--criteria", "diversity", *ALONE).returncode == 0
+def test_verdicts_of_other_protocols_are_kept(study: Study) -> None:
+    assert judge(study, "--criteria", "directness", *ONLY_FIRST_JUDGE).returncode == 0
+    assert judge(study, "--protocol", "graphrag", "--replicates", "1", *ONLY_FIRST_JUDGE).returncode == 0
+    assert judge(study, "--criteria", "diversity", *ONLY_FIRST_JUDGE).returncode == 0
     rows = [(row.protocol, row.criterion) for row in study.rows("verdicts", Verdict)]
     assert rows[:18] == [("debiased", "diversity")] * 18
     assert {protocol for protocol, _ in rows[18:]} == {"graphrag"}
@@ -77,23 +77,23 @@ def test_verdicts_of_other_protocols_stay(study: Study) -> None:
     assert study.read_manifest()["judge"]["graphrag"]["order"] == "fixed"
 
 
-def test_much_is_not_asked_without_consent(study: Study, server: FakeServer) -> None:
+def test_many_calls_need_consent(study: Study, server: FakeServer) -> None:
     ran = judge(study, "--replicates", "30")
     assert (ran.returncode, server.counts()["requests"]) == (2, 0)
-    assert "calls: nothing was asked; `--yes` does it" in ran.stderr
+    assert "calls: no model was called; `--yes` agrees to them" in ran.stderr
     assert not study.has("verdicts")
     ran = judge(study, "--replicates", "30", "--max-calls", "40", "--second", "0", "--json")
     assert (ran.returncode, server.counts()["requests"]) == (1, 40)
     assert json.loads(ran.stdout)["rows"]["ok"] == 40
-    assert "rows failed: the same command again asks for them alone" in ran.stderr
+    assert "rows failed: run the same command to try them again" in ran.stderr
     assert sum(row.status == "ok" for row in study.rows("verdicts", Verdict)) == 40
 
 
-def test_what_cannot_be_read_is_counted(study: Study, server: FakeServer) -> None:
+def test_invalid_replies_are_counted(study: Study, server: FakeServer) -> None:
     server.configure(
         replies=[("The criterion: directness", "I cannot say."), ("Reply again", "No."), ("The criterion:", FIRST)]
     )
-    words = ("--criteria", "directness,diversity", *ALONE)
+    words = ("--criteria", "directness,diversity", *ONLY_FIRST_JUDGE)
     ran = judge(study, *words)
     assert ran.returncode == 1
     assert "18 of 36 rows are invalid, more than 2 %" in ran.stderr
@@ -114,21 +114,21 @@ def test_ratings_are_written(study: Study, server: FakeServer) -> None:
     assert server.counts()["requests"] == 3
 
 
-def test_what_is_not_there_is_named(study: Study) -> None:
-    for words, said in (
+def test_unknown_names_are_reported(study: Study) -> None:
+    for words, message in (
         (("--protocol", "graph"), "no protocol 'graph'; did you mean 'graphrag'"),
         (("--methods", "naiv,global:C0"), "no answered system 'naiv'; did you mean 'naive'"),
-        (("--against", "drift"), "`kumi eval run` asks systems"),
+        (("--against", "drift"), "`kumi eval run` adds systems"),
         (("--protocol", "lightrag", "--criteria", "diversity"), "leave out --criteria"),
     ):
         ran = judge(study, *words)
-        assert (ran.returncode, said in ran.stderr) == (2, True), ran.stderr
+        assert (ran.returncode, message in ran.stderr) == (2, True), ran.stderr
 
 
-def test_an_answer_that_failed_is_said(study: Study) -> None:
+def test_failed_answers_are_reported(study: Study) -> None:
     rows = [replace(row, failed="down") if row.question == "q1" else row for row in study.answers("naive")]
     study.write_answers("naive", 0, rows)
-    ran = judge(study, "--criteria", "directness", *ALONE, "--sample", "3")
+    ran = judge(study, "--criteria", "directness", *ONLY_FIRST_JUDGE, "--sample", "3")
     assert ran.returncode == 0
-    assert "which are not judged: naive (1)" in ran.stderr
+    assert "not judged: naive (1)" in ran.stderr
     assert len(list(study.rows("verdicts", Verdict))) == 2 * 6

@@ -1,4 +1,4 @@
-"""ragas' JSONL -> questions and answers -> the same lines: what the format holds comes back as it was."""
+"""ragas' JSONL -> questions and answers -> the same lines."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ NEW = {  # as `EvaluationDataset.to_jsonl` of ragas 0.2 and later writes a Singl
 OLD = {"question": "When?", "contexts": ["At nine."], "answer": "Nine.", "ground_truth": "At nine."}
 
 
-def written(folder: Path, *rows: dict[str, Any]) -> Path:
+def write_lines(folder: Path, *rows: dict[str, Any]) -> Path:
     path = folder / "data.jsonl"
     path.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows), encoding="utf-8")
     return path
 
 
-def test_what_ragas_writes_comes_back(tmp_path: Path) -> None:
-    questions, answers = read_ragas(written(tmp_path, NEW))
+def test_lines_of_ragas_survive_a_round_trip(tmp_path: Path) -> None:
+    questions, answers = read_ragas(write_lines(tmp_path, NEW))
     (line,) = ragas_lines(questions, answers)
     assert json.loads(line) == NEW | {"id": "1", "system": "ragas"}
     (question,), (answer,) = questions, answers
@@ -49,7 +49,7 @@ def test_what_ragas_writes_comes_back(tmp_path: Path) -> None:
     assert [(source.n, source.id) for source in answer.contexts] == [(1, "c1"), (2, "c2")]
 
 
-def test_what_we_write_comes_back(tmp_path: Path) -> None:
+def test_our_rows_survive_a_round_trip(tmp_path: Path) -> None:
     questions = [
         EvalQuestion("q1", "Who?", reference="Roake", gold=(Gold(text="Roake did."), Gold(text="She did."))),
         EvalQuestion("q2", "When?", gold=(Gold("notes/a.md"), Gold("notes/b.md")), more={"references": ["nine"]}),
@@ -62,15 +62,15 @@ def test_what_we_write_comes_back(tmp_path: Path) -> None:
     ]
     path = tmp_path / "data.jsonl"
     path.write_text("\n".join(ragas_lines(questions, answers)), encoding="utf-8")
-    back, said = read_ragas(path)
-    assert said == answers
-    assert back[0] == questions[0]
-    assert (back[1].gold, back[2]) == (questions[1].gold, questions[2])
+    reread, reread_answers = read_ragas(path)
+    assert reread_answers == answers
+    assert reread[0] == questions[0]
+    assert (reread[1].gold, reread[2]) == (questions[1].gold, questions[2])
 
 
 def test_names_of_older_versions_are_read(tmp_path: Path) -> None:
     several = {"question": "Which?", "contexts": [], "answer": "This.", "ground_truths": ["This one", "That one"]}
-    questions, answers = read_ragas(written(tmp_path, OLD, several))
+    questions, answers = read_ragas(write_lines(tmp_path, OLD, several))
     assert [(q.text, q.reference) for q in questions] == [("When?", "At nine."), ("Which?", "This one")]
     assert questions[1].more == {"references": ["That one"]}
     assert [(a.text, [c.text for c in a.contexts]) for a in answers] == [("Nine.", ["At nine."]), ("This.", [])]
@@ -78,8 +78,8 @@ def test_names_of_older_versions_are_read(tmp_path: Path) -> None:
 
 
 def test_lines_of_one_question_are_answers_of_several_systems(tmp_path: Path) -> None:
-    other = OLD | {"answer": "At ten."}
-    questions, answers = read_ragas(written(tmp_path, OLD, other, OLD | {"ground_truth": "Never."}))
+    second = OLD | {"answer": "At ten."}
+    questions, answers = read_ragas(write_lines(tmp_path, OLD, second, OLD | {"ground_truth": "Never."}))
     assert [question.id for question in questions] == ["1", "3"]
     assert [(a.system, a.question, a.text) for a in answers] == [
         ("ragas", "1", "Nine."),
@@ -94,18 +94,18 @@ def test_failed_answers_have_no_response() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "message"),
     [
         ({"user_input": [{"content": "Hi", "type": "human"}]}, "question 1: a conversation of several turns"),
         ({"response": "x"}, "question 1: `user_input` is missing"),
         ({"user_input": "?", "retrieved_contexts": "x"}, "line 1: retrieved_contexts: Input should be a valid array"),
     ],
 )
-def test_what_cannot_be_read_is_said(tmp_path: Path, row: dict[str, Any], told: str) -> None:
-    with pytest.raises(SettingsError, match=told):
-        read_ragas(written(tmp_path, row))
+def test_unreadable_lines_are_reported(tmp_path: Path, row: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        read_ragas(write_lines(tmp_path, row))
 
 
-def test_two_questions_of_one_id_are_an_error(tmp_path: Path) -> None:
+def test_duplicate_ids_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="two questions have the id 'q'"):
-        read_ragas(written(tmp_path, NEW | {"id": "q"}, OLD | {"id": "q"}))
+        read_ragas(write_lines(tmp_path, NEW | {"id": "q"}, OLD | {"id": "q"}))

@@ -1,4 +1,4 @@
-"""studies -> a page and tables: what it says in words, what it shows, that it is safe, whole, small and the same."""
+"""studies -> a page and tables: conclusion, panels, safety, size limits, reproducible bytes."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from kumihimo.evaluate.report.grid import render_grids
 from kumihimo.evaluate.report.summary_data import StudyResults, load_study_results
 from kumihimo.evaluate.study import Study
 from tests.cli_runner import kumi
-from tests.evaluate.factories_study import HARMFUL, JAPANESE, made
+from tests.evaluate.factories_study import HARMFUL, JAPANESE, build_study
 
 SYSTEMS = ("mapreduce", "light:hybrid", "naive", "bm25")
-EMPTY = {"meta", "link", "input", "br", "line", "circle", "rect", "path", "polyline"}
+VOID_ELEMENTS = {"meta", "link", "input", "br", "line", "circle", "rect", "path", "polyline"}
 
 
 class Page(HTMLParser):
-    """The elements of a page and the texts of its scripts; each is closed."""
+    """The elements and script texts of a page. Every element must be closed."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
-        if tag not in EMPTY:
+        if tag not in VOID_ELEMENTS:
             self.open.append(tag)
         if tag == "script":
             self.scripts[dict(attrs).get("id") or ""] = ""
@@ -59,21 +59,24 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
-    return made(tmp_path_factory.mktemp("study") / "harbour", 8, systems=SYSTEMS)
+    return build_study(tmp_path_factory.mktemp("study") / "harbour", 8, systems=SYSTEMS)
 
 
 @pytest.fixture(scope="module")
-def held(study: Study) -> StudyResults:
+def results(study: Study) -> StudyResults:
     return load_study_results(study, "harbour")
 
 
 @pytest.fixture(scope="module")
-def page(held: StudyResults) -> str:
-    return "".join(report.render_evaluation_page([held], answer_details.compute_detail_limits([held])))
+def page(results: StudyResults) -> str:
+    return render_page(results)
 
 
-def judged(points: float, questions: int = 40, aa: float = 50.0) -> Iterator[Verdict]:
-    """Two systems, by one criterion: a win for so many of 100; and the first against itself."""
+def make_verdicts(points: float, questions: int = 40, aa: float = 50.0) -> Iterator[Verdict]:
+    """Yield verdicts on two systems by one criterion, and on one against itself.
+
+    points: the share of wins of 100.
+    """
     for b, share in (("new", points), ("old", aa)):
         for i in range(questions):
             winner = "a" if (i + 0.5) * 100 / questions < share else "b"
@@ -81,118 +84,124 @@ def judged(points: float, questions: int = 40, aa: float = 50.0) -> Iterator[Ver
                 yield Verdict("debiased", "diversity", f"q{i}", "old", b, first, 0, winner)  # type: ignore[arg-type]
 
 
-def told(folder: Path, verdicts: list[Verdict]) -> str:
+def render_page(results: StudyResults) -> str:
+    return "".join(report.render_evaluation_page([results], answer_details.compute_detail_limits([results])))
+
+
+def render_elements(studies: list[StudyResults], limits: answer_details.DetailLimits | None = None) -> list[str]:
+    limits = limits or answer_details.compute_detail_limits(studies)
+    return list(answer_details.render_question_elements(studies, limits))
+
+
+def headline_text(folder: Path, verdicts: list[Verdict]) -> str:
     study = Study(folder)
     study.write("questions", [EvalQuestion(f"q{i}", "What?") for i in range(40)])
     study.write("verdicts", verdicts)
     return " ".join(
-        report.strip_tags(said) for said in conclusion.render_headline(load_study_results(study, "harbour"))
+        report.strip_tags(paragraph) for paragraph in conclusion.render_headline(load_study_results(study, "harbour"))
     )
 
 
-# -- in words
+# -- the conclusion
 
 
 def test_words_of_a_clear_winner(tmp_path: Path) -> None:
-    said = told(tmp_path, list(judged(20)))
-    assert "new answers best on harbour: 80\u202f% of the points against the others" in said
-    assert "significantly better than all others (protocol debiased, diversity; 40 questions)" in said
-    assert "rings" not in said
+    text = headline_text(tmp_path, list(make_verdicts(20)))
+    assert "new answers best on harbour: 80\u202f% of the points against the others" in text
+    assert "significantly better than all others (protocol debiased, diversity; 40 questions)" in text
+    assert "Read the win rates with care" not in text
 
 
-def test_words_where_nothing_is_significant(tmp_path: Path) -> None:
-    said = told(tmp_path, list(judged(45)))
-    assert "No system answers significantly better than the others on harbour." in said
-    assert "that may be chance" in said
-    assert "a win rate of 72\u202f% or more would have been seen in 4 of 5 studies" in said
+def test_words_without_significance(tmp_path: Path) -> None:
+    text = headline_text(tmp_path, list(make_verdicts(45)))
+    assert "No system answers significantly better than the others on harbour." in text
+    assert "which may be chance" in text
+    assert "a win rate of 72\u202f% or more is significant in 4 of 5 studies" in text
 
 
-def test_words_where_a_system_beats_itself(tmp_path: Path) -> None:
-    said = told(tmp_path, list(judged(20, aa=90)))
-    assert "Read the win rates with care: 1 alarm." in said
-    assert "against another generation of itself" in said
-    without = told(tmp_path / "other", [v for v in judged(20) if v.a != v.b])
+def test_words_when_a_system_beats_itself(tmp_path: Path) -> None:
+    text = headline_text(tmp_path, list(make_verdicts(20, aa=90)))
+    assert "Read the win rates with care: 1 alarm." in text
+    assert "against another generation of itself" in text
+    without = headline_text(tmp_path / "other", [v for v in make_verdicts(20) if v.a != v.b])
     assert "No system was compared with another answer of its own" in without
 
 
 @pytest.mark.parametrize(
     ("verdicts", "words"),
     [
-        ([("diversity", "x", "y", "")], "Nothing is measured of harbour yet. None of 2 verdicts is of use."),
-        ([("diversity", "x", "x", "tie")], "Nothing is measured of harbour yet. None of 2 verdicts is of use."),
-        ([("directness", "x", "y", "tie"), ("diversity", "x", "y", "tie")], "It cannot be told from y"),
+        ([("diversity", "x", "y", "")], "There are no results for harbour yet. None of 2 verdicts is valid."),
+        ([("diversity", "x", "x", "tie")], "There are no results for harbour yet. None of 2 verdicts is valid."),
+        ([("directness", "x", "y", "tie"), ("diversity", "x", "y", "tie")], "It cannot be distinguished from y"),
         ([("overall", "x", "y", "a"), ("diversity", "x", "y", "b")], "(protocol debiased, overall; 1 question)"),
         ([("directness", "x", "y", "b")], "(protocol debiased, directness; 1 question)"),
     ],
 )
-def test_words_of_next_to_nothing(tmp_path: Path, verdicts: list[tuple[str, str, str, str]], words: str) -> None:
+def test_words_of_few_verdicts(tmp_path: Path, verdicts: list[tuple[str, str, str, str]], words: str) -> None:
     rows = [
         Verdict("debiased", c, "q1", a, b, first, 0, won, status="ok" if won else "invalid")  # type: ignore[arg-type]
         for c, a, b, won in verdicts
         for first in ("a", "b")
     ]
-    assert words in told(tmp_path / "harbour", rows)
+    assert words in headline_text(tmp_path / "harbour", rows)
     report.write_evaluation_report([tmp_path / "harbour"], tmp_path / "report.html")
 
 
-def test_words_name_who_is_cheaper_and_no_worse(held: StudyResults) -> None:
-    assert held.deciding_criterion
-    alike = [replace(pair, corrected=1.0) for pair in held.deciding_criterion.comparisons]
-    ranks = sorted(held.deciding_criterion.ranking, key=lambda one: one.system != "mapreduce")
-    said = " ".join(
-        conclusion._cheaper_paragraph(held, replace(held.deciding_criterion, comparisons=alike, ranking=ranks))
-    )
-    assert re.search(r"<b>mapreduce</b> takes 1\d\d,\d\d\d tokens for a question; <b>\w+</b>: 97\u202f% fewer", said)
-    sure = [replace(pair, corrected=0.001) for pair in held.deciding_criterion.comparisons]
-    said = " ".join(
-        conclusion._cheaper_paragraph(held, replace(held.deciding_criterion, comparisons=sure, ranking=ranks))
-    )
-    assert "which is significantly worse" in said
+def test_words_name_cheaper_systems(results: StudyResults) -> None:
+    assert results.deciding_criterion
+    ranking = sorted(results.deciding_criterion.ranking, key=lambda entry: entry.system != "mapreduce")
+    criterion = replace(results.deciding_criterion, ranking=ranking)
+    insignificant = replace(criterion, comparisons=[replace(pair, corrected=1.0) for pair in criterion.comparisons])
+    text = " ".join(conclusion._cheaper_paragraph(results, insignificant))
+    assert re.search(r"<b>mapreduce</b> uses 1\d\d,\d\d\d tokens per question; <b>\w+</b>: 97\u202f% fewer", text)
+    significant = replace(criterion, comparisons=[replace(pair, corrected=0.001) for pair in criterion.comparisons])
+    text = " ".join(conclusion._cheaper_paragraph(results, significant))
+    assert "which is significantly worse" in text
 
 
 def test_words_without_a_judge(tmp_path: Path) -> None:
     study = Study(tmp_path)
-    asked = [EvalQuestion(f"q{i}", "What?") for i in range(12)]
-    study.write("questions", asked)
-    assert "Nothing is measured" in conclusion.render_headline(load_study_results(study, "harbour"))[0]
+    questions = [EvalQuestion(f"q{i}", "What?") for i in range(12)]
+    study.write("questions", questions)
+    assert "There are no results" in conclusion.render_headline(load_study_results(study, "harbour"))[0]
     rows = [
         Score("recall@5", s, q.id, v + i % 2 / 9)
         for s, v in (("bm25", 0.2), ("naive", 0.7))
-        for i, q in enumerate(asked)
+        for i, q in enumerate(questions)
     ]
     study.write("retrieval", rows)
-    said = conclusion.render_headline(load_study_results(study, "harbour"))
-    assert report.strip_tags(said[0]) == "naive has the best recall@5 on harbour: 0.76, significantly better than bm25."
+    headline = report.strip_tags(conclusion.render_headline(load_study_results(study, "harbour"))[0])
+    assert headline == "naive has the best recall@5 on harbour: 0.76, significantly better than bm25."
 
 
 # -- what is shown
 
 
-def test_the_grid_shows_each_pair_from_both_sides(held: StudyResults) -> None:
-    drawn = "".join(render_grids([held]))
-    for criterion in held.criteria:
+def test_the_grid_shows_each_pair_from_both_sides(results: StudyResults) -> None:
+    grid = "".join(render_grids([results]))
+    for criterion in results.criteria:
         for pair in criterion.comparisons:
             for one in (pair, pair.swap_sides()):
-                shown = f"{round(one.mean)}{'*' if one.is_significant else ''}</td>"
-                assert re.search(f'title="{one.a} over {one.b}: [^"]*">{re.escape(shown)}', drawn)
-    assert drawn.count('class="self">50<') == 4 * 4
-    assert "corrected by Holm among the 6 pairs" in drawn
-    assert held.bias
-    rings = SelfComparison("debiased", "diversity", "naive", held.bias.same[0].rate, "It rings.")
-    alarmed = replace(held, bias=replace(held.bias, same=(rings,)))
+                label = f"{round(one.mean)}{'*' if one.is_significant else ''}</td>"
+                assert re.search(f'title="{one.a} over {one.b}: [^"]*">{re.escape(label)}', grid)
+    assert grid.count('class="self">50<') == 4 * 4
+    assert "corrected by Holm among the 6 pairs" in grid
+    assert results.bias
+    alarm = SelfComparison("debiased", "diversity", "naive", results.bias.same[0].rate, "It differs.")
+    alarmed = replace(results, bias=replace(results.bias, same=(alarm,)))
     assert "".join(render_grids([alarmed])).count(" doubted") == 6
-    quiet = replace(held, bias=replace(held.bias, same=()))
-    assert " doubted" not in "".join(render_grids([quiet]))
+    unalarmed = replace(results, bias=replace(results.bias, same=()))
+    assert " doubted" not in "".join(render_grids([unalarmed]))
 
 
-def test_parts_that_are_missing_name_their_command(tmp_path: Path) -> None:
+def test_missing_parts_name_their_command(tmp_path: Path) -> None:
     study = Study(tmp_path)
     study.write("questions", [EvalQuestion("q1", "What?")])
     study.write("retrieval", [Score("recall@5", "bm25", "q1", 1.0)])
-    held = load_study_results(study, "small")
-    text = "".join(report.render_evaluation_page([held], answer_details.compute_detail_limits([held])))
-    shown = {dict(attrs).get("id") for tag, attrs in Page(text).tags if tag == "section"}
-    assert shown == {"answer", "retrieval", "questions", "how", "words"}
+    results = load_study_results(study, "small")
+    text = render_page(results)
+    sections = {dict(attrs).get("id") for tag, attrs in Page(text).tags if tag == "section"}
+    assert sections == {"answer", "retrieval", "questions", "how", "words"}
     assert re.findall(r"<code>(kumi eval [^<]*)</code>", text.partition('id="retrieval"')[0]) == [
         "kumi eval judge", "kumi eval judge --protocol mk", "kumi eval claims", "kumi eval score", "kumi eval run"
     ]  # fmt: skip
@@ -203,45 +212,43 @@ def test_undefined_values_are_counted_with_their_reasons(page: str) -> None:
     assert "<small> 7/8</small>" in page
 
 
-def test_a_question_tells_the_points_that_count_of_each_protocol(held: StudyResults) -> None:
-    asked = answer_details.render_question_elements([held], answer_details.compute_detail_limits([held]))
-    for question, said in zip(held.questions, asked, strict=True):
-        data = json.loads(said.partition(">")[2].rpartition("<")[0])
+def test_question_data_holds_the_points_of_each_protocol(results: StudyResults) -> None:
+    for question, element in zip(results.questions, render_elements([results]), strict=True):
+        data = json.loads(element.partition(">")[2].rpartition("<")[0])
         names = data["names"]
-        for criterion in held.criteria:
+        for criterion in results.criteria:
             for (a, b), values in criterion.points.items():
-                of = (names.index(criterion.protocol), names.index(criterion.name), *map(held.systems.index, (a, b)))
-                assert data["points"][" ".join(map(str, of))] == round(values[question.id], 1)
+                key = (
+                    names.index(criterion.protocol),
+                    names.index(criterion.name),
+                    *map(results.systems.index, (a, b)),
+                )
+                assert data["points"][" ".join(map(str, key))] == round(values[question.id], 1)
 
 
-def test_several_studies_are_rows_of_one_grid(held: StudyResults) -> None:
-    other = replace(held, name="podcast", measures=())
-    assert re.findall(r"<h4>(\w+)<", "".join(render_grids([held, other]))) == ["harbour", "podcast"]
-    assert report._per_study([held, other], conclusion.render_headline)[0] == "<h3>harbour</h3>"
-    ids = re.findall(
-        r'id="(q\d-\d)"',
-        "".join(
-            answer_details.render_question_elements([held, other], answer_details.compute_detail_limits([held, other]))
-        ),
-    )
+def test_several_studies_are_rows_of_one_grid(results: StudyResults) -> None:
+    other = replace(results, name="podcast", measures=())
+    assert re.findall(r"<h4>(\w+)<", "".join(render_grids([results, other]))) == ["harbour", "podcast"]
+    assert report._per_study([results, other], conclusion.render_headline)[0] == "<h3>harbour</h3>"
+    ids = re.findall(r'id="(q\d-\d)"', "".join(render_elements([results, other])))
     assert ids == [f"q{n}-{i}" for n in range(2) for i in range(8)]
 
 
-# -- safe, whole, small, the same
+# -- safety and size
 
 
-def test_nothing_that_anybody_wrote_is_markup(page: str) -> None:
-    found = Page(page)
-    assert "img" not in {tag for tag, _ in found.tags}
-    assert not [key for _, attrs in found.tags for key in attrs if key.startswith("on")]
-    question = json.loads(found.scripts["q0-1"])
+def test_user_text_is_never_markup(page: str) -> None:
+    parsed = Page(page)
+    assert "img" not in {tag for tag, _ in parsed.tags}
+    assert not [key for _, attrs in parsed.tags for key in attrs if key.startswith("on")]
+    question = json.loads(parsed.scripts["q0-1"])
     assert HARMFUL in question["text"]
     assert question["answers"][0][1].startswith(HARMFUL)
     assert any(row[8] and row[8].startswith(HARMFUL) for row in question["verdicts"])
-    assert json.loads(found.scripts["q0-2"])["answers"][0][1].startswith(JAPANESE)
+    assert json.loads(parsed.scripts["q0-2"])["answers"][0][1].startswith(JAPANESE)
 
 
-def test_nothing_is_loaded_from_elsewhere(page: str) -> None:
+def test_the_page_loads_nothing(page: str) -> None:
     for _, attrs in Page(page).tags:
         target = attrs.get("src") or attrs.get("href") or "#"
         assert target.startswith("#") or target == "data:,"
@@ -249,7 +256,7 @@ def test_nothing_is_loaded_from_elsewhere(page: str) -> None:
     assert not re.search(r"url\(|@import|fetch\(|XMLHttp", page)
 
 
-def test_tables_have_scopes_and_boxes_that_a_keyboard_reaches(page: str) -> None:
+def test_tables_have_scopes_and_keyboard_access(page: str) -> None:
     heads = [attrs for tag, attrs in Page(page).tags if tag == "th"]
     assert heads
     assert all(attrs.get("scope") in ("row", "col") for attrs in heads)
@@ -257,27 +264,30 @@ def test_tables_have_scopes_and_boxes_that_a_keyboard_reaches(page: str) -> None
     assert all(attrs.get("tabindex") == "0" and attrs.get("aria-label") for attrs in boxes)
 
 
-def test_what_there_is_no_room_for_is_cut_and_said(held: StudyResults) -> None:
-    whole = answer_details.compute_detail_limits([held])
-    assert whole.cut_notes == ()
-    every = sum(len(v.reason) + len(v.why) for v in held.verdicts)
-    small = answer_details.compute_detail_limits(
-        [held], {"answers": 6_000, "quotes": 3_000, "reasons": every * 7 // 10}
+def test_details_are_cut_to_the_limits(results: StudyResults) -> None:
+    full_limits = answer_details.compute_detail_limits([results])
+    assert full_limits.cut_notes == ()
+    reason_bytes = sum(len(v.reason) + len(v.why) for v in results.verdicts)
+    small_limits = answer_details.compute_detail_limits(
+        [results], {"answers": 6_000, "quotes": 3_000, "reasons": reason_bytes * 7 // 10}
     )
-    assert small.replicates == {0, 1}
-    assert "of 31 answers" in small.cut_notes[0] or "of 32 answers" in small.cut_notes[0]
-    assert re.match(r"The reasons of \d+ verdicts are left out, those of replicates above 1:", small.cut_notes[1])
-    cut, full = (sum(map(len, answer_details.render_question_elements([held], share))) for share in (small, whole))
-    assert cut < 0.8 * full
-    assert answer_details.compute_detail_limits([held], {**answer_details.BYTE_LIMITS, "reasons": 10}).replicates == {0}
+    assert small_limits.replicates == {0, 1}
+    assert "of 31 answers" in small_limits.cut_notes[0] or "of 32 answers" in small_limits.cut_notes[0]
+    assert re.match(r"The reasons of \d+ verdicts are left out \(replicates above 1\):", small_limits.cut_notes[1])
+    small_size, full_size = (
+        sum(map(len, render_elements([results], limits))) for limits in (small_limits, full_limits)
+    )
+    assert small_size < 0.8 * full_size
+    few_reasons = {**answer_details.BYTE_LIMITS, "reasons": 10}
+    assert answer_details.compute_detail_limits([results], few_reasons).replicates == {0}
 
 
 # -- the command
 
 
 def test_the_command_writes_a_page_and_tables(study: Study, tmp_path: Path) -> None:
-    given = (str(study.folder), "--systems", "naive,bm25,mapreduce", "--neighbours")
-    ran = kumi(tmp_path, "eval", "report", "--study", *given)
+    arguments = (str(study.folder), "--systems", "naive,bm25,mapreduce", "--neighbours")
+    ran = kumi(tmp_path, "eval", "report", "--study", *arguments)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "harbour" in ran.stdout
     assert "report.html (" in ran.stdout
@@ -287,25 +297,25 @@ def test_the_command_writes_a_page_and_tables(study: Study, tmp_path: Path) -> N
     assert {row["family"] for row in rows if row["by"] == "debiased"} == {"3"}
     assert {row["metric"] for row in rows if row["by"] == "debiased"} >= {"directness", "together"}
     first = (tmp_path / "report.html").read_bytes()
-    told = json.loads(kumi(tmp_path, "eval", "report", "--study", *given, "--json").stdout)
-    assert told["page"] == "report.html"
-    assert told["words"].keys() == {"harbour"}
-    assert told["size"] == len(first)
+    output = json.loads(kumi(tmp_path, "eval", "report", "--study", *arguments, "--json").stdout)
+    assert output["page"] == "report.html"
+    assert output["words"].keys() == {"harbour"}
+    assert output["size"] == len(first)
     assert (tmp_path / "report.html").read_bytes() == first
 
 
-def test_what_is_not_there_is_said(study: Study, tmp_path: Path) -> None:
+def test_missing_input_is_reported(study: Study, tmp_path: Path) -> None:
     ran = kumi(tmp_path, "eval", "report")
     assert ran.returncode == 2
     assert "`kumi eval questions` writes it" in ran.stderr
-    with pytest.raises(SettingsError, match="holds no system 'nieve'"):
+    with pytest.raises(SettingsError, match="has no system 'nieve'"):
         load_study_results(study, "harbour", systems=["nieve"])
     (tmp_path / "report.html").write_text("mine")
-    with pytest.raises(SettingsError, match="not by `kumi`"):
+    with pytest.raises(SettingsError, match="not written by `kumi`"):
         report.write_evaluation_report([study.folder], tmp_path / "report.html")
 
 
-def test_the_made_study_has_all_parts(held: StudyResults) -> None:
-    assert list(held.systems) == list(SYSTEMS)
-    assert held.missing == {}
-    assert {measure.group for measure in held.measures} == {"ratings", "scores", "retrieval", "claims"}
+def test_the_sample_study_has_all_parts(results: StudyResults) -> None:
+    assert list(results.systems) == list(SYSTEMS)
+    assert results.missing == {}
+    assert {measure.group for measure in results.measures} == {"ratings", "scores", "retrieval", "claims"}

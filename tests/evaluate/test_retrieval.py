@@ -1,4 +1,4 @@
-"""questions with gold x systems -> measures by `trace`: of documents, of passages, of runs made elsewhere."""
+"""Questions with gold and systems -> measures by `trace`: documents, passages, foreign runs."""
 
 from __future__ import annotations
 
@@ -29,67 +29,85 @@ from kumihimo.llm.budget import Budget
 from tests.cli_runner import kumi as shell
 from tests.evaluate.factories_harbour import QUESTIONS, fill
 
-ASKED = QUESTIONS[:3]
+WITH_GOLD = QUESTIONS[:3]
 LOG = "notes/more/log.md"
 
 
 @pytest.fixture
-def reading(harbour: Kumihimo) -> Iterator[Snapshot]:
-    with harbour.snapshot() as reading:
-        yield reading
+def snapshot(harbour: Kumihimo) -> Iterator[Snapshot]:
+    with harbour.snapshot() as snapshot:
+        yield snapshot
 
 
 def values(rows: Any) -> dict[str, float | None]:
     return {row.name: row.value for row in rows}
 
 
-def test_what_is_found_of_documents_and_of_passages(reading: Snapshot) -> None:
-    there = read_index_layout(reading)
-    meant = resolve_gold(reading, there, ASKED)
-    each = retrieve_all(reading, parse_system("bm25"), ASKED, ChunkTracer(reading, there), Budget())
-    said = {row.question: values(score_result(row, meant[row.question], there, [1, 5], [10, 4000])) for row in each}
-    assert (said["pier"]["recall@1"], said["pier"]["MRR"]) == (1, 1)
-    assert (said["both"]["recall@1"], said["both"]["recall@5"], said["both"]["all-gold@5"]) == (0.5, 1, 1)
-    assert (said["pole"]["recall@1"], said["pole"]["recall@4000tokens"], said["pole"]["recall@10tokens"]) == (1, 1, 0)
-    assert (said["pole"]["chunks"], said["pole"]["tokens"]) == (len(each[1].places), sum(each[1].sizes))
-    detail = next(s.detail for s in score_result(each[1], meant["pole"], there, [5]) if s.name == "MRR")
+def test_measures_of_documents_and_passages(snapshot: Snapshot) -> None:
+    layout = read_index_layout(snapshot)
+    gold = resolve_gold(snapshot, layout, WITH_GOLD)
+    results = retrieve_all(snapshot, parse_system("bm25"), WITH_GOLD, ChunkTracer(snapshot, layout), Budget())
+    values_by_question = {
+        row.question: values(score_result(row, gold[row.question], layout, [1, 5], [10, 4000])) for row in results
+    }
+    assert (values_by_question["pier"]["recall@1"], values_by_question["pier"]["MRR"]) == (1, 1)
+    assert (
+        values_by_question["both"]["recall@1"],
+        values_by_question["both"]["recall@5"],
+        values_by_question["both"]["all-gold@5"],
+    ) == (0.5, 1, 1)
+    assert (
+        values_by_question["pole"]["recall@1"],
+        values_by_question["pole"]["recall@4000tokens"],
+        values_by_question["pole"]["recall@10tokens"],
+    ) == (1, 1, 0)
+    assert (values_by_question["pole"]["chunks"], values_by_question["pole"]["tokens"]) == (
+        len(results[1].places),
+        sum(results[1].sizes),
+    )
+    detail = next(s.detail for s in score_result(results[1], gold["pole"], layout, [5]) if s.name == "MRR")
     assert list(detail["places"].values()) == [1]
 
 
-def test_evidence_is_followed_to_its_chunks(reading: Snapshot) -> None:
-    there, follow = read_index_layout(reading), ChunkTracer(reading, read_index_layout(reading))
-    entity = next(e for e in reading.table("entities") if "Lind" in e.text)
-    document = next(d for d in reading.table("documents") if d.uri == LOG)
-    pier = list(follow([Evidence("entities", entity, 1.0)]))
-    assert {there.uris[place.document] for place in pier} == {"notes/pier.md"}
-    whole = follow([Evidence("documents", document, 1.0), Evidence("entities", entity, 0.5)])
-    assert list(whole) == [*(there.chunks[id] for id in there.chunk_ids[document.id]), *pier]
-    assert list(whole.values()) == [there.tokens[id] for id in there.chunk_ids[document.id]] + [whole[p] for p in pier]
-    assert follow(Context()) == {}
+def test_evidence_is_traced_to_its_chunks(snapshot: Snapshot) -> None:
+    layout, tracer = read_index_layout(snapshot), ChunkTracer(snapshot, read_index_layout(snapshot))
+    entity = next(e for e in snapshot.table("entities") if "Lind" in e.text)
+    document = next(d for d in snapshot.table("documents") if d.uri == LOG)
+    pier = list(tracer([Evidence("entities", entity, 1.0)]))
+    assert {layout.uris[place.document] for place in pier} == {"notes/pier.md"}
+    traced = tracer([Evidence("documents", document, 1.0), Evidence("entities", entity, 0.5)])
+    assert list(traced) == [*(layout.chunks[id] for id in layout.chunk_ids[document.id]), *pier]
+    assert list(traced.values()) == [layout.tokens[id] for id in layout.chunk_ids[document.id]] + [
+        traced[p] for p in pier
+    ]
+    assert tracer(Context()) == {}
 
 
-def test_places_are_named_after_what_is_wanted_of_them() -> None:
-    there = IndexLayout({"a": "a.md", "b": "b.md"}, {}, {}, {}, {})
+def test_places_are_named_after_their_gold() -> None:
+    layout = IndexLayout({"a": "a.md", "b": "b.md"}, {}, {}, {}, {})
     places = [DocumentSpan("a", 0, 9), DocumentSpan("b", 0, 5), DocumentSpan("a", 9, 20)]
-    part, whole = (
+    part, document = (
         GoldPassage("a.md[8,12)", (DocumentSpan("a", 8, 12),), is_document=False),
         GoldPassage("b.md", (DocumentSpan("b", 0, 99),), True),
     )
-    other = GoldPassage("a.md[0,2)", (DocumentSpan("a", 0, 2),), is_document=False)
-    assert unique_names(name_places(places, [part], there)) == ["a.md[8,12)", "b.md[0,5)"]
-    assert unique_names(name_places(places, [whole], there)) == ["a.md", "b.md"]
-    assert unique_names(name_places(places, [part, other, whole], there)) == ["a.md[8,12)", "a.md[0,2)", "b.md"]
+    start = GoldPassage("a.md[0,2)", (DocumentSpan("a", 0, 2),), is_document=False)
+    assert unique_names(name_places(places, [part], layout)) == ["a.md[8,12)", "b.md[0,5)"]
+    assert unique_names(name_places(places, [document], layout)) == ["a.md", "b.md"]
+    assert unique_names(name_places(places, [part, start, document], layout)) == ["a.md[8,12)", "a.md[0,2)", "b.md"]
 
 
-def test_what_failed_is_undefined_and_said(reading: Snapshot) -> None:
-    there = read_index_layout(reading)
+def test_failed_retrieval_has_a_reason(snapshot: Snapshot) -> None:
+    layout = read_index_layout(snapshot)
     rows = list(
         score_result(
-            RetrievalResult("hyde", "pier", failed="capped"), resolve_gold(reading, there, ASKED)["pier"], there, [5]
+            RetrievalResult("hyde", "pier", failed="capped"),
+            resolve_gold(snapshot, layout, WITH_GOLD)["pier"],
+            layout,
+            [5],
         )
     )
     assert {(row.value, row.reason) for row in rows} == {(None, "capped")}
-    assert average_measures(rows, ASKED) == {"hyde": {}}
+    assert average_measures(rows, WITH_GOLD) == {"hyde": {}}
 
 
 def test_a_mean_has_an_interval_of_clusters() -> None:
@@ -104,11 +122,11 @@ def test_a_mean_has_an_interval_of_clusters() -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("retrieval")
-    fill(made)
-    assert shell(made, "index", "notes", "rows.jsonl", "--methods", "bm25,naive,hyde").returncode == 0
-    Study(made / "eval").write("questions", QUESTIONS)
-    return made
+    path = tmp_path_factory.mktemp("retrieval")
+    fill(path)
+    assert shell(path, "index", "notes", "rows.jsonl", "--methods", "bm25,naive,hyde").returncode == 0
+    Study(path / "eval").write("questions", QUESTIONS)
+    return path
 
 
 def eval_retrieval(folder: Path, *words: str, code: int = 0) -> tuple[str, str]:
@@ -117,33 +135,33 @@ def eval_retrieval(folder: Path, *words: str, code: int = 0) -> tuple[str, str]:
     return ran.stdout, ran.stderr
 
 
-def test_a_table_a_file_and_runs_that_say_the_same(folder: Path) -> None:
-    out, said = eval_retrieval(folder, "--run", "runs", "--qrels", "gold", "--k", "2,1")
-    assert "(Left out: hyde. hyde needs a chat model" in said
+def test_table_file_and_runs_agree(folder: Path) -> None:
+    out, errors = eval_retrieval(folder, "--run", "runs", "--qrels", "gold", "--k", "2,1")
+    assert "(Left out: hyde. hyde needs a chat model" in errors
     assert "3 questions with gold, 1 without" in out
     assert [line.split()[0] for line in out.splitlines() if line[:1].strip()][:3] == ["system", "bm25", "naive"]
-    held = {(s.system, s.question, s.name): s.value for s in Study(folder / "eval").rows("retrieval", Score)}
-    assert len(held) == 2 * 3 * (4 * 2 + 2 + 2 + 2)
+    stored = {(s.system, s.question, s.name): s.value for s in Study(folder / "eval").rows("retrieval", Score)}
+    assert len(stored) == 2 * 3 * (4 * 2 + 2 + 2 + 2)
     runs = [word for name in ("bm25", "naive") for word in ("--from-run", f"runs/{name}.run")]
     for more in ([], ["--qrels", "gold"]):
-        told = json.loads(eval_retrieval(folder, *runs, *more, "--k", "1,2", "--json")[0])
-        again = {(s.system, s.question, s.name): s.value for s in Study(folder / "eval").rows("retrieval", Score)}
-        assert len(again) == 2 * 3 * (4 * 2 + 2)
-        assert again.items() <= held.items()
-        assert (told["questions"], told["systems"]["bm25"]["MRR"]["n"]) == (3, 3)
-    eval_retrieval(folder, "--run", "runs", "--qrels", "gold")  # once more: they are ours
+        summary = json.loads(eval_retrieval(folder, *runs, *more, "--k", "1,2", "--json")[0])
+        rescored = {(s.system, s.question, s.name): s.value for s in Study(folder / "eval").rows("retrieval", Score)}
+        assert len(rescored) == 2 * 3 * (4 * 2 + 2)
+        assert rescored.items() <= stored.items()
+        assert (summary["questions"], summary["systems"]["bm25"]["MRR"]["n"]) == (3, 3)
+    eval_retrieval(folder, "--run", "runs", "--qrels", "gold")  # a second run may replace our own files
     before = (folder / "eval" / "retrieval.jsonl").read_bytes()
     eval_retrieval(folder, "--methods", "bm25, naive")
     assert (folder / "eval" / "retrieval.jsonl").read_bytes() == before
     assert "missing" not in Study(folder / "eval").read_manifest()["retrieval"]
 
 
-def test_a_run_by_other_names(folder: Path) -> None:
+def test_a_run_with_other_names(folder: Path) -> None:
     run = "pier Q0 notes/pier.md 1 9 theirs\nboth Q0 r-2 1 2 theirs\nboth Q0 r-9 2 1 theirs\n"
     (folder / "theirs.run").write_text(run, "utf-8")
-    out, said = eval_retrieval(folder, "--from-run", "theirs.run", "--methods", "bm25", "--json")
-    assert "theirs ranks nothing for 1 questions, which count 0" in said
-    assert "theirs ranks 1 times what the index does not hold" in said
+    out, errors = eval_retrieval(folder, "--from-run", "theirs.run", "--methods", "bm25", "--json")
+    assert "theirs ranks nothing for 1 questions, which score 0" in errors
+    assert "theirs ranks 1 entries that the index does not have" in errors
     systems = json.loads(out)["systems"]
     assert systems["theirs"]["recall@5"]["value"] == pytest.approx((1 + 0.5 + 0) / 3)
     assert "tokens" not in systems["theirs"]
@@ -151,27 +169,27 @@ def test_a_run_by_other_names(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--methods", "hyde"], "hyde needs a chat model"),
         (["--k", "5,x"], "write whole numbers from 1"),
         (["--from-run", "nothing.run"], "cannot be read"),
         (["--from-run", "theirs.run", "--from-run", "theirs.run"], "is a run of 'theirs', as theirs.run is"),
-        (["--from-run", "theirs.run", "--qrels", "empty"], "says of nothing that it is relevant"),
+        (["--from-run", "theirs.run", "--qrels", "empty"], "marks nothing as relevant"),
         (["--from-run", "theirs.run", "--qrels", "other"], "ranks none of the questions with gold"),
         (["--from-run", "theirs.run", "--qrels", "other", "--methods", "bm25"], "leave out --methods"),
-        (["--qrels", "other"], "is there already, with other gold"),
+        (["--qrels", "other"], "already exists with other gold"),
         (["--run", "notes"], "is there already"),
     ],
 )
-def test_errors_name_the_remedy(folder: Path, words: list[str], said: str) -> None:
+def test_errors_name_the_remedy(folder: Path, words: list[str], message: str) -> None:
     (folder / "theirs.run").write_text("pier Q0 a 1 9 theirs\n", "utf-8")
     (folder / "empty").write_text("", "utf-8")
     (folder / "other").write_text("q 0 a 1\n", "utf-8")
-    assert said in eval_retrieval(folder, *words, code=2)[1]
+    assert message in eval_retrieval(folder, *words, code=2)[1]
 
 
 def test_questions_without_gold_are_not_measured(folder: Path, tmp_path: Path) -> None:
     Study(tmp_path / "eval").write("questions", QUESTIONS[3:])
-    _, said = eval_retrieval(folder, "--study", str(tmp_path / "eval"), code=2)
-    assert "has gold: `gold` says where its answer stands" in said
+    _, errors = eval_retrieval(folder, "--study", str(tmp_path / "eval"), code=2)
+    assert "has gold: `gold` names the passages with its answer" in errors

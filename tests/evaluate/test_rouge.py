@@ -1,7 +1,7 @@
-"""texts -> ROUGE-L and clusters: as rouge-score and scikit-learn count them.
+"""Texts -> ROUGE-L and clusters: equal to rouge-score and scikit-learn.
 
-`KUMI_GOLDEN=1 python -m pytest tests/evaluate/test_rouge.py` where both are installed writes tests/golden/rouge.json
-and clusters.json anew.
+`KUMI_GOLDEN=1 python -m pytest tests/evaluate/test_rouge.py`, with both installed, rewrites tests/golden/rouge.json and
+clusters.json.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 RENEW = os.environ.get("KUMI_GOLDEN", "") == "1"
 WORDS = ["the", "The", "ferry", "ferries", "left", "at", "nine", "9", "o'clock", "Émile", "café", "snake_case"]
 WORDS += ["naïve", "U.S.", "組紐", "工房", "—", "1,000", "boat-house"]
-AT = (0.2, 0.3, 0.4, *THRESHOLDS, 0.9, 1.0)
+CUTOFFS = (0.2, 0.3, 0.4, *THRESHOLDS, 0.9, 1.0)
 
 
-def texts(seed: int, count: int) -> list[str]:
+def random_texts(seed: int, count: int) -> list[str]:
     rng = Random(seed)
     return [" ".join(rng.choices(WORDS, k=rng.randint(0, 12))) for _ in range(count)]
 
 
-def apart(rng: Random, n: int, steps: int) -> NDArray[np.float64]:
-    """Distances of n things, with many ties where there are few steps."""
-    found = np.zeros((n, n))
+def random_distances(rng: Random, n: int, steps: int) -> NDArray[np.float64]:
+    """Return random distances of n items; few steps give many ties."""
+    distances = np.zeros((n, n))
     for i in range(n):
         for j in range(i):
-            found[i, j] = found[j, i] = rng.randint(0, steps) / steps
-    return found
+            distances[i, j] = distances[j, i] = rng.randint(0, steps) / steps
+    return distances
 
 
-def golden(name: str, made: dict[str, Any] | None) -> Any:
+def golden(name: str, data: dict[str, Any] | None) -> Any:
     path = GOLDEN / f"{name}.json"
-    if RENEW and made:
-        path.write_text(json.dumps(made, ensure_ascii=False) + "\n", encoding="utf-8")
+    if RENEW and data:
+        path.write_text(json.dumps(data, ensure_ascii=False) + "\n", encoding="utf-8")
     return json.loads(path.read_text(encoding="utf-8"))["cases"]
 
 
@@ -53,46 +53,47 @@ def rouge_score(pairs: list[tuple[str, str]]) -> list[float]:
     return [scorer.score(b, a)["rougeL"].fmeasure for a, b in pairs]
 
 
-def sklearn(found: NDArray[np.float64]) -> list[int]:
+def sklearn(distances: NDArray[np.float64]) -> list[int]:
     cluster = pytest.importorskip("sklearn.cluster").AgglomerativeClustering
-    made = (
-        cluster(n_clusters=None, metric="precomputed", linkage="complete", distance_threshold=t).fit(found) for t in AT
+    fitted = (
+        cluster(n_clusters=None, metric="precomputed", linkage="complete", distance_threshold=t).fit(distances)
+        for t in CUTOFFS
     )
-    return [int(one.n_clusters_) for one in made]
+    return [int(model.n_clusters_) for model in fitted]
 
 
-def test_rouge_l_is_that_of_rouge_score() -> None:
-    for a, b, wanted in golden("rouge", None):
-        assert rouge_l(a, b, "paper") == wanted
-        assert rouge_l(b, a, "paper") == wanted
+def test_rouge_l_equals_the_golden_values() -> None:
+    for a, b, expected in golden("rouge", None):
+        assert rouge_l(a, b, "paper") == expected
+        assert rouge_l(b, a, "paper") == expected
 
 
-def test_rouge_l_is_that_of_the_rouge_score_that_is_installed() -> None:
-    pairs = list(zip(texts(1, 300), texts(2, 300), strict=True))
-    said = rouge_score(pairs)
-    assert [rouge_l(a, b, "paper") for a, b in pairs] == said
-    cases = [[a, b, f] for (a, b), f in zip(pairs[:60], said, strict=False)]
+def test_rouge_l_equals_the_installed_rouge_score() -> None:
+    pairs = list(zip(random_texts(1, 300), random_texts(2, 300), strict=True))
+    expected = rouge_score(pairs)
+    assert [rouge_l(a, b, "paper") for a, b in pairs] == expected
+    cases = [[a, b, f] for (a, b), f in zip(pairs[:60], expected, strict=False)]
     golden("rouge", {"by": f"rouge-score {version('rouge-score')}", "cases": cases})
 
 
-def test_clusters_are_those_of_scikit_learn() -> None:
-    for listed, wanted in golden("clusters", None):
-        assert count_clusters_by_distance(np.array(listed), AT) == wanted
+def test_clusters_equal_the_golden_values() -> None:
+    for distances, expected in golden("clusters", None):
+        assert count_clusters_by_distance(np.array(distances), CUTOFFS) == expected
 
 
-def test_clusters_are_those_of_the_scikit_learn_that_is_installed() -> None:
+def test_clusters_equal_the_installed_scikit_learn() -> None:
     rng = Random(3)
-    made = [apart(rng, rng.randint(2, 12), rng.choice((2, 10, 10, 1000))) for _ in range(60)]
-    said = [sklearn(found) for found in made]
-    assert [count_clusters_by_distance(found, AT) for found in made] == said
-    told = [listed for listed in texts(4, 40) if listed]
-    assert count_clusters(told, AT, token_kind="paper") == sklearn(1 - rouge_matrix(told, "paper"))
-    cases = [[found.tolist(), counts] for found, counts in zip(made, said, strict=True) if len(found) < 9]
-    golden("clusters", {"by": f"scikit-learn {version('scikit-learn')}", "at": AT, "cases": cases})
+    matrices = [random_distances(rng, rng.randint(2, 12), rng.choice((2, 10, 10, 1000))) for _ in range(60)]
+    expected = [sklearn(table) for table in matrices]
+    assert [count_clusters_by_distance(table, CUTOFFS) for table in matrices] == expected
+    claims = [claim for claim in random_texts(4, 40) if claim]
+    assert count_clusters(claims, CUTOFFS, token_kind="paper") == sklearn(1 - rouge_matrix(claims, "paper"))
+    cases = [[table.tolist(), counts] for table, counts in zip(matrices, expected, strict=True) if len(table) < 9]
+    golden("clusters", {"by": f"scikit-learn {version('scikit-learn')}", "at": CUTOFFS, "cases": cases})
 
 
-def test_what_is_as_far_as_the_threshold() -> None:
-    """Two texts of five words with n in common are (5 - n) / 5 apart; of four with two: a half."""
+def test_distances_equal_to_the_threshold() -> None:
+    """Two texts of five words with n in common have distance (5 - n) / 5; of four with two, a half."""
     for common, threshold in ((4, 0.2), (3, 0.4), (2, 0.6), (1, 0.8)):
         two = ["a b c d e", " ".join("abcde"[:common]) + " v w x y z"[: 2 * (5 - common)]]
         assert rouge_distances(two)[0, 1] == threshold
@@ -103,10 +104,10 @@ def test_what_is_as_far_as_the_threshold() -> None:
     )
 
 
-def test_of_nothing_none_and_of_one_one() -> None:
+def test_no_texts_and_one_text() -> None:
     assert count_clusters([]) == [0, 0, 0, 0]
     assert count_clusters(["."]) == [1, 1, 1, 1]
-    assert count_clusters(["", "。"]) == [2, 2, 2, 2]  # without words: like nothing
+    assert count_clusters(["", "。"]) == [2, 2, 2, 2]  # texts without words are similar to none
 
 
 @pytest.mark.parametrize(
@@ -123,6 +124,6 @@ def test_scripts(a: str, b: str, kind: TokenKind, f: float) -> None:
     assert rouge_l(a, b, kind) == pytest.approx(f)
 
 
-def test_many_words_need_no_halves_of_characters() -> None:
-    one, other = (" ".join(f"w{i}" for i in range(*ends)) for ends in ((0, 56_000), (55_280, 55_320)))
-    assert rouge_l(one, other) == 80 / 56_040
+def test_many_words_skip_the_surrogates() -> None:
+    first, second = (" ".join(f"w{i}" for i in range(*ends)) for ends in ((0, 56_000), (55_280, 55_320)))
+    assert rouge_l(first, second) == 80 / 56_040

@@ -1,4 +1,4 @@
-"""a question, an answer, a scripted model -> scores worked by hand, and what is said where there are none."""
+"""a question, an answer, a scripted LLM -> scores computed by hand, and reasons for missing ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kumihimo.testing.fake_models import FakeChat
 from kumihimo.testing.fake_server import FakeServer
 from tests.cli_runner import kumi
 
-STATED = {  # by text: what a model takes it apart into
+STATEMENTS = {  # text -> the statements a model extracts
     "The Tern sails at nine. It is white and old.": [
         "The Tern sails at nine.",
         "The Tern is white.",
@@ -40,54 +40,54 @@ STATED = {  # by text: what a model takes it apart into
 }
 
 
-class _Scripted:
-    """Asked for statements it looks them up; asked for verdicts it says that what is in a text as it stands holds."""
+class ScriptedLLM:
+    """An LLM that looks statements up, and confirms items found literally in the text."""
 
     fingerprint, workers = "scripted", 1
 
     def __init__(self, **replies: Any) -> None:
-        self.replies = replies  # by the name of a form: what is said instead, or how to find it
-        self.asked: list[tuple[str, int]] = []
+        self.replies = replies  # name of a form -> the reply, or a function of the prompt
+        self.prompts: list[tuple[str, int]] = []
 
     def __call__(self, messages: Sequence[Any], *, schema: Any, sample: int = 0, **_: Any) -> Any:
-        said = messages[-1]["content"]
+        text = messages[-1]["content"]
         kind = getattr(schema, "__name__", "") if not getattr(schema, "__args__", ()) else "Verdicts"
-        self.asked.append((said, sample))
+        self.prompts.append((text, sample))
         reply = self.replies.get(kind, getattr(self, kind.lower()))
-        found = reply(said) if callable(reply) else reply
-        made = schema.__args__[0] if kind == "Verdicts" else schema
-        return [made(*row) for row in found] if kind == "Verdicts" else made(*found)
+        rows = reply(text) if callable(reply) else reply
+        row_type = schema.__args__[0] if kind == "Verdicts" else schema
+        return [row_type(*row) for row in rows] if kind == "Verdicts" else row_type(*rows)
 
-    def taken(self, said: str) -> tuple[list[str]]:
-        return (STATED[said.partition("Text:\n")[2]],)
+    def taken(self, text: str) -> tuple[list[str]]:
+        return (STATEMENTS[text.partition("Text:\n")[2]],)
 
-    def verdicts(self, said: str) -> list[tuple[int, str, bool]]:
-        *_, items = re.split(r"\n\n(?:Statements|Assertions):\n", said)
-        held = said.removesuffix(items)
-        listed = (line.partition(". ") for line in items.splitlines())
-        return [(int(n), "as it stands", _core(text) in held) for n, _, text in listed]
+    def verdicts(self, text: str) -> list[tuple[int, str, bool]]:
+        *_, items = re.split(r"\n\n(?:Statements|Assertions):\n", text)
+        context = text.removesuffix(items)
+        lines = (line.partition(". ") for line in items.splitlines())
+        return [(int(n), "as it stands", _core(item) in context) for n, _, item in lines]
 
-    def needed(self, said: str) -> tuple[list[int]]:
+    def needed(self, text: str) -> tuple[list[int]]:
         return ([1, 3, 3, 99],)
 
-    def grade(self, said: str) -> tuple[str, int]:
-        return ("some", 2 if said.startswith("Text:") else 1)
+    def grade(self, text: str) -> tuple[str, int]:
+        return ("some", 2 if text.startswith("Text:") else 1)
 
     def samples(self, *_: Any) -> list[str]:
         raise NotImplementedError
 
 
-def scripted(**replies: Any) -> Any:
-    return _Scripted(**replies)
+def scripted_llm(**replies: Any) -> Any:
+    return ScriptedLLM(**replies)
 
 
 def _core(statement: str) -> str:
-    """What a text has to hold to say it: its last word."""
+    """Return the word that a text must contain to support the statement."""
     return re.findall(r"\w+", statement)[-1] if statement.isascii() else statement[3:].strip("。届くいはにをのが")
 
 
-class Right:
-    """Every text points the same way, but for those that begin with `!`: cosine .8."""
+class FakeEmbedder:
+    """An embedder with cosine .8 between the first text and the others."""
 
     fingerprint, batch, workers = "right", 8, 1
 
@@ -98,29 +98,31 @@ class Right:
 
 
 REFERENCE = "The Tern sails at nine. She is white, and she is fast."
-ASKED = EvalQuestion("q1", "What of the Tern?", reference=REFERENCE, assertions=("It says nine.", "It says blue."))
+QUESTION = EvalQuestion("q1", "What of the Tern?", reference=REFERENCE, assertions=("It says nine.", "It says blue."))
 
 
-def case(text: str, *contexts: str, question: EvalQuestion = ASKED, **more: Any) -> Case:
-    found = tuple(AnswerSource(n, context) for n, context in enumerate(contexts, 1))
-    return Case(question, SystemAnswer("naive", question.id, text, found, **more))
+def make_case(text: str, *contexts: str, question: EvalQuestion = QUESTION, **more: Any) -> Case:
+    evidence = tuple(AnswerSource(n, context) for n, context in enumerate(contexts, 1))
+    return Case(question, SystemAnswer("naive", question.id, text, evidence, **more))
 
 
-SAID = case("The Tern sails at nine. It is white and old.", "At nine the white boat sails.", "Cords are wound. 組紐。")
+CASE = make_case(
+    "The Tern sails at nine. It is white and old.", "At nine the white boat sails.", "Cords are wound. 組紐。"
+)
 
 
-def found(name: str, of: Case = SAID, model: Any = None) -> ScoreResult:
-    return SCORE_MEASURES[name].function(of, Tools(model or scripted(), Right()))
+def score_case(name: str, case: Case = CASE, model: Any = None) -> ScoreResult:
+    return SCORE_MEASURES[name].function(case, Tools(model or scripted_llm(), FakeEmbedder()))
 
 
-# -- each measure, by hand
+# -- each measure, computed by hand
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
         ("faithfulness", 2 / 3),  # nine, white; not old
-        ("answer_correctness", 0.75 * 2 / 3 + 0.25 * 0.8),  # TP 2 of 3, FP 1, FN 1
+        ("answer_correctness", 0.75 * 2 / 3 + 0.25 * 0.8),  # TP 2, FP 1, FN 1
         ("context_relevance_sentences", 2 / 3),  # of "At nine ...", "Cords ...", "組紐。"
         ("context_relevance_graded", 0.75),
         ("context_recall", 1 / 2),  # "... nine.", not "... fast."
@@ -129,82 +131,97 @@ def found(name: str, of: Case = SAID, model: Any = None) -> ScoreResult:
         ("exact_match", 0.0),
     ],
 )
-def test_worked_by_hand(name: str, value: float) -> None:
-    assert found(name).value == pytest.approx(value)
+def test_measures(name: str, value: float) -> None:
+    assert score_case(name).value == pytest.approx(value)
 
 
-def test_precision_is_of_the_ranks_that_are_of_use() -> None:
-    of = case("x", "a", "b", "c")
-    model = scripted(Verdicts=[(1, "", True), (2, "", False), (3, "", True)])
-    assert found("context_precision", of, model).value == pytest.approx((1 + 2 / 3) / 2)
-    none = scripted(Verdicts=[(1, "", False), (2, "", False), (3, "", False)])
-    told = found("context_precision", of, none)
-    assert (told.value, told.reason) == (None, "no piece of the evidence is of use")
+def test_context_precision_uses_the_ranks_of_useful_chunks() -> None:
+    chunks = make_case("x", "a", "b", "c")
+    model = scripted_llm(Verdicts=[(1, "", True), (2, "", False), (3, "", True)])
+    assert score_case("context_precision", chunks, model).value == pytest.approx((1 + 2 / 3) / 2)
+    useless = scripted_llm(Verdicts=[(1, "", False), (2, "", False), (3, "", False)])
+    result = score_case("context_precision", chunks, useless)
+    assert (result.value, result.reason) == (None, "no piece of the evidence is useful")
 
 
 def test_statements_and_verdicts_are_kept() -> None:
-    kept = found("faithfulness").detail["statements"]
-    assert [(row["text"], row["holds"]) for row in kept][1:] == [
+    rows = score_case("faithfulness").detail["statements"]
+    assert [(row["text"], row["holds"]) for row in rows][1:] == [
         ("The Tern is white.", True),
         ("The Tern is old.", False),
     ]
-    assert found("context_relevance_sentences").detail["beyond"] == [99]
+    assert score_case("context_relevance_sentences").detail["beyond"] == [99]
 
 
 def test_japanese() -> None:
     question = EvalQuestion("q", "組紐は?", reference="組紐は十月に届きます。")
-    of = case("紐は十月。赤い。", "組紐は十月に届きます。", question=question)
-    assert found("faithfulness", of).value == 0.5
-    assert found("context_recall", of, scripted(Verdicts=[(1, "届く", True)])).value == 1.0
-    assert found("token_f1", of).value == pytest.approx(2 * 4 / (6 + 10))  # 紐は十月
-    assert found("exact_match", case("「組紐は、十月に届きます」", question=question)).value == 1.0
+    answer = make_case("紐は十月。赤い。", "組紐は十月に届きます。", question=question)
+    assert score_case("faithfulness", answer).value == 0.5
+    assert score_case("context_recall", answer, scripted_llm(Verdicts=[(1, "届く", True)])).value == 1.0
+    assert score_case("token_f1", answer).value == pytest.approx(2 * 4 / (6 + 10))  # 紐は十月
+    assert score_case("exact_match", make_case("「組紐は、十月に届きます」", question=question)).value == 1.0
 
 
 @pytest.mark.parametrize(
-    ("name", "of", "value", "reason"),
+    ("name", "case", "value", "reason"),
     [
-        ("faithfulness", case("I do not know.", "a"), None, "the answer makes no statement"),
-        ("faithfulness", case(" ", "a"), None, "the answer makes no statement"),
-        ("faithfulness", case(REFERENCE), 0.0, "there is no evidence"),
-        ("answer_correctness", case(""), 0.0, "the answer states nothing"),
-        ("answer_correctness", case("I do not know."), 0.0, "the answer states nothing"),
-        ("answer_correctness", case("", question=EvalQuestion("q", "?")), None, "the question has no reference answer"),
+        ("faithfulness", make_case("I do not know.", "a"), None, "the answer makes no statement"),
+        ("faithfulness", make_case(" ", "a"), None, "the answer makes no statement"),
+        ("faithfulness", make_case(REFERENCE), 0.0, "there is no evidence"),
+        ("answer_correctness", make_case(""), 0.0, "the answer states nothing"),
+        ("answer_correctness", make_case("I do not know."), 0.0, "the answer states nothing"),
         (
             "answer_correctness",
-            case("", question=EvalQuestion("q", "?", reference="I do not know.")),
+            make_case("", question=EvalQuestion("q", "?")),
+            None,
+            "the question has no reference answer",
+        ),
+        (
+            "answer_correctness",
+            make_case("", question=EvalQuestion("q", "?", reference="I do not know.")),
             None,
             "neither the answer nor the reference states anything",
         ),
-        ("context_relevance_sentences", case("x"), None, "there is no evidence"),
-        ("context_relevance_sentences", case("x", "# Boats"), None, "the evidence has no sentences"),
-        ("context_relevance_graded", case("x", " "), None, "there is no evidence"),
-        ("context_recall", case("x"), 0.0, "there is no evidence"),
-        ("context_recall", case("x", question=EvalQuestion("q", "?")), None, "the question has no reference answer"),
-        ("context_precision", case("x"), None, "there is no evidence"),
-        ("assertions", case("x", question=EvalQuestion("q", "?")), None, "the question carries no assertions"),
-        ("assertions", case(""), 0.0, "the answer is empty"),
+        ("context_relevance_sentences", make_case("x"), None, "there is no evidence"),
+        ("context_relevance_sentences", make_case("x", "# Boats"), None, "the evidence has no sentences"),
+        ("context_relevance_graded", make_case("x", " "), None, "there is no evidence"),
+        ("context_recall", make_case("x"), 0.0, "there is no evidence"),
+        (
+            "context_recall",
+            make_case("x", question=EvalQuestion("q", "?")),
+            None,
+            "the question has no reference answer",
+        ),
+        ("context_precision", make_case("x"), None, "there is no evidence"),
+        ("assertions", make_case("x", question=EvalQuestion("q", "?")), None, "the question has no assertions"),
+        ("assertions", make_case(""), 0.0, "the answer is empty"),
         (
             "exact_match",
-            case("x", question=EvalQuestion("q", "?", reference="The.")),
+            make_case("x", question=EvalQuestion("q", "?", reference="The.")),
             None,
             "the reference answer has no words",
         ),
-        ("token_f1", case("", question=EvalQuestion("q", "?")), None, "the question has no reference answer"),
-        ("token_f1", case(""), 0.0, ""),
-        ("chunk_precision", case(REFERENCE), None, "there is no evidence"),
-        ("claim_recall", case(REFERENCE), 0.0, ""),
-        ("hallucination", case("I do not know.", "a"), None, "the answer makes no statement"),
-        ("self_knowledge", case("x", question=EvalQuestion("q", "?")), None, "the question has no reference answer"),
+        ("token_f1", make_case("", question=EvalQuestion("q", "?")), None, "the question has no reference answer"),
+        ("token_f1", make_case(""), 0.0, ""),
+        ("chunk_precision", make_case(REFERENCE), None, "there is no evidence"),
+        ("claim_recall", make_case(REFERENCE), 0.0, ""),
+        ("hallucination", make_case("I do not know.", "a"), None, "the answer makes no statement"),
+        (
+            "self_knowledge",
+            make_case("x", question=EvalQuestion("q", "?")),
+            None,
+            "the question has no reference answer",
+        ),
     ],
 )
-def test_edges(name: str, of: Case, value: float | None, reason: str) -> None:
-    told = found(name, of)
-    assert (told.value, told.reason) == (value, reason)
+def test_edges(name: str, case: Case, value: float | None, reason: str) -> None:
+    result = score_case(name, case)
+    assert (result.value, result.reason) == (value, reason)
 
 
 def test_the_best_of_several_references_counts() -> None:
     question = EvalQuestion("q", "When?", reference="nine o'clock", more={"references": ["at nine", 9]})
-    assert found("exact_match", case("At nine!", question=question)).value == 1.0
+    assert score_case("exact_match", make_case("At nine!", question=question)).value == 1.0
 
 
 # -- claims
@@ -217,13 +234,13 @@ MATRICES = claims.ClaimMatrices(
         (True, False, False),
         (True, False, False),
         (False, False, False),
-    ),  # three claims of the reference
+    ),  # three reference claims
     answer_in_chunks=(
         (True, False, False),
-        (False, False, False),  # right, and of its own knowledge
-        (True, True, False),  # wrong, by a relevant chunk and another
-        (False, True, False),  # wrong, by an irrelevant one alone
-        (False, False, False),  # made up
+        (False, False, False),  # right, without a chunk
+        (True, True, False),  # wrong, in a relevant and an irrelevant chunk
+        (False, True, False),  # wrong, in an irrelevant chunk only
+        (False, False, False),  # wrong, without a chunk
     ),
 )
 
@@ -246,68 +263,69 @@ def test_claim_algebra(share: Callable[[claims.ClaimMatrices], float | None], va
     assert share(claims.ClaimMatrices((), (), (), ())) is None
 
 
-def test_what_is_wrong_in_an_answer_adds_up() -> None:
+def test_causes_of_wrong_claims_add_up() -> None:
     parts = (claims.claim_precision, claims.noise_in_relevant, claims.noise_in_irrelevant, claims.hallucination)
     assert sum(share(MATRICES) or 0.0 for share in parts) == pytest.approx(1.0)
 
 
 def test_claims_share_their_calls_with_the_other_measures() -> None:
-    model = scripted()
-    tools = Tools(model, Right())
-    told = {
-        name: SCORE_MEASURES[name].function(SAID, tools).value
+    model = scripted_llm()
+    tools = Tools(model, FakeEmbedder())
+    values = {
+        name: SCORE_MEASURES[name].function(CASE, tools).value
         for name in resolve_measures(["claims", "faithfulness", "answer_correctness"])
     }
-    assert told["claim_precision"] == pytest.approx(2 / 3)
-    assert told["hallucination"] == pytest.approx(1 / 3)
-    assert told["chunk_precision"] == 0.5
-    assert len(model.asked) == len(set(model.asked)) == 2 + 1 + 2 + 4  # taken apart; faithful; correct; two chunks
+    assert values["claim_precision"] == pytest.approx(2 / 3)
+    assert values["hallucination"] == pytest.approx(1 / 3)
+    assert values["chunk_precision"] == 0.5
+    # statements; faithfulness; correctness; two chunks
+    assert len(model.prompts) == len(set(model.prompts)) == 2 + 1 + 2 + 4
 
 
-# -- replies that leave something out, or cannot be had
+# -- incomplete and failed replies
 
 
-def test_what_a_reply_leaves_out_is_asked_for_again() -> None:
-    def first(said: str) -> list[tuple[int, str, bool]]:
-        return [(1, "", "white" in said.rpartition("\n")[2]), (1, "twice", True), (77, "", True)]
+def test_items_missing_from_a_reply_are_requested_again() -> None:
+    def first(prompt: str) -> list[tuple[int, str, bool]]:
+        return [(1, "", "white" in prompt.rpartition("\n")[2]), (1, "twice", True), (77, "", True)]
 
-    model = scripted(Verdicts=first)
-    kept = found("faithfulness", SAID, model).detail["statements"]
-    assert [row["text"].split()[-1] for row in kept] == ["nine.", "white.", "old."]
-    assert len(model.asked) == 1 + 3
+    model = scripted_llm(Verdicts=first)
+    rows = score_case("faithfulness", CASE, model).detail["statements"]
+    assert [row["text"].split()[-1] for row in rows] == ["nine.", "white.", "old."]
+    assert len(model.prompts) == 1 + 3
     with pytest.raises(UnparsableReply, match="no verdict on 3 of 3"):
-        found("faithfulness", SAID, scripted(Verdicts=[]))
+        score_case("faithfulness", CASE, scripted_llm(Verdicts=[]))
 
 
 def test_failures_are_rows_and_are_paid_for_once() -> None:
-    def fails(error: ItemFailed) -> Callable[[str], Any]:
+    def raising(error: ItemFailed) -> Callable[[str], Any]:
         def reply(_: str) -> Any:
             raise error
 
         return reply
 
-    model = scripted(Taken=fails(UnparsableReply("3 replies that cannot be read")))
-    rows = list(score_cases([SAID], ["faithfulness", "answer_correctness", "token_f1"], model, Right()))
+    model = scripted_llm(Taken=raising(UnparsableReply("3 replies that cannot be read")))
+    rows = list(score_cases([CASE], ["faithfulness", "answer_correctness", "token_f1"], model, FakeEmbedder()))
     assert [(row.value is None, row.status) for row in rows] == [(True, "invalid"), (True, "invalid"), (False, "ok")]
-    assert len(model.asked) == 1
-    capped = scripted(Grade=fails(BudgetExceeded("capped: --max-calls 3")))
-    (row,) = score_cases([SAID], ["context_relevance_graded"], capped, repeats=2)
+    assert len(model.prompts) == 1
+    capped = scripted_llm(Grade=raising(BudgetExceeded("capped: --max-calls 3")))
+    (row,) = score_cases([CASE], ["context_relevance_graded"], capped, repeats=2)
     assert (row.value, row.status, row.reason) == (None, "failed", "capped: --max-calls 3")
-    (row,) = score_cases([case("", failed="timeout")], ["faithfulness"], model)
+    (row,) = score_cases([make_case("", failed="timeout")], ["faithfulness"], model)
     assert (row.value, row.status, row.reason) == (None, "ok", "there is no answer: timeout")
 
 
 def test_repeats_give_the_mean_and_the_spread() -> None:
     grades = iter([("", 2), ("", 2), ("", 1), ("", 0)])
-    model = scripted(Grade=lambda _: next(grades))
-    graded, words = score_cases([SAID], ["context_relevance_graded", "exact_match"], model, repeats=2)
+    model = scripted_llm(Grade=lambda _: next(grades))
+    graded, words = score_cases([CASE], ["context_relevance_graded", "exact_match"], model, repeats=2)
     assert graded.value == pytest.approx((1 + 0.25) / 2)
     assert graded.detail["spread"] == 0.75
-    assert [sample for _, sample in model.asked] == [0, 0, 1, 1]
+    assert [sample for _, sample in model.prompts] == [0, 0, 1, 1]
     assert "repeats" not in words.detail
-    made = iter([([],), (["Nine."],)])
+    statements = iter([([],), (["Nine."],)])
     (row,) = score_cases(
-        [SAID], ["faithfulness"], scripted(Taken=lambda _: next(made), Verdicts=[(1, "", True)]), repeats=2
+        [CASE], ["faithfulness"], scripted_llm(Taken=lambda _: next(statements), Verdicts=[(1, "", True)]), repeats=2
     )
     assert (row.value, row.reason) == (1.0, "undefined in 1 of 2 repeats: the answer makes no statement")
 
@@ -315,10 +333,10 @@ def test_repeats_give_the_mean_and_the_spread() -> None:
 # -- the catalogue, means, the command
 
 
-def test_the_catalogue_is_described_as_it_is() -> None:
-    said = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text(encoding="utf-8")
+def test_the_documentation_lists_every_measure() -> None:
+    documentation = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text(encoding="utf-8")
     for name, measure in SCORE_MEASURES.items():
-        assert f"| `{name}` | {measure.group} |" in said
+        assert f"| `{name}` | {measure.group} |" in documentation
     assert {measure.group for measure in SCORE_MEASURES.values()} == {*MEASURE_GROUPS}
     assert resolve_measures([]) == list(DEFAULT_MEASURES)
     assert resolve_measures(["claims", "faithfulness"])[0] == "faithfulness"
@@ -327,7 +345,7 @@ def test_the_catalogue_is_described_as_it_is() -> None:
         resolve_measures(["faithfullness"])
 
 
-def test_means_leave_out_what_is_undefined_and_say_so() -> None:
+def test_means_leave_out_undefined_values() -> None:
     questions = [EvalQuestion(str(n), "?") for n in range(3)]
     rows = [
         Score("faithfulness", "naive", "0", 1.0),
@@ -342,25 +360,25 @@ def test_means_leave_out_what_is_undefined_and_say_so() -> None:
     assert faithful.reasons == {"nothing said": 1}
 
 
-def test_answers_to_what_is_not_asked_are_left_out() -> None:
-    assert list(build_cases([ASKED], [SystemAnswer("naive", "q9", "x")])) == []
+def test_answers_to_unknown_questions_are_left_out() -> None:
+    assert list(build_cases([QUESTION], [SystemAnswer("naive", "q9", "x")])) == []
 
 
 @pytest.fixture
 def study(tmp_path: Path) -> Study:
-    held = Study(tmp_path / "eval")
-    held.write("questions", [ASKED, EvalQuestion("q2", "組紐は?", reference="組紐は十月に届きます。")])
+    study = Study(tmp_path / "eval")
+    study.write("questions", [QUESTION, EvalQuestion("q2", "組紐は?", reference="組紐は十月に届きます。")])
     for system in ("bm25", "naive"):
-        of_second = SystemAnswer(system, "q2", "十月です。", (AnswerSource(1, "組紐は十月に届きます。"),))
-        held.write_answers(system, 0, [SystemAnswer(system, "q1", SAID.answer.text, SAID.answer.contexts), of_second])
-    return held
+        second = SystemAnswer(system, "q2", "十月です。", (AnswerSource(1, "組紐は十月に届きます。"),))
+        study.write_answers(system, 0, [SystemAnswer(system, "q1", CASE.answer.text, CASE.answer.contexts), second])
+    return study
 
 
-def test_without_a_model_the_words_are_counted(study: Study) -> None:
+def test_word_measures_need_no_model(study: Study) -> None:
     ran = kumi(study.folder.parent, "eval", "score")
     assert ran.returncode == 0, ran.stderr
     assert "token_f1" in ran.stdout
-    assert "Not computed, since a chat model is needed: faithfulness, " in ran.stderr
+    assert "Not computed without a chat model: faithfulness, " in ran.stderr
     assert {row.name for row in study.rows("scores", Score)} == {"exact_match", "token_f1"}
     assert [run["measures"] for run in study.read_manifest()["score"]["runs"]] == [["exact_match", "token_f1"]]
     before = study.path("scores").read_bytes()
@@ -372,33 +390,33 @@ def test_without_a_model_the_words_are_counted(study: Study) -> None:
     assert kumi(study.folder.parent, "eval", "score", "--measures", "recall").returncode == 2
 
 
-def test_a_model_scores_and_is_asked_once(study: Study, server: FakeServer) -> None:
-    told = {"KUMI_CHAT_MODEL": "fake", "KUMI_CHAT_BASE_URL": server.url}
+def test_a_model_scores_and_repeats_come_from_the_cache(study: Study, server: FakeServer) -> None:
+    environment = {"KUMI_CHAT_MODEL": "fake", "KUMI_CHAT_BASE_URL": server.url}
     words = ("eval", "score", "--measures", "faithfulness,answer_correctness", "--methods", "naive", "--json")
-    capped = kumi(study.folder.parent, *words, "--max-calls", "1", **told)
+    capped = kumi(study.folder.parent, *words, "--max-calls", "1", **environment)
     assert capped.returncode == 1
-    assert "4 of 4 scores could not be had" in capped.stderr
+    assert "4 of 4 scores failed" in capped.stderr
     assert json.loads(capped.stdout)["failed"] == 4
-    ran = kumi(study.folder.parent, *words, **told)
+    ran = kumi(study.folder.parent, *words, **environment)
     assert ran.returncode == 0, ran.stderr
-    means_told = json.loads(ran.stdout)["means"]
-    assert [(m["measure"], m["system"], m["n"], m["of"]) for m in means_told] == [
+    means = json.loads(ran.stdout)["means"]
+    assert [(m["measure"], m["system"], m["n"], m["of"]) for m in means] == [
         ("faithfulness", "naive", 2, 2),
         ("answer_correctness", "naive", 2, 2),
     ]
-    asked = server.counts()["requests"]
+    requests = server.counts()["requests"]
     first = study.path("scores").read_bytes()
-    assert kumi(study.folder.parent, *words, **told).returncode == 0
-    assert (server.counts()["requests"], study.path("scores").read_bytes()) == (asked, first)
+    assert kumi(study.folder.parent, *words, **environment).returncode == 0
+    assert (server.counts()["requests"], study.path("scores").read_bytes()) == (requests, first)
     assert server.counts()["repeats"] == 0
 
 
 def test_unreadable_replies_are_counted(study: Study, server: FakeServer) -> None:
     server.configure(replies=[("", "no JSON here")])
-    told = {"KUMI_CHAT_MODEL": "fake", "KUMI_CHAT_BASE_URL": server.url}
-    ran = kumi(study.folder.parent, "eval", "score", "--measures", "faithfulness,words", "--json", **told)
+    environment = {"KUMI_CHAT_MODEL": "fake", "KUMI_CHAT_BASE_URL": server.url}
+    ran = kumi(study.folder.parent, "eval", "score", "--measures", "faithfulness,words", "--json", **environment)
     assert ran.returncode == 1
-    assert "4 of 12 scores could not be had, 4 of them since replies cannot be read" in ran.stderr
+    assert "4 of 12 scores failed, 4 of them because replies cannot be read" in ran.stderr
     assert json.loads(ran.stdout)["invalid"] == 4
     assert {row.status for row in study.rows("scores", Score) if row.name == "faithfulness"} == {"invalid"}
 
@@ -411,7 +429,7 @@ def test_equal_prompts_are_one_call(tmp_path: Path) -> None:
             else '[{"number": 1, "reason": "", "holds": true}]'
         )
     )
-    ask = CachedLLM(chat, ResponseCache(tmp_path / "cache.db"), Budget(Caps(calls=50)), "scorer")
-    rows = list(score_cases([SAID, SAID], ["faithfulness", "claim_precision"], ask))
+    llm = CachedLLM(chat, ResponseCache(tmp_path / "cache.db"), Budget(Caps(calls=50)), "scorer")
+    rows = list(score_cases([CASE, CASE], ["faithfulness", "claim_precision"], llm))
     assert len(rows) == 4
     assert max(chat.prompt_counts.values()) == 1

@@ -1,4 +1,4 @@
-"""numbers -> what may be concluded: against printed tables, scipy, and cases worked by hand."""
+"""Numbers -> tests and intervals: checked against published tables, scipy and hand-computed cases."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_holm_gives_the_printed_values(block: str) -> None:
 
 @pytest.mark.parametrize("zeros", ["wilcox", "pratt"])
 @pytest.mark.parametrize("seed", range(5))
-def test_signed_ranks_are_those_of_scipy(zeros: ZeroMethod, seed: int) -> None:
+def test_signed_ranks_equal_scipys(zeros: ZeroMethod, seed: int) -> None:
     differences = np.random.default_rng(seed).integers(-3, 4, size=60) * 12.5 + seed
     theirs = wilcoxon(differences, zero_method=zeros, method="asymptotic", correction=False)
     ours = signed_rank(list(differences), zeros)
@@ -56,54 +56,54 @@ def test_signed_ranks_are_those_of_scipy(zeros: ZeroMethod, seed: int) -> None:
     assert np.sign(ours.z) == np.sign(ours.effect)
 
 
-def test_where_nothing_differs_nothing_is_concluded() -> None:
-    for nothing in ([0.0] * 9, []):
-        found = signed_rank(nothing)
-        assert (found.z, found.p, found.effect) == (0.0, 1.0, 0.0)
+def test_equal_values_give_no_effect() -> None:
+    for values in ([0.0] * 9, []):
+        result = signed_rank(values)
+        assert (result.z, result.p, result.effect) == (0.0, 1.0, 0.0)
     assert check_normality([1.0] * 9).why == "constant"
     assert check_normality([1.0, 2.0]).why == "fewer than 3 questions"
     assert sign_flip_p([0.0] * 9) == 1.0
 
 
-def test_a_p_value_is_never_nothing() -> None:
+def test_a_p_value_is_never_zero() -> None:
     assert two_sided_p(80) > 0
     assert signed_rank(list(range(1, 3000))).p > 0
     assert sign_flip_p([1.0] * 99) == 1 / 10_001
 
 
-def test_an_interval_draws_whole_clusters() -> None:
+def test_an_interval_resamples_whole_clusters() -> None:
     values = [0.0, 0.0, 0.0, 100.0, 100.0, 100.0] * 5
-    apart = [str(i) for i in range(30)]
-    together = [str(i // 3) for i in range(30)]
-    (low, high), (lower, higher) = bootstrap_interval(values, apart), bootstrap_interval(values, together)
+    single = [str(i) for i in range(30)]
+    grouped = [str(i // 3) for i in range(30)]
+    (low, high), (lower, higher) = bootstrap_interval(values, single), bootstrap_interval(values, grouped)
     assert lower < low < 50 < high < higher
     assert bootstrap_interval([20.0, 60.0], ["one", "one"]) == (20.0, 60.0)
-    assert detectable_rate(values, together) > detectable_rate(values, apart) > 50
+    assert detectable_rate(values, grouped) > detectable_rate(values, single) > 50
 
 
-def test_what_can_be_detected_is_what_a_simulation_finds() -> None:
-    """A shift of that size is found in about 80 % of studies of 125 questions."""
+def test_the_detectable_rate_agrees_with_a_simulation() -> None:
+    """About 80 % of studies with 125 questions find a shift of that size."""
     rng = np.random.default_rng(7)
     points = np.array([0.0, 50.0, 100.0])
     draw = rng.choice(points, p=[0.35, 0.3, 0.35], size=125)
-    alone = [str(i) for i in range(125)]
-    shift = detectable_rate(list(draw), alone) - 50
-    share = 0.35 + shift / 100  # of wins, with as many losses fewer
+    clusters = [str(i) for i in range(125)]
+    shift = detectable_rate(list(draw), clusters) - 50
+    share = 0.35 + shift / 100  # of wins; the share of losses falls as much
     studies = rng.choice(points, p=[0.7 - share, 0.3, share], size=(400, 125))
-    found = sum(signed_rank(list(study - 50)).p < 0.05 for study in studies)
-    assert 0.72 < found / 400 < 0.9
+    significant = sum(signed_rank(list(study - 50)).p < 0.05 for study in studies)
+    assert 0.72 < significant / 400 < 0.9
 
 
 def test_bradley_terry_of_two_and_of_a_known_case() -> None:
     two = bradley_terry([[0, 300], [100, 0]])
     assert two[0] / two[1] == pytest.approx(3, rel=1e-3)
-    truth = [4.0, 2.0, 1.0]  # as many wins as these strengths make one expect: they are the closed form's solution
+    truth = [4.0, 2.0, 1.0]  # the expected wins under these strengths, which the closed form recovers
     wins = [[0 if i == j else 9000 * a / (a + b) for j, b in enumerate(truth)] for i, a in enumerate(truth)]
     assert bradley_terry(wins) == pytest.approx([4 / 7, 2 / 7, 1 / 7], rel=1e-4)
 
 
-def test_bradley_terry_of_one_who_never_lost() -> None:
-    found = bradley_terry([[0, 5, 5], [0, 0, 3], [0, 2, 0]])
-    assert all(a > b for a, b in pairwise(found))
-    assert sum(found) == pytest.approx(1)
+def test_bradley_terry_without_a_loss() -> None:
+    result = bradley_terry([[0, 5, 5], [0, 0, 3], [0, 2, 0]])
+    assert all(a > b for a, b in pairwise(result))
+    assert sum(result) == pytest.approx(1)
     assert bradley_terry([[0, 0], [0, 0]]) == [0.5, 0.5]

@@ -1,4 +1,4 @@
-"""studies of the papers: the catalogue, gleanings, and one command that asks, judges and reports."""
+"""Published studies: the catalogue, gleanings, and one command that asks, judges and reports."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from kumihimo.llm.local_embedder import LocalTokenizer
 from kumihimo.testing.fake_server import FakeServer
 from tests.cli_runner import Ran, kumi
 
-SAID = json.dumps({"winner": 1, "reasoning": "It says more."})
+JUDGE_REPLY = json.dumps({"winner": 1, "reasoning": "It says more."})
 
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_study_can_be_run(name: str) -> None:
     design = STUDIES[name]
-    found = parse_systems(design.method_list) if design.systems else []
-    assert [one.name for one in found] == list(design.systems.values())
+    parsed = parse_systems(design.method_list) if design.systems else []
+    assert [system.name for system in parsed] == list(design.systems.values())
     assert design.protocol in PROTOCOLS
     assert {*design.measures} <= {*SCORE_MEASURES}
     assert {*design.stages} <= {"run", "judge", "claims", "score"}
     assert not design.against or design.against in design.systems.values()
 
 
-def test_a_study_can_be_of_fewer_systems() -> None:
-    of = STUDIES["ablations"].restrict_to
-    assert of(["-Low", "light:hybrid"]).method_list == "light:hybrid,light:high"
-    assert (of(["NaiveRAG", "-High"]).against, of(["-Low", "-High"]).against) == ("naive:words=false", "")
+def test_a_study_can_be_restricted() -> None:
+    restrict = STUDIES["ablations"].restrict_to
+    assert restrict(["-Low", "light:hybrid"]).method_list == "light:hybrid,light:high"
+    assert (restrict(["NaiveRAG", "-High"]).against, restrict(["-Low", "-High"]).against) == ("naive:words=false", "")
     for wrong in (["bm25"], ["-Low"]):
         with pytest.raises(SettingsError):
-            of(wrong)
+            restrict(wrong)
     with pytest.raises(SettingsError, match="bm25 has no window"):
         window_systems("bm25")
 
@@ -50,17 +50,17 @@ def test_a_study_can_be_of_fewer_systems() -> None:
 
 
 class Reader:
-    """Finds one entity in a turn, as long as it is asked: two turns' worth, and fails where told so."""
+    """A model that finds one entity in each of two turns, and fails for a storm."""
 
     fingerprint, workers = "reader", 1
 
     def __init__(self) -> None:
-        self.seen: set[str] = set()
+        self.prompts: set[str] = set()
 
     def __call__(self, prompt: Any, *, parse: Any, **_: Any) -> Any:
         from kumihimo.llm.structured import Reply
 
-        self.seen.add(json.dumps(prompt))
+        self.prompts.add(json.dumps(prompt))
         if any("storm" in message["content"] for message in prompt):
             raise ItemFailed("the model is out")
         turn = sum(message["role"] == "assistant" for message in prompt)
@@ -73,19 +73,19 @@ class Reader:
 def test_more_gleanings_find_more_in_smaller_chunks() -> None:
     text = " ".join(f"Ada mends wall {n} by the sea." for n in range(250))
     documents = [
-        Document(id=name, text=said, uri=name, file=name, title="", media_type="")
-        for name, said in (("long", text), ("bad", "A storm."))
+        Document(id=name, text=content, uri=name, file=name, title="", media_type="")
+        for name, content in (("long", text), ("bad", "A storm."))
     ]
     reader: Any = Reader()
     rows = list(count_references(documents, reader, LocalTokenizer()))
     assert {row.system for row in rows} >= {"chunks.size=600+mentions.gleanings=0"}
     assert {row.status for row in rows if row.question == "bad"} == {"failed"}
-    found = references_table(rows)
+    totals = references_table(rows)
     chunks = {row.detail["size"]: row.detail["chunks"] for row in rows if row.question == "long"}
-    assert found == {size: [n * count for n in (1.0, 2.0, 3.0, 4.0)] for size, count in chunks.items()}
+    assert totals == {size: [n * count for n in (1.0, 2.0, 3.0, 4.0)] for size, count in chunks.items()}
     assert chunks[600] > chunks[1200] > chunks[2400] - 1
-    assert len(reader.seen) <= 7 * sum(chunks.values()) + 3  # fewer gleanings are the beginning of more
-    picture = draw_references(found)
+    assert len(reader.prompts) <= 7 * sum(chunks.values()) + 3  # fewer gleanings are a prefix of more
+    picture = draw_references(totals)
     assert picture.count("<polyline") == 3
     assert "2,400 tokens" in picture
 
@@ -98,7 +98,7 @@ def folder(tmp_path: Path, server: FakeServer) -> Path:
     (tmp_path / "notes").mkdir()
     for name in ("pier", "mole"):
         (tmp_path / "notes" / f"{name}.md").write_text(f"The {name} was mended by Bo Lind in 1911.", "utf-8")
-    server.configure(replies=[("winner", SAID)])
+    server.configure(replies=[("winner", JUDGE_REPLY)])
     settings = f'[chat]\nmodel = "m"\nbase_url = "{server.url}"\n[mentions]\nmodel = "rules"\n'
     (tmp_path / "kumi.toml").write_text(settings, encoding="utf-8")
     assert kumi(tmp_path, "index", "notes", "--methods", "naive,mapreduce,bm25").returncode == 0
@@ -111,34 +111,34 @@ def study(folder: Path, *words: str) -> Ran:
 
 
 def test_a_study_is_one_command(folder: Path, server: FakeServer) -> None:
-    given = ("levels", "--methods", "TS,SS", "--protocol", "graphrag")
-    ran = study(folder, *given, "--max-calls", "2")
+    arguments = ("levels", "--methods", "TS,SS", "--protocol", "graphrag")
+    ran = study(folder, *arguments, "--max-calls", "2")
     assert ran.returncode == 1
     assert "judge graphrag" in ran.stderr
     assert "40" in ran.stderr
     assert (server.counts()["requests"], "run: " in ran.stderr, "judge: " in ran.stderr) == (2, True, False)
-    ran = study(folder, *given, "--json")
+    ran = study(folder, *arguments, "--json")
     assert ran.returncode == 0, ran.stderr
-    told = json.loads(ran.stdout)
-    assert list(told["stages"]) == ["run", "judge", "report"]
-    assert told["stages"]["judge"]["rows"] == {"ok": 40, "invalid": 0, "failed": 0}
-    held = Study(folder / "eval" / "levels")
-    assert {row.protocol for row in held.rows("verdicts", Verdict)} == {"graphrag"}
-    assert (held.folder / "report.html").exists()
+    summary = json.loads(ran.stdout)
+    assert list(summary["stages"]) == ["run", "judge", "report"]
+    assert summary["stages"]["judge"]["rows"] == {"ok": 40, "invalid": 0, "failed": 0}
+    study_files = Study(folder / "eval" / "levels")
+    assert {row.protocol for row in study_files.rows("verdicts", Verdict)} == {"graphrag"}
+    assert (study_files.folder / "report.html").exists()
     assert not Study(folder / "eval").has("verdicts")
-    assert server.counts()["requests"] == 46  # 3 for the answers to each question, 40 verdicts; none twice
+    assert server.counts()["requests"] == 46  # 3 calls an answer, 40 verdicts; no call twice
 
 
-def test_much_has_to_be_agreed_to(folder: Path, server: FakeServer) -> None:
+def test_expensive_studies_need_consent(folder: Path, server: FakeServer) -> None:
     many = [EvalQuestion(str(n), f"Who mended wall {n}?") for n in range(60)]
     Study(folder / "eval").write("questions", many)
     ran = study(folder, "levels", "--methods", "TS,SS")
     assert ran.returncode == 2
-    assert "nothing was asked; `--yes` does it" in ran.stderr
+    assert "no model was called; `--yes` agrees to them" in ran.stderr
     assert server.counts()["requests"] == 0
 
 
-def test_studies_are_listed_and_wrong_names_are_told(folder: Path) -> None:
+def test_studies_are_listed_and_wrong_names_are_refused(folder: Path) -> None:
     assert {*json.loads(study(folder, "--json").stdout)} == {*STUDIES}
     assert "appendix C" in study(folder).stdout
     assert "levels" in study(folder, "level").stderr
@@ -152,12 +152,12 @@ def test_gleanings_are_written_and_drawn(folder: Path, server: FakeServer) -> No
     server.configure(replies=[("one word, yes or no", "yes"), ("", "entity<|>Bo<|>person<|>Bo mends.\nEND")])
     ran = study(folder, "gleanings", "--set", "mentions.model=m")
     assert ran.returncode == 0, ran.stderr
-    held = Study(folder / "eval" / "gleanings")
-    rows = list(read_jsonl_rows(held.path("gleanings"), Score))
+    study_files = Study(folder / "eval" / "gleanings")
+    rows = list(read_jsonl_rows(study_files.path("gleanings"), Score))
     assert {(row.name, row.value) for row in rows} == {("entity_references", 1.0)}
     assert len(rows) == 2 * 3 * 4
-    assert held.read_manifest()["gleanings"]["documents"] == 2
-    assert held.read_text("gleanings.svg").startswith("<svg")
+    assert study_files.read_manifest()["gleanings"]["documents"] == 2
+    assert study_files.read_text("gleanings.svg").startswith("<svg")
     assert "2 gleanings" in ran.stdout
 
 
@@ -166,9 +166,9 @@ def test_a_plan_is_shown(folder: Path, server: FakeServer) -> None:
     assert ran.returncode == 0, ran.stderr
     assert "2 questions, 2 systems: naive, bm25." in ran.stdout
     assert "judge graphrag" in ran.stdout
-    told = json.loads(kumi(folder, "eval", "plan", "--stages", "judge", "--json", "--questions", "1").stdout)
-    assert {e["step"] for e in told["estimates"]} == {"judge debiased"}
-    assert told["questions"] == 1
+    summary = json.loads(kumi(folder, "eval", "plan", "--stages", "judge", "--json", "--questions", "1").stdout)
+    assert {e["step"] for e in summary["estimates"]} == {"judge debiased"}
+    assert summary["questions"] == 1
     assert "stage" in kumi(folder, "eval", "plan", "--stages", "ask").stderr
     assert "protocol" in kumi(folder, "eval", "plan", "--protocol", "x").stderr
     assert server.counts()["requests"] == 0

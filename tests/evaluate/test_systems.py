@@ -1,4 +1,4 @@
-"""names -> systems, and what is wrong with a name."""
+"""Names -> systems, and errors in names."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from kumihimo.evaluate.systems import System, parse_systems
 
 
 def test_a_system_is_a_method_and_its_settings() -> None:
-    found = parse_systems("global:C2, mapreduce,local:reranker=model,naive:words=false + meaning=.25,")
-    assert found == [
+    parsed = parse_systems("global:C2, mapreduce,local:reranker=model,naive:words=false + meaning=.25,")
+    assert parsed == [
         System("global:C2", "global", {"level": 2}),
         System("mapreduce", "mapreduce", {}),
         System("local:reranker=model", "local", {"reranker": "model"}),
@@ -20,7 +20,7 @@ def test_a_system_is_a_method_and_its_settings() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("bm52", "no method 'bm52'; did you mean 'bm25'"),
         ("light:hibrid", "light has no setting or choice 'hibrid'; did you mean 'hybrid'"),
@@ -35,12 +35,12 @@ def test_a_system_is_a_method_and_its_settings() -> None:
         (" , ", "no method is named"),
     ],
 )
-def test_errors_name_the_remedy(name: str, said: str) -> None:
-    with pytest.raises(SettingsError, match=said):
+def test_errors_name_the_remedy(name: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
         parse_systems(name)
 
 
-def test_the_settings_of_the_index_decide_what_is_the_same() -> None:
+def test_equal_systems_are_found_by_index_settings() -> None:
     assert len(parse_systems("global,global:C1", {"global": {"level": 2}})) == 2
     with pytest.raises(SettingsError, match="one system"):
         parse_systems("global,global:C2", {"global": {"level": 2}})

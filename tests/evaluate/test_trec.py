@@ -1,4 +1,4 @@
-"""rankings and gold -> files of TREC, and back as they were."""
+"""Rankings and gold -> TREC files, and back."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_any_id_is_one_word() -> None:
         assert (_unescape_field(_escape_field(name)), len(_escape_field(name).split())) == (name, 1)
 
 
-def test_a_run_of_somebody_else(tmp_path: Path) -> None:
+def test_a_run_of_another_program_is_read(tmp_path: Path) -> None:
     run, qrels = tmp_path / "a.run", tmp_path / "gold"
     run.write_text("\ufeffq Q0 b 1 0.5 s\nq\tQ0\tc 9 2e1 s\n\nq Q0 a 3 .5 s\n", encoding="utf-8")
     qrels.write_text("q 0 a 2\nq 0 b 0\np 0 c -1\n", encoding="utf-8")
@@ -43,7 +43,7 @@ def test_a_run_of_somebody_else(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("q Q0 a 1 2\n", "line 1: 5 columns, not 6"),
         ("q Q0 a 1 x s\n", "line 1: 'x' is no number"),
@@ -53,7 +53,7 @@ def test_a_run_of_somebody_else(tmp_path: Path) -> None:
         ("", "holds no run"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+def test_errors_name_the_line(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "a.run").write_text(text, encoding="utf-8")
-    with pytest.raises(SettingsError, match=said):
+    with pytest.raises(SettingsError, match=message):
         read_trec_run(tmp_path / "a.run")

@@ -1,4 +1,4 @@
-"""Questions with gold over a small graph -> weights that find it, and what they are worth on other questions."""
+"""Questions with gold and a small graph -> fitted weights, and their recall on other questions."""
 
 from __future__ import annotations
 
@@ -10,31 +10,38 @@ import pytest
 from kumihimo.evaluate.gold import DocumentSpan, GoldPassage, IndexLayout
 from kumihimo.evaluate.weight_fitting import BraidWeights, FittingExample, cross_validate_recall, learn_weights
 from kumihimo.methods.braid.two_pass import FIRST_FEATURES, SECOND_FEATURES, run_first_pass
-from tests.methods.factories_search import Graph, Nearby, match
+from tests.methods.factories_search import FakeVectorSearch, GraphBuilder, keyword_search
 
 PEOPLE = ("Ruta Haverlock", "Tess Moll", "Bo Lind", "Ann Kerrow", "Ola Brask", "Ida Wray", "Per Dunn")
 PIERS = ("Gull Pier", "Osk Pier", "Long Pier", "North Pier", "Salt Pier", "Mill Pier", "Old Pier")
 
 
-def made() -> list[FittingExample]:
-    """Of each pier a question whose answer is told of its builder; of others it is said in more of its words."""
-    graph = Graph()
+def build_all_examples() -> list[FittingExample]:
+    """Build a question for each pier.
+
+    Its answer is linked to the builder; a distractor shares more words with the question.
+    """
+    graph = GraphBuilder()
     ids: dict[str, tuple[str, str]] = {}
     for pier, person in zip(PIERS, PEOPLE, strict=True):
-        one = graph.says(f"{pier} was built by {person}.", pier, person, title=pier)
-        other = graph.says(f"{person} came to the world in Corvale.", person, title=person)
-        graph.says(f"The builder of a town was born near {pier.split()[0]} town.")
-        ids[pier] = one, other
+        builder_id = graph.add_chunk(f"{pier} was built by {person}.", pier, person, title=pier)
+        origin_id = graph.add_chunk(f"{person} came to the world in Corvale.", person, title=person)
+        graph.add_chunk(f"The builder of a town was born near {pier.split()[0]} town.")
+        ids[pier] = builder_id, origin_id
     tables = graph.tables()
-    there = IndexLayout({}, {}, {id: DocumentSpan(id, 0, 9) for id in graph.rows["chunks"]}, {}, {})
+    layout = IndexLayout({}, {}, {id: DocumentSpan(id, 0, 9) for id in graph.rows["chunks"]}, {}, {})
     return [
         FittingExample(
             pier,
             run_first_pass(
-                f"Where was the builder of {pier} born?", tables["chunks"], tables["mentions"], match, Nearby()
+                f"Where was the builder of {pier} born?",
+                tables["chunks"],
+                tables["mentions"],
+                keyword_search,
+                FakeVectorSearch(),
             ),
             tuple(GoldPassage(id, (DocumentSpan(id, 0, 5),), True) for id in gold),
-            there,
+            layout,
             tables["chunks"],
         )
         for pier, gold in ids.items()
@@ -42,67 +49,69 @@ def made() -> list[FittingExample]:
 
 
 @pytest.fixture(scope="module")
-def of() -> list[FittingExample]:
-    return made()
+def fitting_examples() -> list[FittingExample]:
+    return build_all_examples()
 
 
-def test_recall_is_of_what_is_among_the_first(of: list[FittingExample]) -> None:
+def test_recall_counts_the_first_chunks(fitting_examples: list[FittingExample]) -> None:
     words = {"first": {"words": 1.0}, "second": {"words": 1.0}}
-    assert [of[0].recall(words, k=k) for k in (1, 2)] == [0.0, 0.5], "of which the first is said in more words"
-    assert of[0].recall(words, k=100) == 1.0
-    assert [of[0].is_relevant(one.name) for one in of[0].gold] == [True, True]
-    assert sum(map(of[0].is_relevant, of[0].first_pass.features)) == 2
+    assert [fitting_examples[0].recall(words, k=k) for k in (1, 2)] == [0.0, 0.5], (
+        "a distractor shares more words with the question"
+    )
+    assert fitting_examples[0].recall(words, k=100) == 1.0
+    assert [fitting_examples[0].is_relevant(passage.name) for passage in fitting_examples[0].gold] == [True, True]
+    assert sum(map(fitting_examples[0].is_relevant, fitting_examples[0].first_pass.features)) == 2
 
 
-def test_what_is_learned_finds_what_words_do_not(of: list[FittingExample]) -> None:
-    weights = learn_weights(of)
+def test_fitted_weights_find_more_than_words(fitting_examples: list[FittingExample]) -> None:
+    weights = learn_weights(fitting_examples)
     assert (tuple(weights["first"]), tuple(weights["second"])) == (FIRST_FEATURES, SECOND_FEATURES)
     words = {"first": {"words": 1.0}, "second": {"words": 1.0}}
-    assert fmean(example.recall(weights, k=2) for example in of) == 1.0
-    assert fmean(example.recall(words, k=2) for example in of) < 0.8
-    assert learn_weights(of) == weights
+    assert fmean(example.recall(weights, k=2) for example in fitting_examples) == 1.0
+    assert fmean(example.recall(words, k=2) for example in fitting_examples) < 0.8
+    assert learn_weights(fitting_examples) == weights
 
 
-def test_features_that_are_dropped_have_no_weight(of: list[FittingExample]) -> None:
-    weights = learn_weights(of, drop=["bridges", "graph rank", "onward rank"])
+def test_features_that_are_dropped_have_no_weight(fitting_examples: list[FittingExample]) -> None:
+    weights = learn_weights(fitting_examples, drop=["bridges", "graph rank", "onward rank"])
     assert tuple(weights["second"]) == tuple(name for name in SECOND_FEATURES if name not in ("bridges", "onward rank"))
     assert not {"bridges", "graph rank"} & weights["first"].keys()
 
 
-def test_a_question_counts_as_much_as_is_said(of: list[FittingExample]) -> None:
-    wrong = replace(of[-1], id="wrong", gold=of[0].gold)
-    fair = learn_weights(of[:3])
-    spoilt = learn_weights([*of[:3], wrong])
-    spared = learn_weights([*of[:3], wrong], question_weight=lambda id: 0.001 if id == "wrong" else 1.0)
+def test_question_weights_are_respected(fitting_examples: list[FittingExample]) -> None:
+    wrong = replace(fitting_examples[-1], id="wrong", gold=fitting_examples[0].gold)
+    fair = learn_weights(fitting_examples[:3])
+    spoilt = learn_weights([*fitting_examples[:3], wrong])
+    spared = learn_weights([*fitting_examples[:3], wrong], question_weight=lambda id: 0.001 if id == "wrong" else 1.0)
 
-    def apart(one: BraidWeights, other: BraidWeights) -> float:
-        return sum(abs(one["second"][name] - other["second"][name]) for name in SECOND_FEATURES)
+    def distance(first: BraidWeights, second: BraidWeights) -> float:
+        return sum(abs(first["second"][name] - second["second"][name]) for name in SECOND_FEATURES)
 
-    assert apart(fair, spared) < apart(fair, spoilt) / 3
+    assert distance(fair, spared) < distance(fair, spoilt) / 3
 
 
-def test_nothing_speaks_against_a_passage(of: list[FittingExample]) -> None:
-    weights = learn_weights(of)
+def test_weights_are_never_negative(fitting_examples: list[FittingExample]) -> None:
+    weights = learn_weights(fitting_examples)
     assert min([*weights["first"].values(), *weights["second"].values()]) == 0.0
 
 
-def test_each_question_is_measured_by_weights_that_have_not_seen_it(
-    of: list[FittingExample], monkeypatch: pytest.MonkeyPatch
+def test_cross_validation_uses_unseen_questions(
+    fitting_examples: list[FittingExample], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[list[str]] = []
+    folds: list[list[str]] = []
 
-    def fitted(of: list[FittingExample]) -> BraidWeights:
-        seen.append([example.id for example in of])
+    def record_fold(fitting_examples: list[FittingExample]) -> BraidWeights:
+        folds.append([example.id for example in fitting_examples])
         return {"first": {}, "second": {}}
 
-    monkeypatch.setattr("kumihimo.evaluate.weight_fitting.learn_weights", fitted)
-    found = cross_validate_recall(of)
-    assert found.keys() == set(PIERS)
-    assert len(seen) == 5
-    assert sorted(name for fold in seen for name in PIERS if name not in fold) == sorted(PIERS)
+    monkeypatch.setattr("kumihimo.evaluate.weight_fitting.learn_weights", record_fold)
+    recalls = cross_validate_recall(fitting_examples)
+    assert recalls.keys() == set(PIERS)
+    assert len(folds) == 5
+    assert sorted(name for fold in folds for name in PIERS if name not in fold) == sorted(PIERS)
 
 
-def test_where_nothing_tells_candidates_apart() -> None:
-    alike = [replace(example, gold=()) for example in made()[:1]]
-    weights = learn_weights(alike)
+def test_indistinct_candidates_give_zero_weights() -> None:
+    without_gold = [replace(example, gold=()) for example in build_all_examples()[:1]]
+    weights = learn_weights(without_gold)
     assert set(weights["first"].values()) | set(weights["second"].values()) == {0.0}

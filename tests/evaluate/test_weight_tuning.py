@@ -1,4 +1,4 @@
-"""Questions with gold -> weights of `braid`, whether they help, what `kumi tune --questions` writes and refuses."""
+"""Questions with gold -> `braid` weights, their gain, and output of `kumi tune --questions`."""
 
 from __future__ import annotations
 
@@ -29,8 +29,11 @@ NAMES = {
 }
 
 
-def asked(count: int = 21, *, wrong: bool = False) -> list[dict[str, object]]:
-    """A question for each thing. wrong: whose gold is another document."""
+def question_rows(count: int = 21, *, wrong: bool = False) -> list[dict[str, object]]:
+    """Return a question for each thing.
+
+    wrong: the gold is another document.
+    """
     things = THINGS.split()[:count]
     return [
         {"question": f"Who made the {thing}?", "gold": f"{(n + 7) % 21 if wrong else n}.txt"}
@@ -50,53 +53,55 @@ def things(kumi: Run, tmp_path: Path) -> Run:  # noqa: F811
     return kumi
 
 
-def test_lines_of_one_question_are_taken_together() -> None:
+def test_gold_of_equal_questions_is_merged() -> None:
     clicks = [EvalQuestion("a", "Who?", gold=(Gold("x"),)), EvalQuestion("b", "who", gold=(Gold("y"), Gold("x")))]
     assert merge_gold(clicks) == [EvalQuestion("a", "Who?", gold=(Gold("x"), Gold("y")))]
     with pytest.raises(SettingsError, match="one id"):
         merge_gold([EvalQuestion("a", "Who?"), EvalQuestion("a", "When?")])
 
 
-def test_too_few_questions_tell_nothing(things: Run, tmp_path: Path) -> None:
-    few = write(tmp_path / "few.jsonl", asked(19))
+def test_too_few_questions_are_refused(things: Run, tmp_path: Path) -> None:
+    few = write(tmp_path / "few.jsonl", question_rows(19))
     code, out, err = things("tune", "--questions", few)
     assert (code, out) == (2, "")
     assert "19 questions with gold are too few" in err
 
 
 @pytest.mark.parametrize("option", ["--sample", "--examples"])
-def test_what_a_model_would_be_shown_is_refused_beside_questions(things: Run, tmp_path: Path, option: str) -> None:
-    path = write(tmp_path / "asked.jsonl", asked())
+def test_questions_exclude_sample_and_examples(things: Run, tmp_path: Path, option: str) -> None:
+    path = write(tmp_path / "asked.jsonl", question_rows())
     code, out, err = things("tune", "--questions", path, option, 3)
     assert (code, out) == (2, "")
     assert "leave out --sample and --examples, or --questions" in err
 
 
 @pytest.mark.usefixtures("things")
-def test_weights_are_fitted_for_the_pool_and_the_anchors_that_are_set(
+def test_weights_are_fitted_for_the_configured_pool_and_anchors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = [EvalQuestion(str(n), str(q["question"]), gold=(Gold(str(q["gold"])),)) for n, q in enumerate(asked())]
+    questions = [
+        EvalQuestion(str(n), str(q["question"]), gold=(Gold(str(q["gold"])),)) for n, q in enumerate(question_rows())
+    ]
     passes: list[Pass] = []
 
-    def learned(of: Sequence[FittingExample]) -> BraidWeights:
-        passes.extend(example.second_pass(published_weights()["first"]) for example in of)
+    def learned(examples: Sequence[FittingExample]) -> BraidWeights:
+        passes.extend(example.second_pass(published_weights()["first"]) for example in examples)
         return published_weights()
 
     monkeypatch.setattr(weight_tuning, "learn_weights", learned)
     small = {"braid": {"pool": 3, "anchors": 1}}
-    with Kumihimo.open(tmp_path / ".kumi", settings=small) as kumi, kumi.snapshot() as reading:  # noqa: F811
-        refit_weights(reading, given)
-    assert {len(each.anchors) for each in passes} == {1}
-    assert max(len(each.candidates.chunks) for each in passes) < 21
+    with Kumihimo.open(tmp_path / ".kumi", settings=small) as kumi, kumi.snapshot() as snapshot:  # noqa: F811
+        refit_weights(snapshot, questions)
+    assert {len(second_pass.anchors) for second_pass in passes} == {1}
+    assert max(len(second_pass.candidates.chunks) for second_pass in passes) < 21
 
 
-def test_what_does_not_help_is_not_written(things: Run, tmp_path: Path) -> None:
-    path = write(tmp_path / "asked.jsonl", asked())
+def test_useless_weights_are_not_written(things: Run, tmp_path: Path) -> None:
+    path = write(tmp_path / "asked.jsonl", question_rows())
     code, out, _ = things("tune", "--questions", path)
     assert code == 0
     assert "21 questions with gold" in out
-    assert "do not help beyond what chance would do" in out  # all are found already
+    assert "do not help more than chance would" in out  # the present weights find all gold
     assert set(tomllib.loads(out[out.index("[braid]") :])["braid"]) == {"first_weights", "second_weights"}
     code, out, err = things("tune", "--questions", path, "--write", "--json")
     assert (code, json.loads(out)["written"], json.loads(out)["helps"]) == (1, [], False)
@@ -104,20 +109,23 @@ def test_what_does_not_help_is_not_written(things: Run, tmp_path: Path) -> None:
     assert not (tmp_path / "kumi.toml").exists()
 
 
-def test_what_helps_is_written_once_and_holds(things: Run, tmp_path: Path) -> None:
+def test_better_weights_do_not_overwrite_settings(things: Run, tmp_path: Path) -> None:
     bad = "\n".join(["[braid]", f"first_weights = {[-1.0] + [0.0] * 8}", f"second_weights = {[-1.0] + [0.0] * 8}"])
     (tmp_path / "kumi.toml").write_text(bad)
-    path = write(tmp_path / "asked.jsonl", asked())
+    path = write(tmp_path / "asked.jsonl", question_rows())
     code, out, err = things("tune", "--questions", path, "--write")
     assert code == 1
     assert "Fitted weights help" in out
-    assert "sets these already" in err
+    assert "already sets these" in err
     assert (tmp_path / "kumi.toml").read_text() == bad
-    with Kumihimo.open(tmp_path / ".kumi") as kumi, kumi.snapshot() as reading:  # noqa: F811
-        found = refit_weights(
-            reading,
-            [EvalQuestion(str(n), str(q["question"]), gold=(Gold(str(q["gold"])),)) for n, q in enumerate(asked())],
+    with Kumihimo.open(tmp_path / ".kumi") as kumi, kumi.snapshot() as snapshot:  # noqa: F811
+        result = refit_weights(
+            snapshot,
+            [
+                EvalQuestion(str(n), str(q["question"]), gold=(Gold(str(q["gold"])),))
+                for n, q in enumerate(question_rows())
+            ],
         )
-    assert found.is_improvement
-    assert found.low > 0
-    assert found.present_recall < found.fitted_recall == 1.0
+    assert result.is_improvement
+    assert result.low > 0
+    assert result.present_recall < result.fitted_recall == 1.0

@@ -1,4 +1,4 @@
-"""The graph -> files of it: whole, the same each time, and in place of nothing that is not ours."""
+"""the graph -> files: complete, deterministic, and never over files of others."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ FREE = [name for name in FORMATS if name != "parquet"]
 
 
 @pytest.fixture(scope="module")
-def reading(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snapshot]:
+def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snapshot]:
     folder = factories_graphs.index(tmp_path_factory.mktemp("graph") / ".kumi", 60)
-    with Kumihimo.open(folder) as kumi, kumi.snapshot() as reading:
-        yield reading
+    with Kumihimo.open(folder) as kumi, kumi.snapshot() as snapshot:
+        yield snapshot
 
 
 def read(folder: Path, tables: factories_graphs.Tables) -> Iterator[Snapshot]:
-    with Kumihimo.open(factories_graphs.write(folder, tables)) as kumi, kumi.snapshot() as reading:
-        yield reading
+    with Kumihimo.open(factories_graphs.write(folder, tables)) as kumi, kumi.snapshot() as snapshot:
+        yield snapshot
 
 
 def files(path: Path) -> dict[str, bytes]:
@@ -59,26 +59,26 @@ def test_each_format_has_a_place() -> None:
 
 
 @pytest.mark.parametrize("name", FREE)
-def test_the_same_is_written_each_time_and_over_itself(name: str, reading: Snapshot, tmp_path: Path) -> None:
-    counted = FORMATS[name](reading, tmp_path / "a")
+def test_the_same_is_written_each_time_and_over_itself(name: str, snapshot: Snapshot, tmp_path: Path) -> None:
+    counted = FORMATS[name](snapshot, tmp_path / "a")
     assert counted["entities"] == 60
-    assert FORMATS[name](reading, tmp_path / "b") == counted
+    assert FORMATS[name](snapshot, tmp_path / "b") == counted
     first = files(tmp_path / "a")
     assert list(first.values()) == list(files(tmp_path / "b").values())
-    FORMATS[name](reading, tmp_path / "a")
+    FORMATS[name](snapshot, tmp_path / "a")
     assert files(tmp_path / "a") == first
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"], "nothing half-written is left"
 
 
 @pytest.mark.parametrize("name", FREE)
-def test_what_is_not_ours_stays(name: str, reading: Snapshot, tmp_path: Path) -> None:
+def test_what_is_not_ours_stays(name: str, snapshot: Snapshot, tmp_path: Path) -> None:
     file, folder = tmp_path / "file", tmp_path / "folder"
     file.write_text("mine")
     folder.mkdir()
     (folder / "mine.txt").write_text("mine")
     for path in (file, folder):
-        with pytest.raises(SettingsError, match=r"is there already, and not by `kumi`|cannot be written"):
-            FORMATS[name](reading, path)
+        with pytest.raises(SettingsError, match=r"is there already and was not written by `kumi`|cannot be written"):
+            FORMATS[name](snapshot, path)
     assert files(tmp_path) == {"file": b"mine", "folder/mine.txt": b"mine"}
 
 
@@ -87,51 +87,54 @@ def test_nothing_is_written_without_a_graph(name: str, tmp_path: Path) -> None:
     none = pytest.raises(IndexUnavailable, match="no table entities yet")
     with (
         Kumihimo.open(factories_graphs.write(tmp_path / ".kumi", {"documents": []})) as kumi,
-        kumi.snapshot() as reading,
+        kumi.snapshot() as snapshot,
         none,
     ):
-        FORMATS[name](reading, tmp_path / "out")
+        FORMATS[name](snapshot, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("name", FREE)
 def test_entities_alone_are_written(name: str, tmp_path: Path) -> None:
     tables = {"entities": factories_graphs.made(20, 20)["entities"]}
-    for reading in read(tmp_path / ".kumi", tables):
-        assert FORMATS[name](reading, tmp_path / "out")["entities"] == 20
+    for snapshot in read(tmp_path / ".kumi", tables):
+        assert FORMATS[name](snapshot, tmp_path / "out")["entities"] == 20
 
 
 # -- rdf
 
 
 @pytest.mark.parametrize("suffix", ["ttl", "nt", "nq"])
-def test_rdf_is_read_back_as_it_was_told(suffix: str, reading: Snapshot, tmp_path: Path) -> None:
+def test_rdf_is_read_back_as_it_was_told(suffix: str, snapshot: Snapshot, tmp_path: Path) -> None:
     prefixes = sparql.rdf_prefixes()
-    told = [quad.triple for quad in sparql.index_triples(reading, prefixes)]
-    counted = FORMATS["rdf"](reading, tmp_path / f"graph.{suffix}")
-    assert counted["triples"] == len(told)
-    assert {name: n for name, n in row_counts(reading.db).items() if name != "members"}.items() <= counted.items()
+    expected = [quad.triple for quad in sparql.index_triples(snapshot, prefixes)]
+    counted = FORMATS["rdf"](snapshot, tmp_path / f"graph.{suffix}")
+    assert counted["triples"] == len(expected)
+    assert {name: n for name, n in row_counts(snapshot.db).items() if name != "members"}.items() <= counted.items()
     form = RdfFormat.from_extension(suffix)
     read = [quad.triple for quad in parse(path=str(tmp_path / f"graph.{suffix}"), format=form)]
-    assert read == told
+    assert read == expected
     lines = (tmp_path / f"graph.{suffix}").read_text(encoding="utf-8").split("\n")
     assert lines[0] == "# written by kumihimo"
-    named = [line for line in lines if line.startswith("@prefix")]
-    assert len(named) == (len(prefixes) if suffix == "ttl" else 0)
-    assert named == sorted(named)
+    prefix_lines = [line for line in lines if line.startswith("@prefix")]
+    assert len(prefix_lines) == (len(prefixes) if suffix == "ttl" else 0)
+    assert prefix_lines == sorted(prefix_lines)
 
 
-def test_an_ending_that_is_none_of_rdf_is_refused(reading: Snapshot, tmp_path: Path) -> None:
+def test_an_ending_that_is_none_of_rdf_is_refused(snapshot: Snapshot, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"no ending of an RDF file '.tt'; did you mean '.ttl'"):
-        FORMATS["rdf"](reading, tmp_path / "graph.tt")
+        FORMATS["rdf"](snapshot, tmp_path / "graph.tt")
     assert list(tmp_path.iterdir()) == []
 
 
 # -- graphml
 
 
-def parsed(path: Path) -> tuple[dict[str, dict[str, str]], list[tuple[str, str, dict[str, str]]]]:
-    """Nodes by id and edges, with their data by name, as a reader of GraphML sees them."""
+def parse_graphml(path: Path) -> tuple[dict[str, dict[str, str]], list[tuple[str, str, dict[str, str]]]]:
+    """Return nodes by id and edges, with their data by name.
+
+    A GraphML reader sees the same.
+    """
     root = ElementTree.parse(path).getroot()
     keys = {key.attrib["id"]: key.attrib["attr.name"] for key in root.iter(f"{XML}key")}
 
@@ -143,20 +146,20 @@ def parsed(path: Path) -> tuple[dict[str, dict[str, str]], list[tuple[str, str, 
     return nodes, edges
 
 
-def test_graphml_holds_the_graph_with_its_communities(reading: Snapshot, tmp_path: Path) -> None:
-    FORMATS["graphml"](reading, tmp_path / "g.graphml")
-    nodes, edges = parsed(tmp_path / "g.graphml")
-    communities = load_tree(reading)
-    assert nodes.keys() == {entity.id for entity in reading.table("entities")}
-    assert len(edges) == len(reading.table("relations"))
+def test_graphml_holds_the_graph_with_its_communities(snapshot: Snapshot, tmp_path: Path) -> None:
+    FORMATS["graphml"](snapshot, tmp_path / "g.graphml")
+    nodes, edges = parse_graphml(tmp_path / "g.graphml")
+    communities = load_tree(snapshot)
+    assert nodes.keys() == {entity.id for entity in snapshot.table("entities")}
+    assert len(edges) == len(snapshot.table("relations"))
     assert all(source in nodes and target in nodes for source, target, _ in edges)
-    for entity in reading.table("entities"):
-        told = nodes[entity.id]
-        assert (told["name"], told["mentions"]) == (entity.name, str(entity.mentions))
-        assert [told[f"community_{level}"] for level in range(3)] == communities.entity_path(entity.id)
-    relation = next(iter(reading.table("relations")))
-    _, _, told = next(edge for edge in edges if edge[:2] == (relation.source, relation.target))
-    assert (float(told["weight"]), told["description"]) == (relation.weight, relation.text)
+    for entity in snapshot.table("entities"):
+        node_data = nodes[entity.id]
+        assert (node_data["name"], node_data["mentions"]) == (entity.name, str(entity.mentions))
+        assert [node_data[f"community_{level}"] for level in range(3)] == communities.entity_path(entity.id)
+    relation = next(iter(snapshot.table("relations")))
+    _, _, node_data = next(edge for edge in edges if edge[:2] == (relation.source, relation.target))
+    assert (float(node_data["weight"]), node_data["description"]) == (relation.weight, relation.text)
 
 
 @pytest.mark.parametrize(
@@ -164,43 +167,43 @@ def test_graphml_holds_the_graph_with_its_communities(reading: Snapshot, tmp_pat
 )
 def test_any_name_is_valid_xml(bad: str, tmp_path: Path) -> None:
     entity = Entity(id=hash_parts("a"), name=bad, type=bad, forms=(bad,), types=(), mentions=1, tokens=1, text=bad)
-    whole = entity.name.encode("utf-8", "replace").decode()
-    tables = {"entities": [replace(entity, name=whole, type=whole, text=whole, forms=())]}
-    for reading in read(tmp_path / ".kumi", tables):
-        FORMATS["graphml"](reading, tmp_path / "g")
-    nodes, _ = parsed(tmp_path / "g")
-    assert nodes[entity.id]["name"] == re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "", whole)
+    encodable = entity.name.encode("utf-8", "replace").decode()
+    tables = {"entities": [replace(entity, name=encodable, type=encodable, text=encodable, forms=())]}
+    for snapshot in read(tmp_path / ".kumi", tables):
+        FORMATS["graphml"](snapshot, tmp_path / "g")
+    nodes, _ = parse_graphml(tmp_path / "g")
+    assert nodes[entity.id]["name"] == re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "", encodable)
 
 
 def test_an_edge_without_its_ends_is_left_out(tmp_path: Path) -> None:
     tables = factories_graphs.made(20, 40)
-    left = tables["entities"][5:]
-    known = {entity.id for entity in left}
-    for reading in read(tmp_path / ".kumi", {**tables, "entities": left}):
-        count = FORMATS["graphml"](reading, tmp_path / "g")
-    _, edges = parsed(tmp_path / "g")
-    assert all(source in known and target in known for source, target, _ in edges)
+    remaining = tables["entities"][5:]
+    remaining_ids = {entity.id for entity in remaining}
+    for snapshot in read(tmp_path / ".kumi", {**tables, "entities": remaining}):
+        count = FORMATS["graphml"](snapshot, tmp_path / "g")
+    _, edges = parse_graphml(tmp_path / "g")
+    assert all(source in remaining_ids and target in remaining_ids for source, target, _ in edges)
     assert 0 < count["relations"] == len(edges) < 40
 
 
 # -- csv
 
 
-def test_csv_holds_every_row(reading: Snapshot, tmp_path: Path) -> None:
-    FORMATS["csv"](reading, tmp_path / "out")
+def test_csv_holds_every_row(snapshot: Snapshot, tmp_path: Path) -> None:
+    FORMATS["csv"](snapshot, tmp_path / "out")
     for name in ("entities", "relations", "claims", "communities", "members", "reports"):
         with (tmp_path / "out" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
-        records = list(reading.table(name))
+        records = list(snapshot.table(name))
         assert [row["id"] for row in rows] == [record.id for record in records]
-        assert set(rows[0]) - {"community"} == set(reading.table(name).codec.columns)
+        assert set(rows[0]) - {"community"} == set(snapshot.table(name).codec.columns)
     report = records[0]
     assert rows[0]["text"] == report.text, "a text of several lines is one cell"
     assert json.loads(rows[0]["findings"]) == [list(finding) for finding in report.findings]
 
 
-def test_no_cell_is_a_formula(reading: Snapshot, tmp_path: Path) -> None:
-    FORMATS["csv"](reading, tmp_path / "out")
+def test_no_cell_is_a_formula(snapshot: Snapshot, tmp_path: Path) -> None:
+    FORMATS["csv"](snapshot, tmp_path / "out")
     cells = [
         cell
         for path in (tmp_path / "out").glob("*.csv")
@@ -218,44 +221,49 @@ def notes(folder: Path) -> dict[str, str]:
     return {p.relative_to(folder).as_posix(): p.read_text(encoding="utf-8") for p in sorted(folder.rglob("*.md"))}
 
 
-def test_every_link_of_a_note_leads_to_a_note(reading: Snapshot, tmp_path: Path) -> None:
-    counted = FORMATS["obsidian"](reading, tmp_path / "vault")
-    held = notes(tmp_path / "vault")
-    assert len(held) == sum(counted.values()) == 60 + len(reading.table("reports"))
-    links = [link for text in held.values() for link in re.findall(r"(?<!\\)\[\[([^|\]]+)\|[^\]]*\]\]", text)]
+def test_every_link_of_a_note_leads_to_a_note(snapshot: Snapshot, tmp_path: Path) -> None:
+    counted = FORMATS["obsidian"](snapshot, tmp_path / "vault")
+    note_texts = notes(tmp_path / "vault")
+    assert len(note_texts) == sum(counted.values()) == 60 + len(snapshot.table("reports"))
+    links = [link for text in note_texts.values() for link in re.findall(r"(?<!\\)\[\[([^|\]]+)\|[^\]]*\]\]", text)]
     assert len(links) > 500
-    assert [link for link in links if f"{link}.md" not in held] == []
+    assert [link for link in links if f"{link}.md" not in note_texts] == []
 
 
-def test_a_note_tells_of_its_entity(reading: Snapshot, tmp_path: Path) -> None:
-    FORMATS["obsidian"](reading, tmp_path / "vault")
-    entity = next(e for e in reading.table("entities") if e.name == "Orrell")
+def test_a_note_tells_of_its_entity(snapshot: Snapshot, tmp_path: Path) -> None:
+    FORMATS["obsidian"](snapshot, tmp_path / "vault")
+    entity = next(e for e in snapshot.table("entities") if e.name == "Orrell")
     note = next(text for text in notes(tmp_path / "vault").values() if f'id: "{entity.id}"' in text)
     front, _, body = note.removeprefix("---\n").partition("\n---\n")
-    told = {name: json.loads(value) for name, _, value in (line.partition(": ") for line in front.splitlines())}
-    assert told == {"type": "person", "aliases": ["Orrell", "ORRELL"], "mentions": entity.mentions, "id": entity.id}
+    properties = {name: json.loads(value) for name, _, value in (line.partition(": ") for line in front.splitlines())}
+    assert properties == {
+        "type": "person",
+        "aliases": ["Orrell", "ORRELL"],
+        "mentions": entity.mentions,
+        "id": entity.id,
+    }
     assert "# Orrell\n" in body
     assert "## Relations\n" in body
     assert re.search(r"> In the spring of \d+ Orrell mended the long net.*\n>\n> — notes/day-\d+\.md, line \d+\n", body)
 
 
-def test_a_report_links_its_parts_its_members_and_what_it_refers_to(reading: Snapshot, tmp_path: Path) -> None:
-    FORMATS["obsidian"](reading, tmp_path / "vault")
-    held = notes(tmp_path / "vault")
-    tops = {path: text for path, text in held.items() if path.startswith("reports/level 0/")}
+def test_a_report_links_its_parts_its_members_and_what_it_refers_to(snapshot: Snapshot, tmp_path: Path) -> None:
+    FORMATS["obsidian"](snapshot, tmp_path / "vault")
+    note_texts = notes(tmp_path / "vault")
+    tops = {path: text for path, text in note_texts.items() if path.startswith("reports/level 0/")}
     assert any("\n## Parts\n\n- [[reports/level 1/" in text for text in tops.values())
-    assert any("\n## Part of\n\n- [[reports/level 0/" in text for text in held.values())
-    leaves = [text for path, text in held.items() if path.startswith("reports/level 2/")]
+    assert any("\n## Part of\n\n- [[reports/level 0/" in text for text in note_texts.values())
+    leaves = [text for path, text in note_texts.items() if path.startswith("reports/level 2/")]
     assert leaves
     assert all("\n## Members\n\n- [[entities/" in text for text in leaves)
-    assert not any("[Data:" in text for text in held.values())
-    assert any("without a model" in text for text in held.values())
+    assert not any("[Data:" in text for text in note_texts.values())
+    assert any("without a model" in text for text in note_texts.values())
 
 
 @given(st.lists(st.text(max_size=120), unique=True, max_size=8))
 def test_names_of_notes_are_safe_and_apart(titles: list[str]) -> None:
-    wanted = {("entities", hash_parts(title)): (title, "entities") for title in titles}
-    paths = [path for path, _ in obsidian._note_paths(wanted).values()]
+    titles_by_row = {("entities", hash_parts(title)): (title, "entities") for title in titles}
+    paths = [path for path, _ in obsidian._note_paths(titles_by_row).values()]
     assert len({path.casefold() for path in paths}) == len(titles)
     for path in paths:
         name = path.removeprefix("entities/")
@@ -265,45 +273,45 @@ def test_names_of_notes_are_safe_and_apart(titles: list[str]) -> None:
         assert name.upper().partition(".")[0] not in ("CON", "NUL", "AUX", "PRN", "COM1", "LPT9")
 
 
-def test_names_that_differ_in_case_only_are_two_notes(reading: Snapshot, tmp_path: Path) -> None:
-    FORMATS["obsidian"](reading, tmp_path / "vault")
+def test_names_that_differ_in_case_only_are_two_notes(snapshot: Snapshot, tmp_path: Path) -> None:
+    FORMATS["obsidian"](snapshot, tmp_path / "vault")
     alike = [path for path in notes(tmp_path / "vault") if path.lower().startswith("entities/orrell")]
     assert len({path.casefold() for path in alike}) == 2
 
 
-def test_notes_of_ones_own_stay_and_ours_go_with_their_rows(reading: Snapshot, tmp_path: Path) -> None:
+def test_notes_of_ones_own_stay_and_ours_go_with_their_rows(snapshot: Snapshot, tmp_path: Path) -> None:
     vault = tmp_path / "vault"
-    FORMATS["obsidian"](reading, vault)
+    FORMATS["obsidian"](snapshot, vault)
     (vault / ".obsidian").mkdir()
     (vault / ".obsidian" / "app.json").write_text("{}")
     (vault / "entities" / "My thoughts.md").write_text("mine")
     for smaller in read(tmp_path / ".kumi", {"entities": factories_graphs.made(60, 240)["entities"][:7]}):
         FORMATS["obsidian"](smaller, vault)
-    held = notes(vault)
-    assert len(held) == 7 + 1
-    assert held["entities/My thoughts.md"] == "mine"
+    note_texts = notes(vault)
+    assert len(note_texts) == 7 + 1
+    assert note_texts["entities/My thoughts.md"] == "mine"
     assert (vault / ".obsidian" / "app.json").exists()
     assert not (vault / "reports").exists()
 
 
-def test_a_note_of_ones_own_is_not_overwritten(reading: Snapshot, tmp_path: Path) -> None:
+def test_a_note_of_ones_own_is_not_overwritten(snapshot: Snapshot, tmp_path: Path) -> None:
     vault = tmp_path / "vault"
     for smaller in read(tmp_path / ".kumi", {"entities": factories_graphs.made(60, 240)["entities"][:1]}):
         FORMATS["obsidian"](smaller, vault)
     mine = vault / "entities" / "con_.md"
     mine.write_text("mine")
     with pytest.raises(SettingsError, match=r"con_\.md is there already"):
-        FORMATS["obsidian"](reading, vault)
+        FORMATS["obsidian"](snapshot, vault)
     assert mine.read_text() == "mine"
     assert len(notes(vault)) == 2
 
 
-def test_a_list_of_files_that_leads_elsewhere_is_not_followed(reading: Snapshot, tmp_path: Path) -> None:
+def test_a_list_of_files_that_leads_elsewhere_is_not_followed(snapshot: Snapshot, tmp_path: Path) -> None:
     vault, mine = tmp_path / "vault", tmp_path / "mine.md"
     mine.write_text("mine")
     vault.mkdir()
     (vault / ".kumihimo.json").write_text(json.dumps({"files": ["../mine.md", str(mine)]}))
-    FORMATS["obsidian"](reading, vault)
+    FORMATS["obsidian"](snapshot, vault)
     assert mine.read_text() == "mine"
 
 
@@ -311,32 +319,32 @@ def test_a_list_of_files_that_leads_elsewhere_is_not_followed(reading: Snapshot,
 
 
 def test_parquet_without_its_library_names_the_extra(
-    reading: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    snapshot: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(KumiError, match=r"pip install 'kumihimo\[parquet\]'"):
-        FORMATS["parquet"](reading, tmp_path / "out")
+        FORMATS["parquet"](snapshot, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-def test_parquet_holds_every_row(reading: Snapshot, tmp_path: Path) -> None:
+def test_parquet_holds_every_row(snapshot: Snapshot, tmp_path: Path) -> None:
     parquet: Any = pytest.importorskip("pyarrow.parquet")
-    FORMATS["parquet"](reading, tmp_path / "out")
+    FORMATS["parquet"](snapshot, tmp_path / "out")
     for name in ("entities", "relations", "claims", "communities", "members", "reports"):
         rows = parquet.read_table(tmp_path / "out" / f"{name}.parquet").to_pylist()
-        assert [row["id"] for row in rows] == [record.id for record in reading.table(name)]
+        assert [row["id"] for row in rows] == [record.id for record in snapshot.table(name)]
     assert json.loads(rows[0]["findings"]) == [
-        list(finding) for finding in next(iter(reading.table("reports"))).findings
+        list(finding) for finding in next(iter(snapshot.table("reports"))).findings
     ]
 
 
 def test_parquet_is_given_columns_of_their_types(
-    reading: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    snapshot: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written = _made_up(monkeypatch)
-    assert FORMATS["parquet"](reading, tmp_path / "out")["entities"] == 60
+    written = _fake_pyarrow(monkeypatch)
+    assert FORMATS["parquet"](snapshot, tmp_path / "out")["entities"] == 60
     columns, schema = written["entities.parquet"]
-    entities = list(reading.table("entities"))
+    entities = list(snapshot.table("entities"))
     assert dict(zip(schema, columns, strict=True))[("forms", "list of string")] == [list(e.forms) for e in entities]
     assert ("mentions", "int64") in schema
     assert ("strength", "float64") in written["relations.parquet"][1]
@@ -344,8 +352,8 @@ def test_parquet_is_given_columns_of_their_types(
     assert ("community", "string") in written["members.parquet"][1]
 
 
-def _made_up(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """As much of the library as is used; what it was given, by file."""
+def _fake_pyarrow(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Replace pyarrow by the used part of it; return its tables by file."""
     written: dict[str, Any] = {}
 
     class Field(tuple[str, str]):
@@ -365,8 +373,8 @@ def _made_up(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         def __exit__(self, *_: object) -> None: ...
 
         def write_table(self, columns: list[list[Any]]) -> None:
-            for held, more in zip(written[self.path.name][0], columns, strict=True):
-                held += more
+            for column, values in zip(written[self.path.name][0], columns, strict=True):
+                column += values
 
     library: Any = ModuleType("pyarrow")
     library.parquet = ModuleType("pyarrow.parquet")
@@ -375,7 +383,7 @@ def _made_up(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     library.types.is_list = lambda kind: kind.startswith("list")
     for name in ("string", "int64", "float64", "bool_"):
         setattr(library, name, lambda name=name: name)
-    library.list_ = lambda of: f"list of {of}"
+    library.list_ = lambda item_type: f"list of {item_type}"
     library.field = lambda name, kind: Field((name, kind))
     library.schema = list
     library.table = lambda columns, schema: columns
@@ -384,7 +392,7 @@ def _made_up(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return written
 
 
-# -- what they share
+# -- shared functions
 
 
 @given(st.text(max_size=80), st.text(max_size=8), st.integers(5, 40))
@@ -395,9 +403,9 @@ def test_an_excerpt_is_a_part_of_its_document(text: str, name: str, width: int) 
     assert len(span.text) <= width
 
 
-def test_a_tree_tells_where_each_entity_is(reading: Snapshot) -> None:
-    communities = load_tree(reading)
-    entities = {entity.id for entity in reading.table("entities")}
+def test_a_tree_tells_where_each_entity_is(snapshot: Snapshot) -> None:
+    communities = load_tree(snapshot)
+    entities = {entity.id for entity in snapshot.table("entities")}
     for level in range(communities.depth + 1):
         placed = [entity for id in communities.at_level(level) for entity in communities.entities(id)]
         assert sorted(placed) == sorted(entities), "each once on every level"
@@ -405,7 +413,7 @@ def test_a_tree_tells_where_each_entity_is(reading: Snapshot) -> None:
     assert all(len(communities.entity_path(entity)) == communities.depth for entity in entities)
 
 
-def test_relations_are_named(reading: Snapshot) -> None:
-    relation: Relation = next(iter(reading.table("relations")))
-    assert display_name(reading, ("relations", relation.id)) == " – ".join(relation.names)
-    assert display_name(reading, ("entities", "nobody")) == "nobody"
+def test_relations_are_named(snapshot: Snapshot) -> None:
+    relation: Relation = next(iter(snapshot.table("relations")))
+    assert display_name(snapshot, ("relations", relation.id)) == " – ".join(relation.names)
+    assert display_name(snapshot, ("entities", "nobody")) == "nobody"

@@ -1,4 +1,4 @@
-"""Question + context -> the answer in a model's words: each citation points to a source, no other word is touched."""
+"""question + context -> the model's answer: valid citations kept, all other text unchanged."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ GATE = "# Gate\n\nThe gate leaks. Nobody mends it."
 CORD = "組紐は十月に届きます。雨の日は休みです。"
 
 
-class Words:
-    """A ruler by which a word is a token."""
+class WordTokenizer:
+    """Tokenizer: a word is a token."""
 
     fingerprint = "words"
 
@@ -48,97 +48,106 @@ def spans(item: Evidence) -> Iterator[Span]:
     yield Span(item.record.id, f"notes/{item.record.id[:2]}.md", 7, 7 + len(item.text), item.text)
 
 
-def answered(
+def ask_model(
     chat: FakeChat, *texts: str, on_token: TokenCallback | None = None, budget: int = 1000, response: str = ""
 ) -> Answer:
-    """What is answered on these sources."""
+    """Return the answer from these sources."""
     with TemporaryDirectory() as folder:
-        memo = ResponseCache(Path(folder, "cache.db"))
-        ask = CachedLLM(chat, memo, Budget(), "answer")
-        found = answer(
-            "When?", "naive", context(*texts), spans, ask, Words(), PROMPT, on_token, budget=budget, response=response
+        cache = ResponseCache(Path(folder, "cache.db"))
+        llm = CachedLLM(chat, cache, Budget(), "answer")
+        result = answer(
+            "When?",
+            "naive",
+            context(*texts),
+            spans,
+            llm,
+            WordTokenizer(),
+            PROMPT,
+            on_token,
+            budget=budget,
+            response=response,
         )
-        memo.close()
-        return found
+        cache.close()
+        return result
 
 
-def said(reply: str, *texts: str) -> Answer:
-    """The answer where that is what the model says."""
-    return answered(FakeChat(lambda prompt: reply), *texts)
+def answer_with(reply: str, *texts: str) -> Answer:
+    """Return the answer for this reply of the model."""
+    return ask_model(FakeChat(lambda prompt: reply), *texts)
 
 
-def quotes(found: Answer) -> list[tuple[int, str]]:
-    return [(citation.n, citation.span.text) for citation in found.citations]
+def quotes(result: Answer) -> list[tuple[int, str]]:
+    return [(citation.n, citation.span.text) for citation in result.citations]
 
 
 def streamed(text: str, size: int, sources: int) -> tuple[str, int]:
-    """What is heard of a text that comes in pieces of that size, and how many citations were taken out."""
-    heard: list[str] = []
-    cited = CitationFilter(sources, heard.append)
+    """Return the streamed text and the number of removed citations, in pieces of that size."""
+    pieces: list[str] = []
+    citation_filter = CitationFilter(sources, pieces.append)
     for i in range(0, len(text), size):
-        cited(text[i : i + size])
-    cited.end()
-    assert "".join(heard) == cited.text
-    return "".join(heard), cited.dangling
+        citation_filter(text[i : i + size])
+    citation_filter.end()
+    assert "".join(pieces) == citation_filter.text
+    return "".join(pieces), citation_filter.dangling
 
 
-# -- what is asked
+# -- the prompt
 
 
 def test_the_model_is_given_numbered_sources_and_the_question() -> None:
     chat = FakeChat(lambda prompt: "At nine [1].")
-    found = answered(chat, FERRY, GATE)
+    result = ask_model(chat, FERRY, GATE)
     assert chat.prompt_counts == {f"[1] (notes/d0.md)\n{FERRY}\n\n[2] (notes/d1.md)\n{GATE}\n\nQuestion: When?": 1}
-    assert (found.question, found.method, found.model, found.text) == ("When?", "naive", "fake", "At nine [1].")
-    assert (len(found.context), found.usage, found.dangling) == (2, Usage(), 0)
+    assert (result.question, result.method, result.model, result.text) == ("When?", "naive", "fake", "At nine [1].")
+    assert (len(result.context), result.usage, result.dangling) == (2, Usage(), 0)
 
 
-def test_the_form_of_the_answer_may_be_asked_for() -> None:
+def test_response_setting_is_in_the_prompt() -> None:
     chat = FakeChat(lambda prompt: "At nine [1].")
-    answered(chat, FERRY, response="a table")
+    ask_model(chat, FERRY, response="a table")
     assert chat.prompt_counts == {f"[1] (notes/d0.md)\n{FERRY}\n\nQuestion: When?\n\nForm of the answer: a table": 1}
 
 
-def test_evidence_over_the_budget_is_left_out() -> None:
+def test_evidence_over_the_budget_is_dropped() -> None:
     chat = FakeChat(lambda prompt: "Both [1][2].")
-    found = answered(chat, FERRY, GATE, budget=17)  # each is of nine tokens
+    result = ask_model(chat, FERRY, GATE, budget=17)  # each source has nine tokens
     assert "[2]" not in next(iter(chat.prompt_counts))
-    assert (found.text, found.dangling, len(found.context)) == ("Both [1].", 1, 2)
+    assert (result.text, result.dangling, len(result.context)) == ("Both [1].", 1, 2)
 
 
-def test_without_evidence_nobody_is_asked() -> None:
-    heard: list[str] = []
+def test_without_evidence_no_call() -> None:
+    pieces: list[str] = []
     chat = FakeChat(str)
-    found = answered(chat, on_token=heard.append)
-    assert (found.text, found.citations, found.model, chat.prompt_counts) == (
+    result = ask_model(chat, on_token=pieces.append)
+    assert (result.text, result.citations, result.model, chat.prompt_counts) == (
         no_answer_text("", Context()),
         (),
         "fake",
         {},
     )
-    assert heard == [no_answer_text("", Context())]
+    assert pieces == [no_answer_text("", Context())]
 
 
-def test_a_model_that_says_nothing_has_failed() -> None:
-    with pytest.raises(ItemFailed, match="3 replies that cannot be read; of the last: The reply is empty"):
-        said("<think>Hm.</think>", FERRY)
+def test_empty_reply_fails() -> None:
+    with pytest.raises(ItemFailed, match="3 replies that cannot be read; the last: The reply is empty"):
+        answer_with("<think>Hm.</think>", FERRY)
 
 
 class Cut(FakeChat):
-    """Its replies break off."""
+    """Chat model whose replies are truncated."""
 
-    def __call__(self, *given: object, **more: object) -> Reply:
+    def __call__(self, *_: object, **__: object) -> Reply:
         return Reply("At nine [1], and the of", "length")
 
 
-def test_an_answer_that_breaks_off_says_so() -> None:
-    heard: list[str] = []
-    found = answered(Cut(str), FERRY, on_token=heard.append)
-    assert found.text == "".join(heard) == f"At nine [1], and the of\n\n{TRUNCATION_NOTE}"
-    assert quotes(found) == [(1, "The ferry leaves at nine.")]
+def test_truncated_answer_says_so() -> None:
+    pieces: list[str] = []
+    result = ask_model(Cut(str), FERRY, on_token=pieces.append)
+    assert result.text == "".join(pieces) == f"At nine [1], and the of\n\n{TRUNCATION_NOTE}"
+    assert quotes(result) == [(1, "The ferry leaves at nine.")]
 
 
-# -- citations that point nowhere
+# -- citations of missing sources
 
 CITED = {
     "At nine [1]. It leaks [2].": ("At nine [1]. It leaks [2].", 0),
@@ -165,25 +174,25 @@ CITED = {
 }
 
 
-@pytest.mark.parametrize(("text", "kept"), CITED.items())
-def test_only_citations_of_sources_are_kept(text: str, kept: tuple[str, int]) -> None:
-    assert streamed(text, 1000, 2) == kept
+@pytest.mark.parametrize(("text", "expected"), CITED.items())
+def test_only_valid_citations_are_kept(text: str, expected: tuple[str, int]) -> None:
+    assert streamed(text, 1000, 2) == expected
 
 
-@pytest.mark.parametrize(("text", "kept"), CITED.items())
-def test_in_pieces_of_every_size_it_is_the_same_text(text: str, kept: tuple[str, int]) -> None:
+@pytest.mark.parametrize(("text", "expected"), CITED.items())
+def test_piece_size_does_not_matter(text: str, expected: tuple[str, int]) -> None:
     for size in range(1, len(text) + 1):
-        assert streamed(text, size, 2) == kept
+        assert streamed(text, size, 2) == expected
 
 
-def test_what_is_heard_is_what_is_answered() -> None:
+def test_streamed_text_equals_the_answer() -> None:
     reply = "The ferry leaves at nine [1, 9].\n\nThe gate leaks [7] [2]; see `a[9]`."
     chat = FakeChat(lambda prompt: reply)
-    heard: list[str] = []
-    found = answered(chat, FERRY, GATE, on_token=heard.append)
-    assert found == said(reply, FERRY, GATE) == said(f"<think>[8]</think>{reply}", FERRY, GATE)
-    assert "".join(heard) == found.text == "The ferry leaves at nine [1].\n\nThe gate leaks [2]; see `a[9]`."
-    assert (found.dangling, len(heard) > 8) == (2, True)
+    pieces: list[str] = []
+    result = ask_model(chat, FERRY, GATE, on_token=pieces.append)
+    assert result == answer_with(reply, FERRY, GATE) == answer_with(f"<think>[8]</think>{reply}", FERRY, GATE)
+    assert "".join(pieces) == result.text == "The ferry leaves at nine [1].\n\nThe gate leaks [2]; see `a[9]`."
+    assert (result.dangling, len(pieces) > 8) == (2, True)
 
 
 WORDS = st.text(st.one_of(st.characters(codec="utf-8"), st.sampled_from("[]［］【】`,、-– \n\tab港"))).filter(
@@ -192,7 +201,7 @@ WORDS = st.text(st.one_of(st.characters(codec="utf-8"), st.sampled_from("[]［�
 
 
 @given(WORDS, st.integers(1, 9))
-def test_other_words_go_through_as_they_are(text: str, size: int) -> None:
+def test_other_text_is_unchanged(text: str, size: int) -> None:
     assert streamed(text, size, 2) == streamed(text, len(text) + 1, 2) == (text, 0)
 
 
@@ -200,27 +209,29 @@ def test_other_words_go_through_as_they_are(text: str, size: int) -> None:
     st.lists(st.sampled_from(["[1]", "[9]", "[1, 9]", "【3】", " ", "\n", "a", "港", "`", "[", "12", "]", ". "])),
     st.integers(1, 9),
 )
-def test_whatever_comes_is_the_same_in_pieces(parts: list[str], size: int) -> None:
+def test_any_text_is_the_same_in_pieces(parts: list[str], size: int) -> None:
     text = "".join(parts)
     assert streamed(text, size, 2) == streamed(text, len(text) + 1, 2)
 
 
-def test_a_long_text_takes_no_longer_than_it_has_to() -> None:
+def test_long_text_is_filtered_quickly() -> None:
     for text in ("word " * 20_000, " " * 20_000, "[" * 20_000, "`" * 20_000, "[1" * 20_000):
         assert streamed(text, 50_000, 2) == (text, 0)
 
 
-# -- what is quoted
+# -- quotes
 
 
-def test_each_citation_quotes_the_sentence_that_says_it() -> None:
-    found = said("The office opens at eight [1]. The ferry leaves at nine [1]. The gate leaks [2].", FERRY, GATE)
-    assert quotes(found) == [
+def test_citation_quotes_the_matching_sentence() -> None:
+    result = answer_with(
+        "The office opens at eight [1]. The ferry leaves at nine [1]. The gate leaks [2].", FERRY, GATE
+    )
+    assert quotes(result) == [
         (1, "The office opens at eight."),
         (1, "The ferry leaves at nine."),
         (2, "The gate leaks."),
     ]
-    for span in (citation.span for citation in found.citations):
+    for span in (citation.span for citation in result.citations):
         text = FERRY if span.chunk == "d0.00000" else GATE
         assert text[span.start - 7 : span.end - 7] == span.text
         assert span.uri == f"notes/{span.chunk[:2]}.md"
@@ -235,7 +246,7 @@ def test_each_citation_quotes_the_sentence_that_says_it() -> None:
     ],
 )
 def test_a_citation_belongs_to_the_sentence_before_it(text: str) -> None:
-    assert quotes(said(text, FERRY)) == [(1, "The office opens at eight."), (1, "The ferry leaves at nine.")]
+    assert quotes(answer_with(text, FERRY)) == [(1, "The office opens at eight."), (1, "The ferry leaves at nine.")]
 
 
 def test_several_sources_of_one_statement_are_each_quoted() -> None:
@@ -245,23 +256,23 @@ def test_several_sources_of_one_statement_are_each_quoted() -> None:
         "The ferry leaves at nine [1, 2].",
         "The ferry leaves at nine [1-2].",
     ):
-        assert quotes(said(text, *sources)) == [
+        assert quotes(answer_with(text, *sources)) == [
             (1, "The ferry leaves at nine."),
             (2, "At nine the ferry leaves the quay."),
         ]
 
 
-def test_a_source_that_says_it_in_no_one_sentence_is_quoted_whole() -> None:
-    assert quotes(said("Zebras sleep [1].", FERRY)) == [(1, FERRY)]
-    assert quotes(said("[1]", FERRY)) == [(1, FERRY)]
+def test_source_without_matching_sentence_is_quoted_whole() -> None:
+    assert quotes(answer_with("Zebras sleep [1].", FERRY)) == [(1, FERRY)]
+    assert quotes(answer_with("[1]", FERRY)) == [(1, FERRY)]
 
 
 def test_the_same_quote_is_listed_once() -> None:
-    found = said("The ferry leaves at nine [1]. Yes, the ferry leaves at nine [1].", FERRY)
-    assert quotes(found) == [(1, "The ferry leaves at nine.")]
+    result = answer_with("The ferry leaves at nine [1]. Yes, the ferry leaves at nine [1].", FERRY)
+    assert quotes(result) == [(1, "The ferry leaves at nine.")]
 
 
 def test_japanese_statements_are_quoted() -> None:
-    found = said("雨の日は休みです[1]。組紐は十月に届きます【1】。", CORD, FERRY)
-    assert quotes(found) == [(1, "雨の日は休みです。"), (1, "組紐は十月に届きます。")]
-    assert quotes(said("組紐は十月に届きます。［1］", CORD)) == [(1, "組紐は十月に届きます。")]
+    result = answer_with("雨の日は休みです[1]。組紐は十月に届きます【1】。", CORD, FERRY)
+    assert quotes(result) == [(1, "雨の日は休みです。"), (1, "組紐は十月に届きます。")]
+    assert quotes(answer_with("組紐は十月に届きます。［1］", CORD)) == [(1, "組紐は十月に届きます。")]

@@ -1,4 +1,4 @@
-"""Earlier answers + a question -> the question alone: one call where there is something to point back to."""
+"""earlier answers + a question -> a standalone question: one call if there is a history."""
 
 from __future__ import annotations
 
@@ -24,45 +24,45 @@ def answer(question: str, text: str) -> Answer:
     return Answer(question, "naive", text, (), Context(), Usage())
 
 
-def asked(tmp_path: Path, reply: str, question: str, *before: Answer) -> tuple[str, list[str]]:
-    """What the question becomes, and what the model was told."""
-    told: list[str] = []
+def rewrite(tmp_path: Path, reply: str, question: str, *history: Answer) -> tuple[str, list[str]]:
+    """Return the rewritten question and the prompts."""
+    prompts: list[str] = []
 
-    def said(text: str) -> str:
-        told.append(text)
+    def reply_to(text: str) -> str:
+        prompts.append(text)
         return reply
 
     memo = ResponseCache(tmp_path / "cache.db")
-    found = rewrite_standalone(question, before, CachedLLM(FakeChat(said), memo, Budget(), "answer"))
+    rewritten = rewrite_standalone(question, history, CachedLLM(FakeChat(reply_to), memo, Budget(), "answer"))
     memo.close()
-    return found, told
+    return rewritten, prompts
 
 
-def test_a_first_question_is_as_it_is(tmp_path: Path) -> None:
-    assert asked(tmp_path, "other", "And then?") == ("And then?", [])
+def test_first_question_is_unchanged(tmp_path: Path) -> None:
+    assert rewrite(tmp_path, "other", "And then?") == ("And then?", [])
 
 
-def test_what_it_points_back_to_is_told(tmp_path: Path) -> None:
-    before = answer("Who wound the cord?", "Ruta did. [1]")
-    found, told = asked(tmp_path, " When did Ruta\nwind the cord? ", "When was that?", before)
-    assert found == "When did Ruta wind the cord?"
-    ((only,),) = [told]
-    assert "Asked: Who wound the cord?\nAnswered: Ruta did. [1]" in only
-    assert only.endswith("The last question: When was that?")
+def test_history_is_in_the_prompt(tmp_path: Path) -> None:
+    history = answer("Who wound the cord?", "Ruta did. [1]")
+    question_found, prompts = rewrite(tmp_path, " When did Ruta\nwind the cord? ", "When was that?", history)
+    assert question_found == "When did Ruta wind the cord?"
+    ((prompt_text,),) = [prompts]
+    assert "Asked: Who wound the cord?\nAnswered: Ruta did. [1]" in prompt_text
+    assert prompt_text.endswith("The last question: When was that?")
 
 
-def test_only_so_much_is_told(tmp_path: Path) -> None:
-    before = [answer(f"question {n}?", f"{n} " + "long " * 1000) for n in range(9)]
-    _, (told,) = asked(tmp_path, "So?", "And?", *before)
-    assert [f"question {n}?" in told for n in range(9)] == [False] * 3 + [True] * 6
-    assert len(told) < 6000
+def test_history_is_limited(tmp_path: Path) -> None:
+    history = [answer(f"question {n}?", f"{n} " + "long " * 1000) for n in range(9)]
+    _, (prompts,) = rewrite(tmp_path, "So?", "And?", *history)
+    assert [f"question {n}?" in prompts for n in range(9)] == [False] * 3 + [True] * 6
+    assert len(prompts) < 6000
 
 
-def test_the_prompt_depends_on_what_was_said_alone() -> None:
-    assert render_prompt(PROMPT, before="b", question="q") == render_prompt(PROMPT, question="q", before="b")
+def test_prompt_does_not_depend_on_argument_order() -> None:
+    assert render_prompt(PROMPT, history="b", question="q") == render_prompt(PROMPT, question="q", history="b")
 
 
-def test_a_model_is_asked_once_more_for_a_later_question(tmp_path: Path, server: FakeServer) -> None:
+def test_later_question_takes_one_more_call(tmp_path: Path, server: FakeServer) -> None:
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", 3), methods=["bm25"])
         server.configure(replies=[("The last question:", "Tell of harbour 2."), ("Question:", "It leaves. [1]")])
@@ -73,7 +73,7 @@ def test_a_model_is_asked_once_more_for_a_later_question(tmp_path: Path, server:
 
 
 @pytest.mark.parametrize("question", ["And the ferry?", "それは?"])
-def test_without_a_model_each_question_stands_alone(tmp_path: Path, question: str) -> None:
+def test_without_model_questions_are_unchanged(tmp_path: Path, question: str) -> None:
     from kumihimo import Kumihimo
 
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
@@ -83,7 +83,7 @@ def test_without_a_model_each_question_stands_alone(tmp_path: Path, question: st
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"filter": "auther = 1"}, "no field 'auther'"),
         ({"filter": "("}, "the filter ends too early"),
@@ -92,18 +92,18 @@ def test_without_a_model_each_question_stands_alone(tmp_path: Path, question: st
         ({"name": "bm52"}, "no method 'bm52'; did you mean 'bm25'"),
     ],
 )
-def test_what_is_wrong_is_told_before_anything_is_paid(
-    tmp_path: Path, server: FakeServer, wrong: dict[str, Any], said: str
+def test_invalid_arguments_are_reported_before_any_payment(
+    tmp_path: Path, server: FakeServer, wrong: dict[str, Any], message: str
 ) -> None:
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", 3), methods=["bm25"])
-        asked = {"name": "bm25", **wrong}
-        with kumi.snapshot() as reading, pytest.raises(SettingsError, match=said):
-            reading.ask("And the last one?", history=[answer("What is it?", "A note.")], **asked)
+        arguments = {"name": "bm25", **wrong}
+        with kumi.snapshot() as reading, pytest.raises(SettingsError, match=message):
+            reading.ask("And the last one?", history=[answer("What is it?", "A note.")], **arguments)
     assert server.counts()["requests"] == 0
 
 
-def test_a_method_that_is_not_built_is_told_before_anything_is_paid(tmp_path: Path, server: FakeServer) -> None:
+def test_missing_index_is_reported_before_any_payment(tmp_path: Path, server: FakeServer) -> None:
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", 3), methods=["bm25"])
         with pytest.raises(IndexUnavailable, match="not built for naive"):
@@ -112,7 +112,7 @@ def test_a_method_that_is_not_built_is_told_before_anything_is_paid(tmp_path: Pa
 
 
 @pytest.mark.parametrize("question", ["", " \n", "\u3000"])
-def test_an_empty_question_is_not_paid_for(tmp_path: Path, server: FakeServer, question: str) -> None:
+def test_empty_question_costs_nothing(tmp_path: Path, server: FakeServer, question: str) -> None:
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", 3), methods=["bm25"])
         with pytest.raises(SettingsError, match="write what you want to know"):

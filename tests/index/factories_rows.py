@@ -10,23 +10,23 @@ from kumihimo.index.report_context import ReportTables
 from kumihimo.text.name_keys import entity_id, relation_id
 from tests.factories_tables import Held
 
-Looks = list[tuple[str, tuple[str, ...], tuple[object, ...]]]  # table, columns, values
+Lookups = list[tuple[str, tuple[str, ...], tuple[object, ...]]]  # table, columns, values
 
 
-def table(name: str, kind: type[R], records: Iterable[R], looks: Looks | None = None) -> Table[R]:
-    """A table of these records. looks: where each look-up is written down, as in a row step."""
-    made = codec(kind)
-    held = [made.encode(record.id, record) for record in sorted(records, key=lambda r: r.id)]
+def table(name: str, kind: type[R], records: Iterable[R], lookups: Lookups | None = None) -> Table[R]:
+    """Return a table of these records. lookups: a list that collects each lookup, as in a row step."""
+    row_codec = codec(kind)
+    rows = [row_codec.encode(record.id, record) for record in sorted(records, key=lambda r: r.id)]
 
-    def note(table: str, columns: tuple[str, ...], values: tuple[object, ...], found: bool) -> None:
-        if looks is not None:
-            looks.append((table, columns, values))
+    def record_lookup(table: str, columns: tuple[str, ...], values: tuple[object, ...], exists: bool) -> None:
+        if lookups is not None:
+            lookups.append((table, columns, values))
 
-    return Table(name, made, Held(made.columns, held), note)
+    return Table(name, row_codec, Held(row_codec.columns, rows), record_lookup)
 
 
-class Words:
-    """A ruler for which a word is a token."""
+class WordTokenizer:
+    """A tokenizer with one token per word."""
 
     fingerprint = "words"
 
@@ -35,23 +35,23 @@ class Words:
 
 
 def entity(name: str, tokens: int = 10, text: str | None = None, mentions: int = 1, kind: str = "") -> Entity:
-    said = f"{name} is here." if text is None else text
-    return Entity(name, kind, (name,), (kind,) if kind else (), mentions, tokens, id=entity_id(name), text=said)
+    description = f"{name} is here." if text is None else text
+    return Entity(name, kind, (name,), (kind,) if kind else (), mentions, tokens, id=entity_id(name), text=description)
 
 
 def relation(one: str, other: str, tokens: int = 10, weight: int = 1, text: str | None = None) -> Relation:
     (source, first), (target, second) = sorted([(entity_id(one), one), (entity_id(other), other)])
-    said = f"{one} knows {other}." if text is None else text
+    description = f"{one} knows {other}." if text is None else text
     return Relation(
-        source, target, (first, second), (), weight, None, tokens, id=relation_id(source, target), text=said
+        source, target, (first, second), (), weight, None, tokens, id=relation_id(source, target), text=description
     )
 
 
-def claim(subject: str, text: str, tokens: int = 10, of: str = "", kind: str = "deed") -> Claim:
-    names = (subject, of) if of else (subject,)
-    other = entity_id(of) if of else ""
-    id = entity_id(f"{subject}{of}{kind}{text}")
-    return Claim(entity_id(subject), other, names, kind, ("TRUE",), "", "", (), tokens, id=id, text=text)
+def claim(subject: str, text: str, tokens: int = 10, object_name: str = "", kind: str = "deed") -> Claim:
+    names = (subject, object_name) if object_name else (subject,)
+    object_id = entity_id(object_name) if object_name else ""
+    id = entity_id(f"{subject}{object_name}{kind}{text}")
+    return Claim(entity_id(subject), object_id, names, kind, ("TRUE",), "", "", (), tokens, id=id, text=text)
 
 
 def leaf(id: str, *names: str, level: int = 0, parent: str = "") -> Community:
@@ -64,24 +64,27 @@ def split(id: str, *children: str, level: int = 0, parent: str = "") -> Communit
 
 def report(id: str, tokens: int, elements: int, title: str = "", text: str = "") -> Report:
     title = title or f"On {id}"
-    said = text or f"# {title}\n\nAll of {id}."
-    return Report(title, "", 5.0, "", (), (), 0, 0, elements, tokens, False, id=id, text=said)
+    content = text or f"# {title}\n\nAll of {id}."
+    return Report(title, "", 5.0, "", (), (), 0, 0, elements, tokens, False, id=id, text=content)
 
 
-def graph(*records: Record, looks: Looks | None = None) -> ReportTables:
-    def of(name: str, kind: type[R]) -> Table[R]:
-        return table(name, kind, [record for record in records if isinstance(record, kind)], looks)
+def graph(*records: Record, lookups: Lookups | None = None) -> ReportTables:
+    def rows_of(name: str, kind: type[R]) -> Table[R]:
+        return table(name, kind, [record for record in records if isinstance(record, kind)], lookups)
 
     return ReportTables(
-        of("communities", Community), of("entities", Entity), of("relations", Relation), of("claims", Claim),
-        of("reports", Report),
-    )  # fmt: skip
+        rows_of("communities", Community),
+        rows_of("entities", Entity),
+        rows_of("relations", Relation),
+        rows_of("claims", Claim),
+        rows_of("reports", Report),
+    )
 
 
-def mentions(said: Mapping[str, Sequence[str]]) -> Table[Mention]:
-    """Of sentence -> the names in it: mentions, each sentence in a chunk of its own, in one document."""
-    made: list[Mention] = []
-    for chunk, (sentence, names) in enumerate(said.items()):
+def mentions(names_by_sentence: Mapping[str, Sequence[str]]) -> Table[Mention]:
+    """Return the mentions of sentence -> names, with one chunk per sentence."""
+    sentence_mentions: list[Mention] = []
+    for chunk, (sentence, names) in enumerate(names_by_sentence.items()):
         for n, name in enumerate(names):
-            made.append(Mention(entity_id(name), name, "", id=f"doc.{chunk:05}.{n:05}", text=sentence))
-    return table("mentions", Mention, made)
+            sentence_mentions.append(Mention(entity_id(name), name, "", id=f"doc.{chunk:05}.{n:05}", text=sentence))
+    return table("mentions", Mention, sentence_mentions)

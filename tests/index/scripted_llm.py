@@ -1,4 +1,4 @@
-"""turns -> a model that says what it was told to say at each, and writes down what it was given."""
+"""scripted replies by turn -> a chat model that gives them and records its requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kumihimo.core.usage import Usage
 from kumihimo.llm.protocols import Messages, Prices, Reserve
 from kumihimo.llm.structured import Reply
 
-TURNS = {  # how the last message begins -> what is asked for
+TURN_OPENINGS = {  # start of the last message -> name of the turn
     "Do the records": "check",
     "Many entities": "more",
     "Your reply broke off": "rest",
@@ -20,20 +20,20 @@ TURNS = {  # how the last message begins -> what is asked for
 }
 
 
-def turn(messages: Messages) -> str:
-    """Of a conversation, what is asked for last, or again; `first` where it is the records of the text."""
-    last = messages[-1]["content"]
-    if last.endswith("Reply again, in full."):
-        return turn(messages[:-2])
-    return next((name for start, name in TURNS.items() if last.startswith(start)), "first")
+def turn_name(messages: Messages) -> str:
+    """Return the name of a conversation's last turn; `first` for the extraction."""
+    last_message = messages[-1]["content"]
+    if last_message.endswith("Reply again, in full."):
+        return turn_name(messages[:-2])
+    return next((name for start, name in TURN_OPENINGS.items() if last_message.startswith(start)), "first")
 
 
 @dataclass
-class Talker:
-    """A chat model. says: to each turn the replies, one after the other, the last of them for ever."""
+class ScriptedChat:
+    """A chat model. replies: turn -> its replies in order; the last one repeats."""
 
-    says: Mapping[str, Sequence[str | Reply]]
-    given: list[tuple[Messages, dict[str, Any]]] = field(default_factory=list)
+    replies: Mapping[str, Sequence[str | Reply]]
+    requests: list[tuple[Messages, dict[str, Any]]] = field(default_factory=list)
     turns: Counter[str] = field(default_factory=Counter)
     fingerprint: str = "talker"
     prices: Prices = field(default_factory=Prices)
@@ -43,26 +43,26 @@ class Talker:
         return {"model": self.fingerprint, **parameters}
 
     def __call__(self, messages: Messages, *, reserve: Reserve, **parameters: Any) -> Reply:
-        self.given.append((messages, {k: v for k, v in parameters.items() if k not in ("schema", "on_token")}))
-        name = turn(messages)
-        replies = self.says.get(name, ["END"])
-        said = replies[min(self.turns[name], len(replies) - 1)]
+        self.requests.append((messages, {k: v for k, v in parameters.items() if k not in ("schema", "on_token")}))
+        name = turn_name(messages)
+        replies = self.replies.get(name, ["END"])
+        reply = replies[min(self.turns[name], len(replies) - 1)]
         self.turns[name] += 1
-        with reserve(1) as bill:
-            bill(Usage(1, 1, 0, 1))
-        return said if isinstance(said, Reply) else Reply(said, usage=Usage(1, 1, 0, 1))
+        with reserve(1) as charge:
+            charge(Usage(1, 1, 0, 1))
+        return reply if isinstance(reply, Reply) else Reply(reply, usage=Usage(1, 1, 0, 1))
 
     @property
     def prompts(self) -> Iterator[str]:
-        """The last message of each request."""
-        return (messages[-1]["content"] for messages, _ in self.given)
+        """Return the last message of each request."""
+        return (messages[-1]["content"] for messages, _ in self.requests)
 
 
-def cut(text: str) -> Reply:
-    """A reply that broke off at the greatest length it may have."""
+def truncated_reply(text: str) -> Reply:
+    """Return a reply that was cut at its maximum length."""
     return Reply(text, "length", Usage(1, 1, 0, 1))
 
 
-def lines(*records: Iterable[str]) -> str:
-    """Records as a model is asked to write them."""
+def record_lines(*records: Iterable[str]) -> str:
+    """Return records in the format of the prompt."""
     return "\n".join([*("<|>".join(record) for record in records), "END"])

@@ -1,4 +1,4 @@
-"""a text with references -> what they mean; other words are never touched."""
+"""a text with references -> the rows they name; other words stay unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kumihimo.index.data_refs import (
     strip_references,
 )
 
-KNOWN = {
+ROW_IDS = {
     "entities": [f"e{n}" for n in range(1, 9)],
     "relations": [f"r{n}" for n in range(1, 24)],
     "claims": ["c1", "c2"],
@@ -24,7 +24,7 @@ KNOWN = {
 
 
 @pytest.mark.parametrize(
-    ("written", "read"),
+    ("written", "normalised"),
     [
         (
             "[Data: Entities (5, 7); Relationships (23); Claims (2, +more)]",
@@ -49,20 +49,20 @@ KNOWN = {
         ("[Data: Claims (2); Claims (1)]", "[Data: Claims (1, 2)]"),
     ],
 )  # fmt: skip
-def test_references_are_read_however_they_are_written(written: str, read: str) -> None:
-    assert resolve_references(f"So it is {written}. And on.", KNOWN) == ResolvedText(
-        f"So it is {read}. And on.", resolve_references(read, KNOWN).data, 0
+def test_references_are_read_however_they_are_written(written: str, normalised: str) -> None:
+    assert resolve_references(f"So it is {written}. And on.", ROW_IDS) == ResolvedText(
+        f"So it is {normalised}. And on.", resolve_references(normalised, ROW_IDS).data, 0
     )
-    assert resolve_references(read, KNOWN).data
+    assert resolve_references(normalised, ROW_IDS).data
 
 
 def test_numbers_become_rows() -> None:
-    found = resolve_references("So [Data: Relationships (23); Entities (7, 5)]. And [Data: Entities (5)].", KNOWN)
-    assert found.data == (("entities", 5, "e5"), ("entities", 7, "e7"), ("relations", 23, "r23"))
+    resolved = resolve_references("So [Data: Relationships (23); Entities (7, 5)]. And [Data: Entities (5)].", ROW_IDS)
+    assert resolved.data == (("entities", 5, "e5"), ("entities", 7, "e7"), ("relations", 23, "r23"))
 
 
 @pytest.mark.parametrize(
-    ("written", "left", "dropped"),
+    ("written", "expected", "dropped"),
     [
         ("So [Data: Entities (5, 99); Claims (7)].", "So [Data: Entities (5)].", 2),
         ("So [Data: Entities (99, +more)].", "So.", 1),
@@ -73,9 +73,9 @@ def test_numbers_become_rows() -> None:
         ("組紐は十月に届く[Data: Entities (77)]。", "組紐は十月に届く。", 1),
     ],
 )
-def test_what_points_nowhere_is_taken_out_and_counted(written: str, left: str, dropped: int) -> None:
-    found = resolve_references(written, KNOWN)
-    assert (found.text, found.dropped) == (left, dropped)
+def test_what_points_nowhere_is_taken_out_and_counted(written: str, expected: str, dropped: int) -> None:
+    resolved = resolve_references(written, ROW_IDS)
+    assert (resolved.text, resolved.dropped) == (expected, dropped)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_what_points_nowhere_is_taken_out_and_counted(written: str, left: str, d
     ],
 )
 def test_what_is_no_reference_stays(text: str) -> None:
-    assert resolve_references(text, KNOWN) == ResolvedText(text, (), 0)
+    assert resolve_references(text, ROW_IDS) == ResolvedText(text, (), 0)
 
 
 PIECES = st.sampled_from(
@@ -115,24 +115,24 @@ PIECES = st.sampled_from(
 
 @given(st.one_of(st.text(), st.lists(PIECES).map("".join)))
 def test_any_text_is_read(text: str) -> None:
-    found = resolve_references(text, KNOWN)
-    assert all(KNOWN[table][n - 1] == id for table, n, id in found.data)
-    assert found.data == tuple(sorted(set(found.data)))
-    assert sum(len(said) for said, _ in split_cited_statements(text)) <= len(text)
+    resolved = resolve_references(text, ROW_IDS)
+    assert all(ROW_IDS[table][n - 1] == id for table, n, id in resolved.data)
+    assert resolved.data == tuple(sorted(set(resolved.data)))
+    assert sum(len(statement) for statement, _ in split_cited_statements(text)) <= len(text)
     assert len(strip_references(text)) <= len(text)
 
 
-@given(st.dictionaries(st.sampled_from(sorted(KNOWN)), st.lists(st.integers(1, 30), min_size=1), max_size=5))
+@given(st.dictionaries(st.sampled_from(sorted(ROW_IDS)), st.lists(st.integers(1, 30), min_size=1), max_size=5))
 def test_a_reference_is_read_as_it_was_written(numbers: dict[str, list[int]]) -> None:
-    ids = {table: [f"{table}{n}" for n in range(1, 31)] for table in KNOWN}
-    wanted = sorted({(table, n, f"{table}{n}") for table, named in numbers.items() for n in named})
-    found = resolve_references(f"So it is {format_reference(numbers)}.", ids)
-    assert found == ResolvedText(f"So it is {format_reference(numbers)}.", tuple(wanted), 0)
+    ids = {table: [f"{table}{n}" for n in range(1, 31)] for table in ROW_IDS}
+    expected = sorted({(table, n, f"{table}{n}") for table, table_numbers in numbers.items() for n in table_numbers})
+    resolved = resolve_references(f"So it is {format_reference(numbers)}.", ids)
+    assert resolved == ResolvedText(f"So it is {format_reference(numbers)}.", tuple(expected), 0)
 
 
 @given(st.text(alphabet=st.characters(exclude_characters="dD")))
 def test_words_without_references_are_never_altered(text: str) -> None:
-    assert resolve_references(text, KNOWN) == ResolvedText(text, (), 0)
+    assert resolve_references(text, ROW_IDS) == ResolvedText(text, (), 0)
     assert strip_references(text) == text
 
 
@@ -147,7 +147,7 @@ def test_long_runs_of_nothing_take_no_time() -> None:
         "[Data: Entities (5",
         "\n",
     ):
-        resolve_references(piece * 20_000, KNOWN)
+        resolve_references(piece * 20_000, ROW_IDS)
 
 
 def test_statements_and_what_they_rest_on() -> None:

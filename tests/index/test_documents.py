@@ -1,4 +1,4 @@
-"""Files that are new, changed, gone, broken, taken out or moved -> the documents that the index holds."""
+"""files that are new, changed, removed, broken or moved -> the documents of the index."""
 
 from __future__ import annotations
 
@@ -155,11 +155,11 @@ def test_a_file_may_be_a_source(kumi: Kumihimo, notes: Path) -> None:
 
 
 def test_names_are_given_once() -> None:
-    known: dict[str, IndexedSource] = {}
+    sources: dict[str, IndexedSource] = {}
     paths = ["/x/notes", "/y/notes", "/z/notes-2", "/x/notes/sub", normalize("NFD", "/x/ガ"), "/"]
-    names = [add_source_paths(known, [Path(p)]) for p in paths]
+    names = [add_source_paths(sources, [Path(p)]) for p in paths]
     assert names == [{"notes"}, {"notes-2"}, {"notes-2-2"}, {"notes"}, {"ガ"}, {"root"}]
-    assert list(known) == ["root"]  # which holds all of them
+    assert list(sources) == ["root"]  # it contains all of them
 
 
 def test_a_folder_that_disappeared_keeps_what_it_held(kumi: Kumihimo, notes: Path, tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_a_name_that_is_no_utf8(kumi: Kumihimo, tmp_path: Path) -> None:
     assert list(texts(kumi).values()) == ["Coffee."]
 
 
-# -- what cannot be read
+# -- unreadable files
 
 
 @pytest.mark.parametrize("broken", ['{"a":', "[" * 5000, "\x00\x01\x02" * 50])
@@ -278,7 +278,7 @@ def test_a_folder_that_may_not_be_entered(kumi: Kumihimo, tmp_path: Path) -> Non
     assert texts(kumi) == {"notes/a.txt": "Kept.", "other/x.txt": "New."}
 
 
-# -- taking out
+# -- removal
 
 
 @pytest.mark.parametrize("target", ["notes", "{tmp}/notes", "{tmp}/notes/", "{tmp}/other/../notes"])
@@ -325,11 +325,11 @@ def test_a_row_is_taken_out(kumi: Kumihimo, tmp_path: Path) -> None:
     talks = fill(tmp_path / "talks", {"t.jsonl": rows("ada", "bo", "cy"), "u.jsonl": rows("ada")})
     kumi.index(talks)
     kumi.remove("talks/t.jsonl#bo")
-    left = ["talks/t.jsonl#ada", "talks/t.jsonl#cy", "talks/u.jsonl#ada"]
-    assert uris(kumi) == left
+    remaining = ["talks/t.jsonl#ada", "talks/t.jsonl#cy", "talks/u.jsonl#ada"]
+    assert uris(kumi) == remaining
     fill(talks, {"t.jsonl": rows("ada", "bo", "cy", "dee")})
     kumi.index()
-    assert uris(kumi) == sorted([*left, "talks/t.jsonl#dee"])
+    assert uris(kumi) == sorted([*remaining, "talks/t.jsonl#dee"])
     kumi.index(talks / "t.jsonl")
     assert "talks/t.jsonl#bo" in uris(kumi)
 
@@ -389,7 +389,7 @@ def test_nothing_is_no_path(kumi: Kumihimo, notes: Path, monkeypatch: pytest.Mon
     assert len(uris(kumi)) == 3
 
 
-# -- what was once broken
+# -- regressions
 
 
 def test_a_document_taken_out_while_its_folder_is_away_comes_back(kumi: Kumihimo, notes: Path, tmp_path: Path) -> None:
@@ -436,7 +436,7 @@ def test_many_sources_take_no_time(kumi: Kumihimo, tmp_path: Path) -> None:
     files = [tmp_path / f"{n}.txt" for n in range(600)]
     for file in files:
         file.write_text("One line.", encoding="utf-8")
-    began = perf_counter()
+    start = perf_counter()
     kumi.index(*files)
-    assert perf_counter() - began < 5
+    assert perf_counter() - start < 5
     assert len(uris(kumi)) == 600

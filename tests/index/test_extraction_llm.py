@@ -1,4 +1,4 @@
-"""A chunk -> the conversation about it: what broke off goes on, what is broken or missing is asked for."""
+"""a chunk -> its conversation: truncated replies continue; broken and missing records are requested."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.cached_llm import CachedLLM
 from kumihimo.llm.structured import Reply
 from kumihimo.storage.sqlite.response_cache import ResponseCache
-from tests.index.scripted_llm import Talker, cut, lines
+from tests.index.scripted_llm import ScriptedChat, record_lines, truncated_reply
 
 CHUNK = Chunk(id="d.00000", title="Ferries", start=0, end=9, tokens=3, text="Ines Roy {title} lives in Oban.")
 ROY, OBAN, AYR = (
@@ -24,175 +24,204 @@ ROY, OBAN, AYR = (
     ("entity", "Oban", "place", "B."),
     ("entity", "Ayr", "place", "C."),
 )
-Says = Mapping[str, Sequence[str | Reply]]
-TIE = ("relation", "Ines Roy", "Oban", "She lives there.", "home", "7")
+Replies = Mapping[str, Sequence[str | Reply]]
+RELATION = ("relation", "Ines Roy", "Oban", "She lives there.", "home", "7")
 
 
 @pytest.fixture
-def memo(tmp_path: Path) -> Iterator[ResponseCache]:
-    memo = ResponseCache(tmp_path / "cache.db")
-    yield memo
-    memo.close()
+def cache(tmp_path: Path) -> Iterator[ResponseCache]:
+    cache = ResponseCache(tmp_path / "cache.db")
+    yield cache
+    cache.close()
 
 
-def read(
-    memo: ResponseCache, says: Says, *, purse: Budget | None = None, **settings: Any
-) -> tuple[list[str], ItemFailed | None, Talker]:
-    """The names of what was read, why there is no more, and the model."""
-    talker = Talker(says)
-    given: dict[str, Any] = {"types": ("person", "place"), "examples": "", "domain": "", "language": "", "gleanings": 0}
-    ask = CachedLLM(talker, memo, purse or Budget())
-    said, failure = extraction_llm.extract_records(CHUNK, ask, **{**given, "yes": None, "no": None, **settings})
-    return [_name(one) for one in said], failure, talker
+def extract(
+    cache: ResponseCache, replies: Replies, *, budget: Budget | None = None, **settings: Any
+) -> tuple[list[str], ItemFailed | None, ScriptedChat]:
+    """Return the names of the records, the failure and the model."""
+    chat = ScriptedChat(replies)
+    options: dict[str, Any] = {
+        "types": ("person", "place"),
+        "examples": "",
+        "domain": "",
+        "language": "",
+        "gleanings": 0,
+    }
+    llm = CachedLLM(chat, cache, budget or Budget())
+    records, failure = extraction_llm.extract_records(CHUNK, llm, **{**options, "yes": None, "no": None, **settings})
+    return [_name(record) for record in records], failure, chat
 
 
-def _name(one: ExtractedRecord) -> str:
-    return next(str(getattr(one, name)) for name in ("name", "source", "subject") if hasattr(one, name))
+def _name(record: ExtractedRecord) -> str:
+    return next(str(getattr(record, name)) for name in ("name", "source", "subject") if hasattr(record, name))
 
 
-def test_one_conversation_whose_last_word_is_the_text(memo: ResponseCache) -> None:
-    names, failure, talker = read(memo, {"first": [lines(ROY, OBAN, TIE)]})
-    assert (names, failure, talker.turns) == (["Ines Roy", "Oban", "Ines Roy"], None, {"first": 1})
-    system, user = talker.given[0][0]
+def test_one_conversation_whose_last_word_is_the_text(cache: ResponseCache) -> None:
+    names, failure, chat = extract(cache, {"first": [record_lines(ROY, OBAN, RELATION)]})
+    assert (names, failure, chat.turns) == (["Ines Roy", "Oban", "Ines Roy"], None, {"first": 1})
+    system, user = chat.requests[0][0]
     assert user["content"] == "Title: Ferries\nText:\nInes Roy {title} lives in Oban."
     assert "person, place" in system["content"]
     assert "森田圭" in system["content"]
     assert "language of the text" in system["content"]
 
 
-def test_what_the_user_says_of_the_corpus_is_told(memo: ResponseCache) -> None:
+def test_what_the_user_says_of_the_corpus_is_told(cache: ResponseCache) -> None:
     settings: dict[str, Any] = {
         "examples": "Text:\nNo {braces}.\nEND",
         "domain": "ferries of Scotland",
         "language": "Japanese",
     }
-    _, _, talker = read(memo, {}, **settings)
-    told = talker.given[0][0][0]["content"]
-    assert told.endswith("\n\nThe text is one of many about: ferries of Scotland\n\nText:\nNo {braces}.\nEND")
-    assert "in Japanese" in told
-    assert "language of the text" not in told
+    _, _, chat = extract(cache, {}, **settings)
+    prompt = chat.requests[0][0][0]["content"]
+    assert prompt.endswith("\n\nThe text is one of many about: ferries of Scotland\n\nText:\nNo {braces}.\nEND")
+    assert "in Japanese" in prompt
+    assert "language of the text" not in prompt
 
 
-def test_it_is_short(memo: ResponseCache) -> None:
-    _, _, talker = read(memo, {})
-    assert len(talker.given[0][0][0]["content"]) < 2800
+def test_it_is_short(cache: ResponseCache) -> None:
+    _, _, chat = extract(cache, {})
+    assert len(chat.requests[0][0][0]["content"]) < 2800
 
 
-def test_nothing_to_read_is_no_failure(memo: ResponseCache) -> None:
-    assert read(memo, {"first": ["END"]})[:2] == ([], None)
+def test_nothing_to_read_is_no_failure(cache: ResponseCache) -> None:
+    assert extract(cache, {"first": ["END"]})[:2] == ([], None)
 
 
-def test_what_breaks_off_is_continued_from_the_last_whole_record(memo: ResponseCache) -> None:
-    says: Says = {"first": [cut("<think>so</think>" + lines(ROY)[:-4] + "\nentity<|>Ob")], "rest": [lines(OBAN, AYR)]}
-    names, failure, talker = read(memo, says)
+def test_what_breaks_off_is_continued_from_the_last_whole_record(cache: ResponseCache) -> None:
+    replies: Replies = {
+        "first": [truncated_reply("<think>so</think>" + record_lines(ROY)[:-4] + "\nentity<|>Ob")],
+        "rest": [record_lines(OBAN, AYR)],
+    }
+    names, failure, chat = extract(cache, replies)
     assert (names, failure) == (["Ines Roy", "Oban", "Ayr"], None)
-    before, asked = talker.given[1][0][-2:]
-    assert before == {"role": "assistant", "content": "entity<|>Ines Roy<|>person<|>A."}
-    assert "\nentity<|>Ines Roy<|>person<|>A.\n" in asked["content"]
+    previous, request = chat.requests[1][0][-2:]
+    assert previous == {"role": "assistant", "content": "entity<|>Ines Roy<|>person<|>A."}
+    assert "\nentity<|>Ines Roy<|>person<|>A.\n" in request["content"]
 
 
-def test_a_reply_that_says_it_has_ended_has_not_broken_off(memo: ResponseCache) -> None:
-    names, failure, talker = read(memo, {"first": [cut(lines(ROY))]})
-    assert (names, failure, talker.turns["rest"]) == (["Ines Roy"], None, 0)
+def test_a_reply_that_says_it_has_ended_has_not_broken_off(cache: ResponseCache) -> None:
+    names, failure, chat = extract(cache, {"first": [truncated_reply(record_lines(ROY))]})
+    assert (names, failure, chat.turns["rest"]) == (["Ines Roy"], None, 0)
 
 
-def test_one_that_never_ends_is_listed_with_what_it_gave(memo: ResponseCache) -> None:
-    says: Says = {"first": [cut(lines(ROY)[:-4] + "\nentity<|>")], "rest": [cut(lines(OBAN)[:-4] + "\nentity")]}
-    names, failure, talker = read(memo, says)
+def test_one_that_never_ends_is_listed_with_what_it_gave(cache: ResponseCache) -> None:
+    replies: Replies = {
+        "first": [truncated_reply(record_lines(ROY)[:-4] + "\nentity<|>")],
+        "rest": [truncated_reply(record_lines(OBAN)[:-4] + "\nentity")],
+    }
+    names, failure, chat = extract(cache, replies)
     assert names == ["Ines Roy", "Oban"]
-    assert talker.turns == {"first": 1, "rest": 3}
+    assert chat.turns == {"first": 1, "rest": 3}
     assert "max_tokens" in str(failure)
 
 
-def test_one_that_breaks_off_before_its_first_record_is_asked_again(memo: ResponseCache) -> None:
-    names, failure, talker = read(memo, {"first": [cut("Well, let me see"), lines(ROY)]})
+def test_one_that_breaks_off_before_its_first_record_is_asked_again(cache: ResponseCache) -> None:
+    names, failure, chat = extract(cache, {"first": [truncated_reply("Well, let me see"), record_lines(ROY)]})
     assert (names, failure) == (["Ines Roy"], None)
-    assert "broke off" in talker.given[1][0][-1]["content"]
+    assert "broke off" in chat.requests[1][0][-1]["content"]
 
 
-def test_a_reply_without_a_record_or_an_end_is_asked_again_and_then_fails(memo: ResponseCache) -> None:
-    names, failure, talker = read(memo, {"first": ["I cannot help with that."]})
-    assert (names, talker.turns) == ([], {"first": 3})
+def test_a_reply_without_a_record_or_an_end_is_asked_again_and_then_fails(cache: ResponseCache) -> None:
+    names, failure, chat = extract(cache, {"first": ["I cannot help with that."]})
+    assert (names, chat.turns) == ([], {"first": 3})
     assert "no record" in str(failure)
 
 
-def test_broken_lines_are_asked_for_once_more(memo: ResponseCache) -> None:
-    says = {"first": [lines(ROY, ("entity", "Oban"), ("relation", "Ines Roy"), AYR)], "mend": [lines(OBAN, TIE)]}
-    names, failure, talker = read(memo, says)
+def test_broken_lines_are_asked_for_once_more(cache: ResponseCache) -> None:
+    replies = {
+        "first": [record_lines(ROY, ("entity", "Oban"), ("relation", "Ines Roy"), AYR)],
+        "mend": [record_lines(OBAN, RELATION)],
+    }
+    names, failure, chat = extract(cache, replies)
     assert (names, failure) == (["Ines Roy", "Ayr", "Oban", "Ines Roy"], None)
-    assert "\nentity<|>Oban\nrelation<|>Ines Roy\n" in talker.given[1][0][-1]["content"]
-    assert talker.turns == {"first": 1, "mend": 1}
+    assert "\nentity<|>Oban\nrelation<|>Ines Roy\n" in chat.requests[1][0][-1]["content"]
+    assert chat.turns == {"first": 1, "mend": 1}
 
 
-def test_lines_that_stay_broken_cost_nothing_whole(memo: ResponseCache) -> None:
-    says = {"first": [lines(ROY, ("entity", "Oban"))], "mend": [lines(("entity", "Oban"), AYR)]}
-    names, failure, talker = read(memo, says)
-    assert (names, talker.turns) == (["Ines Roy"], {"first": 1, "mend": 3})
+def test_lines_that_stay_broken_cost_nothing_whole(cache: ResponseCache) -> None:
+    replies = {"first": [record_lines(ROY, ("entity", "Oban"))], "mend": [record_lines(("entity", "Oban"), AYR)]}
+    names, failure, chat = extract(cache, replies)
+    assert (names, chat.turns) == (["Ines Roy"], {"first": 1, "mend": 3})
     assert "entity<|>Oban" in str(failure)
-    names, failure, _ = read(memo, {**says, "mend": ["Sorry."]}, types=("other",))
+    names, failure, _ = extract(cache, {**replies, "mend": ["Sorry."]}, types=("other",))
     assert names == ["Ines Roy"]
     assert failure
 
 
-def test_gleaning_checks_first_and_loses_nothing(memo: ResponseCache) -> None:
-    says = {"first": [lines(ROY)], "check": ["No.", "**Yes**"], "more": [lines(OBAN, TIE), "never asked"]}
-    names, failure, talker = read(memo, says, gleanings=5)
+def test_gleaning_checks_first_and_loses_nothing(cache: ResponseCache) -> None:
+    replies = {
+        "first": [record_lines(ROY)],
+        "check": ["No.", "**Yes**"],
+        "more": [record_lines(OBAN, RELATION), "never asked"],
+    }
+    names, failure, chat = extract(cache, replies, gleanings=5)
     assert (names, failure) == (["Ines Roy", "Oban", "Ines Roy"], None)
-    assert talker.turns == {"first": 1, "check": 2, "more": 1}
-    roles = [message["role"] for message in talker.given[-1][0]]
+    assert chat.turns == {"first": 1, "check": 2, "more": 1}
+    roles = [message["role"] for message in chat.requests[-1][0]]
     assert roles == ["system", "user"] + ["assistant", "user"] * 3
-    assert talker.given[-1][0][4] == {"role": "assistant", "content": "no"}
+    assert chat.requests[-1][0][4] == {"role": "assistant", "content": "no"}
 
 
-def test_nothing_is_gleaned_where_nothing_is_missing_or_nothing_more_comes(memo: ResponseCache) -> None:
-    _, _, talker = read(memo, {"first": [lines(ROY)], "check": ["yes"]}, gleanings=3)
-    assert talker.turns == {"first": 1, "check": 1}
-    says = {"first": [lines(ROY)], "check": ["no"], "more": [lines(ROY)]}
-    names, _, talker = read(memo, says, gleanings=3, types=("other",))
-    assert (names, talker.turns) == (["Ines Roy"], {"first": 1, "check": 1, "more": 1})
+def test_nothing_is_gleaned_where_nothing_is_missing_or_nothing_more_comes(cache: ResponseCache) -> None:
+    _, _, chat = extract(cache, {"first": [record_lines(ROY)], "check": ["yes"]}, gleanings=3)
+    assert chat.turns == {"first": 1, "check": 1}
+    replies = {"first": [record_lines(ROY)], "check": ["no"], "more": [record_lines(ROY)]}
+    names, _, chat = extract(cache, replies, gleanings=3, types=("other",))
+    assert (names, chat.turns) == (["Ines Roy"], {"first": 1, "check": 1, "more": 1})
 
 
-def test_the_two_tokens_are_forced_where_both_are_known(memo: ResponseCache) -> None:
-    says: Says = {"first": [lines(ROY)], "check": [cut("yes")]}
-    _, failure, talker = read(memo, says, gleanings=1, yes=9891, no=2201)
+def test_the_two_tokens_are_forced_where_both_are_known(cache: ResponseCache) -> None:
+    replies: Replies = {"first": [record_lines(ROY)], "check": [truncated_reply("yes")]}
+    _, failure, chat = extract(cache, replies, gleanings=1, yes=9891, no=2201)
     assert failure is None
-    assert [given for _, given in talker.given] == [{}, {"logit_bias": {"9891": 100, "2201": 100}, "max_tokens": 1}]
-    _, _, talker = read(memo, says, gleanings=1, yes=9891, types=("other",))
-    assert [given for _, given in talker.given] == [{}, {}]
+    assert [options for _, options in chat.requests] == [
+        {},
+        {"logit_bias": {"9891": 100, "2201": 100}, "max_tokens": 1},
+    ]
+    _, _, chat = extract(cache, replies, gleanings=1, yes=9891, types=("other",))
+    assert [options for _, options in chat.requests] == [{}, {}]
 
 
-@pytest.mark.parametrize("says", [{"check": ["perhaps"]}, {"check": ["no"], "more": ["There is no more."]}])
-def test_gleaning_that_fails_keeps_what_there_was(memo: ResponseCache, says: dict[str, list[str]]) -> None:
-    names, failure, _ = read(memo, {"first": [lines(ROY, OBAN)], **says}, gleanings=1)
+@pytest.mark.parametrize("replies", [{"check": ["perhaps"]}, {"check": ["no"], "more": ["There is no more."]}])
+def test_gleaning_that_fails_keeps_what_there_was(cache: ResponseCache, replies: dict[str, list[str]]) -> None:
+    names, failure, _ = extract(cache, {"first": [record_lines(ROY, OBAN)], **replies}, gleanings=1)
     assert names == ["Ines Roy", "Oban"]
     assert "cannot be read" in str(failure)
 
 
-def test_a_cap_stays_a_cap(memo: ResponseCache) -> None:
-    says = {"first": [lines(ROY)], "check": ["no"], "more": [lines(OBAN)]}
-    names, failure, _ = read(memo, says, purse=Budget(Caps(calls=1)), gleanings=1)
+def test_a_cap_stays_a_cap(cache: ResponseCache) -> None:
+    replies = {"first": [record_lines(ROY)], "check": ["no"], "more": [record_lines(OBAN)]}
+    names, failure, _ = extract(cache, replies, budget=Budget(Caps(calls=1)), gleanings=1)
     assert names == ["Ines Roy"]
     assert isinstance(failure, BudgetExceeded)
 
 
-def test_claims_come_after_gleaning(memo: ResponseCache) -> None:
+def test_claims_come_after_gleaning(cache: ResponseCache) -> None:
     claim = ("claim", "Oban", "NONE", "Growth", "TRUE", "2011", "NONE", "It grows.", "It grows")
-    says = {"first": [lines(ROY)], "check": ["no"], "more": [lines(OBAN)], "claims": [lines(claim)]}
-    names, failure, talker = read(memo, says, gleanings=1, claims=True, about="growth of towns")
+    replies = {
+        "first": [record_lines(ROY)],
+        "check": ["no"],
+        "more": [record_lines(OBAN)],
+        "claims": [record_lines(claim)],
+    }
+    names, failure, chat = extract(cache, replies, gleanings=1, claims=True, about="growth of towns")
     assert (names, failure) == (["Ines Roy", "Oban", "Oban"], None)
-    assert talker.given[-1][0][-1]["content"].endswith("\n\nWhat to look for: growth of towns")
-    assert talker.turns == {"first": 1, "check": 1, "more": 1, "claims": 1}
+    assert chat.requests[-1][0][-1]["content"].endswith("\n\nWhat to look for: growth of towns")
+    assert chat.turns == {"first": 1, "check": 1, "more": 1, "claims": 1}
 
 
-def test_it_says_how_many_turns_may_follow(memo: ResponseCache) -> None:
-    told: list[int] = []
+def test_it_says_how_many_turns_may_follow(cache: ResponseCache) -> None:
+    followup_counts: list[int] = []
 
-    class Told(CachedLLM):
+    class CountingLLM(CachedLLM):
         def __call__(self, prompt: Any, *, followups: int = 0, **more: Any) -> Any:
-            told.append(followups)
+            followup_counts.append(followups)
             return CachedLLM.__call__(self, prompt, followups=followups, **more)
 
-    says = {"first": [lines(ROY)], "check": ["no"], "more": [lines(OBAN), lines(AYR)]}
+    replies = {"first": [record_lines(ROY)], "check": ["no"], "more": [record_lines(OBAN), record_lines(AYR)]}
     settings: dict[str, Any] = {"types": (), "examples": "", "domain": "", "language": "", "yes": None, "no": None}
-    extraction_llm.extract_records(CHUNK, Told(Talker(says), memo), gleanings=2, claims=True, **settings)
-    assert told == [5, 4, 3, 2, 1, 0]
+    extraction_llm.extract_records(
+        CHUNK, CountingLLM(ScriptedChat(replies), cache), gleanings=2, claims=True, **settings
+    )
+    assert followup_counts == [5, 4, 3, 2, 1, 0]

@@ -1,4 +1,4 @@
-"""A reply -> its records: each read by itself, whatever else the reply holds."""
+"""a reply -> its records, parsed one by one, whatever else the reply contains."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ NAMES = """42; 3.14; -7; C#; C++; AC/DC; [sic]; (500) Days; Oban (Scotland); "We
 
 @pytest.mark.parametrize("name", re.split(r";\s", NAMES))
 def test_names_and_types_survive(name: str) -> None:
-    plain = parse_extraction(
+    extraction = parse_extraction(
         f"entity<|>{name}<|>{name}<|>It is {name}\nrelation<|>{name}<|>Oban<|>about {name}<|>theme<|>3"
     )
-    assert plain.records == (
+    assert extraction.records == (
         ExtractedEntity(name, name, f"It is {name}"),
         ExtractedRelation(name, "Oban", f"about {name}", ("theme",), 3.0),
     )
-    assert not plain.broken_lines
+    assert not extraction.broken_lines
     wrapped = parse_extraction(
         f'("entity"<|>"{name}"<|>"{name}"<|>"It is {name}.")##\n(entity<|>{name}<|>{name}<|>It (is) {name})'
     )
@@ -99,8 +99,8 @@ def test_names_and_types_survive(name: str) -> None:
 def test_what_follows_the_description_of_a_relation(
     fields: str, keywords: tuple[str, ...], strength: float | None
 ) -> None:
-    found = parse_extraction(f"relation<|>Ines Roy<|>Oban<|>She lives there.{fields}")
-    assert found.records == (ExtractedRelation("Ines Roy", "Oban", "She lives there.", keywords, strength),)
+    extraction = parse_extraction(f"relation<|>Ines Roy<|>Oban<|>She lives there.{fields}")
+    assert extraction.records == (ExtractedRelation("Ines Roy", "Oban", "She lives there.", keywords, strength),)
 
 
 def test_a_claim() -> None:
@@ -108,8 +108,8 @@ def test_a_claim() -> None:
 claim<|>Ines Roy<|>NONE<|>Fraud<|>suspected<|>2011-05<|>NONE<|>She may have hidden a loss.<|>"a loss"
 claim<|>Ines Roy<|>Oban<|>Residence<|>"TRUE"<|>2011<|>2031-02-30<|>She lives there.<|>She lives<|>in Oban
 claim<|>Ines Roy<|>Oban<|>Residence<|>perhaps<|>May 2011<|>2012-01-31T00:00:00Z<|>She lives there."""
-    found = parse_extraction(text)
-    assert found.records == (
+    extraction = parse_extraction(text)
+    assert extraction.records == (
         ExtractedClaim("Ines Roy", "", "Fraud", "SUSPECTED", "2011-05", "", "She may have hidden a loss.", "a loss"),
         ExtractedClaim("Ines Roy", "Oban", "Residence", "TRUE", "2011", "", "She lives there.", "She lives in Oban"),
         ExtractedClaim(
@@ -130,21 +130,21 @@ entity<|><|><|>A port."""
 
 @pytest.mark.parametrize("line", BROKEN.split("\n"))
 def test_lines_meant_for_a_record_are_told(line: str) -> None:
-    found = parse_extraction(f"entity<|>Oban<|>place<|>A port.\n{line}\nentity<|>Ayr<|>place<|>A port.\nEND")
-    assert found == ParsedExtraction((OBAN, ExtractedEntity("Ayr", "place", "A port.")), (line,), True)
+    extraction = parse_extraction(f"entity<|>Oban<|>place<|>A port.\n{line}\nentity<|>Ayr<|>place<|>A port.\nEND")
+    assert extraction == ParsedExtraction((OBAN, ExtractedEntity("Ayr", "place", "A port.")), (line,), True)
 
 
 def test_prose_behind_a_record_is_not_of_it() -> None:
-    said = '("entity"<|>"Oban"<|>"place"<|>"A port."\nNow the relations.\n("relation"<|>"Ines Roy"<|>"Oban"<|>'
-    assert parse_extraction(f'{said}"She lives there."<|>"home"<|>7\nThat is all.').records == (OBAN, ROY)
+    start = '("entity"<|>"Oban"<|>"place"<|>"A port."\nNow the relations.\n("relation"<|>"Ines Roy"<|>"Oban"<|>'
+    assert parse_extraction(f'{start}"She lives there."<|>"home"<|>7\nThat is all.').records == (OBAN, ROY)
     assert parse_extraction("**entity<|>Oban<|>place<|>A port.**\nThat is all.").records == (OBAN,)
 
 
 def test_prose_is_none() -> None:
-    told = (
+    text = (
         "Entities: the text names Oban (a port), and no relation.\n## Entities\nrelations between them: none\n| a | b |"
     )
-    assert parse_extraction(told) == ParsedExtraction()
+    assert parse_extraction(text) == ParsedExtraction()
     assert parse_extraction("The END of it.") == ParsedExtraction()
 
 
@@ -164,8 +164,8 @@ PIECES = st.sampled_from([*WORDS.split(" "), *"\n\r '\x00\ud800"])
 @example("relation<|>a<|>b<|>c<|>d<|>" + "9" * 400)
 @example("claim<|>a<|>b<|>c<|>d<|>0000<|>9999-99<|>g<|>h")
 def test_no_text_is_too_much(text: str) -> None:
-    for found in (parse_extraction(text), parse_extraction(drop_last_line(text))):
-        for record in found.records:
+    for extraction in (parse_extraction(text), parse_extraction(drop_last_line(text))):
+        for record in extraction.records:
             if isinstance(record, ExtractedRelation):
                 assert record.source
                 assert record.target
@@ -176,30 +176,32 @@ def test_no_text_is_too_much(text: str) -> None:
     "unit", ["*", " ", "(", "<|>", "- ", '"', "##", "END", "1. ", "entity", "|", "`*", "(entity<|>\n", "\n|>"]
 )
 def test_no_text_takes_long(unit: str) -> None:
-    began = time.process_time()
+    start_time = time.process_time()
     for start in ("", "(entity<|>", "relation<|>Oban", "entity"):
         parse_extraction(start + unit * 3000)
-    assert time.process_time() - began < 2
+    assert time.process_time() - start_time < 2
 
 
 @pytest.mark.skipif(not DATA.exists(), reason=f"there are no recorded replies in {DATA}")
 def test_what_a_real_model_said() -> None:
-    """Bounds on what `benchmarks.replies` prints."""
-    said = [parse_extraction(reply) for reply in replies(DATA)]
-    assert len(said) == 187
-    assert sum(len(one.records) for one in said) == 1174
+    """Check bounds on the output of `benchmarks.replies`."""
+    extractions = [parse_extraction(reply) for reply in replies(DATA)]
+    assert len(extractions) == 187
+    assert sum(len(extraction.records) for extraction in extractions) == 1174
     figures = {row.name: row for row in compared(DATA)}
     assert figures["records, strict reading"].recall == 1.0
-    assert figures["records, strict reading"].precision >= 0.95  # the rest are records that a strict reading loses
+    assert figures["records, strict reading"].precision >= 0.95  # the strict parser loses the other records
     assert figures["entities, finished index"].precision >= 0.5
     assert figures["relations of entities in both"].precision >= 0.65
 
 
 @pytest.mark.skipif(not DATA.exists(), reason=f"there are no recorded replies in {DATA}")
 def test_triples_of_another_kind_give_a_graph() -> None:
-    said = {text: parse_extraction(reply) for text, reply in openie(DATA).items()}
-    whole = sum(isinstance(record, ExtractedRelation) for one in said.values() for record in one.records)
-    assert whole >= 17_348
-    assert sum(len(one.broken_lines) for one in said.values()) <= 71
-    nodes, edges = graph(said.values())
+    extractions = {text: parse_extraction(reply) for text, reply in openie(DATA).items()}
+    relation_count = sum(
+        isinstance(record, ExtractedRelation) for extraction in extractions.values() for record in extraction.records
+    )
+    assert relation_count >= 17_348
+    assert sum(len(extraction.broken_lines) for extraction in extractions.values()) <= 71
+    nodes, edges = graph(extractions.values())
     assert (nodes > 15_000, edges > 15_000) == (True, True)

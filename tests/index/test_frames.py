@@ -1,4 +1,4 @@
-"""A passage -> its frames -> values: what replies may look like, what is the same, and that nothing leaks."""
+"""a passage -> frames -> values: reply formats, equal values, hostile texts."""
 
 from __future__ import annotations
 
@@ -47,40 +47,42 @@ HOSTILE = (
 
 
 @pytest.fixture
-def memo(tmp_path: Path) -> Iterator[ResponseCache]:
-    memo = ResponseCache(tmp_path / "cache.db")
-    yield memo
-    memo.close()
+def cache(tmp_path: Path) -> Iterator[ResponseCache]:
+    cache = ResponseCache(tmp_path / "cache.db")
+    yield cache
+    cache.close()
 
 
 def passage(text: str, id: str = "d.00000.00000") -> Passage:
     return Passage(chunk="d.00000", start=0, end=len(text), tokens=1, id=id, text=text)
 
 
-def asking(memo: ResponseCache, *replies: str) -> tuple[CachedLLM, FakeChat]:
-    waiting = list(replies)
-    chat = FakeChat(lambda _: waiting.pop(0) if len(waiting) > 1 else waiting[0])
-    return CachedLLM(chat, memo, Budget()), chat
+def make_llm(cache: ResponseCache, *replies: str) -> tuple[CachedLLM, FakeChat]:
+    remaining = list(replies)
+    chat = FakeChat(lambda _: remaining.pop(0) if len(remaining) > 1 else remaining[0])
+    return CachedLLM(chat, cache, Budget()), chat
 
 
 # -- replies
 
 
-def test_a_frame_for_each_value(memo: ResponseCache) -> None:
-    ask, _ = asking(memo, '{"who": ["Ada", "The Cats"], "when": "April 1883", "where": "none", "predicate": ["met"]}')
-    made = list(frames(passage("Ada met the cats in April 1883."), ask))
-    assert [(frame.slot, frame.text, frame.name) for frame in made] == [
+def test_a_frame_for_each_value(cache: ResponseCache) -> None:
+    llm, _ = make_llm(
+        cache, '{"who": ["Ada", "The Cats"], "when": "April 1883", "where": "none", "predicate": ["met"]}'
+    )
+    fillers = list(frames(passage("Ada met the cats in April 1883."), llm))
+    assert [(frame.slot, frame.text, frame.name) for frame in fillers] == [
         ("who", "Ada", "ada"),
         ("who", "The Cats", "cats"),
         ("when", "April 1883", "1883-04"),
         ("predicate", "met", "meet"),
     ]
-    assert {frame.passage for frame in made} == {"d.00000.00000"}
-    assert [frame.value for frame in made] == [hash_parts(frame.slot, frame.name) for frame in made]
+    assert {frame.passage for frame in fillers} == {"d.00000.00000"}
+    assert [frame.value for frame in fillers] == [hash_parts(frame.slot, frame.name) for frame in fillers]
 
 
 @pytest.mark.parametrize(
-    ("reply", "found"),
+    ("reply", "slots"),
     [
         ('{"who": "Ada", "when": null, "where": [], "what": ["None"]}', [("who", "Ada")]),
         ('```json\n{"WHO": ["Ada", "none"], "Why": "N/A"}\n```', [("who", "Ada")]),
@@ -94,8 +96,8 @@ def test_a_frame_for_each_value(memo: ResponseCache) -> None:
         ('{"who": [[[[[["Ada"]]]]]], "what": "\\ud83d"}', [("what", "\ufffd")]),
     ],
 )
-def test_replies_are_read_as_they_were_meant(reply: str, found: list[tuple[str, str]]) -> None:
-    assert parse_slots_reply(Reply(reply)) == found
+def test_replies_are_read_as_they_were_meant(reply: str, slots: list[tuple[str, str]]) -> None:
+    assert parse_slots_reply(Reply(reply)) == slots
 
 
 @pytest.mark.parametrize("reply", ["I cannot say.", "{}", '{"answer": "Ada"}', "[1, 2]", "", "[" * 5000])
@@ -104,20 +106,20 @@ def test_what_has_none_of_the_slots_is_asked_for_again(reply: str) -> None:
         parse_slots_reply(Reply(reply))
 
 
-def test_a_model_that_says_nothing_fails_the_passage_alone(memo: ResponseCache) -> None:
-    ask, chat = asking(memo, "I cannot say.", "No.", '{"who": ["Ada"]}')
-    assert [frame.name for frame in frames(passage("Ada."), ask)] == ["ada"]
+def test_a_model_that_says_nothing_fails_the_passage_alone(cache: ResponseCache) -> None:
+    llm, chat = make_llm(cache, "I cannot say.", "No.", '{"who": ["Ada"]}')
+    assert [frame.name for frame in frames(passage("Ada."), llm)] == ["ada"]
     assert sum(chat.prompt_counts.values()) == 3
-    ask, _ = asking(memo, "No.")
+    llm, _ = make_llm(cache, "No.")
     with pytest.raises(ItemFailed):
-        list(frames(passage("Bo."), ask))
+        list(frames(passage("Bo."), llm))
 
 
 def test_a_reply_cannot_flood_the_table() -> None:
-    said = {"who": [f"A{n}" for n in range(9999)], "what": ["x" * (MAX_SLOT_CHARS + 1), "y"]}
-    found = parse_slots_reply(Reply(json.dumps(said)))
-    assert len(found) == MAX_SLOT_VALUES + 1
-    assert found[-1] == ("what", "y")
+    reply_slots = {"who": [f"A{n}" for n in range(9999)], "what": ["x" * (MAX_SLOT_CHARS + 1), "y"]}
+    slots = parse_slots_reply(Reply(json.dumps(reply_slots)))
+    assert len(slots) == MAX_SLOT_VALUES + 1
+    assert slots[-1] == ("what", "y")
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
@@ -132,7 +134,7 @@ def test_a_passage_is_the_last_word_of_its_own_prompt(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("slot", "forms", "named"),
+    ("slot", "forms", "value_name"),
     [
         ("who", ["Watson", "ＷＡＴＳＯＮ", "“Watson”", " watson. "], "watson"),
         ("who", ["ワトソン", "ワトソンは", "ﾜﾄｿﾝが", "「ワトソン」"], "ワトソン"),
@@ -157,8 +159,8 @@ def test_a_passage_is_the_last_word_of_its_own_prompt(text: str) -> None:
         ("predicate", ["發現"], "發現"),
     ],
 )
-def test_what_means_the_same_has_one_name(slot: str, forms: list[str], named: str) -> None:
-    assert {form: normalise_value(slot, form) for form in forms} == dict.fromkeys(forms, named)
+def test_what_means_the_same_has_one_name(slot: str, forms: list[str], value_name: str) -> None:
+    assert {form: normalise_value(slot, form) for form in forms} == dict.fromkeys(forms, value_name)
 
 
 def test_what_means_something_else_has_another() -> None:
@@ -175,8 +177,8 @@ def test_the_papers_names_have_small_letters_and_lemmas_only() -> None:
     assert normalise_value("who", "The Cats", paper=True) == "the cat"
     assert normalise_value("when", "April 1883", paper=True) == "april 1883"
     assert normalise_value("predicate", "was married", paper=True) == "be marry"
-    said = extract_slots("Helen Stoner visited Holmes in April 1883.", None, paper=True)
-    assert ("when", "April 1883", "april 1883") in said
+    slots = extract_slots("Helen Stoner visited Holmes in April 1883.", None, paper=True)
+    assert ("when", "April 1883", "april 1883") in slots
 
 
 @settings(max_examples=200)
@@ -186,37 +188,39 @@ def test_spaces_around_any_text_make_no_difference(slot: str, text: str) -> None
     assert normalise_value(slot, text, paper=True) == " ".join(normalise_value(slot, text, paper=True).split())
 
 
-# -- by rule
+# -- rules
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_passages_break_no_rule(text: str) -> None:
-    made = list(frames(passage(text), None))
-    assert made == list(frames(passage(text), None))
-    assert all(frame.slot in SLOTS and frame.name and frame.text for frame in made)
-    assert len(made) < 1500
+    fillers = list(frames(passage(text), None))
+    assert fillers == list(frames(passage(text), None))
+    assert all(frame.slot in SLOTS and frame.name and frame.text for frame in fillers)
+    assert len(fillers) < 1500
 
 
 # -- values
 
 
-def frame(n: int, text: str, slot: str = "who", named: str = "ada") -> SlotFiller:
-    return SlotFiller(hash_parts(slot, named), slot, named, f"d.00000.{n:05}", id=f"d.00000.{n:05}.00000", text=text)
+def slot_filler(n: int, text: str, slot: str = "who", value_name: str = "ada") -> SlotFiller:
+    return SlotFiller(
+        hash_parts(slot, value_name), slot, value_name, f"d.00000.{n:05}", id=f"d.00000.{n:05}.00000", text=text
+    )
 
 
 def test_a_value_holds_its_forms_the_most_used_first() -> None:
-    value = values(Group([frame(0, "ada"), frame(1, "Ada"), frame(2, "Ada"), frame(3, "ADA")]))
+    value = values(Group([slot_filler(0, "ada"), slot_filler(1, "Ada"), slot_filler(2, "Ada"), slot_filler(3, "ADA")]))
     assert (value.text, value.slot, value.forms, value.frames) == ("ada", "who", ("Ada", "ADA", "ada"), 4)
 
 
 def test_the_order_of_what_is_said_makes_no_difference() -> None:
-    said: Mapping[str, Any] = {"who": ["Ada", "Bo"], "what": ["boat"]}
-    other = {slot: list(reversed(texts)) for slot, texts in reversed(list(said.items()))}
-    one, two = (
+    slots: Mapping[str, Any] = {"who": ["Ada", "Bo"], "what": ["boat"]}
+    reversed_slots = {slot: list(reversed(texts)) for slot, texts in reversed(list(slots.items()))}
+    first, second = (
         sorted(
             SlotText(slot, text, normalise_value(slot, text))
             for slot, text in parse_slots_reply(Reply(json.dumps(reply)))
         )
-        for reply in (said, other)
+        for reply in (slots, reversed_slots)
     )
-    assert one == two
+    assert first == second

@@ -1,4 +1,4 @@
-"""A chunk's passages and those that follow -> links: which pairs are asked about, in what words, what is read."""
+"""a chunk's passages and the next ones -> links: the judged pairs, the prompt, the parsed reply."""
 
 from __future__ import annotations
 
@@ -19,151 +19,158 @@ from kumihimo.llm.structured import Reply, reply_form
 from tests.factories_discourse import CHUNKS, P, tables
 from tests.factories_tables import table
 
-SAID = {"sense": "reason", "arg1": "first", "confidence": 0.9}
+JUDGEMENT = {"sense": "reason", "arg1": "first", "confidence": 0.9}
 
 
-def pairs_of(told: str) -> list[str]:
-    return re.findall(r"^pair_\d+: (.*)$", told, re.M)
+def pair_lines(prompt: str) -> list[str]:
+    return re.findall(r"^pair_\d+: (.*)$", prompt, re.M)
 
 
-def shown(told: str) -> list[str]:
-    return re.findall(r"^- ([^:`\n]+): ", told.partition("\nSenses:\n")[2], re.M)
+def shown_senses(prompt: str) -> list[str]:
+    return re.findall(r"^- ([^:`\n]+): ", prompt.partition("\nSenses:\n")[2], re.M)
 
 
 class Model:
-    """Says something of each pair; what it was asked is kept. A reply that cannot be read is given three times."""
+    """A model that judges each pair and records its prompts."""
 
     fingerprint, workers = "model", 1
 
-    def __init__(self, said: Callable[[str, int], Any] = lambda pair, n: SAID) -> None:
-        self.said, self.asked = said, list[str]()
+    def __init__(self, judgement: Callable[[str, int], Any] = lambda pair, n: JUDGEMENT) -> None:
+        self.answer, self.prompts = judgement, list[str]()
 
     def __call__(self, messages: Any, *, schema: Any = None, parse: Any = None) -> Any:
-        told = "\n".join(message["content"] for message in messages)
-        self.asked.append(told)
+        prompt = "\n".join(message["content"] for message in messages)
+        self.prompts.append(prompt)
         if parse:
-            return parse(Reply(str(self.said(told, 0))))
-        said = {f"pair_{n}": self.said(pair, n) for n, pair in enumerate(pairs_of(told), 1)}
-        return reply_form(schema).parse(Reply(json.dumps({name: one for name, one in said.items() if one is not None})))
+            return parse(Reply(str(self.answer(prompt, 0))))
+        judgements = {f"pair_{n}": self.answer(pair, n) for n, pair in enumerate(pair_lines(prompt), 1)}
+        return reply_form(schema).parse(
+            Reply(json.dumps({name: value for name, value in judgements.items() if value is not None}))
+        )
 
 
-def made(
+def make_links(
     model: Any, chunk: int = 0, rows: dict[str, Table[Any]] | None = None, **settings: Any
 ) -> list[DiscourseRelation]:
-    held = rows or tables()
-    return list(links(held["chunks"][CHUNKS[chunk]], held["chunks"], held["passages"], model, **settings))
+    row_tables = rows or tables()
+    return list(
+        links(row_tables["chunks"][CHUNKS[chunk]], row_tables["chunks"], row_tables["passages"], model, **settings)
+    )
 
 
-def ends(found: list[DiscourseRelation]) -> list[tuple[str, str, str, float | None]]:
-    return [(link.first, link.second, link.text, link.confidence) for link in found]
+def link_values(relations: list[DiscourseRelation]) -> list[tuple[str, str, str, float | None]]:
+    return [(link.first, link.second, link.text, link.confidence) for link in relations]
 
 
 def test_each_with_the_next_also_in_the_next_chunk() -> None:
     model = Model()
-    assert ends(made(model)) == [(P[n], P[n + 1], "reason", 0.9) for n in range(3)]
-    assert len(model.asked) == 1
-    assert "3: Nobody could land the mail.\n4: Ada mended the winch meanwhile." in model.asked[0]
-    assert pairs_of(model.asked[0]) == ["first 1, second 2", "first 2, second 3", "first 3, second 4"]
-    assert len(made(model, 1)) == 4, "the last passage has none after it"
+    assert link_values(make_links(model)) == [(P[n], P[n + 1], "reason", 0.9) for n in range(3)]
+    assert len(model.prompts) == 1
+    assert "3: Nobody could land the mail.\n4: Ada mended the winch meanwhile." in model.prompts[0]
+    assert pair_lines(model.prompts[0]) == ["first 1, second 2", "first 2, second 3", "first 3, second 4"]
+    assert len(make_links(model, 1)) == 4, "the last passage has none after it"
 
 
 def test_a_longer_reach() -> None:
-    found = [(link.first, link.second) for link in made(Model(), reach=3)]
-    assert found == [(P[a], P[b]) for a in range(3) for b in range(a + 1, a + 4)]
+    ends = [(link.first, link.second) for link in make_links(Model(), reach=3)]
+    assert ends == [(P[a], P[b]) for a in range(3) for b in range(a + 1, a + 4)]
 
 
 def test_chunks_that_say_nothing_new_are_passed_over() -> None:
-    held = tables()
+    row_tables = tables()
     chunks = [Chunk("", 0, 1, 1, id=f"d.{n:05}", text="x") for n in range(4)]
-    some = [Passage(f"d.{n:05}", 0, 1, 1, id=f"d.{n:05}.00000", text=f"text {n}") for n in (0, 3)]
-    held |= {"chunks": table(Chunk, chunks), "passages": table(Passage, some)}
-    found = list(links(chunks[0], held["chunks"], held["passages"], Model()))  # type: ignore[arg-type]
-    assert [(link.first, link.second) for link in found] == [(some[0].id, some[1].id)]
+    two_passages = [Passage(f"d.{n:05}", 0, 1, 1, id=f"d.{n:05}.00000", text=f"text {n}") for n in (0, 3)]
+    row_tables |= {"chunks": table(Chunk, chunks), "passages": table(Passage, two_passages)}
+    results = list(links(chunks[0], row_tables["chunks"], row_tables["passages"], Model()))  # type: ignore[arg-type]
+    assert [(link.first, link.second) for link in results] == [(two_passages[0].id, two_passages[1].id)]
     for chunk in chunks[1:]:
-        assert list(links(chunk, held["chunks"], held["passages"], Model())) == []  # type: ignore[arg-type]
+        assert list(links(chunk, row_tables["chunks"], row_tables["passages"], Model())) == []  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("batch", "calls"), [(1, 4), (2, 2), (3, 2), (4, 1), (8, 1)])
 def test_pairs_in_one_call(batch: int, calls: int) -> None:
     model = Model()
-    assert ends(made(model, 1, batch=batch)) == [(P[n], P[n + 1], "reason", 0.9) for n in range(3, 7)]
-    assert len(model.asked) == calls
+    assert link_values(make_links(model, 1, batch=batch)) == [(P[n], P[n + 1], "reason", 0.9) for n in range(3, 7)]
+    assert len(model.prompts) == calls
 
 
 def test_which_is_arg1_and_that_there_is_none() -> None:
     senses = ["Result", "no relation", "contra_expectation"]
 
-    def said(pair: str, n: int) -> Any:
+    def judge(pair: str, n: int) -> Any:
         return {"sense": senses[n - 1], "arg1": "second" if n == 1 else "first", "confidence": n / 10}
 
-    assert ends(made(Model(said))) == [(P[1], P[0], "result", 0.1), (P[2], P[3], "contra-expectation", 0.3)]
+    assert link_values(make_links(Model(judge))) == [
+        (P[1], P[0], "result", 0.1),
+        (P[2], P[3], "contra-expectation", 0.3),
+    ]
 
 
 @pytest.mark.parametrize(
-    "said",
+    "judgement",
     [
-        {"sense": "cause", "arg1": "first", "confidence": 1},  # no leaf
+        {"sense": "cause", "arg1": "first", "confidence": 1},  # not a leaf sense
         {"sense": "because", "arg1": "first", "confidence": 1},
         {"sense": "", "arg1": "first", "confidence": 1},
         {"sense": "reason", "arg1": "third", "confidence": 1},
         {"sense": "reason", "arg1": "first", "confidence": 7},
         {"sense": "reason", "arg1": "first"},
         {"sense": ["reason"], "arg1": "first", "confidence": 1},
-        None,  # left out
+        None,  # missing
         "reason",
     ],
 )
-def test_what_cannot_be_read_is_asked_again(said: Any) -> None:
+def test_what_cannot_be_read_is_asked_again(judgement: Any) -> None:
     with pytest.raises(MalformedReply):
-        made(Model(lambda pair, n: said if n == 2 else SAID))
+        make_links(Model(lambda pair, n: judgement if n == 2 else JUDGEMENT))
 
 
 def test_none_has_to_be_allowed() -> None:
-    none = Model(lambda pair, n: {**SAID, "sense": "No Relation"})
-    assert made(none) == []
-    assert "no relation" in none.asked[0]
+    model = Model(lambda pair, n: {**JUDGEMENT, "sense": "No Relation"})
+    assert make_links(model) == []
+    assert "no relation" in model.prompts[0]
     with pytest.raises(MalformedReply, match="no sense 'No Relation'"):
-        made(none, no_relation=False)
-    assert "no relation" not in none.asked[-1]
+        make_links(model, no_relation=False)
+    assert "no relation" not in model.prompts[-1]
 
 
 def test_confidence_may_be_left_out() -> None:
     model = Model(lambda pair, n: {"sense": "list", "arg1": "first"})
-    assert {link.confidence for link in made(model, confidence=False)} == {None}
-    assert "confidence" not in model.asked[0]
+    assert {link.confidence for link in make_links(model, confidence=False)} == {None}
+    assert "confidence" not in model.prompts[0]
 
 
 def test_senses_are_shown_in_an_order_of_the_texts() -> None:
     model = Model()
     for settings in ({}, {}, {"batch": 1}, {"shuffled": False}):
-        made(model, **settings)
-    one, again, *_ = orders = [shown(told) for told in model.asked]
-    assert one == again
+        make_links(model, **settings)
+    first, repeated, *_ = orders = [shown_senses(prompt) for prompt in model.prompts]
+    assert first == repeated
     assert len({order[0] for order in orders}) > 2
     assert all(set(order) == {*leaf_sense_labels(), "no relation"} for order in orders)
     assert orders[-1] == [*leaf_sense_labels(), "no relation"]
 
 
 def test_the_paper() -> None:
-    model = Model(lambda told, n: " Juxtaposition. ")
-    assert ends(made(model, paper=True)) == [(P[n], P[n + 1], "juxtaposition", None) for n in range(3)]
-    assert len(model.asked) == 3
-    assert "no relation" not in model.asked[0]
-    assert ", ".join(leaf_sense_labels()) in model.asked[0]
-    for wrong in ("", "cause", "no relation", "I think it is reason, or list"):
+    model = Model(lambda prompt, n: " Juxtaposition. ")
+    assert link_values(make_links(model, paper=True)) == [(P[n], P[n + 1], "juxtaposition", None) for n in range(3)]
+    assert len(model.prompts) == 3
+    assert "no relation" not in model.prompts[0]
+    assert ", ".join(leaf_sense_labels()) in model.prompts[0]
+    for reply in ("", "cause", "no relation", "I think it is reason, or list"):
         with pytest.raises(MalformedReply, match="has to be one of contra-expectation,"):
-            made(Model(partial(_always, wrong)), paper=True)
+            make_links(Model(partial(_constant, reply)), paper=True)
 
 
-def _always(said: str, told: str, n: int) -> str:
-    return said
+def _constant(reply: str, prompt: str, n: int) -> str:
+    return reply
 
 
 def test_prompts_hold_no_ids() -> None:
-    model, printed = Model(), Model(lambda told, n: "list")
-    made(model)
-    made(printed, paper=True)
-    assert not re.search(r"[0-9a-f]{20}|00000", "\n".join(model.asked + printed.asked))
+    model, printed = Model(), Model(lambda prompt, n: "list")
+    make_links(model)
+    make_links(printed, paper=True)
+    assert not re.search(r"[0-9a-f]{20}|00000", "\n".join(model.prompts + printed.prompts))
 
 
 def test_one_batch_that_fails_leaves_the_others() -> None:
@@ -173,9 +180,9 @@ def test_one_batch_that_fails_leaves_the_others() -> None:
                 raise ItemFailed("refused")
             return super().__call__(messages, **form)
 
-    with pytest.raises(ItemFailed, match="refused") as failed:
-        made(Failing(), batch=1)
-    assert [link.first for link in failed.value.fallback if isinstance(link, DiscourseRelation)] == [P[0], P[2]]
+    with pytest.raises(ItemFailed, match="refused") as error:
+        make_links(Failing(), batch=1)
+    assert [link.first for link in error.value.fallback if isinstance(link, DiscourseRelation)] == [P[0], P[2]]
 
 
 HOSTILE = (
@@ -190,29 +197,33 @@ HOSTILE = (
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:9])
 def test_a_hostile_text_is_one_line_and_breaks_nothing(text: str) -> None:
-    held = tables()
+    row_tables = tables()
     rows = [
-        Passage(CHUNKS[0], 0, 1, 1, id=id, text=said) for id, said in zip(P, ["It rained.", text, text], strict=False)
+        Passage(CHUNKS[0], 0, 1, 1, id=id, text=passage_text)
+        for id, passage_text in zip(P, ["It rained.", text, text], strict=False)
     ]
-    held["passages"] = table(Passage, rows)
+    row_tables["passages"] = table(Passage, rows)
     model = Model()
-    assert len(made(model, rows=held)) == 2
-    assert pairs_of(model.asked[0]) == ["first 1, second 2", "first 2, second 2"]
-    assert f"\n2: {' '.join(text.split())}\n" in model.asked[0]
-    made(None, rows=held)
+    assert len(make_links(model, rows=row_tables)) == 2
+    assert pair_lines(model.prompts[0]) == ["first 1, second 2", "first 2, second 2"]
+    assert f"\n2: {' '.join(text.split())}\n" in model.prompts[0]
+    make_links(None, rows=row_tables)
 
 
 @pytest.mark.parametrize("settings", [{"reach": 0}, {"batch": 0}])
 def test_settings_are_checked(settings: dict[str, Any]) -> None:
     with pytest.raises(SettingsError, match="1 or more"):
-        made(None, **settings)
+        make_links(None, **settings)
 
 
 def test_without_a_model_connectives_say_it() -> None:
-    held = tables()
+    row_tables = tables()
     texts = ["Ada left.", "However, the ferry stayed.", "The tide was low.", "Therefore it waited."]
     chunks = [CHUNKS[0], CHUNKS[0], CHUNKS[0], CHUNKS[1]]
     rows = [Passage(c, 0, 1, 1, id=id, text=text) for id, c, text in zip(P, chunks, texts, strict=False)]
-    held["passages"] = table(Passage, rows)
-    assert ends(made(None, rows=held)) == [(P[0], P[1], "juxtaposition", 0.8), (P[2], P[3], "result", 0.8)]
-    assert ends(made(None, rows=held, reach=3)) == ends(made(None, rows=held))
+    row_tables["passages"] = table(Passage, rows)
+    assert link_values(make_links(None, rows=row_tables)) == [
+        (P[0], P[1], "juxtaposition", 0.8),
+        (P[2], P[3], "result", 0.8),
+    ]
+    assert link_values(make_links(None, rows=row_tables, reach=3)) == link_values(make_links(None, rows=row_tables))

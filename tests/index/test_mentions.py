@@ -1,4 +1,4 @@
-"""A chunk -> mentions, ties, assertions: the rows that come of one conversation."""
+"""a chunk -> mentions, ties, assertions: the rows of one conversation."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from kumihimo.index.mentions import assertions, mentions, ties
 from kumihimo.llm.cached_llm import CachedLLM
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.text import name_keys
-from tests.index.scripted_llm import Talker, lines
+from tests.index.scripted_llm import ScriptedChat, record_lines
 
 CHUNK = Chunk(id="d.00000", title="", start=0, end=9, tokens=3, text="Ines Roy lives in Oban.")
-FIRST = lines(
+FIRST_REPLY = record_lines(
     ("entity", "Ines Roy", " Person ", "A captain."),
     ("entity", "Ines Roy", "person", "A captain."),
     ("entity", "Oban", "PLACE", "A port."),
@@ -27,100 +27,104 @@ FIRST = lines(
     ("relation", "The Oban", "Oban", "the same", "same", "9"),
     ("relation", "Oban", "Hebrides Lines", "It has an office there.", "", "5"),
 )
-MORE = lines(
+MORE_REPLY = record_lines(
     ("entity", "Captain Roy", "person", "Ines Roy."), ("relation", "Oban", "Ines Roy", "She lives there.", "home", "7")
 )
-CLAIMS = lines(
+CLAIMS_REPLY = record_lines(
     ("claim", "Ines Roy", "Oban", "Residence ", "TRUE", "2011", "NONE", "She lives there.", "lives in Oban"),
     ("claim", "Captain Roy", "NONE", "residence", "SUSPECTED", "NONE", "NONE", "She lives.", "lives"),
 )
-SAYS = {"first": [FIRST], "check": ["no"], "more": [MORE], "claims": [CLAIMS]}
+REPLIES = {"first": [FIRST_REPLY], "check": ["no"], "more": [MORE_REPLY], "claims": [CLAIMS_REPLY]}
 
 
 @pytest.fixture
-def memo(tmp_path: Path) -> Iterator[ResponseCache]:
-    memo = ResponseCache(tmp_path / "cache.db")
-    yield memo
-    memo.close()
+def cache(tmp_path: Path) -> Iterator[ResponseCache]:
+    cache = ResponseCache(tmp_path / "cache.db")
+    yield cache
+    cache.close()
 
 
-def id_of(name: str) -> str:
+def id_of_name(name: str) -> str:
     return name_keys.entity_id(name_keys.name_key(name))
 
 
-def test_a_mention_for_each_entity_and_for_ends_that_are_none(memo: ResponseCache) -> None:
-    found = mentions(CHUNK, CachedLLM(Talker(SAYS), memo))
-    assert [(one.entity, one.name, one.type, one.text) for one in found] == [
-        (id_of("Ines Roy"), "Ines Roy", "person", "A captain."),
-        (id_of("Oban"), "Oban", "place", "A port."),
-        (id_of("Hebrides Lines"), "Hebrides Lines", "", ""),
-        (id_of("Captain Roy"), "Captain Roy", "person", "Ines Roy."),
+def test_a_mention_for_each_entity_and_for_ends_that_are_none(cache: ResponseCache) -> None:
+    rows = mentions(CHUNK, CachedLLM(ScriptedChat(REPLIES), cache))
+    assert [(row.entity, row.name, row.type, row.text) for row in rows] == [
+        (id_of_name("Ines Roy"), "Ines Roy", "person", "A captain."),
+        (id_of_name("Oban"), "Oban", "place", "A port."),
+        (id_of_name("Hebrides Lines"), "Hebrides Lines", "", ""),
+        (id_of_name("Captain Roy"), "Captain Roy", "person", "Ines Roy."),
     ]
 
 
-def test_a_tie_for_each_relation_the_smaller_id_first(memo: ResponseCache) -> None:
-    found = list(ties(CHUNK, CachedLLM(Talker(SAYS), memo)))
-    lives, forms, office = found
-    for one in found:
-        assert one.source < one.target
-        assert [id_of(name) for name in one.names] == [one.source, one.target]
-        assert one.relation == name_keys.relation_id(one.source, one.target)
-    assert set(lives.names) == {"Ines Roy", "Oban"}
-    assert (lives.text, lives.keywords, lives.strength) == ("She lives there.", ("home",), 7.0)
-    assert (set(forms.names), forms.relation) == ({"Ines Roy", "OBAN"}, lives.relation)
+def test_a_tie_for_each_relation_the_smaller_id_first(cache: ResponseCache) -> None:
+    rows = list(ties(CHUNK, CachedLLM(ScriptedChat(REPLIES), cache)))
+    residence, other_form, office = rows
+    for row in rows:
+        assert row.source < row.target
+        assert [id_of_name(name) for name in row.names] == [row.source, row.target]
+        assert row.relation == name_keys.relation_id(row.source, row.target)
+    assert set(residence.names) == {"Ines Roy", "Oban"}
+    assert (residence.text, residence.keywords, residence.strength) == ("She lives there.", ("home",), 7.0)
+    assert (set(other_form.names), other_form.relation) == ({"Ines Roy", "OBAN"}, residence.relation)
     assert (set(office.names), office.keywords, office.strength) == ({"Oban", "Hebrides Lines"}, (), 5.0)
 
 
-def test_aliases_are_the_same_entity(memo: ResponseCache) -> None:
+def test_aliases_are_the_same_entity(cache: ResponseCache) -> None:
     aliases = ("Ines Roy = Captain Roy = Hebrides Lines",)
-    found = list(mentions(CHUNK, CachedLLM(Talker(SAYS), memo), aliases=aliases))
-    assert [one.name for one in found if one.entity == id_of("Ines Roy")] == ["Ines Roy", "Captain Roy"]
-    relations = {one.relation for one in ties(CHUNK, CachedLLM(Talker(SAYS), memo), aliases=aliases)}
-    assert relations == {name_keys.relation_id(id_of("Ines Roy"), id_of("Oban"))}
+    rows = list(mentions(CHUNK, CachedLLM(ScriptedChat(REPLIES), cache), aliases=aliases))
+    assert [row.name for row in rows if row.entity == id_of_name("Ines Roy")] == ["Ines Roy", "Captain Roy"]
+    relations = {row.relation for row in ties(CHUNK, CachedLLM(ScriptedChat(REPLIES), cache), aliases=aliases)}
+    assert relations == {name_keys.relation_id(id_of_name("Ines Roy"), id_of_name("Oban"))}
 
 
-def test_an_assertion_for_each_claim(memo: ResponseCache) -> None:
-    found = list(assertions(CHUNK, CachedLLM(Talker(SAYS), memo), claims=True))
-    lives, alone = found
-    assert lives.claim == hash_parts(id_of("Ines Roy"), id_of("Oban"), "residence")
-    assert (lives.subject, lives.object, lives.names) == (id_of("Ines Roy"), id_of("Oban"), ("Ines Roy", "Oban"))
-    assert (lives.type, lives.status, lives.start, lives.end) == ("residence", "TRUE", "2011", "")
-    assert (lives.text, lives.quote) == ("She lives there.", "lives in Oban")
-    assert (alone.claim, alone.names) == (hash_parts(id_of("Captain Roy"), "", "residence"), ("Captain Roy",))
+def test_an_assertion_for_each_claim(cache: ResponseCache) -> None:
+    rows = list(assertions(CHUNK, CachedLLM(ScriptedChat(REPLIES), cache), claims=True))
+    first, second = rows
+    assert first.claim == hash_parts(id_of_name("Ines Roy"), id_of_name("Oban"), "residence")
+    assert (first.subject, first.object, first.names) == (
+        id_of_name("Ines Roy"),
+        id_of_name("Oban"),
+        ("Ines Roy", "Oban"),
+    )
+    assert (first.type, first.status, first.start, first.end) == ("residence", "TRUE", "2011", "")
+    assert (first.text, first.quote) == ("She lives there.", "lives in Oban")
+    assert (second.claim, second.names) == (hash_parts(id_of_name("Captain Roy"), "", "residence"), ("Captain Roy",))
 
 
-def test_without_claims_nobody_is_asked_for_them(memo: ResponseCache) -> None:
-    talker = Talker(SAYS)
-    assert list(assertions(CHUNK, CachedLLM(talker, memo))) == []
+def test_without_claims_nobody_is_asked_for_them(cache: ResponseCache) -> None:
+    chat = ScriptedChat(REPLIES)
+    assert list(assertions(CHUNK, CachedLLM(chat, cache))) == []
     assert list(assertions(CHUNK, None, claims=True)) == []
-    assert not talker.given
+    assert not chat.requests
 
 
-def test_all_steps_share_one_conversation_which_claims_prolong(memo: ResponseCache) -> None:
-    talker = Talker(SAYS)
-    ask = CachedLLM(talker, memo)
+def test_all_steps_share_one_conversation_which_claims_prolong(cache: ResponseCache) -> None:
+    chat = ScriptedChat(REPLIES)
+    llm = CachedLLM(chat, cache)
     for step in (mentions, ties, assertions):
-        list(step(CHUNK, ask))
-    assert talker.turns == {"first": 1, "check": 1, "more": 1}
-    list(assertions(CHUNK, ask, claims=True))
-    assert talker.turns == {"first": 1, "check": 1, "more": 1, "claims": 1}
-    assert set(Counter(talker.prompts).values()) == {1}
+        list(step(CHUNK, llm))
+    assert chat.turns == {"first": 1, "check": 1, "more": 1}
+    list(assertions(CHUNK, llm, claims=True))
+    assert chat.turns == {"first": 1, "check": 1, "more": 1, "claims": 1}
+    assert set(Counter(chat.prompts).values()) == {1}
 
 
-def test_what_was_read_before_a_failure_is_kept(memo: ResponseCache) -> None:
-    ask = CachedLLM(Talker({**SAYS, "more": ["Sorry."], "claims": ["Sorry."]}), memo)
-    with pytest.raises(ItemFailed) as failed:
-        mentions(CHUNK, ask)
-    assert [getattr(one, "name", "") for one in failed.value.fallback] == ["Ines Roy", "Oban", "Hebrides Lines"]
-    with pytest.raises(ItemFailed) as failed:
-        ties(CHUNK, ask)
-    assert len(failed.value.fallback) == 3
-    with pytest.raises(ItemFailed) as failed:
-        assertions(CHUNK, ask, claims=True)
-    assert failed.value.fallback == ()
+def test_what_was_read_before_a_failure_is_kept(cache: ResponseCache) -> None:
+    llm = CachedLLM(ScriptedChat({**REPLIES, "more": ["Sorry."], "claims": ["Sorry."]}), cache)
+    with pytest.raises(ItemFailed) as error:
+        mentions(CHUNK, llm)
+    assert [getattr(row, "name", "") for row in error.value.fallback] == ["Ines Roy", "Oban", "Hebrides Lines"]
+    with pytest.raises(ItemFailed) as error:
+        ties(CHUNK, llm)
+    assert len(error.value.fallback) == 3
+    with pytest.raises(ItemFailed) as error:
+        assertions(CHUNK, llm, claims=True)
+    assert error.value.fallback == ()
 
 
-def test_a_chunk_of_which_nothing_can_be_read_is_listed(memo: ResponseCache) -> None:
-    with pytest.raises(ItemFailed) as failed:
-        mentions(CHUNK, CachedLLM(Talker({"first": ["Sorry."]}), memo))
-    assert failed.value.fallback == ()
+def test_a_chunk_of_which_nothing_can_be_read_is_listed(cache: ResponseCache) -> None:
+    with pytest.raises(ItemFailed) as error:
+        mentions(CHUNK, CachedLLM(ScriptedChat({"first": ["Sorry."]}), cache))
+    assert error.value.fallback == ()

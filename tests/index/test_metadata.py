@@ -1,4 +1,4 @@
-"""A document -> metadata, questions: one reply for both, parts of long documents, hostile texts, what filters see."""
+"""a document -> metadata, questions: one reply for both, long documents, hostile texts, filters."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from kumihimo.llm.structured import Reply
 from kumihimo.search.metadata_filter import matching_documents
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
-from tests.index.factories_rows import Words, table
-from tests.index.scripted_llm import Talker, cut
+from tests.index.factories_rows import WordTokenizer, table
+from tests.index.scripted_llm import ScriptedChat, truncated_reply
 
-RULER = LocalTokenizer()
+TOKENIZER = LocalTokenizer()
 TOPIC = json.dumps({"name": "topic", "question": "Has it a topic?", "list": "Its topics.", "maximum": 2})
 REPLY = """Yes or no:
 1. yes
@@ -38,10 +38,10 @@ Questions:
 1. What is a tide gate?
 Answers:
 1. A gate that the tide shuts."""
-NEWER = REPLY.replace("['Tide gates']", "['TIDE GATES', 'Ropes', 'Boats']").replace(
+SECOND_REPLY = REPLY.replace("['Tide gates']", "['TIDE GATES', 'Ropes', 'Boats']").replace(
     "Answers:", "2. Who makes ropes?\nAnswers:"
 )
-NEWER += "\n2. The Net Loft makes them."
+SECOND_REPLY += "\n2. The Net Loft makes them."
 
 
 def document(text: str, title: str = "", **metadata: object) -> Document:
@@ -51,43 +51,43 @@ def document(text: str, title: str = "", **metadata: object) -> Document:
 
 
 @pytest.fixture
-def memo(tmp_path: Path) -> Iterator[ResponseCache]:
-    memo = ResponseCache(tmp_path / "cache.db")
-    yield memo
-    memo.close()
+def cache(tmp_path: Path) -> Iterator[ResponseCache]:
+    cache = ResponseCache(tmp_path / "cache.db")
+    yield cache
+    cache.close()
 
 
-def asking(memo: ResponseCache, *says: str | Reply) -> tuple[CachedLLM, Talker]:
-    talker = Talker({"first": says, "rest": says[1:] or says})
-    return CachedLLM(talker, memo), talker
+def make_llm(cache: ResponseCache, *replies: str | Reply) -> tuple[CachedLLM, ScriptedChat]:
+    chat = ScriptedChat({"first": replies, "rest": replies[1:] or replies})
+    return CachedLLM(chat, cache), chat
 
 
-def test_both_steps_are_one_reply(memo: ResponseCache) -> None:
-    ask, talker = asking(memo, REPLY)
-    note = document("A tide gate is shut by the tide.", title="Gates")
-    assert list(metadata(note, RULER, ask, fields=(TOPIC,))) == [
+def test_both_steps_are_one_reply(cache: ResponseCache) -> None:
+    llm, chat = make_llm(cache, REPLY)
+    source = document("A tide gate is shut by the tide.", title="Gates")
+    assert list(metadata(source, TOKENIZER, llm, fields=(TOPIC,))) == [
         Metadata("d0", "topic", ("Tide gates",), text="Tide gates")
     ]
-    (found,) = questions(note, RULER, ask, fields=(TOPIC,))
-    size = len(RULER("What is a tide gate?\nA gate that the tide shuts."))
-    assert found == Question("A gate that the tide shuts.", "Gates", size, text="What is a tide gate?")
-    assert len(talker.given) == 1
+    (question,) = questions(source, TOKENIZER, llm, fields=(TOPIC,))
+    tokens = len(TOKENIZER("What is a tide gate?\nA gate that the tide shuts."))
+    assert question == Question("A gate that the tide shuts.", "Gates", tokens, text="What is a tide gate?")
+    assert len(chat.requests) == 1
 
 
-def test_a_document_without_a_title_is_called_by_its_uri(memo: ResponseCache) -> None:
-    ask, talker = asking(memo, REPLY)
-    (found,) = questions(document("A gate."), RULER, ask, fields=(TOPIC,))
-    assert found.title == "a.md#1"
-    assert "Title:" not in talker.given[0][0][-1]["content"]
+def test_a_document_without_a_title_is_called_by_its_uri(cache: ResponseCache) -> None:
+    llm, chat = make_llm(cache, REPLY)
+    (question,) = questions(document("A gate."), TOKENIZER, llm, fields=(TOPIC,))
+    assert question.title == "a.md#1"
+    assert "Title:" not in chat.requests[0][0][-1]["content"]
 
 
-def test_the_prompt_is_told_the_settings(memo: ResponseCache) -> None:
-    ask, talker = asking(memo, REPLY)
+def test_the_prompt_is_told_the_settings(cache: ResponseCache) -> None:
+    llm, chat = make_llm(cache, REPLY)
     list(metadata(
-        document("A {gate}.", title="{users_types}"), RULER, ask, document_types="minutes", users_types="clerks",
+        document("A {gate}.", title="{users_types}"), TOKENIZER, llm, document_types="minutes", users_types="clerks",
         text_categories=("law", "health"), language="Welsh",
     ))  # fmt: skip
-    system, user = (message["content"] for message in talker.given[0][0])
+    system, user = (message["content"] for message in chat.requests[0][0])
     assert user == "Title: {users_types}\nText:\nA {gate}."
     assert "You prepare minutes so that clerks can" in system
     assert "Write questions and answers in Welsh." in system
@@ -120,26 +120,26 @@ def test_the_papers_fields_are_those_of_the_paper() -> None:
 # -- documents longer than the window
 
 
-def test_a_long_document_is_read_in_parts_which_are_merged(memo: ResponseCache) -> None:
-    ask, talker = asking(memo, REPLY, NEWER)
-    note = document("One two three. Four five six. Seven eight nine. Ten.")
-    found = list(metadata(note, Words3(), ask, fields=(TOPIC,), window=30))
-    assert [m[-1]["content"].partition("Text:\n")[2] for m, _ in talker.given] == [
+def test_a_long_document_is_read_in_parts_which_are_merged(cache: ResponseCache) -> None:
+    llm, chat = make_llm(cache, REPLY, SECOND_REPLY)
+    source = document("One two three. Four five six. Seven eight nine. Ten.")
+    rows = list(metadata(source, CharacterTokenizer(), llm, fields=(TOPIC,), window=30))
+    assert [messages[-1]["content"].partition("Text:\n")[2] for messages, _ in chat.requests] == [
         "One two three. Four five six.",
         "Seven eight nine. Ten.",
     ]
-    assert [(row.field, row.values, row.text) for row in found] == [
+    assert [(row.field, row.values, row.text) for row in rows] == [
         ("topic", ("Tide gates", "Ropes"), "Tide gates\nRopes")
     ]
-    assert [row.text for row in questions(note, Words3(), ask, fields=(TOPIC,), window=30)] == [
+    assert [row.text for row in questions(source, CharacterTokenizer(), llm, fields=(TOPIC,), window=30)] == [
         "What is a tide gate?",
         "Who makes ropes?",
     ]
-    assert len(talker.given) == 2
+    assert len(chat.requests) == 2
 
 
-class Words3(Words):
-    """A ruler for which a character is a token."""
+class CharacterTokenizer(WordTokenizer):
+    """A tokenizer with one token per character."""
 
     def __call__(self, text: str) -> range:
         return range(len(text))
@@ -157,75 +157,75 @@ class Words3(Words):
         "",
     ],
 )
-@pytest.mark.parametrize("tokenizer", [RULER, Words3()])
+@pytest.mark.parametrize("tokenizer", [TOKENIZER, CharacterTokenizer()])
 def test_parts_are_all_of_a_text_and_fit(text: str, tokenizer: Tokenizer) -> None:
     text = text.replace("\ud800", "")
-    note = Document(uri="a", file="a", title="", media_type="", body=3, text=f"---{text}")
-    found = list(split_document(note, tokenizer, 100))
-    assert "".join("".join(found).split()) == "".join(text.split())
-    assert all(0 < len(tokenizer(part)) <= 102 for part in found)
-    assert all(part.endswith((".", "five", "six", "。")) for part in found if text.startswith(("One", "組")))
-    assert found == [part for part in found if part.strip() == part != ""]
+    source = Document(uri="a", file="a", title="", media_type="", body=3, text=f"---{text}")
+    parts = list(split_document(source, tokenizer, 100))
+    assert "".join("".join(parts).split()) == "".join(text.split())
+    assert all(0 < len(tokenizer(part)) <= 102 for part in parts)
+    assert all(part.endswith((".", "five", "six", "。")) for part in parts if text.startswith(("One", "組")))
+    assert parts == [part for part in parts if part.strip() == part != ""]
     longer = Document(uri="a", file="a", title="", media_type="", body=3, text=f"---{text}\n\nOne more. ")
-    assert list(split_document(longer, tokenizer, 100))[: len(found) - 1] == found[:-1]
+    assert list(split_document(longer, tokenizer, 100))[: len(parts) - 1] == parts[:-1]
 
 
-def test_a_window_of_nothing_is_refused(memo: ResponseCache) -> None:
+def test_a_window_of_nothing_is_refused(cache: ResponseCache) -> None:
     with pytest.raises(SettingsError, match="it must be 1 or more"):
-        list(metadata(document("A."), RULER, asking(memo, REPLY)[0], window=0))
+        list(metadata(document("A."), TOKENIZER, make_llm(cache, REPLY)[0], window=0))
 
 
-def test_an_empty_document_is_not_asked_about(memo: ResponseCache) -> None:
-    ask, talker = asking(memo, REPLY)
-    assert [*metadata(document(" \n"), RULER, ask), *questions(document(""), RULER, ask)] == []
-    assert not talker.given
+def test_an_empty_document_is_not_asked_about(cache: ResponseCache) -> None:
+    llm, chat = make_llm(cache, REPLY)
+    assert [*metadata(document(" \n"), TOKENIZER, llm), *questions(document(""), TOKENIZER, llm)] == []
+    assert not chat.requests
 
 
 # -- replies that fail
 
 
-def test_a_part_that_cannot_be_read_is_listed_and_the_others_are_kept(memo: ResponseCache) -> None:
-    ask, talker = asking(memo, "Sorry.", "Sorry.", "Sorry.", REPLY)
-    note = document("One two three. Four five six. Seven eight nine. Ten.", topic="own")
-    for step, kept in ((questions, ["What is a tide gate?"]), (metadata, ["own"])):
-        with pytest.raises(ItemFailed, match="3 replies that cannot be read; of the last: The reply is not") as failed:
-            step(note, Words3(), ask, fields=(TOPIC,), window=30)
-        assert [row.text for row in failed.value.fallback] == kept
-        talker.turns["first"] = 0
-    complaint = talker.given[1][0][-1]["content"]
+def test_a_part_that_cannot_be_read_is_listed_and_the_others_are_kept(cache: ResponseCache) -> None:
+    llm, chat = make_llm(cache, "Sorry.", "Sorry.", "Sorry.", REPLY)
+    source = document("One two three. Four five six. Seven eight nine. Ten.", topic="own")
+    for step, expected in ((questions, ["What is a tide gate?"]), (metadata, ["own"])):
+        with pytest.raises(ItemFailed, match="3 replies that cannot be read; the last: The reply is not") as error:
+            step(source, CharacterTokenizer(), llm, fields=(TOPIC,), window=30)
+        assert [row.text for row in error.value.fallback] == expected
+        chat.turns["first"] = 0
+    complaint = chat.requests[1][0][-1]["content"]
     assert complaint.startswith("The reply is not of the form that was asked for: write the headings Yes or no:")
 
 
-def test_a_reply_that_breaks_off_is_continued(memo: ResponseCache) -> None:
-    at = REPLY.index("Answers:") + 12
-    ask, talker = asking(memo, cut(REPLY[:at]), "Answers:\n1. A gate that the tide shuts.")
-    note = document("A gate.")
-    assert [row.answer for row in questions(note, RULER, ask, fields=(TOPIC,))] == ["A gate that the tide shuts."]
-    assert [row.values for row in metadata(note, RULER, ask, fields=(TOPIC,))] == [("Tide gates",)]
-    first, second = (messages for messages, _ in talker.given)
+def test_a_reply_that_breaks_off_is_continued(cache: ResponseCache) -> None:
+    cut_at = REPLY.index("Answers:") + 12
+    llm, chat = make_llm(cache, truncated_reply(REPLY[:cut_at]), "Answers:\n1. A gate that the tide shuts.")
+    source = document("A gate.")
+    assert [row.answer for row in questions(source, TOKENIZER, llm, fields=(TOPIC,))] == ["A gate that the tide shuts."]
+    assert [row.values for row in metadata(source, TOKENIZER, llm, fields=(TOPIC,))] == [("Tide gates",)]
+    first, second = (messages for messages, _ in chat.requests)
     assert [*second[:2]] == [*first]
     assert second[2]["content"].endswith("1. What is a tide gate?\nAnswers:")
     assert second[3]["content"].startswith("Your reply broke off after this line:\nAnswers:\n")
 
 
-def test_a_reply_that_never_ends_is_listed(memo: ResponseCache) -> None:
-    ask, _ = asking(memo, cut(REPLY))
-    with pytest.raises(ItemFailed, match="broke off 4 times: set a larger max_tokens for it, or a smaller metadata"):
-        questions(document("A gate."), RULER, ask, fields=(TOPIC,))
+def test_a_reply_that_never_ends_is_listed(cache: ResponseCache) -> None:
+    llm, _ = make_llm(cache, truncated_reply(REPLY))
+    with pytest.raises(ItemFailed, match="was cut off 4 times: set a larger max_tokens for it, or a smaller metadata"):
+        questions(document("A gate."), TOKENIZER, llm, fields=(TOPIC,))
 
 
-# -- by rule
+# -- without a model
 
 
 def test_without_a_model_a_document_speaks_for_itself() -> None:
-    note = document(
+    source = document(
         "A gate.", title="Gates", author=["Maren  Oldacre", "Bo", "Bo", ""], year=2021, draft=False, score=0.5,
         nothing=None, source={"name": "Net Loft"}, abstract="x" * 201, empty=[],
     )  # fmt: skip
-    note = Document(**{**{c: getattr(note, c) for c in ("uri", "file", "title", "media_type", "id", "text")},
-                       "metadata": {**note.metadata, NOT_READ: ["page 2"], "著者": "縒野\nすみ"}})  # fmt: skip
-    found = list(metadata(note, RULER, None))
-    assert {row.field: row.values for row in found} == {
+    source = Document(**{**{c: getattr(source, c) for c in ("uri", "file", "title", "media_type", "id", "text")},
+                       "metadata": {**source.metadata, NOT_READ: ["page 2"], "著者": "縒野\nすみ"}})  # fmt: skip
+    rows = list(metadata(source, TOKENIZER, None))
+    assert {row.field: row.values for row in rows} == {
         "author": ("Maren Oldacre", "Bo"),
         "year": ("2021",),
         "draft": ("false",),
@@ -233,13 +233,13 @@ def test_without_a_model_a_document_speaks_for_itself() -> None:
         "著者": ("縒野 すみ",),
         "title": ("Gates",),
     }
-    assert {row.document for row in found} == {"d0"}
-    assert list(metadata(document("A gate."), RULER, None)) == []
+    assert {row.document for row in rows} == {"d0"}
+    assert list(metadata(document("A gate."), TOKENIZER, None)) == []
 
 
-def test_what_a_document_says_itself_counts(memo: ResponseCache) -> None:
-    ask, _ = asking(memo, REPLY)
-    (row,) = metadata(document("A gate.", topic=["Harbours", "Tides"], author="Bo"), RULER, ask, fields=(TOPIC,))
+def test_what_a_document_says_itself_counts(cache: ResponseCache) -> None:
+    llm, _ = make_llm(cache, REPLY)
+    (row,) = metadata(document("A gate.", topic=["Harbours", "Tides"], author="Bo"), TOKENIZER, llm, fields=(TOPIC,))
     assert row.values == ("Harbours", "Tides")
 
 
@@ -256,15 +256,17 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_a_hostile_document_speaks_for_itself_alone(memo: ResponseCache, text: str) -> None:
-    def answer(prompt: str) -> str:  # of a model that says after it whatever the text says
-        told = prompt.partition("Text:\n")[2]
-        return REPLY.replace("What is", f"What of {told[:40]!r} is").replace("shuts.", f"shuts. {told[-500:]}")
+def test_a_hostile_document_speaks_for_itself_alone(cache: ResponseCache, text: str) -> None:
+    def answer(prompt: str) -> str:  # a model that repeats the text
+        text_part = prompt.partition("Text:\n")[2]
+        return REPLY.replace("What is", f"What of {text_part[:40]!r} is").replace(
+            "shuts.", f"shuts. {text_part[-500:]}"
+        )
 
     hostile, plain = Document(**_columns("h", text)), Document(**_columns("p", "A tide gate."))
-    alone = [*_rows(CachedLLM(FakeChat(answer), memo), plain)]
-    rows = [*_rows(CachedLLM(FakeChat(answer), memo), hostile)]
-    assert [*_rows(CachedLLM(FakeChat(answer), memo), plain)] == alone
+    expected = [*_all_rows(CachedLLM(FakeChat(answer), cache), plain)]
+    rows = [*_all_rows(CachedLLM(FakeChat(answer), cache), hostile)]
+    assert [*_all_rows(CachedLLM(FakeChat(answer), cache), plain)] == expected
     assert {row.document for row in rows if isinstance(row, Metadata)} <= {"h"}
     for row in rows:
         assert "\n" not in row.text
@@ -283,28 +285,28 @@ def _columns(id: str, text: str) -> dict[str, Any]:
     }
 
 
-def _rows(llm: CachedLLM, note: Document) -> Iterator[Metadata | Question]:
-    yield from metadata(note, RULER, llm, fields=(TOPIC,))
-    yield from questions(note, RULER, llm, fields=(TOPIC,))
+def _all_rows(llm: CachedLLM, source: Document) -> Iterator[Metadata | Question]:
+    yield from metadata(source, TOKENIZER, llm, fields=(TOPIC,))
+    yield from questions(source, TOKENIZER, llm, fields=(TOPIC,))
 
 
 # -- the user's fields
 
 
-def toml(folder: Path, text: str) -> Path:
+def write_toml(folder: Path, text: str) -> Path:
     path = folder / "kumi.toml"
     path.write_text(text, encoding="utf-8")
     return path
 
 
 def test_fields_of_a_file_are_asked_for_in_their_order(tmp_path: Path) -> None:
-    given = '[metadata]\nwindow = 9\n[fields.vessel]\nquestion = "Any?"\nlist = "Names."\nmaximum = 2\n' + (
+    file_text = '[metadata]\nwindow = 9\n[fields.vessel]\nquestion = "Any?"\nlist = "Names."\nmaximum = 2\n' + (
         '[fields."港"]\nquestion = "港?"\nlist = "港の名。"\ncategories = ["潮返し", "{text_categories}"]\n'
     )
-    said = read_settings_file(toml(tmp_path, given))
-    assert said.keys() == {"metadata"}
-    assert said["metadata"]["window"] == 9
-    fields: Any = said["metadata"]["fields"]
+    file_settings = read_settings_file(write_toml(tmp_path, file_text))
+    assert file_settings.keys() == {"metadata"}
+    assert file_settings["metadata"]["window"] == 9
+    fields: Any = file_settings["metadata"]["fields"]
     assert resolve_fields("paper", fields, ("a",)) == (
         MetadataField("vessel", "Any?", "Names.", 2),
         MetadataField("港", "港?", "港の名。", 3, ("潮返し", "a")),
@@ -312,50 +314,50 @@ def test_fields_of_a_file_are_asked_for_in_their_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("[fields]\nvessel = 1", "fields.vessel is no field: write [fields.vessel], and under it question and list"),
-        ('[fields.v]\nquestion = "A?"', "fields.v.list is to be what its values are"),
-        ('[fields.v]\nlist = "A"', "fields.v.question is to be a question to be answered yes or no"),
-        ('[fields.v]\nlist = "A"\nquestion = " "', "fields.v.question is to be"),
-        ('[fields.v]\nquestion = "A?"\nlist = "A"\nmaximum = 0', "fields.v.maximum is to be a whole number from 1 on"),
-        ('[fields.v]\nquestion = "A?"\nlist = "A"\nmaximum = true', "fields.v.maximum is to be"),
-        ('[fields.v]\nquestion = "A?"\nlist = "A"\ncategories = "x"', "fields.v.categories is to be a list"),
+        ('[fields.v]\nquestion = "A?"', "fields.v.list has to be a description of its values"),
+        ('[fields.v]\nlist = "A"', "fields.v.question has to be a question with yes or no as its answer"),
+        ('[fields.v]\nlist = "A"\nquestion = " "', "fields.v.question has to be"),
+        ('[fields.v]\nquestion = "A?"\nlist = "A"\nmaximum = 0', "fields.v.maximum has to be a whole number from 1 on"),
+        ('[fields.v]\nquestion = "A?"\nlist = "A"\nmaximum = true', "fields.v.maximum has to be"),
+        ('[fields.v]\nquestion = "A?"\nlist = "A"\ncategories = "x"', "fields.v.categories has to be a list"),
         ('[fields.v]\nquestions = "A?"', "fields.v has no key 'questions'; did you mean 'question'?"),
         ('[fields."a = b"]\nquestion = "A?"\nlist = "A"', "'a = b' cannot be the name of a field"),
         ('[fields.title]\nquestion = "A?"\nlist = "A"', "'title' cannot be the name of a field"),
         ('[fields.v]\nquestion = "A?"\nlist = "A"\n[metadata]\nfields = ["x"]', "and again as metadata.fields"),
     ],
 )
-def test_a_field_that_is_not_right_is_refused_in_words(tmp_path: Path, text: str, told: str) -> None:
-    path = toml(tmp_path, text)
-    with pytest.raises(SettingsError) as refused:
+def test_a_field_that_is_not_right_is_refused_in_words(tmp_path: Path, text: str, message: str) -> None:
+    path = write_toml(tmp_path, text)
+    with pytest.raises(SettingsError) as error:
         read_settings_file(path)
-    assert str(refused.value).startswith(f"{path}: ")
-    assert told in str(refused.value)
+    assert str(error.value).startswith(f"{path}: ")
+    assert message in str(error.value)
 
 
 def test_a_file_to_begin_from_shows_fields(tmp_path: Path) -> None:
     text = render_default_config(SETTINGS, SUMMARIES)
-    assert not any(read_settings_file(toml(tmp_path, text)).values())
-    _, _, shown = text.partition("# [fields.vessel]")
-    shown = "\n".join(["[fields.vessel]", *(line.removeprefix("# ") for line in shown.splitlines()[1:5])])
-    assert read_settings_file(toml(tmp_path, shown))["metadata"]["fields"]
+    assert not any(read_settings_file(write_toml(tmp_path, text)).values())
+    _, _, example = text.partition("# [fields.vessel]")
+    example = "\n".join(["[fields.vessel]", *(line.removeprefix("# ") for line in example.splitlines()[1:5])])
+    assert read_settings_file(write_toml(tmp_path, example))["metadata"]["fields"]
 
 
-def test_fields_that_are_none_are_refused(memo: ResponseCache) -> None:
-    for wrong in ("x", "[]", '{"name": "x"}', '{"name": "x", "question": "?", "list": "", "other": 1}'):
+def test_fields_that_are_none_are_refused(cache: ResponseCache) -> None:
+    for invalid in ("x", "[]", '{"name": "x"}', '{"name": "x", "question": "?", "list": "", "other": 1}'):
         with pytest.raises(SettingsError, match="is no field: write"):
-            list(metadata(document("A."), RULER, asking(memo, REPLY)[0], fields=(wrong,)))
+            list(metadata(document("A."), TOKENIZER, make_llm(cache, REPLY)[0], fields=(invalid,)))
 
 
-# -- what filters see
+# -- filters
 
 
 def test_filters_see_what_was_read_below_what_documents_say() -> None:
-    notes = [document("A."), document("B.", topic="own"), document("C.", topic="", date="2020"), document("D.")]
-    notes = [Document(n.uri, n.file, n.title, n.media_type, n.metadata, id=f"d{i}") for i, n in enumerate(notes)]
-    made = [
+    sources = [document("A."), document("B.", topic="own"), document("C.", topic="", date="2020"), document("D.")]
+    sources = [Document(n.uri, n.file, n.title, n.media_type, n.metadata, id=f"d{i}") for i, n in enumerate(sources)]
+    metadata_rows = [
         Metadata(f"d{i}", field, values, id=f"d{i}.{n:05d}", text="\n".join(values))
         for i, n, field, values in (
             (0, 0, "topic", ("Tide gates", "Ropes")),
@@ -365,22 +367,22 @@ def test_filters_see_what_was_read_below_what_documents_say() -> None:
             (2, 1, "title", ("T",)),
         )
     ]
-    documents = Table("documents", codec(Document), table("documents", Document, notes).rows)
-    read = Table("metadata", codec(Metadata), table("metadata", Metadata, made).rows)
-    passes: Callable[[str], set[str]] = lambda where: set(matching_documents(where, documents, read))  # noqa: E731
-    assert passes('topic = "ropes"') == {"d0", "d2"}
-    assert passes('topic = "own" or company contains "loft"') == {"d0", "d1"}
-    assert passes("topic") == {"d0", "d1", "d2"}
-    assert passes("not topic and not company") == {"d3"}
-    assert passes('metadata.topic = "own"') == {"d1"}
+    documents = Table("documents", codec(Document), table("documents", Document, sources).rows)
+    metadata_table = Table("metadata", codec(Metadata), table("metadata", Metadata, metadata_rows).rows)
+    matches: Callable[[str], set[str]] = lambda where: set(matching_documents(where, documents, metadata_table))  # noqa: E731
+    assert matches('topic = "ropes"') == {"d0", "d2"}
+    assert matches('topic = "own" or company contains "loft"') == {"d0", "d1"}
+    assert matches("topic") == {"d0", "d1", "d2"}
+    assert matches("not topic and not company") == {"d3"}
+    assert matches('metadata.topic = "own"') == {"d1"}
     with pytest.raises(SettingsError, match=r"no field 'compny'; did you mean 'company'\? Known: company, date, file"):
-        passes("compny")
+        matches("compny")
     with pytest.raises(SettingsError, match="no field 'company'"):
         matching_documents("company", documents)
 
 
 def test_the_steps_are_in_the_catalogue() -> None:
-    made = collect_signatures(metadata, questions)
-    assert made["metadata"].optional_ports == {"llm"}
-    assert made["questions"].optional_ports == set()
-    assert made["metadata"].settings.keys() == made["questions"].settings.keys()
+    signatures = collect_signatures(metadata, questions)
+    assert signatures["metadata"].optional_ports == {"llm"}
+    assert signatures["questions"].optional_ports == set()
+    assert signatures["metadata"].settings.keys() == signatures["questions"].settings.keys()

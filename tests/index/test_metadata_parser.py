@@ -1,4 +1,4 @@
-"""A reply -> values and pairs: whatever models make of the form that is asked for, and what nobody should send."""
+"""a reply -> values and pairs: many forms of a valid reply, and invalid replies."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ Questions:
 Answers:
 1. A gate that the tide shuts.
 2. The Net Loft made it in 1998."""
-ASKED = "1. What is a tide gate?\n2. Who made it?"
-GIVEN = "1. A gate that the tide shuts.\n2. The Net Loft made it in 1998."
+QUESTION_LINES = "1. What is a tide gate?\n2. Who made it?"
+ANSWER_LINES = "1. A gate that the tide shuts.\n2. The Net Loft made it in 1998."
 FORMS = {
     "as asked for": PLAIN,
     "with an introduction and a farewell": f"Here is what you asked for.\n\n{PLAIN}",
@@ -49,10 +49,10 @@ FORMS = {
     "numbered １．": PLAIN.replace("1. ", "１．").replace("2. ", "２．"),
     "numbered 1、": PLAIN.replace("1. ", "1、").replace("2. ", "2、"),
     "numbered ①": PLAIN.replace("1. ", "①").replace("2. ", "② "),
-    "numbered Q1: A1:": PLAIN.replace(ASKED, "Q1: What is a tide gate?\nQ2: Who made it?").replace(
-        GIVEN, "A1: A gate that the tide shuts.\nA2: The Net Loft made it in 1998."
+    "numbered Q1: A1:": PLAIN.replace(QUESTION_LINES, "Q1: What is a tide gate?\nQ2: Who made it?").replace(
+        ANSWER_LINES, "A1: A gate that the tide shuts.\nA2: The Net Loft made it in 1998."
     ),
-    "numbered Ｑ１：": PLAIN.replace(ASKED, "Ｑ１：What is a tide gate?\nＱ２：Who made it?"),
+    "numbered Ｑ１：": PLAIN.replace(QUESTION_LINES, "Ｑ１：What is a tide gate?\nＱ２：Who made it?"),
     "question under question": PLAIN.partition("Questions:")[0]
     + "Questions and answers:\nQ1. What is a tide gate?\nA1. A gate that the tide shuts.\n\nQ2. Who made it?\n"
     "A2. The Net Loft made it in 1998.",
@@ -99,58 +99,63 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_reply_of_any_form_is_read(form: str) -> None:
-    found = parse_metadata_reply(FORMS[form], FIELDS)
-    assert (found.values, found.pairs) == (VALUES, PAIRS)
-    assert found.dropped == (2 if form == "too many, and others" else 0)
+    parsed = parse_metadata_reply(FORMS[form], FIELDS)
+    assert (parsed.values, parsed.pairs) == (VALUES, PAIRS)
+    assert parsed.dropped == (2 if form == "too many, and others" else 0)
 
 
 @pytest.mark.parametrize("no", ["no", "No.", "**No**", "いいえ", "否", "不是", "Nein", "non", "None of them? No"])
 def test_where_the_answer_is_no_the_list_is_empty(no: str) -> None:
-    found = parse_metadata_reply(PLAIN.replace("2. yes", f"2. {no}"), FIELDS)
-    assert (found.values, found.dropped) == ((("Tide gates",), ()), 2)
+    parsed = parse_metadata_reply(PLAIN.replace("2. yes", f"2. {no}"), FIELDS)
+    assert (parsed.values, parsed.dropped) == ((("Tide gates",), ()), 2)
 
 
-@pytest.mark.parametrize("none", ["[]", "[ ]", "['None']", "None", "n/a", "なし", "无", "", "- keine"])
-def test_nothing_is_no_value(none: str) -> None:
-    assert parse_metadata_reply(PLAIN.replace("['Long Arm', 'Net Loft']", none), FIELDS).values == (("Tide gates",), ())
+@pytest.mark.parametrize("nothing", ["[]", "[ ]", "['None']", "None", "n/a", "なし", "无", "", "- keine"])
+def test_nothing_is_no_value(nothing: str) -> None:
+    assert parse_metadata_reply(PLAIN.replace("['Long Arm', 'Net Loft']", nothing), FIELDS).values == (
+        ("Tide gates",),
+        (),
+    )
 
 
 def test_one_without_the_other_is_dropped() -> None:
-    found = parse_metadata_reply(
+    parsed = parse_metadata_reply(
         PLAIN.replace("2. The Net Loft made it in 1998.", "7. It was sold.\n8. It is gone."), FIELDS
     )
-    assert (found.pairs, found.dropped) == (PAIRS[:1], 3)
-    twice = parse_metadata_reply(PLAIN.replace("2. Who made it?", "2. ＷＨＡＴ is a  tide gate?"), FIELDS)
-    assert (twice.pairs, twice.dropped) == (PAIRS[:1], 0)
+    assert (parsed.pairs, parsed.dropped) == (PAIRS[:1], 3)
+    repeated = parse_metadata_reply(PLAIN.replace("2. Who made it?", "2. ＷＨＡＴ is a  tide gate?"), FIELDS)
+    assert (repeated.pairs, repeated.dropped) == (PAIRS[:1], 0)
 
 
 def test_numbers_within_an_answer_are_its_own() -> None:
-    long = PLAIN.replace("tide shuts.", "tide shuts:\n   1. it rises,\n   2. it falls.\n1998. A dry year.\n1.5 m wide.")
-    assert parse_metadata_reply(long, FIELDS).pairs == (
+    reply = PLAIN.replace(
+        "tide shuts.", "tide shuts:\n   1. it rises,\n   2. it falls.\n1998. A dry year.\n1.5 m wide."
+    )
+    assert parse_metadata_reply(reply, FIELDS).pairs == (
         (PAIRS[0][0], "A gate that the tide shuts: 1. it rises, 2. it falls. 1998. A dry year. 1.5 m wide."),
         PAIRS[1],
     )
 
 
 def test_nothing_to_ask_about_is_an_answer() -> None:
-    for none in ("None", "なし。", ""):
-        text = PLAIN.replace(ASKED, none).replace(GIVEN, none)
+    for nothing in ("None", "なし。", ""):
+        text = PLAIN.replace(QUESTION_LINES, nothing).replace(ANSWER_LINES, nothing)
         assert (parse_metadata_reply(text, FIELDS).values, parse_metadata_reply(text, FIELDS).pairs) == (VALUES, ())
 
 
 @pytest.mark.parametrize(
-    ("reply", "told"),
+    ("reply", "message"),
     [
         ("", "not of the form"),
         ("I cannot help with that.", "not of the form"),
         ("🙂" * 9, "not of the form"),
         (PLAIN.partition("\n\nQuestions:")[0], "holds no questions"),
         (PLAIN.partition("\n\nAnswers:")[0], "No question of the reply has an answer"),
-        (f"Answers:\n{GIVEN}", "No question of the reply has an answer"),
+        (f"Answers:\n{ANSWER_LINES}", "No question of the reply has an answer"),
     ],
 )
-def test_what_cannot_be_read_is_told_to_the_model(reply: str, told: str) -> None:
-    with pytest.raises(MalformedReply, match=told):
+def test_what_cannot_be_read_is_told_to_the_model(reply: str, message: str) -> None:
+    with pytest.raises(MalformedReply, match=message):
         parse_metadata_reply(reply, FIELDS)
 
 
@@ -165,12 +170,12 @@ BROKEN = st.lists(
 @given(BROKEN)
 def test_no_reply_breaks_it(reply: str) -> None:
     try:
-        found = parse_metadata_reply(reply, FIELDS)
+        parsed = parse_metadata_reply(reply, FIELDS)
     except MalformedReply:
         return
-    assert all(len(values) <= field.maximum for values, field in zip(found.values, FIELDS, strict=True))
-    assert set(found.values[0]) <= {*FIELDS[0].categories}
-    assert all(question.strip() and answer.strip() for question, answer in found.pairs)
+    assert all(len(values) <= field.maximum for values, field in zip(parsed.values, FIELDS, strict=True))
+    assert set(parsed.values[0]) <= {*FIELDS[0].categories}
+    assert all(question.strip() and answer.strip() for question, answer in parsed.pairs)
 
 
 @pytest.mark.parametrize(
@@ -198,11 +203,15 @@ def test_no_reply_breaks_it(reply: str) -> None:
 )
 @pytest.mark.parametrize("line", ["", "\n"])
 def test_a_reply_without_end_is_read_in_time(piece: str, line: str) -> None:
-    many = (piece + line) * (200_000 // len(piece + line))
-    began = process_time()
-    for reply in (many, PLAIN.replace("['tide gates']", many), PLAIN.replace("2. Who", many + "\n2. Who")):
+    long_text = (piece + line) * (200_000 // len(piece + line))
+    start_time = process_time()
+    for reply in (
+        long_text,
+        PLAIN.replace("['tide gates']", long_text),
+        PLAIN.replace("2. Who", long_text + "\n2. Who"),
+    ):
         try:
             parse_metadata_reply(reply, FIELDS)
         except MalformedReply:
             continue
-    assert process_time() - began < 8
+    assert process_time() - start_time < 8

@@ -1,4 +1,4 @@
-"""A chunk -> its passages: exact spans of the document, none twice, nothing lost, however the text looks."""
+"""a chunk -> its passages: exact spans of the document, without overlap or lost text."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from kumihimo.core.records import Chunk, Document, Passage
 from kumihimo.index.chunks import chunks
 from kumihimo.index.passages import passages
 from kumihimo.llm.local_embedder import LocalTokenizer
-from tests.index.factories_rows import Looks, table
+from tests.index.factories_rows import Lookups, table
 
 TEXT = "# Ferries\n\nThe ferry leaves at nine. It is late. 組紐は十月に届く。Ada waits.\n\n- one oar\n- two oars\n" * 4
 
 
-class Words:
-    """A ruler for which a word is a token, which begins where the word does."""
+class WordTokenizer:
+    """A tokenizer with one token per word, at the word's offset."""
 
     fingerprint = "words"
 
@@ -31,21 +31,24 @@ class Words:
         return [word.start() for word in re.finditer(r"\S+", text)]
 
 
-def cut(text: str, size: int = 8, *, chunk: int = 30, overlap: int = 10) -> tuple[list[Chunk], list[Passage]]:
-    """The chunks of a document and their passages; a word is a token."""
+def make_passages(text: str, size: int = 8, *, chunk: int = 30, overlap: int = 10) -> tuple[list[Chunk], list[Passage]]:
+    """Return the chunks of a document and their passages, with one token per word."""
     document = Document(id="d", uri="d", file="d", title="T", media_type="text/plain", text=text)
-    made = [
-        replace(one, id=f"d.{n:05}") for n, one in enumerate(chunks(document, Words(), size=chunk, overlap=overlap))
+    document_chunks = [
+        replace(draft, id=f"d.{n:05}")
+        for n, draft in enumerate(chunks(document, WordTokenizer(), size=chunk, overlap=overlap))
     ]
-    held = table("chunks", Chunk, made)
-    return made, [passage for one in made for passage in passages(one, held, Words(), size=size)]
+    chunk_table = table("chunks", Chunk, document_chunks)
+    return document_chunks, [
+        passage for draft in document_chunks for passage in passages(draft, chunk_table, WordTokenizer(), size=size)
+    ]
 
 
 def test_a_passage_is_whole_sentences() -> None:
-    _, made = cut("The ferry leaves at nine. It is late. Ada waits for it.", 8)
-    assert [passage.text for passage in made] == ["The ferry leaves at nine. It is late.", "Ada waits for it."]
-    assert [passage.tokens for passage in made] == [8, 4]
-    assert {passage.chunk for passage in made} == {"d.00000"}
+    _, results = make_passages("The ferry leaves at nine. It is late. Ada waits for it.", 8)
+    assert [passage.text for passage in results] == ["The ferry leaves at nine. It is late.", "Ada waits for it."]
+    assert [passage.tokens for passage in results] == [8, 4]
+    assert {passage.chunk for passage in results} == {"d.00000"}
 
 
 @settings(max_examples=60)
@@ -53,54 +56,54 @@ def test_a_passage_is_whole_sentences() -> None:
 @example(text=TEXT, size=8)
 @example(text="word " * 100, size=8)
 def test_passages_tile_the_document(text: str, size: int) -> None:
-    whole, made = cut(text, size)
-    assert all(text[passage.start : passage.end] == passage.text for passage in made)
-    assert all(one.end <= other.start for one, other in pairwise(made))
-    assert all(passage.tokens <= size for passage in made)
-    inside = {at for passage in made for at in range(passage.start, passage.end)}
-    held = {at for chunk in whole for at in range(chunk.start, chunk.end) if not text[at].isspace()}
-    assert held <= inside
-    for passage in made:
-        [chunk] = [chunk for chunk in whole if chunk.id == passage.chunk]
+    chunk_list, results = make_passages(text, size)
+    assert all(text[passage.start : passage.end] == passage.text for passage in results)
+    assert all(first.end <= second.start for first, second in pairwise(results))
+    assert all(passage.tokens <= size for passage in results)
+    covered = {offset for passage in results for offset in range(passage.start, passage.end)}
+    needed = {offset for chunk in chunk_list for offset in range(chunk.start, chunk.end) if not text[offset].isspace()}
+    assert needed <= covered
+    for passage in results:
+        [chunk] = [chunk for chunk in chunk_list if chunk.id == passage.chunk]
         assert chunk.start <= passage.start < passage.end <= chunk.end
 
 
 def test_what_chunks_share_is_in_the_first_of_them() -> None:
-    whole, made = cut(TEXT)
-    assert any(one.end > other.start for one, other in pairwise(whole))
-    assert len({passage.start for passage in made}) == len(made)
+    chunk_list, results = make_passages(TEXT)
+    assert any(first.end > second.start for first, second in pairwise(chunk_list))
+    assert len({passage.start for passage in results}) == len(results)
 
 
 def test_only_the_chunk_before_is_looked_up() -> None:
-    looks: Looks = []
-    whole, _ = cut(TEXT)
-    held = table("chunks", Chunk, whole, looks)
-    list(passages(whole[0], held, Words()))
-    assert not looks
-    list(passages(whole[2], held, Words()))
-    assert looks == [("chunks", ("id",), ("d.00001",))]
+    lookups: Lookups = []
+    chunk_list, _ = make_passages(TEXT)
+    chunk_table = table("chunks", Chunk, chunk_list, lookups)
+    list(passages(chunk_list[0], chunk_table, WordTokenizer()))
+    assert not lookups
+    list(passages(chunk_list[2], chunk_table, WordTokenizer()))
+    assert lookups == [("chunks", ("id",), ("d.00001",))]
 
 
 def test_a_chunk_whose_forerunner_is_missing_is_cut_whole() -> None:
-    whole, _ = cut(TEXT)
-    [first, *_] = passages(whole[1], table("chunks", Chunk, []), Words())
-    assert first.start == whole[1].start
+    chunk_list, _ = make_passages(TEXT)
+    [first, *_] = passages(chunk_list[1], table("chunks", Chunk, []), WordTokenizer())
+    assert first.start == chunk_list[1].start
 
 
 def test_a_size_below_one_is_told() -> None:
-    whole, _ = cut(TEXT)
+    chunk_list, _ = make_passages(TEXT)
     with pytest.raises(SettingsError, match=r"passages\.size is 0"):
-        list(passages(whole[0], table("chunks", Chunk, []), Words(), size=0))
+        list(passages(chunk_list[0], table("chunks", Chunk, []), WordTokenizer(), size=0))
 
 
 def test_a_long_line_takes_no_longer_than_its_chunks() -> None:
     text = "ab" * 100_000
     document = Document(id="d", uri="d", file="d", title="", media_type="text/plain", text=text)
-    ruler = LocalTokenizer()
-    began = process_time()
-    made = [replace(one, id=f"d.{n:05}") for n, one in enumerate(chunks(document, ruler))]
-    middle = process_time()
-    held = table("chunks", Chunk, made)
-    cut = [passage for chunk in made for passage in passages(chunk, held, ruler)]
-    assert "".join(passage.text for passage in cut) == text
-    assert process_time() - middle < 4 * (middle - began) + 1
+    tokenizer = LocalTokenizer()
+    start_time = process_time()
+    document_chunks = [replace(draft, id=f"d.{n:05}") for n, draft in enumerate(chunks(document, tokenizer))]
+    middle_time = process_time()
+    chunk_table = table("chunks", Chunk, document_chunks)
+    results = [passage for chunk in document_chunks for passage in passages(chunk, chunk_table, tokenizer)]
+    assert "".join(passage.text for passage in results) == text
+    assert process_time() - middle_time < 4 * (middle_time - start_time) + 1

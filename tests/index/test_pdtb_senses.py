@@ -1,4 +1,4 @@
-"""senses.tsv -> the classes of the PDTB's ontology, as the ontology has them."""
+"""pdtb_senses.tsv -> the classes of the PDTB ontology."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def test_every_class_is_there_as_the_ontology_has_it() -> None:
     if not DATA.exists():
         pytest.skip("../shared/data/pdtb is not here")
     rows = [json.loads(line) for line in DATA.read_text(encoding="utf-8").splitlines()]
-    theirs = {row["cls"]: row for row in rows if row["path"][0] == "Sense"}
-    assert senses_by_name().keys() == theirs.keys()
-    for name, row in theirs.items():
+    expected = {row["cls"]: row for row in rows if row["path"][0] == "Sense"}
+    assert senses_by_name().keys() == expected.keys()
+    for name, row in expected.items():
         assert list(senses_by_name()[name].parents) == row["parents"]
         assert [senses_by_name()[name].label] == (row["label"] or [""])
-    assert set(leaf_sense_labels()) == {row["label"][0] for row in theirs.values() if row["leaf"]}
+    assert set(leaf_sense_labels()) == {row["label"][0] for row in expected.values() if row["leaf"]}
 
 
 def test_how_many_there_are() -> None:

@@ -1,4 +1,4 @@
-"""A sample of chunks -> settings: what the model is asked, what of its replies is kept, what goes into kumi.toml."""
+"""sample of chunks -> settings: prompts, valid parts of replies, entries in kumi.toml."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ entity<|>Tea<|>drink<|>Tea is hot.
 relation<|>Ada<|>Tern<|>Ada steers the Tern.<|>work, pilot<|>8
 relation<|>Ada<|>Oban<|>Ada lives there.<|>home<|>8
 END"""
-KEPT = """entity<|>Ada<|>person<|>Ada is a pilot.
+VALID_RECORDS = """entity<|>Ada<|>person<|>Ada is a pilot.
 entity<|>Tern<|>vessel<|>The Tern is a ferry.
 relation<|>Ada<|>Tern<|>Ada steers the Tern.<|>work, pilot<|>8
 END"""
@@ -48,19 +48,25 @@ DOCUMENTS = {
 
 @contextmanager
 def chunks(folder: Path) -> Iterator[Table[Chunk]]:
-    made = [document(uri, *texts) for uri, texts in DOCUMENTS.items()]
-    put(folder, {"documents": [d for d, _ in made], "chunks": [chunk for _, some in made for chunk in some]})
+    documents = [document(uri, *texts) for uri, texts in DOCUMENTS.items()]
+    put(
+        folder,
+        {
+            "documents": [d for d, _ in documents],
+            "chunks": [chunk for _, chunk_list in documents for chunk in chunk_list],
+        },
+    )
     store = Store(folder)
     with store.read_transaction() as db:
         yield Table("chunks", codec(Chunk), SqlRows(db, "chunks"))
     store.close()
 
 
-def says(records: str = RECORDS) -> Callable[[str], str]:
+def scripted_replies(records: str = RECORDS) -> Callable[[str], str]:
     return lambda prompt: json.dumps(CORPUS) if "JSON schema" in prompt else records
 
 
-def tune(
+def tune_folder(
     folder: Path, chat: FakeChat, *, caps: Caps | None = None, sample: int = 5, examples: int = 2
 ) -> TunedSettings:
     memo = ResponseCache(folder / "cache.db")
@@ -73,38 +79,38 @@ def tune(
         memo.close()
 
 
-def test_settings_come_of_one_call_and_one_for_each_example(tmp_path: Path) -> None:
-    chat = FakeChat(says())
-    found = tune(tmp_path, chat)
-    assert found.failed == ()
-    assert found.settings["reports"] == {"persona": "You are a harbour master.", "language": "English"}
-    mentions = dict(found.settings["mentions"])
+def test_one_call_and_one_per_example(tmp_path: Path) -> None:
+    chat = FakeChat(scripted_replies())
+    tuned_settings = tune_folder(tmp_path, chat)
+    assert tuned_settings.failed == ()
+    assert tuned_settings.settings["reports"] == {"persona": "You are a harbour master.", "language": "English"}
+    mentions = dict(tuned_settings.settings["mentions"])
     examples = str(mentions.pop("examples")).split("\n\n")
     types = ("vessel", "person", "pier quay")
     assert mentions == {"domain": "Notes of a harbour office.", "language": "English", "types": types}
     assert [e.partition("\n")[0] for e in examples] == ["Text:", "Text:"]
-    assert all(e.endswith(KEPT) for e in examples)
+    assert all(e.endswith(VALID_RECORDS) for e in examples)
     assert examples[0] != examples[1]
     assert sum(chat.prompt_counts.values()) == 3
 
 
-def test_the_same_sample_is_asked_about_each_time_and_never_paid_twice(tmp_path: Path) -> None:
-    chat = FakeChat(says())
-    assert tune(tmp_path, chat) == tune(tmp_path, chat)
+def test_sample_is_deterministic_and_paid_once(tmp_path: Path) -> None:
+    chat = FakeChat(scripted_replies())
+    assert tune_folder(tmp_path, chat) == tune_folder(tmp_path, chat)
     assert set(chat.prompt_counts.values()) == {1}
-    (asked,) = [prompt for prompt in chat.prompt_counts if "JSON schema" in prompt]
-    pieces = asked.partition("\n\nReply with one JSON object")[0].split("\n\n---\n\n")
+    (prompt_text,) = [prompt for prompt in chat.prompt_counts if "JSON schema" in prompt]
+    pieces = prompt_text.partition("\n\nReply with one JSON object")[0].split("\n\n---\n\n")
     assert (len(pieces), pieces) == (5, sorted(pieces))
 
 
-def test_examples_are_of_different_documents_as_far_as_there_are(tmp_path: Path) -> None:
-    chat = FakeChat(says())
-    tune(tmp_path, chat, sample=12, examples=5)
+def test_examples_come_from_different_documents(tmp_path: Path) -> None:
+    chat = FakeChat(scripted_replies())
+    tune_folder(tmp_path, chat, sample=12, examples=5)
     texts = [prompt.removeprefix("Text:\n") for prompt in chat.prompt_counts if prompt.startswith("Text:")]
     assert len({text.split("note ")[-1].split("pier ")[-1][0] for text in texts}) == 5
 
 
-def test_a_chunk_of_which_nothing_can_be_made_gives_way_to_another(tmp_path: Path) -> None:
+def test_unusable_chunk_is_replaced(tmp_path: Path) -> None:
     tried: list[str] = []
 
     def answer(prompt: str) -> str:
@@ -113,48 +119,50 @@ def test_a_chunk_of_which_nothing_can_be_made_gives_way_to_another(tmp_path: Pat
         tried.extend([prompt] if prompt.startswith("Text:") else [])
         return RECORDS if len(tried) > 1 else "Nothing here."
 
-    found = tune(tmp_path, FakeChat(answer), examples=1)
-    assert found.failed == ()
-    assert str(found.settings["mentions"]["examples"]).endswith(KEPT)
+    tuned_settings = tune_folder(tmp_path, FakeChat(answer), examples=1)
+    assert tuned_settings.failed == ()
+    assert str(tuned_settings.settings["mentions"]["examples"]).endswith(VALID_RECORDS)
     assert len(set(tried)) == 2
 
 
-def test_a_cap_leaves_what_there_is(tmp_path: Path) -> None:
-    found = tune(tmp_path, FakeChat(says()), caps=Caps(calls=2))
-    assert str(found.settings["mentions"]["examples"]).count("END") == 1
-    assert found.failed == ("capped: not asked, since --max-calls 2 was reached",)
+def test_cap_keeps_the_examples_so_far(tmp_path: Path) -> None:
+    tuned_settings = tune_folder(tmp_path, FakeChat(scripted_replies()), caps=Caps(calls=2))
+    assert str(tuned_settings.settings["mentions"]["examples"]).count("END") == 1
+    assert tuned_settings.failed == ("capped: not asked, since --max-calls 2 was reached",)
     with pytest.raises(ItemFailed, match="capped"):
-        tune(tmp_path / "other", FakeChat(says()), caps=Caps(calls=0))
+        tune_folder(tmp_path / "other", FakeChat(scripted_replies()), caps=Caps(calls=0))
 
 
-def test_types_are_asked_for_again_where_there_are_none(tmp_path: Path) -> None:
+def test_reply_without_types_is_retried(tmp_path: Path) -> None:
     replies = iter([json.dumps({**CORPUS, "types": ["x", " "]}), json.dumps(CORPUS)])
-    found = tune(tmp_path, FakeChat(lambda prompt: next(replies)), examples=0)
-    assert found.settings["mentions"]["types"] == ("vessel", "person", "pier quay")
+    tuned_settings = tune_folder(tmp_path, FakeChat(lambda prompt: next(replies)), examples=0)
+    assert tuned_settings.settings["mentions"]["types"] == ("vessel", "person", "pier quay")
     with pytest.raises(MalformedReply, match="name 5 to 12 types"):
         reply_form(Corpus).parse(Reply(json.dumps({**CORPUS, "types": []})))
 
 
-def test_an_empty_index_is_told_apart(tmp_path: Path) -> None:
+def test_empty_index_is_an_error(tmp_path: Path) -> None:
     put(tmp_path, {"chunks": []})
     store = Store(tmp_path)
-    with store.read_transaction() as db, pytest.raises(SettingsError, match="holds no text to tune to"):
+    with store.read_transaction() as db, pytest.raises(SettingsError, match="has no text to tune to"):
         tune_prompts(Table("chunks", codec(Chunk), SqlRows(db, "chunks")), lambda *_, **__: None)  # type: ignore[arg-type]
     store.close()
 
 
-@pytest.mark.parametrize("records", ["", "END", KEPT.splitlines()[0], "\n".join(KEPT.splitlines()[:2])])
-def test_too_few_records_are_no_example(records: str) -> None:
+@pytest.mark.parametrize(
+    "records", ["", "END", VALID_RECORDS.splitlines()[0], "\n".join(VALID_RECORDS.splitlines()[:2])]
+)
+def test_too_few_records_are_malformed(records: str) -> None:
     with pytest.raises(MalformedReply):
         parse_example(Reply(records), ["person", "vessel"])
 
 
-def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    found = tune(tmp_path, FakeChat(says()))
-    text, left = config.merge_settings("# mine\n[chunks]\nsize = 300\n", found.settings)
-    assert left == []
+def test_written_settings_are_read_back(tmp_path: Path) -> None:
+    tuned_settings = tune_folder(tmp_path, FakeChat(scripted_replies()))
+    text, unused = config.merge_settings("# mine\n[chunks]\nsize = 300\n", tuned_settings.settings)
+    assert unused == []
     assert text.startswith("# mine\n[chunks]\nsize = 300\n")
     read = tomllib.loads(text)
     assert read["chunks"] == {"size": 300}
-    for scope, values in found.settings.items():
+    for scope, values in tuned_settings.settings.items():
         assert {n: SETTINGS[scope][n].parse(scope, v) for n, v in read[scope].items()} == values

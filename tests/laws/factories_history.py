@@ -1,4 +1,4 @@
-"""a history of documents -> an index of toy tables, and what it must equal."""
+"""a history of documents -> an index of toy tables, and its contents."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kumihimo.storage.sqlite.ledger import SqlLedger
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.storage.sqlite.store import Db, SqlRows, Store
 from kumihimo.testing.fake_models import FakeChat, FakeEmbedder
-from tests.laws.toy_steps import TOYS
+from tests.laws.toy_steps import TOY_STEPS
 
 Documents = Mapping[str, str]  # uri -> text
 Tables = dict[str, list[list[Any]]]
@@ -33,37 +33,37 @@ SEARCHED = ("lines", "entities")
 QUESTIONS = ("Ada and Bo", "Cy Dee Eve", "Flo")
 
 
-class Killed(BaseException):
-    """The build ends here, as if by a signal."""
+class BuildKilled(BaseException):
+    """The end of a build, as if by a signal."""
 
 
 @dataclass
 class World:
-    """One index folder, its model, and how it is built."""
+    """An index folder, its model, and the way to build it."""
 
     folder: Path
-    steps: Mapping[str, Signature] = field(default_factory=lambda: TOYS)
+    steps: Mapping[str, Signature] = field(default_factory=lambda: TOY_STEPS)
     settings: SettingValues = field(default_factory=dict)
     code: str = "1"
-    salt: str = ""  # which prompts the model fails at: none when empty
+    salt: str = ""  # selects the prompts that fail; empty: none
     pool: Pool = inline
-    calls_left: int = 10**9  # the build is killed at the call after these
+    calls_left: int = 10**9  # calls before the build is killed
 
     def __post_init__(self) -> None:
-        self.store, self.memo = Store(self.folder), ResponseCache(self.folder / "cache.db")
+        self.store, self.cache = Store(self.folder), ResponseCache(self.folder / "cache.db")
         self.chat = FakeChat(self._reply)
 
     def _reply(self, prompt: str) -> str:
         self.calls_left -= 1
         if self.calls_left < 0:
-            raise Killed
+            raise BuildKilled
         if self.salt and int(hash_parts(self.salt, prompt), 16) % 4 == 0:
             raise ItemFailed(f"the model has no answer to {prompt!r}")
-        kind, _, said = prompt.partition(": ")
-        sleep(0.001 * (kind == "names"))  # long enough for an equal request to be in flight
+        kind, _, text = prompt.partition(": ")
+        sleep(0.001 * (kind == "names"))  # long enough for an equal request to arrive
         if kind == "names":
-            return " ".join(word for word in said.split() if word[0].isupper())
-        return f"{kind} of {hash_parts(said)[:6]}"
+            return " ".join(word for word in text.split() if word[0].isupper())
+        return f"{kind} of {hash_parts(text)[:6]}"
 
     def build(self, documents: Documents) -> None:
         with self.store.write_transaction() as db:
@@ -71,28 +71,32 @@ class World:
             ledger = SqlLedger(db)
             watch_tables(self.steps, ledger)
             views = [*self._views(db, KeywordIndex), *self._views(db, VectorIndex)]
-            ports: dict[str, Port] = {"llm": CachedLLM(self.chat, self.memo)}
+            ports: dict[str, Port] = {"llm": CachedLLM(self.chat, self.cache)}
             with maintain_indexes(ledger, views, self.code):
                 load(ledger, documents)
                 build_tables(
                     self.steps, ledger, settings=self.settings, ports=lambda _: ports, code=self.code, pool=self.pool
                 )
 
-    def _views(self, db: Db, kind: type[Any]) -> list[Any]:
-        more = {"folder": self.folder, "embedder": FakeEmbedder()} if kind is VectorIndex else {}
-        made = {table: self.steps[table].output_type for table in SEARCHED if table in self.steps}
-        return [kind(db=db, table=table, codec=codec(record), **more) for table, record in made.items() if record]
+    def _views(self, db: Db, view: type[Any]) -> list[Any]:
+        options = {"folder": self.folder, "embedder": FakeEmbedder()} if view is VectorIndex else {}
+        record_types = {table: self.steps[table].output_type for table in SEARCHED if table in self.steps}
+        return [
+            view(db=db, table=table, codec=codec(record), **options) for table, record in record_types.items() if record
+        ]
 
     def tables(self) -> Tables:
-        """All that the index holds, and what searching it finds."""
+        """Return the contents of the index and its search results."""
         with self.store.read_transaction() as db:
-            held: Tables = {
+            contents: Tables = {
                 name: [list(row) for page in SqlRows(db, name).pages() for row in page] for name in self.steps
             }
-            held["failed"] = [list(row) for row in db.all("SELECT * FROM failed ORDER BY step, maker")]
-            held["looked"] = [[*row[:2], row[2].hex()] for row in db.all("SELECT * FROM looked ORDER BY step, maker")]
-            held |= self._found(db)
-        return held
+            contents["failed"] = [list(row) for row in db.all("SELECT * FROM failed ORDER BY step, maker")]
+            contents["looked"] = [
+                [*row[:2], row[2].hex()] for row in db.all("SELECT * FROM looked ORDER BY step, maker")
+            ]
+            contents |= self._found(db)
+        return contents
 
     def fingerprints(self) -> dict[str, str]:
         with self.store.read_transaction() as db:
@@ -103,27 +107,27 @@ class World:
             SqliteVectorSearch(db, FakeEmbedder(), load_matrices(db, self.folder, {})),
             SqliteKeywordSearch(db),
         )
-        found: Tables = {}
+        results: Tables = {}
         for name in SEARCHED:
             record = self.steps[name].output_type if name in self.steps else None
             if record:
                 table = Table(name, codec(record), SqlRows(db, name))
                 for kind, search in (("vector_search", near), ("keyword_search", match)):
-                    found[f"{kind} {name}"] = [
+                    results[f"{kind} {name}"] = [
                         [e.record.id, e.score] for question in QUESTIONS for e in search(table, question, k=4)
                     ]
-        return found
+        return results
 
     def calls(self) -> int:
         return sum(self.chat.prompt_counts.values())
 
     def close(self) -> None:
         self.store.close()
-        self.memo.close()
+        self.cache.close()
 
 
 def load(ledger: SqlLedger, documents: Documents) -> None:
-    """Make these the documents of the index."""
+    """Replace the documents of the index."""
     ledger.ensure_table(ROOT, codec(Document))
     encode = codec(Document).encode
     rows = [

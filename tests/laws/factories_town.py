@@ -1,6 +1,6 @@
-"""what happens in a made-up town -> an index of it by a made-up model, and all that its tables hold.
+"""events in a made-up town -> an index by a made-up model, and its rows.
 
-Run as a program it does so for each line of JSON, in a process of its own with another hash seed.
+As a program it does so for each line of JSON, in another process with another hash seed.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from kumihimo.testing.fake_models import FakeChat
 from tests import fake_graph_reader
 from tests.fixtures_index import Held, tables
 
-MERGED = {"entities": "mentions", "relations": "ties", "claims": "assertions"}  # of what each is merged
+MERGED_FROM = {"entities": "mentions", "relations": "ties", "claims": "assertions"}  # table -> table of its mentions
 Documents = Mapping[str, str]  # name -> text
 NAMES = tuple(
     "Ada Bea Cal Dov Eli Fay Gus Hal Ivo Jan Kit Liv Mo Ned Ola Pim Quin Rae Sol Tom Una Vic Wim Yan".split()  # noqa: SIM905
 )
 VERBS = ("met", "saw", "paid", "wrote to", "worked with")
-SETTINGS: dict[str, dict[str, Any]] = {  # so small that all that a large index does is done for a small one
+SETTINGS: dict[str, dict[str, Any]] = {  # small limits, so that a small index takes the same paths as a large one
     "mentions": {"claims": True},
     "communities": {"max_size": 3},
     "reports": {"window": 260},
@@ -40,7 +40,10 @@ SETTINGS: dict[str, dict[str, Any]] = {  # so small that all that a large index 
 
 
 def line(day: int) -> str:
-    """A sentence on two or three people: as a rule of one house or of one street, seldom of others."""
+    """Return a sentence on two or three people.
+
+    Most are of one house or one street.
+    """
     rng = Random(day)
     size = rng.choice((2, 2, 2, 2, 6, 6, 6, 6, 12, 12, 12, 24))
     first = rng.randrange(0, len(NAMES), size)
@@ -48,29 +51,29 @@ def line(day: int) -> str:
     return f"{one} {rng.choice(VERBS)} {other}{f' beside {third[0]}' if third and day % 4 == 0 else ''} on day {day}."
 
 
-def told(days: Iterable[int]) -> str:
-    """What happened on these days."""
+def sentences_of(days: Iterable[int]) -> str:
+    """Return the sentences of these days."""
     return " ".join(map(line, days))
 
 
 DAYS = 120
-TOWN: Documents = {f"{letter}.txt": told(range(n, DAYS, 8)) for n, letter in enumerate("abcdefgh")}
+TOWN: Documents = {f"{letter}.txt": sentences_of(range(n, DAYS, 8)) for n, letter in enumerate("abcdefgh")}
 
 
-HERE = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[2]
 
 
-class Killed(BaseException):
-    """The build ends here, as if by a signal."""
+class BuildKilled(BaseException):
+    """The end of a build, as if by a signal."""
 
 
 @dataclass
 class Town:
-    """An index of documents, which come, change and go; and the model that it is made by."""
+    """An index of changing documents, and its model."""
 
     folder: Path
     settings: dict[str, dict[str, Any]] = field(default_factory=lambda: SETTINGS)
-    instead: Callable[[str], str | None] = lambda _: None  # is told each conversation first, and may answer or raise
+    intercept: Callable[[str], str | None] = lambda _: None  # gets each conversation first; may reply or raise
 
     def __post_init__(self) -> None:
         self.kumi = Kumihimo(self.folder / ".kumi", self.settings)
@@ -82,19 +85,19 @@ class Town:
         self.chat.answer = self._answer
         self.home = self.folder / "town"
         self.home.mkdir(parents=True, exist_ok=True)
-        self.begun = Counter[str]()
+        self.call_counts = Counter[str]()
 
     def _answer(self, conversation: str) -> str:
-        self.begun[conversation] += 1
-        return self.instead(conversation) or fake_graph_reader.answer(conversation)
+        self.call_counts[conversation] += 1
+        return self.intercept(conversation) or fake_graph_reader.answer(conversation)
 
     def build(self, documents: Documents, **options: Any) -> Built:
-        """Have the folder hold these documents, and bring the index up to date."""
+        """Write these documents and update the index."""
         self.write(documents)
         return self.kumi.index(self.home, methods=["local", "discourse"], **options)
 
     def write(self, documents: Documents) -> None:
-        """Have the folder hold these documents."""
+        """Write these documents and delete all others."""
         for path in self.home.iterdir():
             if path.name not in documents:
                 path.unlink()
@@ -104,18 +107,18 @@ class Town:
                 path.write_text(text, "utf-8")
                 os.utime(path, (0, len(text)))
 
-    def held(self) -> Held:
-        """Every row of every table, and what failed."""
+    def all_rows(self) -> Held:
+        """Return every row of every table, and the failures."""
         return tables(self.kumi)
 
     @property
-    def asked(self) -> dict[str, int]:
-        """How often each conversation was answered."""
+    def reply_counts(self) -> dict[str, int]:
+        """Return the number of replies for each conversation."""
         return dict(self.chat.prompt_counts)
 
 
-def lacking(ours: Held, theirs: Held) -> dict[str, list[Any]]:
-    """Of each table the rows that one lacks and the other has, where there are any."""
+def differences(ours: Held, theirs: Held) -> dict[str, list[Any]]:
+    """Return by table the rows that only one side has."""
     both = {table: (ours.get(table, []), theirs.get(table, [])) for table in {**ours, **theirs}}
     return {
         table: [[row for row in one if row not in other] for one, other in ((a, b), (b, a))]
@@ -124,74 +127,77 @@ def lacking(ours: Held, theirs: Held) -> dict[str, list[Any]]:
     }
 
 
-def accounted(kumi: Kumihimo) -> None:
-    """What is missing is listed, and nothing else is missing."""
-    lost: dict[str, set[str]] = {step: set() for step in STEPS}
+def check_accounted(kumi: Kumihimo) -> None:
+    """Check that exactly the missing items are listed."""
+    missing: dict[str, set[str]] = {step: set() for step in STEPS}
     failed = kumi.status().failed
     for step, item, _ in failed:
-        lost[step].add(item)
-    with kumi.snapshot() as reading:
-        chunks = {chunk.id for chunk in reading.table("chunks")}
-        for step in MERGED.values():
-            assert lost[step] <= chunks
-            assert {row.id.rpartition(".")[0] for row in reading.table(step)} | lost[step] == chunks
-        for step, source in MERGED.items():
-            said: dict[str, set[str]] = {}
-            for row in reading.table(source):
-                said.setdefault(getattr(row, row.GROUP), set()).add(row.text.strip())
-            rows = {row.id: row for row in reading.table(step)}
-            assert rows.keys() == said.keys() >= lost[step]
-            for id in lost[step]:  # what could not be merged stands as it is
-                assert rows[id].text == "\n".join(sorted(said[id] - {""}))
-        parts = {community.id: community.children for community in reading.table("communities")}
-        assert parts.keys() - {report.id for report in reading.table("reports")} == lost["reports"]
-    waiting = [id for step, id, why in failed if step == "reports" and why.startswith("waits for ")]
-    assert all(lost["reports"].intersection(parts[id]) for id in waiting)
+        missing[step].add(item)
+    with kumi.snapshot() as snapshot:
+        chunks = {chunk.id for chunk in snapshot.table("chunks")}
+        for step in MERGED_FROM.values():
+            assert missing[step] <= chunks
+            assert {row.id.rpartition(".")[0] for row in snapshot.table(step)} | missing[step] == chunks
+        for step, source in MERGED_FROM.items():
+            texts: dict[str, set[str]] = {}
+            for row in snapshot.table(source):
+                texts.setdefault(getattr(row, row.GROUP), set()).add(row.text.strip())
+            rows = {row.id: row for row in snapshot.table(step)}
+            assert rows.keys() == texts.keys() >= missing[step]
+            for id in missing[step]:  # rows that could not be merged are unchanged
+                assert rows[id].text == "\n".join(sorted(texts[id] - {""}))
+        parts = {community.id: community.children for community in snapshot.table("communities")}
+        assert parts.keys() - {report.id for report in snapshot.table("reports")} == missing["reports"]
+    waiting = [id for step, id, message in failed if step == "reports" and message.startswith("waits for ")]
+    assert all(missing["reports"].intersection(parts[id]) for id in waiting)
 
 
-class Twin:
-    """The other process: gives the tables of a fresh index of some documents."""
+class FreshProcess:
+    """Another process, which builds fresh indexes."""
 
     def __init__(self) -> None:
-        seeded = {**os.environ, "PYTHONHASHSEED": "4242"}
+        environment = {**os.environ, "PYTHONHASHSEED": "4242"}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.laws.factories_town"],
-            cwd=HERE, env=seeded, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            cwd=REPOSITORY, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
 
     def fresh(self, documents: Documents) -> Held:
-        """Of an index that never held anything else, and was told of them in another order."""
+        """Return the tables of a new index, with the documents in reverse order."""
         assert self.process.stdin
         assert self.process.stdout
         self.process.stdin.write(json.dumps(dict(reversed(list(documents.items())))) + "\n")
         self.process.stdin.flush()
-        held: Held = json.loads(self.process.stdout.readline())
-        return held
+        rows: Held = json.loads(self.process.stdout.readline())
+        return rows
 
     def close(self) -> None:
         self.process.communicate()
 
 
 def main() -> None:
-    """Answer what is asked; or, told a folder and a number, build there, and be killed at the call of that number."""
+    """Build for each line of input.
+
+    With a folder and a number: build there, and be killed at that call.
+    """
     if len(sys.argv) > 1:
-        _killed(Path(sys.argv[1]), int(sys.argv[2]))
-    for given in sys.stdin:
+        _build_until_killed(Path(sys.argv[1]), int(sys.argv[2]))
+    for request in sys.stdin:
         with TemporaryDirectory() as folder:
             town = Town(Path(folder))
-            town.build(dict(json.loads(given)))
-            print(json.dumps(town.held()), flush=True)
+            town.build(dict(json.loads(request)))
+            print(json.dumps(town.all_rows()), flush=True)
             town.kumi.close()
 
 
-def _killed(folder: Path, calls: int) -> None:
+def _build_until_killed(folder: Path, calls: int) -> None:
     def die(conversation: str) -> None:
         with (folder / "calls.log").open("a", encoding="utf-8") as log:
             log.write(f"{conversation!r}\n")
-        if sum(town.begun.values()) >= calls:
+        if sum(town.call_counts.values()) >= calls:
             os.kill(os.getpid(), SIGKILL)
 
-    town = Town(folder, instead=die)
+    town = Town(folder, intercept=die)
     town.build(TOWN)
     sys.exit()
 

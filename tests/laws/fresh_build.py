@@ -1,4 +1,4 @@
-"""a folder of documents -> all that a fresh index of it holds, as JSON: run in a process of its own."""
+"""a folder of documents -> the contents of a fresh index, as JSON, from another process."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from tempfile import TemporaryDirectory
 from kumihimo import Kumihimo
 from tests.fixtures_index import BUILT, Held, dump
 
-HERE = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[2]
 
 
-def fresh(folder: Path, methods: Iterable[str] = BUILT) -> Held:
-    """What an index of `folder` holds that never held anything else, made with another hash seed."""
+def build_fresh(folder: Path, methods: Iterable[str] = BUILT) -> Held:
+    """Return the contents of a new index of `folder`, with another hash seed."""
     command = [sys.executable, "-m", "tests.laws.fresh_build", str(folder), *methods]
-    seeded = {**os.environ, "PYTHONHASHSEED": "4242"}
-    ran = subprocess.run(command, cwd=HERE, env=seeded, capture_output=True, text=True, timeout=120, check=True)
-    held: Held = json.loads(ran.stdout)
-    return held
+    environment = {**os.environ, "PYTHONHASHSEED": "4242"}
+    process = subprocess.run(
+        command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=120, check=True
+    )
+    rows: Held = json.loads(process.stdout)
+    return rows
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""random histories -> the laws, checked after every build. Run as a program: exit 1 where one is broken."""
+"""random histories -> the laws, checked after every build.
+
+As a program: exit 1 if one is broken.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from kumihimo.llm.concurrency import thread_pool
-from tests.laws.factories_history import Killed, Tables, World
-from tests.laws.rebuild_process import Twin
-from tests.laws.toy_steps import KEPT
+from tests.laws.factories_history import BuildKilled, Tables, World
+from tests.laws.rebuild_process import RebuildProcess
+from tests.laws.toy_steps import STATEFUL
 
 Event = tuple[Any, ...]
 NAMES = ("Ada", "Bo", "Cy", "Dee", "Eve", "Flo", "Gus", "Hal")
@@ -42,25 +45,25 @@ def random_history(seed: int, length: int = 9) -> list[Event]:
 def _event(rng: random.Random) -> Event:
     kind = rng.choices(KINDS, CHANCES)[0]
     lines = tuple(rng.randrange(len(LINES)) for _ in range(rng.randrange(1, 5)))
-    if kind in ("put", "break"):  # a document comes or changes, and the model answers or fails
+    if kind in ("put", "break"):  # a document is added or changed; the model answers or fails
         return kind, rng.choice("abcde"), lines, rng.randrange(5)
     if kind == "settings":
         return kind, rng.randrange(1, 3), rng.randrange(1, 3), rng.randrange(2)
     return kind, rng.randrange(5)
 
 
-class Broken(AssertionError):
-    """A law does not hold."""
+class LawBroken(AssertionError):
+    """A broken law."""
 
 
-def law(holds: bool, said: str, *facts: object) -> None:
+def check_law(holds: bool, message: str, *facts: object) -> None:
     if not holds:
-        raise Broken(f"{said}: {facts}")
+        raise LawBroken(f"{message}: {facts}")
 
 
 @dataclass
-class Life:
-    """One index through one history."""
+class IndexHistory:
+    """An index through one history."""
 
     world: World
     documents: dict[str, str] = field(default_factory=dict)
@@ -83,15 +86,15 @@ class Life:
             del self.documents[sorted(self.documents)[which % len(self.documents)]]
 
     def settings(self, limit: int, most: int, skip: int) -> None:
-        was, prints = self.world.settings.get("lines", {"skip": 0}), self.world.fingerprints()
-        tree = {"most": most}
+        previous, fingerprints = self.world.settings.get("lines", {"skip": 0}), self.world.fingerprints()
+        sizes = {"most": most}
         self.world.settings = {
-            "entities": {"limit": limit}, "shelves": tree, "communities": tree, "lines": {"skip": skip},
+            "entities": {"limit": limit}, "shelves": sizes, "communities": sizes, "lines": {"skip": skip},
         }  # fmt: skip
-        if prints and was != {"skip": skip}:
+        if fingerprints and previous != {"skip": skip}:
             self.world.build(self.documents)
-            same = prints.items() & self.world.fingerprints().items()
-            law(not same, "a table's fingerprint holds all that it is made from", same)
+            unchanged = fingerprints.items() & self.world.fingerprints().items()
+            check_law(not unchanged, "a table's fingerprint holds all that it is made from", unchanged)
 
     def version(self, _: int) -> None:
         self.versions += 1
@@ -105,59 +108,62 @@ class Life:
         self.world.calls_left = calls
         try:
             self.world.build({**self.documents, "late": "Ada met Hal\nFlo paid Bo\nnobody saw Cy"})
-        except Killed:
-            law(self.world.tables() == before, "a killed build leaves the index as it was")
+        except BuildKilled:
+            check_law(self.world.tables() == before, "a killed build leaves the index as it was")
         self.world.calls_left = 10**9
 
 
-def live(history: Sequence[Event], folder: Path, twin: Twin) -> None:
-    """Build after every event of the history; raise Broken where a law does not hold."""
-    life = Life(World(folder, pool=thread_pool(4)))
+def run_history(history: Sequence[Event], folder: Path, twin: RebuildProcess) -> None:
+    """Build after every event of the history.
+
+    Raises Broken if a law does not hold.
+    """
+    life = IndexHistory(World(folder, pool=thread_pool(4)))
     life.world.build({})
     for event in history:
         life.world.salt = ""
         getattr(life, "break_" if event[0] == "break" else event[0])(*event[1:])
-        _build(life.world, life.documents)
+        _build_and_check(life.world, life.documents)
     life.world.salt = ""
     life.world.build(life.documents)
-    _settled(life.world, life.documents, twin, f"{life.versions + 1}")
+    _check_final_state(life.world, life.documents, twin, f"{life.versions + 1}")
     life.world.close()
 
 
-def _build(world: World, documents: dict[str, str]) -> None:
+def _build_and_check(world: World, documents: dict[str, str]) -> None:
     world.build(documents)
     if world.salt:
         return
     tables, calls = world.tables(), world.calls()
-    law(not tables["failed"], "what failed is tried again", tables["failed"])
+    check_law(not tables["failed"], "what failed is tried again", tables["failed"])
     world.build(documents)
-    law(world.calls() == calls, "building again asks nothing")
+    check_law(world.calls() == calls, "building again asks nothing")
     now = world.tables()
-    law(now == tables, "building again changes nothing", _difference(tables, now))
+    check_law(now == tables, "building again changes nothing", _difference(tables, now))
 
 
-def _settled(world: World, documents: dict[str, str], twin: Twin, version: str) -> None:
+def _check_final_state(world: World, documents: dict[str, str], twin: RebuildProcess, version: str) -> None:
     tables, calls = world.tables(), world.calls()
     paid_twice = [prompt for prompt, times in world.chat.prompt_counts.items() if times > 1]
-    law(not paid_twice, "nothing is paid twice", paid_twice)
+    check_law(not paid_twice, "nothing is paid twice", paid_twice)
     turned = dict(reversed(documents.items()))
     fresh = twin.fresh(turned, world.settings)
-    ours = {name: _without_kept(name, rows) for name, rows in tables.items() if name not in KEPT}
-    theirs = {name: _without_kept(name, rows) for name, rows in fresh.items() if name not in KEPT}
-    law(ours == theirs, "an index equals a fresh build of its documents", _difference(theirs, ours))
+    ours = {name: _without_stateful(name, rows) for name, rows in tables.items() if name not in STATEFUL}
+    theirs = {name: _without_stateful(name, rows) for name, rows in fresh.items() if name not in STATEFUL}
+    check_law(ours == theirs, "an index equals a fresh build of its documents", _difference(theirs, ours))
     world.code = version
     world.build(documents)
-    law(world.calls() == calls, "rebuilding under a new version asks nothing")
+    check_law(world.calls() == calls, "rebuilding under a new version asks nothing")
     now = world.tables()
-    law(now == tables, "rebuilding under a new version changes nothing", _difference(tables, now))
+    check_law(now == tables, "rebuilding under a new version changes nothing", _difference(tables, now))
 
 
-def _without_kept(name: str, rows: list[list[Any]]) -> list[list[Any]]:
-    return [row for row in rows if row[0] not in KEPT] if name == "looked" else rows
+def _without_stateful(name: str, rows: list[list[Any]]) -> list[list[Any]]:
+    return [row for row in rows if row[0] not in STATEFUL] if name == "looked" else rows
 
 
 def _difference(a: Tables, b: Tables) -> object:
-    """Rows of `a` that `b` lacks, and the other way round, where the tables differ."""
+    """Return the rows of each side that the other lacks."""
 
     def lacks(name: str, x: Tables, y: Tables) -> list[list[Any]]:
         return [row for row in x[name] if row not in y[name]]
@@ -166,11 +172,11 @@ def _difference(a: Tables, b: Tables) -> object:
 
 
 def main(seeds: Sequence[int]) -> int:
-    twin = Twin(dict(os.environ))
+    twin = RebuildProcess(dict(os.environ))
     try:
         for seed in seeds:
             with TemporaryDirectory() as folder:
-                live(random_history(seed), Path(folder), twin)
+                run_history(random_history(seed), Path(folder), twin)
     except Exception as error:  # noqa: BLE001  a broken engine may fail in any way
         print(f"seed {seed}: {type(error).__name__}: {error}")
         return 1

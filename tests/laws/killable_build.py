@@ -1,4 +1,4 @@
-"""a folder and a number of documents -> a build that may be killed at any moment; each call is logged as it begins."""
+"""a folder and a count -> a build that may be killed; each call is logged first."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ WORKERS = 8
 
 
 def documents(count: int) -> dict[str, str]:
-    """The first `count` of a fixed list of documents."""
+    """Return the first `count` of a fixed list of documents."""
     lines = [[f"{LINES[(n + 3 * i) % len(LINES)]} on day {n}{i}" for i in range(4)] for n in range(count)]
-    return {f"d{n:03}": "\n".join(said) for n, said in enumerate(lines)}
+    return {f"d{n:03}": "\n".join(texts) for n, texts in enumerate(lines)}
 
 
 def main(folder: Path, count: int) -> None:
@@ -25,12 +25,12 @@ def main(folder: Path, count: int) -> None:
     log = os.open(folder / "calls.log", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
     answer = world.chat.answer
 
-    def logged(prompt: str) -> str:
+    def log_and_answer(prompt: str) -> str:
         os.write(log, f"{prompt!r}\n".encode())
         time.sleep(0.02)
         return answer(prompt)
 
-    world.chat.answer = logged
+    world.chat.answer = log_and_answer
     world.build(documents(count))
     world.close()
 

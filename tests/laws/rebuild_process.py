@@ -1,4 +1,4 @@
-"""a line of JSON -> a line of JSON: builds afresh, in a process of its own with another hash seed."""
+"""a line of JSON -> a line of JSON: fresh builds in another process, with another hash seed."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from kumihimo.core.settings import SettingValues
 from tests.laws.factories_history import Documents, Tables, World
 
 
-class Twin:
-    """The other process, once it is asked: gives the tables of a fresh build of documents, in the order they come."""
+class RebuildProcess:
+    """Another process, started on first use.
+
+    It returns the tables of a fresh build of documents in their order.
+    """
 
     def __init__(self, environment: dict[str, str]) -> None:
         self.environment = {**environment, "PYTHONHASHSEED": "4242"}
-        self.begun = False
+        self.started = False
 
     @cached_property
     def process(self) -> subprocess.Popen[str]:
-        self.begun = True
+        self.started = True
         return subprocess.Popen(
             [sys.executable, "-m", "tests.laws.rebuild_process"],
             cwd=Path(__file__).parents[2], env=self.environment,
@@ -38,7 +41,7 @@ class Twin:
         return tables
 
     def close(self) -> None:
-        if self.begun:
+        if self.started:
             self.process.communicate()
 
 

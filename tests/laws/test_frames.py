@@ -1,4 +1,4 @@
-"""Passages, frames and values, by rule and by a model, of documents that are made to hurt -> the laws hold."""
+"""passages, frames and values of hostile documents, by rule and by a model -> the laws hold."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ ALL = {**PLAIN, **HOSTILE}
 
 
 def fivew(question: str, passages: Table[Passage], frames: Table[SlotFiller], values: Table[SlotValue]) -> Context:
-    """Whatever there is: for a test's sake a method that reads these tables."""
+    """Return all passages: a test method that reads these tables."""
     return Context(tuple(Evidence("passages", passage, 1.0) for passage in passages))
 
 
 @pytest.fixture(autouse=True)
-def _known(monkeypatch: pytest.MonkeyPatch) -> None:
+def _register_method(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(METHODS, "fivew", collect_signatures(fivew)["fivew"])
 
 
@@ -51,14 +51,14 @@ def kumi(tmp_path: Path) -> Iterator[Kumihimo]:
         yield kumi
 
 
-def built(kumi: Kumihimo, home: Path) -> Held:
-    """What an index of a folder holds. Nothing failed."""
+def build_rows(kumi: Kumihimo, home: Path) -> Held:
+    """Build an index of a folder and return its rows; nothing may fail."""
     assert not kumi.index(home, methods=["fivew"]).failed
     return {name: rows for name, rows in tables(kumi).items() if name in TABLES}
 
 
-def by_a_model(kumi: Kumihimo) -> FakeChat:
-    """Have a model of few words read for this index."""
+def use_model(kumi: Kumihimo) -> FakeChat:
+    """Use a small fake model for this index."""
     models = fake_graph_reader.Readers(kumi.models.settings, kumi.models.cache)
     kumi.models = models
     chat = models.chat("frames")
@@ -66,71 +66,71 @@ def by_a_model(kumi: Kumihimo) -> FakeChat:
     return chat
 
 
-def of(kumi: Kumihimo, name: str) -> list[tuple[Any, ...]]:
-    """The frames of one document, as they are said."""
-    with kumi.snapshot() as reading:
-        [id] = [document.id for document in reading.table("documents") if document.uri.endswith(f"/{name}")]
-        rows = [frame for frame in reading.table("frames") if frame.id.startswith(id)]
+def frames_of(kumi: Kumihimo, name: str) -> list[tuple[Any, ...]]:
+    """Return the frames of one document, as slot, name and text."""
+    with kumi.snapshot() as snapshot:
+        [id] = [document.id for document in snapshot.table("documents") if document.uri.endswith(f"/{name}")]
+        rows = [frame for frame in snapshot.table("frames") if frame.id.startswith(id)]
         return [(row.slot, row.name, row.text) for row in rows]
 
 
 @pytest.mark.parametrize("model", [False, True], ids=["by rule", "by a model"])
 def test_hostile_documents_leak_into_no_other(kumi: Kumihimo, tmp_path: Path, model: bool) -> None:
     if model:
-        by_a_model(kumi)
+        use_model(kumi)
     home = fill(tmp_path / "home", PLAIN)
-    built(kumi, home)
-    alone = {name: of(kumi, name) for name in PLAIN}
+    build_rows(kumi, home)
+    alone = {name: frames_of(kumi, name) for name in PLAIN}
     assert alone["a.txt"]
     assert alone["b.txt"]
     fill(home, HOSTILE)
-    built(kumi, home)
-    assert {name: of(kumi, name) for name in PLAIN} == alone
+    build_rows(kumi, home)
+    assert {name: frames_of(kumi, name) for name in PLAIN} == alone
 
 
 def test_every_row_stands_in_the_documents(kumi: Kumihimo, tmp_path: Path) -> None:
-    built(kumi, fill(tmp_path / "home", ALL))
-    with kumi.snapshot() as reading:
-        texts = {document.uri: document.text for document in reading.table("documents")}
+    build_rows(kumi, fill(tmp_path / "home", ALL))
+    with kumi.snapshot() as snapshot:
+        texts = {document.uri: document.text for document in snapshot.table("documents")}
         for table in TABLES:
-            for (id,) in reading.table(table).columns("id"):
-                spans = list(reading.trace((table, id)))
+            for (id,) in snapshot.table(table).columns("id"):
+                spans = list(snapshot.trace((table, id)))
                 assert spans
                 assert all(texts[span.uri][span.start : span.end] == span.text for span in spans)
-        for document in reading.table("documents"):
-            own = [row for row in reading.table("passages") if row.id.startswith(document.id)]
-            assert all(document.text[row.start : row.end] == row.text for row in own)
-            assert sum(len(row.text.split()) for row in own) >= len(document.text.split())
+        for document in snapshot.table("documents"):
+            passages = [row for row in snapshot.table("passages") if row.id.startswith(document.id)]
+            assert all(document.text[row.start : row.end] == row.text for row in passages)
+            assert sum(len(row.text.split()) for row in passages) >= len(document.text.split())
 
 
 def test_deleted_is_never_added(kumi: Kumihimo, tmp_path: Path) -> None:
     home = fill(tmp_path / "home", {**ALL, "x.txt": "Xerxes sold the boat in Xanten."})
-    whole = built(kumi, home)
+    complete = build_rows(kumi, home)
     (home / "x.txt").unlink()
-    held = built(kumi, home)
-    assert len(held["frames"]) < len(whole["frames"])
+    rows = build_rows(kumi, home)
+    assert len(rows["frames"]) < len(complete["frames"])
     with Kumihimo.open(tmp_path / "other") as other:
-        assert built(other, home) == held
+        assert build_rows(other, home) == rows
     fill(home, {"x.txt": "Xerxes sold the boat in Xanten."})
-    assert built(kumi, home) == whole
+    assert build_rows(kumi, home) == complete
 
 
 def test_only_what_changed_is_asked_again(kumi: Kumihimo, tmp_path: Path) -> None:
-    chat = by_a_model(kumi)
+    chat = use_model(kumi)
     home = fill(tmp_path / "home", ALL)
-    held = built(kumi, home)
-    with kumi.snapshot() as reading:
-        texts = {passage.text for passage in reading.table("passages")}
+    rows = build_rows(kumi, home)
+    with kumi.snapshot() as snapshot:
+        texts = {passage.text for passage in snapshot.table("passages")}
     assert len(chat.prompt_counts) == len(texts)
     assert set(chat.prompt_counts.values()) == {1}
-    assert built(kumi, home) == held
+    assert build_rows(kumi, home) == rows
     assert len(chat.prompt_counts) == len(texts)
     fill(home, {"a.txt": PLAIN["a.txt"] + "Dov sold his boat to Eli."})
     os.utime(home / "a.txt", (0, 0))
-    built(kumi, home)
+    build_rows(kumi, home)
     new = list(chat.prompt_counts)[len(texts) :]
     assert 1 <= len(new) <= 2
-    assert all("Dov sold his boat" in said for said in new)
+    assert all("Dov sold his boat" in prompt for prompt in new)
     (home / "c.txt").unlink()
-    built(kumi, home)
+    build_rows(kumi, home)
     assert len(chat.prompt_counts) == len(texts) + len(new)

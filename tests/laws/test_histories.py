@@ -1,4 +1,4 @@
-"""histories that hypothesis thinks of -> the laws hold after every build."""
+"""generated histories -> the laws hold after every build."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.laws.histories import LINES, Event, live
-from tests.laws.rebuild_process import Twin
+from tests.laws.histories import LINES, Event, run_history
+from tests.laws.rebuild_process import RebuildProcess
 
 FEW = st.integers(0, 4)
 EVENTS = st.one_of(
@@ -25,14 +25,14 @@ EVENTS = st.one_of(
 
 
 @pytest.fixture(scope="module")
-def twin() -> Iterator[Twin]:
-    twin = Twin(dict(os.environ))
+def twin() -> Iterator[RebuildProcess]:
+    twin = RebuildProcess(dict(os.environ))
     yield twin
     twin.close()
 
 
 @settings(max_examples=int(os.environ.get("HISTORIES", "40")), deadline=None, derandomize="CI" in os.environ)
 @given(history=st.lists(EVENTS, min_size=1, max_size=10))
-def test_every_history_keeps_the_laws(twin: Twin, history: list[Event]) -> None:
+def test_every_history_keeps_the_laws(twin: RebuildProcess, history: list[Event]) -> None:
     with TemporaryDirectory() as folder:
-        live(history, Path(folder), twin)
+        run_history(history, Path(folder), twin)

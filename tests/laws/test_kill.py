@@ -1,4 +1,4 @@
-"""kill -9 at random moments -> the same tables, and at most what was in flight is paid twice."""
+"""kill -9 at random moments -> the same tables; at most the calls in flight are paid twice."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from kumihimo.core.errors import IndexUnavailable
 from tests.laws.factories_history import World
 from tests.laws.killable_build import WORKERS, documents
 
-HERE = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[2]
 KILLS = 20
 
 
 def start(folder: Path, count: int) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "tests.laws.killable_build", str(folder), str(count)]
-    return subprocess.Popen(command, cwd=HERE, stderr=subprocess.DEVNULL)
+    return subprocess.Popen(command, cwd=REPOSITORY, stderr=subprocess.DEVNULL)
 
 
 def finish(folder: Path, count: int) -> None:
     assert start(folder, count).wait(60) == 0
 
 
-def look(folder: Path, stop: Event, seen: list[tuple[int, int]], errors: list[str]) -> None:
-    """Read in a loop: how many documents there are, how many lines, and whether all hangs together."""
+def read_repeatedly(folder: Path, stop: Event, states: list[tuple[int, int]], errors: list[str]) -> None:
+    """Read in a loop: count documents and lines, and check consistency."""
     world = World(folder)
     while not stop.is_set():
         try:
             with world.store.read_transaction() as db:
-                seen.append(db.all("SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM lines)")[0])
-                torn = db.all("SELECT id FROM relations WHERE source NOT IN (SELECT id FROM entities)")
-                torn += db.all("SELECT id FROM mentions WHERE entity NOT IN (SELECT id FROM entities)")
-                errors += [f"half a build: {row}" for row in torn]
+                states.append(db.all("SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM lines)")[0])
+                inconsistent = db.all("SELECT id FROM relations WHERE source NOT IN (SELECT id FROM entities)")
+                inconsistent += db.all("SELECT id FROM mentions WHERE entity NOT IN (SELECT id FROM entities)")
+                errors += [f"half a build: {row}" for row in inconsistent]
         except IndexUnavailable:
-            pass  # nothing has been built yet
+            pass  # before the first build
         except Exception as error:  # noqa: BLE001  whatever it is, the reader has erred
             errors.append(repr(error))
-        stop.wait(0.001)  # a processor's time is better spent on builds: reads outnumber states by thousands even so
+        stop.wait(0.001)  # leave time for builds; there are still thousands of reads per state
     world.close()
 
 
@@ -50,17 +50,17 @@ def test_killed_twenty_times(tmp_path: Path) -> None:
     folder, count, slowest = tmp_path / "killed", 4, 1.0
     folder.mkdir()
     finish(folder, count)
-    stop, seen, errors = Event(), list[tuple[int, int]](), list[str]()
-    reader = Thread(target=look, args=(folder, stop, seen, errors))
+    stop, states_seen, errors = Event(), list[tuple[int, int]](), list[str]()
+    reader = Thread(target=read_repeatedly, args=(folder, stop, states_seen, errors))
     reader.start()
     killed = 0
     while killed < KILLS:
         count += 3
-        began = time.perf_counter()
+        start_time = time.perf_counter()
         build = start(folder, count)
         try:
             build.wait(rng.uniform(0.2, slowest))
-            slowest = time.perf_counter() - began  # it ended by itself: kill the next ones earlier
+            slowest = time.perf_counter() - start_time  # it finished: kill the next ones earlier
         except subprocess.TimeoutExpired:
             build.kill()
             build.wait()
@@ -81,12 +81,14 @@ def test_killed_twenty_times(tmp_path: Path) -> None:
     assert ours == theirs
     calls = Counter((folder / "calls.log").read_text(encoding="utf-8").splitlines())
     again = sum(times - 1 for times in calls.values())
-    states = set(seen)
-    print(f"{KILLS} kills, {len(calls)} prompts, {again} paid again; {len(seen):,} reads saw {len(states)} states")
+    states = set(states_seen)
+    print(
+        f"{KILLS} kills, {len(calls)} prompts, {again} paid again; {len(states_seen):,} reads saw {len(states)} states"
+    )
     assert again <= KILLS * WORKERS
     assert len(states) > 2
     assert not errors
-    assert all(lines == 4 * held for held, lines in states)
+    assert all(lines == 4 * documents_seen for documents_seen, lines in states)
     with world.store.read_transaction() as db:
         assert db.all("PRAGMA integrity_check") == [("ok",)]
     world.close()

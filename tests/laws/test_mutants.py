@@ -1,4 +1,4 @@
-"""a broken engine -> a broken law: each of these faults, put into a copy of the package, is noticed."""
+"""a broken engine -> a broken law: the laws detect each of these mutations."""
 
 from __future__ import annotations
 
@@ -10,50 +10,50 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parents[2]
-SEEDS = ("0", "24")  # the first 24 histories; the engine as it is passes them all
+REPOSITORY = Path(__file__).parents[2]
+SEEDS = ("0", "24")  # the first 24 histories; the unchanged engine passes them all
 
 MUTANTS = {
-    "a look-up that found something is not written down": (
-        "core/task.py", "            looked.add(look", "            found or looked.add(look",
+    "a lookup that found something is not recorded": (
+        "core/task.py", "            dependencies.add(lookup", "            exists or dependencies.add(lookup",
     ),
-    "a look-up that found nothing is not written down": (
-        "core/task.py", "            looked.add(look", "            found and looked.add(look",
+    "a lookup that found nothing is not recorded": (
+        "core/task.py", "            dependencies.add(lookup", "            exists and dependencies.add(lookup",
     ),
-    "the group that a changed row has left is not made again": (
-        "storage/sqlite/ledger.py", "            self._note(table, old)\n", "",
+    "the old group of a changed row is not updated": (
+        "storage/sqlite/ledger.py", "            self._record_changes(table, old)\n", "",
     ),
-    "the group that a changed row has joined is not made again": (
-        "storage/sqlite/ledger.py", "            self._note(table, new)\n", "",
+    "the new group of a changed row is not updated": (
+        "storage/sqlite/ledger.py", "            self._record_changes(table, new)\n", "",
     ),
-    "what failed is not tried again": ("storage/sqlite/ledger.py", "        self.more(self.failed(step))\n", ""),
-    "members come in the order of a set": (
+    "failed items are not tried again": ("storage/sqlite/ledger.py", "        self.add_keys(self.failures(step))\n", ""),
+    "the members of a group have a random order": (
         "core/task.py", "Group(map(self.decode, rows))", "Group(set(map(self.decode, rows)))",
     ),
-    "equal requests in flight are each asked": (
-        "storage/sqlite/response_cache.py", "asked := self._asking.get(key)", "asked := self._asking.get(b'') ",
+    "equal requests in flight are all sent": (
+        "storage/sqlite/response_cache.py", "running := self._in_flight.get(key)", "running := self._in_flight.get(b'')",
     ),
-    "waves run upside down": ("storage/sqlite/ledger.py", """f'-"{wave}"'""", """f'"{wave}"'"""),
-    "a wave does not tell the next ones": ("core/engine.py", "            if step.wave:\n", "            if False:\n"),
-    "the fingerprint is not transitive": ("core/engine.py", "*(prints[table] for table in step.inputs)", "*()"),
-    "look-ups of an earlier run stay": (
-        "storage/sqlite/ledger.py", "((step, m) for m, at in made if not at)", "((step, m) for m, at in made if False)",
+    "waves run in reverse order": ("storage/sqlite/ledger.py", """f'-"{wave}"'""", """f'"{wave}"'"""),
+    "a wave does not notify the next ones": ("core/engine.py", "            if step.wave_column:\n", "            if False:\n"),
+    "the fingerprint is not transitive": ("core/engine.py", "*(step_fingerprints[table] for table in step.inputs)", "*()"),
+    "lookups of an earlier run remain": (
+        "storage/sqlite/ledger.py", "lookups in dependencies if not lookups)", "lookups in dependencies if False)",
     ),
-    "what is taken out of a table stays findable": (
+    "removed rows remain searchable": (
         "storage/sqlite/ledger.py", "            view.replace(old, new)", "            new and view.replace(old, new)",
     ),
 }  # fmt: skip
 
 
-def engine(folder: Path, mutant: tuple[str, str, str] | None) -> subprocess.CompletedProcess[str]:
-    """The histories run against a copy of the package."""
-    shutil.copytree(HERE / "src" / "kumihimo", folder / "kumihimo", ignore=shutil.ignore_patterns("__pycache__"))
+def run_engine(folder: Path, mutant: tuple[str, str, str] | None) -> subprocess.CompletedProcess[str]:
+    """Run the histories against a copy of the package."""
+    shutil.copytree(REPOSITORY / "src" / "kumihimo", folder / "kumihimo", ignore=shutil.ignore_patterns("__pycache__"))
     if mutant:
         path, old, new = folder / "kumihimo" / mutant[0], mutant[1], mutant[2]
         source = path.read_text(encoding="utf-8")
-        assert source.count(old) >= 1, f"{mutant[0]} no longer says {old!r}: write this mutant anew"
+        assert source.count(old) >= 1, f"{mutant[0]} no longer contains {old!r}: update this mutant"
         path.write_text(source.replace(old, new), encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(HERE)]), "PYTHONHASHSEED": "7"}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(REPOSITORY)]), "PYTHONHASHSEED": "7"}
     command = [sys.executable, "-m", "tests.laws.histories", *SEEDS]
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
@@ -62,11 +62,11 @@ def engine(folder: Path, mutant: tuple[str, str, str] | None) -> subprocess.Comp
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutant_is_caught(name: str, tmp_path: Path) -> None:
-    ran = engine(tmp_path, MUTANTS[name])
-    print(ran.stdout, ran.stderr[-300:])
-    assert ran.returncode == 1, f"no law noticed that {name}"
+    process = run_engine(tmp_path, MUTANTS[name])
+    print(process.stdout, process.stderr[-300:])
+    assert process.returncode == 1, f"no law noticed that {name}"
 
 
 def test_the_engine_itself_passes(tmp_path: Path) -> None:
-    ran = engine(tmp_path, None)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    process = run_engine(tmp_path, None)
+    assert process.returncode == 0, process.stdout + process.stderr

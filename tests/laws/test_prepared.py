@@ -1,4 +1,4 @@
-"""Metadata and questions as a model reads them, of documents that come, change and go, hostile ones among them."""
+"""metadata and questions by a model, of changing and hostile documents -> the laws hold."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Table
 from kumihimo.methods import METHODS
 from kumihimo.search.protocols import KeywordSearch
-from tests.laws.factories_town import TOWN, Documents, Town, told
+from tests.laws.factories_town import TOWN, Documents, Town, sentences_of
 
 TABLES = ("metadata", "questions")
 FORM = "The form, with all the questions first"
@@ -35,35 +35,35 @@ HOSTILE = {
 def answered(
     question: str, questions: Table[Question], metadata: Table[Metadata], keyword_search: KeywordSearch, *, k: int = 5
 ) -> Context:
-    """Questions by words."""
+    """Search questions by keywords."""
     return keyword_search(questions, question, k=k)
 
 
 @pytest.fixture(autouse=True)
 def method(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A method that reads both tables."""
-    (made,) = collect_signatures(answered).values()
-    monkeypatch.setitem(METHODS, made.name, made)
-    for held in (settings_registry.ALL_SETTINGS, settings_registry.SETTINGS):
-        monkeypatch.setitem(held, made.name, made.settings)
+    """Register a method that reads both tables."""
+    (signature,) = collect_signatures(answered).values()
+    monkeypatch.setitem(METHODS, signature.name, signature)
+    for registry in (settings_registry.ALL_SETTINGS, settings_registry.SETTINGS):
+        monkeypatch.setitem(registry, signature.name, signature.settings)
 
 
 class Prepared(Town):
-    """A town whose index is built for that method."""
+    """A town with an index built for that method."""
 
     def build(self, documents: Documents, **options: Any) -> Any:
         self.write(documents)
         return self.kumi.index(self.home, methods=["answered"], **options)
 
     def rows(self) -> dict[str, dict[str, list[Any]]]:
-        """By document the rows of each table."""
-        with self.kumi.snapshot() as reading:
-            uris: dict[str, str] = dict(reading.table("documents").columns("id", "uri"))
-            found: dict[str, dict[str, list[Any]]] = {uri.partition("/")[2]: {} for uri in uris.values()}
+        """Return the rows of each table by document."""
+        with self.kumi.snapshot() as snapshot:
+            uris: dict[str, str] = dict(snapshot.table("documents").columns("id", "uri"))
+            rows_by_document: dict[str, dict[str, list[Any]]] = {uri.partition("/")[2]: {} for uri in uris.values()}
             for table in TABLES:
-                for row in reading.table(table):
-                    found[uris[row.id.partition(".")[0]].partition("/")[2]].setdefault(table, []).append(row)
-            return found
+                for row in snapshot.table(table):
+                    rows_by_document[uris[row.id.partition(".")[0]].partition("/")[2]].setdefault(table, []).append(row)
+            return rows_by_document
 
 
 def town(folder: Path, **settings: Any) -> Prepared:
@@ -72,130 +72,130 @@ def town(folder: Path, **settings: Any) -> Prepared:
 
 
 @pytest.fixture
-def whole(tmp_path: Path) -> Iterator[Prepared]:
-    made = town(tmp_path / "whole")
-    made.build(TOWN)
-    yield made
-    made.kumi.close()
+def complete_town(tmp_path: Path) -> Iterator[Prepared]:
+    prepared = town(tmp_path / "whole")
+    prepared.build(TOWN)
+    yield prepared
+    prepared.kumi.close()
 
 
-def test_each_document_is_asked_about_once(whole: Prepared) -> None:
-    rows = whole.rows()
+def test_each_document_is_asked_about_once(complete_town: Prepared) -> None:
+    rows = complete_town.rows()
     assert rows.keys() == TOWN.keys()
     assert all(rows[name][table] for name in rows for table in TABLES)
-    assert set(whole.asked.values()) == {1}
-    assert all(FORM in said for said in whole.asked)
+    assert set(complete_town.reply_counts.values()) == {1}
+    assert all(FORM in prompt for prompt in complete_town.reply_counts)
     for name, tables in rows.items():
         assert all(value in TOWN[name] for row in tables["metadata"] for value in row.values)
         assert all(row.answer in TOWN[name] and row.title == Path(name).stem for row in tables["questions"])
-    asked, held = whole.asked, whole.held()
-    assert not whole.build(TOWN).spent
-    assert (whole.asked, whole.held()) == (asked, held)
+    counts, contents = complete_town.reply_counts, complete_town.all_rows()
+    assert not complete_town.build(TOWN).spent
+    assert (complete_town.reply_counts, complete_town.all_rows()) == (counts, contents)
 
 
-def test_only_what_changed_is_asked_about(whole: Prepared, tmp_path: Path) -> None:
-    before, asked = whole.rows(), whole.asked
-    changed = {**TOWN, "a.txt": told(range(40, 47)), "new.txt": told(range(90, 93))}
+def test_only_what_changed_is_asked_about(complete_town: Prepared, tmp_path: Path) -> None:
+    before, counts = complete_town.rows(), complete_town.reply_counts
+    changed = {**TOWN, "a.txt": sentences_of(range(40, 47)), "new.txt": sentences_of(range(90, 93))}
     del changed["b.txt"]
-    whole.build(changed)
-    now, new = whole.rows(), [said for said in whole.asked if said not in asked]
-    assert {said.rpartition("Text:\n")[2] for said in new} == {changed["a.txt"], changed["new.txt"]}
+    complete_town.build(changed)
+    now, new = complete_town.rows(), [prompt for prompt in complete_town.reply_counts if prompt not in counts]
+    assert {prompt.rpartition("Text:\n")[2] for prompt in new} == {changed["a.txt"], changed["new.txt"]}
     assert {name: rows for name, rows in now.items() if name not in ("a.txt", "new.txt")} == {
         name: rows for name, rows in before.items() if name not in ("a.txt", "b.txt")
     }
     other = town(tmp_path / "fresh")
     other.build(dict(reversed(changed.items())))
-    assert other.held() == whole.held()
+    assert other.all_rows() == complete_town.all_rows()
     other.kumi.close()
 
 
 def test_what_grows_is_asked_about_from_where_it_grew(tmp_path: Path) -> None:
-    long, made = told(range(200)), town(tmp_path / "town")
-    made.build({"long.txt": long})
-    asked = made.asked
-    assert len(asked) > 3
-    made.build({"long.txt": f"{long} {told(range(200, 203))}"})
-    assert len([said for said in made.asked if said not in asked]) == 1
-    questions = made.rows()["long.txt"]["questions"]
+    long, prepared = sentences_of(range(200)), town(tmp_path / "town")
+    prepared.build({"long.txt": long})
+    counts = prepared.reply_counts
+    assert len(counts) > 3
+    prepared.build({"long.txt": f"{long} {sentences_of(range(200, 203))}"})
+    assert len([prompt for prompt in prepared.reply_counts if prompt not in counts]) == 1
+    questions = prepared.rows()["long.txt"]["questions"]
     assert len({row.text for row in questions}) == len(questions) > 9 * 3
-    made.kumi.close()
+    prepared.kumi.close()
 
 
-def test_hostile_documents_change_no_other(whole: Prepared) -> None:
-    before = whole.rows()
-    whole.build({**TOWN, **HOSTILE})
-    now = whole.rows()
+def test_hostile_documents_change_no_other(complete_town: Prepared) -> None:
+    before = complete_town.rows()
+    complete_town.build({**TOWN, **HOSTILE})
+    now = complete_town.rows()
     assert {name: now[name] for name in TOWN} == before
-    assert not whole.held()["failed"]
+    assert not complete_town.all_rows()["failed"]
     assert now.keys() == {*TOWN, *HOSTILE} - {"row.jsonl"} | {"row.jsonl#1"}
     fields = [row.field for row in now["row.jsonl#1"]["metadata"] if row.values == ("a = b", "x")]
     assert fields == ["research_field"]
-    asked = whole.asked
-    whole.build(TOWN)
-    assert whole.rows() == before
-    assert whole.asked == asked
+    counts = complete_town.reply_counts
+    complete_town.build(TOWN)
+    assert complete_town.rows() == before
+    assert complete_town.reply_counts == counts
 
 
 def test_a_part_that_fails_is_listed_and_mended(tmp_path: Path) -> None:
-    long, made = told(range(200)), town(tmp_path / "town")
+    long, prepared = sentences_of(range(200)), town(tmp_path / "town")
     wrong = "on day 150."
-    made.instead = lambda said: "Sorry." if wrong in said else None
-    made.build({"long.txt": long, "a.txt": TOWN["a.txt"]})
-    failed = made.held()["failed"]
+    prepared.intercept = lambda prompt: "Sorry." if wrong in prompt else None
+    prepared.build({"long.txt": long, "a.txt": TOWN["a.txt"]})
+    failed = prepared.all_rows()["failed"]
     assert [row[0] for row in failed] == list(TABLES)
     assert all("replies that cannot be read" in row[2] for row in failed)
-    some, asked = made.rows(), made.asked
-    assert some["long.txt"]["questions"]
-    assert some["long.txt"]["metadata"]
-    made.instead = lambda _: None
-    made.build({"long.txt": long, "a.txt": TOWN["a.txt"]})
-    new = [said for said, times in made.asked.items() if times != asked.get(said)]
+    rows_before, counts = prepared.rows(), prepared.reply_counts
+    assert rows_before["long.txt"]["questions"]
+    assert rows_before["long.txt"]["metadata"]
+    prepared.intercept = lambda _: None
+    prepared.build({"long.txt": long, "a.txt": TOWN["a.txt"]})
+    new = [prompt for prompt, times in prepared.reply_counts.items() if times != counts.get(prompt)]
     assert new
-    assert all(wrong in said for said in new)
-    assert not made.held()["failed"]
-    assert len(made.rows()["long.txt"]["questions"]) > len(some["long.txt"]["questions"])
-    made.kumi.close()
+    assert all(wrong in prompt for prompt in new)
+    assert not prepared.all_rows()["failed"]
+    assert len(prepared.rows()["long.txt"]["questions"]) > len(rows_before["long.txt"]["questions"])
+    prepared.kumi.close()
 
 
-def test_filters_see_what_was_read(whole: Prepared) -> None:
-    with whole.kumi.snapshot() as reading:
-        rows = list(reading.table("metadata").where(field="company"))
+def test_filters_see_what_was_read(complete_town: Prepared) -> None:
+    with complete_town.kumi.snapshot() as snapshot:
+        rows = list(snapshot.table("metadata").where(field="company"))
         value = rows[0].values[0]
-        passing = reading.matching_documents(f'company = "{value.upper()}"')
+        passing = snapshot.matching_documents(f'company = "{value.upper()}"')
         assert passing == {row.document for row in rows if value in row.values}
-        found = reading.retrieve("What was it that happened?", "answered", filter=f'company = "{value}"', k=99)
-        assert {item.record.id.partition(".")[0] for item in found} == passing
-        assert all(span.uri for item in found for span in reading.trace(item))
+        context = snapshot.retrieve("What was it that happened?", "answered", filter=f'company = "{value}"', k=99)
+        assert {item.record.id.partition(".")[0] for item in context} == passing
+        assert all(span.uri for item in context for span in snapshot.trace(item))
 
 
 def test_without_a_model_metadata_are_the_documents_own(tmp_path: Path) -> None:
-    made = town(tmp_path / "town", model="rules")
+    prepared = town(tmp_path / "town", model="rules")
     documents = {
         "a.md": "---\ntopic: [ferries, gates]\nyear: 2021\n---\n# Gates\n\nAda met Bea.",
         "b.txt": "Cal met Dov.",
     }
-    made.write(documents)
+    prepared.write(documents)
     step = METHODS["answered"]
     METHODS["answered"] = replace(step, tables={"metadata": Metadata})
-    made.kumi.index(made.home, methods=["answered"])
-    with made.kumi.snapshot() as reading:
-        assert sorted((row.field, row.text) for row in reading.table("metadata")) == [
+    prepared.kumi.index(prepared.home, methods=["answered"])
+    with prepared.kumi.snapshot() as snapshot:
+        assert sorted((row.field, row.text) for row in snapshot.table("metadata")) == [
             ("title", "Gates"),
             ("title", "b"),
             ("topic", "ferries\ngates"),
             ("year", "2021"),
         ]
-        assert len(reading.matching_documents('topic = "gates"')) == 1
-    assert not re.search(FORM, "".join(made.asked))
-    made.kumi.close()
+        assert len(snapshot.matching_documents('topic = "gates"')) == 1
+    assert not re.search(FORM, "".join(prepared.reply_counts))
+    prepared.kumi.close()
 
 
 def test_a_sample_is_of_documents_and_of_chunks(tmp_path: Path) -> None:
-    made = town(tmp_path / "town")
-    made.write(TOWN)
-    plan = made.kumi.plan(made.home, methods=["answered", "local"], sample=2)
-    asked = [said.partition("\nText:\n")[2] for said in made.asked if FORM in said]
-    assert len(set(asked)) == 2
-    assert len({text for text in TOWN.values() if any(text in s for s in made.asked if "entity<|>NAME" in s)}) == 2
+    prepared = town(tmp_path / "town")
+    prepared.write(TOWN)
+    plan = prepared.kumi.plan(prepared.home, methods=["answered", "local"], sample=2)
+    texts = [prompt.partition("\nText:\n")[2] for prompt in prepared.reply_counts if FORM in prompt]
+    assert len(set(texts)) == 2
+    assert len({text for text in TOWN.values() if any(text in s for s in prepared.reply_counts if "entity<|>NAME" in s)}) == 2
     assert {estimate.step for estimate in plan.estimates} >= {"metadata", "mentions"}
-    made.kumi.close()
+    prepared.kumi.close()

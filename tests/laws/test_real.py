@@ -1,4 +1,4 @@
-"""The real steps and methods, over the examples -> the laws hold."""
+"""the real steps and methods, on the examples -> the laws hold."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from kumihimo.core.records import Reference
 from kumihimo.index import STEPS, upstream_steps
 from kumihimo.methods import METHODS
 from tests.fixtures_index import BUILT, EXAMPLES, FREE, QUESTIONS, Held, apart, connected, dump
-from tests.laws.fresh_build import fresh
+from tests.laws.fresh_build import build_fresh
 
-READ = upstream_steps(table for name in FREE for table in METHODS[name].tables)
-TABLES = ("documents", *(name for name in STEPS if name in READ))
+STEPS_READ = upstream_steps(table for name in FREE for table in METHODS[name].tables)
+TABLES = ("documents", *(name for name in STEPS if name in STEPS_READ))
 BY_A_MODEL = ("assertions", "claims")  # no rule makes them
 FILES = sorted(path.name for path in EXAMPLES.iterdir())
 ROW = "oral-history.jsonl#oh-05"
 
 
 def copy(folder: Path, names: list[str]) -> Path:
-    """A folder `examples` in there that holds these of the examples, copied in this order."""
+    """Copy these examples, in this order, to a folder `examples`."""
     home = folder / "examples"
     home.mkdir(parents=True)
     for name in names:
@@ -35,11 +35,11 @@ def copy(folder: Path, names: list[str]) -> Path:
 
 
 def without(path: Path, id: str) -> None:
-    """Take the row of that id out of a file of JSON lines."""
+    """Delete the row with this id from a JSONL file."""
     rows = path.read_text(encoding="utf-8").splitlines()
-    kept = [row for row in rows if json.loads(row)["id"] != id]
-    assert len(kept) == len(rows) - 1
-    path.write_text("\n".join(kept) + "\n", encoding="utf-8")
+    remaining = [row for row in rows if json.loads(row)["id"] != id]
+    assert len(remaining) == len(rows) - 1
+    path.write_text("\n".join(remaining) + "\n", encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -55,116 +55,119 @@ def kumi(home: Path) -> Iterator[Kumihimo]:
 
 
 @pytest.fixture(scope="module")
-def whole(kumi: Kumihimo) -> Held:
-    """What the index of all examples holds."""
+def complete(kumi: Kumihimo) -> Held:
+    """Return the rows of the index of all examples."""
     return dump(kumi)
 
 
 @pytest.fixture(scope="module")
-def quick(kumi: Kumihimo) -> Held:
-    """The same, as far as it is found without a model."""
+def complete_by_rule(kumi: Kumihimo) -> Held:
+    """Return the same, without rows that need a model."""
     return dump(kumi, FREE)
 
 
 @pytest.fixture
-def reading(kumi: Kumihimo) -> Iterator[Snapshot]:
-    with connected(kumi).snapshot() as reading:
-        yield reading
+def snapshot(kumi: Kumihimo) -> Iterator[Snapshot]:
+    with connected(kumi).snapshot() as snapshot:
+        yield snapshot
 
 
-def stands(reading: Snapshot, item: Reference | Evidence, texts: dict[str, str]) -> None:
-    """It was made of something, and that is what the documents, by their uri, say there."""
-    spans = list(reading.trace(item))
+def check_sources(snapshot: Snapshot, item: Reference | Evidence, texts: dict[str, str]) -> None:
+    """Check the row's sources: they quote the documents, by uri."""
+    spans = list(snapshot.trace(item))
     assert spans
     for span in spans:
         assert texts[span.uri][span.start : span.end] == span.text != ""
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_every_row_stands_in_the_documents(reading: Snapshot, table: str) -> None:
-    ids = [id for (id,) in reading.table(table).columns("id")]
+def test_every_row_stands_in_the_documents(snapshot: Snapshot, table: str) -> None:
+    ids = [id for (id,) in snapshot.table(table).columns("id")]
     assert ids or table in BY_A_MODEL
-    texts: dict[str, str] = dict(reading.table("documents").columns("uri", "text"))
+    texts: dict[str, str] = dict(snapshot.table("documents").columns("uri", "text"))
     for id in ids:
-        stands(reading, (table, id), texts)
+        check_sources(snapshot, (table, id), texts)
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("method", BUILT)
-def test_all_evidence_stands_in_the_documents(reading: Snapshot, method: str, question: str) -> None:
-    answer = reading.ask(question, method)
-    texts: dict[str, str] = dict(reading.table("documents").columns("uri", "text"))
+def test_all_evidence_stands_in_the_documents(snapshot: Snapshot, method: str, question: str) -> None:
+    answer = snapshot.ask(question, method)
+    texts: dict[str, str] = dict(snapshot.table("documents").columns("uri", "text"))
     assert len(answer.context)
     for evidence in answer.context:
         if evidence.table in RECORD_TYPES:
-            assert evidence.record == reading.table(evidence.table)[evidence.record.id]
-        stands(reading, evidence, texts)
+            assert evidence.record == snapshot.table(evidence.table)[evidence.record.id]
+        check_sources(snapshot, evidence, texts)
     for span in (citation.span for citation in answer.citations):
         assert texts[span.uri][span.start : span.end] == span.text
 
 
-def test_building_again_changes_nothing(kumi: Kumihimo, whole: Held, home: Path) -> None:
+def test_building_again_changes_nothing(kumi: Kumihimo, complete: Held, home: Path) -> None:
     kumi.index()
-    assert dump(kumi) == whole
+    assert dump(kumi) == complete
     kumi.index(home, reread=True)
-    assert dump(kumi) == whole
+    assert dump(kumi) == complete
 
 
 def test_rebuilding_all_under_a_new_version_changes_nothing(
-    kumi: Kumihimo, whole: Held, monkeypatch: pytest.MonkeyPatch
+    kumi: Kumihimo, complete: Held, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kumihimo.app.build.code_digest", lambda *rooms: "a later version")
     assert kumi.index().read == len(FILES)
-    assert dump(kumi) == whole
+    assert dump(kumi) == complete
 
 
-def test_the_order_and_the_seed_change_nothing(whole: Held, tmp_path: Path) -> None:
-    assert fresh(copy(tmp_path, FILES[::-1])) == whole
+def test_the_order_and_the_seed_change_nothing(complete: Held, tmp_path: Path) -> None:
+    assert build_fresh(copy(tmp_path, FILES[::-1])) == complete
 
 
-def compared(kumi: Kumihimo, never: Held, whole: Held) -> None:
-    """The index is as if what was taken out had never been there; what remembers is so too, once it has forgotten."""
-    assert apart(dump(kumi, FREE)) == apart(never) != apart(whole)
+def check_removed(kumi: Kumihimo, never: Held, complete: Held) -> None:
+    """Check that the index looks as if the removed part had never existed.
+
+    For steps with state: after they forget it.
+    """
+    assert apart(dump(kumi, FREE)) == apart(never) != apart(complete)
     kumi.index(recluster=True)
     assert dump(kumi, FREE) == never
 
 
-def restored(kumi: Kumihimo, whole: Held) -> None:
-    """The index is what it was before anything was taken out."""
-    assert apart(dump(kumi, FREE)) == apart(whole)
+def check_restored(kumi: Kumihimo, complete: Held) -> None:
+    """Check that the index is the same as before the removal."""
+    assert apart(dump(kumi, FREE)) == apart(complete)
     kumi.index(recluster=True)
-    assert dump(kumi, FREE) == whole
+    assert dump(kumi, FREE) == complete
 
 
-def test_removed_is_never_added(kumi: Kumihimo, quick: Held, home: Path, tmp_path: Path) -> None:
+def test_removed_is_never_added(kumi: Kumihimo, complete_by_rule: Held, home: Path, tmp_path: Path) -> None:
     name, (file, _, id) = "letter-from-shioyori.md", ROW.partition("#")
     kumi.remove(f"examples/{name}")
     kumi.remove(f"examples/{ROW}")
     never = copy(tmp_path, [other for other in FILES[::-1] if other != name])
     without(never / file, id)
-    compared(kumi, fresh(never, FREE), quick)
+    check_removed(kumi, build_fresh(never, FREE), complete_by_rule)
     kumi.index(home / name, home / file)
-    restored(kumi, quick)
+    check_restored(kumi, complete_by_rule)
 
 
-def test_deleted_is_removed(kumi: Kumihimo, quick: Held, home: Path, tmp_path: Path) -> None:
+def test_deleted_is_removed(kumi: Kumihimo, complete_by_rule: Held, home: Path, tmp_path: Path) -> None:
     gone = ["court-minutes.md", "keepers-log.txt", "braiding-workshop.html"]
     for name in gone:
         (home / name).rename(tmp_path / name)
     kumi.index()
     never = copy(tmp_path / "never", [name for name in FILES[::-1] if name not in gone])
-    compared(kumi, fresh(never, FREE), quick)
+    check_removed(kumi, build_fresh(never, FREE), complete_by_rule)
     for name in gone:
         (tmp_path / name).rename(home / name)
     kumi.index()
-    restored(kumi, quick)
+    check_restored(kumi, complete_by_rule)
 
 
-def test_one_after_another_is_all_at_once(quick: Held, tmp_path: Path) -> None:
+def test_one_after_another_is_all_at_once(complete_by_rule: Held, tmp_path: Path) -> None:
     home = copy(tmp_path, [])
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
         for names in (FILES[3::6], FILES[::6], FILES[2::6], FILES[4::6], FILES[1::6], FILES[5::6]):
             for name in names:
                 shutil.copy2(EXAMPLES / name, home / name)
             kumi.index(home)
-        restored(kumi, quick)
+        check_restored(kumi, complete_by_rule)

@@ -1,4 +1,4 @@
-"""builds of the entity graph that are stopped, capped, or meet a model that fails -> in the end the same index."""
+"""stopped, capped or failing graph builds -> the same index in the end."""
 
 from __future__ import annotations
 
@@ -19,105 +19,111 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed
 from kumihimo.llm.budget import Caps
 from tests.fixtures_index import Held, apart, tables
-from tests.laws.factories_town import HERE, TOWN, Killed, Town, accounted, lacking
+from tests.laws.factories_town import REPOSITORY, TOWN, BuildKilled, Town, check_accounted, differences
 
 FIRST = dict(list(TOWN.items())[:2])
 WORKERS = 8
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Held:
-    """The index as nothing disturbs it."""
+def complete(tmp_path_factory: pytest.TempPathFactory) -> Held:
+    """Return the rows of an undisturbed index."""
     town = Town(tmp_path_factory.mktemp("whole"))
     town.build(TOWN)
-    held = town.held()
+    rows = town.all_rows()
     town.kumi.close()
-    return held
+    return rows
 
 
 @pytest.fixture
 def town(tmp_path: Path) -> Iterator[Town]:
-    """Two of the documents are indexed; the others come in the test."""
+    """Return an index of two documents; the tests add the others."""
     town = Town(tmp_path)
     town.build(FIRST)
     yield town
     town.kumi.close()
 
 
-def finished(town: Town, whole: Held) -> None:
-    """The next build, undisturbed, ends in the same index; found afresh, its communities are the same too."""
-    town.instead = lambda _: None
+def check_finished(town: Town, complete: Held) -> None:
+    """Check that the next build ends in the same index.
+
+    After reclustering, its communities are equal too.
+    """
+    town.intercept = lambda _: None
     assert not town.build(TOWN).failed
-    assert not lacking(apart(town.held()), apart(whole))
-    town.build(TOWN, regroup=True)
-    assert not lacking(town.held(), whole)
+    assert not differences(apart(town.all_rows()), apart(complete))
+    town.build(TOWN, recluster=True)
+    assert not differences(town.all_rows(), complete)
 
 
-# -- stopped
+# -- stopped builds
 
 
-def test_stopped_at_any_call(town: Town, whole: Held) -> None:
-    before, rng = town.held(), Random(3)
+def test_stopped_at_any_call(town: Town, complete: Held) -> None:
+    before, rng = town.all_rows(), Random(3)
     for _ in range(8):
-        left = count(rng.randrange(30), -1)
+        remaining = count(rng.randrange(30), -1)
 
-        def stop(_: str, left: Iterator[int] = left) -> None:
-            if next(left) <= 0:
-                raise Killed
+        def stop(_: str, remaining: Iterator[int] = remaining) -> None:
+            if next(remaining) <= 0:
+                raise BuildKilled
 
-        town.instead = stop
-        with pytest.raises(Killed):
+        town.intercept = stop
+        with pytest.raises(BuildKilled):
             town.build(TOWN)
-        assert not lacking(town.held(), before)
-    finished(town, whole)
-    assert set(town.asked.values()) == {1}  # what was answered is remembered, though the build is not
+        assert not differences(town.all_rows(), before)
+    check_finished(town, complete)
+    assert set(town.reply_counts.values()) == {1}  # replies are cached although the build was lost
 
 
-def test_killed_at_any_call(tmp_path: Path, whole: Held) -> None:
+def test_killed_at_any_call(tmp_path: Path, complete: Held) -> None:
     calls = (9, 60, 70)
     for n in calls:
         command = [sys.executable, "-m", "tests.laws.factories_town", str(tmp_path), str(n)]
-        assert subprocess.run(command, cwd=HERE, timeout=60, check=False).returncode == -9
+        assert subprocess.run(command, cwd=REPOSITORY, timeout=60, check=False).returncode == -9
     town = Town(tmp_path)
-    finished(town, whole)
+    check_finished(town, complete)
     town.kumi.close()
-    begun = Counter((tmp_path / "calls.log").read_text(encoding="utf-8").splitlines())
-    begun.update(map(repr, town.begun.elements()))
-    assert sum(times - 1 for times in begun.values()) <= len(calls) * WORKERS  # what was in flight, at most
+    calls_begun = Counter((tmp_path / "calls.log").read_text(encoding="utf-8").splitlines())
+    calls_begun.update(map(repr, town.call_counts.elements()))
+    assert sum(times - 1 for times in calls_begun.values()) <= len(calls) * WORKERS  # at most the calls in flight
 
 
-def test_a_reader_sees_whole_builds(town: Town, whole: Held) -> None:
-    before, seen = town.held(), list[Held]()
+def test_a_reader_sees_whole_builds(town: Town, complete: Held) -> None:
+    before, states = town.all_rows(), list[Held]()
 
     def look(conversation: str) -> None:
-        if "You write a report" in conversation and len(seen) < 3:
+        if "You write a report" in conversation and len(states) < 3:
             with Kumihimo(town.folder / ".kumi", town.settings) as other:
-                seen.append(tables(other))
+                states.append(tables(other))
 
-    town.instead = look
+    town.intercept = look
     town.build(TOWN)
-    assert seen
-    assert not any(lacking(held, before) for held in seen)
-    assert not lacking(apart(town.held()), apart(whole))
+    assert states
+    assert not any(differences(state, before) for state in states)
+    assert not differences(apart(town.all_rows()), apart(complete))
 
 
-def test_capped_in_the_middle_it_goes_on(town: Town, whole: Held) -> None:
+def test_capped_in_the_middle_it_goes_on(town: Town, complete: Held) -> None:
     for cap in (3, 20, 50):
-        spent = sum(town.begun.values())
+        spent = sum(town.call_counts.values())
         built = town.build(TOWN, caps=Caps(calls=cap))
-        assert sum(town.begun.values()) - spent <= cap
+        assert sum(town.call_counts.values()) - spent <= cap
         reasons = {re.split(":| for ", why)[0] for _, _, why in built.failed}
         assert reasons <= {"capped", "waits"}
-        accounted(town.kumi)
-    finished(town, whole)
-    assert set(town.begun.values()) == {1}
+        check_accounted(town.kumi)
+    check_finished(town, complete)
+    assert set(town.call_counts.values()) == {1}
 
 
-# -- a model that fails
+# -- failing models
 
 
-def every() -> Callable[[str], str | None]:
-    """Garbage for every 7th call, an error for every 5th, silence for every 50th, which is an error in the end."""
+def fail_sometimes() -> Callable[[str], str | None]:
+    """Return a model with garbage every 7th call, an error every 5th.
+
+    Every 50th call gives silence, which ends in an error.
+    """
     turn = count(1)
 
     def answer(conversation: str) -> str | None:
@@ -130,8 +136,8 @@ def every() -> Callable[[str], str | None]:
     return answer
 
 
-def for_good(salt: str) -> Callable[[str], str | None]:
-    """An error whenever some texts, some names or some reports are asked for."""
+def fail_always(salt: str) -> Callable[[str], str | None]:
+    """Return a model that always fails for some texts, names or reports."""
 
     def answer(conversation: str) -> str | None:
         first = conversation.partition("entity<|>NAME<|>TYPE")[2].rpartition("Text:\n")[2].partition("\n\n")[0]
@@ -143,30 +149,30 @@ def for_good(salt: str) -> Callable[[str], str | None]:
 
 
 FAULTS: dict[str, Callable[[], Callable[[str], str | None]]] = {
-    "now and then": every,
-    "some for good": partial(for_good, "3"),
-    "others for good": partial(for_good, "7"),
+    "now and then": fail_sometimes,
+    "some for good": partial(fail_always, "3"),
+    "others for good": partial(fail_always, "7"),
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_what_is_missing_is_listed_and_the_next_run_completes_it(town: Town, whole: Held, fault: str) -> None:
-    town.instead = FAULTS[fault]()
+def test_what_is_missing_is_listed_and_the_next_run_completes_it(town: Town, complete: Held, fault: str) -> None:
+    town.intercept = FAULTS[fault]()
     built = town.build(TOWN)
     assert {step for step, _, _ in built.failed} >= {"mentions", "ties", "assertions", "entities", "reports"}
     assert town.kumi.status().failed == built.failed
-    accounted(town.kumi)
-    answered = set(town.asked)
-    town.begun.clear()
-    finished(town, whole)
-    assert not answered & town.begun.keys()
-    assert set(town.begun.values()) == {1}
+    check_accounted(town.kumi)
+    answered = set(town.reply_counts)
+    town.call_counts.clear()
+    check_finished(town, complete)
+    assert not answered & town.call_counts.keys()
+    assert set(town.call_counts.values()) == {1}
 
 
-def test_it_gets_further_with_every_run(town: Town, whole: Held) -> None:
-    town.instead = every()
+def test_it_gets_further_with_every_run(town: Town, complete: Held) -> None:
+    town.intercept = fail_sometimes()
     for _ in range(4):
         town.build(TOWN)
-        accounted(town.kumi)
-    assert max(town.asked.values()) == 1
-    finished(town, whole)
+        check_accounted(town.kumi)
+    assert max(town.reply_counts.values()) == 1
+    check_finished(town, complete)

@@ -1,4 +1,4 @@
-"""Tags and summaries of documents that come, change and go, hostile ones among them -> the laws hold."""
+"""tags and summaries of changing and hostile documents -> the laws hold."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ Documents = dict[str, tuple[str, str]]
 
 def document(rng: Random) -> tuple[str, str]:
     fields = "; ".join(rng.sample(FIELDS, rng.randint(1, 2)))
-    said = " ".join(f"The {rng.choice(NOUNS)} is number {rng.randrange(9)}." for _ in range(rng.randint(1, 9)))
-    return fields, said
+    sentences = " ".join(f"The {rng.choice(NOUNS)} is number {rng.randrange(9)}." for _ in range(rng.randint(1, 9)))
+    return fields, sentences
 
 
-def held(library: Library) -> dict[str, Any]:
-    found = tables(library.kumi)
-    assert not found["failed"]
-    return {name: found[name] for name in ("metadata", "questions", "tags", "summaries")}
+def summary_rows(library: Library) -> dict[str, Any]:
+    rows = tables(library.kumi)
+    assert not rows["failed"]
+    return {name: rows[name] for name in ("metadata", "questions", "tags", "summaries")}
 
 
-def asked_under(library: Library) -> dict[str, frozenset[str]]:
-    """The questions of each label."""
-    found: dict[str, set[str]] = {}
-    with library.kumi.snapshot() as reading:
-        for tag in reading.table("tags"):
-            found.setdefault(label_key(tag.label), set()).add(tag.text)
-    return {label: frozenset(texts) for label, texts in found.items()}
+def questions_by_label(library: Library) -> dict[str, frozenset[str]]:
+    """Return the questions of each label."""
+    questions: dict[str, set[str]] = {}
+    with library.kumi.snapshot() as snapshot:
+        for tag in snapshot.table("tags"):
+            questions.setdefault(label_key(tag.label), set()).add(tag.text)
+    return {label: frozenset(texts) for label, texts in questions.items()}
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -50,24 +50,24 @@ def test_every_history_ends_as_a_fresh_build_and_asks_for_what_changed_alone(tmp
     rng, documents = Random(seed), dict(DOCUMENTS)
     library = Library(tmp_path, documents)
     for _ in range(6):
-        before = asked_under(library)
+        before = questions_by_label(library)
         change(rng, documents, library)
-        with library.asking() as asked:
+        with library.asking() as prompts:
             library.kumi.index()
-        now = asked_under(library)
+        now = questions_by_label(library)
         changed = {label for label in now if now[label] != before.get(label)}
-        assert {label(told) for told in asked if kind(told) == "summaries"} <= changed
-        assert sum(kind(told) == "metadata" for told in asked) <= 1
+        assert {label(prompt) for prompt in prompts if kind(prompt) == "summaries"} <= changed
+        assert sum(kind(prompt) == "metadata" for prompt in prompts) <= 1
         assert set(library.models.scholar.prompt_counts.values()) == {1}  # nothing is paid twice
-        with library.asking() as asked:
+        with library.asking() as prompts:
             library.kumi.index()
-        assert not asked
-    assert held(library) == fresh(documents)
+        assert not prompts
+    assert summary_rows(library) == build_fresh(documents)
     library.kumi.close()
 
 
 def change(rng: Random, documents: Documents, library: Library) -> None:
-    """One of the documents comes, changes or goes."""
+    """Add, change or delete one document."""
     name = rng.choice([*documents, *"abc"])
     if name in documents and len(documents) > 1 and rng.random() < 0.4:
         del documents[name]
@@ -77,31 +77,31 @@ def change(rng: Random, documents: Documents, library: Library) -> None:
     library.write(name, *documents[name])
 
 
-def fresh(documents: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
-    """Of an index that never held anything else, and was told of them in another order."""
+def build_fresh(documents: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
+    """Return the tables of a new index, with the documents in reverse order."""
     with TemporaryDirectory() as folder:
         library = Library(Path(folder), dict(reversed(list(documents.items()))))
-        found = held(library)
+        rows = summary_rows(library)
         library.kumi.close()
-        return found
+        return rows
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
-    made = Library(tmp_path_factory.mktemp("library"), {**DOCUMENTS, **HOSTILE})
-    yield made
-    made.kumi.close()
+    shared_library = Library(tmp_path_factory.mktemp("library"), {**DOCUMENTS, **HOSTILE})
+    yield shared_library
+    shared_library.kumi.close()
 
 
 def test_a_hostile_document_leaks_into_no_other(library: Library) -> None:
-    plain = {label: texts for label, texts in asked_under(library).items() if not label.endswith("oats")}
-    alone = fresh(DOCUMENTS)
+    plain = {label: texts for label, texts in questions_by_label(library).items() if not label.endswith("oats")}
+    alone = build_fresh(DOCUMENTS)
     assert plain.keys() == {"research field = tides", "research field = ships"}
-    assert [row for row in held(library)["summaries"] if not row[2].endswith("oats")] == alone["summaries"]
-    with library.kumi.snapshot() as reading:
+    assert [row for row in summary_rows(library)["summaries"] if not row[2].endswith("oats")] == alone["summaries"]
+    with library.kumi.snapshot() as snapshot:
         for table in ("tags", "summaries"):
-            for row in reading.table(table):
-                uris = {span.uri for span in reading.trace((table, row.id))}
+            for row in snapshot.table(table):
+                uris = {span.uri for span in snapshot.trace((table, row.id))}
                 hostile = {f"home/{name}.txt" for name in HOSTILE}
                 assert uris <= hostile if row.label.endswith("oats") else not uris & hostile
 

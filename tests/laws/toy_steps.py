@@ -1,6 +1,6 @@
-"""documents -> toy tables: every shape of step, small enough to run thousands of times.
+"""documents -> toy tables: every shape of step, small enough for thousands of runs.
 
-Stand-ins for the shapes that no real step uses yet. Prompts hold texts only, in the order of their content.
+They cover shapes that no real step uses yet. Prompts hold texts only, in the order of their content.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Group, Table
 from kumihimo.llm.protocols import LLM
 
-Looks = tuple[str | tuple[str, ...], ...]
+IndexColumns = tuple[str | tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Entity(Record):
 
 @dataclass(frozen=True, slots=True)
 class Relation(Record):
-    INDEX: ClassVar[Looks] = ("source", ("source", "target"))
+    INDEX: ClassVar[IndexColumns] = ("source", ("source", "target"))
     source: str
     target: str
     weight: int
@@ -61,9 +61,12 @@ class Relation(Record):
 
 @dataclass(frozen=True, slots=True)
 class Shelf(Record):
-    """A set of entities whose ids begin alike: a hierarchy that depends on nothing but its members."""
+    """A set of entities whose ids share a prefix.
 
-    INDEX: ClassVar[Looks] = ("parent",)
+    This hierarchy depends on its members alone.
+    """
+
+    INDEX: ClassVar[IndexColumns] = ("parent",)
     WAVE: ClassVar[str] = "level"
     parent: str
     level: int
@@ -92,9 +95,9 @@ class Digest(Record):
 
 
 def lines(document: Document, *, skip: int = 0) -> Iterable[Line]:
-    """Each line that is not empty."""
-    found = [line.strip() for line in document.text.splitlines() if line.strip()]
-    return [Line(text=text, number=i) for i, text in enumerate(found[skip:])]
+    """Return each line that is not empty."""
+    texts = [line.strip() for line in document.text.splitlines() if line.strip()]
+    return [Line(text=text, number=i) for i, text in enumerate(texts[skip:])]
 
 
 def _names(line: Line, llm: LLM) -> list[str]:
@@ -102,13 +105,16 @@ def _names(line: Line, llm: LLM) -> list[str]:
 
 
 def mentions(line: Line, llm: LLM) -> Iterable[Mention]:
-    """What the line speaks of."""
+    """Yield the names in a line."""
     for name in _names(line, llm):
         yield Mention(text=line.text, entity=hash_parts("entity", name), name=name)
 
 
 def ties(line: Line, llm: LLM) -> Iterable[Tie]:
-    """Names that follow each other: read from the reply that `mentions` paid for."""
+    """Yield names that follow each other.
+
+    They come from the reply that `mentions` paid for.
+    """
     names = _names(line, llm)
     for a, b in pairwise(names):
         source, target = hash_parts("entity", a), hash_parts("entity", b)
@@ -116,7 +122,7 @@ def ties(line: Line, llm: LLM) -> Iterable[Tie]:
 
 
 def entities(mentions: Group[Mention], llm: LLM, *, limit: int = 1) -> Entity:
-    """All that is said of one name; beyond `limit` texts a model merges them."""
+    """Merge the texts of a name; beyond `limit` texts by a model."""
     texts = sorted({mention.text for mention in mentions})
     entity = Entity(text=" / ".join(texts), name=mentions[0].name, count=len(mentions))
     if len(texts) <= limit:
@@ -129,12 +135,18 @@ def entities(mentions: Group[Mention], llm: LLM, *, limit: int = 1) -> Entity:
 
 
 def relations(ties: Group[Tie]) -> Relation:
-    """One for each pair, with the words of the first line that ties it: members come in the order of their ids."""
+    """Return a relation for a pair, with the text of its first line.
+
+    Members are ordered by id.
+    """
     return Relation(text=ties[0].text, source=ties[0].source, target=ties[0].target, weight=len(ties))
 
 
 def links(line: Line, lines: Table[Line], llm: LLM) -> Link | None:
-    """How a line hangs on the next one of its document, and on the one after that."""
+    """Return how a line relates to the next one of its document.
+
+    The prompt holds both lines.
+    """
     maker, _, number = line.id.rpartition(".")
     following = lines.get(f"{maker}.{int(number) + 1:05d}")
     if following is None:
@@ -143,7 +155,7 @@ def links(line: Line, lines: Table[Line], llm: LLM) -> Link | None:
 
 
 def shelves(entities: Table[Entity], *, most: int = 1) -> Iterable[Shelf]:
-    """Entities by the first digits of their ids, split where there are more than `most`."""
+    """Group entities by id prefix; split groups larger than `most`."""
     ids = [id for (id,) in entities.columns("id")]
 
     def split(prefix: str, parent: str, inside: list[str]) -> Iterable[Shelf]:
@@ -165,7 +177,10 @@ def reports(
     reports: Table[Report],
     llm: LLM,
 ) -> Report:
-    """What stands on a shelf: its entities and how they hang together, or the reports of the shelves within."""
+    """Return a report on a shelf.
+
+    It covers its entities and their relations, or the reports of the shelves within.
+    """
     parts: list[str] = []
     for member in shelf.members:
         entity = entities.get(member)
@@ -180,26 +195,31 @@ def reports(
 def communities(
     entities: Table[Entity], relations: Table[Relation], previous: Table[Community], *, most: int = 1
 ) -> Iterable[Community]:
-    """Entities keep their group; new ones join a neighbour's that has room, or begin one."""
-    here = [id for (id,) in entities.columns("id")]
-    groups = {c.id: [m for m in c.members if m in set(here)] for c in previous}
-    home = {member: id for id, members in groups.items() for member in members}
-    near = {(r.source, r.target) for r in relations}
-    for id in here:
-        if id not in home:
-            rooms = sorted(home[b] for a, b in near if a == id and b in home and len(groups[home[b]]) <= most)
-            home[id] = rooms[0] if rooms else hash_parts("community", id)
-            groups.setdefault(home[id], []).append(id)
+    """Assign entities to groups that persist.
+
+    A new entity joins a neighbour's group that has room, or starts one.
+    """
+    current = [id for (id,) in entities.columns("id")]
+    groups = {c.id: [m for m in c.members if m in set(current)] for c in previous}
+    group_of = {member: id for id, members in groups.items() for member in members}
+    neighbours = {(r.source, r.target) for r in relations}
+    for id in current:
+        if id not in group_of:
+            open_groups = sorted(
+                group_of[b] for a, b in neighbours if a == id and b in group_of and len(groups[group_of[b]]) <= most
+            )
+            group_of[id] = open_groups[0] if open_groups else hash_parts("community", id)
+            groups.setdefault(group_of[id], []).append(id)
     return [Community(id=id, members=tuple(sorted(members))) for id, members in sorted(groups.items()) if members]
 
 
 def digests(community: Community, entities: Table[Entity], llm: LLM) -> Digest:
-    """What a community is about."""
+    """Return a summary of a community."""
     texts = sorted(entity.text for member in community.members if (entity := entities.get(member)))
     return Digest(text=llm("digest: " + " | ".join(texts)))
 
 
-TOYS = collect_signatures(
+TOY_STEPS = collect_signatures(
     lines, mentions, ties, entities, relations, links, shelves, reports, communities, digests
 )  # fmt: skip
-KEPT = ("communities", "digests")  # these remember: what they are depends on how the index came to be
+STATEFUL = ("communities", "digests")  # steps with state: their rows depend on the history of the index

@@ -1,4 +1,4 @@
-"""An embedder + the memo -> an embedder that is paid for each text once."""
+"""an embedder + the response cache -> an embedder that is paid once for each text."""
 
 from __future__ import annotations
 
@@ -16,63 +16,63 @@ from kumihimo.testing.fake_models import FakeEmbedder
 
 
 @pytest.fixture
-def memo(tmp_path: Path) -> Iterator[ResponseCache]:
-    memo = ResponseCache(tmp_path / "cache.db")
-    yield memo
-    memo.close()
+def cache(tmp_path: Path) -> Iterator[ResponseCache]:
+    cache = ResponseCache(tmp_path / "cache.db")
+    yield cache
+    cache.close()
 
 
-class Counting:
-    """An embedder that writes down what it is given."""
+class CountingEmbedder:
+    """An embedder that records its texts."""
 
     batch, workers = 7, 3
 
     def __init__(self, fingerprint: str = "counting") -> None:
         self.fingerprint = fingerprint
-        self.given: list[list[str]] = []
+        self.batches: list[list[str]] = []
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        self.given.append(list(texts))
+        self.batches.append(list(texts))
         return FakeEmbedder()(texts)
 
 
-def test_a_text_is_embedded_once(memo: ResponseCache) -> None:
-    counting = Counting()
-    embed = CachedEmbedder(counting, memo)
+def test_a_text_is_embedded_once(cache: ResponseCache) -> None:
+    counting = CountingEmbedder()
+    embed = CachedEmbedder(counting, cache)
     expected = FakeEmbedder()(["sea", "sky", "sea"])
     assert np.array_equal(embed(["sea", "sky", "sea"]), expected)
     assert np.array_equal(embed(["sky", "sun"]), FakeEmbedder()(["sky", "sun"]))
-    assert counting.given == [["sea", "sky"], ["sun"]]
+    assert counting.batches == [["sea", "sky"], ["sun"]]
     assert embed(["sea"]).dtype == np.float32
     assert (embed.fingerprint, embed.batch, embed.workers) == ("counting", 7, 3)
 
 
-def test_another_embedder_embeds_again(memo: ResponseCache) -> None:
-    one, two = Counting("one"), Counting("two")
-    CachedEmbedder(one, memo)(["sea"])
-    CachedEmbedder(two, memo)(["sea"])
-    assert one.given == two.given == [["sea"]]
+def test_another_embedder_embeds_again(cache: ResponseCache) -> None:
+    first, second = CountingEmbedder("one"), CountingEmbedder("two")
+    CachedEmbedder(first, cache)(["sea"])
+    CachedEmbedder(second, cache)(["sea"])
+    assert first.batches == second.batches == [["sea"]]
 
 
-def test_vectors_that_are_remembered_can_be_written_to(memo: ResponseCache) -> None:
-    embed = CachedEmbedder(Counting(), memo)
+def test_cached_vectors_can_be_written_to(cache: ResponseCache) -> None:
+    embed = CachedEmbedder(CountingEmbedder(), cache)
     embed(["sea"])
     vectors = embed(["sea"])
     vectors *= 2
     assert np.array_equal(embed(["sea"]) * 2, vectors)
 
 
-def test_no_texts_have_no_vectors(memo: ResponseCache) -> None:
-    assert len(CachedEmbedder(Counting(), memo)([])) == 0
+def test_no_texts_have_no_vectors(cache: ResponseCache) -> None:
+    assert len(CachedEmbedder(CountingEmbedder(), cache)([])) == 0
 
 
-def test_texts_that_were_not_embedded_are_not_remembered(memo: ResponseCache) -> None:
-    class Failing(Counting):
+def test_failed_texts_are_not_cached(cache: ResponseCache) -> None:
+    class Failing(CountingEmbedder):
         def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
             raise ItemFailed("too busy")
 
     with pytest.raises(ItemFailed, match="too busy"):
-        CachedEmbedder(Failing(), memo)(["sea"])
-    counting = Counting()
-    CachedEmbedder(counting, memo)(["sea"])
-    assert counting.given == [["sea"]]
+        CachedEmbedder(Failing(), cache)(["sea"])
+    counting = CountingEmbedder()
+    CachedEmbedder(counting, cache)(["sea"])
+    assert counting.batches == [["sea"]]

@@ -1,4 +1,4 @@
-"""A model + the memo -> Ask: nothing is paid twice, and what cannot be read is asked again."""
+"""a model + the response cache -> LLM: no request is paid twice, and malformed replies are requested again."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from kumihimo.testing.fake_models import FakeChat
 
 
 @pytest.fixture
-def memo(tmp_path: Path) -> Iterator[ResponseCache]:
-    memo = ResponseCache(tmp_path / "cache.db")
-    yield memo
-    memo.close()
+def cache(tmp_path: Path) -> Iterator[ResponseCache]:
+    cache = ResponseCache(tmp_path / "cache.db")
+    yield cache
+    cache.close()
 
 
 @dataclass
 class Scripted:
-    """A model that says these replies, one after the other, and writes down what it was given."""
+    """A model that gives these replies in order, and records its requests."""
 
     replies: list[Reply]
-    given: list[tuple[Any, Any, dict[str, Any]]] = field(default_factory=list)  # messages, schema, parameters
+    requests: list[tuple[Any, Any, dict[str, Any]]] = field(default_factory=list)  # messages, schema, parameters
     fingerprint: str = "scripted"
     prices: Prices = field(default_factory=Prices)
     workers: int = 1
@@ -45,10 +45,10 @@ class Scripted:
     def __call__(
         self, messages: Any, *, reserve: Any, schema: Any = None, on_token: Any = None, **parameters: Any
     ) -> Reply:
-        self.given.append((list(messages), schema, parameters))
+        self.requests.append((list(messages), schema, parameters))
         reply = self.replies.pop(0)
-        with reserve(1) as bill:
-            bill(reply.usage)
+        with reserve(1) as charge:
+            charge(reply.usage)
         return reply
 
 
@@ -56,46 +56,46 @@ def scripted(*raw: str) -> Scripted:
     return Scripted([Reply(text, usage=Usage(1, 10, 0, 1)) for text in raw])
 
 
-def test_the_same_prompt_is_asked_once(memo: ResponseCache) -> None:
+def test_the_same_prompt_is_requested_once(cache: ResponseCache) -> None:
     chat = FakeChat(str.upper)
-    ask = CachedLLM(chat, memo)
-    assert [ask("港 sea"), ask("港 sea"), ask([{"role": "user", "content": "港 sea"}])] == ["港 SEA"] * 3
+    llm = CachedLLM(chat, cache)
+    assert [llm("港 sea"), llm("港 sea"), llm([{"role": "user", "content": "港 sea"}])] == ["港 SEA"] * 3
     assert chat.prompt_counts == {"港 sea": 1}
 
 
-def test_another_model_sample_parameter_or_message_is_another_question(memo: ResponseCache) -> None:
+def test_another_model_sample_parameter_or_message_is_another_request(cache: ResponseCache) -> None:
     chat = FakeChat(str.upper)
-    ask = CachedLLM(chat, memo)
-    ask("sea")
-    ask("sea", sample=1)
-    ask("sea", temperature=0.5)
-    ask([{"role": "system", "content": "be brief"}, {"role": "user", "content": "sea"}])
+    llm = CachedLLM(chat, cache)
+    llm("sea")
+    llm("sea", sample=1)
+    llm("sea", temperature=0.5)
+    llm([{"role": "system", "content": "be brief"}, {"role": "user", "content": "sea"}])
     assert chat.prompt_counts == {"sea": 4}
-    other = FakeChat(str.title, fingerprint="other")
-    assert CachedLLM(other, memo)("sea") == "Sea"
-    assert CachedLLM(other, memo).fingerprint == "other"
+    other_chat = FakeChat(str.title, fingerprint="other")
+    assert CachedLLM(other_chat, cache)("sea") == "Sea"
+    assert CachedLLM(other_chat, cache).fingerprint == "other"
 
 
-def test_who_asks_makes_no_difference(memo: ResponseCache) -> None:
+def test_the_scope_makes_no_difference(cache: ResponseCache) -> None:
     chat = FakeChat(str.upper)
-    assert [CachedLLM(chat, memo, Budget(), scope)("sea") for scope in ("gists", "answer")] == ["SEA", "SEA"]
+    assert [CachedLLM(chat, cache, Budget(), scope)("sea") for scope in ("gists", "answer")] == ["SEA", "SEA"]
     assert chat.prompt_counts == {"sea": 1}
 
 
-def test_the_sample_is_no_parameter_of_the_model(memo: ResponseCache) -> None:
+def test_the_sample_is_no_parameter_of_the_model(cache: ResponseCache) -> None:
     chat = scripted("ok")
-    assert CachedLLM(chat, memo)("sea", sample=2, temperature=0.5) == "ok"
-    assert chat.given == [([{"role": "user", "content": "sea"}], None, {"temperature": 0.5})]
+    assert CachedLLM(chat, cache)("sea", sample=2, temperature=0.5) == "ok"
+    assert chat.requests == [([{"role": "user", "content": "sea"}], None, {"temperature": 0.5})]
 
 
-def test_how_many_turns_may_follow_makes_no_difference(memo: ResponseCache) -> None:
+def test_the_number_of_followups_makes_no_difference(cache: ResponseCache) -> None:
     chat = scripted("ok")
-    ask = CachedLLM(chat, memo)
-    assert [ask("sea"), ask("sea", followups=3), ask("sea", followups=1)] == ["ok"] * 3
-    assert [parameters for _, _, parameters in chat.given] == [{}]
+    llm = CachedLLM(chat, cache)
+    assert [llm("sea"), llm("sea", followups=3), llm("sea", followups=1)] == ["ok"] * 3
+    assert [parameters for _, _, parameters in chat.requests] == [{}]
 
 
-def test_a_failure_is_not_remembered(memo: ResponseCache) -> None:
+def test_a_failure_is_not_cached(cache: ResponseCache) -> None:
     busy = [True]
 
     def answer(prompt: str) -> str:
@@ -103,49 +103,49 @@ def test_a_failure_is_not_remembered(memo: ResponseCache) -> None:
             raise ItemFailed("too busy")
         return "fine"
 
-    ask = CachedLLM(FakeChat(answer), memo)
+    llm = CachedLLM(FakeChat(answer), cache)
     with pytest.raises(ItemFailed, match="too busy"):
-        ask("sea")
-    assert ask("sea") == "fine"
+        llm("sea")
+    assert llm("sea") == "fine"
 
 
-def test_several_samples_of_one_prompt(memo: ResponseCache) -> None:
+def test_several_samples_of_one_prompt(cache: ResponseCache) -> None:
     chat = scripted("a", "b", "c", "d")
-    ask = CachedLLM(chat, memo)
-    assert ask.samples("sea", 3, temperature=0.7) == ["a", "b", "c"]
-    assert ask.samples("sea", 2, temperature=0.7) == ["a", "b"]
-    assert ask("sea", sample=1, temperature=0.7) == "b"
-    assert ask.samples("sea", 4, temperature=0.7) == ["a", "b", "c", "d"]
-    assert ask.samples("sea", 0) == []
+    llm = CachedLLM(chat, cache)
+    assert llm.samples("sea", 3, temperature=0.7) == ["a", "b", "c"]
+    assert llm.samples("sea", 2, temperature=0.7) == ["a", "b"]
+    assert llm("sea", sample=1, temperature=0.7) == "b"
+    assert llm.samples("sea", 4, temperature=0.7) == ["a", "b", "c", "d"]
+    assert llm.samples("sea", 0) == []
 
 
-def test_equal_prompts_in_flight_are_paid_once(memo: ResponseCache) -> None:
+def test_equal_prompts_in_flight_are_paid_once(cache: ResponseCache) -> None:
     def slow(prompt: str) -> str:
         time.sleep(0.05)
         return prompt
 
-    chat, purse, said = FakeChat(slow), Budget(), list[str]()
-    threads = [Thread(target=lambda: said.append(CachedLLM(chat, memo, purse, "s")("sea"))) for _ in range(8)]
+    chat, budget, replies = FakeChat(slow), Budget(), list[str]()
+    threads = [Thread(target=lambda: replies.append(CachedLLM(chat, cache, budget, "s")("sea"))) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(10)
-    assert (said, chat.prompt_counts) == (["sea"] * 8, {"sea": 1})
-    assert (purse.total.calls, purse.saved["s"].calls) == (1, 7)
+    assert (replies, chat.prompt_counts) == (["sea"] * 8, {"sea": 1})
+    assert (budget.total.calls, budget.saved["s"].calls) == (1, 7)
 
 
-def test_what_the_memo_knows_is_saved_and_under_no_cap(memo: ResponseCache) -> None:
-    purse = Budget(Caps(calls=1))
-    ask = CachedLLM(FakeChat(str.upper), memo, purse, "gists")
+def test_cached_replies_are_saved_and_under_no_cap(cache: ResponseCache) -> None:
+    budget = Budget(Caps(calls=1))
+    llm = CachedLLM(FakeChat(str.upper), cache, budget, "gists")
     for _ in range(3):
-        assert ask("the sea") == "THE SEA"
+        assert llm("the sea") == "THE SEA"
     paid = Usage(1, 2, 0, 2)
-    assert (purse.spent, purse.saved) == ({"gists": paid}, {"gists": paid + paid})
+    assert (budget.spent, budget.saved) == ({"gists": paid}, {"gists": paid + paid})
     with pytest.raises(BudgetExceeded, match="--max-calls 1 was reached"):
-        ask("the sky")
+        llm("the sky")
 
 
-# -- reading
+# -- parsing
 
 YES_NO: Any = Literal["yes", "no"]
 
@@ -156,38 +156,38 @@ class Person:
     age: int
 
 
-def test_a_reply_into_a_dataclass(memo: ResponseCache) -> None:
+def test_a_reply_into_a_dataclass(cache: ResponseCache) -> None:
     chat = scripted('{"name": "Ada", "age": 36}')
-    ask = CachedLLM(chat, memo)
+    llm = CachedLLM(chat, cache)
     conversation = [{"role": "system", "content": "Read."}, {"role": "user", "content": "Who?"}]
-    assert ask(conversation, schema=Person) == ask(conversation, schema=Person) == Person("Ada", 36)
-    ((messages, schema, _),) = chat.given
+    assert llm(conversation, schema=Person) == llm(conversation, schema=Person) == Person("Ada", 36)
+    ((messages, schema, _),) = chat.requests
     assert messages[0] == conversation[0]
     assert messages[1]["content"].startswith("Who?\n\nReply with one JSON object and nothing else.")
     assert schema["required"] == ["name", "age"]
     assert conversation[1] == {"role": "user", "content": "Who?"}
 
 
-def test_a_reply_into_something_else_is_another_question(memo: ResponseCache) -> None:
+def test_a_reply_into_something_else_is_another_request(cache: ResponseCache) -> None:
     chat = scripted("yes", '[{"name": "Ada", "age": 36}]', "yes")
-    ask = CachedLLM(chat, memo)
-    assert ask("Who?", schema=YES_NO) == "yes"
-    assert ask("Who?", schema=list[Person]) == [Person("Ada", 36)]
-    assert ask("Who?") == "yes"
+    llm = CachedLLM(chat, cache)
+    assert llm("Who?", schema=YES_NO) == "yes"
+    assert llm("Who?", schema=list[Person]) == [Person("Ada", 36)]
+    assert llm("Who?") == "yes"
 
 
-def test_a_reply_read_by_whoever_asked(memo: ResponseCache) -> None:
-    ask = CachedLLM(scripted("<think>7</think>42"), memo)
-    assert ask("How many?", parse=lambda reply: int(reply.text)) == 42
-    assert ask("How many?", parse=lambda reply: reply.raw) == "<think>7</think>42"
-    assert ask("How many?") == "42"
+def test_a_reply_parsed_by_a_function_of_the_caller(cache: ResponseCache) -> None:
+    llm = CachedLLM(scripted("<think>7</think>42"), cache)
+    assert llm("How many?", parse=lambda reply: int(reply.text)) == 42
+    assert llm("How many?", parse=lambda reply: reply.raw) == "<think>7</think>42"
+    assert llm("How many?") == "42"
 
 
-def test_what_cannot_be_read_is_asked_again_with_what_was_wrong(memo: ResponseCache) -> None:
-    chat, purse = scripted("Ada, 36.", '{"name": "Ada"}', '{"name": "Ada", "age": 36}'), Budget()
-    ask = CachedLLM(chat, memo, purse, "s")
-    assert ask("Who?", schema=Person) == Person("Ada", 36)
-    first, second, third = (messages for messages, _, _ in chat.given)
+def test_a_malformed_reply_is_requested_again_with_the_complaint(cache: ResponseCache) -> None:
+    chat, budget = scripted("Ada, 36.", '{"name": "Ada"}', '{"name": "Ada", "age": 36}'), Budget()
+    llm = CachedLLM(chat, cache, budget, "s")
+    assert llm("Who?", schema=Person) == Person("Ada", 36)
+    first, second, third = (messages for messages, _, _ in chat.requests)
     assert second == [
         *first,
         {"role": "assistant", "content": "Ada, 36."},
@@ -195,72 +195,70 @@ def test_what_cannot_be_read_is_asked_again_with_what_was_wrong(memo: ResponseCa
     ]
     assert third[:-1] == [*first, {"role": "assistant", "content": '{"name": "Ada"}'}]
     assert "age: Field required" in third[-1]["content"]
-    assert memo.size()[0] == purse.total.calls == 3
-    assert ask("Who?", schema=Person) == Person("Ada", 36)  # all three replies are remembered
-    assert (len(chat.given), purse.saved["s"].calls) == (3, 3)
+    assert cache.size()[0] == budget.total.calls == 3
+    assert llm("Who?", schema=Person) == Person("Ada", 36)  # all three replies are cached
+    assert (len(chat.requests), budget.saved["s"].calls) == (3, 3)
 
 
-def test_after_three_the_item_has_failed_until_it_is_asked_for_again(memo: ResponseCache) -> None:
-    chat, purse = scripted(*["maybe"] * 5, "yes"), Budget()
-    ask = CachedLLM(chat, memo, purse, "s")
+def test_after_three_malformed_replies_the_item_fails_until_the_next_call(cache: ResponseCache) -> None:
+    chat, budget = scripted(*["maybe"] * 5, "yes"), Budget()
+    llm = CachedLLM(chat, cache, budget, "s")
     with pytest.raises(UnparsableReply) as failed:
-        ask("So?", schema=YES_NO)
+        llm("So?", schema=YES_NO)
     assert (
         str(failed.value)
-        == "scripted gave 3 replies that cannot be read; of the last: The reply has to be one of yes, no."
+        == "scripted gave 3 replies that cannot be read; the last: The reply has to be one of yes, no."
     )
-    assert (len(chat.given), memo.size()[0]) == (3, 3)
-    assert ask("So?", schema=YES_NO) == "yes"
-    assert (len(chat.given), memo.size()[0], purse.saved["s"].calls) == (6, 6, 3)
-    assert ask("So?", schema=YES_NO) == "yes"
-    assert len(chat.given) == 6
+    assert (len(chat.requests), cache.size()[0]) == (3, 3)
+    assert llm("So?", schema=YES_NO) == "yes"
+    assert (len(chat.requests), cache.size()[0], budget.saved["s"].calls) == (6, 6, 3)
+    assert llm("So?", schema=YES_NO) == "yes"
+    assert len(chat.requests) == 6
 
 
-def test_a_better_reader_needs_no_new_call(memo: ResponseCache) -> None:
+def test_a_better_parser_needs_no_new_request(cache: ResponseCache) -> None:
     def strict(reply: Reply) -> str:
         raise MalformedReply("No.")
 
     chat = scripted("a", "b", "c")
-    ask = CachedLLM(chat, memo)
-    with pytest.raises(ItemFailed, match=r"of the last: No\.$"):
-        ask("So?", parse=strict)
-    assert ask("So?") == "a"
-    assert len(chat.given) == 3
+    llm = CachedLLM(chat, cache)
+    with pytest.raises(ItemFailed, match=r"the last: No\.$"):
+        llm("So?", parse=strict)
+    assert llm("So?") == "a"
+    assert len(chat.requests) == 3
 
 
-def test_a_reply_that_breaks_off_is_asked_for_again(memo: ResponseCache) -> None:
+def test_a_truncated_reply_is_requested_again(cache: ResponseCache) -> None:
     chat = Scripted([Reply("The ferry", "length"), Reply("At ten.")])
-    ask = CachedLLM(chat, memo)
-    assert ask("When?") == "At ten."
-    assert chat.given[1][0][2]["content"].startswith("The reply was cut off before its end")
-    assert ask("When?", parse=require_text) == "The ferry"
+    llm = CachedLLM(chat, cache)
+    assert llm("When?") == "At ten."
+    assert chat.requests[1][0][2]["content"].startswith("The reply was cut off before its end")
+    assert llm("When?", parse=require_text) == "The ferry"
 
 
-def test_an_empty_reply_is_asked_again(memo: ResponseCache) -> None:
+def test_an_empty_reply_is_requested_again(cache: ResponseCache) -> None:
     chat = scripted("<think>Hm", "At ten.")
-    assert CachedLLM(chat, memo)("When?") == "At ten."
-    assert chat.given[1][0][1:] == [
+    assert CachedLLM(chat, cache)("When?") == "At ten."
+    assert chat.requests[1][0][1:] == [
         {"role": "assistant", "content": "(nothing)"},
         {"role": "user", "content": "The reply is empty. Reply again, in full."},
     ]
 
 
-def test_a_cap_stops_what_would_be_asked_again(memo: ResponseCache) -> None:
+def test_a_cap_stops_further_attempts(cache: ResponseCache) -> None:
     with pytest.raises(BudgetExceeded):
-        CachedLLM(scripted("maybe", "yes"), memo, Budget(Caps(calls=1)))("So?", schema=YES_NO)
+        CachedLLM(scripted("maybe", "yes"), cache, Budget(Caps(calls=1)))("So?", schema=YES_NO)
 
 
-def test_halves_of_characters_are_remembered_as_what_can_be(memo: ResponseCache) -> None:
-    ask = CachedLLM(scripted("港 \ud83d!"), memo)
-    assert ask("\ud800") == ask("\ud800") == "港 \ufffd!"
+def test_halves_of_surrogate_pairs_are_replaced_in_the_cache(cache: ResponseCache) -> None:
+    llm = CachedLLM(scripted("港 \ud83d!"), cache)
+    assert llm("\ud800") == llm("\ud800") == "港 \ufffd!"
 
 
-def test_prompts_and_replies_are_shown_to_whoever_wants_to_see(
-    memo: ResponseCache, caplog: pytest.LogCaptureFixture
-) -> None:
-    ask = CachedLLM(scripted("<think>Hm</think>At ten."), memo, scope="answer")
+def test_prompts_and_replies_are_logged_for_debugging(cache: ResponseCache, caplog: pytest.LogCaptureFixture) -> None:
+    llm = CachedLLM(scripted("<think>Hm</think>At ten."), cache, scope="answer")
     with caplog.at_level(logging.DEBUG, "kumihimo.prompts"):
-        ask("When?")
-        ask("When?")
-    shown = "--- answer, scripted, {}\nuser: When?\n\nreply: <think>Hm</think>At ten.\n"
-    assert caplog.messages == [shown.format("asked"), shown.format("remembered")]
+        llm("When?")
+        llm("When?")
+    entry = "--- answer, scripted, {}\nuser: When?\n\nreply: <think>Hm</think>At ten.\n"
+    assert caplog.messages == [entry.format("asked"), entry.format("cached")]

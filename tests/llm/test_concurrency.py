@@ -1,4 +1,4 @@
-"""Jobs -> results, by a pool of threads that keeps their order; prices -> cost."""
+"""a call + jobs -> results in the order of the jobs, by a pool of threads; prices -> cost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kumihimo.llm.concurrency import thread_pool
 from kumihimo.llm.protocols import Prices, reserve_nothing
 
 
-def made(key: str) -> list[StepResult]:
+def results_of(key: str) -> list[StepResult]:
     return [StepResult(key, [], b"", None)]
 
 
@@ -33,7 +33,7 @@ def test_results_come_in_the_order_of_the_jobs() -> None:
             assert later.wait(10)
         if key == "005":
             later.set()
-        return made(key)
+        return results_of(key)
 
     assert [m.key for ms in thread_pool(2)(call, jobs(20)) for m in ms] == [f"{i:03d}" for i in range(20)]
 
@@ -43,61 +43,61 @@ def test_as_many_run_at_once_as_there_are_workers() -> None:
 
     def call(job: Job) -> list[StepResult]:
         meeting.wait()
-        return made(job[0][0])
+        return results_of(job[0][0])
 
     assert len(list(thread_pool(4)(call, jobs(8)))) == 8
 
 
-def test_at_most_four_jobs_a_worker_are_held() -> None:
-    drawn: list[int] = []
+def test_at_most_four_jobs_per_worker_wait() -> None:
+    taken_jobs: list[int] = []
 
-    def counted() -> Iterator[Job]:
+    def counted_jobs() -> Iterator[Job]:
         for i, job in enumerate(jobs(100)):
-            drawn.append(i)
+            taken_jobs.append(i)
             yield job
 
-    results = thread_pool(2)(lambda job: made(job[0][0]), counted())
+    results = thread_pool(2)(lambda job: results_of(job[0][0]), counted_jobs())
     next(results)
-    assert len(drawn) == 8
+    assert len(taken_jobs) == 8
     assert len(list(results)) == 99
 
 
-def test_the_first_failure_ends_it_and_what_waits_is_not_begun() -> None:
-    begun: list[str] = []
-    lock, held = Lock(), Event()
+def test_the_first_failure_stops_the_waiting_jobs() -> None:
+    started: list[str] = []
+    lock, never_set = Lock(), Event()
 
     def call(job: Job) -> list[StepResult]:
         with lock:
-            begun.append(job[0][0])
+            started.append(job[0][0])
         if job[0][0] == "000":
             raise ItemFailed("no answer")
-        held.wait(0.2)
-        return made(job[0][0])
+        never_set.wait(0.2)
+        return results_of(job[0][0])
 
     with pytest.raises(ItemFailed, match="no answer"):
         list(thread_pool(1)(call, jobs(100)))
-    assert len(begun) <= 3
+    assert len(started) <= 3
 
 
 def test_nothing_to_do() -> None:
-    assert list(thread_pool(3)(lambda job: made("a"), iter([]))) == []
+    assert list(thread_pool(3)(lambda job: results_of("a"), iter([]))) == []
 
 
-def test_a_reader_that_leaves_waits_for_what_is_under_way_and_nothing_else() -> None:
+def test_a_consumer_that_stops_waits_for_the_jobs_in_flight_only() -> None:
     done: list[str] = []
 
     def call(job: Job) -> list[StepResult]:
         sleep(0.05)
         done.append(job[0][0])
-        return made(job[0][0])
+        return results_of(job[0][0])
 
     results = thread_pool(2)(call, jobs(20))
     next(results)
     results.close()  # type: ignore[attr-defined]
-    assert 2 <= len(done) <= 5  # what was begun is finished: it is paid for
+    assert 2 <= len(done) <= 5  # started jobs finish: they are paid for
 
 
-def test_what_is_cached_has_a_price_of_its_own() -> None:
+def test_cached_tokens_have_their_own_price() -> None:
     prices = Prices(prompt=1.0, cached=0.1, completion=4.0)
     assert prices.cost(1000, 0, 0) == 0.001
     assert prices.cost(1000, 1000, 0) == 0.0001
@@ -105,6 +105,6 @@ def test_what_is_cached_has_a_price_of_its_own() -> None:
     assert Prices().cost(10**9, 5, 10**9) == 0.0
 
 
-def test_what_is_free_needs_no_leave() -> None:
-    with reserve_nothing(10**9) as bill:
-        bill(Usage(1, 10**9))
+def test_reserve_nothing_accepts_any_charge() -> None:
+    with reserve_nothing(10**9) as charge:
+        charge(Usage(1, 10**9))

@@ -1,4 +1,4 @@
-"""text -> vectors, text -> tokens: inside this process, offline, each text by itself."""
+"""text -> vectors, text -> tokens: inside this process, offline, each text independent of the others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TEXTS = [
 ]
 
 
-def test_vectors_have_length_one_and_nothing_has_none() -> None:
+def test_vectors_have_length_one_and_empty_texts_zero() -> None:
     vectors = LocalEmbedder()(TEXTS)
     assert vectors.shape == (len(TEXTS), 256)
     assert vectors.dtype == np.float32
@@ -41,7 +41,7 @@ def test_a_vector_depends_on_its_own_text_to_the_last_bit() -> None:
     assert np.array_equal(embed(TEXTS[::-1])[::-1], together)
 
 
-def test_meaning_is_near_meaning() -> None:
+def test_similar_texts_have_near_vectors() -> None:
     ferry, boats, soup = LocalEmbedder()([*TEXTS[:2], "A recipe for onion soup."])
     assert ferry @ boats > ferry @ soup
 
@@ -60,7 +60,7 @@ def test_tokens_are_counted_in_full() -> None:
     assert LocalTokenizer().fingerprint == LocalEmbedder().fingerprint == "wordllama-256"
 
 
-def test_a_broken_installation_says_how_to_mend_it() -> None:
+def test_a_broken_installation_names_the_remedy() -> None:
     with pytest.raises(KumiError) as refused:
         local_embedder._wheel_file("weights/gone.safetensors")
     assert str(refused.value) == (
@@ -69,9 +69,9 @@ def test_a_broken_installation_says_how_to_mend_it() -> None:
 
 
 def test_the_package_itself_is_not_imported() -> None:
-    said = (
+    script = (
         "import sys; from kumihimo.llm.local_embedder import LocalEmbedder, LocalTokenizer; "
         "LocalEmbedder()(['a']); LocalTokenizer()('a'); print({'wordllama', 'requests', 'torch'} & set(sys.modules))"
     )
-    ran = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
-    assert ran.stdout == "set()\n"
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert process.stdout == "set()\n"

@@ -1,4 +1,4 @@
-"""bodies and settings as they may come -> a reply, a try again, an error with its remedy; never anything else."""
+"""unusual bodies and settings -> a reply, a retry, or an error with its remedy; never anything else."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def test_a_message_is_a_text_or_texts_in_parts(content: Any, text: str) -> None:
     "strange",
     [{}, {"ok": True}, {"choices": []}, {"choices": [None]}, {"choices": "x"}, body(5), body({"a": 1}), body([1])],
 )
-def test_what_is_no_completion_is_asked_for_again(strange: dict[str, Any]) -> None:
+def test_a_body_that_is_no_completion_is_requested_again(strange: dict[str, Any]) -> None:
     with pytest.raises(RetryableError, match="not what a model server answers"):
         _parse_completion(strange)
 
 
 @pytest.mark.parametrize("strange", [b"", b"<html>", b"[1", b"[" * 100_000, b"\xff\xfe"])
-def test_what_is_no_json_is_asked_for_again(strange: bytes) -> None:
+def test_a_body_that_is_no_json_is_requested_again(strange: bytes) -> None:
     with pytest.raises(RetryableError):
         read_json_body([strange], 1.0)
 
@@ -47,12 +47,12 @@ def test_what_is_no_json_is_asked_for_again(strange: bytes) -> None:
 @pytest.mark.parametrize(
     "event", ['{"choices": [null]}', '{"choices": [{"delta": "x"}]}', '{"choices": [{"delta": {"content": 5}}]}', "[]"]
 )
-def test_an_event_that_is_none_is_asked_for_again(event: str) -> None:
+def test_an_invalid_event_is_requested_again(event: str) -> None:
     with pytest.raises(RetryableError):
         _read_stream([f"data: {event}"], lambda _: None, 1.0)
 
 
-def test_a_stream_is_heard_piece_by_piece() -> None:
+def test_a_stream_is_passed_on_token_by_token() -> None:
     pieces: list[str] = []
     deltas = [{"delta": {"content": text}, "finish_reason": None} for text in ("At ", "nine\ud800.")]
     events = [{"choices": [delta]} for delta in deltas] + [{"choices": [{"delta": {}, "finish_reason": "stop"}]}]
@@ -62,22 +62,22 @@ def test_a_stream_is_heard_piece_by_piece() -> None:
 
 
 @pytest.mark.parametrize("usage", ["x", [1], {"prompt_tokens": "abc"}, {"prompt_tokens": 1e30}, {"prompt_tokens": -5}])
-def test_a_count_that_cannot_be_is_guessed(usage: Any) -> None:
+def test_an_impossible_count_is_replaced_by_a_guess(usage: Any) -> None:
     chat = openai.create_chat(model="m")
-    _, _, counted = _parse_completion(body("At nine.", usage=usage))
-    assert chat._usage(counted, 40, 8, 0.5) == Usage(1, 10, 0, 2, 0.0, 0.5)
+    _, _, usage_counts = _parse_completion(body("At nine.", usage=usage))
+    assert chat._usage(usage_counts, 40, 8, 0.5) == Usage(1, 10, 0, 2, 0.0, 0.5)
 
 
 @pytest.mark.parametrize(
     "rows", [[], [{"index": 0, "embedding": [float("nan")]}], [{"index": 0}], [{"index": 0, "embedding": "%%%"}], None]
 )
-def test_what_is_no_vector_is_asked_for_again(rows: Any) -> None:
+def test_an_invalid_vector_is_requested_again(rows: Any) -> None:
     with pytest.raises(RetryableError):
         _parse_vectors({"data": rows}, 1)
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"workers": 0}, "workers is at least 1"),
         ({"retries": -1}, "retries is at least 0"),
@@ -88,8 +88,8 @@ def test_what_is_no_vector_is_asked_for_again(rows: Any) -> None:
         ({"extra": "[]"}, "chat.extra is a JSON object"),
     ],
 )
-def test_settings_out_of_bounds(settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(SettingsError, match=said):
+def test_settings_out_of_bounds(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
         openai.create_chat(**settings)
 
 
@@ -100,34 +100,34 @@ def test_settings_of_an_embedder_out_of_bounds(settings: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize("url", ["localhost:11434/v1", "http://[::1", "http://127.0.0.1:port/v1", "ftp://a.b", "x"])
-def test_an_address_that_is_none(url: str) -> None:
+def test_an_invalid_address_is_refused(url: str) -> None:
     with pytest.raises(SettingsError, match="is no address: write it like"):
         _ = openai.create_chat(model="m", base_url=url).server.client
 
 
 @pytest.mark.parametrize("key", ["a\nb", "schlüssel", "a\x00b"])
-def test_a_key_that_is_none_is_not_told(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_key_is_not_shown(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "environ", {**os.environ, "MY_KEY": key})
-    with pytest.raises(SettingsError, match="what MY_KEY holds is no key") as error:
+    with pytest.raises(SettingsError, match="MY_KEY holds no valid key") as error:
         _ = openai.create_chat(model="m", base_url="http://127.0.0.1:1/v1", key="MY_KEY").server.client
     assert key not in str(error.value)
 
 
-def test_a_password_in_an_address_is_not_told() -> None:
+def test_a_password_in_an_address_is_not_shown() -> None:
     chat = openai.create_chat(model="m", base_url="http://me:secret@127.0.0.1:9/v1", retries=0)
     with pytest.raises(ModelError, match="cannot be reached") as error:
         chat([{"role": "user", "content": "hi"}], reserve=reserve_nothing)
     assert "secret" not in str(error.value)
 
 
-def said(server: FakeServer, **settings: Any) -> str:
+def request_text(server: FakeServer, **settings: Any) -> str:
     chat = openai.create_chat(model="m", base_url=server.url, retries=0, **settings)
     return chat([{"role": "user", "content": "When?"}], reserve=reserve_nothing).text
 
 
-def test_only_what_a_server_does_not_know_is_left_out(server: FakeServer) -> None:
+def test_only_unknown_parameters_are_left_out(server: FakeServer) -> None:
     server.configure(refuses=["temperature"])
-    assert said(server).startswith("When?")
+    assert request_text(server).startswith("When?")
     server.configure(refuses=[], window=3)
     chat = openai.create_chat(model="m", base_url=server.url, max_tokens=5)
     with pytest.raises(RequestRefused, match="400"):
@@ -136,7 +136,7 @@ def test_only_what_a_server_does_not_know_is_left_out(server: FakeServer) -> Non
 
 
 @pytest.mark.parametrize("refused", [[], ["json_schema"], ["response_format"]])
-def test_a_form_is_asked_for_as_well_as_the_server_can(server: FakeServer, refused: list[str]) -> None:
+def test_the_response_format_is_the_best_that_the_server_supports(server: FakeServer, refused: list[str]) -> None:
     server.configure(refuses=refused, replies=[("When?", '{"answer": "nine"}')])
     chat = openai.create_chat(model="m", base_url=server.url)
     schema = {"type": "object", "properties": {"answer": {"type": "string"}}}
@@ -146,7 +146,7 @@ def test_a_form_is_asked_for_as_well_as_the_server_can(server: FakeServer, refus
     )
 
 
-def test_a_server_that_refuses_all_is_not_asked_for_ever(server: FakeServer) -> None:
+def test_a_server_that_refuses_everything_is_given_up(server: FakeServer) -> None:
     server.configure(window=1)
     chat = openai.create_chat(model="m", base_url=server.url, workers=1)
     errors: list[type] = []

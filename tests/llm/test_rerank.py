@@ -1,4 +1,4 @@
-"""Candidates -> the same in another order: by a model in one call, by a server in one request, each paid once."""
+"""candidates -> the same in another order: by a model in one call, or a server in one request, each paid once."""
 
 from __future__ import annotations
 
@@ -29,121 +29,133 @@ QUESTION = "when leaves the ferry"
 
 
 @pytest.fixture
-def memo(tmp_path: Path) -> Iterator[ResponseCache]:
-    memo = ResponseCache(tmp_path / "cache.db")
-    yield memo
-    memo.close()
+def cache(tmp_path: Path) -> Iterator[ResponseCache]:
+    cache = ResponseCache(tmp_path / "cache.db")
+    yield cache
+    cache.close()
 
 
-def found(*texts: str) -> Context:
+def context_of(*texts: str) -> Context:
     return Context(tuple(Evidence("notes", Record(id=text, text=text), 9.0 - n) for n, text in enumerate(texts)))
 
 
-def ranked(context: Context) -> list[tuple[str, float]]:
+def texts_and_scores(context: Context) -> list[tuple[str, float]]:
     return [(item.text, item.score) for item in context]
 
 
-class By:
-    """A judge that gives these scores, and writes down what it was asked."""
+class FakeScorer:
+    """A scorer that gives these scores, and records its requests."""
 
-    def __init__(self, *given: float) -> None:
-        self.given, self.asked = given, [["none yet"]][:0]
+    def __init__(self, *scores: float) -> None:
+        self.scores = scores
+        self.requests: list[list[str]] = []
 
     def __call__(self, question: str, texts: Sequence[str]) -> Sequence[float]:
-        self.asked.append([question, *texts])
-        return self.given[: len(texts)]
+        self.requests.append([question, *texts])
+        return self.scores[: len(texts)]
 
-    def rank(self, context: Context, candidates: int = 20, by: RerankerName = "model") -> Context:
-        return CandidateReranker({"model": lambda: self}, candidates)("?", context, by)
+    def rerank(self, context: Context, candidates: int = 20, reranker: RerankerName = "model") -> Context:
+        return CandidateReranker({"model": lambda: self}, candidates)("?", context, reranker)
 
 
 # -- the order
 
 
-def test_the_best_come_first_and_equals_stay_as_they_were() -> None:
-    by = By(0.25, 1.0, 0.25, 0.5)
-    assert ranked(by.rank(found("a", "b", "c", "d"))) == [("b", 2.0), ("d", 1.5), ("a", 1.25), ("c", 1.25)]
-    assert by.asked == [["?", "a", "b", "c", "d"]]
-    assert [text for text, _ in ranked(By(0, 0, 0).rank(found("c", "b", "a")))] == ["c", "b", "a"]
+def test_the_best_come_first_and_equals_keep_their_order() -> None:
+    scorer = FakeScorer(0.25, 1.0, 0.25, 0.5)
+    assert texts_and_scores(scorer.rerank(context_of("a", "b", "c", "d"))) == [
+        ("b", 2.0),
+        ("d", 1.5),
+        ("a", 1.25),
+        ("c", 1.25),
+    ]
+    assert scorer.requests == [["?", "a", "b", "c", "d"]]
+    assert [text for text, _ in texts_and_scores(FakeScorer(0, 0, 0).rerank(context_of("c", "b", "a")))] == [
+        "c",
+        "b",
+        "a",
+    ]
 
 
-def test_only_the_first_are_judged_and_the_others_follow_below() -> None:
-    by = By(0.0, 0.5)
-    assert ranked(by.rank(found("a", "b", "c", "d", "e"), 2)) == [
+def test_only_the_first_are_scored_and_the_rest_follow_below() -> None:
+    scorer = FakeScorer(0.0, 0.5)
+    assert texts_and_scores(scorer.rerank(context_of("a", "b", "c", "d", "e"), 2)) == [
         ("b", 1.5),
         ("a", 1.0),
         ("c", 0.75),
         ("d", 0.5),
         ("e", 0.25),
     ]
-    assert by.asked == [["?", "a", "b"]]
+    assert scorer.requests == [["?", "a", "b"]]
 
 
-@pytest.mark.parametrize(("context", "by"), [(found("a", "b"), "none"), (found("a"), "model"), (found(), "model")])
-def test_where_there_is_no_choice_nobody_is_asked(context: Context, by: RerankerName) -> None:
-    judge = By()
-    assert judge.rank(context, by=by) is context
-    assert judge.asked == []
+@pytest.mark.parametrize(
+    ("context", "reranker"), [(context_of("a", "b"), "none"), (context_of("a"), "model"), (context_of(), "model")]
+)
+def test_without_a_choice_the_scorer_is_not_called(context: Context, reranker: RerankerName) -> None:
+    scorer = FakeScorer()
+    assert scorer.rerank(context, reranker=reranker) is context
+    assert scorer.requests == []
 
 
 # -- by a model
 
 
-def saying(memo: ResponseCache, *judged: tuple[int, int]) -> tuple[RelevanceScorer, FakeChat]:
-    said = json.dumps([{"number": number, "score": score} for number, score in judged])
-    chat = FakeChat(lambda _: said)
-    return listwise_scorer(CachedLLM(chat, memo)), chat
+def model_scorer(cache: ResponseCache, *scores: tuple[int, int]) -> tuple[RelevanceScorer, FakeChat]:
+    reply = json.dumps([{"number": number, "score": score} for number, score in scores])
+    chat = FakeChat(lambda _: reply)
+    return listwise_scorer(CachedLLM(chat, cache)), chat
 
 
-def test_a_model_is_shown_all_and_asked_once(memo: ResponseCache) -> None:
-    judge, chat = saying(memo, (3, 90), (1, 10))
-    assert judge(QUESTION, TEXTS) == judge(QUESTION, TEXTS) == [0.1, 0.0, 0.9]
-    (told,) = chat.prompt_counts
-    assert chat.prompt_counts[told] == 1
-    assert "[1]\nthe mill\n\n[2]\na ferry\n\n[3]\nthe ferry leaves at nine\n\nQuestion: when leaves the ferry" in told
+def test_a_model_sees_all_texts_in_one_call(cache: ResponseCache) -> None:
+    scorer, chat = model_scorer(cache, (3, 90), (1, 10))
+    assert scorer(QUESTION, TEXTS) == scorer(QUESTION, TEXTS) == [0.1, 0.0, 0.9]
+    (prompt,) = chat.prompt_counts
+    assert chat.prompt_counts[prompt] == 1
+    assert "[1]\nthe mill\n\n[2]\na ferry\n\n[3]\nthe ferry leaves at nine\n\nQuestion: when leaves the ferry" in prompt
 
 
-def test_numbers_that_there_are_not_and_second_judgements_are_passed_over(memo: ResponseCache) -> None:
-    judge, _ = saying(memo, (0, 90), (4, 90), (-1, 90), (2, 300), (2, 10), (3, -5))
-    assert judge(QUESTION, TEXTS) == [0.0, 1.0, 0.0]
+def test_unknown_numbers_and_second_scores_are_ignored(cache: ResponseCache) -> None:
+    scorer, _ = model_scorer(cache, (0, 90), (4, 90), (-1, 90), (2, 300), (2, 10), (3, -5))
+    assert scorer(QUESTION, TEXTS) == [0.0, 1.0, 0.0]
 
 
-def test_a_judgement_that_cannot_be_read_has_failed(memo: ResponseCache) -> None:
+def test_a_malformed_judgement_fails(cache: ResponseCache) -> None:
     chat = FakeChat(lambda _: "The third is best.")
     with pytest.raises(ItemFailed, match="3 replies that cannot be read"):
-        listwise_scorer(CachedLLM(chat, memo))(QUESTION, TEXTS)
+        listwise_scorer(CachedLLM(chat, cache))(QUESTION, TEXTS)
     assert sum(chat.prompt_counts.values()) == 3
 
 
-# -- by a server: what it says
+# -- by a server: its response
 
 
 @pytest.mark.parametrize("name", ["results", "data"])
 @pytest.mark.parametrize("score", ["relevance_score", "score"])
-def test_the_protocols_say_the_same(name: str, score: str) -> None:
-    said = {
+def test_the_protocols_agree(name: str, score: str) -> None:
+    response = {
         name: [{"index": 2, score: 0.75, "document": {"text": "x"}}, {"index": 0, score: 0.5}, {"index": 1, score: 0}]
     }
-    assert parse_scores(said, 3) == [0.5, 0.0, 0.75]
+    assert parse_scores(response, 3) == [0.5, 0.0, 0.75]
 
 
-def test_what_is_left_out_scores_nothing() -> None:
+def test_missing_texts_score_zero() -> None:
     assert parse_scores({"results": [{"index": 1, "relevance_score": 1}]}, 3) == [0.0, 1.0, 0.0]
 
 
-def rows(*given: object) -> dict[str, Any]:
-    return {"results": [{"index": n, "relevance_score": score} for n, score in enumerate(given)]}
+def response_of(*scores: object) -> dict[str, Any]:
+    return {"results": [{"index": n, "relevance_score": score} for n, score in enumerate(scores)]}
 
 
-def test_other_numbers_are_spread_from_0_to_1() -> None:
-    assert parse_scores(rows(-8.0, 4.0, -2.0), 3) == [0.0, 1.0, 0.5]
-    assert parse_scores(rows(0.5, 3.0, 0.5), 3) == [0.0, 1.0, 0.0]
-    assert parse_scores(rows(7.0, 7.0), 2) == [0.0, 0.0]
-    assert parse_scores(rows(0.0, 1.0, 0.3), 3) == [0.0, 1.0, 0.3]
+def test_other_scores_are_scaled_from_0_to_1() -> None:
+    assert parse_scores(response_of(-8.0, 4.0, -2.0), 3) == [0.0, 1.0, 0.5]
+    assert parse_scores(response_of(0.5, 3.0, 0.5), 3) == [0.0, 1.0, 0.0]
+    assert parse_scores(response_of(7.0, 7.0), 2) == [0.0, 0.0]
+    assert parse_scores(response_of(0.0, 1.0, 0.3), 3) == [0.0, 1.0, 0.3]
 
 
 @pytest.mark.parametrize(
-    "said",
+    "response",
     [
         {},
         {"ok": True},
@@ -158,82 +170,80 @@ def test_other_numbers_are_spread_from_0_to_1() -> None:
         {"results": [{"index": -1, "score": 0.5}]},
         {"results": [{"index": "0", "score": 0.5}]},
         {"results": [{"index": 0, "score": 0.5}, {"index": 0, "score": 0.6}]},
-        rows(float("nan"), 1.0),
-        rows(float("inf"), 1.0),
-        rows("best", 1.0),
-        rows(10**400, 1.0),
-        rows(None, 1.0),
+        response_of(float("nan"), 1.0),
+        response_of(float("inf"), 1.0),
+        response_of("best", 1.0),
+        response_of(10**400, 1.0),
+        response_of(None, 1.0),
     ],
 )
-def test_what_is_no_judgement_is_asked_for_again(said: dict[str, Any]) -> None:
+def test_an_invalid_response_is_requested_again(response: dict[str, Any]) -> None:
     with pytest.raises(RetryableError, match="not what a model server answers"):
-        parse_scores(said, 2)
+        parse_scores(response, 2)
 
 
-# -- by a server: asked over HTTP
+# -- by a server: over HTTP
 
 
-def at(server: FakeServer, **settings: Any) -> RerankClient:
+def client_for(server: FakeServer, **settings: Any) -> RerankClient:
     return rerank_client.create_rerank_client(
         **{"model": "r", "base_url": server.url, "timeout": 0.4, "retries": 1, **settings}
     )
 
 
 @pytest.mark.parametrize("route", ["", "/v1", "/v2"])
-def test_a_server_is_asked_in_one_request(server: FakeServer, route: str) -> None:
-    judge = at(server, base_url=server.url.removesuffix("/v1") + route)
-    assert judge(QUESTION, TEXTS) == [0.25, 0.25, 0.75]
-    assert judge("sea", ["", "sea"]) == [0.0, 1.0]
+def test_all_texts_go_in_one_request(server: FakeServer, route: str) -> None:
+    scorer = client_for(server, base_url=server.url.removesuffix("/v1") + route)
+    assert scorer(QUESTION, TEXTS) == [0.25, 0.25, 0.75]
+    assert scorer("sea", ["", "sea"]) == [0.0, 1.0]
     counts = server.counts()
     assert (counts["requests"], counts["rerankings"]) == (2, 2)
 
 
-def test_the_same_is_paid_once(server: FakeServer, memo: ResponseCache) -> None:
-    judge = CachedScorer(at(server), memo)
-    assert judge(QUESTION, TEXTS) == judge(QUESTION, TEXTS) == [0.25, 0.25, 0.75]
+def test_the_same_is_paid_once(server: FakeServer, cache: ResponseCache) -> None:
+    scorer = CachedScorer(client_for(server), cache)
+    assert scorer(QUESTION, TEXTS) == scorer(QUESTION, TEXTS) == [0.25, 0.25, 0.75]
     assert server.counts()["requests"] == 1
-    judge(QUESTION, TEXTS[::-1])
-    judge("another", TEXTS)
-    CachedScorer(at(server, model="other"), memo)(QUESTION, TEXTS)
+    scorer(QUESTION, TEXTS[::-1])
+    scorer("another", TEXTS)
+    CachedScorer(client_for(server, model="other"), cache)(QUESTION, TEXTS)
     assert server.counts()["requests"] == 4
 
 
-def test_a_server_that_takes_no_top_n_is_asked_without(server: FakeServer) -> None:
+def test_top_n_is_left_out_where_a_server_refuses_it(server: FakeServer) -> None:
     server.configure(refuses=["top_n"])
-    judge = at(server)
-    assert judge(QUESTION, TEXTS) == judge(QUESTION, TEXTS) == [0.25, 0.25, 0.75]
+    scorer = client_for(server)
+    assert scorer(QUESTION, TEXTS) == scorer(QUESTION, TEXTS) == [0.25, 0.25, 0.75]
     assert server.counts()["requests"] == 3
 
 
 @pytest.mark.parametrize(
     "fault", ["408", "429", "500", "503", "empty", "garbage", "half", "malformed", "never", "slow", "wrong"]
 )
-def test_what_goes_wrong_is_tried_again_and_then_has_failed(
-    server: FakeServer, memo: ResponseCache, fault: str
-) -> None:
+def test_faults_are_retried_and_then_fail(server: FakeServer, cache: ResponseCache, fault: str) -> None:
     server.configure(faults={fault: 1.0}, retry_after=0.01, drip=2.0)
     with pytest.raises(ItemFailed, match="times"):
-        CachedScorer(at(server, timeout=0.2), memo)(QUESTION, TEXTS)
+        CachedScorer(client_for(server, timeout=0.2), cache)(QUESTION, TEXTS)
     server.configure(faults={})
-    assert CachedScorer(at(server), memo)(QUESTION, TEXTS)[2] == 0.75  # nothing of it is remembered
+    assert CachedScorer(client_for(server), cache)(QUESTION, TEXTS)[2] == 0.75  # no fault is cached
 
 
 def test_errors_name_the_remedy(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     server.configure(key="secret", models=["r"])
     with pytest.raises(ModelError, match=r"\(401\): is the key in RERANKING_API_KEY the right one for it\?"):
-        at(server)(QUESTION, TEXTS)
+        client_for(server)(QUESTION, TEXTS)
     monkeypatch.setenv("RERANKING_API_KEY", "secret")
-    assert at(server)(QUESTION, TEXTS)
+    assert client_for(server)(QUESTION, TEXTS)
     with pytest.raises(ModelError, match=r"\(404\): set `model` to one that the server has"):
-        at(server, model="other")(QUESTION, TEXTS)
+        client_for(server, model="other")(QUESTION, TEXTS)
     with pytest.raises(ModelError, match=r"\(404\): base_url is the part of the address before /rerank"):
-        at(server, base_url=server.url + "/rerank")(QUESTION, TEXTS)
+        client_for(server, base_url=server.url + "/rerank")(QUESTION, TEXTS)
 
 
-def test_no_other_machine_is_asked_offline() -> None:
-    judge = rerank_client.create_rerank_client(model="rerank-v3.5", base_url="https://api.cohere.com/v2")
+def test_offline_no_other_machine_is_called() -> None:
+    scorer = rerank_client.create_rerank_client(model="rerank-v3.5", base_url="https://api.cohere.com/v2")
     with pytest.raises(ModelError, match=r"KUMI_OFFLINE is set, so https://api\.cohere\.com/v2 is not asked"):
-        judge(QUESTION, TEXTS)
+        scorer(QUESTION, TEXTS)
 
 
 @pytest.mark.parametrize("setting", [{"candidates": 1}, {"workers": 0}, {"timeout": 0}, {"search_price": -1}])
@@ -242,50 +252,50 @@ def test_settings_out_of_bounds(setting: dict[str, Any]) -> None:
         rerank_client.create_rerank_client(**setting)
 
 
-# -- what it costs
+# -- cost
 
 
-def connections(memo: ResponseCache, **given: object) -> ModelRegistry:
-    held = {scope: {s.name: s.default for s in settings.values()} for scope, settings in MODEL_SETTINGS.items()}
-    return ModelRegistry({**held, RERANKING: {**held[RERANKING], **given}}, lambda: memo)
+def create_registry(cache: ResponseCache, **settings: object) -> ModelRegistry:
+    defaults = {scope: {s.name: s.default for s in known.values()} for scope, known in MODEL_SETTINGS.items()}
+    return ModelRegistry({**defaults, RERANKING: {**defaults[RERANKING], **settings}}, lambda: cache)
 
 
-def test_tokens_and_searches_are_paid_and_capped(server: FakeServer, memo: ResponseCache) -> None:
-    models = connections(memo, model="r", base_url=server.url, price=1e6, search_price=500.0)
-    purse = models.budget(Caps(calls=1, cost=100.0))
-    rank = models.candidate_reranker("naive", purse)
-    assert [item.text for item in rank(QUESTION, found(*TEXTS), "endpoint")] == [TEXTS[2], TEXTS[0], TEXTS[1]]
-    assert rank.candidates == 20
-    spent = purse.spent[RERANKING]
+def test_tokens_and_searches_are_paid_and_capped(server: FakeServer, cache: ResponseCache) -> None:
+    models = create_registry(cache, model="r", base_url=server.url, price=1e6, search_price=500.0)
+    budget = models.budget(Caps(calls=1, cost=100.0))
+    rerank = models.candidate_reranker("naive", budget)
+    assert [item.text for item in rerank(QUESTION, context_of(*TEXTS), "endpoint")] == [TEXTS[2], TEXTS[0], TEXTS[1]]
+    assert rerank.candidates == 20
+    spent = budget.spent[RERANKING]
     assert (spent.calls, spent.prompt_tokens, spent.completion_tokens) == (1, 13, 0)
     assert spent.cost == 13 + 0.5
-    assert [(s.kind, s.scope, s.model) for s in memo.usage()] == [("spent", RERANKING, "r")]
+    assert [(s.kind, s.scope, s.model) for s in cache.usage()] == [("spent", RERANKING, "r")]
     with pytest.raises(BudgetExceeded, match="--max-calls 1 was reached"):
-        rank("another", found(*TEXTS), "endpoint")
+        rerank("another", context_of(*TEXTS), "endpoint")
 
 
-def test_searches_are_those_that_the_server_counted() -> None:
-    judge = rerank_client.create_rerank_client(model="r", base_url="http://localhost:1", search_price=2.0)
-    assert judge._usage({"meta": {"billed_units": {"search_units": 3}}}, 400, 0.0).cost == 0.006
-    assert judge._usage({"meta": None, "usage": {"total_tokens": 7}}, 400, 0.0).prompt_tokens == 7
+def test_searches_are_counted_by_the_server() -> None:
+    scorer = rerank_client.create_rerank_client(model="r", base_url="http://localhost:1", search_price=2.0)
+    assert scorer._usage({"meta": {"billed_units": {"search_units": 3}}}, 400, 0.0).cost == 0.006
+    assert scorer._usage({"meta": None, "usage": {"total_tokens": 7}}, 400, 0.0).prompt_tokens == 7
 
 
 @pytest.mark.parametrize("price", ["price", "search_price"])
-def test_a_cap_on_cost_needs_a_price(memo: ResponseCache, price: str) -> None:
-    given = {"model": "r", "base_url": "http://localhost:1"}
-    with pytest.raises(SettingsError, match=r"a cap on cost needs prices: set reranking\.price, 0 for what is free"):
-        connections(memo, **given).budget(Caps(cost=1.0))
-    connections(memo, **given, **{price: 0.0}).budget(Caps(cost=1.0))
-    connections(memo).budget(Caps(cost=1.0))
+def test_a_cap_on_cost_needs_a_price(cache: ResponseCache, price: str) -> None:
+    settings = {"model": "r", "base_url": "http://localhost:1"}
+    with pytest.raises(SettingsError, match=r"a cap on cost needs prices: set reranking\.price, 0 for a free model"):
+        create_registry(cache, **settings).budget(Caps(cost=1.0))
+    create_registry(cache, **settings, **{price: 0.0}).budget(Caps(cost=1.0))
+    create_registry(cache).budget(Caps(cost=1.0))
 
 
-@pytest.mark.parametrize("given", [{}, {"model": "r"}, {"base_url": "http://localhost:1"}])
-def test_without_a_server_it_is_said_what_to_set(memo: ResponseCache, given: dict[str, str]) -> None:
-    models = connections(memo, **given)
-    judges: dict[RerankerName, Callable[[], RelevanceScorer]] = dict(
+@pytest.mark.parametrize("settings", [{}, {"model": "r"}, {"base_url": "http://localhost:1"}])
+def test_without_a_server_the_error_names_the_settings(cache: ResponseCache, settings: dict[str, str]) -> None:
+    models = create_registry(cache, **settings)
+    scorers: dict[RerankerName, Callable[[], RelevanceScorer]] = dict(
         models.candidate_reranker("naive", models.budget()).scorers
     )
     with pytest.raises(SettingsError, match=r"set `model` and `base_url` under \[reranking\] in kumi\.toml"):
-        judges["endpoint"]()
+        scorers["endpoint"]()
     with pytest.raises(SettingsError, match=r'naive\.reranker = "model" needs a chat model: set `model = "..."`'):
-        judges["model"]()
+        scorers["model"]()

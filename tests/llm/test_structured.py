@@ -1,4 +1,4 @@
-"""What a model said -> what it meant: thoughts cut off, JSON read and mended, checked against the form."""
+"""the raw reply of a model -> its value: reasoning removed, JSON parsed and repaired, checked against the form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HARMONY = "<|channel|>analysis<|message|>Nine?<|end|><|start|>assistant<|channel
 
 
 @pytest.mark.parametrize(
-    ("raw", "meant"),
+    ("raw", "text"),
     [
         ("At ten.", "At ten."),
         (" \n At ten. \n", "At ten."),
@@ -45,33 +45,33 @@ HARMONY = "<|channel|>analysis<|message|>Nine?<|end|><|start|>assistant<|channel
         ("<", "<"),
     ],
 )
-def test_thoughts_before_a_reply_are_no_part_of_it(raw: str, meant: str) -> None:
-    assert strip_reasoning(raw) == meant
-    assert Reply(raw).text == meant
+def test_reasoning_before_a_reply_is_removed(raw: str, text: str) -> None:
+    assert strip_reasoning(raw) == text
+    assert Reply(raw).text == text
     assert Reply(raw).raw == raw
 
 
-def test_a_long_thought_is_cut_off_at_once() -> None:
+def test_long_reasoning_is_removed_quickly() -> None:
     assert strip_reasoning("<think>" * 20_000 + "</think>At ten.") == "At ten."
     assert strip_reasoning("<think>a</think>" * 20_000 + "At ten.") == "At ten."
     assert strip_reasoning("a <" * 50_000 + "</think>At ten.") == "At ten."
 
 
-def pieces(raw: str, size: int) -> list[str]:
+def split(raw: str, size: int) -> list[str]:
     return [raw[i : i + size] for i in range(0, len(raw), size)]
 
 
-def told(raw: str, size: int) -> str:
-    """What is told of a reply that comes in pieces of that size."""
-    heard: list[str] = []
-    spoken = ReasoningFilter(heard.append)
-    for piece in pieces(raw, size):
-        spoken(piece)
-    assert spoken.started == bool(heard)
-    return "".join(heard)
+def stream(raw: str, size: int) -> str:
+    """Return the text passed on from a reply in pieces."""
+    tokens: list[str] = []
+    token_filter = ReasoningFilter(tokens.append)
+    for token in split(raw, size):
+        token_filter(token)
+    assert token_filter.started == bool(tokens)
+    return "".join(tokens)
 
 
-SPOKEN = (
+STREAMED = (
     "At ten.",
     " \n At ten,  \n\n <b>not</b> nine.",
     "<thinkpad> is a word.",
@@ -81,21 +81,21 @@ SPOKEN = (
 )
 
 
-@pytest.mark.parametrize("raw", SPOKEN)
+@pytest.mark.parametrize("raw", STREAMED)
 @pytest.mark.parametrize("size", range(1, 41))
-def test_a_reply_is_told_as_it_comes_from_where_it_begins(raw: str, size: int) -> None:
-    assert told(raw, size) == strip_reasoning(raw)
+def test_a_streamed_reply_starts_after_its_reasoning(raw: str, size: int) -> None:
+    assert stream(raw, size) == strip_reasoning(raw)
 
 
-def test_nothing_is_held_back_once_it_speaks() -> None:
-    heard: list[str] = []
-    spoken = ReasoningFilter(heard.append)
-    for piece in ("At", " ten", " <", "think> or so"):
-        spoken(piece)
-        assert heard[-1] == piece
+def test_no_token_is_kept_back_once_the_reply_starts() -> None:
+    tokens: list[str] = []
+    token_filter = ReasoningFilter(tokens.append)
+    for token in ("At", " ten", " <", "think> or so"):
+        token_filter(token)
+        assert tokens[-1] == token
 
 
-def test_a_reply_is_unpacked_as_it_was_packed() -> None:
+def test_a_reply_survives_its_bytes() -> None:
     usage = Usage(1, 30, 10, 5, 0.25, 1.2345)
     reply = Reply('<think>港</think>"At\u2028ten"\0', "length", usage)
     again = Reply.from_bytes(reply.to_bytes())
@@ -129,39 +129,39 @@ YES_NO: Any = Literal["yes", "no"]
 JA: Any = Literal["はい", "いいえ"]
 
 
-def read(kind: Any, raw: str, end: str = "stop") -> Any:
-    return reply_form(kind).parse(Reply(raw, end))
+def parse(kind: Any, raw: str, finish_reason: str = "stop") -> Any:
+    return reply_form(kind).parse(Reply(raw, finish_reason))
 
 
-def test_a_dataclass_is_read_with_all_within() -> None:
+def test_a_dataclass_is_parsed_with_nested_values() -> None:
     ada = Person(Name("Ada", "A"), 36, ["sea"], kind="host")
-    assert read(Person, json.dumps(ADA)) == ada
-    assert read(Person, '{"name": {"title": "Bo"}, "age": 2, "likes": [], "near": [{"title": "Ada"}]}') == Person(
+    assert parse(Person, json.dumps(ADA)) == ada
+    assert parse(Person, '{"name": {"title": "Bo"}, "age": 2, "likes": [], "near": [{"title": "Ada"}]}') == Person(
         Name("Bo"), 2, [], (Name("Ada"),)
     )
-    assert read(list[Person], json.dumps([ADA, ADA])) == read(list[Person], json.dumps({"answer": [ADA, ADA]}))
-    assert read(list[Person], '{"answer": []}') == []
-    assert read(Person, f"<think>{{}}</think>{json.dumps(ADA)}") == ada
+    assert parse(list[Person], json.dumps([ADA, ADA])) == parse(list[Person], json.dumps({"answer": [ADA, ADA]}))
+    assert parse(list[Person], '{"answer": []}') == []
+    assert parse(Person, f"<think>{{}}</think>{json.dumps(ADA)}") == ada
 
 
-def parts(schema: Any) -> Iterator[dict[str, Any]]:
-    """All objects within a schema, names of properties left out."""
+def schema_objects(schema: Any) -> Iterator[dict[str, Any]]:
+    """Yield all objects within a schema, without the names of properties."""
     if isinstance(schema, list):
         for part in schema:
-            yield from parts(part)
+            yield from schema_objects(part)
     elif isinstance(schema, dict):
         yield schema
         for key, value in schema.items():
-            named = value.values() if key in ("properties", "$defs") else [value]
-            for part in named:
-                yield from parts(part)
+            values = value.values() if key in ("properties", "$defs") else [value]
+            for part in values:
+                yield from schema_objects(part)
 
 
 @pytest.mark.parametrize("kind", [Name, Person, list[Person], YES_NO, list[YES_NO]])
 def test_a_schema_is_as_strict_as_servers_want(kind: Any) -> None:
     schema = reply_form(kind).json_schema
     assert schema["type"] == "object"
-    for part in parts(schema):
+    for part in schema_objects(schema):
         assert not {"title", "default"} & part.keys()
         if part.get("type") == "object":
             assert part["additionalProperties"] is False
@@ -169,12 +169,12 @@ def test_a_schema_is_as_strict_as_servers_want(kind: Any) -> None:
     json.dumps(schema)
 
 
-def test_properties_may_be_called_what_they_like() -> None:
+def test_properties_may_have_any_name() -> None:
     assert list(reply_form(Name).json_schema["properties"]) == ["title", "default"]
     assert reply_form(Name).json_schema["properties"]["default"] == {"type": "string"}
 
 
-def test_a_form_says_what_it_wants() -> None:
+def test_a_form_has_instructions() -> None:
     assert reply_form(Name) is reply_form(Name)
     assert reply_form(Name).instructions.endswith(json.dumps(reply_form(Name).json_schema))
     assert isinstance(reply_form(YES_NO), ReplyForm)
@@ -193,25 +193,25 @@ def test_a_form_says_what_it_wants() -> None:
         '{"title": "Ada", // her name\n}',
     ],
 )
-def test_what_is_broken_is_mended(raw: str) -> None:
-    assert read(Name, raw) == Name("Ada")
+def test_broken_json_is_repaired(raw: str) -> None:
+    assert parse(Name, raw) == Name("Ada")
 
 
 @pytest.mark.parametrize("raw", ["", "Ada.", "<think>{}", '"Ada"', "[]", "null", "[" * 100_000, '{"title":' * 100_000])
-def test_what_holds_no_such_thing_is_malformed(raw: str) -> None:
+def test_a_reply_without_such_a_value_is_malformed(raw: str) -> None:
     with pytest.raises(MalformedReply):
-        read(Name, raw)
+        parse(Name, raw)
 
 
 @pytest.mark.parametrize("raw", ['{"title": "Ada", "defau', '[{"title": "A"}, {"ti', "<think>Nine", "At ten and"])
-def test_what_was_cut_off_is_not_guessed(raw: str) -> None:
+def test_a_truncated_reply_is_not_guessed(raw: str) -> None:
     with pytest.raises(MalformedReply, match="cut off before its end: say the same more briefly"):
-        read(Name, raw, end="length")
-    assert read(Name, '{"title": "Ada"}', end="length") == Name("Ada")
+        parse(Name, raw, finish_reason="length")
+    assert parse(Name, '{"title": "Ada"}', finish_reason="length") == Name("Ada")
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "details"),
     [
         ({"age": "old"}, r"\(age: .*integer"),
         ({"name": {"default": "x"}}, r"\(name.title: Field required\)"),
@@ -220,23 +220,23 @@ def test_what_was_cut_off_is_not_guessed(raw: str) -> None:
         ({"age": 1e999}, r"\(age: "),
     ],
 )
-def test_what_does_not_fit_is_named(changed: dict[str, object], said: str) -> None:
-    with pytest.raises(MalformedReply, match=rf"^The reply does not fit the schema {said}"):
-        read(Person, json.dumps(ADA | changed))
+def test_a_value_that_does_not_fit_is_named(changed: dict[str, object], details: str) -> None:
+    with pytest.raises(MalformedReply, match=rf"^The reply does not fit the schema {details}"):
+        parse(Person, json.dumps(ADA | changed))
 
 
 @pytest.mark.parametrize("raw", ["Yes.", "yes", " **YES** ", "<think>no</think>Yes", '"yes"', '{"answer": "yes"}'])
-def test_a_choice_may_be_said_in_words(raw: str) -> None:
-    assert read(YES_NO, raw) == "yes"
+def test_a_choice_may_stand_in_a_sentence(raw: str) -> None:
+    assert parse(YES_NO, raw) == "yes"
 
 
 def test_a_choice_may_be_any_word() -> None:
-    assert [read(JA, raw) for raw in ("はい", "はい。", "答え：はい")] == ["はい"] * 3
-    assert [read(JA, raw) for raw in ("「いいえ」です", "いいえ、違います。")] == ["いいえ"] * 2
-    assert read(Literal[1, 2], "It is 2.") == read(Literal[1, 2], '{"answer": 2}') == 2
+    assert [parse(JA, raw) for raw in ("はい", "はい。", "答え：はい")] == ["はい"] * 3
+    assert [parse(JA, raw) for raw in ("「いいえ」です", "いいえ、違います。")] == ["いいえ"] * 2
+    assert parse(Literal[1, 2], "It is 2.") == parse(Literal[1, 2], '{"answer": 2}') == 2
 
 
 @pytest.mark.parametrize("raw", ["yes or no", "Yesterday", "none", "maybe", "", '{"answer": "maybe"}'])
-def test_a_choice_that_is_none_or_two_is_malformed(raw: str) -> None:
+def test_no_choice_or_two_choices_are_malformed(raw: str) -> None:
     with pytest.raises(MalformedReply):
-        read(YES_NO, raw)
+        parse(YES_NO, raw)

@@ -1,4 +1,4 @@
-"""records -> tables in memory, searches over them, and a model that is a function of its prompt."""
+"""records -> in-memory tables, simple searches over them, and a scripted model."""
 
 from __future__ import annotations
 
@@ -33,12 +33,16 @@ from tests.factories_tables import Held
 
 
 def table(name: str, kind: type[Record], records: Mapping[str, Record]) -> Table[Any]:
-    made = codec(kind)
-    return Table(name, made, Held(made.columns, [made.encode(id, record) for id, record in sorted(records.items())]))
+    record_codec = codec(kind)
+    return Table(
+        name,
+        record_codec,
+        Held(record_codec.columns, [record_codec.encode(id, record) for id, record in sorted(records.items())]),
+    )
 
 
-class _Words:
-    """A word is a token."""
+class WordTokenizer:
+    """Tokenizer: a word is a token."""
 
     fingerprint = "words"
 
@@ -46,21 +50,21 @@ class _Words:
         return range(len(text.split()))
 
 
-ruler = _Words()
+tokenizer = WordTokenizer()
 
 
-def match(table: Table[Any], text: str, *, k: int) -> Context:
-    """Rows that share words with the text, those first that share most."""
-    asked = set(content_tokens(text))
-    scores = {record.id: float(len(asked & set(tokenize(record.index_text)))) for record in table}
-    return _best(table, {id: score for id, score in scores.items() if score}, k)
+def keyword_search(table: Table[Any], text: str, *, k: int) -> Context:
+    """Return rows that share words with the text, most words first."""
+    terms = set(content_tokens(text))
+    scores = {record.id: float(len(terms & set(tokenize(record.index_text)))) for record in table}
+    return _top_rows(table, {id: score for id, score in scores.items() if score}, k)
 
 
 @dataclass
-class Nearby:
-    """`Near` by a fake embedder; it notes how many rows were weighed."""
+class FakeVectorSearch:
+    """`VectorSearch` with a fake embedder; it records the number of rows compared."""
 
-    weighed: list[int] = field(default_factory=list)
+    row_counts: list[int] = field(default_factory=list)
 
     def __call__(
         self, table: Table[Any], text: str | Sequence[str], *, k: int, candidate_ids: Collection[str] | None = None
@@ -68,14 +72,14 @@ class Nearby:
         records = [
             record for record in table if record.index_text and (candidate_ids is None or record.id in candidate_ids)
         ]
-        self.weighed.append(len(records))
+        self.row_counts.append(len(records))
         if not records:
             return Context()
-        asked = [text] if isinstance(text, str) else list(text)
-        vectors = FakeEmbedder()([" ".join(tokenize(t)) for t in (*asked, *(r.index_text for r in records))])
-        question = vectors[: len(asked)].mean(axis=0)
-        scores = {r.id: float(v @ question) for r, v in zip(records, vectors[len(asked) :], strict=True)}
-        return _best(table, scores, k)
+        texts = [text] if isinstance(text, str) else list(text)
+        vectors = FakeEmbedder()([" ".join(tokenize(t)) for t in (*texts, *(r.index_text for r in records))])
+        question = vectors[: len(texts)].mean(axis=0)
+        scores = {r.id: float(v @ question) for r, v in zip(records, vectors[len(texts) :], strict=True)}
+        return _top_rows(table, scores, k)
 
     def search_many(
         self, table: Table[Any], texts: Sequence[str], *, k: int, candidate_ids: Collection[str] | None = None
@@ -83,31 +87,31 @@ class Nearby:
         return [self(table, text, k=k, candidate_ids=candidate_ids) for text in texts]
 
 
-near = Nearby()
+vector_search = FakeVectorSearch()
 
 
-def _best(table: Table[Any], scores: Mapping[str, float], k: int) -> Context:
-    found = sorted(scores, key=lambda id: (-scores[id], id))[:k]
-    return Context(tuple(Evidence(table.name, table[id], scores[id]) for id in found))
+def _top_rows(table: Table[Any], scores: Mapping[str, float], k: int) -> Context:
+    ids = sorted(scores, key=lambda id: (-scores[id], id))[:k]
+    return Context(tuple(Evidence(table.name, table[id], scores[id]) for id in ids))
 
 
-rank = CandidateReranker({})  # by nobody
+rerank = CandidateReranker({})  # no reranker: keeps the order
 
 
 @dataclass
-class Scripted:
-    """A model that says what a function of the prompt gives, which is read as a reply would be."""
+class ScriptedLLM:
+    """LLM whose reply is a function of the prompt."""
 
     answer: Callable[[str], object]
-    asked: list[str] = field(default_factory=list)
+    prompts: list[str] = field(default_factory=list)
     fingerprint: str = "scripted"
     workers: int = 2
 
     def __call__(self, prompt: Any, *, schema: Any = None, parse: Any = None, **_: Any) -> Any:
-        told = "\n\n".join(message["content"] for message in prompt)
-        self.asked.append(told)
-        said = self.answer(told)
-        reply = Reply(said if isinstance(said, str) else json.dumps(said, ensure_ascii=False))
+        text = "\n\n".join(message["content"] for message in prompt)
+        self.prompts.append(text)
+        answer = self.answer(text)
+        reply = Reply(answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False))
         return reply_form(schema).parse(reply) if schema is not None else (parse or require_complete_text)(reply)
 
     def samples(self, prompt: Any, count: int, **parameters: Any) -> list[str]:
@@ -122,7 +126,7 @@ def community(level: int, parent: str = "", children: Sequence[str] = (), member
 
 
 def report(text: str, *, level: int = 0, rating: float = 5.0, elements: int = 10, **others: Any) -> Report:
-    told: dict[str, Any] = {"summary": text, "findings": (), "data": (), "extractive": False, **others}
+    fields: dict[str, Any] = {"summary": text, "findings": (), "data": (), "extractive": False, **others}
     return Report(
         text=text,
         title="A report",
@@ -132,7 +136,7 @@ def report(text: str, *, level: int = 0, rating: float = 5.0, elements: int = 10
         level=level,
         elements=elements,
         tokens=len(text.split()),
-        **told,
+        **fields,
     )
 
 
@@ -141,21 +145,24 @@ def chunk(text: str, title: str = "") -> Chunk:
 
 
 @dataclass
-class Graph:
-    """Tables that hold what chunks say, as it is added. strength: as a model judges ties; None: by rule."""
+class GraphBuilder:
+    """Builds the tables of an entity graph, chunk by chunk.
 
-    rows: dict[str, dict[str, Any]] = field(default_factory=lambda: {name: {} for name in KINDS})
+    strength: that of new relations; None: as made by rules.
+    """
+
+    rows: dict[str, dict[str, Any]] = field(default_factory=lambda: {name: {} for name in RECORD_TYPES})
     strength: float | None = None
 
-    def says(self, text: str, *names: str, title: str = "", document: str = "a document") -> str:
-        """A chunk that names these entities, each tied to the first; its id."""
+    def add_chunk(self, text: str, *names: str, title: str = "", document: str = "a document") -> str:
+        """Add a chunk that mentions these entities, each related to the first; return its id."""
         id = f"{hash_parts(document)}.{len(self.rows['chunks']):05}"
         self.rows["chunks"][id] = chunk(text, title)
         ends = [self.entity(name) for name in names]
         for n, (name, end) in enumerate(zip(names, ends, strict=True)):
             self.rows["mentions"][f"{id}.{n:05}"] = Mention(text=text, entity=end, name=name, type="")
         for n, (name, end) in enumerate(zip(names[1:], ends[1:], strict=True)):
-            self._tie(f"{id}.{n:05}", text, ends[0], end, (names[0], name))
+            self._add_relation(f"{id}.{n:05}", text, ends[0], end, (names[0], name))
         return id
 
     def entity(self, name: str) -> str:
@@ -165,7 +172,7 @@ class Graph:
         )
         return id
 
-    def _tie(self, id: str, text: str, one: str, other: str, names: tuple[str, str]) -> None:
+    def _add_relation(self, id: str, text: str, one: str, other: str, names: tuple[str, str]) -> None:
         (source, first), (target, second) = sorted(zip((one, other), names, strict=True))
         relation = relation_id(one, other)
         self.rows["ties"][id] = RelationMention(
@@ -182,13 +189,13 @@ class Graph:
             tokens=len(text.split()),
         )
 
-    def themed(self, one: str, other: str, *keywords: str) -> None:
-        """That the relation of these two has these themes."""
+    def set_keywords(self, one: str, other: str, *keywords: str) -> None:
+        """Set the keywords of the relation between two entities."""
         id = relation_id(entity_id(name_key(one)), entity_id(name_key(other)))
         self.rows["relations"][id] = replace(self.rows["relations"][id], keywords=keywords)
 
-    def claim(self, text: str, subject: str) -> None:
-        said = Claim(
+    def add_claim(self, text: str, subject: str) -> None:
+        claim_row = Claim(
             text=text,
             subject=self.entity(subject),
             object="",
@@ -200,34 +207,36 @@ class Graph:
             quotes=(),
             tokens=len(text.split()),
         )
-        self.rows["claims"][hash_parts(text)] = said
+        self.rows["claims"][hash_parts(text)] = claim_row
 
-    def group(self, id: str, text: str, names: Sequence[str], parent: str = "", level: int = 0) -> None:
-        """A leaf of the communities, with its report."""
+    def add_community(self, id: str, text: str, names: Sequence[str], parent: str = "", level: int = 0) -> None:
+        """Add a leaf community with its report."""
         ids = [self.entity(name) for name in names]
         self.rows["communities"][id] = community(level, parent, (), ids)
         self.rows["members"] |= {f"{id}.{n:05}": Member(entity=entity) for n, entity in enumerate(ids)}
         self.rows["reports"][id] = report(text, level=level)
 
-    def answers(self, document: str, question: str, answer: str) -> str:
-        """A question that a document answers; its id."""
+    def add_question(self, document: str, question: str, answer: str) -> str:
+        """Add a question that a document answers; return its id."""
         id = f"{hash_parts(document)}.{len(self.rows['questions']):05}"
         tokens = len(f"{question} {answer}".split())
         self.rows["questions"][id] = Question(text=question, answer=answer, title=document, tokens=tokens)
         return id
 
-    def summed_up(self, label: str, text: str) -> None:
-        """A summary of the questions of that label."""
-        made = Summary(text=text, label=label, questions=1, tokens=len(text.split()))
-        self.rows["summaries"][hash_parts(label)] = made
+    def add_summary(self, label: str, text: str) -> None:
+        """Add a summary of the questions with this label."""
+        summary = Summary(text=text, label=label, questions=1, tokens=len(text.split()))
+        self.rows["summaries"][hash_parts(label)] = summary
 
     def tables(self, *, every: bool = False) -> dict[str, Any]:
-        """Those of the entity graph, or `every` one."""
-        kinds = KINDS if every else {name: kind for name, kind in KINDS.items() if name not in _META}
+        """Return the tables of the entity graph; with `every`, all tables."""
+        kinds = (
+            RECORD_TYPES if every else {name: kind for name, kind in RECORD_TYPES.items() if name not in _META_TABLES}
+        )
         return {name: table(name, kind, self.rows[name]) for name, kind in kinds.items()}
 
 
-KINDS: dict[str, type[Record]] = {
+RECORD_TYPES: dict[str, type[Record]] = {
     "chunks": Chunk,
     "mentions": Mention,
     "ties": RelationMention,
@@ -240,4 +249,4 @@ KINDS: dict[str, type[Record]] = {
     "questions": Question,
     "summaries": Summary,
 }
-_META = ("questions", "summaries")
+_META_TABLES = ("questions", "summaries")

@@ -1,4 +1,4 @@
-"""`braid`, what follows its first hop judged by a model that is told it -> the order, the calls, the prompt."""
+"""`braid` reranked by a model after the first hop -> the order, the calls, the prompt."""
 
 from __future__ import annotations
 
@@ -31,44 +31,46 @@ def index(tmp_path: Path, server: FakeServer) -> Kumihimo:
     return kumi
 
 
-def test_the_second_hop_is_judged_in_one_call_and_the_answer_is_another(tmp_path: Path, server: FakeServer) -> None:
+def test_reranking_takes_one_call_and_the_answer_another(tmp_path: Path, server: FakeServer) -> None:
     server.configure(replies=[("known already", json.dumps([{"number": 3, "score": 90}]))])
     with index(tmp_path, server) as kumi:
         plain = [item.text for item in kumi.retrieve(QUESTION)]
         assert server.counts()["chats"] == 0
         judged = [item.text for item in kumi.retrieve(QUESTION, reranker="model")]
         assert server.counts()["chats"] == 1
-        assert judged == [plain[0], plain[3], *plain[1:3]]  # the first hop stays the first
+        assert judged == [plain[0], plain[3], *plain[1:3]]  # the first hop keeps its place
         answer = kumi.ask(QUESTION, reranker="model")
-        assert (answer.method, server.counts()["chats"]) == ("braid", 2)  # the judgement is remembered
+        assert (answer.method, server.counts()["chats"]) == ("braid", 2)  # the reranking is cached
         kumi.prune()
         assert kumi.ask(QUESTION, reranker="model").usage.calls == 2
 
 
-def test_a_question_about_the_whole_is_judged_by_nobody(tmp_path: Path, server: FakeServer) -> None:
+def test_corpus_level_question_is_not_reranked(tmp_path: Path, server: FakeServer) -> None:
     with opened(tmp_path, server, mentions=RULES, reports=RULES, entities=RULES, relations=RULES) as kumi:
         kumi.index(fill(tmp_path / "notes", NOTES), methods=["braid", "global"])
-        found = kumi.retrieve("What are these documents about?", reranker="model")
-        assert found.query_type.startswith("asked of the whole")
+        context = kumi.retrieve("What are these documents about?", reranker="model")
+        assert context.query_type.startswith("corpus-level question")
         assert server.counts()["chats"] == 0
 
 
-def test_the_prompt_is_the_golden_one(tmp_path: Path, server: FakeServer) -> None:
-    asked: list[str] = []
+def test_prompt_matches_golden_file(tmp_path: Path, server: FakeServer) -> None:
+    prompts: list[str] = []
 
     def ask(messages: list[dict[str, str]], **_: object) -> list[object]:
-        asked.extend(f"# {message['role']}\n{message['content']}\n" for message in messages)
+        prompts.extend(f"# {message['role']}\n{message['content']}\n" for message in messages)
         return []
 
-    def rank(question: str, found: Context, _: str) -> Context:
-        listwise_scorer(ask)(question, [item.prompt_text for item in found])  # type: ignore[arg-type]
-        return found
+    def rank(question: str, context: Context, _: str) -> Context:
+        listwise_scorer(ask)(question, [item.prompt_text for item in context])  # type: ignore[arg-type]
+        return context
 
     with index(tmp_path, server) as kumi, kumi.snapshot() as reading, pytest.MonkeyPatch.context() as patch:
-        ranking = type("Ranks", (), {"check_available": lambda *_: None, "__call__": lambda _, *given: rank(*given)})
+        ranking = type(
+            "Ranks", (), {"check_available": lambda *_: None, "__call__": lambda _, *arguments: rank(*arguments)}
+        )
         patch.setattr(type(reading.models), "candidate_reranker", lambda *_: ranking())
         reading.retrieve(QUESTION, reranker="model")
     path = GOLDEN / "braid_reranked.txt"
     if RENEW:
-        path.write_text("\n".join(asked), encoding="utf-8")
-    assert "\n".join(asked) == path.read_text(encoding="utf-8")
+        path.write_text("\n".join(prompts), encoding="utf-8")
+    assert "\n".join(prompts) == path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A first answer from reports, then the leads that promise most, at most so many calls."""
+"""question -> a first answer from reports, then the best follow-ups, within a number of calls."""
 
 from __future__ import annotations
 
@@ -7,60 +7,71 @@ from typing import Any
 from kumihimo.core.context import Context
 from kumihimo.core.records import KeyPoint
 from kumihimo.methods.drift import drift
-from tests.methods.factories_search import Graph, Nearby, Scripted, match, rank, ruler
+from tests.methods.factories_search import (
+    FakeVectorSearch,
+    GraphBuilder,
+    ScriptedLLM,
+    keyword_search,
+    rerank,
+    tokenizer,
+)
 
 QUESTION = "Why did the mill burn?"
 
 
-def island(reports: int = 3) -> Graph:
-    graph = Graph()
-    graph.says("The mill burnt when a lamp fell.", "the mill", "lamp")
-    graph.says("Bo Lind left the lamp lit.", "Bo Lind", "lamp")
-    graph.says("Ruta Haverlock sold eels.", "Ruta Haverlock", "eels")
+def island_graph(reports: int = 3) -> GraphBuilder:
+    graph = GraphBuilder()
+    graph.add_chunk("The mill burnt when a lamp fell.", "the mill", "lamp")
+    graph.add_chunk("Bo Lind left the lamp lit.", "Bo Lind", "lamp")
+    graph.add_chunk("Ruta Haverlock sold eels.", "Ruta Haverlock", "eels")
     for n in range(reports):
-        graph.group(f"c{n}", f"Report {n} of the mill.", ["the mill"])
+        graph.add_community(f"c{n}", f"Report {n} of the mill.", ["the mill"])
     return graph
 
 
-def said(answer: str, score: int, *questions: tuple[str, int], sources: tuple[int, ...] = (1,)) -> dict[str, Any]:
+def step_reply(answer: str, score: int, *questions: tuple[str, int], sources: tuple[int, ...] = (1,)) -> dict[str, Any]:
     leads = [{"question": question, "confidence": confidence} for question, confidence in questions]
     return {"answer": answer, "score": score, "sources": list(sources), "questions": leads}
 
 
-def asked(told: str) -> str:
-    return told.rpartition("The one question: ")[2]
+def asked_question(text: str) -> str:
+    return text.rpartition("The one question: ")[2]
 
 
-def script(told: str) -> object:
-    if "report on the matter" in told:
+def script(text: str) -> object:
+    if "report on the matter" in text:
         return "A report of a mill that burnt."
-    if asked(told) == QUESTION:
-        return said(
+    if asked_question(text) == QUESTION:
+        return step_reply(
             "A mill burnt.", 50, ("Who left the lamp lit?", 90), ("Who sold eels?", 20), ("who left the lamp lit", 80)
         )
-    if "lamp" in asked(told):
-        return said("Bo Lind did.", 80, ("Where was Bo Lind?", 50), ("Who left the lamp lit?", 99))
-    return said("", 0, ("Who sold eels?", 100))
+    if "lamp" in asked_question(text):
+        return step_reply("Bo Lind did.", 80, ("Where was Bo Lind?", 50), ("Who left the lamp lit?", 99))
+    return step_reply("", 0, ("Who sold eels?", 100))
 
 
-def found(ask: Scripted, graph: Graph | None = None, **settings: Any) -> Context:
-    graph = graph or island()
+def search(llm: ScriptedLLM, graph: GraphBuilder | None = None, **settings: Any) -> Context:
+    graph = graph or island_graph()
     return drift(
         QUESTION,
         **graph.tables(),
-        keyword_search=match,
-        vector_search=Nearby(),
-        tokenizer=ruler,
-        rerank=rank,
-        llm=ask,
+        keyword_search=keyword_search,
+        vector_search=FakeVectorSearch(),
+        tokenizer=tokenizer,
+        rerank=rerank,
+        llm=llm,
         **settings,
     )
 
 
-def test_leads_are_followed_and_answers_are_points() -> None:
-    ask = Scripted(script)
-    context = found(ask, folds=1, width=1)
-    assert [asked(told) for told in ask.asked[1:]] == [QUESTION, "Who left the lamp lit?", "Where was Bo Lind?"]
+def test_follow_ups_are_searched_and_answers_become_points() -> None:
+    llm = ScriptedLLM(script)
+    context = search(llm, folds=1, width=1)
+    assert [asked_question(text) for text in llm.prompts[1:]] == [
+        QUESTION,
+        "Who left the lamp lit?",
+        "Where was Bo Lind?",
+    ]
     assert [(item.table, item.text, item.score) for item in context] == [
         ("points", "Bo Lind did.", 80.0),
         ("points", "A mill burnt.", 50.0),
@@ -69,54 +80,56 @@ def test_leads_are_followed_and_answers_are_points() -> None:
     assert all(isinstance(record, KeyPoint) and record.sources and not record.verbatim for record in records)
 
 
-def test_the_reports_are_dealt_out_and_each_is_read_once() -> None:
-    ask = Scripted(script)
-    found(ask, island(7), folds=3, depth=0)
-    first = [told for told in ask.asked if asked(told) == QUESTION]
+def test_each_report_is_read_in_one_fold() -> None:
+    llm = ScriptedLLM(script)
+    search(llm, island_graph(7), folds=3, depth=0)
+    first = [text for text in llm.prompts if asked_question(text) == QUESTION]
     assert len(first) == 3
-    assert all(sum(f"Report {n} " in told for told in first) == 1 for n in range(7))
+    assert all(sum(f"Report {n} " in text for text in first) == 1 for n in range(7))
 
 
-def test_no_question_is_asked_twice_and_the_best_come_first() -> None:
-    ask = Scripted(script)
-    ask.workers = 1
-    found(ask, width=2)
-    later = [asked(told) for told in ask.asked if "The one question" in told and asked(told) != QUESTION]
+def test_follow_ups_are_ranked_and_distinct() -> None:
+    llm = ScriptedLLM(script)
+    llm.workers = 1
+    search(llm, width=2)
+    later = [
+        asked_question(text) for text in llm.prompts if "The one question" in text and asked_question(text) != QUESTION
+    ]
     assert later == ["Who left the lamp lit?", "Who sold eels?", "Where was Bo Lind?"]
 
 
-def test_a_model_is_asked_no_oftener_than_allowed() -> None:
-    def endless(told: str) -> object:
-        if "report on the matter" in told:
+def test_number_of_calls_is_limited() -> None:
+    def endless(text: str) -> object:
+        if "report on the matter" in text:
             return "A report."
-        more = [(f"Who sold {asked(told)} {n}?", 50) for n in range(9)]
-        return said("So.", 10, *more)
+        questions = [(f"Who sold {asked_question(text)} {n}?", 50) for n in range(9)]
+        return step_reply("So.", 10, *questions)
 
     for calls in (1, 2, 4, 9):
-        ask = Scripted(endless)
-        found(ask, calls=calls, depth=9, width=5)
-        assert len(ask.asked) == calls
-    ask = Scripted(endless)
-    found(ask)
-    assert len(ask.asked) == 1 + 3 + 2 * 5
+        llm = ScriptedLLM(endless)
+        search(llm, calls=calls, depth=9, width=5)
+        assert len(llm.prompts) == calls
+    llm = ScriptedLLM(endless)
+    search(llm)
+    assert len(llm.prompts) == 1 + 3 + 2 * 5
 
 
-def test_without_reports_the_question_itself_is_searched() -> None:
-    ask = Scripted(script)
-    context = found(ask, island(0))
-    assert asked(ask.asked[1]) == QUESTION
-    assert "The mill burnt when a lamp fell." in ask.asked[1]
+def test_without_reports_the_question_is_searched() -> None:
+    llm = ScriptedLLM(script)
+    context = search(llm, island_graph(0))
+    assert asked_question(llm.prompts[1]) == QUESTION
+    assert "The mill burnt when a lamp fell." in llm.prompts[1]
     assert context
-    ask = Scripted(script)
-    assert len(found(ask, Graph())) == 0
-    assert len(ask.asked) == 1
+    llm = ScriptedLLM(script)
+    assert len(search(llm, GraphBuilder())) == 0
+    assert len(llm.prompts) == 1
 
 
-def test_it_is_the_same_every_time() -> None:
-    one, other = Scripted(script), Scripted(script)
-    assert found(one) == found(other)
-    assert sorted(one.asked) == sorted(other.asked)
+def test_results_are_deterministic() -> None:
+    one, other = ScriptedLLM(script), ScriptedLLM(script)
+    assert search(one) == search(other)
+    assert sorted(one.prompts) == sorted(other.prompts)
 
 
-def test_a_window_bounds_the_points() -> None:
-    assert [item.text for item in found(Scripted(script), window=3)] == ["Bo Lind did."]
+def test_points_fit_the_window() -> None:
+    assert [item.text for item in search(ScriptedLLM(script), window=3)] == ["Bo Lind did."]

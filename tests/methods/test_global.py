@@ -1,4 +1,4 @@
-"""Reports of a level -> points; with a model batch by batch, without one sentence by sentence."""
+"""reports of a level -> points: by batch with a model, by sentence without one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,18 @@ from kumihimo.core.context import Context
 from kumihimo.core.records import Community, KeyPoint, Report
 from kumihimo.core.table import Table
 from kumihimo.methods.global_ import _level_ids, global_, select_communities
-from tests.methods.factories_search import Scripted, community, match, near, rank, report, ruler, table
+from tests.methods.factories_search import (
+    ScriptedLLM,
+    community,
+    keyword_search,
+    report,
+    rerank,
+    table,
+    tokenizer,
+    vector_search,
+)
 
-# two roots: a, which has parts b (with parts d, e) and c; and z, which has none
+# Two roots: a with children b (children d, e) and c; z without children
 COMMUNITIES = {
     "a": community(0, children=["b", "c"]),
     "b": community(1, "a", ["d", "e"]),
@@ -26,81 +35,81 @@ def tables(reports: dict[str, Report] = REPORTS) -> tuple[Table[Any], Table[Any]
     return table("communities", Community, COMMUNITIES), table("reports", Report, reports)
 
 
-def found(
-    ask: Scripted | None, reports: dict[str, Report] = REPORTS, question: str = "What?", **settings: Any
+def search(
+    llm: ScriptedLLM | None, reports: dict[str, Report] = REPORTS, question: str = "What?", **settings: Any
 ) -> Context:
-    return global_(question, *tables(reports), match, near, ruler, ask, rank, **settings)
+    return global_(question, *tables(reports), keyword_search, vector_search, tokenizer, llm, rerank, **settings)
 
 
 def points(context: Context) -> list[KeyPoint]:
     return [item.record for item in context if isinstance(item.record, KeyPoint)]
 
 
-def test_a_level_covers_everything_once() -> None:
+def test_level_covers_every_entity_once() -> None:
     levels = [_level_ids(tables()[0], level) for level in range(4)]
     assert levels == [["a", "z"], ["z", "b", "c"], ["z", "c", "d", "e"], ["z", "c", "d", "e"]]
 
 
-def test_the_reports_of_the_level_are_read_and_named() -> None:
-    ask = Scripted(lambda told: [{"description": "So.", "score": 7, "sources": [1, 3, 4]}])
-    (item,) = found(ask)
-    told = ask.asked[0]
-    assert [f"of {id} all" in told for id in "abcdez"] == [False, True, True, False, False, True]
+def test_reports_of_the_level_are_read_and_cited() -> None:
+    llm = ScriptedLLM(lambda text: [{"description": "So.", "score": 7, "sources": [1, 3, 4]}])
+    (item,) = search(llm)
+    text = llm.prompts[0]
+    assert [f"of {id} all" in text for id in "abcdez"] == [False, True, True, False, False, True]
     assert isinstance(item.record, KeyPoint)
     assert len(item.record.sources) == 2
     assert {table for table, _ in item.record.sources} == {"reports"}
 
 
-def test_a_report_that_is_missing_is_passed_over() -> None:
-    ask = Scripted(lambda told: [])
-    assert len(found(ask, {id: one for id, one in REPORTS.items() if id != "b"})) == 0
-    assert "of c all" in ask.asked[0]
-    assert len(found(ask, {})) == 0
-    assert len(ask.asked) == 1
+def test_missing_report_is_skipped() -> None:
+    llm = ScriptedLLM(lambda text: [])
+    assert len(search(llm, {id: one for id, one in REPORTS.items() if id != "b"})) == 0
+    assert "of c all" in llm.prompts[0]
+    assert len(search(llm, {})) == 0
+    assert len(llm.prompts) == 1
 
 
-def rating(**ratings: int) -> Scripted:
-    def answer(told: str) -> object:
-        return {"rating": next((n for id, n in ratings.items() if f"of {id} all" in told), 0)}
+def rating(**ratings: int) -> ScriptedLLM:
+    def answer(text: str) -> object:
+        return {"rating": next((n for id, n in ratings.items() if f"of {id} all" in text), 0)}
 
-    return Scripted(answer)
-
-
-def rated(ask: Scripted) -> list[str]:
-    return sorted(id for id in COMMUNITIES for told in ask.asked if f"of {id} all" in told)
+    return ScriptedLLM(answer)
 
 
-def test_dynamic_descends_where_a_report_helps() -> None:
-    ask = rating(a=3, b=2, d=1)
-    assert select_communities("?", *tables(), ask, 2) == ["d"]  # a gave way to b, b to d
-    assert rated(ask) == ["a", "b", "c", "d", "e", "z"]
-    ask = rating(z=1)
-    assert select_communities("?", *tables(), ask, 2) == ["z"]
-    assert rated(ask) == ["a", "z"]
+def rated_ids(llm: ScriptedLLM) -> list[str]:
+    return sorted(id for id in COMMUNITIES for text in llm.prompts if f"of {id} all" in text)
+
+
+def test_dynamic_expands_useful_reports() -> None:
+    llm = rating(a=3, b=2, d=1)
+    assert select_communities("?", *tables(), llm, 2) == ["d"]  # b replaces a, d replaces b
+    assert rated_ids(llm) == ["a", "b", "c", "d", "e", "z"]
+    llm = rating(z=1)
+    assert select_communities("?", *tables(), llm, 2) == ["z"]
+    assert rated_ids(llm) == ["a", "z"]
     assert select_communities("?", *tables(), rating(a=3, b=2, d=1), 1) == ["b"]
-    assert select_communities("?", *tables(), rating(a=3, z=4), 2) == ["a", "z"]  # no part helps: the whole stays
+    assert select_communities("?", *tables(), rating(a=3, z=4), 2) == ["a", "z"]  # no useful child: a stays
 
 
-def test_dynamic_looks_one_level_down_where_nothing_helps_and_then_gives_up() -> None:
-    ask = rating(c=2)
-    assert select_communities("?", *tables(), ask, 2) == ["c"]
-    assert rated(ask) == ["a", "b", "c", "z"]
+def test_dynamic_tries_the_next_level_once() -> None:
+    llm = rating(c=2)
+    assert select_communities("?", *tables(), llm, 2) == ["c"]
+    assert rated_ids(llm) == ["a", "b", "c", "z"]
     assert select_communities("?", *tables(), rating(), 2) == []
-    assert len(found(rating(), dynamic=True)) == 0
+    assert len(search(rating(), dynamic=True)) == 0
 
 
-def test_dynamic_passes_over_what_has_no_report_not_its_parts() -> None:
+def test_dynamic_expands_communities_without_report() -> None:
     reports = table("reports", Report, {id: one for id, one in REPORTS.items() if id != "a"})
     assert select_communities("?", tables()[0], reports, rating(b=1), 2) == ["b"]
 
 
-def test_dynamic_reads_what_it_kept() -> None:
-    def answer(told: str) -> object:
-        if "Rate how much" in told:
-            return {"rating": int("of z all" in told)}
+def test_dynamic_reads_selected_reports() -> None:
+    def answer(text: str) -> object:
+        if "Rate how much" in text:
+            return {"rating": int("of z all" in text)}
         return [{"description": "So.", "score": 7, "sources": [1]}]
 
-    (point,) = points(found(Scripted(answer), dynamic=True))
+    (point,) = points(search(ScriptedLLM(answer), dynamic=True))
     assert point.sources == (("reports", "z"),)
 
 
@@ -122,9 +131,9 @@ SENTENCES = {
 }
 
 
-def test_without_a_model_a_question_of_the_whole_gets_a_sentence_of_each_the_largest_first() -> None:
-    said = points(found(None, SENTENCES, "What are the main themes?"))
-    assert [point.text for point in said] == [
+def test_without_model_corpus_level_question_gets_sentences_of_each_report() -> None:
+    texts = points(search(None, SENTENCES, "What are the main themes?"))
+    assert [point.text for point in texts] == [
         "The mill ground oats.",
         "The ferry crossed at nine.",
         "渡し船は九時に出る。",
@@ -133,34 +142,34 @@ def test_without_a_model_a_question_of_the_whole_gets_a_sentence_of_each_the_lar
         "The ferry was blue.",
         "year: 1902; oats: 6",
     ]
-    assert all(point.verbatim for point in said)
-    assert said[3].sources == (("chunks", "z.00003"),)
-    scores = [item.score for item in found(None, SENTENCES, "What are the main themes?")]
+    assert all(point.verbatim for point in texts)
+    assert texts[3].sources == (("chunks", "z.00003"),)
+    scores = [item.score for item in search(None, SENTENCES, "What are the main themes?")]
     assert scores == sorted(scores, reverse=True)
 
 
-def test_without_a_model_reports_that_speak_of_what_is_asked_come_alone() -> None:
-    said = [point.text for point in points(found(None, SENTENCES, "Which colour was the ferry: blue?"))]
-    assert said[0] == "The ferry was blue."
-    assert not any("mill" in text for text in said)
-    assert points(found(None, SENTENCES, "渡し船は何時に出るか"))[0].text == "渡し船は九時に出る。"
+def test_without_model_only_matching_reports_count() -> None:
+    texts = [point.text for point in points(search(None, SENTENCES, "Which colour was the ferry: blue?"))]
+    assert texts[0] == "The ferry was blue."
+    assert not any("mill" in text for text in texts)
+    assert points(search(None, SENTENCES, "渡し船は何時に出るか"))[0].text == "渡し船は九時に出る。"
 
 
-def test_without_a_model_a_report_that_a_model_wrote_speaks_by_its_summary() -> None:
-    (point,) = points(found(None, {"z": REPORTS["z"]}))
+def test_without_model_abstractive_report_gives_its_summary() -> None:
+    (point,) = points(search(None, {"z": REPORTS["z"]}))
     assert (point.text, point.sources, point.verbatim) == ("of z all", (("reports", "z"),), False)
 
 
-def test_without_a_model_one_sentence_stands_once_and_the_window_holds() -> None:
+def test_without_model_sentences_are_distinct_and_fit_the_window() -> None:
     twice = {id: extractive("The mill ground oats.", chunk=id, elements=n) for n, id in enumerate("bcz", 1)}
-    (point,) = points(found(None, twice))
+    (point,) = points(search(None, twice))
     assert point.sources == (("chunks", "z.00001"),)
-    assert [p.text for p in points(found(None, SENTENCES, window=6))] == [
+    assert [p.text for p in points(search(None, SENTENCES, window=6))] == [
         "The mill ground oats.",
         "渡し船は九時に出る。",
     ]
-    assert len(found(None, {})) == 0
+    assert len(search(None, {})) == 0
 
 
-def test_without_a_model_what_no_report_speaks_of_is_not_answered() -> None:
-    assert len(found(None, SENTENCES, "At what temperature does tungsten boil?")) == 0
+def test_without_model_unknown_subject_finds_nothing() -> None:
+    assert len(search(None, SENTENCES, "At what temperature does tungsten boil?")) == 0

@@ -1,4 +1,4 @@
-"""What `kumi methods` says of methods -> every method has a line, and the figures are those of the documentation."""
+"""method guide -> a line for each method, and the figures of the documentation."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from kumihimo.methods.method_guide import BEST_FOR, RECALL, RECALL_SETS
 PAGE = Path(__file__).parents[2] / "docs" / "methods.md"
 
 
-def test_every_method_suits_something() -> None:
+def test_every_method_has_a_line() -> None:
     assert BEST_FOR.keys() == METHODS.keys()
 
 
-def test_the_figures_are_those_of_the_documentation() -> None:
+def test_recall_figures_match_documentation() -> None:
     rows = [line.split("|")[1:-1] for line in PAGE.read_text(encoding="utf-8").splitlines() if "| ." in line]
-    told = {row[0].split(",")[0].strip(" `"): row[1:] for row in reversed(rows) if len(row) == len(RECALL_SETS) + 1}
+    cells = {row[0].split(",")[0].strip(" `"): row[1:] for row in reversed(rows) if len(row) == len(RECALL_SETS) + 1}
     for name, shares in RECALL.items():
-        assert [float(cell.split("/")[0]) for cell in told[name]] == list(shares), name
+        assert [float(cell.split("/")[0]) for cell in cells[name]] == list(shares), name
         assert len(shares) == len(RECALL_SETS)

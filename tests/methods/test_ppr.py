@@ -1,4 +1,4 @@
-"""A small graph -> what lies around a passage, and what a walk from there brings to which."""
+"""small graph -> the subgraph around a passage, and scores of a walk from there."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def entity(name: str) -> str:
 
 
 def mentions(**passages: str) -> Table[Mention]:
-    """Of each passage the names it mentions, in their order."""
+    """Return mentions of each passage's names, in order."""
     return table(
         Mention,
         [
@@ -30,7 +30,7 @@ def mentions(**passages: str) -> Table[Mention]:
     )
 
 
-def test_passages_and_entities_of_each_other() -> None:
+def test_lookups_in_both_directions() -> None:
     graph = PassageGraph(mentions(p="Ann Bo Ann", q="Bo"))
     assert graph.entities(["q", "p"]) == {
         "q": {entity("Bo"): None},
@@ -43,7 +43,7 @@ def test_passages_and_entities_of_each_other() -> None:
     }
 
 
-def test_each_is_read_once() -> None:
+def test_lookups_are_cached() -> None:
     graph = PassageGraph(mentions(p="Ann Bo"))
     before = graph.entities(["p"]), graph.passages([entity("Bo")])
     rows = graph.mentions.rows
@@ -53,18 +53,18 @@ def test_each_is_read_once() -> None:
     assert graph.entities(["q"]) == {"q": {}}
 
 
-def test_no_passage_is_reached_through_a_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hubs_have_no_edges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ppr, "HUB_MENTIONS", 2)
     graph = PassageGraph(mentions(p="Ann Bo", q="Ann", r="Ann Bo"))
     assert graph.passages([entity("Ann"), entity("Bo")]) == {entity("Ann"): (), entity("Bo"): ("p", "r")}
     part = expand_graph(graph, ["p"], [])
     assert list(part.passages) == ["p", "r"]
-    assert list(part.entities) == [entity("Bo")], "and it ties nothing"
+    assert list(part.entities) == [entity("Bo")], "hubs are not in the subgraph"
 
 
-def test_a_neighbourhood_drawn_by_hand() -> None:
+def test_subgraph_by_hand() -> None:
     part = expand_graph(PassageGraph(mentions(p="Ann Bo", q="Bo Cy", r="Cy")), ["p"], [entity("Cy"), "unknown"])
-    assert list(part.passages) == ["p", "q", "r"], "what is asked about is an end, too"
+    assert list(part.passages) == ["p", "q", "r"], "question entities extend the subgraph"
     ann, bo, cy = map(entity, ("Ann", "Bo", "Cy"))
     names = {place: name for name, place in part.entities.items()}
     edges = {
@@ -78,23 +78,25 @@ def test_a_neighbourhood_drawn_by_hand() -> None:
     assert part.question_entities == pytest.approx({cy: 1 / log(3)})
 
 
-def test_what_no_seed_mentions_counts_as_often_as_it_is_here() -> None:
+def test_df_of_other_entities_counts_the_subgraph_only() -> None:
     part = expand_graph(PassageGraph(mentions(p="Ann", q="Ann Bo", r="Ann Bo", s="Bo")), ["p"], [])
     assert list(part.passages) == ["p", "q", "r"], "s shares nothing with p"
-    assert part.out_weights[1][part.entities[entity("Bo")]] == pytest.approx(sqrt(2)), "of three passages two are here"
+    assert part.out_weights[1][part.entities[entity("Bo")]] == pytest.approx(sqrt(2)), (
+        "two of its three passages are in the subgraph"
+    )
     assert expand_graph(PassageGraph(mentions()), [], []).edge_passages.tolist() == []
 
 
-def test_seeds_are_in_a_neighbourhood_that_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seeds_stay_in_a_full_subgraph(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ppr, "_MAX_PASSAGES", 2)
     part = expand_graph(PassageGraph(mentions(a="Bo Cy Di", b="Bo Cy Di", y="Bo Cy Di", z="Elk")), ["z", "y"], [])
     assert list(part.passages) == ["y", "z"]
 
 
-def test_a_walk_worked_by_hand() -> None:
-    """
-    Of p .586 goes to Ann, .414 to Bo, who shares it with q. Where half goes on, it stands still at p = .629, q = .037;
-    .5 of p was given out.
+def test_walk_by_hand() -> None:
+    """From p, .586 goes to Ann and .414 to Bo, whom q shares.
+
+    With damping .5 the walk converges to p = .629, q = .037; .5 of p is restart mass.
     """
     part = expand_graph(PassageGraph(mentions(p="Ann Bo", q="Bo")), ["p"], [])
     assert personalized_pagerank(part, {"p": 3.0}, passage_share=0.8, damping=0.5) == pytest.approx(
@@ -102,17 +104,19 @@ def test_a_walk_worked_by_hand() -> None:
     )
 
 
-def test_a_walk_from_what_is_asked_about() -> None:
-    """Bo gives out half, of which half goes to each of the two; those send .5 back."""
+def test_walk_from_question_entities() -> None:
+    """Bo restarts with .5, half of it for each passage; they send .5 back."""
     part = expand_graph(PassageGraph(mentions(p="Bo", q="Bo")), [], [entity("Bo")])
-    found = personalized_pagerank(part, {}, passage_share=0.8, damping=0.5)
-    assert found["p"] == found["q"] == pytest.approx(1 / 6, abs=0.001)
+    scores = personalized_pagerank(part, {}, passage_share=0.8, damping=0.5)
+    assert scores["p"] == scores["q"] == pytest.approx(1 / 6, abs=0.001)
     both = expand_graph(PassageGraph(mentions(p="Ann", q="Bo")), ["p"], [entity("Bo")])
-    shared = personalized_pagerank(both, {"p": 1.0}, passage_share=0.8, damping=0.5)
-    assert shared["p"] / shared["q"] == pytest.approx(0.8 * 0.5 / 0.2, abs=0.01), "passages .8, a step further each"
+    both_scores = personalized_pagerank(both, {"p": 1.0}, passage_share=0.8, damping=0.5)
+    assert both_scores["p"] / both_scores["q"] == pytest.approx(0.8 * 0.5 / 0.2, abs=0.01), (
+        "passages .8, a step further each"
+    )
 
 
-def test_what_no_edge_leads_to_is_not_reached() -> None:
+def test_passages_without_edges_have_no_score() -> None:
     part = expand_graph(PassageGraph(mentions(p="Ann", q="Bo")), ["p", "q"], [])
     assert list(personalized_pagerank(part, {"p": 1.0}, passage_share=0.8, damping=0.5)) == ["p"]
     assert personalized_pagerank(part, {}, passage_share=0.8, damping=0.5) == {}
@@ -124,13 +128,13 @@ def test_what_no_edge_leads_to_is_not_reached() -> None:
     )
 
 
-def test_rare_entities_bring_more_than_common_ones() -> None:
+def test_rare_entities_carry_more_mass() -> None:
     common = {f"r{n}": "Sea" for n in range(8)}
     part = expand_graph(PassageGraph(mentions(p="Ann Sea", q="Ann", **common)), ["p"], [])
-    found = personalized_pagerank(part, {"p": 1.0}, passage_share=0.8, damping=0.6)
-    assert top_ids(found, 2) == ["p", "q"]
-    assert found["r0"] < found["q"] / 7
+    scores = personalized_pagerank(part, {"p": 1.0}, passage_share=0.8, damping=0.6)
+    assert top_ids(scores, 2) == ["p", "q"]
+    assert scores["r0"] < scores["q"] / 7
 
 
-def test_equals_are_in_the_order_of_their_ids() -> None:
+def test_ties_are_sorted_by_id() -> None:
     assert top_ids({"b": 1.0, "c": 2.0, "a": 1.0}, 2) == ["c", "a"]

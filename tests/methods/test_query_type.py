@@ -1,4 +1,4 @@
-"""Questions in three languages -> whether they ask across the documents, and of what."""
+"""questions in three languages -> whether they are broad, and their topic."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from kumihimo.methods.braid.query_type import contains_name, extract_topic, is_b
 from kumihimo.text.tokens import subject_terms
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-ASKED = [line.split("\t") for line in (GOLDEN / "broad.tsv").read_text(encoding="utf-8").splitlines()]
-OTHERS = [line.split("\t") for line in (GOLDEN / "whole.tsv").read_text(encoding="utf-8").splitlines()]
-OF_GUESTS = "What do guests say of machine learning?"  # one for the whole, yet one that asks across the documents
+QUERY_TYPES = [line.split("\t") for line in (GOLDEN / "broad.tsv").read_text(encoding="utf-8").splitlines()]
+CORPUS_LEVEL = [line.split("\t") for line in (GOLDEN / "whole.tsv").read_text(encoding="utf-8").splitlines()]
+BROAD_BUT_NOT_CORPUS = "What do guests say of machine learning?"  # not corpus-level, but broad
 
 
-@pytest.mark.parametrize(("kind", "question"), ASKED)
-def test_what_asks_across_the_documents_is_told(kind: str, question: str) -> None:
+@pytest.mark.parametrize(("kind", "question"), QUERY_TYPES)
+def test_broad_questions_are_detected(kind: str, question: str) -> None:
     assert is_broad(question) is (kind == "broad")
     assert kind != "broad" or subject_terms(extract_topic(question))
 
 
-@pytest.mark.parametrize("question", [question for kind, question in OTHERS if kind == "one"])
-def test_what_asks_of_one_thing_does_not(question: str) -> None:
-    assert is_broad(question) is (question == OF_GUESTS)
+@pytest.mark.parametrize("question", [question for kind, question in CORPUS_LEVEL if kind == "one"])
+def test_specific_questions_are_not_broad(question: str) -> None:
+    assert is_broad(question) is (question == BROAD_BUT_NOT_CORPUS)
 
 
 @pytest.mark.parametrize(
-    ("question", "named"),
+    ("question", "has_name"),
     [
         ("What do guests say of Tess Moll?", True),
         ("What do guests say of 2019?", True),
@@ -35,8 +35,8 @@ def test_what_asks_of_one_thing_does_not(question: str) -> None:
         ("What would I ask them? Do guests talk of tides?", False),
     ],
 )
-def test_a_name_is_a_capital_within_a_sentence(question: str, named: bool) -> None:
-    assert contains_name(question) is named
+def test_names_are_capitalised_words(question: str, has_name: bool) -> None:
+    assert contains_name(question) is has_name
 
 
 @pytest.mark.parametrize(
@@ -47,11 +47,11 @@ def test_a_name_is_a_capital_within_a_sentence(question: str, named: bool) -> No
         "嘉宾们如何看待《红楼梦》？",
     ],
 )
-def test_names_in_japanese_and_chinese_as_far_as_marks_tell(question: str) -> None:
+def test_quoted_names_in_japanese_and_chinese(question: str) -> None:
     assert not is_broad(question)
 
 
-def test_the_topic_is_what_is_left() -> None:
+def test_topic_is_the_rest_of_the_question() -> None:
     assert extract_topic("How often do the guests disagree about trade secrets?") == "trade secrets?"
     assert extract_topic("What do guests typically recommend?") == ""
     assert subject_terms(extract_topic("話し手は人工知能の危険をどう見ていますか。")) == [

@@ -1,4 +1,4 @@
-"""Every method -> what it found, put in order by whoever is told to; by nobody as it was."""
+"""every method -> its results as reranked; unchanged without a reranker."""
 
 from __future__ import annotations
 
@@ -14,90 +14,90 @@ from kumihimo.llm.protocols import RerankerName
 from kumihimo.llm.rerank import CandidateReranker
 from kumihimo.methods import METHODS
 from tests import factories_discourse
-from tests.methods.factories_search import Graph, Scripted, match, near, ruler
+from tests.methods.factories_search import GraphBuilder, ScriptedLLM, keyword_search, tokenizer, vector_search
 
 QUESTION = "What did Ada Holm buy of Bo Lind?"
 
 
 @dataclass
-class LastBest:
-    """Judges the last of the candidates best."""
+class ReverseReranker:
+    """Reranker that prefers the last candidate."""
 
-    seen: list[Sequence[str]] = field(default_factory=list)
+    candidates: list[Sequence[str]] = field(default_factory=list)
 
     def __call__(self, question: str, texts: Sequence[str]) -> list[float]:
-        assert question.startswith(QUESTION)  # of braid what is known already follows
-        self.seen.append(texts)
+        assert question.startswith(QUESTION)  # braid appends the first hop
+        self.candidates.append(texts)
         return [(n + 1) / len(texts) for n in range(len(texts))]
 
 
-def graph() -> Graph:
-    made = Graph()
+def small_graph() -> GraphBuilder:
+    builder = GraphBuilder()
     for thing in ("rope", "sail", "lamp", "tar", "oars", "nails"):
-        made.says(f"Ada Holm bought a {thing} of Bo Lind", "Ada Holm", "Bo Lind", thing.title())
-        made.answers(f"On {thing}", f"What {thing} did Ada Holm buy?", f"A {thing} of Bo Lind.")
+        builder.add_chunk(f"Ada Holm bought a {thing} of Bo Lind", "Ada Holm", "Bo Lind", thing.title())
+        builder.add_question(f"On {thing}", f"What {thing} did Ada Holm buy?", f"A {thing} of Bo Lind.")
     for n, thing in enumerate(("ropes", "sails", "lamps")):
-        made.group(hash_parts(f"a group {n}"), f"Who buys {thing} of Bo Lind?", ["Ada Holm", thing.title()])
-    return made
+        builder.add_community(hash_parts(f"a group {n}"), f"Who buys {thing} of Bo Lind?", ["Ada Holm", thing.title()])
+    return builder
 
 
-def answer(told: str) -> object:
-    """Points, and steps whose text tells them apart."""
-    text = f"Point {hash_parts(told)[:6]}."
-    point = {"description": text, "score": 60, "sources": [1]}
-    if "[HumanQuery]" in told:
+def scripted_reply(prompt: str) -> object:
+    """Return points, and steps that their text identifies."""
+    label = f"Point {hash_parts(prompt)[:6]}."
+    point = {"description": label, "score": 60, "sources": [1]}
+    if "[HumanQuery]" in prompt:
         return "1. What did Ada Holm buy?\n2. What does Bo Lind sell?"
-    if "Penn Discourse" in told:
+    if "Penn Discourse" in prompt:
         return "cause"
-    if '"how" and "predicate"' in told:
+    if '"how" and "predicate"' in prompt:
         return {"who": "none"}
-    if "`high`" in told:
+    if "`high`" in prompt:
         return {"high": ["buying"], "low": ["Ada Holm"]}
-    if "`rewrite`" in told:
+    if "`rewrite`" in prompt:
         return {"rewrite": "", "decompose": ["What does Bo Lind sell?"], "disambiguate": []}
-    if "JSON" in told or "`questions`" in told:
-        leads = [{"question": f"And of {hash_parts(told)[:6]}?", "confidence": 50}]
-        return {"answer": text, "score": 60, "sources": [1], "questions": leads}
-    return [point, {**point, "description": f"{text} More.", "score": 40}] if "`sources`" in told else text
+    if "JSON" in prompt or "`questions`" in prompt:
+        leads = [{"question": f"And of {hash_parts(prompt)[:6]}?", "confidence": 50}]
+        return {"answer": label, "score": 60, "sources": [1], "questions": leads}
+    return [point, {**point, "description": f"{label} More.", "score": 40}] if "`sources`" in prompt else label
 
 
-def found(name: str, judge: LastBest, by: RerankerName, **settings: Any) -> Context:
-    method, tables = METHODS[name], {**factories_discourse.tables(), **graph().tables(every=True)}
+def search(name: str, judge: ReverseReranker, reranker: RerankerName, **settings: Any) -> Context:
+    method, tables = METHODS[name], {**factories_discourse.tables(), **small_graph().tables(every=True)}
     rank = CandidateReranker({"model": lambda: judge}, 20)
     ports = {
-        "keyword_search": match,
-        "vector_search": near,
-        "tokenizer": ruler,
-        "llm": Scripted(answer),
+        "keyword_search": keyword_search,
+        "vector_search": vector_search,
+        "tokenizer": tokenizer,
+        "llm": ScriptedLLM(scripted_reply),
         "rerank": rank,
     }
-    given = (
+    arguments = (
         dict.fromkeys(method.optional_tables)
         | {table: tables[table] for table in method.tables}
         | {port: ports[port] for port in method.ports}
     )
     if name == "global":
         settings["level"] = 0
-    context: Context = method.function(QUESTION, **given, **settings, reranker=by)
+    context: Context = method.function(QUESTION, **arguments, **settings, reranker=reranker)
     return context
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_by_nobody_all_stays_as_it_was(name: str) -> None:
-    judge = LastBest()
-    plain = found(name, judge, "none")
-    assert judge.seen == []
+def test_without_reranker_nothing_changes(name: str) -> None:
+    judge = ReverseReranker()
+    plain = search(name, judge, "none")
+    assert judge.candidates == []
     assert len(plain) >= 2
     assert METHODS[name].settings["reranker"].default == "none"
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_what_is_judged_best_comes_first(name: str) -> None:
-    judge = LastBest()
-    plain, ranked = found(name, judge, "none"), found(name, judge, "model")
-    (candidates,) = judge.seen  # once, whatever was searched on the way
+def test_best_judged_item_comes_first(name: str) -> None:
+    judge = ReverseReranker()
+    plain, ranked = search(name, judge, "none"), search(name, judge, "model")
+    (candidates,) = judge.candidates  # one call, whatever the number of searches
     assert len(candidates) >= 2
-    hop = 1 if name == "braid" else 0  # the first hop is known already, and judged by nobody
+    hop = 1 if name == "braid" else 0  # the first hop is not judged
     assert ranked.evidence[hop].prompt_text == candidates[-1]
     assert {item.reference for item in ranked} == {item.reference for item in plain}
     assert [item.score for item in ranked] == sorted((item.score for item in ranked), reverse=True)
@@ -105,21 +105,21 @@ def test_what_is_judged_best_comes_first(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["bm25", "naive", "hyde"])
 @pytest.mark.parametrize("words", [{}, {"words": False}])
-def test_the_best_may_come_from_beyond_what_is_given(name: str, words: dict[str, bool]) -> None:
-    judge, settings = LastBest(), words if name == "naive" else {}
-    (plain,), (ranked,) = (found(name, judge, by, k=1, **settings) for by in ("none", "model"))
-    assert plain.text == judge.seen[0][0]
-    assert ranked.text == judge.seen[0][-1]
+def test_best_item_may_come_from_beyond_k(name: str, words: dict[str, bool]) -> None:
+    judge, settings = ReverseReranker(), words if name == "naive" else {}
+    (plain,), (ranked,) = (search(name, judge, reranker, k=1, **settings) for reranker in ("none", "model"))
+    assert plain.text == judge.candidates[0][0]
+    assert ranked.text == judge.candidates[0][-1]
 
 
-def test_what_is_judged_best_stays_where_not_all_fit() -> None:
-    judge = LastBest()
-    (only,) = found("naive", judge, "model", budget=8)
-    assert only.text == judge.seen[0][-1]
+def test_best_item_stays_within_the_budget() -> None:
+    judge = ReverseReranker()
+    (only,) = search("naive", judge, "model", budget=8)
+    assert only.text == judge.candidates[0][-1]
 
 
-def test_of_a_local_search_each_tables_best_scores_1() -> None:
-    best: dict[str, float] = {}
-    for item in found("local", LastBest(), "model"):
-        best.setdefault(item.table, item.score)
-    assert set(best.values()) == {1.0}
+def test_local_search_scales_each_table_to_one() -> None:
+    best_scores: dict[str, float] = {}
+    for item in search("local", ReverseReranker(), "model"):
+        best_scores.setdefault(item.table, item.score)
+    assert set(best_scores.values()) == {1.0}

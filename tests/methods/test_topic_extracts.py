@@ -1,4 +1,4 @@
-"""Passages of many communities and documents -> sentences on a topic, of as many of them as possible."""
+"""chunks of several communities and documents -> sentences on a topic, spread over them."""
 
 from __future__ import annotations
 
@@ -7,29 +7,36 @@ from typing import Any
 from kumihimo.core.context import Context
 from kumihimo.core.records import KeyPoint
 from kumihimo.methods.braid.topic_extracts import assign_communities, extract_topic_sentences
-from tests.methods.factories_search import Graph, Nearby, match, ruler
+from tests.methods.factories_search import FakeVectorSearch, GraphBuilder, keyword_search, tokenizer
 
 BOATS = "Old boats are mended in the long winter by hand."
 RIVERS = "On the river old boats carry grain to the mill."
 TARRED = "Every spring the old boats are tarred on the beach."
 
 
-def found(graph: Graph, sought: str = "old boats", *, grouped: bool = True) -> Context:
+def extract(graph: GraphBuilder, topic: str = "old boats", *, grouped: bool = True) -> Context:
     tables: dict[str, Any] = graph.tables()
     members, communities = (tables["members"], tables["communities"]) if grouped else (None, None)
     return extract_topic_sentences(
-        sought, tables["chunks"], tables["mentions"], members, communities, match, Nearby(), ruler
+        topic,
+        tables["chunks"],
+        tables["mentions"],
+        members,
+        communities,
+        keyword_search,
+        FakeVectorSearch(),
+        tokenizer,
     )
 
 
-def shore() -> Graph:
-    graph = Graph()
-    graph.says(BOATS, "Osk", "Corvale")
-    graph.says(TARRED, "Osk")
-    graph.says(RIVERS, "Brannet", document="land")
-    graph.says("The bakery opens before the first ferry leaves.", "Brannet", document="land")
-    graph.group("sea", "Of the sea.", ["Osk", "Corvale"])
-    graph.group("land", "Of the land.", ["Brannet"])
+def coast_graph() -> GraphBuilder:
+    graph = GraphBuilder()
+    graph.add_chunk(BOATS, "Osk", "Corvale")
+    graph.add_chunk(TARRED, "Osk")
+    graph.add_chunk(RIVERS, "Brannet", document="land")
+    graph.add_chunk("The bakery opens before the first ferry leaves.", "Brannet", document="land")
+    graph.add_community("sea", "Of the sea.", ["Osk", "Corvale"])
+    graph.add_community("land", "Of the land.", ["Brannet"])
     return graph
 
 
@@ -37,11 +44,11 @@ def texts(context: Context) -> list[str]:
     return [item.text for item in context]
 
 
-def test_each_community_speaks_before_any_speaks_twice() -> None:
-    context = found(shore())
+def test_each_community_gives_a_sentence_before_any_second_one() -> None:
+    context = extract(coast_graph())
     assert set(texts(context)) == {BOATS, TARRED, RIVERS}
     assert RIVERS in texts(context)[:2]
-    assert context.query_type == "asked across the documents: sentences of 2 of their communities"
+    assert context.query_type == "broad question: sentences from 2 communities"
     assert [item.score for item in context] == sorted((item.score for item in context), reverse=True)
     points = [item.record for item in context if isinstance(item.record, KeyPoint)]
     assert all(point.verbatim and point.sources[0][0] == "chunks" for point in points)
@@ -49,96 +56,96 @@ def test_each_community_speaks_before_any_speaks_twice() -> None:
 
 
 def test_without_communities_documents_are_the_parts() -> None:
-    context = found(shore(), grouped=False)
+    context = extract(coast_graph(), grouped=False)
     assert set(texts(context)) == {BOATS, TARRED, RIVERS}
-    assert context.query_type == "asked across the documents: sentences of 2 of them"
+    assert context.query_type == "broad question: sentences from 2 documents"
 
 
-def test_nothing_is_said_twice_nor_nearly() -> None:
-    graph = shore()
-    graph.says(f"{BOATS} The bakery is closed.", "Brannet")
-    graph.says(BOATS.replace("long", "dark"), "Brannet")
-    assert [text.replace("dark", "long") for text in texts(found(graph))].count(BOATS) == 1
+def test_near_duplicates_are_dropped() -> None:
+    graph = coast_graph()
+    graph.add_chunk(f"{BOATS} The bakery is closed.", "Brannet")
+    graph.add_chunk(BOATS.replace("long", "dark"), "Brannet")
+    assert [text.replace("dark", "long") for text in texts(extract(graph))].count(BOATS) == 1
 
 
-def test_words_akin_to_the_topic_count() -> None:
-    graph = Graph()
+def test_words_with_the_same_root_count() -> None:
+    graph = GraphBuilder()
     one, other = "Good educators listen before they speak to a class.", "Educational songs are long in the north."
-    graph.says(one, "Osk")
-    graph.says(other, "Osk", document="songs")
-    assert set(texts(found(graph, "education"))) == {one, other}
+    graph.add_chunk(one, "Osk")
+    graph.add_chunk(other, "Osk", document="songs")
+    assert set(texts(extract(graph, "education"))) == {one, other}
 
 
-def test_words_that_begin_alike_are_all_looked_for() -> None:
-    graph = Graph()
+def test_words_with_the_same_prefix_are_all_checked() -> None:
+    graph = GraphBuilder()
     one, other = "International letters take a week to come here.", "The internet has reached the island at last."
-    graph.says(one, "Osk")
-    graph.says(other, "Osk", document="wires")
-    assert set(texts(found(graph, "internationally internet", grouped=False))) == {one, other}
-    graph.says("The ferries leave at nine from the long pier.", "Osk")
-    graph.says("One ferry was late again in the autumn.", "Osk", document="wires")
-    assert len(found(graph, "ferries", grouped=False)) == 2
+    graph.add_chunk(one, "Osk")
+    graph.add_chunk(other, "Osk", document="wires")
+    assert set(texts(extract(graph, "internationally internet", grouped=False))) == {one, other}
+    graph.add_chunk("The ferries leave at nine from the long pier.", "Osk")
+    graph.add_chunk("One ferry was late again in the autumn.", "Osk", document="wires")
+    assert len(extract(graph, "ferries", grouped=False)) == 2
 
 
-def test_too_little_is_nothing() -> None:
-    assert found(shore(), "volcanoes") == Context()
-    assert found(Graph()) == Context()
-    assert found(shore(), "boats volcanoes glaciers deserts") == Context(), "two words of a topic of so many"
+def test_too_little_coverage_gives_nothing() -> None:
+    assert extract(coast_graph(), "volcanoes") == Context()
+    assert extract(GraphBuilder()) == Context()
+    assert extract(coast_graph(), "boats volcanoes glaciers deserts") == Context(), "boats is one of four topic words"
 
 
-def test_a_statement_comes_before_a_question_and_who_somebody_is_comes_where_nothing_else_does() -> None:
-    graph = Graph()
+def test_statements_come_before_questions_and_introductions() -> None:
+    graph = GraphBuilder()
     asks = "Why are the old boats on the beach tarred so late?"
     presents = "Tess Moll is the founder of a yard for old boats."
     for text in (asks, presents, BOATS, "notes_2.txt Old boats lie on the beach."):
-        graph.says(text, "Osk", document=text)
-    graph.group("sea", "Of the sea.", ["Osk"])
-    assert texts(found(graph, grouped=False)) == [BOATS, asks], "half as good as the best, and none that is worse"
-    alone = Graph()
+        graph.add_chunk(text, "Osk", document=text)
+    graph.add_community("sea", "Of the sea.", ["Osk"])
+    assert texts(extract(graph, grouped=False)) == [BOATS, asks], "only scores above half the best"
+    alone = GraphBuilder()
     other = "Ann Kerrow is the founder of a club for old boats."
-    alone.says(presents, "Osk")
-    alone.says(other, "Osk", document="other")
-    assert set(texts(found(alone))) == {presents, other}
+    alone.add_chunk(presents, "Osk")
+    alone.add_chunk(other, "Osk", document="other")
+    assert set(texts(extract(alone))) == {presents, other}
 
 
-def test_what_is_said_in_one_part_is_searched_as_ever() -> None:
-    graph = Graph()
-    graph.says(BOATS, "Osk")
-    graph.says(TARRED, "Osk")
-    assert found(graph) == Context()
-    graph.group("sea", "Of the sea.", ["Osk"])
-    assert found(graph) == Context()
+def test_topic_of_a_single_part_gives_nothing() -> None:
+    graph = GraphBuilder()
+    graph.add_chunk(BOATS, "Osk")
+    graph.add_chunk(TARRED, "Osk")
+    assert extract(graph) == Context()
+    graph.add_community("sea", "Of the sea.", ["Osk"])
+    assert extract(graph) == Context()
 
 
-def test_the_order_of_the_rows_changes_nothing() -> None:
-    graph = shore()
-    one = found(graph)
+def test_row_order_does_not_matter() -> None:
+    graph = coast_graph()
+    one = extract(graph)
     for name in ("chunks", "mentions", "members", "communities"):
         graph.rows[name] = dict(reversed(graph.rows[name].items()))
-    assert found(graph) == one
+    assert extract(graph) == one
 
 
-def test_a_passage_belongs_to_the_community_of_most_of_what_it_mentions() -> None:
-    graph = shore()
-    id = graph.says("Of three.", "Osk", "Corvale", "Brannet")
-    alone = graph.says("Of one that is in none.", "Nobody")
+def test_chunk_belongs_to_the_community_of_most_mentions() -> None:
+    graph = coast_graph()
+    id = graph.add_chunk("Of three.", "Osk", "Corvale", "Brannet")
+    alone = graph.add_chunk("Of one that is in none.", "Nobody")
     tables = graph.tables()
-    of = assign_communities([id, alone], tables["mentions"], tables["members"], tables["communities"])
-    assert of == {id: "sea"}
-    graph.group("leaf", "Of a part.", ["Brannet"], "top", level=1)
-    graph.group("top", "Of the top.", [])
+    communities = assign_communities([id, alone], tables["mentions"], tables["members"], tables["communities"])
+    assert communities == {id: "sea"}
+    graph.add_community("leaf", "Of a part.", ["Brannet"], "top", level=1)
+    graph.add_community("top", "Of the top.", [])
     graph.rows["members"] = {key: row for key, row in graph.rows["members"].items() if not key.startswith("land")}
-    third = graph.says("Of Brannet.", "Brannet")
+    third = graph.add_chunk("Of Brannet.", "Brannet")
     tables = graph.tables()
     assert assign_communities([third], tables["mentions"], tables["members"], tables["communities"]) == {third: "top"}
 
 
 def test_japanese_and_chinese() -> None:
-    graph = Graph()
-    graph.says("古い船は毎年冬に浜で修理される。", "浜")
-    graph.says("川では古い船が穀物を運んでいる。", "川", document="川")
-    assert len(found(graph, "古い船")) == 2
-    graph = Graph()
-    graph.says("旧船每年冬天都在海滩上修理。", "海滩")
-    graph.says("河上的旧船把粮食运到磨坊。", "河", document="河")
-    assert len(found(graph, "旧船")) == 2
+    graph = GraphBuilder()
+    graph.add_chunk("古い船は毎年冬に浜で修理される。", "浜")
+    graph.add_chunk("川では古い船が穀物を運んでいる。", "川", document="川")
+    assert len(extract(graph, "古い船")) == 2
+    graph = GraphBuilder()
+    graph.add_chunk("旧船每年冬天都在海滩上修理。", "海滩")
+    graph.add_chunk("河上的旧船把粮食运到磨坊。", "河", document="河")
+    assert len(extract(graph, "旧船")) == 2

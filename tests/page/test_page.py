@@ -1,4 +1,4 @@
-"""The graph -> circles in circles, and a page that shows them and needs nothing else."""
+"""the graph -> nested circles, and a self-contained page that shows them."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ RADII = st.lists(st.floats(0.5, 40), max_size=40)
 
 
 @pytest.fixture(scope="module")
-def reading(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snapshot]:
+def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snapshot]:
     folder = factories_graphs.index(tmp_path_factory.mktemp("graph") / ".kumi", 60)
-    with Kumihimo.open(folder) as kumi, kumi.snapshot() as reading:
-        yield reading
+    with Kumihimo.open(folder) as kumi, kumi.snapshot() as snapshot:
+        yield snapshot
 
 
 @pytest.fixture(scope="module")
-def data(reading: Snapshot) -> dict[str, Any]:
-    return page.page_data(reading)
+def data(snapshot: Snapshot) -> dict[str, Any]:
+    return page.page_data(snapshot)
 
 
 class Parts(HTMLParser):
@@ -71,22 +71,22 @@ class Parts(HTMLParser):
 # -- circles
 
 
-def apart(circles: list[Circle]) -> float:
-    """How far the two that are nearest are from touching."""
+def smallest_gap(circles: list[Circle]) -> float:
+    """Return the smallest gap between two circles."""
     return min((abs(a.centre - b.centre) - a.radius - b.radius for a, b in combinations(circles, 2)), default=0.0)
 
 
-def within(inner: Circle, outer: Circle) -> bool:
+def is_inside(inner: Circle, outer: Circle) -> bool:
     return abs(inner.centre - outer.centre) + inner.radius <= outer.radius + 1e-6
 
 
 @given(RADII)
 def test_circles_touch_and_do_not_overlap(radii: list[float]) -> None:
     radii = sorted(radii, reverse=True)
-    circles = [Circle(at, radius) for at, radius in zip(pack_circles(radii), radii, strict=True)]
-    assert apart(circles) > -1e-5
+    circles = [Circle(centre, radius) for centre, radius in zip(pack_circles(radii), radii, strict=True)]
+    assert smallest_gap(circles) > -1e-5
     middle, radius = enclosing_circle([c.centre for c in circles], radii)
-    assert all(within(circle, Circle(middle, radius)) for circle in circles)
+    assert all(is_inside(circle, Circle(middle, radius)) for circle in circles)
     if len(circles) > 1:
         assert all(
             min(abs(a.centre - b.centre) - a.radius - b.radius for b in circles if b is not a) < 1e-5 for a in circles
@@ -101,12 +101,12 @@ def test_equal_circles_are_packed_closely(count: int) -> None:
 
 
 def test_the_largest_is_in_the_middle() -> None:
-    at = pack_circles([9.0, *[2.0] * 30])
-    assert abs(at[0]) == min(map(abs, at))
+    centres = pack_circles([9.0, *[2.0] * 30])
+    assert abs(centres[0]) == min(map(abs, centres))
 
 
 def trees(counts: list[list[int]]) -> tuple[CommunityTree, dict[str, int]]:
-    """Communities of these many members each below one for each list; degrees that differ."""
+    """Generate communities with these member counts, in nested lists, and degrees."""
     members = {
         f"{a}-{b}": tuple(f"e{a}-{b}-{i}" for i in range(n)) for a, ns in enumerate(counts) for b, n in enumerate(ns)
     }
@@ -118,18 +118,18 @@ def trees(counts: list[list[int]]) -> tuple[CommunityTree, dict[str, int]]:
     return CommunityTree(level, parent, children, {**dict.fromkeys(tops, ()), **members}), degree
 
 
-def check(found: GraphLayout, communities: CommunityTree, degree: dict[str, int]) -> None:
-    assert found.entities.keys() == degree.keys()
-    assert found.communities.keys() == communities.level.keys()
-    whole = Circle(0j, found.radius)
-    for id, circle in found.communities.items():
-        children = [found.communities[child] for child in communities.children[id]]
-        members = [found.entities[member] for member in communities.members[id] if member in degree]
-        assert all(within(inner, circle) for inner in children + members)
-        assert apart(children + members) > -1e-5
-        assert within(circle, whole)
-    roots = [found.communities[id] for id in communities.roots()]
-    assert apart(roots + [found.entities[id] for id in degree if id not in communities.leaf_by_entity]) > -1e-5
+def check(layout: GraphLayout, communities: CommunityTree, degree: dict[str, int]) -> None:
+    assert layout.entities.keys() == degree.keys()
+    assert layout.communities.keys() == communities.level.keys()
+    outer = Circle(0j, layout.radius)
+    for id, circle in layout.communities.items():
+        children = [layout.communities[child] for child in communities.children[id]]
+        members = [layout.entities[member] for member in communities.members[id] if member in degree]
+        assert all(is_inside(inner, circle) for inner in children + members)
+        assert smallest_gap(children + members) > -1e-5
+        assert is_inside(circle, outer)
+    roots = [layout.communities[id] for id in communities.roots()]
+    assert smallest_gap(roots + [layout.entities[id] for id in degree if id not in communities.leaf_by_entity]) > -1e-5
 
 
 @settings(max_examples=50)
@@ -137,46 +137,46 @@ def check(found: GraphLayout, communities: CommunityTree, degree: dict[str, int]
 def test_parts_are_inside_and_siblings_apart(counts: list[list[int]]) -> None:
     communities, degree = trees(counts)
     degree["of no community"] = 5
-    found = layout_graph(communities, degree)
-    check(found, communities, degree)
-    assert layout_graph(communities, dict(reversed(degree.items()))) == found
+    drawing = layout_graph(communities, degree)
+    check(drawing, communities, degree)
+    assert layout_graph(communities, dict(reversed(degree.items()))) == drawing
 
 
 def test_the_most_connected_of_a_leaf_is_its_middle() -> None:
     communities, _ = trees([[9]])
     degree = {id: 100 if id == "e0-0-4" else 1 for id in communities.leaf_by_entity}
-    found = layout_graph(communities, degree)
-    middle = found.communities["0-0"].centre
-    assert min(degree, key=lambda id: abs(found.entities[id].centre - middle)) == "e0-0-4"
+    drawing = layout_graph(communities, degree)
+    middle = drawing.communities["0-0"].centre
+    assert min(degree, key=lambda id: abs(drawing.entities[id].centre - middle)) == "e0-0-4"
 
 
 def test_ten_thousand_are_placed_at_once() -> None:
     tables = factories_graphs.made(10_000, 10_000)
-    found = {c.id: c for c in tables["communities"]}
+    by_id = {c.id: c for c in tables["communities"]}
     communities = CommunityTree(
-        {id: c.level for id, c in found.items()},
-        {id: c.parent for id, c in found.items()},
-        {id: c.children for id, c in found.items()},
-        {id: c.members for id, c in found.items()},
+        {id: c.level for id, c in by_id.items()},
+        {id: c.parent for id, c in by_id.items()},
+        {id: c.children for id, c in by_id.items()},
+        {id: c.members for id, c in by_id.items()},
     )
     degree = {entity.id: i % 40 for i, entity in enumerate(tables["entities"])}
-    began = process_time()
+    start = process_time()
     placed = layout_graph(communities, degree)
-    took = process_time() - began
+    took = process_time() - start
     print(f"{took:.2f} s")
     assert took < 2
     check(placed, communities, degree)
 
 
-# -- what the page says
+# -- page contents
 
 
 def test_what_is_embedded_comes_back(data: dict[str, Any]) -> None:
     parts = Parts("".join(page.render_page(data)))
     assert parts.open == [], "each element is closed"
-    said = parts.scripts[0]
-    assert json.loads(said) == json.loads(json.dumps(data))
-    assert "<" not in said
+    script = parts.scripts[0]
+    assert json.loads(script) == json.loads(json.dumps(data))
+    assert "<" not in script
     assert any(row[0] == "</script>" for row in data["nodes"])
 
 
@@ -211,23 +211,23 @@ def test_what_can_be_used_has_a_name(data: dict[str, Any]) -> None:
     assert dict(parts.found)["html"]["lang"] == "en"
 
 
-def test_numbers_point_to_what_they_mean(reading: Snapshot, data: dict[str, Any]) -> None:
+def test_numbers_point_to_what_they_mean(snapshot: Snapshot, data: dict[str, Any]) -> None:
     nodes, edges, communities = data["nodes"], data["edges"], data["communities"]
     ids = [row[-1] for row in nodes]
-    assert sorted(ids) == [entity.id for entity in reading.table("entities")]
+    assert sorted(ids) == [entity.id for entity in snapshot.table("entities")]
     degree = [sum(n in edge[:2] for edge in edges) for n in range(len(nodes))]
     assert degree == sorted(degree, reverse=True), "the most connected come first"
-    names = {(relation.names, relation.text) for relation in reading.table("relations")}
+    names = {(relation.names, relation.text) for relation in snapshot.table("relations")}
     assert {(tuple(n[0] for n in (nodes[a], nodes[b])), text) for a, b, _, text, _ in edges} == names
-    found = load_tree(reading)
+    hierarchy = load_tree(snapshot)
     for level, parent, *_, size, members, id in communities:
-        assert (level, size) == (found.level[id], found.size[id])
-        assert (communities[parent][-1] if parent >= 0 else "") == found.parent[id]
-        assert [ids[n] for n in members] == sorted(found.members[id], key=ids.index)
+        assert (level, size) == (hierarchy.level[id], hierarchy.size[id])
+        assert (communities[parent][-1] if parent >= 0 else "") == hierarchy.parent[id]
+        assert [ids[n] for n in members] == sorted(hierarchy.members[id], key=ids.index)
 
 
-def test_places_are_quoted(reading: Snapshot, data: dict[str, Any]) -> None:
-    documents = {document.uri: document.text for document in reading.table("documents")}
+def test_places_are_quoted(snapshot: Snapshot, data: dict[str, Any]) -> None:
+    documents = {document.uri: document.text for document in snapshot.table("documents")}
     for row in data["nodes"]:
         assert 1 <= len(row[8]) <= page.EXCERPTS_PER_ENTITY
         for uri, place, text in row[8]:
@@ -236,12 +236,12 @@ def test_places_are_quoted(reading: Snapshot, data: dict[str, Any]) -> None:
         assert any(row[0] in text for _, _, text in row[8])
 
 
-def test_reports_link_to_what_they_refer_to(reading: Snapshot, data: dict[str, Any]) -> None:
+def test_reports_link_to_what_they_refer_to(snapshot: Snapshot, data: dict[str, Any]) -> None:
     rows = {"e": data["nodes"], "r": data["edges"], "c": data["communities"], "k": data["claims"]}
     linked = ""
-    for community, told in zip(data["communities"], data["reports"], strict=True):
-        report = reading.table("reports")[community[-1]]
-        title, rating, _, summary, findings, extractive, left_out = told
+    for community, row in zip(data["communities"], data["reports"], strict=True):
+        report = snapshot.table("reports")[community[-1]]
+        title, rating, _, summary, findings, extractive, left_out = row
         assert (title, rating, bool(extractive), left_out) == (report.title, report.rating, report.extractive, 0)
         assert len(findings) == len(report.findings)
         parts = [part for prose in [summary, *(prose for finding in findings for prose in finding)] for part in prose]
@@ -262,9 +262,9 @@ def test_a_page_of_many_is_not_large(tmp_path: Path) -> None:
     }
     with (
         Kumihimo.open(factories_graphs.write(tmp_path / ".kumi", {**tables, **longer})) as kumi,
-        kumi.snapshot() as reading,
+        kumi.snapshot() as snapshot,
     ):
-        written = page.write_graph_page(reading, tmp_path / "page.html")
+        written = page.write_graph_page(snapshot, tmp_path / "page.html")
     assert written == {"entities": 2000, "relations": 8000, "reports": len(tables["reports"])}
     assert 1e6 < (tmp_path / "page.html").stat().st_size < sum(page.CHAR_BUDGET.values()) + 2e6
 
@@ -281,35 +281,35 @@ def test_a_text_is_cut_to_its_share(text: str, longest: int) -> None:
 
 
 @pytest.mark.skipif(not BROWSER, reason="no browser is installed")
-def test_a_browser_shows_it(reading: Snapshot, tmp_path: Path) -> None:
-    page.write_graph_page(reading, tmp_path / "page.html")
+def test_a_browser_shows_it(snapshot: Snapshot, tmp_path: Path) -> None:
+    page.write_graph_page(snapshot, tmp_path / "page.html")
     options = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
-    node = next(n for n, row in enumerate(page.page_data(reading)["nodes"]) if row[0] == "</script>")
-    asked = [str(BROWSER), *options, "--dump-dom", f"{(tmp_path / 'page.html').as_uri()}#e{node}"]
-    ran = subprocess.run(asked, capture_output=True, text=True, timeout=120, check=False)
-    shown = ran.stdout.partition('id="main"')[2].partition("</main>")[0]
-    assert "<h2>&lt;/script&gt;</h2>" in shown
-    assert "In the documents" in shown
-    assert "Related to" in shown
+    node = next(n for n, row in enumerate(page.page_data(snapshot)["nodes"]) if row[0] == "</script>")
+    command = [str(BROWSER), *options, "--dump-dom", f"{(tmp_path / 'page.html').as_uri()}#e{node}"]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    main_html = process.stdout.partition('id="main"')[2].partition("</main>")[0]
+    assert "<h2>&lt;/script&gt;</h2>" in main_html
+    assert "In the documents" in main_html
+    assert "Related to" in main_html
 
 
-# -- where it is written, and of what
+# -- writing
 
 
-def test_the_page_is_the_same_each_time(reading: Snapshot, tmp_path: Path) -> None:
-    page.write_graph_page(reading, tmp_path / "a.html")
-    page.write_graph_page(reading, tmp_path / "b.html")
+def test_the_page_is_the_same_each_time(snapshot: Snapshot, tmp_path: Path) -> None:
+    page.write_graph_page(snapshot, tmp_path / "a.html")
+    page.write_graph_page(snapshot, tmp_path / "b.html")
     assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
-    page.write_graph_page(reading, tmp_path / "a.html")
+    page.write_graph_page(snapshot, tmp_path / "a.html")
     (tmp_path / "mine.html").write_text("mine")
     with pytest.raises(SettingsError, match=r"mine\.html is there already"):
-        page.write_graph_page(reading, tmp_path / "mine.html")
+        page.write_graph_page(snapshot, tmp_path / "mine.html")
 
 
 def test_a_graph_without_the_rest_is_shown(tmp_path: Path) -> None:
     tables = {"entities": factories_graphs.made(20, 20)["entities"]}
-    with Kumihimo.open(factories_graphs.write(tmp_path / ".kumi", tables)) as kumi, kumi.snapshot() as reading:
-        data = page.page_data(reading)
+    with Kumihimo.open(factories_graphs.write(tmp_path / ".kumi", tables)) as kumi, kumi.snapshot() as snapshot:
+        data = page.page_data(snapshot)
     assert (len(data["nodes"]), data["edges"], data["communities"], data["reports"]) == (20, [], [], [])
 
 
@@ -317,18 +317,18 @@ def test_without_a_graph_there_is_no_page(tmp_path: Path) -> None:
     none = pytest.raises(IndexUnavailable, match="no table entities yet")
     with (
         Kumihimo.open(factories_graphs.write(tmp_path / ".kumi", {"documents": []})) as kumi,
-        kumi.snapshot() as reading,
+        kumi.snapshot() as snapshot,
         none,
     ):
-        page.write_graph_page(reading, tmp_path / "page.html")
+        page.write_graph_page(snapshot, tmp_path / "page.html")
 
 
 def test_a_member_that_is_no_entity_is_left_out(tmp_path: Path) -> None:
     tables = factories_graphs.made(40, 80)
     gone = {hash_parts("nobody"), *(entity.id for entity in tables["entities"][:3])}
-    left = [entity for entity in tables["entities"] if entity.id not in gone]
-    folder = factories_graphs.write(tmp_path / ".kumi", {**tables, "entities": left})
-    with Kumihimo.open(folder) as kumi, kumi.snapshot() as reading:
-        data = page.page_data(reading)
+    remaining = [entity for entity in tables["entities"] if entity.id not in gone]
+    folder = factories_graphs.write(tmp_path / ".kumi", {**tables, "entities": remaining})
+    with Kumihimo.open(folder) as kumi, kumi.snapshot() as snapshot:
+        data = page.page_data(snapshot)
     assert len(data["nodes"]) == 37
     assert all(n < 37 for row in data["communities"] for n in row[6])

@@ -1,4 +1,4 @@
-"""Files that were made to do harm, or came to harm, are refused by name: no hang, no flood, nothing from elsewhere."""
+"""Malicious and damaged files are refused by name, without hangs, floods or external access."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ DOCTYPES = {
 
 
 @pytest.fixture(scope="module")
-def whole() -> dict[str, bytes]:
-    """One small file of each format."""
+def samples() -> dict[str, bytes]:
+    """Return a small file of each format."""
 
     def slide(show: Any) -> None:
         show.slides.add_slide(show.slide_layouts[0]).shapes.title.text = "Tides"
@@ -61,8 +61,8 @@ def whole() -> dict[str, bytes]:
 
 
 @pytest.fixture(autouse=True)
-def quick() -> Iterator[None]:
-    """Each within seconds of work, whatever it does; libraries may grumble."""
+def time_limit() -> Iterator[None]:
+    """Require that each test ends in seconds; ignore warnings of libraries."""
     logging.disable()
     began = process_time()
     yield
@@ -70,59 +70,59 @@ def quick() -> Iterator[None]:
     assert process_time() - began < 5
 
 
-def outcome(folder: Path, name: str, data: bytes) -> list[Document] | str:
-    """The documents, or what is wrong, which names the file; anything else raises."""
+def read_outcome(folder: Path, name: str, data: bytes) -> list[Document] | str:
+    """Return the documents, or the error, which names the file."""
     try:
         return factories_office.every(folder, name, data)
     except SourceError as error:
-        said = str(error)
-    assert said.startswith(f"{name}: ")
-    return said
+        message = str(error)
+    assert message.startswith(f"{name}: ")
+    return message
 
 
 def bomb(data: bytes, path: str, size: int) -> bytes:
-    """The package with one part of so many MB of spaces."""
+    """Return the package with one part of `size` MB of spaces."""
     return changed(data, {path: b" " * (size << 20)})
 
 
-def lied(data: bytes, path: str) -> bytes:
-    """The package with one part that says it is far smaller than it is."""
+def with_false_size(data: bytes, path: str) -> bytes:
+    """Return the package with one part that declares a false, small size."""
     lie = bytearray(data)
-    at = lie.rindex(path.encode()) - 46  # its entry in the list at the end
+    at = lie.rindex(path.encode()) - 46  # its entry in the central directory
     struct.pack_into("<I", lie, at + 24, 100)
     return bytes(lie)
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_a_zip_bomb(tmp_path: Path, whole: dict[str, bytes], name: str) -> None:
-    said = outcome(tmp_path, name, bomb(whole[name], PARTS[name], 24))
-    assert said == f"{name}: unfolds to far more than it holds, as no honest document does; it is left alone"
+def test_a_zip_bomb(tmp_path: Path, samples: dict[str, bytes], name: str) -> None:
+    message = read_outcome(tmp_path, name, bomb(samples[name], PARTS[name], 24))
+    assert message == f"{name}: unpacks to far more than its size, like a zip bomb; it is not read"
 
 
-def test_a_zip_of_many_parts(tmp_path: Path, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_zip_of_many_parts(tmp_path: Path, samples: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "MAX_TOTAL_BYTES", 1 << 22)
-    many = {f"x/{n}": bytes(1 << 20) for n in range(5)}  # each as small as a part may be that is this dense
-    assert "unfolds to far more" in outcome(tmp_path, "a.epub", changed(whole["a.epub"], many))
+    many = {f"x/{n}": bytes(1 << 20) for n in range(5)}  # each at the smallest size with a ratio check
+    assert "unpacks to far more" in read_outcome(tmp_path, "a.epub", changed(samples["a.epub"], many))
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_a_part_that_lies_about_its_size(tmp_path: Path, whole: dict[str, bytes], name: str) -> None:
-    said = outcome(tmp_path, name, lied(bomb(whole[name], PARTS[name], 8), PARTS[name]))
-    assert isinstance(said, str)
+def test_a_part_that_lies_about_its_size(tmp_path: Path, samples: dict[str, bytes], name: str) -> None:
+    message = read_outcome(tmp_path, name, with_false_size(bomb(samples[name], PARTS[name], 8), PARTS[name]))
+    assert isinstance(message, str)
 
 
 @pytest.mark.parametrize("doctype", DOCTYPES)
 @pytest.mark.parametrize("name", [*PARTS, "core.pptx", "core.xlsx"])
-def test_xml_that_grows_or_reaches_out(tmp_path: Path, whole: dict[str, bytes], name: str, doctype: str) -> None:
+def test_xml_that_grows_or_reaches_out(tmp_path: Path, samples: dict[str, bytes], name: str, doctype: str) -> None:
     name, path = (f"a.{name[5:]}", CORE) if name.startswith("core") else (name, PARTS[name])
     head, reference = DOCTYPES[doctype]
-    source = re.sub(r"<\?xml[^>]*\?>", "", unzipped(whole[name])[path].decode())
+    source = re.sub(r"<\?xml[^>]*\?>", "", unzipped(samples[name])[path].decode())
     assert ">Tides<" in source
     attack = f'<?xml version="1.0"?>{head}{source.replace(">Tides<", f">{reference}<", 1)}'
-    found = outcome(tmp_path, name, changed(whole[name], {path: attack}))
-    told = found if isinstance(found, str) else "".join(f"{d.title} {d.text} {d.metadata}" for d in found)
-    assert "root:" not in told
-    assert len(told) < 1000
+    result = read_outcome(tmp_path, name, changed(samples[name], {path: attack}))
+    rendered = result if isinstance(result, str) else "".join(f"{d.title} {d.text} {d.metadata}" for d in result)
+    assert "root:" not in rendered
+    assert len(rendered) < 1000
 
 
 @pytest.mark.parametrize(
@@ -134,12 +134,14 @@ def test_xml_that_grows_or_reaches_out(tmp_path: Path, whole: dict[str, bytes], 
         ("a.docx", "_rels/.rels", 'Target="word/document.xml"', f'Target="{SECRET}" TargetMode="External"'),
     ],
 )
-def test_paths_that_lead_out(tmp_path: Path, whole: dict[str, bytes], name: str, path: str, old: str, new: str) -> None:
-    source = unzipped(whole[name])[path].decode()
+def test_paths_that_lead_out(
+    tmp_path: Path, samples: dict[str, bytes], name: str, path: str, old: str, new: str
+) -> None:
+    source = unzipped(samples[name])[path].decode()
     assert old in source
-    said = outcome(tmp_path, name, changed(whole[name], {path: source.replace(old, new)}))
-    assert isinstance(said, str)
-    assert "root:" not in said
+    message = read_outcome(tmp_path, name, changed(samples[name], {path: source.replace(old, new)}))
+    assert isinstance(message, str)
+    assert "root:" not in message
 
 
 def test_what_is_nested_deeper_than_the_stack(tmp_path: Path) -> None:
@@ -153,8 +155,13 @@ def test_what_is_nested_deeper_than_the_stack(tmp_path: Path) -> None:
         "a.eml": b"From: a@b\r\nSubject: x\r\n" + letters + b"\r\ndeep",
         "b.eml": b"From: a@b\r\n" + b"Content-Type: message/rfc822\r\n\r\n" * 5000 + b"From: x\r\n\r\nx",
     }
-    found = {name: outcome(tmp_path, name, data) for name, data in attacks.items()}
-    assert [name for name, said in found.items() if isinstance(said, str)] == ["a.docx", "b.epub", "a.eml", "b.eml"]
+    outcomes = {name: read_outcome(tmp_path, name, data) for name, data in attacks.items()}
+    assert [name for name, message in outcomes.items() if isinstance(message, str)] == [
+        "a.docx",
+        "b.epub",
+        "a.eml",
+        "b.eml",
+    ]
 
 
 @pytest.mark.parametrize("name", [*PARTS, "a.pdf", "a.eml", "a.xls", "a.xlsb", "a.xlsm"])
@@ -163,40 +170,40 @@ def test_what_is_nested_deeper_than_the_stack(tmp_path: Path) -> None:
     [b"", bytes(5000), b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(3000), b"PK\3\4"],
 )
 def test_what_is_something_else(tmp_path: Path, name: str, data: bytes) -> None:
-    assert isinstance(outcome(tmp_path, name, data), str)
+    assert isinstance(read_outcome(tmp_path, name, data), str)
 
 
 @pytest.mark.parametrize("suffix", [".docx", ".pptx", ".epub", ".pdf", ".eml"])
-def test_one_format_by_the_name_of_another(tmp_path: Path, whole: dict[str, bytes], suffix: str) -> None:
-    for name, data in whole.items():
+def test_one_format_by_the_name_of_another(tmp_path: Path, samples: dict[str, bytes], suffix: str) -> None:
+    for name, data in samples.items():
         if not name.endswith(suffix):
-            assert isinstance(outcome(tmp_path, f"b{suffix}", data), str), name
+            assert isinstance(read_outcome(tmp_path, f"b{suffix}", data), str), name
 
 
 @pytest.mark.parametrize("name", [*PARTS, "a.pdf", "a.eml"])
-def test_files_cut_short(tmp_path: Path, whole: dict[str, bytes], name: str) -> None:
-    data = whole[name]
+def test_files_cut_short(tmp_path: Path, samples: dict[str, bytes], name: str) -> None:
+    data = samples[name]
     for share in range(0, 100, 10):
-        outcome(tmp_path, name, data[: len(data) * share // 100])
+        read_outcome(tmp_path, name, data[: len(data) * share // 100])
 
 
 @pytest.mark.parametrize("name", ["a.docx", "a.pptx", "a.xlsx", "a.epub", "a.pdf", "a.eml"])
-def test_files_with_a_few_bytes_gone_wrong(tmp_path: Path, whole: dict[str, bytes], name: str) -> None:
+def test_files_with_a_few_bytes_gone_wrong(tmp_path: Path, samples: dict[str, bytes], name: str) -> None:
     rng = random.Random(name)
     for _ in range(25):
-        data = bytearray(whole[name])
+        data = bytearray(samples[name])
         for _ in range(rng.choice((1, 3, 20))):
             data[rng.randrange(len(data))] = rng.randrange(256)
-        outcome(tmp_path, name, bytes(data))
+        read_outcome(tmp_path, name, bytes(data))
 
 
 @pytest.mark.parametrize("name", ["a.docx", "a.pptx", "a.xlsx", "a.epub"])
-def test_parts_with_a_few_letters_gone_wrong(tmp_path: Path, whole: dict[str, bytes], name: str) -> None:
+def test_parts_with_a_few_letters_gone_wrong(tmp_path: Path, samples: dict[str, bytes], name: str) -> None:
     rng = random.Random(name)
-    parts = unzipped(whole[name])
+    parts = unzipped(samples[name])
     for _ in range(25):
         path = PARTS[name]
         part = bytearray(parts[path])
         for _ in range(rng.choice((1, 3))):
             part[rng.randrange(len(part))] = rng.choice(b"<>/&;=\"':-abc")
-        outcome(tmp_path, name, factories_office.zipped({**parts, path: bytes(part)}))
+        read_outcome(tmp_path, name, factories_office.zipped({**parts, path: bytes(part)}))

@@ -1,4 +1,4 @@
-"""Whatever encoding a file was saved in, it is read; what is no text is refused."""
+"""Text is read in any encoding; data that is not text is refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WEATHER = "今日は　よい天気です。\nABC 123"
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "utf-16-le", "utf-16-be", "iso2022_jp", "utf-8"])
-def test_unicode_in_any_dress(encoding: str) -> None:
+def test_unicode_encodings(encoding: str) -> None:
     assert decode(WEATHER.encode(encoding)) == WEATHER
 
 
@@ -63,7 +63,7 @@ def test_a_few_words_are_enough_to_tell_a_legacy_encoding(encoding: str, phrase:
     assert decode(phrase.encode(encoding)) == phrase
 
 
-def test_what_we_do_not_promise_is_left_to_charset_normalizer() -> None:
+def test_other_encodings_are_left_to_charset_normalizer() -> None:
     text = "Съешь же ещё этих мягких французских булок, да выпей чаю."
     assert decode(text.encode("cp1251")) == text
 

@@ -1,4 +1,4 @@
-"""A Word file becomes its text, as it would be printed with all changes accepted."""
+"""A Word file becomes its text, as printed with all changes accepted."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def text(body: str, **parts: str) -> str:
 STYLED = (("H2", "two"), ("Own", "ours"), ("Outlined", "three"), ("Round", "round"), ("gone", "gone"))
 
 
-def run(said: str) -> str:
-    return f"<w:r><w:t>{said}</w:t></w:r>"
+def run(words: str) -> str:
+    return f"<w:r><w:t>{words}</w:t></w:r>"
 
 
 def style(id: str, name: str, inner: str = "", more: str = "") -> str:
@@ -47,23 +47,23 @@ def numbering(*levels: str) -> str:
     return f'{kind}<w:num w:numId="7"><w:abstractNumId w:val="1"/></w:num>'
 
 
-def item(said: str, depth: int = 0, id: str = "7") -> str:
-    return p(said, f'<w:numPr><w:ilvl w:val="{depth}"/><w:numId w:val="{id}"/></w:numPr>')
+def item(words: str, depth: int = 0, id: str = "7") -> str:
+    return p(words, f'<w:numPr><w:ilvl w:val="{depth}"/><w:numId w:val="{id}"/></w:numPr>')
 
 
 def test_a_file_of_the_usual_template() -> None:
-    def fill(made: Any) -> None:
-        made.add_heading("Tides", 0)
-        made.add_paragraph("The sea rises.")
-        made.add_heading("Boats", 1)
-        made.add_paragraph("old", style="List Bullet")
-        made.add_paragraph("new", style="List Bullet")
-        made.add_paragraph("first", style="List Number")
-        made.add_paragraph("second", style="List Number")
-        table = made.add_table(2, 2)
-        for cell, said in zip((c for row in table.rows for c in row.cells), "abcd", strict=True):
-            cell.text = said
-        made.core_properties.author, made.core_properties.title = "Ayu", "On the tides"
+    def fill(document: Any) -> None:
+        document.add_heading("Tides", 0)
+        document.add_paragraph("The sea rises.")
+        document.add_heading("Boats", 1)
+        document.add_paragraph("old", style="List Bullet")
+        document.add_paragraph("new", style="List Bullet")
+        document.add_paragraph("first", style="List Number")
+        document.add_paragraph("second", style="List Number")
+        table = document.add_table(2, 2)
+        for cell, words in zip((c for row in table.rows for c in row.cells), "abcd", strict=True):
+            cell.text = words
+        document.core_properties.author, document.core_properties.title = "Ayu", "On the tides"
 
     page = read(factories_office.word(fill))
     assert page.text == ("# Tides\n\nThe sea rises.\n\n# Boats\n\n- old\n- new\n1. first\n2. second\n\na | b\nc | d")
@@ -78,7 +78,7 @@ def test_headings_by_style_by_what_it_is_based_on_and_by_outline() -> None:
         + style("Round", "Loop", '<w:basedOn w:val="Round"/>')
         + style("Outlined", "Chapter", "<w:pPr><w:outlineLvl w:val='2'/></w:pPr>")
     )
-    body = "".join(p(said, f'<w:pStyle w:val="{id}"/>') for id, said in STYLED)
+    body = "".join(p(words, f'<w:pStyle w:val="{id}"/>') for id, words in STYLED)
     body += p("four", '<w:outlineLvl w:val="3"/>') + p("text", '<w:outlineLvl w:val="9"/>')
     assert text(body, styles=styles) == "## two\n\n## ours\n\n### three\n\nround\n\ngone\n\n#### four\n\ntext"
 
@@ -120,8 +120,8 @@ def test_a_numbered_heading_keeps_its_number() -> None:
 
 
 def test_tables_with_merged_cells() -> None:
-    def cell(said: str, about: str = "") -> str:
-        return f"<w:tc><w:tcPr>{about}</w:tcPr>{p(said)}</w:tc>"
+    def cell(words: str, about: str = "") -> str:
+        return f"<w:tc><w:tcPr>{about}</w:tcPr>{p(words)}</w:tc>"
 
     rows = [
         cell("Boats", '<w:gridSpan w:val="2"/>'),
@@ -140,11 +140,11 @@ def test_a_table_within_a_table_and_paragraphs_in_a_cell_stay_in_the_row() -> No
 
 
 def test_a_list_in_a_cell_keeps_its_numbers() -> None:
-    def fill(made: Any) -> None:
-        cell = made.add_table(1, 2).rows[0].cells[1]
+    def fill(document: Any) -> None:
+        cell = document.add_table(1, 2).rows[0].cells[1]
         cell.paragraphs[0].text = "Do:"
-        for said in ("count", "carry"):
-            cell.add_paragraph(said, style="List Number")
+        for words in ("count", "carry"):
+            cell.add_paragraph(words, style="List Number")
 
     assert read(factories_office.word(fill)).text == "| Do: 1. count 2. carry"
 
@@ -152,7 +152,7 @@ def test_a_list_in_a_cell_keeps_its_numbers() -> None:
 DECIMAL = level(0, "decimal", "%1.")
 
 
-def test_what_was_taken_out_does_not_count() -> None:
+def test_deleted_paragraphs_are_not_numbered() -> None:
     gone = (
         '<w:p><w:pPr><w:numPr><w:ilvl w:val="0"/><w:numId w:val="7"/></w:numPr><w:rPr><w:del w:id="1"/></w:rPr></w:pPr>'
         '<w:del w:id="2"><w:r><w:delText>gone</w:delText></w:r></w:del></w:p>'
@@ -194,8 +194,8 @@ def test_notes_stand_at_the_end() -> None:
     footnotes = (
         f'<w:footnote w:id="0">{p("separator")}</w:footnote><w:footnote w:id="2">{p("Built 1903.")}</w:footnote>'
     )
-    said = text(body, footnotes=footnotes, endnotes=f'<w:endnote w:id="1">{p("By a hand.")}</w:endnote>')
-    assert said == "The wall[^1] moved[^2].\n\n[^1]: Built 1903.\n\n[^2]: By a hand."
+    result = text(body, footnotes=footnotes, endnotes=f'<w:endnote w:id="1">{p("By a hand.")}</w:endnote>')
+    assert result == "The wall[^1] moved[^2].\n\n[^1]: Built 1903.\n\n[^2]: By a hand."
 
 
 def test_a_note_that_is_not_there_is_left_out() -> None:
@@ -216,12 +216,12 @@ def test_a_text_box_is_read_once() -> None:
         "</mc:Choice>"
         f"<mc:Fallback><w:pict><v:textbox>{inner}</v:textbox></w:pict></mc:Fallback></mc:AlternateContent>"
     )
-    said = text(f"<w:p>{run('Before the box.')}<w:r>{box}</w:r></w:p>" + p("After."))
-    assert said.count("In the box.") == 1
-    assert said.split() == ["Before", "the", "box.", "In", "the", "box.", "After."]
+    result = text(f"<w:p>{run('Before the box.')}<w:r>{box}</w:r></w:p>" + p("After."))
+    assert result.count("In the box.") == 1
+    assert result.split() == ["Before", "the", "box.", "In", "the", "box.", "After."]
 
 
-def test_fields_say_their_result() -> None:
+def test_fields_show_their_result() -> None:
     field = (
         '<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText>PAGEREF _Toc \\h</w:instrText></w:r>'
         f'<w:r><w:fldChar w:fldCharType="separate"/></w:r>{run("12")}<w:r><w:fldChar w:fldCharType="end"/></w:r>'
@@ -244,21 +244,21 @@ def test_a_tab_to_a_margin_parts_words() -> None:
 
 
 def test_without_text_there_is_nothing_to_read() -> None:
-    with pytest.raises(SourceError, match=r"^a\.docx: no text in it, perhaps pictures of text; .*\(OCR\)$"):
+    with pytest.raises(SourceError, match=r"^a\.docx: contains no text, perhaps pictures of text; .*\(OCR\) first$"):
         text("<w:p><w:r><w:drawing/></w:r></w:p>")
 
 
 def test_a_file_that_is_no_word_file() -> None:
     with pytest.raises(SourceError, match=r"^a\.docx: damaged, or not what its name says"):
         read(b"plain text")
-    with pytest.raises(SourceError, match=r"^a\.docx: locked with a password, or of the old format"):
+    with pytest.raises(SourceError, match=r"^a\.docx: locked with a password, or in an old format"):
         read(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600))
 
 
-def test_what_word_says_of_the_file() -> None:
-    def fill(made: Any) -> None:
-        made.add_paragraph("The sea.")
-        about = made.core_properties
+def test_properties_of_the_file() -> None:
+    def fill(document: Any) -> None:
+        document.add_paragraph("The sea.")
+        about = document.core_properties
         about.author, about.subject, about.keywords, about.comments = " Ayu ", "Sea", "tide, sea", "A draft"
         about.created = datetime(2024, 5, 1, 8)
 
@@ -269,7 +269,7 @@ def test_what_word_says_of_the_file() -> None:
     }  # fmt: skip
 
 
-def test_a_file_that_says_nothing_of_itself_is_named_by_its_heading() -> None:
+def test_without_properties_the_heading_is_the_title() -> None:
     page = read(factories_office.docx(p("The Tides", '<w:outlineLvl w:val="0"/>') + p("The sea.")))
     assert (page.title, page.metadata) == ("The Tides", {})
 

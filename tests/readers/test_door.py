@@ -1,4 +1,4 @@
-"""Whatever a reader or what it needs does wrong becomes an error that names the file and the remedy."""
+"""A failing reader raises an error with the name of the file and the remedy."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from tests import factories_office
 def test_what_is_not_installed_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, data: Callable[[], bytes], needed: str
 ) -> None:
-    made = data()
+    content = data()
     monkeypatch.setitem(sys.modules, needed, None)
     with pytest.raises(SourceError, match=rf"^x/{name}: reading it needs {needed}: `pip install 'kumihimo\[docs\]'`$"):
-        readers.read_documents(_written(tmp_path / name, made), f"x/{name}")
+        readers.read_documents(_write_file(tmp_path / name, content), f"x/{name}")
 
 
-def _written(path: Path, data: bytes) -> Path:
+def _write_file(path: Path, data: bytes) -> Path:
     path.write_bytes(data)
     return path
 
@@ -53,9 +53,9 @@ def test_whatever_a_reader_raises_is_an_error_of_the_file(
         raise raised
 
     monkeypatch.setitem(readers.READERS, ".odd", ("x/odd", reader))
-    said = rf"^x/a\.odd: cannot be read \({type(raised).__name__}.*\); save it again, or in another format$"
-    with pytest.raises(SourceError, match=said) as error:
-        readers.read_documents(_written(tmp_path / "a.odd", b""), "x/a.odd")
+    message = rf"^x/a\.odd: cannot be read \({type(raised).__name__}.*\); save it again, or in another format$"
+    with pytest.raises(SourceError, match=message) as error:
+        readers.read_documents(_write_file(tmp_path / "a.odd", b""), "x/a.odd")
     assert len(str(error.value)) < 300
 
 
@@ -63,9 +63,9 @@ def test_an_attachment_that_needs_more_is_not_read_and_the_letter_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pypdfium2", None)
-    (found,) = factories_office.every(tmp_path, "mail.eml", factories_office.letter(a_pdf=b"%PDF"))
-    said = "mail.eml#a.pdf: reading it needs pypdfium2: `pip install 'kumihimo[docs]'`"
-    assert found.metadata["not_read"] == [said]
+    (document,) = factories_office.every(tmp_path, "mail.eml", factories_office.letter(a_pdf=b"%PDF"))
+    message = "mail.eml#a.pdf: reading it needs pypdfium2: `pip install 'kumihimo[docs]'`"
+    assert document.metadata["not_read"] == [message]
 
 
 def test_a_file_larger_than_memory_should_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

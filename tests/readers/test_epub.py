@@ -33,7 +33,7 @@ def test_a_chapter_without_a_heading_is_named_by_its_title() -> None:
     assert page.places == ((0, ""), (6, "§ Second"))
 
 
-def test_what_the_book_says_of_itself() -> None:
+def test_metadata_of_the_book() -> None:
     about = (
         "<dc:title>The\n Tides</dc:title><dc:creator>Ayu</dc:creator><dc:creator> Ren </dc:creator>"
         "<dc:language>ja</dc:language><dc:date>2024-05-01</dc:date><dc:publisher/><dc:subject>sea</dc:subject>"
@@ -56,7 +56,7 @@ def test_a_cover_without_text_and_links_stay_out_of_the_way() -> None:
     assert page.places == ((0, ""),)
 
 
-def test_all_that_stands_in_a_chapter_is_meant() -> None:
+def test_all_of_a_chapter_is_kept() -> None:
     body = (
         "<header><h2>One</h2><p>In which it rains.</p></header><nav><p>Read on in Two.</p></nav>"
         "<p>It rained.</p><footer><p>A note at the end.</p></footer>"
@@ -104,7 +104,7 @@ def test_a_missing_part_is_named(path: str) -> None:
 
 
 def test_a_book_of_pictures() -> None:
-    with pytest.raises(SourceError, match=r"^a\.epub: no text in it"):
+    with pytest.raises(SourceError, match=r"^a\.epub: contains no text"):
         read(factories_office.epub({"a.xhtml": chapter("<img/>")}))
     with pytest.raises(SourceError, match=r"^a\.epub: damaged, or not what its name says"):
         read(b"<html>")

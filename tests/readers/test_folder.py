@@ -1,4 +1,4 @@
-"""A folder gives the files someone means to be read, in one order, each once."""
+"""A folder yields the files to read, sorted, each once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_file_is_its_own_root(tmp_path: Path) -> None:
 
 def test_nothing_there(tmp_path: Path) -> None:
     assert names(tmp_path) == []
-    with pytest.raises(SourceError, match=r"gone: there is no such file or folder"):
+    with pytest.raises(SourceError, match=r"gone: no such file or folder"):
         names(tmp_path / "gone")
     with pytest.raises(SourceError, match="check the path"):
         names(tmp_path / ("x" * 5000))
@@ -70,7 +70,7 @@ def test_links_are_followed_within_the_root_only(tmp_path: Path) -> None:
     (root / "too").symlink_to(tmp_path / "root-too")
     (root / "broken.txt").symlink_to(root / "nothing")
     (root / "current").symlink_to(root / ".releases" / "3")
-    (root / "0.txt").symlink_to(root / "a.txt")  # what has a name of its own goes by that
+    (root / "0.txt").symlink_to(root / "a.txt")  # a file keeps its own name
     assert names(root) == ["a.txt", "current/notes.txt"]
 
 

@@ -1,4 +1,4 @@
-"""What stands above a Markdown text is said of it, not in it."""
+"""Front matter becomes metadata, not text."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ BOMB = "---\na: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n---\nText."
          {"title": "Tides", "date": "2024-05-01", "more": {"x": [1, 2]}}),
     ],
 )  # fmt: skip
-def test_what_a_head_says(head: str, values: dict[str, object]) -> None:
+def test_values_of_front_matter(head: str, values: dict[str, object]) -> None:
     assert parse_front_matter(f"{head}The sea.") == (values, len(head))
 
 
 @pytest.mark.parametrize(
-    ("said", "value"),
+    ("written", "value"),
     [
         ("no", "no"),
         ("on", "on"),
@@ -56,8 +56,8 @@ def test_what_a_head_says(head: str, values: dict[str, object]) -> None:
         ("2024-05", "2024-05"),
     ],
 )
-def test_a_plain_value_is_what_it_looks_like(said: str, value: object) -> None:
-    metadata, _ = parse_front_matter(f"---\nv: {said}\n---\nText.")
+def test_a_plain_value_is_what_it_looks_like(written: str, value: object) -> None:
+    metadata, _ = parse_front_matter(f"---\nv: {written}\n---\nText.")
     assert metadata == {"v": value}
     assert type(metadata["v"]) is type(value)
 
@@ -71,7 +71,7 @@ def test_a_plain_value_is_what_it_looks_like(said: str, value: object) -> None:
         "---\nday: 2024-13-45\n---\n",
     ],
 )
-def test_a_head_that_cannot_be_read_is_told(tmp_path: Path, head: str) -> None:
+def test_a_head_that_cannot_be_read_is_reported(tmp_path: Path, head: str) -> None:
     document = factories_office.one(tmp_path, "a.md", f"{head}The sea.".encode())
     assert document.metadata["not_read"] == ["its front matter, which is neither YAML nor TOML"]
     assert (document.text, document.body) == (f"{head}The sea.", 0)
@@ -129,8 +129,8 @@ def test_chunks_never_begin_in_the_head_and_lines_are_those_of_the_file(tmp_path
     assert (document.title, document.body, document.metadata["author"]) == ("Tides", len(head), "Ayu")
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
         kumi.index(tmp_path / "tides.md")
-        with kumi.snapshot() as reading:
-            chunks = list(reading.table("chunks"))
+        with kumi.snapshot() as snapshot:
+            chunks = list(snapshot.table("chunks"))
             assert [(c.start, c.text) for c in chunks] == [(len(head) + 1, "# The sea\n\nThe sea rises at nine.")]
         (citation,) = kumi.ask("When does the sea rise?").citations
         assert citation.span.place == "line 209"
@@ -142,5 +142,5 @@ def test_a_file_that_is_all_head(tmp_path: Path) -> None:
     assert (document.title, document.body) == ("Tides", len(document.text))
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
         kumi.index(tmp_path / "a.md")
-        with kumi.snapshot() as reading:
-            assert len(reading.table("chunks")) == 0
+        with kumi.snapshot() as snapshot:
+            assert len(snapshot.table("chunks")) == 0

@@ -1,4 +1,4 @@
-"""Letters and where they stand become lines: the columns and readings of vertical writing need no font to be tested."""
+"""Letters and positions become lines; tests of vertical text need no font."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from kumihimo.readers.paragraphs import TextLine, join_paragraphs
 
 
 def row(text: str, across: float = 0, begin: float = 0, size: float = 10, made_up: str = "") -> list[Glyph]:
-    """Letters as wide as they are high, one beside the other, or below it."""
+    """Return square letters, side by side or one below the other."""
     return [
         Glyph(letter, begin + i * size, begin + (i + 1) * size, across, size, letter in made_up)
         for i, letter in enumerate(text)
     ]
 
 
-def texts(found: Sequence[Sequence[Glyph]]) -> list[str]:
-    return ["".join(glyph.letter for glyph in each) for each in found]
+def texts(lines: Sequence[Sequence[Glyph]]) -> list[str]:
+    return ["".join(glyph.letter for glyph in line_glyphs) for line_glyphs in lines]
 
 
 def down(*parts: list[Glyph]) -> list[str]:
-    """What is read of a page of columns."""
+    """Return the texts of a page's columns."""
     glyphs = [glyph for part in parts for glyph in part]
     return [
         each.text
@@ -30,8 +30,8 @@ def down(*parts: list[Glyph]) -> list[str]:
 
 
 def test_rows_end_where_a_line_ends() -> None:
-    found = list(split_rows(row("ab\r\ncd\r\n\r\ne", made_up="\r\n")))
-    assert texts(found) == ["ab", "cd", "e"]
+    result = list(split_rows(row("ab\r\ncd\r\n\r\ne", made_up="\r\n")))
+    assert texts(result) == ["ab", "cd", "e"]
 
 
 def test_a_row_ends_behind_a_hyphen() -> None:
@@ -41,8 +41,8 @@ def test_a_row_ends_behind_a_hyphen() -> None:
 
 
 def test_columns_are_read_from_right_to_left() -> None:
-    left, right = row("港の近くにある", across=80), row("組紐の工房は、", across=100)
-    assert down(left, right) == ["組紐の工房は、", "港の近くにある"]
+    second, first = row("港の近くにある", across=80), row("組紐の工房は、", across=100)
+    assert down(second, first) == ["組紐の工房は、", "港の近くにある"]
 
 
 def test_a_comma_aside_belongs_to_its_column() -> None:
@@ -80,8 +80,8 @@ def test_a_reading_belongs_to_the_nearer_of_two_columns() -> None:
 
 
 def test_a_reading_over_a_row_stands_behind_its_word() -> None:
-    (found,) = attach_readings([row("とうきょう", across=9, begin=0, size=4), row("東京へ行く", across=0)])
-    assert build_line(found, cells=True).text == "東京（とうきょう）へ行く"
+    (result,) = attach_readings([row("とうきょう", across=9, begin=0, size=4), row("東京へ行く", across=0)])
+    assert build_line(result, cells=True).text == "東京（とうきょう）へ行く"
 
 
 def test_a_reading_wider_than_its_word_stands_behind_it() -> None:
@@ -91,8 +91,8 @@ def test_a_reading_wider_than_its_word_stands_behind_it() -> None:
 
 def test_readings_that_outnumber_their_words_stand_behind_them() -> None:
     readings = [row("うけたまわ", 9, -2, 3), row("こころざし", 9, 38, 3), row("おぼしめ", 9, 74, 3)]
-    (found,) = attach_readings([*readings, row("承って思志って思召")])
-    assert build_line(found, cells=True).text == "承（うけたまわ）って思志（こころざし）って思召（おぼしめ）"
+    (result,) = attach_readings([*readings, row("承って思志って思召")])
+    assert build_line(result, cells=True).text == "承（うけたまわ）って思志（こころざし）って思召（おぼしめ）"
 
 
 def test_small_kana_beside_nothing_stay() -> None:
@@ -114,28 +114,28 @@ def test_cells_far_apart_are_parted() -> None:
 
 
 def test_words_are_no_cells() -> None:
-    said = [*row("the"), Glyph(" ", 30, 35, 0, 10, True), *row("sea", begin=36)]
-    assert build_line(said, cells=True).text == "the sea"
+    glyphs = [*row("the"), Glyph(" ", 30, 35, 0, 10, True), *row("sea", begin=36)]
+    assert build_line(glyphs, cells=True).text == "the sea"
 
 
-def test_a_line_says_where_it_stands() -> None:
-    found = build_line(row("the sea", across=7, begin=20), cells=True)
-    assert found == TextLine("the sea", begin=20, end=90, line_position=7, size=10, first_word_width=30)
+def test_a_line_has_its_position() -> None:
+    result = build_line(row("the sea", across=7, begin=20), cells=True)
+    assert result == TextLine("the sea", begin=20, end=90, line_position=7, size=10, first_word_width=30)
 
 
-def test_nothing_but_what_was_made_up_is_no_line() -> None:
+def test_generated_letters_alone_are_no_line() -> None:
     assert build_line(row("  ", made_up=" "), cells=True) == TextLine("")
     assert attach_readings([]) == []
     assert [each for each in split_columns([]) if each] == []
 
 
-def test_what_fonts_leave_behind_is_mended() -> None:
+def test_artefacts_of_fonts_are_removed() -> None:
     assert build_line(row("\uf0b7 ﬁrst ﬂoor"), cells=True).text == "• first floor"
     assert build_line(row("⽇本\ue000の⼈"), cells=True).text == "日本\ufffdの人"
-    assert build_line(row("①㌔ｱ"), cells=True).text == "①㌔ｱ"  # what a person may have meant
+    assert build_line(row("①㌔ｱ"), cells=True).text == "①㌔ｱ"  # may be intended
 
 
 def test_columns_become_a_text() -> None:
     glyphs = [*row("組紐の工房は、港の近", 100), *row("くにある。", 80), *row("　朝は八時に開く。", 60)]
-    found = order_columns([build_line(each, cells=False) for each in split_columns(glyphs)])
-    assert join_paragraphs([found]).text == "組紐の工房は、港の近くにある。\n\n朝は八時に開く。"
+    result = order_columns([build_line(each, cells=False) for each in split_columns(glyphs)])
+    assert join_paragraphs([result]).text == "組紐の工房は、港の近くにある。\n\n朝は八時に開く。"

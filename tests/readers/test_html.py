@@ -1,4 +1,4 @@
-"""A page becomes what its reader reads."""
+"""A page becomes the text that its readers see."""
 
 from __future__ import annotations
 

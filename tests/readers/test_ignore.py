@@ -1,4 +1,4 @@
-"""Ignore files leave out what git would, within the subset that `rules` documents."""
+"""Ignore files work as in git, within the subset that `parse_ignore_rules` documents."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from kumihimo.readers.ignore import is_ignored, parse_ignore_rules
         ("\\#a\n\\!b", "#a", True),
         ("\\#a\n\\!b", "!b", True),
         ("a  ", "a", True),
-        ("café", "cafe\u0301", False),  # paths come as NFC, and patterns are made so
+        ("café", "cafe\u0301", False),  # paths are NFC, and so are patterns
         ("cafe\u0301", "café", True),
     ],
 )
 def test_patterns(lines: str, path: str, out: bool) -> None:
-    among = parse_ignore_rules(lines.splitlines())
-    assert is_ignored(tuple(path.rstrip("/").split("/")), path.endswith("/"), among) is out
+    rules = parse_ignore_rules(lines.splitlines())
+    assert is_ignored(tuple(path.rstrip("/").split("/")), path.endswith("/"), rules) is out
 
 
 def test_a_pattern_holds_for_its_own_folder() -> None:
-    among = parse_ignore_rules(["/a", "*.txt"], ("sub",))
-    assert is_ignored(("sub", "a"), False, among)
-    assert is_ignored(("sub", "x", "y.txt"), False, among)
-    assert not is_ignored(("a",), False, among)
-    assert not is_ignored(("y.txt",), False, among)
+    rules = parse_ignore_rules(["/a", "*.txt"], ("sub",))
+    assert is_ignored(("sub", "a"), False, rules)
+    assert is_ignored(("sub", "x", "y.txt"), False, rules)
+    assert not is_ignored(("a",), False, rules)
+    assert not is_ignored(("y.txt",), False, rules)

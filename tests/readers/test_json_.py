@@ -1,4 +1,4 @@
-"""Each object is a page, none is lost, and a broken file is refused whole."""
+"""Objects become pages, none is lost, and a broken file is refused."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_line_without_id_goes_by_its_number() -> None:
     assert [page.fragment for page in pages] == ["1", "4", "0"]
 
 
-def test_a_line_without_text_says_its_words() -> None:
+def test_a_line_without_text_keeps_its_words() -> None:
     (page,) = read(
         read_jsonl_pages, '{"id": "e1", "title": "Ayu", "role": "cook", "also": ["host", "guide"], "age": 31, "at": {}}'
     )
@@ -51,7 +51,7 @@ def test_the_same_id_twice_loses_no_row() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "meant"),
+    ("written", "expected"),
     [
         ("2026-01-02", "2026-01-02"),
         ("2026-01-02T03:04", "2026-01-02T03:04:00Z"),
@@ -61,9 +61,9 @@ def test_the_same_id_twice_loses_no_row() -> None:
         (1700000000, ""),
     ],
 )
-def test_moments(written: object, meant: str) -> None:
+def test_modified_times(written: object, expected: str) -> None:
     (page,) = read(read_jsonl_pages, standard.dumps({"text": "x", "modified": written}))
-    assert (page.modified, page.metadata) == (meant, {"modified": written})
+    assert (page.modified, page.metadata) == (expected, {"modified": written})
 
 
 def test_what_json_can_write_and_no_text_can_hold() -> None:
@@ -103,7 +103,7 @@ def test_an_object_with_a_text_is_the_file() -> None:
     ]
 
 
-def test_any_other_value_is_told_by_paths() -> None:
+def test_any_other_value_becomes_lines_with_paths() -> None:
     source = '{"title": "T", "a": {"b": [1, 2], "c": [{"d": "x"}, null]}, "e": true, "f": NaN, "g": "", "h": {}}'
     text = "title: T\n\na.b: 1; 2\n\na.c.0.d: x\n\ne: true\n\nf: NaN"
     assert read(read_json_pages, source) == [Page("", "T", text)]

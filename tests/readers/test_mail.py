@@ -1,4 +1,4 @@
-"""A letter becomes who wrote what to whom, and what was attached to it."""
+"""A letter becomes its headers, its text and its attachments."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def test_a_plain_letter() -> None:
     }  # fmt: skip
 
 
-def test_of_two_bodies_the_plain_one_and_else_the_html() -> None:
-    made = EmailMessage()
-    made["Subject"] = "x"
-    made.set_content("plain")
-    made.add_alternative("<p>not plain</p>", "html")
-    assert read(made.as_bytes()).text.endswith("\n\nplain")
+def test_the_plain_body_is_preferred_to_html() -> None:
+    message = EmailMessage()
+    message["Subject"] = "x"
+    message.set_content("plain")
+    message.add_alternative("<p>not plain</p>", "html")
+    assert read(message.as_bytes()).text.endswith("\n\nplain")
     html = raw(
         "Content-Type: text/html", body=b"<h2>Tides</h2><ul><li><a href=x>high</a><li>low</ul><script>x</script>"
     )
@@ -51,12 +51,12 @@ def test_of_two_bodies_the_plain_one_and_else_the_html() -> None:
 
 
 @pytest.mark.parametrize("blank", ["", "\n", " \u00a0\n\n"])
-def test_a_plain_version_that_says_nothing_is_none(blank: str) -> None:
-    made = EmailMessage()
-    made["Subject"] = "x"
-    made.set_content(blank)
-    made.add_alternative("<p>All that is said.</p>", "html")
-    assert read(made.as_bytes()).text.endswith("\n\nAll that is said.")
+def test_an_empty_plain_version_is_ignored(blank: str) -> None:
+    message = EmailMessage()
+    message["Subject"] = "x"
+    message.set_content(blank)
+    message.add_alternative("<p>All that is said.</p>", "html")
+    assert read(message.as_bytes()).text.endswith("\n\nAll that is said.")
 
 
 RUSSIAN = "Привет, это письмо о лодках и приливах."
@@ -65,15 +65,15 @@ RUSSIAN = "Привет, это письмо о лодках и приливах
 @pytest.mark.parametrize("charset", ["koi8-r", "windows-1251", "KOI8-R", "utf-8"])
 @pytest.mark.parametrize("kind", ["html", "plain"])
 def test_letters_in_their_charset(charset: str, kind: str) -> None:
-    said = f"<p>{RUSSIAN}</p>" if kind == "html" else RUSSIAN
-    found = read(raw(f"Content-Type: text/{kind}; charset={charset}", body=said.encode(charset))).text
-    assert found.endswith(f"\n\n{RUSSIAN}")
+    body = f"<p>{RUSSIAN}</p>" if kind == "html" else RUSSIAN
+    text = read(raw(f"Content-Type: text/{kind}; charset={charset}", body=body.encode(charset))).text
+    assert text.endswith(f"\n\n{RUSSIAN}")
 
 
-def parts(*held: bytes, kind: str = "multipart/mixed", boundary: str = "B") -> bytes:
-    """What holds these parts, each with its headers."""
+def parts(*contents: bytes, kind: str = "multipart/mixed", boundary: str = "B") -> bytes:
+    """Return a multipart body of these parts, each with its headers."""
     mark = boundary.encode()
-    inside = b"".join(b"--" + mark + b"\r\n" + part + b"\r\n" for part in held)
+    inside = b"".join(b"--" + mark + b"\r\n" + part + b"\r\n" for part in contents)
     return f"Content-Type: {kind}; boundary={boundary}\r\n\r\n".encode() + inside + b"--" + mark + b"--\r\n"
 
 
@@ -91,20 +91,20 @@ PLAIN = b"Content-Type: text/plain\r\n\r\nThe ferry leaves at nine."
 )
 def test_what_is_attached_without_a_name_is_not_lost(tmp_path: Path, headers: bytes, uri: str) -> None:
     data = b"From: a@b\r\nSubject: x\r\n" + parts(PLAIN, headers + b"\r\n\r\nboat,built\r\nMaru,1922\r\n")
-    found = factories_office.every(tmp_path, "a.eml", data)
-    assert found[0].text.endswith("The ferry leaves at nine.")
-    assert [d.uri for d in found[1:]] == [uri]
-    assert "1922" in found[1].text
-    assert found[0].metadata["attachments"] == [uri.partition("#")[2]]
+    documents = factories_office.every(tmp_path, "a.eml", data)
+    assert documents[0].text.endswith("The ferry leaves at nine.")
+    assert [d.uri for d in documents[1:]] == [uri]
+    assert "1922" in documents[1].text
+    assert documents[0].metadata["attachments"] == [uri.partition("#")[2]]
 
 
-def test_an_old_word_file_is_named_as_not_read(tmp_path: Path) -> None:
-    (found,) = factories_office.every(tmp_path, "a.eml", letter(report_doc=b"\xd0\xcf\x11\xe0"))
-    assert found.metadata["not_read"] == ["a.eml#report.doc: of a kind that is not read"]
+def test_an_old_word_file_is_reported_as_not_read(tmp_path: Path) -> None:
+    (document,) = factories_office.every(tmp_path, "a.eml", letter(report_doc=b"\xd0\xcf\x11\xe0"))
+    assert document.metadata["not_read"] == ["a.eml#report.doc: unsupported file type"]
 
 
 @pytest.mark.parametrize(
-    ("said", "author"),
+    ("sender", "author"),
     [
         ("Ayu Tanaka <ayu@example.org>", "Ayu Tanaka"),
         ('"Tanaka, Ayu" <ayu@example.org>', "Tanaka, Ayu"),
@@ -113,8 +113,8 @@ def test_an_old_word_file_is_named_as_not_read(tmp_path: Path) -> None:
         ("ayu@example.org", None),
     ],
 )
-def test_the_author_is_the_name(said: str, author: str | None) -> None:
-    page = read(f"From: {said}\nSubject: x\n\ny")
+def test_the_author_is_the_name(sender: str, author: str | None) -> None:
+    page = read(f"From: {sender}\nSubject: x\n\ny")
     assert page.metadata.get("author") == author
     assert str(page.metadata["from"]).endswith("@example.org" + ">" * (author is not None))
 
@@ -126,9 +126,9 @@ def test_a_signed_letter_in_a_list(tmp_path: Path) -> None:
     inner = parts(versions, seal, kind="multipart/signed", boundary="S")
     tail = b"Content-Type: text/plain\r\n\r\nTo leave the list, write to Ren."
     data = b"From: a@b\r\nSubject: x\r\n" + parts(parts(inner, tail, boundary="L"), kind="multipart/signed")
-    (found,) = factories_office.every(tmp_path, "a.eml", data)
-    assert found.text.endswith("\n\nThe ferry leaves at nine.\n\nTo leave the list, write to Ren.")
-    assert found.metadata["not_read"] == ["a.eml#seal.asc: of a kind that is not read"]
+    (document,) = factories_office.every(tmp_path, "a.eml", data)
+    assert document.text.endswith("\n\nThe ferry leaves at nine.\n\nTo leave the list, write to Ren.")
+    assert document.metadata["not_read"] == ["a.eml#seal.asc: unsupported file type"]
 
 
 def test_japanese_mail() -> None:
@@ -141,10 +141,10 @@ def test_japanese_mail() -> None:
 
 @pytest.mark.parametrize("label", ["utf-8", "nonsense", ""])
 def test_a_wrong_label_is_not_believed(label: str) -> None:
-    said = "組紐の会議は朝の九時に始まります。遅れないでください。"
+    body = "組紐の会議は朝の九時に始まります。遅れないでください。"
     for encoding in ("utf-8", "cp932", "euc_jp"):
-        found = read(raw(f'Content-Type: text/plain; charset="{label}"', body=said.encode(encoding))).text
-        assert found.endswith(said), encoding
+        text = read(raw(f'Content-Type: text/plain; charset="{label}"', body=body.encode(encoding))).text
+        assert text.endswith(body), encoding
 
 
 def test_quoted_printable_and_base64() -> None:
@@ -168,7 +168,7 @@ def test_a_letter_without_a_body_or_a_subject() -> None:
 
 def test_without_headers_it_is_no_letter() -> None:
     for data in (b"", b"plain text\n\nmore", b"\x89PNG\r\n\x1a\n\0\0\0\r", b"Colour: red\n\nx"):
-        with pytest.raises(SourceError, match=r"^a\.eml: no e-mail, since it has no headers; name it \.txt"):
+        with pytest.raises(SourceError, match=r"^a\.eml: not an e-mail, because it has no headers; name it \.txt"):
             read(data)
 
 
@@ -178,44 +178,44 @@ def test_attachments_are_documents_of_their_own(tmp_path: Path) -> None:
         tide_pdf=factories_office.pdf(lines("The sea rises.")),
         photo_png=b"\x89PNG",
     )
-    found = factories_office.every(tmp_path, "mail.eml", data)
-    assert [d.uri for d in found] == ["mail.eml", "mail.eml#boats.csv", "mail.eml#tide.pdf"]
-    assert [d.title for d in found] == ["Ferry", "boats", "tide"]
-    assert [d.text for d in found[1:]] == ["boat: Maru; built: 1922", "The sea rises."]
-    assert found[0].metadata["attachments"] == ["boats.csv", "tide.pdf", "photo.png"]
-    assert found[0].metadata["not_read"] == ["mail.eml#photo.png: of a kind that is not read"]
-    assert {d.file for d in found} == {"mail.eml"}
-    assert [d.id for d in found] == [hash_parts(d.uri) for d in found]
-    assert found[1].media_type == "text/csv"
-    assert found[2].places == ((0, "p. 1"),)
+    documents = factories_office.every(tmp_path, "mail.eml", data)
+    assert [d.uri for d in documents] == ["mail.eml", "mail.eml#boats.csv", "mail.eml#tide.pdf"]
+    assert [d.title for d in documents] == ["Ferry", "boats", "tide"]
+    assert [d.text for d in documents[1:]] == ["boat: Maru; built: 1922", "The sea rises."]
+    assert documents[0].metadata["attachments"] == ["boats.csv", "tide.pdf", "photo.png"]
+    assert documents[0].metadata["not_read"] == ["mail.eml#photo.png: unsupported file type"]
+    assert {d.file for d in documents} == {"mail.eml"}
+    assert [d.id for d in documents] == [hash_parts(d.uri) for d in documents]
+    assert documents[1].media_type == "text/csv"
+    assert documents[2].places == ((0, "p. 1"),)
 
 
 def test_rows_of_an_attachment(tmp_path: Path) -> None:
-    made = EmailMessage()
-    made["Subject"] = "x"
-    made.set_content("y")
-    made.add_attachment(b'{"id": "r 1", "text": "a"}', "application", "json", filename="r#1.jsonl")
-    found = factories_office.every(tmp_path, "mail.eml", made.as_bytes())
-    assert [d.uri for d in found] == ["mail.eml", "mail.eml#r%231.jsonl/r 1"]
+    message = EmailMessage()
+    message["Subject"] = "x"
+    message.set_content("y")
+    message.add_attachment(b'{"id": "r 1", "text": "a"}', "application", "json", filename="r#1.jsonl")
+    documents = factories_office.every(tmp_path, "mail.eml", message.as_bytes())
+    assert [d.uri for d in documents] == ["mail.eml", "mail.eml#r%231.jsonl/r 1"]
 
 
-def test_what_cannot_be_read_is_said_and_the_letter_is_read(tmp_path: Path) -> None:
-    (found,) = factories_office.every(tmp_path, "mail.eml", letter(broken_pdf=b"%PDF-1.4 and no more", ok_txt=b""))
-    assert found.text.endswith("The ferry leaves at nine.")
-    (said,) = cast(list[str], found.metadata["not_read"])
-    assert said.startswith("mail.eml#broken.pdf: not a whole PDF")
+def test_an_unreadable_attachment_is_reported_and_the_letter_is_read(tmp_path: Path) -> None:
+    (document,) = factories_office.every(tmp_path, "mail.eml", letter(broken_pdf=b"%PDF-1.4 and no more", ok_txt=b""))
+    assert document.text.endswith("The ferry leaves at nine.")
+    (message,) = cast(list[str], document.metadata["not_read"])
+    assert message.startswith("mail.eml#broken.pdf: not a complete PDF")
 
 
 def enclosed(depth: int) -> EmailMessage:
-    made = EmailMessage()
-    made["Subject"] = f"depth {depth}"
-    made.set_content(f"letter {depth}")
+    message = EmailMessage()
+    message["Subject"] = f"depth {depth}"
+    message.set_content(f"letter {depth}")
     if depth:
-        made.add_attachment(enclosed(depth - 1))
-    return made
+        message.add_attachment(enclosed(depth - 1))
+    return message
 
 
 def test_letters_in_letters_are_opened_so_deep(tmp_path: Path) -> None:
-    found = factories_office.every(tmp_path, "a.eml", enclosed(9).as_bytes())
-    assert [d.title for d in found] == [f"depth {9 - n}" for n in range(MAX_ATTACHMENT_DEPTH + 1)]
-    assert found[2].uri == "a.eml#message.eml/message.eml"
+    documents = factories_office.every(tmp_path, "a.eml", enclosed(9).as_bytes())
+    assert [d.title for d in documents] == [f"depth {9 - n}" for n in range(MAX_ATTACHMENT_DEPTH + 1)]
+    assert documents[2].uri == "a.eml#message.eml/message.eml"

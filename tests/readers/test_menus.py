@@ -1,4 +1,4 @@
-"""A page keeps its article; what stands around it and is made of links goes, if something tells where that is."""
+"""A page keeps its article and loses the link menus around it."""
 
 from __future__ import annotations
 
@@ -74,17 +74,17 @@ def test_three_links_one_after_the_other_go_and_two_stay() -> None:
 
 
 def test_a_long_page_is_read_in_time() -> None:
-    told = "tells how the stones were carried over the bar and laid in the gap"
-    said = "".join(f"<p>Paragraph {n} {told} {n * 7} times.</p>" for n in range(20_000))
+    sentence = "tells how the stones were carried over the bar and laid in the gap"
+    article = "".join(f"<p>Paragraph {n} {sentence} {n * 7} times.</p>" for n in range(20_000))
     began = process_time()
-    text = read(f"<html><body><article>{said}</article></body></html>").text
+    text = read(f"<html><body><article>{article}</article></body></html>").text
     assert process_time() - began < 5
     assert text.count("\n\n") == 19_999
 
 
 def test_without_trafilatura_everything_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = importlib.util.find_spec
-    monkeypatch.setattr(boilerplate, "find_spec", lambda name: None if name == "trafilatura" else known(name))
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(boilerplate, "find_spec", lambda name: None if name == "trafilatura" else find_spec(name))
     text = read(PAGE).text
     assert text.startswith("- News of the site")
     assert text.endswith("Login of the end")

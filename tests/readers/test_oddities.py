@@ -1,4 +1,4 @@
-"""Odd files that programs and people make: read as they are meant, or refused in a line; no crash, hang or flood."""
+"""Odd files are read as intended, or refused; no crash, hang or flood."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from tests.factories_office import changed, every, lines, one, p, unzipped
 MIXED = "Content-Type: multipart/mixed; boundary=B\n\n--B\n"
 
 
-def ends(folder: Path, name: str, data: bytes, seconds: float = 5) -> str:
-    """How a process that reads the file ends: read or refused; one that hangs or crashes fails the test."""
+def run_reader(folder: Path, name: str, data: bytes, seconds: float = 5) -> str:
+    """Read the file in a process; fail on a crash or hang."""
     (folder / name).write_bytes(data)
     code = (
         "import resource, sys; from pathlib import Path; from kumihimo.readers import read_documents\n"
@@ -48,23 +48,23 @@ def test_a_cell_in_the_farthest_corner_does_not_end_the_process(tmp_path: Path) 
     data = factories_office.xlsx(lambda book: factories_office.sheet(book, "S", ("a", "b"), ("x", 1)))
     path = "xl/worksheets/sheet1.xml"
     far = unzipped(data)[path].replace(b'"A2"', b'"A1048576"').replace(b'"B2"', b'"XFD1048576"')
-    assert ends(tmp_path, "a.xlsx", changed(data, {path: far}))
+    assert run_reader(tmp_path, "a.xlsx", changed(data, {path: far}))
 
 
 def test_merged_cells_over_each_other_do_not_hang(tmp_path: Path) -> None:
     data = factories_office.xlsx(lambda book: factories_office.sheet(book, "S", ("a", "b"), ("x", 1)))
     path = "xl/worksheets/sheet1.xml"
     merged = b"</sheetData><mergeCells>" + b'<mergeCell ref="A1:A1048576"/>' * 100 + b"</mergeCells>"
-    assert ends(tmp_path, "a.xlsx", changed(data, {path: unzipped(data)[path].replace(b"</sheetData>", merged)}))
+    assert run_reader(tmp_path, "a.xlsx", changed(data, {path: unzipped(data)[path].replace(b"</sheetData>", merged)}))
 
 
 @pytest.mark.parametrize(("name", "path"), [("a.docx", "word/document.xml"), ("a.epub", "OEBPS/a.xhtml")])
 def test_a_part_that_lies_about_its_size_is_not_unfolded(tmp_path: Path, name: str, path: str) -> None:
-    made = {
+    package = {
         "a.docx": factories_office.docx(p("x")),
         "a.epub": factories_office.epub({"a.xhtml": factories_office.chapter("x")}),
     }[name]
-    lie = bytearray(changed(made, {path: b" " * (64 << 20)}))
+    lie = bytearray(changed(package, {path: b" " * (64 << 20)}))
     struct.pack_into("<I", lie, lie.rindex(path.encode()) - 46 + 24, 100)
     (tmp_path / name).write_bytes(lie)
     tracemalloc.start()
@@ -103,16 +103,16 @@ def test_readings_of_readings_take_time_in_proportion() -> None:
     assert seconds(8000) < 6 * seconds(2000) + 0.5
 
 
-# What is lost, silently
+# Silent losses
 
 
 def test_attachments_of_one_name_are_all_read(tmp_path: Path) -> None:
-    made = EmailMessage()
-    made["Subject"] = "x"
-    made.set_content("y")
-    for said in (b"first", b"second"):
-        made.add_attachment(said, "application", "octet-stream", filename="report.txt")
-    assert [d.text for d in every(tmp_path, "a.eml", made.as_bytes())][1:] == ["first", "second"]
+    message = EmailMessage()
+    message["Subject"] = "x"
+    message.set_content("y")
+    for content in (b"first", b"second"):
+        message.add_attachment(content, "application", "octet-stream", filename="report.txt")
+    assert [d.text for d in every(tmp_path, "a.eml", message.as_bytes())][1:] == ["first", "second"]
 
 
 def test_a_letter_goes_on_behind_an_attachment() -> None:
@@ -130,7 +130,7 @@ def test_a_letter_that_is_its_attachment(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["signed", "alternative", "related"])
 def test_attachments_deeper_in_a_letter(tmp_path: Path, kind: str) -> None:
-    """Signed letters; what Apple Mail makes of a letter with an attachment: an alternative holds a mixed one."""
+    """Test signed letters, and an alternative with a mixed part (Apple Mail)."""
     inner = (
         "Content-Type: multipart/mixed; boundary=C\n\n--C\nContent-Type: text/html\n\n<p>Hello.\n--C\n"
         "Content-Type: text/csv\nContent-Disposition: attachment; filename=a.csv\n\nboat,built\nMaru,1922\n--C--\n"
@@ -158,7 +158,7 @@ def test_pages_that_are_alike_are_not_scanned(tmp_path: Path) -> None:
     assert "Ferry to Otaru" in one(tmp_path, "a.pdf", factories_office.pdf(*tickets)).text
 
 
-# What is said wrongly
+# Wrong output
 
 
 def test_a_cell_of_one_letter_stays_in_its_row(tmp_path: Path) -> None:
@@ -176,8 +176,8 @@ def test_a_cell_of_one_letter_stays_in_its_row(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mark", ["３）", "1）", "１．", "2、"])
 def test_japanese_items_need_no_space(mark: str) -> None:
     texts = ("次の三つを用意する", f"{mark}縄と針を", f"{mark}糸")
-    found = join_paragraphs([[TextLine(text, 0, 400, 700 - 14 * n, 10, 30) for n, text in enumerate(texts)]])
-    assert found.text == "\n".join(texts)
+    result = join_paragraphs([[TextLine(text, 0, 400, 700 - 14 * n, 10, 30) for n, text in enumerate(texts)]])
+    assert result.text == "\n".join(texts)
 
 
 def test_a_heading_of_two_lines_is_one_heading() -> None:
@@ -199,7 +199,7 @@ def test_an_empty_heading_or_item_makes_none_of_what_follows(tmp_path: Path) -> 
     assert one(tmp_path, "a.pptx", factories_office.pptx(fill)).text == "Running text."
 
 
-def test_a_file_that_says_no_title_has_none_made_up(tmp_path: Path) -> None:
+def test_no_title_is_invented(tmp_path: Path) -> None:
     heading = p("The sea", '<w:outlineLvl w:val="0"/>')
     assert one(tmp_path, "a.docx", factories_office.docx(heading)).title == "The sea"
 
@@ -216,9 +216,9 @@ def test_headers_in_an_old_encoding() -> None:
 
 
 def test_a_letter_labelled_ascii_that_is_not() -> None:
-    said = "組紐の会議は朝の九時に始まります。遅れないでください。"
-    (page,) = read_mail(b"Subject: x\nContent-Type: text/plain; charset=us-ascii\n\n" + said.encode("euc_jp"), "a.eml")
-    assert page.text.endswith(said)
+    body = "組紐の会議は朝の九時に始まります。遅れないでください。"
+    (page,) = read_mail(b"Subject: x\nContent-Type: text/plain; charset=us-ascii\n\n" + body.encode("euc_jp"), "a.eml")
+    assert page.text.endswith(body)
 
 
 def test_a_text_holds_no_nul() -> None:
@@ -227,7 +227,7 @@ def test_a_text_holds_no_nul() -> None:
 
 
 def test_the_other_library_is_silent(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """What pypdf logs of a broken file goes to the screen of whoever indexes a folder."""
+    """pypdf must not log to the user's screen."""
     with pytest.raises(SourceError):
         every(tmp_path, "a.pdf", b"%PDF-1.4 and no more")
     assert caplog.records == []

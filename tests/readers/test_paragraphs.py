@@ -1,4 +1,4 @@
-"""Lines as they stand on pages become a text in paragraphs."""
+"""Lines on pages become a text in paragraphs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ WIDTH = 400.0
 
 
 def page(*texts: str, top: float = 700, size: float = 10, end: float = WIDTH) -> list[TextLine]:
-    """Lines of full width, 14 apart; an empty one is a gap; after `<` the line is short, after `>` it is indented."""
-    made: list[TextLine] = []
+    """Return full-width lines, 14 apart.
+
+    An empty text is a gap. After `<` the line is short, after `>` it is indented.
+    """
+    lines: list[TextLine] = []
     for number, text in enumerate(texts):
         begin, width = (20.0, end) if text.startswith(">") else (0.0, 150.0) if text.startswith("<") else (0.0, end)
         if text := text.lstrip("<>"):
-            made.append(TextLine(text, begin, width, top - 14 * number, size, first_word_width=30))
-    return made
+            lines.append(TextLine(text, begin, width, top - 14 * number, size, first_word_width=30))
+    return lines
 
 
 def text(*pages: Sequence[TextLine]) -> str:
@@ -91,23 +94,23 @@ def test_an_item_may_be_wrapped() -> None:
 
 
 def test_references_have_lines_of_their_own() -> None:
-    found = text(page("[1] Oldacre, M. The tide gates", ">of Brannet", "[2] Garrow, T. The Long Arm", "<[12] Ayu"))
-    assert found == "[1] Oldacre, M. The tide gates of Brannet\n[2] Garrow, T. The Long Arm\n[12] Ayu"
+    result = text(page("[1] Oldacre, M. The tide gates", ">of Brannet", "[2] Garrow, T. The Long Arm", "<[12] Ayu"))
+    assert result == "[1] Oldacre, M. The tide gates of Brannet\n[2] Garrow, T. The Long Arm\n[12] Ayu"
 
 
-@pytest.mark.parametrize("said", ["1.5 metres long", "2024 was wet", "a) no"])
-def test_a_number_in_a_sentence_is_no_item(said: str) -> None:
-    assert text(page("The wall was built", said)) == f"The wall was built {said}"
+@pytest.mark.parametrize("words", ["1.5 metres long", "2024 was wet", "a) no"])
+def test_a_number_in_a_sentence_is_no_item(words: str) -> None:
+    assert text(page("The wall was built", words)) == f"The wall was built {words}"
 
 
 def test_rows_of_a_table_are_lines_apart_from_the_text() -> None:
-    found = text(page("Of the stones", "Root | 120 | 2", "Elbow | 150 | 41", "nothing is left"))
-    assert found == "Of the stones\n\nRoot | 120 | 2\nElbow | 150 | 41\n\nnothing is left"
+    result = text(page("Of the stones", "Root | 120 | 2", "Elbow | 150 | 41", "nothing is left"))
+    assert result == "Of the stones\n\nRoot | 120 | 2\nElbow | 150 | 41\n\nnothing is left"
 
 
 def test_what_is_larger_is_a_heading() -> None:
-    found = text([*page("The Long Arm", size=16), *page("It was laid dry", "in 1903.", top=670)])
-    assert found == "## The Long Arm\n\nIt was laid dry in 1903."
+    result = text([*page("The Long Arm", size=16), *page("It was laid dry", "in 1903.", top=670)])
+    assert result == "## The Long Arm\n\nIt was laid dry in 1903."
 
 
 def test_a_heading_of_two_lines_is_one() -> None:
@@ -134,9 +137,9 @@ def test_a_page_that_ends_with_a_stop_ends_a_paragraph() -> None:
 
 
 def test_a_sentence_goes_on_in_the_next_column() -> None:
-    left = page("The wall was", "laid dry and", top=300, end=180)
-    right = [TextLine("has no mortar", 220, 400, 700, 10, 20), TextLine("in it.", 220, 260, 686, 10, 20)]
-    assert text([*left, *right]) == "The wall was laid dry and has no mortar in it."
+    first = page("The wall was", "laid dry and", top=300, end=180)
+    second = [TextLine("has no mortar", 220, 400, 700, 10, 20), TextLine("in it.", 220, 260, 686, 10, 20)]
+    assert text([*first, *second]) == "The wall was laid dry and has no mortar in it."
 
 
 def test_pages_without_text_begin_where_the_text_before_ends() -> None:

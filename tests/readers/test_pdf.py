@@ -1,4 +1,4 @@
-"""A PDF becomes what one reads on its pages."""
+"""A PDF becomes the text that one reads on its pages."""
 
 from __future__ import annotations
 
@@ -79,21 +79,21 @@ def test_two_columns_are_read_one_after_the_other() -> None:
     assert text(draw) == f"{HARBOUR}\n\n{PAINT}"
 
 
-def gazette(number: int, said: str) -> Fill:
-    """A page with what stands on every one of them."""
+def gazette(number: int, words: str) -> Fill:
+    """Draw a page with a running head and a page number."""
 
     def draw(canvas: Any) -> None:
         lines("Harbour Gazette", y=800, size=9)(canvas)
-        lines(*justified(said))(canvas)
+        lines(*justified(words))(canvas)
         lines(f"- {number} -", x=300, y=30, size=9)(canvas)
 
     return draw
 
 
 def test_running_heads_and_page_numbers_go_from_three_pages_on() -> None:
-    told = [HARBOUR, PAINT, "The ferry leaves at nine, and the office opens at eight, so do not be late for either."]
-    assert text(*map(gazette, (1, 2, 3), told)) == "\n\n".join(["Harbour Gazette", *told])
-    two = text(*map(gazette, (1, 2), told))
+    texts = [HARBOUR, PAINT, "The ferry leaves at nine, and the office opens at eight, so do not be late for either."]
+    assert text(*map(gazette, (1, 2, 3), texts)) == "\n\n".join(["Harbour Gazette", *texts])
+    two = text(*map(gazette, (1, 2), texts))
     assert two.count("Harbour Gazette") == 2
     assert "- 2 -" in two
 
@@ -105,28 +105,28 @@ def test_a_line_that_recurs_elsewhere_on_the_page_is_no_running_head() -> None:
     assert drop_running_heads(pages) == pages
 
 
-def titled(head: str, *said: str) -> Fill:
-    """A page with a large line above."""
+def titled(head: str, *words: str) -> Fill:
+    """Draw a page with a large line at the top."""
 
     def draw(canvas: Any) -> None:
         lines(head, y=760, size=18)(canvas)
-        lines(*said, size=11)(canvas)
+        lines(*words, size=11)(canvas)
 
     return draw
 
 
 def test_numbered_chapters_keep_their_headings() -> None:
-    found = text(*(titled(f"Chapter {n}", *justified(HARBOUR), f"That was part {n}.") for n in range(1, 7)))
-    assert [line for line in found.split("\n") if line.startswith("#")] == [f"## Chapter {n}" for n in range(1, 7)]
+    result = text(*(titled(f"Chapter {n}", *justified(HARBOUR), f"That was part {n}.") for n in range(1, 7)))
+    assert [line for line in result.split("\n") if line.startswith("#")] == [f"## Chapter {n}" for n in range(1, 7)]
 
 
 def test_large_numbers_are_headings() -> None:
-    found = text(*(titled(str(n), *justified(HARBOUR), f"That was part {n}.") for n in range(1, 7)))
-    assert [line for line in found.split("\n") if line.startswith("#")] == [f"## {n}" for n in range(1, 7)]
+    result = text(*(titled(str(n), *justified(HARBOUR), f"That was part {n}.") for n in range(1, 7)))
+    assert [line for line in result.split("\n") if line.startswith("#")] == [f"## {n}" for n in range(1, 7)]
 
 
 @pytest.mark.parametrize(
-    "kept",
+    "numbers",
     [
         [f"Invoice number {n}" for n in range(1, 6)],
         [f"Step {n}" for n in range(1, 5)],
@@ -134,32 +134,32 @@ def test_large_numbers_are_headings() -> None:
         ["3", "7", "12", "90"],  # numbers that do not go up with the pages
     ],
 )
-def test_numbers_that_are_said_stay(kept: list[str]) -> None:
-    found = text(*(lines(said, "Amount due 120", "Pay to the Wrack Fund") for said in kept))
-    assert re.findall("|".join(kept), found.replace("Amount due 120", "Amount")) == kept
-    assert found.count("Amount due 120") == 1
+def test_numbers_in_the_text_stay(numbers: list[str]) -> None:
+    result = text(*(lines(number, "Amount due 120", "Pay to the Wrack Fund") for number in numbers))
+    assert re.findall("|".join(numbers), result.replace("Amount due 120", "Amount")) == numbers
+    assert result.count("Amount due 120") == 1
 
 
 @pytest.mark.parametrize("written", ["- {} -", "p. {}", "{} / 12", "第{}頁", "{}", "Page {} of 12", "[{}]", "{}ページ"])
 def test_page_numbers_go(written: str) -> None:
-    said = [
+    texts = [
         [TextLine(f"{word} {n}", line_position=700.0 - 14 * n, size=11) for n in range(5)]
         for word in ("one", "two", "three")
     ]
-    pages = [[*page, TextLine(written.format(n), line_position=30, size=9)] for n, page in enumerate(said, 3)]
-    assert drop_running_heads(pages) == said
+    pages = [[*page, TextLine(written.format(n), line_position=30, size=9)] for n, page in enumerate(texts, 3)]
+    assert drop_running_heads(pages) == texts
     above = [[page[-1], *page[:-1]] for page in pages]
-    assert drop_running_heads(above) == said
+    assert drop_running_heads(above) == texts
 
 
 def test_a_line_on_every_page_stays_where_it_first_stands() -> None:
-    said = [
+    texts = [
         [TextLine(f"{word} {n}", line_position=700.0 - 14 * n) for n in range(5)]
         for word in ("one", "two", "three", "four")
     ]
     head = TextLine("Harbour Gazette", line_position=800)
-    assert drop_running_heads([[head, *page] for page in said]) == [[head, *said[0]], *said[1:]]
-    assert drop_running_heads([[*page, head] for page in said]) == [[*said[0], head], *said[1:]]
+    assert drop_running_heads([[head, *page] for page in texts]) == [[head, *texts[0]], *texts[1:]]
+    assert drop_running_heads([[*page, head] for page in texts]) == [[*texts[0], head], *texts[1:]]
 
 
 def test_pages_of_nothing_but_such_lines_stay_whole() -> None:
@@ -177,14 +177,14 @@ def test_only_pages_that_have_no_text_are_named() -> None:
 
 def test_many_threads_read_at_once() -> None:
     data = factories_office.pdf(*(lines(*(f"Boat {n} of page {p} is mended." for n in range(20))) for p in range(10)))
-    wanted, ready = read(data).text, Barrier(8)
+    expected, ready = read(data).text, Barrier(8)
 
     def several(_: int) -> set[str]:
         ready.wait()
         return {read(data).text for _ in range(3)}
 
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(several, range(8))) == [{wanted}] * 8
+        assert list(pool.map(several, range(8))) == [{expected}] * 8
 
 
 def test_a_page_that_is_turned_is_read_in_paragraphs() -> None:
@@ -195,7 +195,7 @@ def test_a_page_that_is_turned_is_read_in_paragraphs() -> None:
         writer = PdfWriter()
         page = writer.add_page(PdfReader(io.BytesIO(plain)).pages[0])
         page.rotate(-turn)
-        page.transfer_rotation_to_content()  # which is drawn askew, ...
+        page.transfer_rotation_to_content()  # draws the page rotated, ...
         page.rotate(turn)  # ... and turned upright again
         turned = io.BytesIO()
         writer.write(turned)
@@ -213,7 +213,7 @@ def test_places_behind_letters_of_two_halves() -> None:
 
 
 def mapped(letters: Mapping[int, str], *pages: str) -> bytes:
-    """A PDF of so many pages, whose font says which letter a byte stands for."""
+    """Return a PDF whose font maps bytes to these letters."""
 
     def stream(body: bytes) -> bytes:
         return b"<</Length %d>>stream\n%s\nendstream" % (len(body), body)
@@ -227,15 +227,15 @@ def mapped(letters: Mapping[int, str], *pages: str) -> bytes:
         b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica/ToUnicode 4 0 R>>",
         stream(f"{cmap}endcmap".encode()),
     ]
-    for n, said in enumerate(pages):
+    for n, codes in enumerate(pages):
         about = f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents {6 + 2 * n} 0 R"
         objects.append(f"{about}/Resources<</Font<</F 3 0 R>>>>>>".encode())
-        objects.append(stream(f"BT /F 12 Tf 72 700 Td ({said}) Tj ET".encode()))
+        objects.append(stream(f"BT /F 12 Tf 72 700 Td ({codes}) Tj ET".encode()))
     body = b"%PDF-1.4\n"
     starts = []
-    for number, held in enumerate(objects, 1):
+    for number, content in enumerate(objects, 1):
         starts.append(len(body))
-        body += b"%d 0 obj\n%s\nendobj\n" % (number, held)
+        body += b"%d 0 obj\n%s\nendobj\n" % (number, content)
     table = b"".join(b"%010d 00000 n \n" % at for at in starts)
     count = len(objects) + 1
     head = b"xref\n0 %d\n0000000000 65535 f \n" % count
@@ -284,7 +284,9 @@ def test_a_locked_file() -> None:
 @pytest.mark.parametrize("share", range(0, 100, 20))
 def test_a_file_cut_short_is_no_whole_pdf(share: int) -> None:
     whole = factories_office.pdf(lines(HARBOUR), lines(PAINT))
-    with pytest.raises(SourceError, match=r"^a\.pdf: not a whole PDF \(.+\); get it again, or print it to a new PDF$"):
+    with pytest.raises(
+        SourceError, match=r"^a\.pdf: not a complete PDF \(.+\); download it again, or print it to a new PDF$"
+    ):
         read(whole[: len(whole) * share // 100])
 
 
@@ -298,7 +300,7 @@ def test_what_pdfium_does_not_open_is_read_plainly() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "title"),
+    ("written", "title"),
     [
         ("The Tides", "The Tides"),
         ("v1.2 of it", "v1.2 of it"),
@@ -311,13 +313,13 @@ def test_what_pdfium_does_not_open_is_read_plainly() -> None:
         ("", "The Long Arm"),
     ],
 )
-def test_a_title_that_a_program_made_up_is_none(said: str, title: str) -> None:
+def test_a_generated_title_is_none(written: str, title: str) -> None:
     def draw(canvas: Any) -> None:
         lines("The Long Arm", size=20)(canvas)
         lines(*justified(HARBOUR), y=680)(canvas)
         canvas.setAuthor("Tobit Garrow")
 
-    page = read(factories_office.pdf(draw, title=said))
+    page = read(factories_office.pdf(draw, title=written))
     assert page.title == title
     assert page.metadata["author"] == "Tobit Garrow"
     assert page.metadata["date"] == "2000-01-01"
@@ -331,8 +333,8 @@ def japanese(*texts: str, vertical: bool, x: float, y: float) -> Fill:
         font = UnicodeCIDFont("HeiseiMin-W3", isVertical=vertical)
         pdfmetrics.registerFont(font)
         canvas.setFont(font.fontName, 12)
-        for number, said in enumerate(texts):
-            canvas.drawString(x - 20 * number * vertical, y - 18 * number * (not vertical), said)
+        for number, words in enumerate(texts):
+            canvas.drawString(x - 20 * number * vertical, y - 18 * number * (not vertical), words)
 
     return draw
 
@@ -347,8 +349,8 @@ def test_two_tiers_of_columns() -> None:
         japanese("方の五時に閉まる。先代の", "縒野は絹糸に触れなかった", vertical=True, x=500, y=400)(canvas)
         japanese("組紐の工房は、港の近くに", "ある。朝の八時に開き、夕", vertical=True, x=500, y=780)(canvas)
 
-    said = "組紐の工房は、港の近くにある。朝の八時に開き、夕方の五時に閉まる。先代の縒野は絹糸に触れなかった"
-    assert text(draw) == said
+    words = "組紐の工房は、港の近くにある。朝の八時に開き、夕方の五時に閉まる。先代の縒野は絹糸に触れなかった"
+    assert text(draw) == words
 
 
 def test_which_way_most_letters_go() -> None:

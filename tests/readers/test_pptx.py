@@ -1,4 +1,4 @@
-"""A presentation becomes what its slides say."""
+"""A presentation becomes the text of its slides."""
 
 from __future__ import annotations
 
@@ -26,33 +26,33 @@ def text(fill: factories_office.Fill) -> str:
 
 
 def slide(show: Any, kind: int = BLANK, title: str = "") -> Any:
-    made = show.slides.add_slide(show.slide_layouts[kind])
+    new_slide = show.slides.add_slide(show.slide_layouts[kind])
     if title:
-        made.shapes.title.text = title
-    return made
+        new_slide.shapes.title.text = title
+    return new_slide
 
 
-def box(shapes: Any, said: str) -> None:
-    shapes.add_textbox(0, 0, 99, 99).text_frame.text = said
+def box(shapes: Any, words: str) -> None:
+    shapes.add_textbox(0, 0, 99, 99).text_frame.text = words
 
 
 def test_titles_bullets_and_their_levels() -> None:
     def fill(show: Any) -> None:
         body = slide(show, BULLETS, "The Long Arm").placeholders[1].text_frame
         body.text = "dry stones"
-        for said, level in (("of a tonne", 1), ("no mortar", 0)):
+        for words, level in (("of a tonne", 1), ("no mortar", 0)):
             paragraph = body.add_paragraph()
-            paragraph.text, paragraph.level = said, level
+            paragraph.text, paragraph.level = words, level
 
     assert text(fill) == "## The Long Arm\n\n- dry stones\n  - of a tonne\n- no mortar"
 
 
 def test_the_title_comes_first_wherever_it_stands() -> None:
     def fill(show: Any) -> None:
-        made = slide(show, ONLY_TITLE, "The Long Arm")
-        box(made.shapes, "No bullet.")
-        tree = made.shapes._spTree
-        tree.append(made.shapes.title._element)
+        new_slide = slide(show, ONLY_TITLE, "The Long Arm")
+        box(new_slide.shapes, "No bullet.")
+        tree = new_slide.shapes._spTree
+        tree.append(new_slide.shapes.title._element)
 
     assert text(fill) == "## The Long Arm\n\nNo bullet."
 
@@ -89,8 +89,8 @@ def test_tables_groups_and_breaks() -> None:
     def fill(show: Any) -> None:
         shapes = slide(show).shapes
         table = shapes.add_table(2, 2, 0, 0, 99, 99).table
-        for place, said in enumerate(("boat", "built", "Maru", "1922")):
-            table.cell(place // 2, place % 2).text = said
+        for place, words in enumerate(("boat", "built", "Maru", "1922")):
+            table.cell(place // 2, place % 2).text = words
         inner = shapes.add_group_shape().shapes.add_group_shape().shapes
         box(inner, "deep in groups")
         box(shapes, "one\vline\nand another")
@@ -100,13 +100,13 @@ def test_tables_groups_and_breaks() -> None:
 
 def test_notes() -> None:
     def fill(show: Any) -> None:
-        made = slide(show, ONLY_TITLE, "Tides")
-        made.notes_slide.notes_text_frame.text = "Speak slowly."
+        new_slide = slide(show, ONLY_TITLE, "Tides")
+        new_slide.notes_slide.notes_text_frame.text = "Speak slowly."
 
     assert text(fill) == "## Tides\n\nNotes: Speak slowly."
 
 
-def test_a_chart_says_its_numbers() -> None:
+def test_numbers_of_a_chart() -> None:
     def fill(show: Any) -> None:
         from pptx.chart.data import CategoryChartData
         from pptx.enum.chart import XL_CHART_TYPE
@@ -142,16 +142,16 @@ def by_category(categories: list[str], **series: Sequence[float]) -> factories_o
 
 
 def test_the_figures_of_a_chart_are_whole() -> None:
-    found = text(by_category(["Root", "Elbow"], stones=(1234567, 7654321.5), lost=(0.1 + 0.2, -3)))
-    assert found == "Root; stones: 1234567; lost: 0.3\nElbow; stones: 7654321.5; lost: -3"
+    result = text(by_category(["Root", "Elbow"], stones=(1234567, 7654321.5), lost=(0.1 + 0.2, -3)))
+    assert result == "Root; stones: 1234567; lost: 0.3\nElbow; stones: 7654321.5; lost: -3"
 
 
 def test_a_chart_of_many_categories_is_read_at_once() -> None:
     data = factories_office.pptx(by_category([f"c{n}" for n in range(200)], one=range(200), two=range(200, 400)))
     began = process_time()
-    found = read(data).text
+    result = read(data).text
     assert process_time() - began < 3
-    assert found.splitlines() == [f"c{n}; one: {n}; two: {n + 200}" for n in range(200)]
+    assert result.splitlines() == [f"c{n}; one: {n}; two: {n + 200}" for n in range(200)]
 
 
 def test_the_points_of_a_plane_are_there() -> None:
@@ -169,28 +169,28 @@ def test_a_numbered_list() -> None:
         from pptx.oxml import parse_xml
 
         frame = slide(show, BULLETS, "Mending").placeholders[1].text_frame
-        for number, said in enumerate(("count", "carry", "lay", "rest")):
+        for number, words in enumerate(("count", "carry", "lay", "rest")):
             paragraph = frame.add_paragraph() if number else frame.paragraphs[0]
-            paragraph.text = said
-            if said != "rest":
+            paragraph.text = words
+            if words != "rest":
                 mark = parse_xml(f'<a:buAutoNum {factories_office.NAMES} type="arabicPeriod"/>')
                 paragraph._p.get_or_add_pPr().append(mark)
 
     assert text(fill) == "## Mending\n\n1. count\n2. carry\n3. lay\n- rest"
 
 
-def test_a_diagram_says_its_nodes() -> None:
+def test_nodes_of_a_diagram() -> None:
     def fill(show: Any) -> None:
         from pptx.opc.package import Part
         from pptx.opc.packuri import PackURI
 
-        said = "".join(f"<d:pt><d:t><a:p><a:r><a:t>{n}</a:t></a:r></a:p></d:t></d:pt>" for n in ("count", "mend"))
+        points = "".join(f"<d:pt><d:t><a:p><a:r><a:t>{n}</a:t></a:r></a:p></d:t></d:pt>" for n in ("count", "mend"))
         space = f'xmlns:d="http://schemas.openxmlformats.org/drawingml/2006/diagram" {factories_office.NAMES}'
-        blob = f"<d:dataModel {space}><d:ptLst>{said}</d:ptLst></d:dataModel>".encode()
-        made = slide(show, ONLY_TITLE, "Work")
+        blob = f"<d:dataModel {space}><d:ptLst>{points}</d:ptLst></d:dataModel>".encode()
+        new_slide = slide(show, ONLY_TITLE, "Work")
         kind = "application/vnd.openxmlformats-officedocument.drawingml.diagramData+xml"
         part = Part(PackURI("/ppt/diagrams/data1.xml"), kind, show.part.package, blob)
-        made.part.relate_to(part, f"{factories_office.RELATIONS}/diagramData")
+        new_slide.part.relate_to(part, f"{factories_office.RELATIONS}/diagramData")
 
     assert text(fill) == "## Work\n\ncount\nmend"
 
@@ -206,7 +206,7 @@ def test_what_is_on_every_slide_is_left_out(chrome: str) -> None:
 
 
 def test_without_text_there_is_nothing_to_read() -> None:
-    with pytest.raises(SourceError, match=r"^a\.pptx: no text in it"):
+    with pytest.raises(SourceError, match=r"^a\.pptx: contains no text"):
         text(lambda show: slide(show))
-    with pytest.raises(SourceError, match=r"^a\.pptx: no text in it"):
+    with pytest.raises(SourceError, match=r"^a\.pptx: contains no text"):
         text(lambda show: None)

@@ -1,4 +1,4 @@
-"""A file becomes documents, or an error that says what to do."""
+"""A file becomes documents, or an error with a remedy."""
 
 from __future__ import annotations
 
@@ -85,17 +85,17 @@ def test_unknown_suffixes(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_or_no_file(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"^a\.txt: No such file or directory; check that it is there"):
+    with pytest.raises(SourceError, match=r"^a\.txt: No such file or directory; check that it exists"):
         read_documents(tmp_path / "a.txt", "a.txt")
     (tmp_path / "folder.txt").mkdir()
-    with pytest.raises(SourceError, match=r"^folder\.txt: this is no ordinary file"):
+    with pytest.raises(SourceError, match=r"^folder\.txt: not an ordinary file"):
         read_documents(tmp_path / "folder.txt", "folder.txt")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.txt")
-    with pytest.raises(SourceError, match="no ordinary file"):
+    with pytest.raises(SourceError, match="not an ordinary file"):
         read_documents(tmp_path / "pipe.txt", "pipe.txt")
 
 
@@ -110,7 +110,7 @@ def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared data is not here")
 def test_all_shared_files_are_read_and_no_two_documents_share_an_id() -> None:
     files = [(path, uri) for path, uri in walk(SHARED / "messy") if has_reader(path)]
-    found = [document for path, uri in files for document in read_documents(path, uri)]
+    documents = [document for path, uri in files for document in read_documents(path, uri)]
     assert len(files) > 5
-    assert len({document.id for document in found}) == len(found)
+    assert len({document.id for document in documents}) == len(documents)
     assert len(read_documents(SHARED / "multihop" / "musique_train100_corpus.jsonl", "m.jsonl")) == 1890

@@ -1,4 +1,4 @@
-"""A workbook becomes its tables, each row with the names of its columns."""
+"""A workbook becomes its tables; each row repeats the column names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def text(*rows: Row) -> str:
     return read(factories_office.xlsx(lambda book: sheet(book, "S", *rows))).text
 
 
-def test_each_row_names_what_stands_in_it() -> None:
+def test_each_row_repeats_the_column_names() -> None:
     assert text(*BOATS) == "boat: Maru; built: 1922\n\nboat: Hoshi; built: 1930"
     assert text(("boat", "built"), ("Maru", None), ("Hoshi", 1930)) == "boat: Maru\n\nboat: Hoshi; built: 1930"
 
@@ -41,9 +41,9 @@ def test_a_table_of_numbers_has_no_header() -> None:
 
 
 def test_a_title_and_notes_around_a_table() -> None:
-    said = text(("Boats of the harbour",), *BOATS, ("Counted in May",))
-    assert said.startswith("## Boats of the harbour\n\nboat: Maru; built: 1922")
-    assert said.endswith("\n\nCounted in May")
+    result = text(("Boats of the harbour",), *BOATS, ("Counted in May",))
+    assert result.startswith("## Boats of the harbour\n\nboat: Maru; built: 1922")
+    assert result.endswith("\n\nCounted in May")
 
 
 def test_a_long_title_is_a_paragraph() -> None:
@@ -52,16 +52,16 @@ def test_a_long_title_is_a_paragraph() -> None:
 
 def test_several_tables_of_a_sheet_and_margins() -> None:
     shifted = [(None, None, *row) for row in BOATS]
-    said = text((), (), *shifted, (), ("harbour", "depth"), ("Otaru", "deep"))
-    assert said == "boat: Maru; built: 1922\n\nboat: Hoshi; built: 1930\n\nharbour: Otaru; depth: deep"
+    result = text((), (), *shifted, (), ("harbour", "depth"), ("Otaru", "deep"))
+    assert result == "boat: Maru; built: 1922\n\nboat: Hoshi; built: 1930\n\nharbour: Otaru; depth: deep"
 
 
 def test_a_cell_merged_over_rows_stands_in_each() -> None:
     def fill(book: Any) -> None:
-        made = sheet(
+        worksheet = sheet(
             book, "S", (), (None, "year", "boat", "crew"), (None, 1922, "Maru", "five"), (None, None, "Hoshi", "six")
         )
-        made.merge_cells("B3:B4")
+        worksheet.merge_cells("B3:B4")
 
     assert (
         read(factories_office.xlsx(fill)).text
@@ -89,22 +89,22 @@ def test_values() -> None:
         ("big", 12345678901234),
     )
     values = "3 0.3 true 2024-05-01 2024-05-01_08:30:00 08:30:00 a_b 12345678901234".replace(" ", "\n").split()
-    said = [line.partition("value: ")[2].replace(" ", "_") for line in text(*rows).split("\n\n")]
-    assert said == values
+    read_values = [line.partition("value: ")[2].replace(" ", "_") for line in text(*rows).split("\n\n")]
+    assert read_values == values
 
 
 def test_long_numbers_are_as_they_are_written() -> None:
-    said = text(("name", "number"), ("a", 1234567890123456), ("b", 1e15), ("c", -(10**15)), ("d", 0.1), ("e", 1e-7))
-    numbers = [line.partition("number: ")[2] for line in said.split("\n\n")]
+    result = text(("name", "number"), ("a", 1234567890123456), ("b", 1e15), ("c", -(10**15)), ("d", 0.1), ("e", 1e-7))
+    numbers = [line.partition("number: ")[2] for line in result.split("\n\n")]
     assert numbers == ["1234567890123456", "1000000000000000", "-1000000000000000", "0.1", "1e-07"]
 
 
-def test_a_workbook_of_hidden_sheets_says_so() -> None:
+def test_a_workbook_of_hidden_sheets_is_refused() -> None:
     def fill(book: Any) -> None:
         sheet(book, "Shown")
         sheet(book, "Secret", *BOATS).sheet_state = "hidden"
 
-    with pytest.raises(SourceError, match=r"^a\.xlsx: nothing stands in the sheets that are not hidden; show"):
+    with pytest.raises(SourceError, match=r"^a\.xlsx: the visible sheets are empty; unhide"):
         read(factories_office.xlsx(fill))
 
 
@@ -113,7 +113,7 @@ def test_a_cell_far_away_is_refused() -> None:
         sheet(book, "S", *BOATS).cell(1_000_000, 9, "far")
 
     with pytest.raises(
-        SourceError, match=r"^a\.xlsx: .*sheet1\.xml .*8,000,000 cells; cut it, or empty its far edges$"
+        SourceError, match=r"^a\.xlsx: .*sheet1\.xml .*8,000,000 cells; split it, or clear its far edges$"
     ):
         read(factories_office.xlsx(fill))
 
@@ -155,7 +155,7 @@ def test_an_empty_workbook_holds_no_document(tmp_path: Path) -> None:
     assert factories_office.every(tmp_path, "a.xlsx", factories_office.xlsx(lambda book: sheet(book, "S"))) == []
 
 
-def test_formulas_say_what_they_last_gave() -> None:
+def test_formulas_show_their_saved_values() -> None:
     data = factories_office.xlsx(lambda book: sheet(book, "S", ("a", "b"), ("x", "=1+1")))
     part = (
         factories_office.unzipped(data)["xl/worksheets/sheet1.xml"]

@@ -1,4 +1,4 @@
-"""The law of spans: a chunk is the text where it says it stands, and its place is where one finds it in the file."""
+"""A span is the text at its offsets, and its place leads to it in the file."""
 
 from __future__ import annotations
 
@@ -24,81 +24,85 @@ CHUNKS, SAMPLE = {"chunks": {"size": 40, "overlap": 10}}, 25
 NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 
 
-def said(number: int) -> list[str]:
-    """Three sentences that stand on one page, slide, sheet or chapter only."""
+def sentences_of(number: int) -> list[str]:
+    """Return three sentences of one page, slide, sheet or chapter only."""
     word = NUMBERS[number - 1]
     return [
         f"The {word} boat of harbour {word} is {what} by hand number {word}." for what in ("tarred", "mended", "sold")
     ]
 
 
-def built() -> dict[str, bytes]:
-    def show(made: Any) -> None:
+def build_files() -> dict[str, bytes]:
+    def show(document: Any) -> None:
         for number in range(1, 9):
-            slide = made.slides.add_slide(made.slide_layouts[1])
+            slide = document.slides.add_slide(document.slide_layouts[1])
             slide.shapes.title.text = f"Harbour {NUMBERS[number - 1]}"
-            slide.placeholders[1].text_frame.text = "\n".join(said(number))
+            slide.placeholders[1].text_frame.text = "\n".join(sentences_of(number))
 
-    def book(made: Any) -> None:
+    def book(document: Any) -> None:
         for number in range(1, 9):
             factories_office.sheet(
-                made, f"S {number}", ("boat", "remark"), *((n, text) for n, text in enumerate(said(number)))
+                document, f"S {number}", ("boat", "remark"), *((n, text) for n, text in enumerate(sentences_of(number)))
             )
 
-    def word(made: Any) -> None:
+    def word(document: Any) -> None:
         for number in range(1, 9):
-            made.add_heading(f"Harbour {NUMBERS[number - 1]}", 1)
-            for text in said(number):
-                made.add_paragraph(text)
+            document.add_heading(f"Harbour {NUMBERS[number - 1]}", 1)
+            for text in sentences_of(number):
+                document.add_paragraph(text)
 
     chapters = {
-        f"{n}.xhtml": factories_office.chapter(f"<h1>Harbour {NUMBERS[n - 1]}</h1><p>{'</p><p>'.join(said(n))}</p>")
+        f"{n}.xhtml": factories_office.chapter(
+            f"<h1>Harbour {NUMBERS[n - 1]}</h1><p>{'</p><p>'.join(sentences_of(n))}</p>"
+        )
         for n in range(1, 9)
     }
-    html = "".join(f"<h2>Harbour {NUMBERS[n - 1]}</h2><p>{'</p><p>'.join(said(n))}</p>" for n in range(1, 9))
-    attached = factories_office.pdf(*(lines(*said(n)) for n in range(1, 9)))
+    html = "".join(f"<h2>Harbour {NUMBERS[n - 1]}</h2><p>{'</p><p>'.join(sentences_of(n))}</p>" for n in range(1, 9))
+    attached = factories_office.pdf(*(lines(*sentences_of(n)) for n in range(1, 9)))
     return {
-        "a.pdf": factories_office.pdf(*(lines(*said(n)) for n in range(1, 9))),
+        "a.pdf": factories_office.pdf(*(lines(*sentences_of(n)) for n in range(1, 9))),
         "a.pptx": factories_office.pptx(show),
         "a.xlsx": factories_office.xlsx(book),
         "a.docx": factories_office.word(word),
         "a.epub": factories_office.epub(chapters),
         "a.html": html.encode(),
-        "a.md": ("---\ntitle: Boats\n---\n" + "\n\n".join(" ".join(said(n)) for n in range(1, 9))).encode(),
-        "a.eml": factories_office.letter(" ".join(said(1)), deed_pdf=attached),
+        "a.md": ("---\ntitle: Boats\n---\n" + "\n\n".join(" ".join(sentences_of(n)) for n in range(1, 9))).encode(),
+        "a.eml": factories_office.letter(" ".join(sentences_of(1)), deed_pdf=attached),
     }
 
 
-# What stands at each place of a file, by another way than the reader's.
+# The text at each place of a file, read independently of the reader.
 
 
 def pages(data: bytes) -> Callable[[str], str]:
     import pypdfium2
 
     with pypdfium2.PdfDocument(data) as document:
-        found = {f"p. {n}": page.get_textpage().get_text_range() for n, page in enumerate(document, 1)}
-    return found.__getitem__
+        by_place = {f"p. {n}": page.get_textpage().get_text_range() for n, page in enumerate(document, 1)}
+    return by_place.__getitem__
 
 
 def slides(data: bytes) -> Callable[[str], str]:
     from pptx import Presentation
 
-    made = Presentation(io.BytesIO(data))
-    found = {
+    presentation = Presentation(io.BytesIO(data))
+    by_place = {
         f"slide {n}": " ".join(e.text or "" for e in slide._element.iter() if str(e.tag).endswith("}t"))
         + " ".join(e.text or "" for r in slide.part.rels.values() if "notes" in r.reltype
                    for e in r.target_part._element.iter() if str(e.tag).endswith("}t"))
-        for n, slide in enumerate(made.slides, 1)
+        for n, slide in enumerate(presentation.slides, 1)
     }  # fmt: skip
-    return found.__getitem__
+    return by_place.__getitem__
 
 
 def sheets(data: bytes) -> Callable[[str], str]:
     from openpyxl import load_workbook
 
-    made = load_workbook(io.BytesIO(data), data_only=True)
-    found = {f"sheet {s.title}": " ".join(str(v) for row in s.values for v in row if v is not None) for s in made}
-    return found.__getitem__
+    workbook = load_workbook(io.BytesIO(data), data_only=True)
+    by_place = {
+        f"sheet {s.title}": " ".join(str(v) for row in s.values for v in row if v is not None) for s in workbook
+    }
+    return by_place.__getitem__
 
 
 LOOKS: dict[str, Callable[[bytes], Callable[[str], str]]] = {".pdf": pages, ".pptx": slides, ".xlsx": sheets}
@@ -109,17 +113,17 @@ def letters(text: str) -> str:
 
 
 def places(label: str) -> list[str]:
-    """`p. 2–4` is three of them."""
+    """Expand a label such as `p. 2–4` to its three places."""
     if many := re.fullmatch(r"(\D+)(\d+)–(\d+)", label):
         return [f"{many[1]}{n}" for n in range(int(many[2]), int(many[3]) + 1)]
     return label.split(" – ")
 
 
 @pytest.fixture(scope="module")
-def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kumihimo]:
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kumihimo]:
     home = tmp_path_factory.mktemp("spans")
     (home / "files").mkdir()
-    for name, data in built().items():
+    for name, data in build_files().items():
         (home / "files" / name).write_bytes(data)
     with Kumihimo.open(home / ".kumi", settings=CHUNKS) as kumi:
         kumi.index(home / "files")
@@ -127,87 +131,90 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kumihimo]:
 
 
 @pytest.fixture(scope="module")
-def mess(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kumihimo]:
+def indexed_messy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kumihimo]:
     with Kumihimo.open(tmp_path_factory.mktemp("mess") / ".kumi", settings=CHUNKS) as kumi:
         kumi.index(MESSY)
         yield kumi
 
 
 def spans(kumi: Kumihimo, file: str) -> Iterator[tuple[Document, Span]]:
-    """A few chunks of each document of the file, and where they stand."""
-    with kumi.snapshot() as reading:
-        documents = {d.id: d for d in reading.table("documents") if d.file.endswith(file)}
-        chunks = [c for c in reading.table("chunks") if c.document in documents]
+    """Yield spans of a few chunks of each document of the file."""
+    with kumi.snapshot() as snapshot:
+        documents = {d.id: d for d in snapshot.table("documents") if d.file.endswith(file)}
+        chunks = [c for c in snapshot.table("chunks") if c.document in documents]
         assert chunks, file
         for chunk in random.Random(file).sample(chunks, min(SAMPLE, len(chunks))):
             document = documents[chunk.document]
             assert document.text[chunk.start : chunk.end] == chunk.text
-            yield document, reading.locate(Span(chunk.id, document.uri, chunk.start, chunk.end, chunk.text))
+            yield document, snapshot.locate(Span(chunk.id, document.uri, chunk.start, chunk.end, chunk.text))
 
 
 def check(document: Document, span: Span, look: Callable[[str], str] | None) -> None:
-    """The span is the text, and its first and last words stand at the place it names."""
+    """Check that a span's words stand at its place.
+
+    Its text is the document's text there, and its first and last words are on the named pages.
+    """
     assert document.text[span.start : span.end] == span.text
     begins = [at for at, _ in document.places]
     assert begins == sorted(begins)
     assert all(0 <= at <= len(document.text) for at in begins)
     assert bool(span.place) or not document.places or not document.places[0][1] or "." in document.uri
     if look is not None:
-        named = places(span.place)
-        told = [letters(look(place)) for place in named]
+        labels = places(span.place)
+        place_texts = [letters(look(place)) for place in labels]
         words = [letters(word) for word in re.findall(r"\w[\w.]*", span.text)]
-        assert all(word in told[0] for word in words[:5] if word), (span.place, span.text[:80])
-        assert all(word in told[-1] for word in words[-3:] if word), (span.place, span.text[-80:])
+        assert all(word in place_texts[0] for word in words[:5] if word), (span.place, span.text[:80])
+        assert all(word in place_texts[-1] for word in words[-3:] if word), (span.place, span.text[-80:])
 
 
 @pytest.mark.parametrize("name", ["a.pdf", "a.pptx", "a.xlsx"])
-def test_pages_slides_and_sheets(shelf: Kumihimo, name: str) -> None:
-    look = LOOKS[Path(name).suffix](built()[name])
-    seen = set()
-    for document, span in spans(shelf, name):
+def test_pages_slides_and_sheets(indexed: Kumihimo, name: str) -> None:
+    look = LOOKS[Path(name).suffix](build_files()[name])
+    visited = set()
+    for document, span in spans(indexed, name):
         check(document, span, look)
-        seen.add(span.place)
-    assert len(seen) >= 8
+        visited.add(span.place)
+    assert len(visited) >= 8
 
 
 @pytest.mark.parametrize("name", ["a.docx", "a.epub", "a.html"])
-def test_sections(shelf: Kumihimo, name: str) -> None:
-    for document, span in spans(shelf, name):
+def test_sections(indexed: Kumihimo, name: str) -> None:
+    for document, span in spans(indexed, name):
         check(document, span, None)
         for word in set(re.findall(r"The (\w+) boat", span.text)):
             assert f"§ Harbour {word}" in places(span.place)
 
 
-def test_lines_of_markdown(shelf: Kumihimo) -> None:
-    for document, span in spans(shelf, "a.md"):
+def test_lines_of_markdown(indexed: Kumihimo) -> None:
+    for document, span in spans(indexed, "a.md"):
         check(document, span, None)
         assert span.start >= document.body
         line = document.text.splitlines()[int(span.place.removeprefix("line ")) - 1]
         assert span.text[:20] in line
 
 
-def test_pages_of_an_attachment(shelf: Kumihimo) -> None:
-    look = LOOKS[".pdf"](built()["a.pdf"])
-    found = list(spans(shelf, "a.eml"))
-    assert {document.uri.partition("/")[2] for document, _ in found} == {"a.eml", "a.eml#deed.pdf"}
-    for document, span in found:
+def test_pages_of_an_attachment(indexed: Kumihimo) -> None:
+    look = LOOKS[".pdf"](build_files()["a.pdf"])
+    pairs = list(spans(indexed, "a.eml"))
+    assert {document.uri.partition("/")[2] for document, _ in pairs} == {"a.eml", "a.eml#deed.pdf"}
+    for document, span in pairs:
         check(document, span, look if document.uri.endswith(".pdf") else None)
 
 
 @pytest.mark.parametrize("number", [2, 5, 8])
-def test_citations_name_the_place(shelf: Kumihimo, number: int) -> None:
+def test_citations_name_the_place(indexed: Kumihimo, number: int) -> None:
     word = NUMBERS[number - 1]
-    answer = shelf.ask(f"Which hand mended the {word} boat of harbour {word}?", k=40)
-    wanted = {".pdf": f"p. {number}", ".pptx": f"slide {number}", ".xlsx": f"sheet S {number}"}
-    wanted |= dict.fromkeys((".docx", ".epub", ".html"), f"§ Harbour {word}")
+    answer = indexed.ask(f"Which hand mended the {word} boat of harbour {word}?", k=40)
+    expected = {".pdf": f"p. {number}", ".pptx": f"slide {number}", ".xlsx": f"sheet S {number}"}
+    expected |= dict.fromkeys((".docx", ".epub", ".html"), f"§ Harbour {word}")
     assert answer.citations
-    with shelf.snapshot() as reading:
+    with indexed.snapshot() as snapshot:
         for citation in answer.citations:
-            document = next(d for d in reading.table("documents") if d.uri == citation.span.uri)
+            document = next(d for d in snapshot.table("documents") if d.uri == citation.span.uri)
             check(document, citation.span, None)
             suffix = Path(citation.span.uri).suffix
-            if f"{word} boat" in citation.span.text and suffix in wanted:
-                assert wanted[suffix] in places(citation.span.place), citation
+            if f"{word} boat" in citation.span.text and suffix in expected:
+                assert expected[suffix] in places(citation.span.place), citation
     assert any(f"{word} boat" in citation.span.text for citation in answer.citations)
 
 
@@ -216,8 +223,8 @@ FILES = sorted(p.relative_to(MESSY).as_posix() for p in MESSY.rglob("*") if has_
 
 @messy
 @pytest.mark.parametrize("name", FILES)
-def test_shared_files(mess: Kumihimo, name: str) -> None:
+def test_shared_files(indexed_messy: Kumihimo, name: str) -> None:
     suffix = Path(name).suffix
     look = LOOKS[suffix]((MESSY / name).read_bytes()) if suffix in LOOKS else None
-    for document, span in spans(mess, name):
+    for document, span in spans(indexed_messy, name):
         check(document, span, None if "right_to_left" in name else look)

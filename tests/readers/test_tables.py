@@ -30,7 +30,7 @@ def test_a_delimiter_within_quotes_or_numbers_cuts_nothing() -> None:
     assert lines("a\tb\nx, y, z\t1\nu, v, w\t2\n", "a.tsv") == ["a: x, y, z; b: 1", "a: u, v, w; b: 2"]
 
 
-def test_what_excel_says_of_its_delimiter() -> None:
+def test_the_delimiter_line_of_excel() -> None:
     assert lines("sep=;\r\na;b\r\n1,5;2\r\n") == ["a: 1,5; b: 2"]
 
 

@@ -1,4 +1,4 @@
-"""Plain text and Markdown are kept to the character."""
+"""Plain text and Markdown are kept character by character."""
 
 from __future__ import annotations
 

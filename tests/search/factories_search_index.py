@@ -1,4 +1,4 @@
-"""texts -> an index of one table that is searched: built as a build does it, by what changed."""
+"""texts -> a search index of one table, built from differences as a real build does."""
 
 from __future__ import annotations
 
@@ -16,75 +16,75 @@ from kumihimo.search.protocols import KeywordSearch
 from kumihimo.storage.sqlite.ledger import SqlLedger
 from kumihimo.storage.sqlite.store import Db, SqlRows, Store
 
-Search = Callable[[str, int], list[tuple[str, float]]]  # question, k -> ids and scores
+Search = Callable[[str, int], list[tuple[str, float]]]  # query, k -> ids and scores
 
 
 @dataclass(frozen=True, slots=True)
 class Note(Record):
-    """A text, and something by which it is not found."""
+    """A text with a page count that is not indexed."""
 
     pages: int = 0
 
 
 @dataclass
 class Notes:
-    """One index folder with a table of notes, given as id -> text."""
+    """An index folder with a table of notes, given as id -> text."""
 
     folder: Path
     view: Callable[[Db], Any]
     search: Callable[[Db], KeywordSearch]
-    filled: list[bool] = field(default_factory=list)  # for each build, whether the view had to be filled anew
+    was_empty: list[bool] = field(default_factory=list)  # whether each build had to fill the index
 
     def __post_init__(self) -> None:
         self.store = Store(self.folder)
 
     @contextmanager
-    def building(self, texts: Mapping[str, str], *, fingerprint: str = "1", pages: int = 0) -> Iterator[None]:
-        """A build that makes these the notes of the index, open just before its end."""
+    def open_build(self, texts: Mapping[str, str], *, fingerprint: str = "1", pages: int = 0) -> Iterator[None]:
+        """Replace the notes in a build that ends with the context."""
         with self.store.write_transaction() as db:
             ledger, view = SqlLedger(db), self.view(db)
             ledger.ensure_table("notes", codec(Note), "documents", "id")
-            anew = view.ensure(fingerprint)
-            if not anew:
+            empty = view.ensure(fingerprint)
+            if not empty:
                 ledger.views["notes"].append(view)
             rows = [codec(Note).encode(id, Note(text=text, pages=pages)) for id, text in texts.items()]
             old: list[Row] = []
             new: list[Row] = []
             diff_rows({row[0]: row for page in ledger.rows("notes").pages() for row in page}, rows, old, new)
             ledger.change("notes", old, new)
-            for page in ledger.rows("notes").pages() if anew else ():
+            for page in ledger.rows("notes").pages() if empty else ():
                 view.replace([], page)
             view.finish()
-            self.filled.append(anew)
+            self.was_empty.append(empty)
             yield
 
     def build(self, texts: Mapping[str, str], *, fingerprint: str = "1", pages: int = 0) -> None:
-        with self.building(texts, fingerprint=fingerprint, pages=pages):
+        with self.open_build(texts, fingerprint=fingerprint, pages=pages):
             pass
 
     @contextmanager
-    def searching(self, passes: RowFilter = lambda _: True) -> Iterator[Search]:
-        """Searches of one snapshot."""
+    def open_search(self, passes: RowFilter = lambda _: True) -> Iterator[Search]:
+        """Yield a search over one snapshot."""
         with self.store.read_transaction() as db:
             search, table = self.search(db), Table("notes", codec(Note), SqlRows(db, "notes")).filtered(passes)
 
-            def found(question: str, k: int) -> list[tuple[str, float]]:
+            def search_ids(question: str, k: int) -> list[tuple[str, float]]:
                 context: Context = search(table, question, k=k)
                 assert all(item.table == "notes" and item.record == table[item.record.id] for item in context)
                 return [(item.record.id, item.score) for item in context]
 
-            yield found
+            yield search_ids
 
-    def found(self, question: str, k: int = 10) -> list[tuple[str, float]]:
-        with self.searching() as search:
+    def search_notes(self, question: str, k: int = 10) -> list[tuple[str, float]]:
+        with self.open_search() as search:
             return search(question, k)
 
     def ids(self, question: str, k: int = 10) -> list[str]:
-        return [id for id, _ in self.found(question, k)]
+        return [id for id, _ in self.search_notes(question, k)]
 
-    def filtered(self, question: str, k: int, kept: set[str]) -> tuple[list[tuple[str, float]], int]:
-        """What is found of the rows that are kept, and how often was asked whether one is."""
-        asked: list[str] = []
-        with self.searching(lambda id: bool(asked.append(id)) or id in kept) as search:  # type: ignore[func-returns-value]
-            found = search(question, k)
-        return found, len(asked)
+    def filtered(self, question: str, k: int, visible: set[str]) -> tuple[list[tuple[str, float]], int]:
+        """Return the hits among these ids, and the number of filter calls."""
+        checked: list[str] = []
+        with self.open_search(lambda id: bool(checked.append(id)) or id in visible) as search:  # type: ignore[func-returns-value]
+            hits = search(question, k)
+        return hits, len(checked)

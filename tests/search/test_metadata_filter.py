@@ -1,4 +1,4 @@
-"""An expression -> which documents pass: operators, what is compared as what, errors, texts nobody should write."""
+"""a filter expression -> the documents that match: operators, types of values, errors, and odd texts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ NOTE: dict[str, object] = {
 
 
 @pytest.mark.parametrize(
-    ("expression", "passes"),
+    ("expression", "matches"),
     [
         # text: case and width make no difference
         ('author = "hild garrow"', True),
@@ -110,7 +110,7 @@ NOTE: dict[str, object] = {
         ("draft = TRUE", False),
         ("draft = 'false'", True),
         ("draft = 0", False),
-        # a list passes if any item does
+        # a list matches if any item does
         ('tags = "tide station"', True),
         ('tags = "tide"', False),
         ('tags contains "tide"', True),
@@ -134,7 +134,7 @@ NOTE: dict[str, object] = {
         ("लेखक = 'x'", True),
         ("order = 7 and orders != 7", True),
         ("in = 2 or not contains", True),
-        # a field that is lacking passes no comparison, and so the opposite of each
+        # a missing field matches no comparison, and every negated one
         ('nobody = "x" or nobody < "x" or nobody >= "x" or nobody contains ""', False),
         ('nobody != "x"', True),
         ('nobody not in ("x")', True),
@@ -148,7 +148,7 @@ NOTE: dict[str, object] = {
         ("NOT nothing AnD author", True),
         ("((((author))))", True),
         ("author\n and\tyear", True),
-        # as a Japanese keyboard types it
+        # full-width characters of a Japanese keyboard
         ("著者＝「縒野すみ」", True),
         ("著者 contains 「すみ」 and 年　＞＝　２０２０", True),
         ("（著者！＝「誰か」）　and　年＜＝2020", True),
@@ -158,12 +158,12 @@ NOTE: dict[str, object] = {
         ("date＝２０２０－０７", True),
     ],
 )
-def test_what_an_expression_says_of_a_document(expression: str, passes: bool) -> None:
-    assert parse_filter(expression).matches(NOTE) is passes
+def test_a_filter_matches_a_document(expression: str, matches: bool) -> None:
+    assert parse_filter(expression).matches(NOTE) is matches
 
 
 @pytest.mark.parametrize(
-    ("expression", "where"),
+    ("expression", "problem"),
     [
         ("author =", "ends too early"),
         ("(author", "ends too early"),
@@ -178,13 +178,13 @@ def test_what_an_expression_says_of_a_document(expression: str, passes: bool) ->
         ("a = 1) and b", "is not understood from ') and b' (character 6) on"),
     ],
 )
-def test_what_is_not_understood_is_shown_with_an_example(expression: str, where: str) -> None:
+def test_a_syntax_error_is_shown_with_an_example(expression: str, problem: str) -> None:
     with pytest.raises(SettingsError) as refused:
         parse_filter(expression)
-    assert str(refused.value) == f'the filter {where}: write it like author = "Sabine Orrell" and date >= 2024'
+    assert str(refused.value) == f'the filter {problem}: write it like author = "Sabine Orrell" and date >= 2024'
 
 
-def test_what_is_no_date_is_said() -> None:
+def test_an_invalid_date_is_refused() -> None:
     with pytest.raises(SettingsError) as refused:
         parse_filter("date > 2024-13")
     assert str(refused.value) == "the filter: 2024-13 is no date: write it like 2024-05-01, 2024-05 or 2024"
@@ -199,16 +199,16 @@ def test_no_nesting_exhausts_the_stack(expression: str) -> None:
 
 
 @given(st.text())
-def test_any_text_is_understood_or_refused(text: str) -> None:
+def test_any_text_is_parsed_or_refused(text: str) -> None:
     try:
         parse_filter(text).matches(NOTE)
     except SettingsError as refused:
         assert "\n" not in str(refused)  # noqa: PT017  either will do
 
 
-# -- the same, written a second time
+# -- the same, against Python expressions
 
-Expression = tuple[str, Callable[[dict[str, Any]], bool]]  # and what it says, in Python
+Expression = tuple[str, Callable[[dict[str, Any]], bool]]  # an expression, and the same in Python
 
 OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "=": lambda a, b: bool(a == b),
@@ -220,38 +220,38 @@ OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def compared(field: str, order: str, value: int | str) -> Expression:
+def comparison(field: str, order: str, value: int | str) -> Expression:
     literal = str(value) if isinstance(value, int) else f'"{value}"'
 
-    def said(document: dict[str, Any]) -> bool:
+    def matches(document: dict[str, Any]) -> bool:
         lacking = field not in document
         return order == "!=" if lacking else OPERATORS[order](document[field], value)
 
-    return f"{field} {order} {literal}", said
+    return f"{field} {order} {literal}", matches
 
 
-def among(field: str, values: list[int], no: bool) -> Expression:
-    text = f"{field} {'not ' * no}in ({', '.join(map(str, values))})"
-    return text, lambda document: (document.get(field) in values) != no
+def membership(field: str, values: list[int], negated: bool) -> Expression:
+    text = f"{field} {'not ' * negated}in ({', '.join(map(str, values))})"
+    return text, lambda document: (document.get(field) in values) != negated
 
 
-def both(one: Expression, two: Expression, word: str) -> Expression:
+def combination(left: Expression, right: Expression, operator: str) -> Expression:
     combined: dict[str, Callable[[bool, bool], bool]] = {"and": lambda a, b: a and b, "or": lambda a, b: a or b}
-    return f"({one[0]}) {word} ({two[0]})", lambda d: combined[word](one[1](d), two[1](d))
+    return f"({left[0]}) {operator} ({right[0]})", lambda d: combined[operator](left[1](d), right[1](d))
 
 
 ORDERS = st.sampled_from(list(OPERATORS))
 LEAVES: st.SearchStrategy[Expression] = st.one_of(
-    st.builds(compared, st.sampled_from("ab"), ORDERS, st.integers(-3, 3)),
-    st.builds(compared, st.sampled_from("xy"), ORDERS, st.sampled_from(["p", "q", "pq", ""])),
-    st.builds(among, st.sampled_from("ab"), st.lists(st.integers(-3, 3), min_size=1), st.booleans()),
+    st.builds(comparison, st.sampled_from("ab"), ORDERS, st.integers(-3, 3)),
+    st.builds(comparison, st.sampled_from("xy"), ORDERS, st.sampled_from(["p", "q", "pq", ""])),
+    st.builds(membership, st.sampled_from("ab"), st.lists(st.integers(-3, 3), min_size=1), st.booleans()),
     st.sampled_from("abxy").map(lambda field: (field, lambda document: field in document)),
 )
 EXPRESSIONS = st.recursive(
     LEAVES,
     lambda inner: st.one_of(
         inner.map(lambda e: (f"not ({e[0]})", lambda d: not e[1](d))),
-        st.builds(both, inner, inner, st.sampled_from(["and", "or"])),
+        st.builds(combination, inner, inner, st.sampled_from(["and", "or"])),
     ),
     max_leaves=8,
 )
@@ -261,7 +261,7 @@ DOCUMENTS = st.fixed_dictionaries(
 
 
 @given(EXPRESSIONS, DOCUMENTS)
-def test_an_expression_says_what_python_says(expression: Expression, document: dict[str, Any]) -> None:
+def test_a_filter_agrees_with_python(expression: Expression, document: dict[str, Any]) -> None:
     assert parse_filter(expression[0]).matches(document) is expression[1](document)
 
 
@@ -269,8 +269,8 @@ def test_an_expression_says_what_python_says(expression: Expression, document: d
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """Documents held in a list."""
+class ListRows:
+    """The rows of documents in a list."""
 
     documents: list[Row]
 
@@ -286,24 +286,24 @@ class Held:
     def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
         raise NotImplementedError
 
-    def ids_grouped(self, column: str, values: Sequence[str], most: int | None = None) -> list[tuple[str, str]]:
+    def ids_grouped(self, column: str, values: Sequence[str], limit: int | None = None) -> list[tuple[str, str]]:
         raise NotImplementedError
 
-    def child_values(self, makers: Sequence[str], column: str) -> dict[str, list[Any]]:
+    def child_values(self, parents: Sequence[str], column: str) -> dict[str, list[Any]]:
         raise NotImplementedError
 
     def pages(self, *columns: str) -> Iterator[list[Row]]:
-        ats = [codec(Document).columns.index(column) for column in columns]
-        yield [tuple(row[at] for at in ats) for row in self.documents]
+        positions = [codec(Document).columns.index(column) for column in columns]
+        yield [tuple(row[position] for position in positions) for row in self.documents]
 
     def count(self) -> int:
         return len(self.documents)
 
 
 def documents(*rows: dict[str, object]) -> Table[Document]:
-    """Documents a, b, c … of this metadata; the first is a page, the others have no title and no time."""
+    """Return documents a, b, c … with this metadata; only the first has a title and a time."""
     encode = codec(Document).encode
-    made = [
+    records = [
         Document(
             uri=f"notes/{id}.html",
             file=f"notes/{id}.html",
@@ -314,7 +314,9 @@ def documents(*rows: dict[str, object]) -> Table[Document]:
         )
         for id, metadata in zip("abcdefg", rows, strict=False)
     ]
-    return Table("documents", codec(Document), Held([encode(id, d) for id, d in zip("abcdefg", made, strict=False)]))
+    return Table(
+        "documents", codec(Document), ListRows([encode(id, d) for id, d in zip("abcdefg", records, strict=False)])
+    )
 
 
 @pytest.mark.parametrize(
@@ -326,7 +328,7 @@ def documents(*rows: dict[str, object]) -> Table[Document]:
         ("uri contains 'notes/c'", "c"),
         ("media_type = 'text/html'", "a"),
         ("title = 'gate'", "a"),
-        ("title = 'own'", "b"),  # a document without a title of its own
+        ("title = 'own'", "b"),  # the title is in its metadata only
         ("modified >= 2024", "a"),
         ("modified", "ab"),
         ("metadata.title = 'another'", "a"),
@@ -335,7 +337,7 @@ def documents(*rows: dict[str, object]) -> Table[Document]:
         ("year = 1", ""),
     ],
 )
-def test_which_documents_pass(expression: str, expected: str | None) -> None:
+def test_matching_documents(expression: str, expected: str | None) -> None:
     three = documents({"year": 2001, "title": "another"}, {"year": 2021, "title": "own", "modified": "May"}, {"é": 1})
     if expected is None:
         with pytest.raises(SettingsError):
@@ -344,26 +346,26 @@ def test_which_documents_pass(expression: str, expected: str | None) -> None:
         assert matching_documents(expression, three) == set(expected)
 
 
-def test_a_field_that_no_document_has_is_told_from_the_nearest() -> None:
-    held = documents({"author": "x", "source": {"name": "n", "none": None}}, {"null": None, "empty": [], "著者": 1})
-    known = "author, file, media_type, modified, source.name, title, uri, 著者"
-    for asked, near in (("auther", "author"), ("source.nam", "source.name")):
+def test_an_unknown_field_suggests_the_nearest() -> None:
+    table = documents({"author": "x", "source": {"name": "n", "none": None}}, {"null": None, "empty": [], "著者": 1})
+    fields = "author, file, media_type, modified, source.name, title, uri, 著者"
+    for field, suggestion in (("auther", "author"), ("source.nam", "source.name")):
         with pytest.raises(SettingsError) as refused:
-            matching_documents(f"{asked} = 1 or author", held)
-        assert str(refused.value) == f"the filter: no field {asked!r}; did you mean {near!r}? Known: {known}"
-    for asked in ("null", "empty", "source.none", "`source name`"):
+            matching_documents(f"{field} = 1 or author", table)
+        assert str(refused.value) == f"the filter: no field {field!r}; did you mean {suggestion!r}? Known: {fields}"
+    for field in ("null", "empty", "source.none", "`source name`"):
         with pytest.raises(SettingsError, match="the filter: no field"):
-            matching_documents(asked, held)
+            matching_documents(field, table)
 
 
-def test_own_fields_are_known_where_nobody_has_them() -> None:
+def test_the_columns_of_documents_are_always_known() -> None:
     assert matching_documents("modified > 2020 or title or not uri", documents()) == set()
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists), st.text())
-def test_any_metadata_can_be_asked(value: object, text: str) -> None:
-    held = documents({"a": 1, "b": 1}, {"a": value, "b": text})
+def test_a_filter_accepts_any_metadata(value: object, text: str) -> None:
+    table = documents({"a": 1, "b": 1}, {"a": value, "b": text})
     quoted = json.dumps(text.replace("\\", ""), ensure_ascii=False)
     for literal in (quoted, "1", "2024-05", "true"):
         for test in ("=", "<", ">=", "contains"):
-            assert matching_documents(f"a {test} {literal} or b {test} {literal}", held) <= {"a", "b"}
+            assert matching_documents(f"a {test} {literal} or b {test} {literal}", table) <= {"a", "b"}

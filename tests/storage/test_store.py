@@ -1,4 +1,4 @@
-"""a folder -> index.db: one build at a time, one snapshot a reader, formats old and new."""
+"""a folder -> index.db: one build at a time, one snapshot per reader, formats old and new."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def texts(store: Store) -> list[str]:
         return [text for (text,) in db.all("SELECT text FROM t ORDER BY id")]
 
 
-def write(folder: Path, sql: str) -> None:
-    """Change the file behind the store's back."""
+def execute_sql(folder: Path, sql: str) -> None:
+    """Change the file without the store."""
     connection = sqlite3.connect(folder / "index.db", isolation_level=None)
     connection.execute(sql)
     connection.close()
 
 
-def test_a_build_makes_the_folder_and_keeps_it_out_of_git(tmp_path: Path) -> None:
+def test_a_build_creates_the_folder_and_keeps_it_out_of_git(tmp_path: Path) -> None:
     store = Store(tmp_path / "a" / ".kumi")
     fill(store, "one")
     assert texts(store) == ["one"]
@@ -44,32 +44,32 @@ def test_a_build_makes_the_folder_and_keeps_it_out_of_git(tmp_path: Path) -> Non
     store.close()
 
 
-def test_where_there_is_no_index_it_says_how_to_make_one(tmp_path: Path) -> None:
+def test_a_missing_index_names_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(IndexUnavailable) as refused, Store(tmp_path).read_transaction():
         pass
     assert str(refused.value) == f"there is no index in {tmp_path}: make one with `kumi index PATH`"
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_statement_is_read_as_far_as_it_is_wanted(tmp_path: Path) -> None:
-    store, seen = Store(tmp_path), []
+def test_a_statement_is_read_as_far_as_needed(tmp_path: Path) -> None:
+    store, rows = Store(tmp_path), []
     fill(store, "a", "b", "c")
     with store.read_transaction() as db:
 
-        def more(row: Row) -> bool:
-            seen.append((row, db.one("SELECT count(*) FROM t")))  # others may be read meanwhile
+        def on_row(row: Row) -> bool:
+            rows.append((row, db.one("SELECT count(*) FROM t")))  # another query in the meantime
             return row != ("b",)
 
-        db.read(more, "SELECT text FROM t WHERE id >= ? ORDER BY id", "")
-        assert seen == [(("a",), (3,)), (("b",), (3,))]
-        db.read(more, "SELECT text FROM t WHERE id > ? ORDER BY id", "00001")
-        assert seen[2:] == [(("c",), (3,))]
-    fill(store, "d")  # nothing is held
+        db.read(on_row, "SELECT text FROM t WHERE id >= ? ORDER BY id", "")
+        assert rows == [(("a",), (3,)), (("b",), (3,))]
+        db.read(on_row, "SELECT text FROM t WHERE id > ? ORDER BY id", "00001")
+        assert rows[2:] == [(("c",), (3,))]
+    fill(store, "d")  # no cursor holds the table
     assert texts(store) == ["d"]
     store.close()
 
 
-def test_a_reader_sees_one_build_whatever_goes_on(tmp_path: Path) -> None:
+def test_a_reader_sees_one_build_throughout(tmp_path: Path) -> None:
     store = Store(tmp_path)
     fill(store, "old")
     with store.read_transaction() as early:
@@ -90,7 +90,7 @@ def test_a_reader_sees_one_build_whatever_goes_on(tmp_path: Path) -> None:
     store.close()
 
 
-def test_the_snapshot_is_fixed_before_the_first_question(tmp_path: Path) -> None:
+def test_the_snapshot_is_fixed_before_the_first_query(tmp_path: Path) -> None:
     store = Store(tmp_path)
     fill(store, "old")
     with store.read_transaction() as early:
@@ -145,36 +145,39 @@ def test_a_first_build_that_fails_leaves_no_index_to_read(tmp_path: Path) -> Non
     store = Store(tmp_path)
     with pytest.raises(ValueError, match="early"), store.write_transaction():
         raise ValueError("early")
-    with pytest.raises(IndexUnavailable, match=f"^the first build of {tmp_path} is not done"), store.read_transaction():
+    with (
+        pytest.raises(IndexUnavailable, match=f"^the first build of {tmp_path} is not finished"),
+        store.read_transaction(),
+    ):
         pass
     fill(store, "one")
     assert texts(store) == ["one"]
     store.close()
 
 
-def test_a_second_builder_is_told_that_another_is_at_work(tmp_path: Path) -> None:
-    store, other = Store(tmp_path), Store(tmp_path)
+def test_a_second_builder_gets_an_error(tmp_path: Path) -> None:
+    store, second = Store(tmp_path), Store(tmp_path)
     with store.write_transaction():
-        began = perf_counter()
-        with pytest.raises(IndexBusy) as refused, other.write_transaction():
+        started = perf_counter()
+        with pytest.raises(IndexBusy) as refused, second.write_transaction():
             pass
-        assert perf_counter() - began < 3
+        assert perf_counter() - started < 3
     assert str(refused.value) == (f"another build is running on {tmp_path}: wait for it with `--wait`, or stop it")
-    fill(other, "one")
-    assert texts(other) == ["one"]
-    other.close()
+    fill(second, "one")
+    assert texts(second) == ["one"]
+    second.close()
 
 
-def test_a_second_builder_waits_where_it_is_told_to(tmp_path: Path) -> None:
-    store, other = Store(tmp_path), Store(tmp_path)
+def test_a_second_builder_may_wait(tmp_path: Path) -> None:
+    store, other_store = Store(tmp_path), Store(tmp_path)
     fill(store, "old")
-    seen: list[object] = []
+    rows: list[object] = []
     building = Event()
 
     def second() -> None:
         building.wait()
-        with other.write_transaction(wait=True) as db:
-            seen.append(db.one("SELECT text FROM t"))
+        with other_store.write_transaction(wait=True) as db:
+            rows.append(db.one("SELECT text FROM t"))
 
     thread = Thread(target=second)
     thread.start()
@@ -183,13 +186,13 @@ def test_a_second_builder_waits_where_it_is_told_to(tmp_path: Path) -> None:
         building.set()
         thread.join(1.3)  # longer than one attempt
         assert thread.is_alive()
-        assert seen == []
+        assert rows == []
     thread.join(10)
-    assert seen == [("new",)]
+    assert rows == [("new",)]
 
 
 def test_a_builder_in_another_process_is_noticed(tmp_path: Path) -> None:
-    said = f"""
+    script = f"""
 from pathlib import Path
 from kumihimo.storage.sqlite.store import Store
 with Store(Path({str(tmp_path)!r})).write_transaction():
@@ -197,7 +200,7 @@ with Store(Path({str(tmp_path)!r})).write_transaction():
     input()
 """
     with subprocess.Popen(
-        [sys.executable, "-c", said], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout
         assert process.stdout.readline() == "building\n"
@@ -205,24 +208,24 @@ with Store(Path({str(tmp_path)!r})).write_transaction():
             pass
         process.kill()
     store = Store(tmp_path)
-    fill(store, "one")  # whoever was killed holds nothing
+    fill(store, "one")  # the killed process holds no lock
     assert texts(store) == ["one"]
     store.close()
 
 
 def test_two_first_builds_at_once(tmp_path: Path) -> None:
 
-    other = sqlite3.connect(tmp_path / "index.db", isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")  # as another build does, just before it turns the log on
+    connection = sqlite3.connect(tmp_path / "index.db", isolation_level=None)
+    connection.execute("BEGIN IMMEDIATE")  # as another build does just before it turns the log on
     with pytest.raises(IndexBusy), Store(tmp_path).write_transaction():
         pass
-    other.close()
+    connection.close()
 
 
 def test_a_newer_format_names_the_remedy(tmp_path: Path) -> None:
     store = Store(tmp_path)
     fill(store, "one")
-    write(tmp_path, "PRAGMA user_version = 7")
+    execute_sql(tmp_path, "PRAGMA user_version = 7")
     message = (
         f"the index in {tmp_path} has format 7, this version reads up to 1: "
         "upgrade with `pip install -U kumihimo`, or make a new index with `--index DIR`"
@@ -239,7 +242,7 @@ def test_a_newer_format_is_noticed_by_a_reader_that_has_read_before(tmp_path: Pa
     store = Store(tmp_path)
     fill(store, "one")
     assert texts(store) == ["one"]
-    write(tmp_path, "PRAGMA user_version = 7")
+    execute_sql(tmp_path, "PRAGMA user_version = 7")
     with pytest.raises(NewerFormat), store.read_transaction():
         pass
     store.close()
@@ -247,13 +250,13 @@ def test_a_newer_format_is_noticed_by_a_reader_that_has_read_before(tmp_path: Pa
 
 def test_an_index_that_was_moved_away_is_not_read_any_more(tmp_path: Path) -> None:
 
-    store, again = Store(tmp_path), Store(tmp_path)
+    store, second = Store(tmp_path), Store(tmp_path)
     fill(store, "old")
     assert texts(store) == ["old"]
     (tmp_path / "index.db").rename(tmp_path / "index.old")
-    for left in tmp_path.glob("index.db-*"):
-        left.unlink()
-    fill(again, "new")
+    for path in tmp_path.glob("index.db-*"):
+        path.unlink()
+    fill(second, "new")
     assert texts(store) == ["new"]
     store.close()
 
@@ -271,7 +274,7 @@ def test_a_build_runs_the_migrations_that_are_missing(tmp_path: Path, monkeypatc
     assert str(refused.value) == (f"the index in {tmp_path} has an older format: `kumi index` brings it up to date")
     with store.write_transaction() as db:
         assert db.one("SELECT text, language FROM t") == ("one", "en")
-    with store.write_transaction():  # and only once
+    with store.write_transaction():  # it runs only once
         pass
     with store.read_transaction() as db:
         assert db.one("PRAGMA user_version") == (2,)
@@ -310,8 +313,8 @@ def test_a_file_that_is_no_database_is_not_touched(tmp_path: Path) -> None:
     path.write_text("a letter to my aunt, long enough to be read as a header of something else " * 20)
     before = path.read_bytes()
     message = rf"^{path} is no index \(.*\): move it away and run `kumi index PATH` again$"
-    for way in (Store(tmp_path).read_transaction, Store(tmp_path).write_transaction):
-        with pytest.raises(IndexUnavailable, match=message), way():
+    for transaction in (Store(tmp_path).read_transaction, Store(tmp_path).write_transaction):
+        with pytest.raises(IndexUnavailable, match=message), transaction():
             pass
     assert path.read_bytes() == before
 
@@ -329,26 +332,26 @@ def test_the_log_is_empty_after_a_build(tmp_path: Path) -> None:
     store = Store(tmp_path)
     log = tmp_path / "index.db-wal"
 
-    def left() -> int:
+    def log_size() -> int:
         return log.stat().st_size if log.exists() else 0
 
     fill(store, *["x" * 1000] * 1000)
-    assert left() == 0
-    other = sqlite3.connect(tmp_path / "index.db")  # somebody else keeps the log open, and reads nothing
-    assert other.execute("SELECT count(*) FROM t").fetchall() == [(1000,)]
+    assert log_size() == 0
+    connection = sqlite3.connect(tmp_path / "index.db")  # another connection keeps the log open without reading
+    assert connection.execute("SELECT count(*) FROM t").fetchall() == [(1000,)]
     fill(store, *["y" * 1000] * 1000)
     assert log.exists()
-    assert left() == 0
-    other.close()
+    assert log_size() == 0
+    connection.close()
     with store.read_transaction():
         fill(store, *["z" * 1000] * 1000)
-        assert left() > 0
+        assert log_size() > 0
     fill(store, "one")
-    assert left() == 0
+    assert log_size() == 0
     store.close()
 
 
-def test_facts_about_the_index_are_kept(tmp_path: Path) -> None:
+def test_facts_about_the_index_are_stored(tmp_path: Path) -> None:
     store = Store(tmp_path)
     with store.write_transaction() as db:
         assert db.meta("methods", ["bm25"]) == ["bm25"]
@@ -368,7 +371,7 @@ def test_rows_are_read_in_pages_without_a_live_cursor(tmp_path: Path, monkeypatc
         sizes: list[int] = []
         for page in rows.pages():
             sizes.append(len(page))
-            db.run("DELETE FROM t WHERE id = ?", page[0][0])  # what an open cursor would trip over
+            db.run("DELETE FROM t WHERE id = ?", page[0][0])  # an open cursor would fail here
         assert sizes == [2, 2, 1]
         assert [row for page in rows.pages("n", "text") for row in page] == [(3, "two"), (4, "four")]
         assert rows.count() == 2
@@ -379,7 +382,7 @@ def test_rows_are_read_in_pages_without_a_live_cursor(tmp_path: Path, monkeypatc
     store.close()
 
 
-def test_a_look_up_of_nothing_finds_the_rows_that_have_nothing(tmp_path: Path) -> None:
+def test_a_lookup_of_none_finds_rows_with_null(tmp_path: Path) -> None:
 
     store = Store(tmp_path)
     with store.write_transaction() as db:
@@ -388,39 +391,39 @@ def test_a_look_up_of_nothing_finds_the_rows_that_have_nothing(tmp_path: Path) -
         assert SqlRows(db, "t").where(("parent",), (None,)) == [("a", "", None)]
 
 
-def test_ids_by_values_and_what_was_made_of_rows(tmp_path: Path) -> None:
+def test_ids_grouped_and_child_values(tmp_path: Path) -> None:
     store = Store(tmp_path)
     with store.write_transaction() as db:
         db.run("CREATE TABLE t (id TEXT PRIMARY KEY, text TEXT, entity TEXT) WITHOUT ROWID")
         rows = [("b.00000.00001", "x"), ("b.00000.00000", "y"), ("b.00001.00000", "x"), ("b.000001", "x"), ("b0", "x")]
         db.many("INSERT INTO t VALUES (?, '', ?)", rows)
     with store.read_transaction() as db:
-        held = SqlRows(db, "t")
-        of_x = [("x", id) for id in ("b.00000.00001", "b.000001", "b.00001.00000", "b0")]
-        assert held.ids_grouped("entity", ["y", "x"]) == [*of_x, ("y", "b.00000.00000")]
-        assert held.ids_grouped("entity", ["y", "x", "z"], 2) == [("y", "b.00000.00000"), *of_x[:2]]
-        assert held.child_values(["b.00001", "b.00000", "c"], "entity") == {
+        table = SqlRows(db, "t")
+        pairs_of_x = [("x", id) for id in ("b.00000.00001", "b.000001", "b.00001.00000", "b0")]
+        assert table.ids_grouped("entity", ["y", "x"]) == [*pairs_of_x, ("y", "b.00000.00000")]
+        assert table.ids_grouped("entity", ["y", "x", "z"], 2) == [("y", "b.00000.00000"), *pairs_of_x[:2]]
+        assert table.child_values(["b.00001", "b.00000", "c"], "entity") == {
             "b.00001": ["x"],
             "b.00000": ["y", "x"],
             "c": [],
         }
-        assert held.child_values(["b"], "id") == {"b": [row[0] for row in sorted(rows) if row[0] != "b0"]}
+        assert table.child_values(["b"], "id") == {"b": [row[0] for row in sorted(rows) if row[0] != "b0"]}
 
 
 def test_many_threads_read_at_once(tmp_path: Path) -> None:
     store = Store(tmp_path)
     fill(store, *map(str, range(100)))
-    seen: list[int] = []
+    counts: list[int] = []
 
     def read() -> None:
         for _ in range(20):
             with store.read_transaction() as db:
-                seen.append(len(db.all("SELECT * FROM t")))
+                counts.append(len(db.all("SELECT * FROM t")))
 
     threads = [Thread(target=read) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert seen == [100] * 80
+    assert counts == [100] * 80
     store.close()

@@ -1,4 +1,4 @@
-"""prompt -> reply, text -> vector: made up, the same every time."""
+"""prompt -> reply, text -> vector: invented, and the same every time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kumihimo.llm.structured import Reply
 from kumihimo.testing.fake_models import FakeChat, FakeEmbedder
 
 
-def test_a_made_up_model_answers_the_last_message_and_counts() -> None:
+def test_a_fake_model_answers_the_last_message_and_counts() -> None:
     chat = FakeChat(lambda prompt: prompt[::-1])
     reply = chat([{"role": "system", "content": "x"}, {"role": "user", "content": "the sea"}], temperature=1)
     assert reply == Reply("aes eht", usage=Usage(calls=1, prompt_tokens=2, completion_tokens=2))
@@ -22,30 +22,30 @@ def test_a_made_up_model_answers_the_last_message_and_counts() -> None:
     assert FakeChat(str).prompt_counts == {}
 
 
-def test_a_made_up_model_asks_for_leave_and_tells_its_reply_in_pieces() -> None:
-    asked: list[int] = []
-    billed: list[Usage] = []
-    heard: list[str] = []
+def test_a_fake_model_reserves_and_streams_its_reply() -> None:
+    sizes: list[int] = []
+    charges: list[Usage] = []
+    tokens: list[str] = []
 
     @contextmanager
-    def allow(size: int) -> Iterator[Charge]:
-        asked.append(size)
-        yield billed.append
+    def reserve(size: int) -> Iterator[Charge]:
+        sizes.append(size)
+        yield charges.append
 
-    FakeChat(str.upper)([{"role": "user", "content": "the 港"}], reserve=allow, on_token=heard.append)
-    assert (asked, [piece for piece in heard if piece]) == ([7], ["THE ", "港"])
-    assert billed == [Usage(calls=1, prompt_tokens=2, completion_tokens=2)]
+    FakeChat(str.upper)([{"role": "user", "content": "the 港"}], reserve=reserve, on_token=tokens.append)
+    assert (sizes, [token for token in tokens if token]) == ([7], ["THE ", "港"])
+    assert charges == [Usage(calls=1, prompt_tokens=2, completion_tokens=2)]
 
 
-def test_texts_that_share_words_are_near_each_other() -> None:
-    sea, shouted, both, sky, none = FakeEmbedder()(["the sea", "SEA the", "the sea and sky", "sky", ""])
-    assert np.array_equal(sea, shouted)
+def test_texts_with_common_words_are_near() -> None:
+    sea, capitals, both, sky, none = FakeEmbedder()(["the sea", "SEA the", "the sea and sky", "sky", ""])
+    assert np.array_equal(sea, capitals)
     assert sea @ both > sea @ sky
     assert np.allclose([v @ v for v in (sea, both, sky)], 1)
     assert not none.any()
 
 
-def test_a_made_up_vector_depends_on_its_own_text_only() -> None:
+def test_a_fake_vector_depends_on_its_own_text_only() -> None:
     texts = ["the sea", "", "sky sky sea", "港"]
     together = FakeEmbedder(dimensions=8)(texts)
     assert together.shape == (4, 8)

@@ -1,4 +1,4 @@
-"""HTTP requests -> what an OpenAI server would say, or how it would fail."""
+"""HTTP requests -> responses of an OpenAI server, or its faults."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ REPLY = "The sea is wide and the boat is small, so row on [1]."
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[FakeServer]:
+def running_server() -> Iterator[FakeServer]:
     with run_fake_server() as server:
         yield server
 
 
 @pytest.fixture
-def server(running: FakeServer) -> FakeServer:
-    running.configure(**asdict(Behaviour()))
-    running.reset()
-    return running
+def server(running_server: FakeServer) -> FakeServer:
+    running_server.configure(**asdict(Behaviour()))
+    running_server.reset()
+    return running_server
 
 
 @pytest.fixture
 def client(server: FakeServer) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(base_url=server.url, api_key="k", max_retries=0, timeout=5) as made:
-        yield made
+    with openai.OpenAI(base_url=server.url, api_key="k", max_retries=0, timeout=5) as client:
+        yield client
 
 
-def said(
+def send(
     server: FakeServer, path: str, body: object = None, timeout: float = 5, headers: Any = None
 ) -> tuple[int, Any, str]:
-    """Status, headers, and body as text."""
+    """Return the status, the headers, and the body as text."""
     with closing(HTTPConnection(server.url.split("/")[2], timeout=timeout)) as connection:
         method = "GET" if body is None else "POST"
         connection.request(method, path, None if body is None else json.dumps(body), headers or {})
@@ -57,39 +57,39 @@ def said(
         return response.status, response.headers, response.read().decode()
 
 
-def ask(server: FakeServer, content: Any = PROMPT, **more: Any) -> Any:
-    """The answer to a question, or the error."""
+def chat(server: FakeServer, content: Any = PROMPT, **more: Any) -> Any:
+    """Return the response to a prompt, or its error."""
     body = {"model": "m", "messages": [{"role": "user", "content": content}], **more}
-    answer = json.loads(said(server, "/v1/chat/completions", body)[2])
+    answer = json.loads(send(server, "/v1/chat/completions", body)[2])
     return answer.get("error", answer)
 
 
 def embed(server: FakeServer, *texts: str, **more: Any) -> Any:
-    answer = json.loads(said(server, "/v1/embeddings", {"model": "m", "input": texts, **more})[2])
+    answer = json.loads(send(server, "/v1/embeddings", {"model": "m", "input": texts, **more})[2])
     return answer.get("error", answer)
 
 
 def reply(server: FakeServer, content: Any = PROMPT, **more: Any) -> Any:
-    return ask(server, content, **more)["choices"][0]["message"]["content"]
+    return chat(server, content, **more)["choices"][0]["message"]["content"]
 
 
-def events(server: FakeServer, **more: Any) -> list[dict[str, Any]]:
+def stream_events(server: FakeServer, **more: Any) -> list[dict[str, Any]]:
     body = {"model": "m", "messages": [{"role": "user", "content": PROMPT}], "stream": True, **more}
-    *lines, done, end = said(server, "/v1/chat/completions", body)[2].split("\n\n")
+    *lines, done, end = send(server, "/v1/chat/completions", body)[2].split("\n\n")
     assert (done, end) == ("data: [DONE]", "")
     return [json.loads(line.removeprefix("data: ")) for line in lines]
 
 
 def schema(**properties: Any) -> dict[str, Any]:
-    made = {"type": "object", "properties": properties, "$defs": {"Port": {"enum": ["Lisbon", "Kobe"]}}}
-    return {"type": "json_schema", "json_schema": {"name": "x", "schema": made}}
+    definition = {"type": "object", "properties": properties, "$defs": {"Port": {"enum": ["Lisbon", "Kobe"]}}}
+    return {"type": "json_schema", "json_schema": {"name": "x", "schema": definition}}
 
 
-# -- proper answers
+# -- regular responses
 
 
 def test_the_reply_is_the_beginning_of_the_last_line(server: FakeServer) -> None:
-    answer = ask(server)
+    answer = chat(server)
     assert answer["choices"] == [
         {"index": 0, "message": {"role": "assistant", "content": REPLY}, "finish_reason": "stop"}
     ]
@@ -103,20 +103,20 @@ def test_the_reply_is_the_beginning_of_the_last_line(server: FakeServer) -> None
     assert reply(server, [{"type": "text", "text": "港の"}, {"type": "text", "text": "犬"}]) == "港の犬 [1]."
 
 
-def test_a_stream_says_the_same(server: FakeServer) -> None:
-    *chunks, last = events(server)
+def test_a_stream_has_the_same_content(server: FakeServer) -> None:
+    *chunks, last = stream_events(server)
     assert "".join(chunk["choices"][0]["delta"]["content"] for chunk in chunks) == REPLY
     assert (last["choices"][0]["delta"], last["choices"][0]["finish_reason"]) == ({}, "stop")
-    asked = {"stream_options": {"include_usage": True}}
-    assert events(server, **asked)[-1]["usage"]["total_tokens"] == 31
+    options = {"stream_options": {"include_usage": True}}
+    assert stream_events(server, **options)[-1]["usage"]["total_tokens"] == 31
     server.configure(usage=False)
-    assert len(events(server, **asked)) == len(chunks) + 1
-    assert "usage" not in ask(server)
+    assert len(stream_events(server, **options)) == len(chunks) + 1
+    assert "usage" not in chat(server)
 
 
-def test_the_first_rule_that_fits_answers(server: FakeServer) -> None:
+def test_the_first_matching_rule_answers(server: FakeServer) -> None:
     server.configure(replies=[("sea", "salt"), ("boat", "oak")])
-    assert [reply(server, said) for said in ("a boat", "a boat at sea", "a bird")] == ["oak", "salt", "a bird [1]."]
+    assert [reply(server, prompt) for prompt in ("a boat", "a boat at sea", "a bird")] == ["oak", "salt", "a bird [1]."]
 
 
 def test_json_is_filled_with_the_words_of_the_prompt(server: FakeServer) -> None:
@@ -140,9 +140,9 @@ def test_json_is_filled_with_the_words_of_the_prompt(server: FakeServer) -> None
     assert json.loads(reply(server, "red boat", response_format={"type": "json_object"})) == {"text": "red boat [1]."}
 
 
-def test_a_schema_that_holds_itself_ends(server: FakeServer) -> None:
-    whole = {"$ref": "#"}
-    form = schema(kids={"type": "array", "items": whole}, twin={"anyOf": [whole, {"type": "null"}]})
+def test_a_recursive_schema_ends(server: FakeServer) -> None:
+    root = {"$ref": "#"}
+    form = schema(kids={"type": "array", "items": root}, twin={"anyOf": [root, {"type": "null"}]})
     assert json.loads(reply(server, response_format=form))["twin"]["twin"]["kids"]
 
 
@@ -161,15 +161,15 @@ def test_azure_paths_name_the_model(server: FakeServer) -> None:
     body = {"messages": [{"role": "user", "content": "hi"}], "input": "hi"}
     for end in ("chat/completions", "embeddings"):
         path = f"/openai/deployments/deployed/{end}?api-version=2024-10-21"
-        status, _, text = said(server, path, body, headers={"api-key": "k"})
+        status, _, text = send(server, path, body, headers={"api-key": "k"})
         assert (status, json.loads(text)["model"]) == (200, "deployed")
 
 
 def test_models_are_listed(server: FakeServer) -> None:
     server.configure(models=["a", "b"], key="k")
-    assert said(server, "/v1/models")[0] == 401
-    assert said(server, "/v1/models", headers={"Authorization": "k"})[0] == 401
-    _, _, text = said(server, "/v1/models", headers={"Authorization": "Bearer k"})
+    assert send(server, "/v1/models")[0] == 401
+    assert send(server, "/v1/models", headers={"Authorization": "k"})[0] == 401
+    _, _, text = send(server, "/v1/models", headers={"Authorization": "Bearer k"})
     assert [model["id"] for model in json.loads(text)["data"]] == ["a", "b"]
     assert server.counts()["requests"] == 0
 
@@ -178,7 +178,7 @@ def test_models_are_listed(server: FakeServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "asked", "status", "code", "param"),
+    ("behaviour", "options", "status", "code", "param"),
     [
         ({"key": "other"}, {}, 401, "invalid_api_key", None),
         ({"models": ["other"]}, {}, 404, "model_not_found", "model"),
@@ -192,20 +192,20 @@ def test_a_refusal_names_its_reason(
     client: openai.OpenAI,
     server: FakeServer,
     behaviour: Any,
-    asked: Any,
+    options: Any,
     status: int,
     code: str | None,
     param: str | None,
 ) -> None:
     server.configure(**behaviour)
     with pytest.raises(openai.APIStatusError) as caught:
-        client.chat.completions.create(**{"model": "m", "messages": [{"role": "user", "content": PROMPT}], **asked})
+        client.chat.completions.create(**{"model": "m", "messages": [{"role": "user", "content": PROMPT}], **options})
     assert (caught.value.status_code, caught.value.code, caught.value.param) == (status, code, param)
     counts = server.counts()
     assert (counts["requests"], counts["answered"], counts["statuses"]) == (1, 0, {str(status): 1})
 
 
-def test_only_what_is_refused_is_refused(server: FakeServer) -> None:
+def test_other_requests_are_not_refused(server: FakeServer) -> None:
     server.configure(refuses=["json_schema", "temperature"], window=5)
     assert json.loads(reply(server, "hi", response_format={"type": "json_object"}))
     assert reply(server, "hi", temperature=None) == "hi [1]."
@@ -213,21 +213,21 @@ def test_only_what_is_refused_is_refused(server: FakeServer) -> None:
     assert embed(server, "short", "longer")["param"] == "input"
 
 
-def test_what_there_is_not_cannot_be_set(server: FakeServer) -> None:
+def test_unknown_settings_are_refused(server: FakeServer) -> None:
     with pytest.raises(ValueError, match="no 'lag'; there are latency"):
         server.configure(lag=1)
     with pytest.raises(ValueError, match="no '418'"):
         server.configure(faults={"418": 1})
     with pytest.raises(ValueError, match="no 'lag'"), run_fake_server(lag=1):
         pass
-    assert said(server, "/v1/nothing", {})[0] == 404
+    assert send(server, "/v1/nothing", {})[0] == 404
 
 
 @pytest.mark.parametrize(
     "body", [None, [], {}, {"model": "m"}, {"model": "m", "input": []}, {"model": "m", "input": [7]}]
 )
-def test_what_makes_no_sense_is_refused(server: FakeServer, body: Any) -> None:
-    status, _, text = said(server, "/v1/embeddings", body if body is not None else "{")
+def test_invalid_requests_are_refused(server: FakeServer, body: Any) -> None:
+    status, _, text = send(server, "/v1/embeddings", body if body is not None else "{")
     assert (status, json.loads(text)["error"]["type"]) == (400, "invalid_request_error")
 
 
@@ -237,7 +237,7 @@ def test_what_makes_no_sense_is_refused(server: FakeServer, body: Any) -> None:
 @pytest.mark.parametrize("fault", ["408", "409", "429", "500", "503"])
 def test_a_status_comes_with_an_error(server: FakeServer, fault: str) -> None:
     server.configure(faults={fault: 1}, retry_after=0.25)
-    status, headers, text = said(server, "/v1/embeddings", {"model": "m", "input": "hi"})
+    status, headers, text = send(server, "/v1/embeddings", {"model": "m", "input": "hi"})
     assert (str(status), set(json.loads(text)["error"])) == (fault, {"message", "type", "param", "code"})
     assert headers["Retry-After"] == ("0.25" if fault in ("429", "503") else None)
     assert server.counts()["answered"] == 0
@@ -252,11 +252,11 @@ def test_a_status_comes_with_an_error(server: FakeServer, fault: str) -> None:
         ("think", f"<think>some thoughts\n</think>\n\n{REPLY}", "stop"),
     ],
 )
-def test_a_reply_goes_wrong(server: FakeServer, fault: str, content: str | None, end: str) -> None:
+def test_a_fault_changes_the_reply(server: FakeServer, fault: str, content: str | None, end: str) -> None:
     server.configure(faults={fault: 1})
-    choice = ask(server)["choices"][0]
+    choice = chat(server)["choices"][0]
     assert (choice["message"]["content"], choice["finish_reason"]) == (content, end)
-    *chunks, last = events(server)
+    *chunks, last = stream_events(server)
     assert "".join(chunk["choices"][0]["delta"]["content"] or "" for chunk in chunks) == (content or "")
     assert last["choices"][0]["finish_reason"] == end
     counts = server.counts()
@@ -265,22 +265,22 @@ def test_a_reply_goes_wrong(server: FakeServer, fault: str, content: str | None,
     assert len(embed(server, "a", "b")["data"]) == vectors
 
 
-def test_a_body_is_something_else(server: FakeServer) -> None:
+def test_a_fault_replaces_the_body(server: FakeServer) -> None:
     body = {"model": "m", "messages": [{"role": "user", "content": PROMPT}]}
     for fault, kind, start in (("garbage", "text/html", "<html>"), ("wrong", "application/json", '{"ok":true}')):
         server.configure(faults={fault: 1})
         for stream in (False, True):
-            status, headers, text = said(server, "/v1/chat/completions", body | {"stream": stream})
+            status, headers, text = send(server, "/v1/chat/completions", body | {"stream": stream})
             assert (status, headers["Content-Type"], text[: len(start)]) == (200, kind, start)
     assert (server.counts()["answered"], server.counts()["prompt_tokens"]) == (4, 72)
 
 
-def test_half_is_sent(server: FakeServer) -> None:
+def test_a_fault_sends_half_of_the_body(server: FakeServer) -> None:
     server.configure(faults={"half": 1})
     with pytest.raises(IncompleteRead):
-        ask(server)
+        chat(server)
     with pytest.raises(IncompleteRead):
-        events(server)
+        stream_events(server)
     counts = server.counts()
     assert (counts["answered"], counts["statuses"], counts["distinct"]) == (2, {"200": 2}, 0)
 
@@ -293,13 +293,13 @@ def test_a_slow_answer_arrives_in_pieces(server: FakeServer) -> None:
     assert server.counts()["distinct"] == 1
     server.configure(drip=10)
     with pytest.raises(TimeoutError):
-        said(server, "/v1/embeddings", {"model": "m", "input": "hi"}, timeout=0.1)
+        send(server, "/v1/embeddings", {"model": "m", "input": "hi"}, timeout=0.1)
 
 
-def test_never_lasts_till_the_client_leaves(server: FakeServer) -> None:
+def test_never_waits_until_the_client_disconnects(server: FakeServer) -> None:
     server.configure(faults={"never": 1})
     with pytest.raises(TimeoutError):
-        said(server, "/v1/embeddings", {"model": "m", "input": "hi"}, timeout=0.1)
+        send(server, "/v1/embeddings", {"model": "m", "input": "hi"}, timeout=0.1)
     time.sleep(0.1)
     server.configure(faults={})
     embed(server, "hi")
@@ -308,45 +308,45 @@ def test_never_lasts_till_the_client_leaves(server: FakeServer) -> None:
     assert (counts["most_at_once"], counts["texts"], counts["distinct"]) == (1, 2, 1)
 
 
-def test_nobody_is_answered_by_a_server_that_is_down(server: FakeServer) -> None:
+def test_a_server_that_is_down_answers_no_request(server: FakeServer) -> None:
     server.configure(down=True, latency=5)
     for path, body in (("/v1/models", None), ("/v1/embeddings", {"model": "m", "input": "hi"})):
         with pytest.raises(RemoteDisconnected):
-            said(server, path, body)
+            send(server, path, body)
     server.configure(down=False, latency=0)
     assert embed(server, "hi")["data"]
     assert (server.counts()["requests"], server.counts()["statuses"]) == (2, {"200": 1})
 
 
-def outcomes(server: FakeServer, prompts: list[str]) -> dict[str, str]:
-    asked = {p: {"model": "m", "messages": [{"role": "user", "content": p}]} for p in prompts}
-    return {p: str(said(server, "/v1/chat/completions", body)[0]) for p, body in asked.items()}
+def statuses_of(server: FakeServer, prompts: list[str]) -> dict[str, str]:
+    bodies = {p: {"model": "m", "messages": [{"role": "user", "content": p}]} for p in prompts}
+    return {p: str(send(server, "/v1/chat/completions", body)[0]) for p, body in bodies.items()}
 
 
-def test_faults_go_by_what_is_asked_and_how_often(server: FakeServer) -> None:
+def test_faults_depend_on_the_request_and_its_repetition(server: FakeServer) -> None:
     prompts = [f"question {i}" for i in range(100)]
     server.configure(faults={"429": 0.25, "500": 0.25})
-    first, again = outcomes(server, prompts), outcomes(server, prompts)
+    first, again = statuses_of(server, prompts), statuses_of(server, prompts)
     assert 10 < sum(status == "429" for status in first.values()) < 40
     assert 10 < sum(status == "500" for status in first.values()) < 40
     assert first != again
     server.reset()
     with ThreadPoolExecutor(4) as pool:
-        parts = list(pool.map(lambda i: outcomes(server, prompts[::-1][i::4]), range(4)))
+        parts = list(pool.map(lambda i: statuses_of(server, prompts[::-1][i::4]), range(4)))
     assert {p: status for part in parts for p, status in part.items()} == first
     server.reset()
     server.configure(seed=1)
-    assert outcomes(server, prompts) != first
+    assert statuses_of(server, prompts) != first
 
 
 # -- counts
 
 
-def test_what_is_charged_is_counted(server: FakeServer) -> None:
+def test_charges_are_counted(server: FakeServer) -> None:
     server.configure(cached=0.5)
-    ask(server, "one two three")
-    ask(server, "one two three")
-    assert ask(server, "four")["usage"]["prompt_tokens_details"] == {"cached_tokens": 0}
+    chat(server, "one two three")
+    chat(server, "one two three")
+    assert chat(server, "four")["usage"]["prompt_tokens_details"] == {"cached_tokens": 0}
     embed(server, "a b", "c", "c")
     counts = server.counts()
     assert 0 < counts.pop("first_at") <= counts.pop("last_at") <= time.monotonic()
@@ -370,27 +370,27 @@ def test_what_is_charged_is_counted(server: FakeServer) -> None:
     assert server.counts() == dict.fromkeys(counts | {"first_at": 0, "last_at": 0}, 0) | {"statuses": {}, "faults": {}}
 
 
-def test_requests_are_answered_together(server: FakeServer) -> None:
+def test_requests_run_concurrently(server: FakeServer) -> None:
     server.configure(latency=0.2)
     began = time.monotonic()
     with ThreadPoolExecutor(20) as pool:
-        list(pool.map(lambda i: ask(server, f"question {i}"), range(20)))
+        list(pool.map(lambda i: chat(server, f"question {i}"), range(20)))
     assert time.monotonic() - began < 2
     counts = server.counts()
     assert (counts["most_at_once"], counts["distinct"]) == (20, 20)
 
 
-def test_a_client_that_left_was_charged_but_not_answered(server: FakeServer) -> None:
+def test_a_client_that_disconnects_is_charged_but_not_answered(server: FakeServer) -> None:
     server.configure(latency=0.2)
     with pytest.raises(TimeoutError):
-        said(server, "/v1/embeddings", {"model": "m", "input": "hi"}, timeout=0.05)
+        send(server, "/v1/embeddings", {"model": "m", "input": "hi"}, timeout=0.05)
     server.configure(latency=0)
     time.sleep(0.3)
     counts = server.counts()
     assert (counts["answered"], counts["distinct"]) == (1, 0)
 
 
-def test_connections_are_kept(server: FakeServer) -> None:
+def test_connections_are_reused(server: FakeServer) -> None:
     with httpx2.Client(base_url=server.url, limits=httpx2.Limits(max_connections=1)) as client:
         streams = []
         for text in ("a", "b", "\ud800"):

@@ -1,4 +1,4 @@
-"""names -> keys and aliases: what is one, whatever the order of lines."""
+"""names -> keys and aliases, in any order of the lines."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from kumihimo.text.name_keys import name_key, parse_aliases
 def test_lines_that_share_a_name_are_one_in_any_order() -> None:
     lines = ("aa = bb", "cc = bb", "aa = dd", "xx = yy")
     for order in permutations(lines):
-        found = parse_aliases(order)
-        assert {found.get(name, name) for name in ("aa", "bb", "cc", "dd")} == {found.get("aa", "aa")}
-        assert {found.get(name, name) for name in ("xx", "yy")} == {"xx"}
+        aliases = parse_aliases(order)
+        assert {aliases.get(name, name) for name in ("aa", "bb", "cc", "dd")} == {aliases.get("aa", "aa")}
+        assert {aliases.get(name, name) for name in ("xx", "yy")} == {"xx"}
 
 
 def test_a_line_that_names_one_is_refused() -> None:

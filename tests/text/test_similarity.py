@@ -1,4 +1,4 @@
-"""Names -> which are alike, and why; which never are, however like they look."""
+"""names -> similar pairs with their reason, and pairs that look similar but are not."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from kumihimo.text.name_keys import name_key
 from kumihimo.text.similarity import fold_key, name_similarity, similar_pairs
 
 
-def like(one: str, other: str, *, people: bool = False) -> tuple[float, str]:
-    """What is found for two names, both ways around."""
-    found = similar_pairs([fold_key(name_key(one)), fold_key(name_key(other))], [people, people]).get((0, 1), (0.0, ""))
+def both_ways(one: str, other: str, *, people: bool = False) -> tuple[float, str]:
+    """Return the result for two names, equal in both orders."""
+    result = similar_pairs([fold_key(name_key(one)), fold_key(name_key(other))], [people, people]).get(
+        (0, 1), (0.0, "")
+    )
     assert (
         similar_pairs([fold_key(name_key(other)), fold_key(name_key(one))], [people, people]).get((0, 1), (0.0, ""))
-        == found
+        == result
     )
-    return found
+    return result
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "why"),
+    ("one", "other", "expected"),
     [
         ("Séxton Blake", "Sexton Blake", "letters"),
         ("スティーブ・ジョブズ", "スティーヴ・ジョブス", "spelling"),
@@ -42,16 +44,16 @@ def like(one: str, other: str, *, people: bool = False) -> tuple[float, str]:
         ("Graph Retrieval", "Graph Retreival", "spelling"),
     ],
 )
-def test_names_of_one_thing_are_alike(one: str, other: str, why: str) -> None:
-    score, found = like(one, other)
-    assert (found, score >= 0.5) == (why, True)
+def test_names_of_one_thing_are_alike(one: str, other: str, expected: str) -> None:
+    score, reason = both_ways(one, other)
+    assert (reason, score >= 0.5) == (expected, True)
 
 
 @pytest.mark.parametrize(
     ("one", "other"), [("Scrooge", "Ebenezer Scrooge"), ("Dick", "Dick Wilkins"), ("森田", "森田圭")]
 )
 def test_people_have_first_names(one: str, other: str) -> None:
-    assert like(one, other, people=True)[0] >= 0.75 > like(one, other)[0]
+    assert both_ways(one, other, people=True)[0] >= 0.75 > both_ways(one, other)[0]
 
 
 @pytest.mark.parametrize(
@@ -74,25 +76,25 @@ def test_people_have_first_names(one: str, other: str) -> None:
     ],
 )
 def test_what_tells_two_things_apart_is_never_overlooked(one: str, other: str) -> None:
-    assert like(one, other) == like(one, other, people=True) == (0.0, "")
+    assert both_ways(one, other) == both_ways(one, other, people=True) == (0.0, "")
 
 
 def test_a_number_more_makes_another_thing_of_it() -> None:
-    assert like("Windows", "Windows 11")[0] <= 0.3
-    assert like("Korea", "South Korea")[0] <= 0.3
+    assert both_ways("Windows", "Windows 11")[0] <= 0.3
+    assert both_ways("Korea", "South Korea")[0] <= 0.3
 
 
 def test_part_of_many_names_says_little_of_each() -> None:
     names = ["cratchit", "belinda cratchit", "martha cratchit", "peter cratchit", "ada roy", "roy"]
-    found = similar_pairs(names, [True] * len(names))
-    assert found[0, 1] == found[0, 3] < (0.7, "part")
-    assert found[4, 5] == (0.8, "part")
+    scores = similar_pairs(names, [True] * len(names))
+    assert scores[0, 1] == scores[0, 3] < (0.7, "part")
+    assert scores[4, 5] == (0.8, "part")
 
 
 def test_a_name_without_a_title_is_the_mans_where_there_is_a_woman_too() -> None:
     names = ["fezziwig", "mr fezziwig", "mrs fezziwig", "mrs dilber", "dilber"]
-    found = similar_pairs(names, [True] * len(names))
-    assert (found[0, 1][0], found[0, 2][0], found[3, 4][0]) == (0.95, 0.6, 0.95)
+    scores = similar_pairs(names, [True] * len(names))
+    assert (scores[0, 1][0], scores[0, 2][0], scores[3, 4][0]) == (0.95, 0.6, 0.95)
 
 
 def test_what_is_looked_at_is_what_comparing_all_with_all_finds() -> None:
@@ -100,7 +102,7 @@ def test_what_is_looked_at_is_what_comparing_all_with_all_finds() -> None:
     names = sorted(
         {form.format(word, word) for form in typos for word in ("kanrobar", "tenmisol", "vindorel", "quinlo")}
     )
-    every = {(i, j): name_similarity(names[i], names[j]) for i, j in combinations(range(len(names)), 2)}
-    strong = {pair for pair, (score, _) in every.items() if score >= 0.5}
-    assert strong
-    assert strong <= similar_pairs(names, [False] * len(names)).keys()
+    all_scores = {(i, j): name_similarity(names[i], names[j]) for i, j in combinations(range(len(names)), 2)}
+    strong_pairs = {pair for pair, (score, _) in all_scores.items() if score >= 0.5}
+    assert strong_pairs
+    assert strong_pairs <= similar_pairs(names, [False] * len(names)).keys()

@@ -1,4 +1,4 @@
-"""communities, reports, chunks -> what each level holds, and how well the communities fit what they are made of."""
+"""communities, reports, chunks -> size of each level, and modularity of the communities."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from kumihimo.index import STEPS, settings_for_step
 from kumihimo.index.community_levels import communities_at_level, deepest_level
 from kumihimo.storage.sqlite.store import Db, SqlRows
 
-SOURCE_LEVEL = "TS"  # the source texts themselves, as the paper calls them
+SOURCE_LEVEL = "TS"  # the source texts, as in the paper
 
 
 def measure_levels(communities: Table[Community], reports: Table[Report], chunks: Table[Chunk]) -> list[CommunityLevel]:
-    """What a question to each level would read, and to the source (GraphRAG, arXiv:2404.16130, table 2).
+    """Return what each level and the source would cost to read.
 
-    A community without parts stands for itself on all levels below its own, so that each level tells of everything.
+    (GraphRAG, arXiv:2404.16130, table 2.) Leaf communities repeat on deeper levels, so every level covers all entities.
     """
-    listed = list(communities)
-    written: dict[str, int] = dict(reports.columns("id", "tokens"))
+    all_communities = list(communities)
+    report_tokens: dict[str, int] = dict(reports.columns("id", "tokens"))
     texts = [tokens for (tokens,) in chunks.columns("tokens")]
-    found = []
-    for level in range(deepest_level(listed) + 1 if listed else 0):
-        sizes = [written[c.id] for c in communities_at_level(listed, level) if c.id in written]
-        found.append(_measure_level(f"C{level}", sizes, sum(texts)))
-    return [*found, _measure_level(SOURCE_LEVEL, texts, sum(texts))]
+    results = []
+    for level in range(deepest_level(all_communities) + 1 if all_communities else 0):
+        sizes = [report_tokens[c.id] for c in communities_at_level(all_communities, level) if c.id in report_tokens]
+        results.append(_measure_level(f"C{level}", sizes, sum(texts)))
+    return [*results, _measure_level(SOURCE_LEVEL, texts, sum(texts))]
 
 
 def _measure_level(name: str, sizes: list[int], source: int) -> CommunityLevel:
@@ -34,14 +34,17 @@ def _measure_level(name: str, sizes: list[int], source: int) -> CommunityLevel:
 
 
 def index_levels(db: Db) -> tuple[CommunityLevel, ...]:
-    """Of an index; none where it has no reports."""
+    """Return the levels of an index; empty without reports."""
     if not all(map(db.has, ("communities", "reports", "chunks"))):
         return ()
     return tuple(measure_levels(_open_table(db, "communities"), _open_table(db, "reports"), _open_table(db, "chunks")))
 
 
 def index_modularity(db: Db) -> tuple[float, float] | None:
-    """Of an index: of its communities, and of those that would be found afresh; None where it has none."""
+    """Return the modularity of an index and of fresh communities.
+
+    None if the index has no communities.
+    """
     tables = ("entities", "relations", "communities")
     if not all(map(db.has, tables)) or not SqlRows(db, "communities").count():
         return None
@@ -52,6 +55,6 @@ def index_modularity(db: Db) -> tuple[float, float] | None:
 
 
 def _open_table(db: Db, name: str) -> Table[Any]:
-    kind = STEPS[name].output_type
-    assert kind
-    return Table(name, codec(kind), SqlRows(db, name))
+    record_type = STEPS[name].output_type
+    assert record_type
+    return Table(name, codec(record_type), SqlRows(db, name))

@@ -1,4 +1,4 @@
-"""the tables of the entity graph -> what all who show it share: the tree of communities, references, excerpts."""
+"""graph tables -> the community tree, resolved references and excerpts: shared by all displays."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from kumihimo.core.spans import Span
 from kumihimo.core.table import NO_ROWS, Table, codec
 from kumihimo.index.data_refs import split_at_references
 
-TextParts = list[str | list[Reference]]  # text, and in it what it refers to
+TextParts = list[str | list[Reference]]  # texts, and references between them
 
 
 def table_or_empty(snapshot: Snapshot, name: str) -> Table[Any]:
-    """A table of the index; one without rows where it has not been built."""
+    """Return a table of the index; an empty one if not built."""
     return snapshot.table(name) if snapshot.db.has(name) else Table(name, codec(RECORD_TYPES[name]), NO_ROWS)
 
 
 @dataclass(frozen=True)
 class CommunityTree:
-    """The communities, from those of level 0 down to their leaves."""
+    """The communities, from level 0 down to the leaves."""
 
     level: Mapping[str, int]
     parent: Mapping[str, str]
@@ -33,62 +33,68 @@ class CommunityTree:
 
     @cached_property
     def leaf_by_entity(self) -> dict[str, str]:
-        """Of each entity, the leaf it belongs to."""
+        """Return the leaf community of each entity."""
         return {entity: leaf for leaf, entities in self.members.items() for entity in entities}
 
     @cached_property
     def size(self) -> dict[str, int]:
-        """Of each community, how many entities are in it."""
-        found: dict[str, int] = {}
+        """Return the number of entities in each community."""
+        sizes: dict[str, int] = {}
         for id in sorted(self.level, key=lambda id: (-self.level[id], id)):
-            found[id] = len(self.members[id]) + sum(found[child] for child in self.children[id])
-        return found
+            sizes[id] = len(self.members[id]) + sum(sizes[child] for child in self.children[id])
+        return sizes
 
     @property
     def depth(self) -> int:
-        """How many levels there are."""
+        """Return the number of levels."""
         return max(self.level.values(), default=-1) + 1
 
     def roots(self) -> list[str]:
-        """Those of level 0, largest first."""
+        """Return the communities of level 0, largest first."""
         return self.sort_by_size(id for id, parent in self.parent.items() if not parent)
 
     def sorted_children(self, id: str) -> list[str]:
-        """The parts of a community, largest first."""
+        """Return the children of a community, largest first."""
         return self.sort_by_size(self.children[id])
 
     def sort_by_size(self, ids: Iterable[str]) -> list[str]:
         return sorted(ids, key=lambda id: (-self.size[id], id))
 
     def ancestors(self, id: str) -> list[str]:
-        """The community itself and those it is part of, from level 0 down."""
-        found = [id]
-        while parent := self.parent[found[-1]]:
-            found.append(parent)
-        return found[::-1]
+        """Return the path from level 0 to the community itself."""
+        path = [id]
+        while parent := self.parent[path[-1]]:
+            path.append(parent)
+        return path[::-1]
 
     def at_level(self, level: int) -> list[str]:
-        """Every entity once: the communities of that level, and those of lower levels that are not split."""
+        """Return communities that cover each entity once at this level.
+
+        They are the communities of the level, and leaves above it.
+        """
         return self.sort_by_size(
             id for id, n in self.level.items() if n == level or (n < level and not self.children[id])
         )
 
     def entities(self, id: str) -> Iterator[str]:
-        """All that are in a community."""
+        """Yield all entities in a community."""
         yield from self.members[id]
         for child in self.children[id]:
             yield from self.entities(child)
 
     def entity_path(self, entity: str) -> list[str]:
-        """The communities an entity is in, by level: on each level one, its leaf again where it is split no further."""
+        """Return the communities of an entity, one for each level.
+
+        On levels below its leaf, the leaf repeats.
+        """
         if entity not in self.leaf_by_entity:
             return []
-        found = self.ancestors(self.leaf_by_entity[entity])
-        return found + found[-1:] * (self.depth - len(found))
+        path = self.ancestors(self.leaf_by_entity[entity])
+        return path + path[-1:] * (self.depth - len(path))
 
 
 def load_tree(snapshot: Snapshot) -> CommunityTree:
-    """The communities of the index; none where they have not been built."""
+    """Return the communities of the index; empty if not built."""
     level, parent, children, members = {}, {}, {}, {}
     for community in table_or_empty(snapshot, "communities"):
         level[community.id], parent[community.id] = community.level, community.parent
@@ -97,37 +103,44 @@ def load_tree(snapshot: Snapshot) -> CommunityTree:
 
 
 def split_references(text: str, report: Report) -> TextParts:
-    """A part of a report, with what its `[Data: ...]` refer to; what points nowhere is left out.
+    """Split a report text into plain parts and resolved references.
+
+    References are `[Data: ...]`; unknown ones are dropped.
 
     >>> from kumihimo.core.records import Report
     >>> data = (("entities", 5, "e5"), ("relations", 23, "r23"))
     >>> report = Report("", "", 0.0, "", (), data, 0, 0, 0, 0, False)
-    >>> said("It leaks [Data: Entities (5, 8); Relationships (23, +more)].", report)
+    >>> split_references("It leaks [Data: Entities (5, 8); Relationships (23, +more)].", report)
     ['It leaks ', [('entities', 'e5'), ('relations', 'r23')], '.']
-    >>> said("Nobody knows [Data: Entities (9)].", report)
+    >>> split_references("Nobody knows [Data: Entities (9)].", report)
     ['Nobody knows', '.']
     """
     ids = {(table, number): id for table, number, id in report.data}
-    found: TextParts = []
-    for stretch, space, named in split_at_references(text):
-        meant = dict.fromkeys((t, ids[t, n]) for t, numbers in named.items() for n in numbers if (t, n) in ids)
-        found += [f"{stretch}{space}", list(meant)] if meant else [stretch]
-    return [part for part in found if part]
+    parts: TextParts = []
+    for prose, space, numbers_by_table in split_at_references(text):
+        references = dict.fromkeys(
+            (t, ids[t, n]) for t, numbers in numbers_by_table.items() for n in numbers if (t, n) in ids
+        )
+        parts += [f"{prose}{space}", list(references)] if references else [prose]
+    return [part for part in parts if part]
 
 
 def name_references(text: str, report: Report, names: Mapping[Reference, str]) -> str:
-    """A part of a report with the names of what it refers to in place of their numbers."""
+    """Replace reference numbers in a report text by names."""
     parts = split_references(text, report)
     return "".join(p if isinstance(p, str) else f"[{'; '.join(names.get(ref, ref[1]) for ref in p)}]" for p in parts)
 
 
 def reference_names(snapshot: Snapshot, report: Report) -> dict[Reference, str]:
-    """What the rows that a report refers to are called."""
+    """Return display names of the rows that a report cites."""
     return {reference: display_name(snapshot, reference) for reference in report.citations()}
 
 
 def display_name(snapshot: Snapshot, reference: Reference) -> str:
-    """The name of an entity, both of a relation or a claim, the title of a report, the place of a chunk; or its id."""
+    """Return the display name of a row.
+
+    An entity's name, both ends of a relation or claim, a report's title, a chunk's place, or else the id.
+    """
     record = table_or_empty(snapshot, reference[0]).get(reference[1])
     if record is None:
         return reference[1]
@@ -139,34 +152,48 @@ def display_name(snapshot: Snapshot, reference: Reference) -> str:
 
 
 def document_uris(snapshot: Snapshot) -> dict[str, str]:
-    """Where each document stands, by its id."""
+    """Return the URI of each document, by id."""
     return dict(table_or_empty(snapshot, "documents").columns("id", "uri"))
 
 
 def entity_excerpts(snapshot: Snapshot, uris: Mapping[str, str], entity: Entity, limit: int, width: int) -> list[Span]:
-    """Where the documents speak of an entity: a few words around its name, at first one place of each document."""
+    """Return excerpts that mention an entity, one document after the other.
+
+    Each document gives one excerpt before any gives a second.
+    """
     chunks = dict.fromkeys(id.rpartition(".")[0] for id in table_or_empty(snapshot, "mentions").ids(entity=entity.id))
-    firsts = {id.partition(".")[0]: id for id in reversed(chunks)}.values()
-    chosen = list(dict.fromkeys([*sorted(firsts), *chunks]))[:limit]
-    found = (table_or_empty(snapshot, "chunks").get(id) for id in chosen)
+    first_chunks = {id.partition(".")[0]: id for id in reversed(chunks)}.values()
+    chunk_ids = list(dict.fromkeys([*sorted(first_chunks), *chunks]))[:limit]
+    rows = (table_or_empty(snapshot, "chunks").get(id) for id in chunk_ids)
     forms = entity.forms or (entity.name,)
-    return [snapshot.locate(cut_excerpt(c, forms, uris[c.document], width)) for c in found if c and c.document in uris]
+    return [
+        snapshot.locate(cut_excerpt(chunk, forms, uris[chunk.document], width))
+        for chunk in rows
+        if chunk and chunk.document in uris
+    ]
 
 
 def cut_excerpt(chunk: Chunk, forms: Sequence[str], uri: str, width: int) -> Span:
-    """So many characters of a chunk at most, with the name in them, from a word's beginning to a word's end.
+    """Return an excerpt around the name, cut at word boundaries.
+
+    width: maximum characters.
 
     >>> text = "They say that Orrell mended the old net."
     >>> chunk = Chunk(id="d.00000", title="", start=100, end=140, tokens=9, text=text)
-    >>> around(chunk, ["Orrell"], "notes/a.md", 22).text, around(chunk, ["Orrell"], "notes/a.md", 22).start
+    >>> excerpt = cut_excerpt(chunk, ["Orrell"], "notes/a.md", 22)
+    >>> excerpt.text, excerpt.start
     ('that Orrell mended', 109)
     """
     lower = chunk.text.lower()
-    at = max(min((i for form in forms if (i := lower.find(form.lower())) >= 0), default=0), 0)
-    begin = max(0, min(at - width // 3, len(chunk.text) - width))
-    end = min(len(chunk.text), begin + width)
-    if begin and (space := re.search(r"\s", chunk.text[begin:at])):
-        begin += space.end()
-    if end < len(chunk.text) and (space := re.search(r"\s\S*$", chunk.text[at:end])) and space.start() > width // 3:
-        end = at + space.start()
-    return Span(chunk.id, uri, chunk.start + begin, chunk.start + end, chunk.text[begin:end])
+    name_start = max(min((i for form in forms if (i := lower.find(form.lower())) >= 0), default=0), 0)
+    start = max(0, min(name_start - width // 3, len(chunk.text) - width))
+    end = min(len(chunk.text), start + width)
+    if start and (space := re.search(r"\s", chunk.text[start:name_start])):
+        start += space.end()
+    if (
+        end < len(chunk.text)
+        and (space := re.search(r"\s\S*$", chunk.text[name_start:end]))
+        and space.start() > width // 3
+    ):
+        end = name_start + space.start()
+    return Span(chunk.id, uri, chunk.start + start, chunk.start + end, chunk.text[start:end])

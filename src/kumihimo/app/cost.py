@@ -1,4 +1,4 @@
-"""what a build would ask, and what was asked before -> Plan: calls, tokens, cost and time of each step."""
+"""requests + past usage -> Plan: calls, tokens, cost and time of each step."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_UNCALIBRATED: Range = (0.5, 1.1)  # tokens of a server for one of the built-in tokenizer, until a server has counted
-_CALIBRATED: Range = (0.95, 1.05)  # for one as it counted before
-_UNKNOWN_REPLY: Range = (16, 600)  # tokens of a reply, until there was one
-_REPLY_SPREAD: Range = (0.7, 1.3)  # of a reply, for one of the same step before
-_DOWNSTREAM_SPREAD: Range = (0.5, 1.25)  # calls of a step that reads what was not asked yet, for calls in proportion
+_UNCALIBRATED: Range = (0.5, 1.1)  # server tokens per token of the built-in tokenizer, without data
+_CALIBRATED: Range = (0.95, 1.05)  # the same, with earlier counts of the server
+_UNKNOWN_REPLY: Range = (16, 600)  # tokens of a reply, without earlier replies
+_REPLY_SPREAD: Range = (0.7, 1.3)  # tokens of a reply, relative to earlier replies of the step
+_DOWNSTREAM_SPREAD: Range = (0.5, 1.25)  # calls of a step with unknown input, relative to proportional growth
 
 
 @dataclass(slots=True)
 class RequestTally:
-    """What one step, or the embedder, would ask: requests, texts, their bytes, tokens by the built-in tokenizer.
+    """The requests of one step, or of the embedder.
 
-    further: calls that may follow to these, each of which is told again all that was said before.
+    tokens: by the built-in tokenizer. followups: the calls that may follow; each repeats the whole conversation.
     """
 
     model: str
@@ -49,7 +49,7 @@ class RequestTally:
     followups: int = 0
 
     def add_request(self, texts: Sequence[str], tokenizer: Tokenizer, followups: int = 0) -> None:
-        """One request."""
+        """Add one request."""
         self.calls += 1
         self.followups += followups
         self.texts += len(texts)
@@ -59,50 +59,48 @@ class RequestTally:
 
 @dataclass(frozen=True, slots=True)
 class DryRunModels:
-    """Models that answer from the memo alone, and count what they would have had to ask."""
+    """Models that answer from the cache alone and count other requests."""
 
     models: ModelRegistry
     tokenizer: Tokenizer
-    previous_models: Mapping[str, str] = field(
-        default_factory=dict
-    )  # by scope: the mark of the model that made its table
+    previous_models: Mapping[str, str] = field(default_factory=dict)  # by scope: the model behind its table
     tallies: dict[str, RequestTally] = field(default_factory=dict)  # by step
-    counted_keys: set[bytes] = field(default_factory=set)  # the same thing is asked once, by whichever step
+    counted_keys: set[bytes] = field(default_factory=set)  # equal requests count once, over all steps
 
     def llm(self, scope: str) -> CachedLLM:
-        real = self.models.llm(scope, Budget(), self.previous_models.get(scope, ""))
-        asked = self.tallies.setdefault(scope, RequestTally(real.fingerprint, real.chat.prices, real.chat.workers))
-        return _DryRunLLM(real.chat, real.cache, scope=scope, request_tally=asked, dry_run=self)
+        llm = self.models.llm(scope, Budget(), self.previous_models.get(scope, ""))
+        tally = self.tallies.setdefault(scope, RequestTally(llm.fingerprint, llm.chat.prices, llm.chat.workers))
+        return _DryRunLLM(llm.chat, llm.cache, scope=scope, request_tally=tally, dry_run=self)
 
     def embedder(self) -> Embedder:
         paid = self.models.paid_embedder
         if paid is None:
             return self.models.embedder(Budget())
-        asked = self.tallies.setdefault(EMBEDDING, RequestTally(paid.fingerprint, paid.prices, paid.workers))
-        return _DryRunEmbedder(paid, self.models.cache(), request_tally=asked, tokenizer=self.tokenizer)
+        tally = self.tallies.setdefault(EMBEDDING, RequestTally(paid.fingerprint, paid.prices, paid.workers))
+        return _DryRunEmbedder(paid, self.models.cache(), request_tally=tally, tokenizer=self.tokenizer)
 
 
 @dataclass(frozen=True, slots=True)
 class _DryRunLLM(CachedLLM):
-    """Asks nobody: what is not remembered is counted, and has failed."""
+    """An LLM that counts uncached requests and fails them."""
 
     request_tally: RequestTally = field(kw_only=True)
     dry_run: DryRunModels = field(kw_only=True)
 
     def _request_reply(
-        self, _asked: bytes, messages: Messages, _schema: Any, _hear: Any, _given: Any, further: int
+        self, key: bytes, messages: Messages, _schema: Any, _on_token: Any, _parameters: Any, followups: int
     ) -> Reply:
-        if _asked not in self.dry_run.counted_keys:
-            self.dry_run.counted_keys.add(_asked)
+        if key not in self.dry_run.counted_keys:
+            self.dry_run.counted_keys.add(key)
             self.request_tally.add_request(
-                [message["content"] for message in messages], self.dry_run.tokenizer, further
+                [message["content"] for message in messages], self.dry_run.tokenizer, followups
             )
         raise ItemFailed("not asked")
 
 
 @dataclass(frozen=True, slots=True)
 class _DryRunEmbedder(CachedEmbedder):
-    """The same for texts to embed."""
+    """An embedder that counts uncached texts and fails them."""
 
     request_tally: RequestTally = field(kw_only=True)
     tokenizer: Tokenizer = field(kw_only=True)
@@ -113,7 +111,10 @@ class _DryRunEmbedder(CachedEmbedder):
 
 
 def skip_failed(call: RunJob, jobs: Iterable[Job]) -> Iterator[list[StepResult]]:
-    """A pool that leaves out what has failed before: that would not be paid again, but for the first time."""
+    """Yield the results of a pool that skips failed keys.
+
+    Their requests would be paid for the first time, not again.
+    """
     failing = set(call.failing) if isinstance(call, Task) else set()
     for job in jobs:
         yield call([(key, rows) for key, rows in job if key not in failing])
@@ -121,77 +122,85 @@ def skip_failed(call: RunJob, jobs: Iterable[Job]) -> Iterator[list[StepResult]]
 
 @dataclass(slots=True)
 class SamplingPool:
-    """A pool that asks about so many chunks only, spread over all, and about what is made of them."""
+    """A pool that runs a sample of chunks, spread over all.
+
+    It also runs the rows made from them. size: chunks in the sample.
+    """
 
     size: int
     pool: Pool
     is_document: Callable[[str], bool]
-    keys: Counter[str] = field(default_factory=Counter)  # by step: how many it was asked for
+    keys: Counter[str] = field(default_factory=Counter)  # by step: number of sampled keys
     _sample_keys: set[str] = field(default_factory=set)
 
     def __call__(self, call: RunJob, jobs: Iterable[Job]) -> Iterator[list[StepResult]]:
-        listed = list(jobs)
-        chunks = {self._chunk_id(key) for job in listed for key, _ in job if self.is_document(key.partition(".")[0])}
+        all_jobs = list(jobs)
+        chunks = {self._chunk_id(key) for job in all_jobs for key, _ in job if self.is_document(key.partition(".")[0])}
         if {"." in chunk for chunk in chunks} - {"." in chunk for chunk in self._sample_keys}:
-            # of those that are to be asked, not of all that there are: whole documents may come before their chunks
+            # sample from the keys of this step, not from all chunks: steps over documents may run before their chunks
             self._sample_keys |= set(sorted(chunks, key=hash_parts)[: self.size])
             self._sample_keys |= {chunk.partition(".")[0] for chunk in self._sample_keys}
 
-        def some(job: Job) -> list[StepResult]:
-            wanted = [(key, rows) for key, rows in job if rows and self._in_sample(key)]
+        def run_sampled(job: Job) -> list[StepResult]:
+            sampled_job = [(key, rows) for key, rows in job if rows and self._in_sample(key)]
             if isinstance(call, Task):
-                self.keys[call.step.name] += len(wanted)
-            made = {m.key: m for m in call(wanted)}
-            return [made.get(key) or StepResult(key, [], b"", "not in the sample") for key, _ in job]
+                self.keys[call.step.name] += len(sampled_job)
+            results = {result.key: result for result in call(sampled_job)}
+            return [results.get(key) or StepResult(key, [], b"", "not in the sample") for key, _ in job]
 
-        return self.pool(some, listed)
+        return self.pool(run_sampled, all_jobs)
 
     def _in_sample(self, key: str) -> bool:
-        """Keys are documents, chunks, what is made of them, or groups of that, which hold what the sample gave."""
+        """Return whether the key is in the sample.
+
+        Keys are documents, chunks, rows made from them, or groups of such rows; groups hold sampled rows only.
+        """
         return not self.is_document(key.partition(".")[0]) or self._chunk_id(key) in self._sample_keys
 
     @staticmethod
     def _chunk_id(key: str) -> str:
-        """Where it stands: the chunk, or a whole document."""
+        """Return the chunk of a key, or its whole document."""
         return ".".join(key.split(".")[:2])
 
 
 @dataclass(frozen=True, slots=True)
 class PastUsage:
-    """What a step has asked before, for how many keys."""
+    """The usage of a step so far, and its number of keys."""
 
     keys: int
     usage: Usage
 
 
 def usage_history(spent: Iterable[UsageEntry], tallies: Mapping[str, RequestTally]) -> dict[str, PastUsage]:
-    """From all that was ever spent; how many keys that was for is not known, so one call is taken for one key."""
-    told = {
+    """Return past usage by scope.
+
+    The number of keys is not recorded, so each call counts as one key.
+    """
+    usage_by_scope = {
         s.scope: s.usage
         for s in spent
         if s.kind == "spent" and s.scope in tallies and s.model == tallies[s.scope].model
     }
-    return {scope: PastUsage(usage.calls, usage) for scope, usage in told.items() if usage.calls}
+    return {scope: PastUsage(usage.calls, usage) for scope, usage in usage_by_scope.items() if usage.calls}
 
 
 def usage_from_sample(sample: SamplingPool, budget: Budget) -> dict[str, PastUsage]:
-    """From a sample, whether its replies were paid or remembered."""
-    nothing = Usage()
-    used = {
-        name: budget.spent.get(name, nothing) + budget.saved.get(name, nothing)
-        for name in map(settings_scope, sample.keys)
+    """Return the usage of a sample by scope, paid or cached."""
+    none = Usage()
+    usage_by_scope = {
+        name: budget.spent.get(name, none) + budget.saved.get(name, none) for name in map(settings_scope, sample.keys)
     }
-    shared = Counter(map(settings_scope, sample.keys))  # steps that go on with one conversation: each asks it, one pays
+    steps_by_scope = Counter(map(settings_scope, sample.keys))  # steps that share a conversation: only one of them pays
     return {
-        name: PastUsage(sample.keys[name], _usage_share(usage, shared[name]))
-        for name, usage in used.items()
+        name: PastUsage(sample.keys[name], _usage_share(usage, steps_by_scope[name]))
+        for name, usage in usage_by_scope.items()
         if usage.calls
     }
 
 
-def _usage_share(usage: Usage, of: int) -> Usage:
-    prompt, completion = round(usage.prompt_tokens / of), round(usage.completion_tokens / of)
-    return Usage(max(round(usage.calls / of), 1), prompt, 0, completion, usage.cost / of, usage.seconds / of)
+def _usage_share(usage: Usage, parts: int) -> Usage:
+    prompt, completion = round(usage.prompt_tokens / parts), round(usage.completion_tokens / parts)
+    return Usage(max(round(usage.calls / parts), 1), prompt, 0, completion, usage.cost / parts, usage.seconds / parts)
 
 
 def estimate_plan(
@@ -200,77 +209,82 @@ def estimate_plan(
     past: Mapping[str, PastUsage],
     spent: Sequence[UsageEntry],
 ) -> Plan:
-    """The plan of what was tallied. reads: of each step the steps that ask, among those it is made of."""
-    found: list[Estimate] = []
+    """Return the plan of a dry run.
+
+    dependencies: for each step, the LLM steps that it depends on.
+    """
+    estimates: list[Estimate] = []
     unknown: list[str] = []
-    times: dict[str, float] = {}  # what is to come, in terms of what a step has asked before
+    times: dict[str, float] = {}  # coming calls of each step, relative to its past calls
     for step, tally in tallies.items():
-        before = past.get(step)
-        so_far = before.usage.calls if before else 0
-        waits = [r for r in dependencies.get(step, ()) if r in times or r in unknown]
-        if not tally.calls and not waits:
+        past_usage = past.get(step)
+        past_calls = past_usage.usage.calls if past_usage else 0
+        upstream = [name for name in dependencies.get(step, ()) if name in times or name in unknown]
+        if not tally.calls and not upstream:
             continue
-        if waits and before is None:
+        if upstream and past_usage is None:
             unknown.append(step)
             continue
-        alone = sum(_call_range(tally, before)) / 2 / so_far if so_far else 0.0
-        times[step] = max([times[r] for r in waits if r in times] or [alone])
-        found.append(
-            _estimate_step(step, tally, before, times[step] if waits else None, [s for s in spent if s.kind == "spent"])
+        own_times = sum(_call_range(tally, past_usage)) / 2 / past_calls if past_calls else 0.0
+        times[step] = max([times[name] for name in upstream if name in times] or [own_times])
+        estimates.append(
+            _estimate_step(
+                step, tally, past_usage, times[step] if upstream else None, [s for s in spent if s.kind == "spent"]
+            )
         )
-    return Plan(tuple(found), tuple(unknown))
+    return Plan(tuple(estimates), tuple(unknown))
 
 
 def _estimate_step(
-    step: str, tally: RequestTally, before: PastUsage | None, times: float | None, spent: Sequence[UsageEntry]
+    step: str, tally: RequestTally, past_usage: PastUsage | None, times: float | None, spent: Sequence[UsageEntry]
 ) -> Estimate:
-    same = [s for s in spent if s.model == tally.model]
-    same = [s for s in same if s.scope == step] or same
-    usage, size = sum((s.usage for s in same), Usage()), sum(s.bytes for s in same)
-    reply = _reply_range(step, before, usage)
-    if times is None or before is None:
-        calls = _call_range(tally, before)
-        counted = (
-            _scale(_CALIBRATED, tally.bytes * usage.prompt_tokens / size)
-            if size
-            else _scale(_UNCALIBRATED, tally.tokens)
-        )
-        again = reply[1] if tally.followups else 0  # what was replied is told with the next call
-        prompt = (counted[0], (counted[1] / max(tally.calls, 1) + again) * calls[1])
+    similar = [s for s in spent if s.model == tally.model]
+    similar = [s for s in similar if s.scope == step] or similar
+    usage, size = sum((s.usage for s in similar), Usage()), sum(s.bytes for s in similar)
+    reply = _reply_range(step, past_usage, usage)
+    if times is None or past_usage is None:
+        calls = _call_range(tally, past_usage)
+        prompt_tokens = tally.bytes * usage.prompt_tokens / size if size else tally.tokens
+        counted = _scale(_CALIBRATED if size else _UNCALIBRATED, prompt_tokens)
+        repeated = reply[1] if tally.followups else 0  # the next call repeats the reply
+        prompt = (counted[0], (counted[1] / max(tally.calls, 1) + repeated) * calls[1])
     else:
-        low, high = _round(_scale(_DOWNSTREAM_SPREAD, before.usage.calls * times))
-        calls = (max(low, tally.calls), max(high, tally.calls + 1))  # something of what it waits for will reach it
-        each = before.usage.prompt_tokens / before.usage.calls
-        prompt = (calls[0] * each, calls[1] * each)
+        low, high = _round(_scale(_DOWNSTREAM_SPREAD, past_usage.usage.calls * times))
+        calls = (max(low, tally.calls), max(high, tally.calls + 1))  # at least one new input will arrive
+        prompt_per_call = past_usage.usage.prompt_tokens / past_usage.usage.calls
+        prompt = (calls[0] * prompt_per_call, calls[1] * prompt_per_call)
     completion = (calls[0] * reply[0], calls[1] * reply[1])
     low, high = (tally.prices.cost(round(prompt[i]), 0, round(completion[i]), round(calls[i])) for i in (0, 1))
     cost = (low, high) if tally.prices.is_set else None
-    pause = usage.seconds / usage.calls / tally.workers if usage.calls else None
-    seconds = None if pause is None else (calls[0] * pause, calls[1] * pause)
+    call_seconds = usage.seconds / usage.calls / tally.workers if usage.calls else None
+    seconds = None if call_seconds is None else (calls[0] * call_seconds, calls[1] * call_seconds)
     exact = times is None and calls[0] == calls[1]
     return Estimate(step, tally.model, exact, calls, _round(prompt), _round(completion), cost, seconds)
 
 
-def _call_range(tally: RequestTally, before: PastUsage | None) -> Range:
-    """With those that follow: as many as in the sample, or else between none and all that may."""
-    turns = before.usage.calls / before.keys if before else 1.0
+def _call_range(tally: RequestTally, past_usage: PastUsage | None) -> Range:
+    """Return the range of calls, with followups.
+
+    Their number is as in the sample, or else between none and all possible ones.
+    """
+    turns = past_usage.usage.calls / past_usage.keys if past_usage else 1.0
     if tally.followups and turns > 1:
         low, high = _round(_scale(_REPLY_SPREAD, tally.calls * turns))
         return (max(low, tally.calls), high)
     return (tally.calls, max(tally.calls + tally.followups, round(tally.calls * turns)))
 
 
-def _reply_range(step: str, before: PastUsage | None, usage: Usage) -> Range:
-    """Tokens of one reply."""
+def _reply_range(step: str, past_usage: PastUsage | None, usage: Usage) -> Range:
+    """Return the token range of one reply."""
     if step in (EMBEDDING, RERANKING):
         return (0, 0)
-    known = before.usage if before else usage
-    return _scale(_REPLY_SPREAD, known.completion_tokens / known.calls) if known.calls else _UNKNOWN_REPLY
+    source = past_usage.usage if past_usage else usage
+    return _scale(_REPLY_SPREAD, source.completion_tokens / source.calls) if source.calls else _UNKNOWN_REPLY
 
 
-def _scale(share: Range, much: float) -> Range:
-    return (share[0] * much, share[1] * much)
+def _scale(factors: Range, amount: float) -> Range:
+    return (factors[0] * amount, factors[1] * amount)
 
 
-def _round(much: Range) -> Range:
-    return (round(much[0]), round(much[1]))
+def _round(amounts: Range) -> Range:
+    return (round(amounts[0]), round(amounts[1]))

@@ -1,4 +1,4 @@
-"""a folder -> Kumihimo: index, remove, ask, retrieve, trace, status. Every interface uses only this."""
+"""a folder -> Kumihimo: index, remove, ask, retrieve, trace, status, for every interface."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from kumihimo.app.build import Build
     from kumihimo.index.documents import IndexedSource
 
-Consent = Callable[[Plan, Sequence[str]], bool]  # a plan, and what would be paid for again -> whether to go on
+Consent = Callable[[Plan, Sequence[str]], bool]  # plan, descriptions of paid changes -> whether to continue
 
 
 class Kumihimo:
-    """One index.
+    """An index in a folder.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -62,16 +62,18 @@ class Kumihimo:
     def open(
         cls, folder: str | Path = ".kumi", *, settings: SettingValues | None = None, cache: str | Path | None = None
     ) -> Kumihimo:
-        """The index in that folder, made when first indexed into.
+        """Open the index in a folder; the first `index` creates it.
 
-        settings: over those of kumi.toml and aliases.txt beside it, and of the environment. memo: the file of what
-        models have said, if not cache.db in the folder.
+        settings: override the environment, and kumi.toml and aliases.txt beside the folder. cache: the file with the
+        replies of models; cache.db in the folder by default.
         """
-        beside = Path(folder).resolve().parent / "kumi.toml"
+        config_path = Path(folder).resolve().parent / "kumi.toml"
         environment = config.read_environment(settings_registry.ALL_SETTINGS, os.environ)
         cache = cache or os.environ.get("KUMI_CACHE") or None
-        merged = config.read_aliases(beside.with_name("aliases.txt"))
-        return cls(folder, config.read_settings_file(beside), merged, environment, settings or {}, cache=cache)
+        alias_settings = config.read_aliases(config_path.with_name("aliases.txt"))
+        return cls(
+            folder, config.read_settings_file(config_path), alias_settings, environment, settings or {}, cache=cache
+        )
 
     def __enter__(self) -> Kumihimo:
         return self
@@ -81,8 +83,8 @@ class Kumihimo:
 
     def close(self) -> None:
         self.store.close()
-        if memo := self.__dict__.pop("remembered", None):
-            memo.close()
+        if cache := self.__dict__.pop("cache", None):
+            cache.close()
 
     # -- building
 
@@ -97,43 +99,40 @@ class Kumihimo:
         consent: bool | Consent = False,
         progress: Progress | None = None,
     ) -> Built:
-        """Add or refresh these files and folders; with none, refresh all that the index remembers.
+        """Add or refresh files and folders; without paths, refresh all sources.
 
-        methods: those to build for, remembered (first: all that cost nothing). wait: for another build to end, else
-        Busy is raised. check: read files again even where size and time are the same. regroup: find the communities
-        anew, whatever they were. caps: what may be spent.
-        consent: to pay again for what was paid before, where a model, a prompt or a setting has changed; asked with the
-        plan if it is a function. Without it NeedsConsent is raised, and nothing changes.
+        methods: the methods to build for; the index remembers them (at first: all that cost nothing). wait: wait for a
+        running build; without it IndexBusy is raised. reread: read files again even if size and time are the same.
+        recluster: compute the communities from scratch. caps: limits on what is spent. consent: allow paying again for
+        what was paid before, after a change of model, prompt or setting; a function is called with the plan and
+        decides. Without consent ConsentRequired is raised, and nothing changes.
         """
         from kumihimo.app.build import skipped_methods
 
-        places, purse = self._absolute_paths(paths, methods), self.models.budget(caps)
+        absolute, budget = self._absolute_paths(paths, methods), self.models.budget(caps)
         with self.store.write_transaction(wait=wait) as db:
-            build = self._build(db, places, methods, purse, progress, reread=reread)
+            build = self._build(db, absolute, methods, budget, progress, reread=reread)
             build = replace(build, from_scratch=frozenset({"communities"} if recluster else ()))
             self._require_consent(build, consent)
             built = self._run_build(build)
-        return (
-            built
-            if methods
-            else replace(
-                built, skipped_methods=skipped_methods(self.models, build.methods), rule_based=build.rule_based
-            )
-        )
+        if methods:
+            return built
+        skipped = skipped_methods(self.models, build.methods)
+        return replace(built, skipped_methods=skipped, rule_based=build.rule_based)
 
     def plan(
         self, *paths: str | Path, methods: Sequence[str] = (), sample: int = 0, progress: Progress | None = None
     ) -> Plan:
-        """What `index` with the same paths and methods would ask of models, and cost. Nothing is built.
+        """Estimate the LLM calls and cost of `index`, without building.
 
-        sample: ask about so many chunks in earnest, to say more about the rest; what is paid for is remembered.
+        sample: process this many chunks with real calls for a better estimate; the replies stay in the cache.
         """
-        places, plan, new = self._absolute_paths(paths, methods), Plan(()), not self.folder.exists()
+        absolute, plan, is_new = self._absolute_paths(paths, methods), Plan(()), not self.folder.exists()
         with suppress(_RollBack), self.store.write_transaction() as db:
-            build = self._build(db, places, methods, self.models.budget(), progress)
+            build = self._build(db, absolute, methods, self.models.budget(), progress)
             plan = replace(build.plan(sample), rule_based=build.rule_based)
             raise _RollBack
-        if new and not self.cache_stats()["replies"]:
+        if is_new and not self.cache_stats()["replies"]:
             from shutil import rmtree
 
             self.close()
@@ -141,24 +140,26 @@ class Kumihimo:
         return plan
 
     def estimate_query_cost(self, method: str = "", question: str = "", *, filter: str = "", **settings: Any) -> Plan:
-        """What `ask` would ask of models, and cost, from the least to the most; nobody is asked. A question of some
-        kind is taken where there is none."""
+        """Estimate the minimum and maximum LLM calls and cost of `ask`.
+
+        No model is called. Without a question, a typical one is used.
+        """
         from kumihimo.app.estimate_query_cost import estimate_query_cost
 
-        with self.snapshot() as reading:
-            return estimate_query_cost(reading, question, method, filter=filter, **settings)
+        with self.snapshot() as snapshot:
+            return estimate_query_cost(snapshot, question, method, filter=filter, **settings)
 
     def remove(
         self, target: str | Path, *, forget: bool = False, wait: bool = False, progress: Progress | None = None
     ) -> Built:
-        """Take out a source (by name or path), or documents (by uri or path), until they are indexed by name again.
+        """Remove a source (name or path) or documents (uri or path).
 
-        forget: also erase from the memo what only they needed.
+        They stay out until you index them by name again. forget: also delete the cached replies that only they needed.
         """
         from kumihimo.index.documents import remove_source
 
         with self.store.read_transaction():
-            pass  # where there is no index, nothing is made
+            pass  # fails without an index, before anything is created
         with self.store.write_transaction(wait=wait) as db:
             build = self._build(db, (), (), self.models.budget(), progress)
             build = replace(build, source_names=remove_source(db, build.sources, str(target)))
@@ -169,7 +170,10 @@ class Kumihimo:
         return built
 
     def _absolute_paths(self, paths: Sequence[str | Path], methods: Sequence[str]) -> list[Path]:
-        """The paths, whole. Raises SourceError, SettingsError, before anything is made."""
+        """Return absolute paths.
+
+        Raises SourceError or SettingsError before anything is created.
+        """
         from kumihimo.index.documents import resolve_source_path
 
         for name in methods:
@@ -188,28 +192,31 @@ class Kumihimo:
         *,
         reread: bool = False,
     ) -> Build:
-        """The build of these paths, or of all that is known, for these methods, or those that are remembered."""
+        """Prepare a build of these paths for these methods.
+
+        Without paths: all known sources. Without methods: the ones the index remembers.
+        """
         from kumihimo.app.build import Build, free_methods, models_by_scope, steps_using_llm
         from kumihimo.index.documents import add_source_paths
 
-        known = self._sources(db)
-        names = add_source_paths(known, paths) or set(known)
-        if not known:
+        sources = self._sources(db)
+        source_names = add_source_paths(sources, paths) or set(sources)
+        if not sources:
             raise SourceError("nothing to index yet: say which folder, `kumi index PATH`")
-        made_by = models_by_scope(db)
-        wanted = list(methods) or db.meta("methods") or free_methods(self.models)
+        previous_models = models_by_scope(db)
+        wanted_methods = list(methods) or db.meta("methods") or free_methods(self.models)
         return Build(
             db,
             self.folder,
             self.settings,
             self.models,
             self.tokenizer,
-            known,
-            names,
-            wanted,
+            sources,
+            source_names,
+            wanted_methods,
             budget,
             llm_steps=steps_using_llm(self.models, db.meta("models", {}), methods_named=bool(methods)),
-            llm_for=lambda step: self.models.llm(step, budget, made_by.get(step, "")),
+            llm_for=lambda step: self.models.llm(step, budget, previous_models.get(step, "")),
             embedder=self.models.embedder(budget),
             pool=thread_pool(self.models.workers),
             progress=progress,
@@ -217,12 +224,12 @@ class Kumihimo:
         )
 
     def _require_consent(self, build: Build, consent: bool | Consent) -> None:
-        """Raises NeedsConsent where the build would pay again for what was paid before, and nobody has agreed."""
+        """Raise ConsentRequired if the build would pay again without consent."""
         changes = build.changes()
         if not changes or consent is True:
             return
-        replaced = build.embedder_changes() and not self.models.paid_embedder  # nobody need have meant that
-        if not replaced and not build.would_pay_again():
+        free_replacement = build.embedder_changes() and not self.models.paid_embedder  # possibly by accident
+        if not free_replacement and not build.would_pay_again():
             return
         plan = build.plan()
         if consent and consent(plan, changes):
@@ -230,11 +237,11 @@ class Kumihimo:
         low, high = (f"{calls:,.0f}" for calls in plan.calls)
         raise ConsentRequired(
             f"{'; '.join(changes)}: {low if low == high else f'{low} to {high}'} calls. Nothing was changed: "
-            "`kumi plan` says what it costs, `kumi index --yes` does it, the settings as they were avoid it"
+            "`kumi plan` says what it costs, `kumi index --yes` does it, the previous settings avoid it"
         )
 
     def _run_build(self, build: Build) -> Built:
-        """Run it, and remember what it was made from."""
+        """Run the build and store its sources."""
         built = build.run()
         sources = {s.name: [self._relative(s.path), list(s.rules)] for s in build.sources.values()}
         build.db.set_meta("sources", sources)
@@ -244,11 +251,14 @@ class Kumihimo:
         from kumihimo.index.documents import IndexedSource
 
         base = self.folder.resolve().parent
-        held = db.meta("sources", {})
-        return {name: IndexedSource(name, base / path, tuple(rules)) for name, (path, rules) in held.items()}
+        stored = db.meta("sources", {})
+        return {name: IndexedSource(name, base / path, tuple(rules)) for name, (path, rules) in stored.items()}
 
     def _relative(self, path: Path) -> str:
-        """The path as it is remembered: relative where it lies beside the index, so that both can be moved."""
+        """Return the path to store: relative if beside the index.
+
+        A relative path lets you move both.
+        """
         with suppress(ValueError):
             return path.relative_to(self.folder.resolve().parent).as_posix()
         return str(path)
@@ -257,24 +267,25 @@ class Kumihimo:
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
-        """One read transaction: all that is asked within sees the same finished build."""
+        """Open a snapshot: one read transaction over one finished build."""
         for _ in range(5):
             with self.store.read_transaction() as db:
                 try:
                     vectors = load_matrices(db, self.folder, self._files)
-                except FileNotFoundError:  # a build has just replaced them: begin again, and see what it made
+                except FileNotFoundError:  # a build has just replaced them: open the new ones
                     continue
                 yield Snapshot(db, self.settings, self.models, self.tokenizer, vectors)
                 return
         raise IndexUnavailable(f"the vectors of {self.folder} are missing: `kumi index` makes them again")
 
     def retrieve(self, question: str, method: str = "", *, filter: str = "", **settings: Any) -> Context:
-        """What the method finds, best first; settings are the method's own, such as k=5.
+        """Return the evidence that the method finds, best first.
 
-        where: in which documents, by their metadata, such as `author = "Sabine Orrell" and date >= 2024`.
+        settings: of the method, such as k=5. filter: an expression over document metadata, such as `author = "Sabine
+        Orrell" and date >= 2024`.
         """
-        with self.snapshot() as reading:
-            return reading.retrieve(question, method, filter=filter, **settings)
+        with self.snapshot() as snapshot:
+            return snapshot.retrieve(question, method, filter=filter, **settings)
 
     def ask(
         self,
@@ -287,49 +298,63 @@ class Kumihimo:
         on_token: TokenCallback | None = None,
         **settings: Any,
     ) -> Answer:
-        """The answer, and where each part of it stands.
+        """Return the answer with its citations.
 
-        where: in which documents, as for `retrieve`. after: earlier answers, to which the question may point back if
-        there is a chat model. caps: what may be spent. hear: is told the text as it comes.
+        filter: as for `retrieve`. history: earlier answers; the question may refer to them if there is a chat model.
+        caps: limits on what is spent. on_token: receives the text as it arrives.
         """
-        with self.snapshot() as reading:
-            return reading.ask(
+        with self.snapshot() as snapshot:
+            return snapshot.ask(
                 question, method, filter=filter, history=history, caps=caps, on_token=on_token, **settings
             )
 
     def stream(self, question: str, method: str = "", **options: Any) -> Generator[str, None, Answer]:
-        """The answer's text in pieces, as they come; the generator's value is the answer itself. Options: of `ask`."""
-        with self.snapshot() as reading:
-            return (yield from iterate_tokens(lambda hear: reading.ask(question, method, on_token=hear, **options)))
+        """Yield the answer's text as it arrives; return the answer.
+
+        options: as for `ask`.
+        """
+        with self.snapshot() as snapshot:
+            return (
+                yield from iterate_tokens(lambda on_token: snapshot.ask(question, method, on_token=on_token, **options))
+            )
 
     def suggest(self, answer: Answer, *, caps: Caps | None = None) -> Answer:
-        """The answer with up to five questions to ask next, in `suggested`, by one call. caps: for both together."""
-        with self.snapshot() as reading:
-            return reading.followup_suggester(caps)(answer)
+        """Return the answer with up to five next questions in `followups`.
+
+        This takes one LLM call. caps: for the answer and the call together.
+        """
+        with self.snapshot() as snapshot:
+            return snapshot.followup_suggester(caps)(answer)
 
     def trace(self, reference: str | Reference) -> list[Span]:
-        """Where a row stands in the documents: by id, or by (table, id)."""
-        with self.snapshot() as reading:
-            found = reading.find(reference).reference if isinstance(reference, str) else reference
-            return list(reading.trace(found))
+        """Return the source spans of a row, by id or (table, id)."""
+        with self.snapshot() as snapshot:
+            row = snapshot.find(reference).reference if isinstance(reference, str) else reference
+            return list(snapshot.trace(row))
 
     def sparql(self, query: str, *, limit: int | None = 1000, timeout: float = 30.0) -> Solutions:
-        """What a SPARQL query finds in the index as RDF: so many rows at most, within so many seconds."""
+        """Run a SPARQL query on the index as RDF.
+
+        limit: the most rows. timeout: in seconds.
+        """
         from kumihimo.app.sparql import run_sparql
 
         return run_sparql(self.snapshot, self.folder, query, limit=limit, timeout=timeout)
 
     def status(self, *, levels: bool = False) -> Status:
-        """What the index holds, what failed, how large it is. levels: and what each level of its communities does."""
+        """Return the contents, failures and size of the index.
+
+        levels: include the figures of each community level.
+        """
         from kumihimo.app.community_stats import index_levels, index_modularity
 
         with self.store.read_transaction() as db:
-            known = self._sources(db)
+            sources = self._sources(db)
             size = sum(_file_size(path) for path in self.folder.rglob("*"))
             return Status(
                 folder=str(self.folder),
-                sources={source.name: str(source.path) for source in known.values()},
-                removed=tuple(rule for source in known.values() for rule in source.rules if not rule.startswith("!")),
+                sources={source.name: str(source.path) for source in sources.values()},
+                removed=tuple(rule for source in sources.values() for rule in source.rules if not rule.startswith("!")),
                 rows=row_counts(db),
                 methods=tuple(db.meta("methods", [])),
                 models=db.meta("models", {}),
@@ -343,57 +368,59 @@ class Kumihimo:
                 levels=index_levels(db) if levels else (),
             )
 
-    # -- the memo
+    # -- the response cache
 
     @cached_property
     def cache(self) -> ResponseCache:
-        """What models have said, to this index or to all that share the memo."""
+        """Return the response cache, which several indexes may share."""
         return ResponseCache(self._cache_path)
 
     def cache_stats(self) -> dict[str, int]:
-        """How many replies are remembered, their bytes, and how often they could answer."""
+        """Return the number of cached replies, their bytes, hits and misses."""
         if not self._cache_path.exists():
             return {"replies": 0, "bytes": 0, "hits": 0, "misses": 0}
         replies, size = self.cache.size()
         return {"replies": replies, "bytes": size, **self.cache.totals()}
 
     def spent(self) -> list[UsageEntry]:
-        """What was spent of all time, and what the memo has saved."""
+        """Return all usage so far, spent and saved by the cache."""
         return self.cache.usage() if self._cache_path.exists() else []
 
     def prune(self, *, wait: bool = False) -> int:
-        """Erase the replies that building this index anew would not use; gives how many.
+        """Delete the cached replies that a new build would not use.
 
-        It is built anew to find out, by models that answer from the memo alone, and what that made is thrown away.
-        Answers and what methods asked for them are erased, too: they may hold what documents said. Raises NeedsConsent
-        where a model or a setting is another than that of the index.
+        Returns their number. A dry run that answers from the cache alone finds the replies in use. Cached answers, and
+        what methods asked for them, are deleted too: they may hold text of documents. Raises ConsentRequired if a model
+        or a setting differs from that of the index.
         """
         from kumihimo.app.cost import DryRunModels
 
         if self._cache_path != self.folder / "cache.db":
-            raise IndexUnavailable(f"{self._cache_path} may be shared with other indexes: nothing of it is erased")
+            raise IndexUnavailable(f"{self._cache_path} may be shared with other indexes: nothing in it is deleted")
         if not self._cache_path.exists():
             return 0
-        used: set[bytes] = set()
-        tally = DryRunModels(self.models, self.tokenizer)
+        used_keys: set[bytes] = set()
+        dry_models = DryRunModels(self.models, self.tokenizer)
         with suppress(_RollBack), self.store.write_transaction(wait=wait) as db:
             build = self._build(db, (), (), Budget())
             if changes := build.changes():
                 raise ConsentRequired(
-                    f"{'; '.join(changes)}: what is needed cannot be told before `kumi index` has done that"
+                    f"{'; '.join(changes)}: run `kumi index` first, so that the replies in use are known"
                 )
-            self.cache.used_keys = used
+            self.cache.used_keys = used_keys
             try:
-                silent = replace(build, source_names=set(), llm_for=tally.llm, embedder=tally.embedder(), pool=inline)
-                silent.dry_run(code="prune", fingerprint="prune")
+                dry_build = replace(
+                    build, source_names=set(), llm_for=dry_models.llm, embedder=dry_models.embedder(), pool=inline
+                )
+                dry_build.dry_run(code="prune", fingerprint="prune")
             finally:
                 self.cache.used_keys = None
             raise _RollBack
-        return self.cache.prune(used)
+        return self.cache.prune(used_keys)
 
 
 class _RollBack(Exception):
-    """Leaves a build without keeping it."""
+    """A signal to leave a build and roll it back."""
 
 
 def _file_size(path: Path) -> int:

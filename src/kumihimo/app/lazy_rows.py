@@ -1,4 +1,4 @@
-"""rows + the step that makes them -> the same, and those that are made only when somebody first asks for them."""
+"""rows + the step that makes them -> the same rows, with missing ones made on demand."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from kumihimo.llm.cached_llm import CachedLLM
 from kumihimo.llm.protocols import Messages
 from kumihimo.llm.structured import Reply
 
-RowFutures = dict[str, Future[Row | None]]  # what was made, or is being made, by id
+RowFutures = dict[str, Future[Row | None]]  # by id
 
 
 @dataclass(frozen=True, slots=True)
 class RowMaker:
-    """Makes the rows of a row step that gives one row of the same id for each, and each once.
+    """Makes rows of a row step on demand, each once.
 
-    rows: of the tables that the step reads. held: what was made. strict: what a step gives in place of a row that it
-    could not make is no row.
+    The step makes one row of the same id for each source row. rows: the tables that the step reads. futures: rows made
+    so far or in progress. strict: treat a substitute for a failed row as an error.
     """
 
     step: Step
@@ -35,38 +35,38 @@ class RowMaker:
     strict: bool = False
 
     def __call__(self, id: str) -> Row | None:
-        """The row, or None where there is nothing to make it of. Raises ItemFailed."""
-        mine: Future[Row | None] = Future()
-        if (known := self.futures.setdefault(id, mine)) is not mine:
-            return known.result()
+        """Return the row, or None without a source row. Raises ItemFailed."""
+        future: Future[Row | None] = Future()
+        if (pending := self.futures.setdefault(id, future)) is not future:
+            return pending.result()
         try:
-            mine.set_result(self._make_row(id))
+            future.set_result(self._make_row(id))
         except BaseException as error:
-            self.futures.pop(id)  # whoever asks later may have more luck
-            mine.set_exception(error)
+            self.futures.pop(id)  # a later call tries again
+            future.set_exception(error)
             raise
-        return mine.result()
+        return future.result()
 
     def _make_row(self, id: str) -> Row | None:
         source = self.rows(self.step.source).get(id)
         if source is None:
             return None
-        (made,) = Task(self.step, self.settings, self.ports, self._rows_for_step, {})([(id, [source])])
-        if made.error and (self.strict or not made.rows):
-            raise ItemFailed(made.error)
-        return made.rows[0] if made.rows else None
+        (result,) = Task(self.step, self.settings, self.ports, self._rows_for_step, {})([(id, [source])])
+        if result.error and (self.strict or not result.rows):
+            raise ItemFailed(result.error)
+        return result.rows[0] if result.rows else None
 
     def _rows_for_step(self, table: str) -> Rows:
-        """As the step reads them: of its own table, rows that are made as this one is."""
+        """Return a table for the step; its own table is lazy too."""
         rows = self.rows(table)
         return LazyRows(rows, self) if table == self.step.name else rows
 
 
 @dataclass(frozen=True, slots=True)
 class LazyRows:
-    """Rows of which one that is not there is made when it is asked for by its id; no others are seen.
+    """Rows of a table; missing ones are made when read.
 
-    passes: what is not to be seen is not made, either. lenient: one that could not be made is not there.
+    Only reads by id make rows. visible: an invisible row is not made either. lenient: skip rows that fail.
     """
 
     rows: Rows
@@ -110,7 +110,7 @@ class LazyRows:
 
 
 def cache_only(llm: CachedLLM) -> CachedLLM:
-    """The same, from the memo alone."""
+    """Return the same LLM, limited to cached replies."""
     return _CacheOnlyLLM(llm.chat, llm.cache, Budget(), llm.scope)
 
 

@@ -1,4 +1,4 @@
-"""what a command did, would do, or found -> Built, Plan, Status, Solutions: for whoever shows it."""
+"""commands -> Built, Plan, Status, Solutions: results for display."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from dataclasses import dataclass, field
 from kumihimo.core.usage import Usage
 from kumihimo.storage.sqlite.response_cache import UsageEntry
 
-Range = tuple[float, float]  # at least, at most
+Range = tuple[float, float]  # minimum, maximum
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What a build did. Files: read, unchanged, gone, of no kind we read. failed: (step, item, why).
+    """The result of a build.
 
-    partly: of the files read, what could not be: pages without text, attachments.
-
-    before, rows: how many rows each table had and has; written: how many were put into it, new or changed.
-    spent, saved: what was paid for each step, and what the memo spared. left: methods not built for, since that is
-    paid for and nobody has asked for them. ruled: those to name for the chat model to make the graph, which is made by
-    rule though there is one.
+    read, unchanged, removed, skipped: files; skipped ones have an unsupported type. partial: files read in part, such
+    as pages without text, or attachments. before, rows: rows of each table, before and now; written: new or changed
+    rows. failed: (step, item, error). spent, saved: usage of each step, paid and saved by the cache. skipped_methods:
+    paid methods that the user has not requested. rule_based: methods to name for a graph made by the chat model; rules
+    have made it, though there is a model.
     """
 
     read: int
@@ -41,10 +40,10 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What one step would ask of its model. exact: whether the number of calls is known; else all is from ... to ...
+    """The estimated requests of one step.
 
-    calls, prompt_tokens, completion_tokens: ranges; cost, seconds too; cost None where no prices are set,
-    seconds None where no call was timed yet.
+    exact: the number of calls is known; otherwise all numbers are ranges. cost: None without prices. seconds: None
+    until a call was timed.
     """
 
     step: str
@@ -59,9 +58,9 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a build would cost. unknown: steps of which nothing can be said before a sample is asked.
+    """The estimated cost of a build or of a question.
 
-    ruled: methods to name to see what it would cost to have the chat model make the graph.
+    unknown: steps that need a sample first. rule_based: methods to name for the cost of a graph made by the chat model.
     """
 
     estimates: tuple[Estimate, ...]
@@ -74,50 +73,54 @@ class Plan:
 
     @property
     def tokens(self) -> Range:
-        """Of prompts and replies."""
+        """Return the range of tokens, of prompts and replies."""
         return _sum_ranges(r for e in self.estimates for r in (e.prompt_tokens, e.completion_tokens))
 
     @property
     def cost(self) -> Range:
-        """As far as prices are set."""
+        """Return the range of cost, for steps with prices."""
         return _sum_ranges(e.cost for e in self.estimates if e.cost)
 
 
 @dataclass(frozen=True, slots=True)
 class CommunityLevel:
-    """A level of communities, C0 the uppermost, or the source, TS: reports or chunks, and their tokens."""
+    """A community level or the source, with its size in tokens.
+
+    name: C0 is the uppermost level, TS the source. units: reports or chunks.
+    """
 
     name: str
     units: int
     tokens: int
-    share: float  # of the source's tokens, in percent
+    share: float  # of the tokens of the source, in percent
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What the index holds."""
+    """The contents and state of an index."""
 
     folder: str
     sources: Mapping[str, str]  # name -> path
-    removed: tuple[str, ...]  # uris taken out of a source
+    removed: tuple[str, ...]  # uris removed from a source
     rows: Mapping[str, int]
     methods: tuple[str, ...]
     models: Mapping[str, str]
-    settings: Mapping[str, object]  # of the steps, as the tables were built with; those that are not the default
+    settings: Mapping[str, object]  # non-default step settings of the last build
     failed: tuple[tuple[str, str, str], ...]
     bytes: int
     cache: Mapping[str, int] = field(default_factory=dict)
-    partial: tuple[str, ...] = ()  # documents of which something could not be read, and what
-    spent: tuple[UsageEntry, ...] = ()  # and saved by the memo: of each step, method and role
-    modularity: tuple[float, float] | None = (
-        None  # of the communities as they are, and as a fresh start would have them
-    )
-    levels: tuple[CommunityLevel, ...] = ()  # where they were asked for
+    partial: tuple[str, ...] = ()  # documents read in part, with the reasons
+    spent: tuple[UsageEntry, ...] = ()  # spent, and saved by the cache: by step, method and role
+    modularity: tuple[float, float] | None = None  # of the current communities, and of recomputed ones
+    levels: tuple[CommunityLevel, ...] = ()  # on request
 
 
 @dataclass(frozen=True, slots=True)
 class RdfTerm:
-    """A name or a value of RDF. kind: uri, literal or bnode. datatype: an IRI; empty: a text."""
+    """An RDF term.
+
+    kind: uri, literal or bnode. datatype: an IRI; empty: a text.
+    """
 
     value: str
     kind: str
@@ -127,10 +130,10 @@ class RdfTerm:
 
 @dataclass(frozen=True, slots=True)
 class Solutions:
-    """What a SPARQL query found.
+    """The result of a SPARQL query.
 
-    rows: a term, or None, for each of the columns. yes: the answer of ASK. graph: whether the rows are triples, of
-    CONSTRUCT or DESCRIBE. cut: the limit, `rows` or `time`, at which it was stopped; empty: this is all.
+    rows: a term, or None, for each column. boolean: the result of ASK. is_graph: the rows are triples, of CONSTRUCT or
+    DESCRIBE. cut: the limit that stopped it, `rows` or `time`; empty: complete.
     """
 
     columns: tuple[str, ...]
@@ -141,5 +144,5 @@ class Solutions:
 
 
 def _sum_ranges(ranges: Iterable[Range]) -> Range:
-    listed = list(ranges)
-    return (sum(low for low, _ in listed), sum(high for _, high in listed))
+    pairs = list(ranges)
+    return (sum(low for low, _ in pairs), sum(high for _, high in pairs))

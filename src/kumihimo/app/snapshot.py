@@ -1,4 +1,4 @@
-"""one read transaction -> Reading: retrieve, ask, trace, as of one finished build."""
+"""one read transaction -> Snapshot: retrieve, ask and trace in one finished build."""
 
 from __future__ import annotations
 
@@ -42,50 +42,52 @@ if TYPE_CHECKING:
     from kumihimo.app.lazy_rows import RowFutures
 
 DEFAULT_METHOD = "braid"
-_FALLBACK_METHOD = "naive"  # the method of an index that was not built for the default
-_MAX_SPANS = 50  # chunks of one piece of evidence
+_FALLBACK_METHOD = "naive"  # for an index not built for the default method
+_MAX_SPANS = 50  # source spans of one piece of evidence
 RECORD_TYPES: dict[str, type[Record]] = {ROOT: Document} | {
     name: s.output_type for name, s in STEPS.items() if s.output_type
 }
 
 
 def get_method(name: str) -> Signature:
-    """The method of that name. Raises SettingsError, naming the nearest."""
+    """Return the method with this name.
+
+    Raises SettingsError with the closest name.
+    """
     if name not in METHODS:
         raise SettingsError(describe_unknown("method", name, METHODS))
     return METHODS[name]
 
 
 def steps_without_llm(models: ModelRegistry, tables: Iterable[str]) -> list[str]:
-    """Of the steps that make these tables those that cannot do without a model, and have none."""
-    paid = [
+    """Return the steps of these tables that lack a required LLM."""
+    required = [
         name
         for name in upstream_steps(tables)
         if "llm" in STEPS[name].ports and "llm" not in STEPS[name].optional_ports
     ]
-    return [name for name in STEPS if name in paid and models.chat(settings_scope(name)) is None]
+    return [name for name in STEPS if name in required and models.chat(settings_scope(name)) is None]
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The index as one finished build left it, for as long as its transaction lasts."""
+    """A finished build, readable as long as its transaction lasts."""
 
     db: Db
     settings: SettingValues
     models: ModelRegistry
     tokenizer: Tokenizer
     matrices: Matrices
-    line_ends: dict[str, list[int] | None] = field(
-        default_factory=dict
-    )  # by uri, where the lines end that were asked for
-    lazy_rows: dict[str, RowFutures] = field(
-        default_factory=dict
-    )  # by table, the rows that were made when they were asked for
-    generation: int = 0  # which of several answers to the same question is meant
-    budget: Budget | None = None  # what all that is asked is paid from; none: each question has one of its own
+    line_ends: dict[str, list[int] | None] = field(default_factory=dict)  # by uri
+    lazy_rows: dict[str, RowFutures] = field(default_factory=dict)  # by table: rows made on demand
+    generation: int = 0  # number of the run, for several answers to one question
+    budget: Budget | None = None  # for all questions together; None: one for each question
 
     def table(self, name: str) -> Table[Any]:
-        """A table of the index. Raises Unusable where it has not been built."""
+        """Return a table of the index.
+
+        Raises IndexUnavailable if it has not been built.
+        """
         if name not in RECORD_TYPES:
             raise SettingsError(describe_unknown("table", name, RECORD_TYPES))
         if not self.db.has(name):
@@ -93,9 +95,9 @@ class Snapshot:
         return Table(name, codec(RECORD_TYPES[name]), self._rows(name))
 
     def _rows(self, name: str, budget: Budget | None = None, visible: RowFilter = lambda _: True) -> Rows:
-        """The rows of a table; where they are made when they are asked for, those too that the purse pays for.
+        """Return the rows of a table, including rows made on demand.
 
-        Without one: those that cost nothing, or were paid for before.
+        The budget pays for rows made on demand. Without a budget, only free and cached rows are included.
         """
         rows = SqlRows(self.db, name)
         settings = self._lazy_settings(name)
@@ -104,135 +106,165 @@ class Snapshot:
         from kumihimo.app.lazy_rows import LazyRows, RowMaker, cache_only
 
         ports: dict[str, Port] = {"tokenizer": self.tokenizer}
-        ruled = self.db.meta("models", {}).get(name) == RULES
-        if not ruled and self.models.chat(settings_scope(name)):
-            asking = self.models.llm(settings_scope(name), budget or Budget())
-            ports["llm"] = asking if budget else cache_only(asking)
+        rule_based = self.db.meta("models", {}).get(name) == RULES
+        if not rule_based and self.models.chat(settings_scope(name)):
+            llm = self.models.llm(settings_scope(name), budget or Budget())
+            ports["llm"] = llm if budget else cache_only(llm)
         step = next(step for step in order_steps(STEPS) if step.name == name)
-        held = self.lazy_rows.setdefault(name, {})
-        made = RowMaker(
-            step, settings, ports, partial(SqlRows, self.db), held if budget else {**held}, strict=not budget
+        made_rows = self.lazy_rows.setdefault(name, {})
+        maker = RowMaker(
+            step, settings, ports, partial(SqlRows, self.db), made_rows if budget else {**made_rows}, strict=not budget
         )
-        return LazyRows(rows, made, visible, lenient=not budget)
+        return LazyRows(rows, maker, visible, lenient=not budget)
 
     def _lazy_settings(self, name: str) -> dict[str, object] | None:
-        """The settings by which a table's rows are made when they are asked for, if the index was built so."""
+        """Return the settings for rows made on demand, or None.
+
+        None: the build makes the rows of this table.
+        """
         if name not in STEPS or "when" not in STEPS[name].settings:
             return None
         settings = settings_for_step(name, self.db.meta("settings", {}))
         return {**settings, "when": "built"} if settings.get("when") == "asked" else None
 
     def default_method(self) -> str:
-        """The method of a question that names none: the default, or what the index was built for."""
-        built = self.db.meta("methods", [DEFAULT_METHOD])
-        return next((name for name in (DEFAULT_METHOD, _FALLBACK_METHOD) if name in built), str(built[0]))
+        """Return the method for a question without one.
+
+        This is the default, or a method that the index was built for.
+        """
+        built_methods = self.db.meta("methods", [DEFAULT_METHOD])
+        return next(
+            (name for name in (DEFAULT_METHOD, _FALLBACK_METHOD) if name in built_methods), str(built_methods[0])
+        )
 
     def retrieve(
         self, question: str, name: str = "", *, filter: str = "", caps: Caps | None = None, **settings: Any
     ) -> Context:
-        """What the method finds for the question, best first, in the documents that pass `where`."""
-        purse = self.models.budget(caps, self.budget)
-        return self._prepare_search(name or self.default_method(), filter, settings, purse)(
+        """Return the evidence for the question, best first.
+
+        filter: limits the documents.
+        """
+        budget = self.models.budget(caps, self.budget)
+        return self._prepare_search(name or self.default_method(), filter, settings, budget)(
             replace_surrogates(question)
         )
 
     def validate_method(self, name: str, **settings: Any) -> None:
-        """Raises what is wrong with asking by that method, so far as it can be told before a question is there."""
+        """Validate the method and its settings.
+
+        Raises every error that does not depend on the question.
+        """
         self._prepare_search(name, "", settings, Budget())
 
     def _prepare_search(
         self, name: str, filter_expression: str, settings: Mapping[str, object], budget: Budget
     ) -> Callable[[str], Context]:
-        """The method, ready to be asked: what is wrong is said before anything is paid."""
-        asked = get_method(name)
-        known: dict[str, Mapping[str, Setting]] = {name: asked.settings}
-        values = resolve_settings(known, {name: self.settings.get(name, {})}, {name: settings})[name]
-        self._require_indexed(name, asked)
-        ranking = self.models.candidate_reranker(name, budget, self.generation)
-        ranking.check_available(cast(RerankerName, values.get("reranker", "none")))
+        """Return the method as a function of the question.
+
+        Raises errors before anything is paid.
+        """
+        signature = get_method(name)
+        definitions: dict[str, Mapping[str, Setting]] = {name: signature.settings}
+        values = resolve_settings(definitions, {name: self.settings.get(name, {})}, {name: settings})[name]
+        self._require_indexed(name, signature)
+        reranker = self.models.candidate_reranker(name, budget, self.generation)
+        reranker.check_available(cast(RerankerName, values.get("reranker", "none")))
         ports: dict[str, Callable[[], object]] = {
-            "llm": lambda: None if self._runs_without_llm(asked) else self._llm(name, budget),
+            "llm": lambda: None if self._runs_without_llm(signature) else self._llm(name, budget),
             "keyword_search": self.keyword_search,
             "vector_search": lambda: self.vector_search(budget),
             "tokenizer": lambda: self.tokenizer,
-            "rerank": lambda: ranking,
+            "rerank": lambda: reranker,
         }
-        there = list(filter(self.db.has, asked.optional_tables))  # of these, what is there: nothing is paid for them
+        available = list(filter(self.db.has, signature.optional_tables))  # nothing is paid for optional tables
         tables = {
-            **self._tables(asked.tables, filter_expression, budget),
-            **self._tables(there, filter_expression, None),
+            **self._tables(signature.tables, filter_expression, budget),
+            **self._tables(available, filter_expression, None),
         }
-        given = {
-            **dict.fromkeys(asked.optional_tables),
+        arguments = {
+            **dict.fromkeys(signature.optional_tables),
             **tables,
-            **{port: ports[port]() for port in asked.ports},
+            **{port: ports[port]() for port in signature.ports},
             **values,
         }
 
         def search(question: str) -> Context:
             if not question.strip():
                 raise SettingsError("the question is empty: write what you want to know")
-            found: Context = asked.function(question, **given)
-            return found
+            context: Context = signature.function(question, **arguments)
+            return context
 
         return search
 
     def keyword_search(self) -> SqliteKeywordSearch:
-        """`Match`, for whoever searches without a method."""
+        """Return the keyword search, for use without a method."""
         return SqliteKeywordSearch(self.db)
 
     def vector_search(self, budget: Budget) -> SqliteVectorSearch:
-        """`Near`, by the embedder that the index was made with."""
+        """Return the vector search, with the embedder of the index."""
         return SqliteVectorSearch(self.db, self._embedder(budget), self.matrices)
 
-    def _runs_without_llm(self, asked: Signature) -> bool:
-        """Whether the method can do without a model, and has to."""
-        return "llm" in asked.optional_ports and self.models.chat(asked.name) is None
+    def _runs_without_llm(self, signature: Signature) -> bool:
+        """Return whether the method must run without its optional LLM."""
+        return "llm" in signature.optional_ports and self.models.chat(signature.name) is None
 
     def _tables(self, names: Iterable[str], filter_expression: str, budget: Budget | None) -> dict[str, Table[Any]]:
-        """As a method reads them: of rows made of several documents, only those of which all pass."""
-        kinds = {name: codec(RECORD_TYPES[name]) for name in names}
+        """Return the tables as a method reads them.
+
+        A row made from several documents is visible only if all of them match.
+        """
+        codecs = {name: codec(RECORD_TYPES[name]) for name in names}
         if not filter_expression.strip():
-            return {name: Table(name, kind, self._rows(name, budget)) for name, kind in kinds.items()}
-        of = visibility_filters(STEPS, self.table, self.matching_documents(filter_expression))
+            return {name: Table(name, record_codec, self._rows(name, budget)) for name, record_codec in codecs.items()}
+        filters = visibility_filters(STEPS, self.table, self.matching_documents(filter_expression))
         return {
-            name: Table(name, kind, self._rows(name, budget, of(name))).filtered(of(name))
-            for name, kind in kinds.items()
+            name: Table(name, record_codec, self._rows(name, budget, filters(name))).filtered(filters(name))
+            for name, record_codec in codecs.items()
         }
 
     def matching_documents(self, filter: str) -> frozenset[str]:
-        """The ids of the documents of which the expression holds. Raises SettingsError."""
-        from kumihimo.search.metadata_filter import matching_documents  # here: few questions have a filter
+        """Return the ids of the documents that match the filter.
 
-        by = self.db.meta("models", {}).get("metadata", RULES)
-        return matching_documents(
-            filter, self.table(ROOT), self.table("metadata") if by != RULES else None
-        )  # by rule: their own
+        Raises SettingsError.
+        """
+        # imported here, since few questions have a filter
+        from kumihimo.search.metadata_filter import matching_documents
 
-    def _require_indexed(self, name: str, asked: Signature) -> None:
-        """Raises Unusable where a table is not indexed as the method needs it, with the command that does it."""
-        missing = [table for table in asked.tables if not self.db.has(table)]
+        metadata_model = self.db.meta("models", {}).get("metadata", RULES)
+        # a table made by rule only repeats the metadata of the documents
+        metadata = self.table("metadata") if metadata_model != RULES else None
+        return matching_documents(filter, self.table(ROOT), metadata)
+
+    def _require_indexed(self, name: str, signature: Signature) -> None:
+        """Raise IndexUnavailable if the method lacks tables or views.
+
+        The message names the command that builds them.
+        """
+        missing = [table for table in signature.tables if not self.db.has(table)]
         for port, view in (("keyword_search", "words"), ("vector_search", "vectors")):
-            if port in asked.ports:
-                found = [table for table in asked.tables if RECORD_TYPES[table].SEARCHABLE]
-                missing += [table for table in found if self.db.meta(f"{view}_{table}") is None]
+            if port in signature.ports:
+                searchable = [table for table in signature.tables if RECORD_TYPES[table].SEARCHABLE]
+                missing += [table for table in searchable if self.db.meta(f"{view}_{table}") is None]
         if missing:
-            wanted = ",".join(dict.fromkeys([*self.db.meta("methods", []), name]))
+            methods = ",".join(dict.fromkeys([*self.db.meta("methods", []), name]))
             steps = [step for step in upstream_steps(missing) if "llm" in STEPS[step].ports]
-            if without := steps_without_llm(self.models, missing):
+            if blocked := steps_without_llm(self.models, missing):
                 raise IndexUnavailable(
-                    f"{name} needs a chat model, which writes {' and '.join(without)}: {SET_MODEL_HINT}; "
-                    f"then `kumi index --methods {wanted}` builds them"
+                    f"{name} needs a chat model, which writes {' and '.join(blocked)}: {SET_MODEL_HINT}; "
+                    f"then `kumi index --methods {methods}` builds them"
                 )
-            asks = any(self.models.chat(settings_scope(step)) for step in steps)
-            dear = asks or ("vector_search" in asked.ports and self.models.paid_embedder)
-            cost = f", and `kumi plan --methods {wanted}` says what it costs" if dear else ""
+            llm_available = any(self.models.chat(settings_scope(step)) for step in steps)
+            paid = llm_available or ("vector_search" in signature.ports and self.models.paid_embedder)
+            cost = f", and `kumi plan --methods {methods}` says what it costs" if paid else ""
             raise IndexUnavailable(
-                f"the index was not built for {name}: `kumi index --methods {wanted}` does that{cost}"
+                f"the index was not built for {name}: `kumi index --methods {methods}` does that{cost}"
             )
 
     def _embedder(self, budget: Budget) -> Embedder:
-        """The one that the index was made with, as far as it can be had: settings may have changed since."""
+        """Return the embedder of the index, if still available.
+
+        The settings may have changed since the build.
+        """
         states = [json.loads(state) for (state,) in self.db.all("SELECT value FROM meta WHERE name GLOB 'vectors_*'")]
         local = all(state["embedder"] == LocalEmbedder().fingerprint for state in states)
         return LocalEmbedder() if local else self.models.embedder(budget)
@@ -248,75 +280,80 @@ class Snapshot:
         on_token: TokenCallback | None = None,
         **settings: Any,
     ) -> Answer:
-        """The answer with its citations, in the words of the model that is set, or else of the documents.
+        """Return the answer with its citations.
 
-        where: which documents may speak. after: earlier answers, to which the question may point back if there is a
-        model. caps: what may be spent on it. hear: is told the text as it comes.
+        A chat model writes it; without one, it consists of sentences of the documents. filter: limits the documents.
+        history: earlier answers; the question may refer to them if there is a model. caps: limits on what is spent.
+        on_token: receives the text as it arrives.
         """
         name = name or self.default_method()
-        began, question, purse = perf_counter(), replace_surrogates(question), self.models.budget(caps, self.budget)
-        search = self._prepare_search(name, filter, settings, purse)
+        start, question, budget = perf_counter(), replace_surrogates(question), self.models.budget(caps, self.budget)
+        search = self._prepare_search(name, filter, settings, budget)
         if history and question.strip() and self.models.chat("answer"):
-            question = rewrite_standalone(question, history, self._llm("answer", purse))
+            question = rewrite_standalone(question, history, self._llm("answer", budget))
         context = search(question)
         if self.models.chat("answer"):
-            ask, own = self._llm("answer", purse), cast(dict[str, Any], self.settings["answer"])
-            made = answer(
+            llm, answer_settings = self._llm("answer", budget), cast(dict[str, Any], self.settings["answer"])
+            result = answer(
                 question,
                 name,
                 context,
                 self._quotable_spans,
-                ask,
+                llm,
                 self.tokenizer,
                 ANSWER_PROMPTS.get(name, PROMPT),
                 on_token,
-                **own,
+                **answer_settings,
             )
         else:
-            from kumihimo.generation.extractive_answer import quote_answer  # here: who builds an index quotes nothing
+            from kumihimo.generation.extractive_answer import quote_answer  # imported here: builds do not need it
 
-            made = quote_answer(question, name, context, self._quotable_spans, LocalEmbedder())
+            result = quote_answer(question, name, context, self._quotable_spans, LocalEmbedder())
             if on_token:
-                on_token(made.text)
-        citations = tuple(replace(citation, span=self.locate(citation.span)) for citation in made.citations)
-        usage, saved = replace(purse.total, seconds=perf_counter() - began), sum(purse.saved.values(), Usage())
-        return replace(made, citations=citations, usage=usage, saved=saved)
+                on_token(result.text)
+        citations = tuple(replace(citation, span=self.locate(citation.span)) for citation in result.citations)
+        usage, saved = replace(budget.total, seconds=perf_counter() - start), sum(budget.saved.values(), Usage())
+        return replace(result, citations=citations, usage=usage, saved=saved)
 
     def _llm(self, scope: str, budget: Budget) -> CachedLLM:
         return self.models.llm(scope, budget, generation=self.generation)
 
     def followup_suggester(self, caps: Caps | None = None) -> Callable[[Answer], Answer]:
-        """What adds to an answer the questions one may want to ask next, and their cost to its own.
+        """Return a function that adds next questions to an answer.
 
-        caps: what the answer and they may cost together. Raises SettingsError where there is no model to ask.
+        It adds their cost too. caps: for the answer and the questions together. Raises SettingsError without a chat
+        model.
         """
-        purse = self.models.budget(caps)
-        ask = self.models.llm("answer", purse)
+        budget = self.models.budget(caps)
+        llm = self.models.llm("answer", budget)
 
-        def suggest(given: Answer) -> Answer:
-            purse.total = given.usage
-            questions = suggest_questions(given, ask, self.tokenizer)
-            return replace(given, followups=questions, usage=purse.total)
+        def add_followups(current: Answer) -> Answer:
+            budget.total = current.usage
+            questions = suggest_questions(current, llm, self.tokenizer)
+            return replace(current, followups=questions, usage=budget.total)
 
-        return suggest
+        return add_followups
 
     def trace(self, item: Reference | Evidence) -> Iterator[Span]:
-        """Where a row, or what a method made of rows, stands: in these chunks, or in this document.
+        """Yield the source spans of a row or of evidence.
 
-        First those of what its text refers to, then those of all that it was made of; each is read when it is wanted.
+        The sources that its text cites come first, then all others. Each is read lazily.
         """
         return map(self.locate, self._source_spans(item))
 
     def _quotable_spans(self, item: Evidence) -> Iterator[Span]:
-        """What an answer quotes from: the first of where it stands; only what it quotes is placed."""
+        """Yield the first source spans, for an answer to quote.
+
+        Only quoted spans are located later.
+        """
         return islice(self._source_spans(item), _MAX_SPANS)
 
     def _source_spans(self, item: Reference | Evidence) -> Iterator[Span]:
-        seen: set[Reference] = set()
+        visited: set[Reference] = set()
         for table, id in self.sources(item):
-            if (table, id) in seen:
+            if (table, id) in visited:
                 continue
-            seen.add((table, id))
+            visited.add((table, id))
             record = self.table(table)[id]
             if isinstance(record, Chunk | Passage):
                 ((uri,),) = self.db.all("SELECT uri FROM documents WHERE id = ?", id.partition(".")[0])
@@ -326,45 +363,57 @@ class Snapshot:
                 yield Span("", record.uri, 0, len(record.text), record.text)
 
     def sources(self, item: Reference | Evidence) -> Iterator[Reference]:
-        """The chunks and documents that it was made of, or the passage that it is; one may come again."""
-        made_up = isinstance(item, Evidence) and item.table not in RECORD_TYPES  # it stands in no table
+        """Yield the source chunks and documents, or the passage itself.
+
+        A source may occur more than once.
+        """
+        in_no_table = isinstance(item, Evidence) and item.table not in RECORD_TYPES
         if isinstance(item, Evidence) and item.duplicates:
             for part in item.parts:
                 yield from self.sources(part)
             return
         record = item.record if isinstance(item, Evidence) else self.table(item[0]).get(item[1])
         reference = item.reference if isinstance(item, Evidence) else item
-        for row in record.parents() if made_up and record else record.citations() if record else ():
+        for row in record.parents() if in_no_table and record else record.citations() if record else ():
             yield from self.sources(row)
         if isinstance(record, Passage):
             yield reference
-        elif not made_up:
+        elif not in_no_table:
             yield from trace_sources(STEPS, self.table, reference)
 
     def locate(self, span: Span) -> Span:
-        """With its page, slide or sheet; or its line, where the document's text is its file, line by line."""
+        """Return the span with its page, slide, sheet or line.
+
+        A line needs a document whose text is its file.
+        """
         ((places,),) = self.db.all("SELECT places FROM documents WHERE id = ?", hash_parts(span.uri))
-        if named := json.loads(places):
-            return replace(span, place=describe_place(named, span.start, span.end))
+        if named_places := json.loads(places):
+            return replace(span, place=describe_place(named_places, span.start, span.end))
         if (ends := self._line_ends(span.uri)) is None:
             return span
         return replace(span, place=f"line {bisect_left(ends, span.start) + 1}")
 
     def _line_ends(self, uri: str) -> list[int] | None:
-        """Where the lines of a document end whose text is its file, line by line; read once."""
+        """Return the line ends of a plain-text document, or None.
+
+        They are read once.
+        """
         if uri not in self.line_ends:
             verbatim = "file = uri AND media_type IN ('text/plain', 'text/markdown')"
-            found = self.db.one(f"SELECT text FROM documents WHERE id = ? AND {verbatim}", hash_parts(uri))
-            self.line_ends[uri] = [match.start() for match in re.finditer("\n", found[0])] if found else None
+            row = self.db.one(f"SELECT text FROM documents WHERE id = ? AND {verbatim}", hash_parts(uri))
+            self.line_ends[uri] = [match.start() for match in re.finditer("\n", row[0])] if row else None
         return self.line_ends[uri]
 
     def find(self, id: str) -> Evidence:
-        """The row of that id (`chunks:0f8c….00003`, or without its table), or the document of that uri."""
+        """Return the row with this id, or the document with this uri.
+
+        The id may name its table: `chunks:0f8c….00003`.
+        """
         table, colon, rest = replace_surrogates(id).partition(":")
         tables = [table] if colon and table in RECORD_TYPES else list(RECORD_TYPES)
-        wanted = rest if colon and table in RECORD_TYPES else replace_surrogates(id)
+        row_id = rest if colon and table in RECORD_TYPES else replace_surrogates(id)
         for name in tables:
-            if self.db.has(name) and (record := self.table(name).get(wanted)):
+            if self.db.has(name) and (record := self.table(name).get(row_id)):
                 return Evidence(name, record, 1.0)
         if document := self.table(ROOT).get(hash_parts(replace_surrogates(id))):
             return Evidence(ROOT, document, 1.0)
@@ -372,19 +421,21 @@ class Snapshot:
 
 
 def row_counts(db: Db) -> dict[str, int]:
-    """How many rows each table has."""
+    """Return the number of rows of each table."""
     return {table: SqlRows(db, table).count() for table in RECORD_TYPES if db.has(table)}
 
 
 def failures(db: Db) -> tuple[tuple[str, str, str], ...]:
-    """What failed: (step, item, why)."""
+    """Return the failed items: (step, item, error)."""
     return tuple(db.all("SELECT step, maker, error FROM failed ORDER BY step, maker"))
 
 
 def partial_documents(db: Db) -> tuple[str, ...]:
-    """The documents of which something could not be read, and what."""
+    """Return the documents read in part, with the reasons."""
     if not db.has(ROOT):
         return ()
     rows = db.all(f"""SELECT uri, metadata FROM {ROOT} WHERE metadata LIKE '%"{NOT_READ}"%' ORDER BY uri""")
-    found = ((uri, json.loads(metadata).get(NOT_READ)) for uri, metadata in rows)
-    return tuple(f"{uri}: {'; '.join(map(str, said))}" for uri, said in found if isinstance(said, list))
+    reasons_by_uri = ((uri, json.loads(metadata).get(NOT_READ)) for uri, metadata in rows)
+    return tuple(
+        f"{uri}: {'; '.join(map(str, reasons))}" for uri, reasons in reasons_by_uri if isinstance(reasons, list)
+    )

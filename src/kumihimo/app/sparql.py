@@ -1,4 +1,4 @@
-"""one read transaction -> the whole index as RDF, and what a SPARQL query finds in it."""
+"""snapshot -> the index as RDF, and the solutions of SPARQL queries on it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,14 @@ if TYPE_CHECKING:
     from pyoxigraph import Quad, Triple
 
 DEFAULT_LIMIT, DEFAULT_TIMEOUT = 1000, 30.0
-_MAX_ATTEMPTS = 5  # times that a store is made anew where it cannot be read, or a newer build has taken it away
+_MAX_ATTEMPTS = 5  # if the store is unreadable or a newer build removed it
 
 
 def rdf_prefixes(*, base: str = "http://example.org/") -> dict[str, str]:
-    """The beginnings of IRIs in the index as RDF; base: of those of its rows, `ex:`."""
+    """Return the RDF prefixes; `base` is that of row IRIs.
+
+    Raises SettingsError if `base` is no valid beginning of an IRI.
+    """
     from pyoxigraph import NamedNode
 
     from kumihimo.rdf.terms import prefix_map
@@ -36,20 +39,19 @@ def rdf_prefixes(*, base: str = "http://example.org/") -> dict[str, str]:
     except ValueError:
         base = ""
     if ":" not in base or not base.endswith(("/", "#", ":")):
-        raise SettingsError("rdf.base is what IRIs begin with, such as http://example.org/: it ends with / or #")
+        raise SettingsError("rdf.base has to be the beginning of IRIs, such as http://example.org/, and end with / or #")
     return prefix_map(base)
 
 
 def index_triples(snapshot: Snapshot, prefixes: dict[str, str]) -> Iterator[Quad]:
-    """All that the tables of the index say, as they were built."""
+    """Yield the triples of all tables in the index."""
     from kumihimo.index.pdtb_senses import senses_by_name
-    from kumihimo.rdf.triples import RDF_TABLES
-    from kumihimo.rdf.triples import table_triples as told
+    from kumihimo.rdf.triples import RDF_TABLES, table_triples
 
     tables = {
         name: _open_table(snapshot.db, name) for name in RDF_TABLES if name in RECORD_TYPES and snapshot.db.has(name)
     }
-    return told(tables, senses_by_name().values() if "links" in tables else (), prefixes["ex"])
+    return table_triples(tables, senses_by_name().values() if "links" in tables else (), prefixes["ex"])
 
 
 def _open_table(db: Db, name: str) -> Table[Any]:
@@ -57,25 +59,28 @@ def _open_table(db: Db, name: str) -> Table[Any]:
 
 
 def run_sparql(
-    opened: Callable[[], AbstractContextManager[Snapshot]],
+    open_snapshot: Callable[[], AbstractContextManager[Snapshot]],
     folder: Path,
     query: str,
     *,
     limit: int | None,
     timeout: float,
 ) -> Solutions:
-    """What a query finds, within so many rows and seconds. Raises SettingsError where it cannot be answered."""
-    for left in reversed(range(_MAX_ATTEMPTS)):
-        with opened() as reading:
-            prefixes = rdf_prefixes(**rdf_settings(reading.settings))
+    """Run a SPARQL query within a row limit and a time limit.
+
+    Raises SettingsError if the query cannot be answered.
+    """
+    for attempts_left in reversed(range(_MAX_ATTEMPTS)):
+        with open_snapshot() as snapshot:
+            prefixes = rdf_prefixes(**rdf_settings(snapshot.settings))
             try:
-                with _open_store(reading, folder, prefixes) as path:
-                    found = store.run_query(path, query, prefixes, prefixes["ex"], limit=limit, timeout=timeout)
+                with _open_store(snapshot, folder, prefixes) as path:
+                    result = store.run_query(path, query, prefixes, prefixes["ex"], limit=limit, timeout=timeout)
             except store.StoreRemoved:
-                if not left:
+                if not attempts_left:
                     raise
                 continue
-        head, rows, cut = found
+        head, rows, cut = result
         terms = tuple(tuple(map(_to_term, row)) for row in rows)
         return Solutions(tuple(head.get("columns", ())), terms, head.get("yes"), head["kind"] == "graph", cut)
     raise AssertionError
@@ -85,16 +90,16 @@ def rdf_settings(settings: SettingValues) -> dict[str, Any]:
     return dict(settings.get("rdf", {}))
 
 
-def _to_term(told: dict[str, str] | None) -> RdfTerm | None:
+def _to_term(term: dict[str, str] | None) -> RdfTerm | None:
     return (
         None
-        if told is None
-        else RdfTerm(told["value"], told["type"], told.get("xml:lang", ""), told.get("datatype", ""))
+        if term is None
+        else RdfTerm(term["value"], term["type"], term.get("xml:lang", ""), term.get("datatype", ""))
     )
 
 
-def solution_triples(found: Solutions) -> Iterator[Triple]:
-    """The triples that CONSTRUCT or DESCRIBE gave, as the library has them."""
+def solution_triples(solutions: Solutions) -> Iterator[Triple]:
+    """Yield the triples of a CONSTRUCT or DESCRIBE query."""
     from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 
     def node(term: RdfTerm) -> Any:
@@ -104,36 +109,39 @@ def solution_triples(found: Solutions) -> Iterator[Triple]:
             return Literal(term.value, language=term.language)
         return Literal(term.value, datatype=NamedNode(term.datatype)) if term.datatype else Literal(term.value)
 
-    for row in found.rows:
-        about, name, value = (node(term) for term in row if term)
-        yield Triple(about, name, value)
+    for row in solutions.rows:
+        subject, name, value = (node(term) for term in row if term)
+        yield Triple(subject, name, value)
 
 
 @contextmanager
 def _open_store(snapshot: Snapshot, folder: Path, prefixes: dict[str, str]) -> Iterator[Path]:
-    """The store of this build, made now if it has to be; in a folder that is read-only to us, for this query only."""
+    """Open the store of this build, and build it if necessary.
+
+    If the index folder is read-only, the store is temporary.
+    """
     name = f"{snapshot.db.meta(store.BUILD_KEY, 0)}-{_store_fingerprint(prefixes['ex'])}"
-    made = partial(index_triples, snapshot, prefixes)
+    make_triples = partial(index_triples, snapshot, prefixes)
     if os.access(folder, os.W_OK):
-        path = store.ensure_store(folder, name, made)
+        path = store.ensure_store(folder, name, make_triples)
         try:
             yield path
         except store.StoreRemoved:
-            store.remove_store(path)  # where it is still there, it is broken
+            store.remove_store(path)  # if it still exists, it is broken
             raise
         return
     from tempfile import TemporaryDirectory
 
-    with TemporaryDirectory() as other:
-        yield store.ensure_store(Path(other), name, made)
+    with TemporaryDirectory() as temporary:
+        yield store.ensure_store(Path(temporary), name, make_triples)
 
 
 def _store_fingerprint(base: str) -> str:
-    """Of what makes triples of tables: our code and its data, the library, the setting."""
+    """Return the fingerprint of the triples: code, data, library and setting."""
     from importlib.metadata import version
 
     from kumihimo import index, rdf
 
-    made_by = [Path(*rdf.__path__, name) for name in ("terms.py", "triples.py")]
-    files = [*made_by, Path(*index.__path__, "pdtb_senses.tsv")]
+    code = [Path(*rdf.__path__, name) for name in ("terms.py", "triples.py")]
+    files = [*code, Path(*index.__path__, "pdtb_senses.tsv")]
     return hash_parts(base, version("pyoxigraph"), *(file.read_text(encoding="utf-8") for file in files))[:8]

@@ -1,4 +1,4 @@
-"""options of the command line -> the index they open, and what goes on in it told on standard error."""
+"""options of the command line -> the open index, and its log on standard error."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kumihimo.app.facade import Kumihimo
 
 
 class Interrupted(Exception):
-    """Somebody pressed Ctrl-C."""
+    """Ctrl-C, pressed while an index was open."""
 
 
 @contextmanager
 def open_index(folder: Path, options: Sequence[str] | None = None, cache: Path | None = None) -> Iterator[Kumihimo]:
-    """The index in that folder, for as long as it is used. Raises Stopped."""
+    """Open the index in a folder. Raises Interrupted on Ctrl-C."""
     try:
         with Kumihimo.open(folder, settings=config.parse_options(options or ()), cache=cache) as kumi:
             yield kumi
@@ -27,11 +27,11 @@ def open_index(folder: Path, options: Sequence[str] | None = None, cache: Path |
 
 
 def configure_logging(verbose: bool, show_prompts: bool) -> None:
-    """Have what goes on told on standard error."""
+    """Log requests and prompts on standard error."""
     if verbose or show_prompts:
-        told = logging.StreamHandler(sys.stderr)
-        told.setFormatter(logging.Formatter("%(message)s"))
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("%(message)s"))
         log = logging.getLogger("kumihimo")
-        log.handlers[:] = log.handlers or [told]  # a command may be made of several
+        log.handlers[:] = log.handlers or [handler]  # one handler only: `kumi eval study` runs several commands
         log.setLevel(logging.INFO if verbose else logging.WARNING)
         logging.getLogger("kumihimo.prompts").setLevel(logging.DEBUG if show_prompts else logging.WARNING)

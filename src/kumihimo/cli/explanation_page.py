@@ -1,4 +1,4 @@
-"""a question + its evidence -> a page that tells why each piece was chosen, in one HTML file."""
+"""a question + its evidence -> an HTML page that explains each piece."""
 
 from __future__ import annotations
 
@@ -19,23 +19,26 @@ from kumihimo.text.tokens import subject_terms
 _MAX_PLACES = 3
 
 
-def write_explanation_page(reading: Snapshot, path: Path, question: str, method: str, context: Context) -> None:
-    """The question, its evidence and why each piece was chosen, as one HTML file. Raises SettingsError."""
-    write_file(path, [_render_page(reading, question, method, context)])
+def write_explanation_page(snapshot: Snapshot, path: Path, question: str, method: str, context: Context) -> None:
+    """Write the question, its evidence and the reasons as one HTML file.
+
+    Raises SettingsError.
+    """
+    write_file(path, [_render_page(snapshot, question, method, context)])
 
 
-def _render_page(reading: Snapshot, question: str, method: str, context: Context) -> str:
-    why = explain_evidence(reading, question, context)
-    most = max((abs(much) for reason in why for _, much in reason.feature_scores), default=0.0)
+def _render_page(snapshot: Snapshot, question: str, method: str, context: Context) -> str:
+    item_reasons = explain_evidence(snapshot, question, context)
+    max_score = max((abs(score) for reason in item_reasons for _, score in reason.feature_scores), default=0.0)
     ranks = {item.record.id: rank for rank, item in enumerate(context, 1)}
     items = [
-        _render_item(reading, rank, item, reason, ranks, most)
-        for rank, (item, reason) in enumerate(zip(context, why, strict=True), 1)
+        _render_item(snapshot, rank, item, reason, ranks, max_score)
+        for rank, (item, reason) in enumerate(zip(context, item_reasons, strict=True), 1)
     ]
-    said = [p(f"{len(items):,} pieces of evidence, by {method}, best first.", class_="quiet")]
-    said += [p(f"{_capitalize(context.query_type)}.")] if context.query_type else []
+    notes = [p(f"{len(items):,} pieces of evidence, by {method}, best first.", class_="quiet")]
+    notes += [p(f"{_capitalize(context.query_type)}.")] if context.query_type else []
     head = join_html([Html('<meta charset="utf-8">'), tag("title", question), tag("style", Html(_style()))])
-    body = tag("body", tag("h1", question), *said, tag("ol", *items))
+    body = tag("body", tag("h1", question), *notes, tag("ol", *items))
     return f"<!doctype html>\n<!-- {FILE_MARK} -->\n{tag('html', tag('head', head), body)}\n"
 
 
@@ -45,49 +48,60 @@ def _style() -> str:
 
 
 def _render_item(
-    reading: Snapshot, rank: int, item: Evidence, reason: Reason, ranks: dict[str, int], most: float
+    snapshot: Snapshot, rank: int, item: Evidence, reason: Reason, ranks: dict[str, int], max_score: float
 ) -> Html:
-    places = "; ".join(terminal.format_span(span) for span in islice(reading.trace(item), _MAX_PLACES))
+    places = "; ".join(terminal.format_span(span) for span in islice(snapshot.trace(item), _MAX_PLACES))
     text = p(*_highlight_words(item.text, reason.words), class_="text")
     return tag(
-        "li", p(bold(places)), p(*_render_reason(reason, ranks)), _render_features(reason, most), text, id=f"e{rank}"
+        "li",
+        p(bold(places)),
+        p(*_render_reason(reason, ranks)),
+        _render_features(reason, max_score),
+        text,
+        id=f"e{rank}",
     )
 
 
 def _render_reason(reason: Reason, ranks: dict[str, int]) -> Iterator[Part]:
-    """As `Reason.told`, the passage that it goes on from named by its place in the list, if it has one."""
+    """Yield the reason, with a link to the passage it refers to.
+
+    A passage outside the list is named by its location.
+    """
     if not reason.linked_span:
         yield reason.describe()
         return
     rank = ranks.get(reason.linked_span.chunk)
-    before, _, rest = reason.describe("\0").partition("\0")
-    yield before
+    prefix, _, suffix = reason.describe("\0").partition("\0")
+    yield prefix
     yield tag("a", f"no. {rank}", href=f"#e{rank}") if rank else terminal.format_span(reason.linked_span)
-    yield rest
+    yield suffix
 
 
-def _render_features(reason: Reason, most: float) -> Html | None:
-    """What each feature adds, drawn."""
+def _render_features(reason: Reason, max_score: float) -> Html | None:
+    """Return the score of each feature as bars."""
     if not reason.feature_scores:
         return None
     rows = [
         tag(
             "tr",
             tag("th", name, scope="row"),
-            tag("td", tag("span", class_="bar" if much >= 0 else "bar less", style=f"width:{abs(much) / most:.1%}")),
-            tag("td", f"{much:.2f}"),
+            tag(
+                "td",
+                tag("span", class_="bar" if score >= 0 else "bar less", style=f"width:{abs(score) / max_score:.1%}"),
+            ),
+            tag("td", f"{score:.2f}"),
         )
-        for name, much in reason.feature_scores
+        for name, score in reason.feature_scores
     ]
     return collapsible("what each feature adds to its score", tag("table", *rows))
 
 
 def _highlight_words(text: str, words: Sequence[str]) -> Iterator[Part]:
-    """The text, the words of the question that it says marked, in whichever form they have there."""
-    meant = frozenset(subject_terms(" ".join(words)))
+    """Yield the text, with the words of the question highlighted, however inflected."""
+    query_terms = frozenset(subject_terms(" ".join(words)))
     for piece in _split_words(text):
-        found = set(subject_terms(piece))
-        yield tag("mark", piece) if found and found <= meant else piece
+        terms = set(subject_terms(piece))
+        yield tag("mark", piece) if terms and terms <= query_terms else piece
 
 
 def _split_words(text: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""why a piece of evidence was chosen -> that as JSON, and in lines."""
+"""the reason for a piece of evidence -> JSON, and lines of text."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from kumihimo.cli import terminal
 
 
 def reason_json(reason: Reason) -> dict[str, object]:
-    """What of a piece of evidence tells why it was chosen."""
-    tied = reason.linked_span
-    path = tied and {
-        "chunk": tied.chunk,
-        "uri": tied.uri,
-        "place": tied.place,
-        "start": tied.start,
-        "end": tied.end,
+    """Return a reason as JSON: matched words, feature scores, linked passage."""
+    span = reason.linked_span
+    via = span and {
+        "chunk": span.chunk,
+        "uri": span.uri,
+        "place": span.place,
+        "start": span.start,
+        "end": span.end,
         "goes_on": reason.continues,
         "entity": reason.entity,
         "name": reason.name,
     }
-    return {"words": list(reason.words), "why": dict(reason.feature_scores), "path": path}
+    return {"words": list(reason.words), "why": dict(reason.feature_scores), "path": via}
 
 
 def reason_lines(reason: Reason) -> list[str]:
-    """As a person reads it: in a sentence, and in numbers where there are any."""
-    told = reason.describe(terminal.format_span(reason.linked_span) if reason.linked_span else "")
-    return [told, format_feature_scores(reason)] if reason.feature_scores else [told]
+    """Return a reason as a sentence, and its feature scores, if any."""
+    sentence = reason.describe(terminal.format_span(reason.linked_span) if reason.linked_span else "")
+    return [sentence, format_feature_scores(reason)] if reason.feature_scores else [sentence]
 
 
 def format_feature_scores(reason: Reason) -> str:
-    """What each feature adds.
+    """Return the score that each feature adds, as text.
 
-    >>> numbers(Reason((), (("before", 2.104), ("bridges", 0.5), ("new", -0.25))))
+    >>> format_feature_scores(Reason((), (("before", 2.104), ("bridges", 0.5), ("new", -0.25))))
     'before 2.10, bridges 0.50, new -0.25'
     """
-    return ", ".join(f"{name} {much:.2f}" for name, much in reason.feature_scores)
+    return ", ".join(f"{name} {score:.2f}" for name, score in reason.feature_scores)

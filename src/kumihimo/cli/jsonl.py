@@ -1,4 +1,4 @@
-"""a JSONL file -> questions; answers -> JSON on standard output, or a file of lines."""
+"""a JSONL file -> questions; results -> JSON on standard output, or a file of lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from kumihimo.core.errors import SettingsError
 
 
 def read_question_lines(path: Path) -> list[dict[str, Any]]:
-    """The questions of a JSONL file. Raises SettingsError, naming the line."""
+    """Read the questions of a JSONL file.
+
+    Raises SettingsError with the line number.
+    """
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -22,10 +25,10 @@ def read_question_lines(path: Path) -> list[dict[str, Any]]:
 def _parse_question(path: Path, number: int, line: str) -> dict[str, Any]:
     try:
         row = json.loads(line)
-        asked = row["question"]
-        if not isinstance(asked, str) or not asked.strip():
-            raise ValueError(asked)
-        return {"id": row.get("id", str(number)), "question": asked}
+        question = row["question"]
+        if not isinstance(question, str) or not question.strip():
+            raise ValueError(question)
+        return {"id": row.get("id", str(number)), "question": question}
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
         raise SettingsError(f'{path}, line {number}: write {{"id": ..., "question": ...}}') from error
 
@@ -38,11 +41,11 @@ def write_text_lines(path: Path, lines: list[str]) -> None:
 
 
 def print_json(document: object) -> None:
-    """One JSON document on standard output."""
+    """Print one JSON document on standard output."""
     print(encode_json(document, indent=2))
 
 
 def encode_json(document: object, indent: int | None = None) -> str:
-    """In escapes where standard output cannot hold every character."""
+    """Return JSON, escaped if standard output is not UTF-8."""
     narrow = bool(sys.stdout) and "utf" not in (sys.stdout.encoding or "").lower()
     return json.dumps(document, ensure_ascii=narrow, indent=indent)

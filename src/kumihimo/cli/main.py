@@ -1,4 +1,4 @@
-"""a command line -> what it asks for: parse, call the session, print."""
+"""a command line -> a call of the library, its result printed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from kumihimo.llm.budget import Caps
 from kumihimo.methods import METHODS
 from kumihimo.methods.method_guide import BEST_FOR, RECALL, RECALL_SETS
 
-Paths = Annotated[list[str] | None, typer.Argument(help="Files and folders; none: all that are remembered.")]
+Paths = Annotated[list[str] | None, typer.Argument(help="Files and folders. Default: everything indexed before.")]
 
 
 def index(
@@ -58,8 +58,10 @@ def index(
     reread: Annotated[
         bool, typer.Option("--reread", help="Read every file again, even if it looks unchanged.")
     ] = False,
-    recluster: Annotated[bool, typer.Option("--recluster", help="Find the communities of the graph anew.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Agree to pay again where a change needs that.")] = False,
+    recluster: Annotated[
+        bool, typer.Option("--recluster", help="Detect the communities of the graph from scratch.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Agree to pay again if a change requires it.")] = False,
     max_calls: MaxCalls = None,
     max_tokens: MaxTokens = None,
     max_cost: MaxCost = None,
@@ -68,7 +70,7 @@ def index(
     show_prompts: ShowPrompts = False,
     as_json: JsonOutput = False,
 ) -> None:
-    """Add files and folders, or refresh them: what is new, changed or gone."""
+    """Add files and folders to the index, or refresh what it holds."""
     configure_logging(verbose, show_prompts)
     caps = Caps(max_calls, max_tokens, max_cost)
     consent = yes or (terminal.confirm_rebuild if terminal.is_interactive() and not as_json else False)
@@ -91,9 +93,9 @@ def plan(
     paths: Paths = None,
     folder: IndexFolder = DEFAULT_INDEX,
     methods: Methods = "",
-    sample: Annotated[int, typer.Option(help="Ask about this many chunks in earnest, to say more.", min=0)] = 0,
+    sample: Annotated[int, typer.Option(help="Call the model for this many chunks, for a better estimate.", min=0)] = 0,
     ask: Annotated[
-        str, typer.Option(help="What a question asked by this method costs; the question may follow.", metavar="METHOD")
+        str, typer.Option(help="Estimate a question by this method instead; the question may follow.", metavar="METHOD")
     ] = "",
     options: SettingOverrides = None,
     cache: CacheFile = None,
@@ -101,16 +103,18 @@ def plan(
     show_prompts: ShowPrompts = False,
     as_json: JsonOutput = False,
 ) -> None:
-    """Say what indexing, or a question, would ask of models, and cost, without doing it."""
+    """Estimate the model calls and the cost of indexing or a question."""
     configure_logging(verbose, show_prompts)
     if ask and (methods or sample):
-        raise SettingsError("--ask is about a question, --methods and --sample about indexing: say one or the other")
+        raise SettingsError(
+            "--ask estimates a question, --methods and --sample estimate indexing: use one or the other"
+        )
     with open_index(folder, options, cache) as kumi, terminal.progress_bar(not (verbose or show_prompts)) as progress:
         if ask:
-            found = kumi.estimate_query_cost(ask, " ".join(paths or []))
+            estimate = kumi.estimate_query_cost(ask, " ".join(paths or []))
         else:
-            found = kumi.plan(*(paths or []), methods=_split_methods(methods), sample=sample, progress=progress)
-    jsonl.print_json(asdict(found)) if as_json else terminal.show_plan(found)
+            estimate = kumi.plan(*(paths or []), methods=_split_methods(methods), sample=sample, progress=progress)
+    jsonl.print_json(asdict(estimate)) if as_json else terminal.show_plan(estimate)
 
 
 def _split_methods(methods: str) -> list[str]:
@@ -120,11 +124,11 @@ def _split_methods(methods: str) -> list[str]:
 def remove(
     target: Annotated[str, typer.Argument(help="A source's name or path, a document's uri, or a file or folder.")],
     folder: IndexFolder = DEFAULT_INDEX,
-    forget: Annotated[bool, typer.Option("--forget", help="Erase from the memo, too, what only it needed.")] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Also erase cached replies that only it used.")] = False,
     wait: Wait = False,
     as_json: JsonOutput = False,
 ) -> None:
-    """Take a source or a document out of the index; its file stays where it is."""
+    """Remove a source or a document from the index; keep its file."""
     with open_index(folder) as kumi, terminal.progress_bar() as progress:
         built = kumi.remove(target, forget=forget, wait=wait, progress=progress)
     jsonl.print_json(asdict(built)) if as_json else terminal.show_removed(built)
@@ -133,68 +137,71 @@ def remove(
 
 def status(
     folder: IndexFolder = DEFAULT_INDEX,
-    levels: Annotated[bool, typer.Option("--levels", help="Show what each level of communities holds.")] = False,
+    levels: Annotated[bool, typer.Option("--levels", help="Also show the size of each community level.")] = False,
     as_json: JsonOutput = False,
 ) -> None:
-    """Show what the index holds: sources, tables, models, what failed."""
+    """Show the sources, tables, models and failures of the index."""
     with open_index(folder) as kumi:
-        found = kumi.status(levels=levels)
-    jsonl.print_json(asdict(found)) if as_json else terminal.show_status(found)
-    raise typer.Exit(1 if found.failed else 0)
+        state = kumi.status(levels=levels)
+    jsonl.print_json(asdict(state)) if as_json else terminal.show_status(state)
+    raise typer.Exit(1 if state.failed else 0)
 
 
 def methods(as_json: JsonOutput = False) -> None:
-    """List the methods: which question each suits, what was measured, their settings."""
+    """List the retrieval methods, with their recall and settings."""
     if as_json:
         described = {
             name: {
-                "summary": m.summary,
+                "summary": method.summary,
                 "suits": BEST_FOR.get(name, ""),
                 "recall@5": dict(zip(RECALL_SETS, RECALL.get(name, ()), strict=False)),
                 "default": name == DEFAULT_METHOD,
-                "reads": list(m.tables),
-                "settings": {s.name: {"type": s.type_description, "default": s.default} for s in m.settings.values()},
+                "reads": list(method.tables),
+                "settings": {
+                    setting.name: {"type": setting.type_description, "default": setting.default}
+                    for setting in method.settings.values()
+                },
             }
-            for name, m in METHODS.items()
+            for name, method in METHODS.items()
         }
         jsonl.print_json(described)
     else:
         terminal.show_methods(METHODS, DEFAULT_METHOD)
         rows = [(name, *(f"{share:.3f}" for share in shares)) for name, shares in RECALL.items()]
-        print("Recall@5 without a model, as docs/methods.md tells it:")
+        print("Recall@5 without a model (see docs/methods.md):")
         terminal.show_rows(rows, head=("", *RECALL_SETS), numeric=range(1, 6))
 
 
 def init(
-    path: Annotated[Path | None, typer.Argument(help="The file to write: kumi.toml beside the index.")] = None,
+    path: Annotated[Path | None, typer.Argument(help="The file to write. Default: kumi.toml beside the index.")] = None,
     folder: IndexFolder = DEFAULT_INDEX,
     as_json: JsonOutput = False,
 ) -> None:
-    """Write a kumi.toml that shows every setting and sets none."""
+    """Write a kumi.toml that lists every setting, commented out."""
     path = path or folder.parent / "kumi.toml"
     if path.exists():
-        raise SettingsError(f"{path} is there already: edit it, or name another file")
+        raise SettingsError(f"{path} already exists: edit it, or name another file")
     jsonl.write_text_lines(path, config.render_default_config(SETTINGS, SUMMARIES).splitlines())
-    told = f"Wrote {path}: take the # away from a line and change it."
-    jsonl.print_json({"written": str(path)}) if as_json else print(told)
+    message = f"Wrote {path}: uncomment a line to change a setting."
+    jsonl.print_json({"written": str(path)}) if as_json else print(message)
 
 
 def cache(
-    action: Annotated[str, typer.Argument(help="prune: erase what building the index anew would not use.")] = "show",
+    action: Annotated[str, typer.Argument(help="prune: erase replies that a rebuild would not use.")] = "show",
     folder: IndexFolder = DEFAULT_INDEX,
     as_json: JsonOutput = False,
 ) -> None:
-    """Show what models have said to this index, replies, size, hits; or prune it."""
+    """Show the size and hits of the response cache, or prune it."""
     if action not in ("show", "prune"):
         raise SettingsError(describe_unknown("cache command", action, ("show", "prune")))
     with open_index(folder) as kumi:
-        found = {"erased": kumi.prune()} if action == "prune" else kumi.cache_stats()
-    jsonl.print_json(found) if as_json else terminal.show_cache(found)
+        result = {"erased": kumi.prune()} if action == "prune" else kumi.cache_stats()
+    jsonl.print_json(result) if as_json else terminal.show_cache(result)
 
 
 def show_version_or_help(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Show the version and leave.", is_eager=True)] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
 ) -> None:
     if version:
         from importlib import metadata
@@ -204,12 +211,12 @@ def show_version_or_help(
         print(context.get_help())
 
 
-HELP = "One index of your documents, and answers that say where they stand."
-COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # under their headings, each with examples
+HELP = "Index your documents, and get answers with their sources."
+COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # heading -> command -> examples
     "Build an index": {
         index: (
             "kumi index notes reports/2024.pdf",
-            "kumi index                             refresh all that the index remembers",
+            "kumi index                             refresh everything indexed before",
             "kumi index --methods braid,global,local --max-cost 5",
             "kumi index --set chunks.size=300 --yes",
         ),
@@ -244,7 +251,7 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # under the
         ),
         report_commands.report: (
             "kumi report                            the tree of reports",
-            "kumi report 4f376d                     one of them, whole",
+            "kumi report 4f376d                     one whole report",
             "kumi report --html report.html         the graph and its reports, in a page",
         ),
         report_commands.export: (
@@ -274,42 +281,45 @@ EXAMPLES = ("kumi index FOLDER", "kumi ask 'What do they say about ...?'")
 
 
 def _build_app(*, colour: bool) -> typer.Typer:
-    """The command line. coloured: its help is for a person."""
-    made = typer.Typer(
+    """Build the command line. colour: with help for a terminal."""
+    root = typer.Typer(
         help=HELP,
         epilog=_format_examples(EXAMPLES, colour),
         invoke_without_command=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich" if colour else None,
     )
-    made.callback()(show_version_or_help)
+    root.callback()(show_version_or_help)
     for panel, commands in COMMANDS.items():
-        _add_commands(made, commands, panel, colour)
+        _add_commands(root, commands, panel, colour)
     group = typer.Typer(
         help=evaluating.EVAL_HELP, epilog=_format_examples(evaluating.EVAL_EXAMPLES, colour), no_args_is_help=True
     )
     _add_commands(group, evaluating.EVAL_COMMANDS, None, colour)
-    made.add_typer(group, name="eval", rich_help_panel="Evaluate it")
-    return made
+    root.add_typer(group, name="eval", rich_help_panel="Evaluate it")
+    return root
 
 
 def _add_commands(
     group: typer.Typer, commands: Mapping[Callable[..., None], Sequence[str]], panel: str | None, colour: bool
 ) -> None:
-    for command, shown in commands.items():
-        made = group.command(
-            command.__name__.rstrip("_"), epilog=_format_examples(shown, colour), rich_help_panel=panel
+    for command, examples in commands.items():
+        register = group.command(
+            command.__name__.rstrip("_"), epilog=_format_examples(examples, colour), rich_help_panel=panel
         )
-        made(command)
+        register(command)
 
 
-def _format_examples(shown: Sequence[str], colour: bool) -> str:
-    """Each on a line of its own: of what is not coloured, after a mark that keeps lines from being joined."""
+def _format_examples(examples: Sequence[str], colour: bool) -> str:
+    r"""Return the examples as an epilog, one per line.
+
+    Without colour, the first line is the mark \b, so that Click keeps the line breaks.
+    """
     if not colour:
-        return "\n".join(["\b", "For example:", *(f"  {line}" for line in shown)])
+        return "\n".join(["\b", "For example:", *(f"  {line}" for line in examples)])
     from rich.markup import escape
 
-    return "\n\n".join(["[bold]For example[/bold]", *(f"  [cyan]{escape(line)}[/cyan]" for line in shown)])
+    return "\n\n".join(["[bold]For example[/bold]", *(f"  [cyan]{escape(line)}[/cyan]" for line in examples)])
 
 
 app = _build_app(colour=bool(sys.stdout) and sys.stdout.isatty())
@@ -317,7 +327,10 @@ _ClickException: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if
 
 
 def main() -> None:
-    """The outer door: every error is one line that names the remedy. Exit 2: usage or settings."""
+    """Run the command line; print an error as one line, with remedy.
+
+    Exit codes: 0 success, 1 some items failed, 2 usage or settings, 130 Ctrl-C.
+    """
     for stream in filter(None, (sys.stdout, sys.stderr)):
         stream.reconfigure(errors="replace")
     out = sys.stdout
@@ -329,7 +342,7 @@ def main() -> None:
     except SystemExit as stop:
         if sys.stdout is out:
             raise
-        sys.exit(0 if stop.code == 1 else stop.code)  # typer has replaced a stream that nobody reads any more
+        sys.exit(0 if stop.code == 1 else stop.code)  # the reader closed the pipe: no error
     except KumiError as error:
         sys.exit(_print_error(str(error), 1 if isinstance(error, ItemFailed) else 2))
     except Interrupted:
@@ -339,7 +352,7 @@ def main() -> None:
 
 
 def _exit_now(code: int) -> None:
-    """At once: requests that are under way are not waited for."""
+    """Exit at once, without waiting for requests under way."""
     for stream in filter(None, (sys.stdout, sys.stderr)):
         stream.flush()
     os._exit(code)

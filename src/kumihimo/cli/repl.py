@@ -1,4 +1,4 @@
-"""lines somebody types -> a conversation: questions and their answers, and a few commands."""
+"""lines of input -> a conversation: questions, answers and slash commands."""
 
 from __future__ import annotations
 
@@ -18,27 +18,35 @@ from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, describe_
 from kumihimo.llm.budget import Caps
 from kumihimo.methods import METHODS
 
-GREETING = "Ask what you want to know. /help tells what else there is, Ctrl-D leaves."
+GREETING = "Ask a question. /help lists the commands, Ctrl-D quits."
 
 
 @dataclass(slots=True)
 class Repl:
-    """A conversation with one index. Later questions may point back to earlier ones, where a chat model is set."""
+    """A conversation with one index.
+
+    With a chat model, questions may refer to earlier ones.
+
+    show: prints an answer instead of the terminal view. suggest: follow-up questions after each answer.
+    """
 
     kumi: Kumihimo
     method: str
     filter: str
     caps: Caps
-    show: Callable[[Snapshot, Answer], None] | None = None  # instead of showing them to a person
+    show: Callable[[Snapshot, Answer], None] | None = None
     answers: list[Answer] = field(default_factory=list)
-    suggest: bool = False  # after each answer, what to ask next
+    suggest: bool = False
 
     def run(self) -> int:
-        """Until the lines end; gives how many questions failed. What goes wrong is told, and it goes on."""
+        """Read lines until the input ends; return the number of failed questions.
+
+        An error is printed, and the conversation goes on. Raises SettingsError without standard input.
+        """
         if sys.stdin is None:
-            raise SettingsError("there is no question, and nothing to read one from: say one")
+            raise SettingsError("there is no question and no standard input: give a question")
         with self.kumi.snapshot():
-            pass  # where there is no index, it is said at once
+            pass  # raises at once if there is no index
         if _is_interactive():
             print(GREETING)
         failed = 0
@@ -58,62 +66,62 @@ class Repl:
         return 0 if _is_interactive() else failed
 
     def _ask(self, question: str) -> None:
-        with self.kumi.snapshot() as reading:
-            suggester = reading.followup_suggester(self.caps) if self.suggest else None
-            asked = partial(
-                reading.ask, question, self.method, filter=self.filter, history=self.answers, caps=self.caps
+        with self.kumi.snapshot() as snapshot:
+            suggester = snapshot.followup_suggester(self.caps) if self.suggest else None
+            ask_question = partial(
+                snapshot.ask, question, self.method, filter=self.filter, history=self.answers, caps=self.caps
             )
             if self.show:
-                answer, failed = add_followups(asked(), suggester)
-                self.show(reading, answer)
+                answer, followup_error = add_followups(ask_question(), suggester)
+                self.show(snapshot, answer)
             else:
-                if not _is_interactive():  # so that one sees what was asked
+                if not _is_interactive():  # piped input is not visible otherwise
                     print(f"> {question}")
-                with terminal.print_stream() as hear:
-                    answer = asked(on_token=hear)
-                answer, failed = add_followups(answer, suggester)
-                terminal.show_sources(answer, reading.trace, remark=not self.answers)
-                terminal.show_search_notes(reading, answer.context, self.filter)
+                with terminal.print_stream() as on_token:
+                    answer = ask_question(on_token=on_token)
+                answer, followup_error = add_followups(answer, suggester)
+                terminal.show_sources(answer, snapshot.trace, remark=not self.answers)
+                terminal.show_search_notes(snapshot, answer.context, self.filter)
                 if not _is_interactive():
                     print()
         self.answers.append(answer)
-        if failed:
-            raise failed
+        if followup_error:
+            raise followup_error
 
     def _run_command(self, line: str) -> None:
-        name, _, said = line.partition(" ")
+        name, _, argument = line.partition(" ")
         if name not in SLASH_COMMANDS:
-            raise SettingsError(f"{describe_unknown('command', name, SLASH_COMMANDS)}; `/help` tells what each does")
-        SLASH_COMMANDS[name][1](self, said.strip())
+            raise SettingsError(f"{describe_unknown('command', name, SLASH_COMMANDS)}; `/help` lists them")
+        SLASH_COMMANDS[name][1](self, argument.strip())
 
-    def set_method(self, said: str) -> None:
-        if said:
-            get_method(said)
-            self.method = said
-        with self.kumi.snapshot() as reading:
-            print(f"Searching by {self.method or reading.default_method()}. There are {', '.join(METHODS)}.")
+    def set_method(self, argument: str) -> None:
+        if argument:
+            get_method(argument)
+            self.method = argument
+        with self.kumi.snapshot() as snapshot:
+            print(f"Searching by {self.method or snapshot.default_method()}. Available: {', '.join(METHODS)}.")
 
-    def set_filter(self, said: str) -> None:
-        if said:
-            with self.kumi.snapshot() as reading:
-                count = len(reading.matching_documents(said))
-        self.filter = said
-        print(f"Asking the documents of which this holds, {count:,}: {said}" if said else "Asking all documents.")
+    def set_filter(self, argument: str) -> None:
+        if argument:
+            with self.kumi.snapshot() as snapshot:
+                count = len(snapshot.matching_documents(argument))
+        self.filter = argument
+        print(f"Asking only documents that match, {count:,}: {argument}" if argument else "Asking all documents.")
 
     def show_evidence(self, _: str) -> None:
         if not self.answers:
             raise SettingsError("nothing has been asked yet: ask something first")
-        with self.kumi.snapshot() as reading:
-            terminal.show_evidence(self.answers[-1].context, reading.trace)
+        with self.kumi.snapshot() as snapshot:
+            terminal.show_evidence(self.answers[-1].context, snapshot.trace)
 
     def show_followups(self, _: str) -> None:
         if not self.answers:
             raise SettingsError("nothing has been asked yet: ask something first")
-        with self.kumi.snapshot() as reading:
-            found = reading.followup_suggester(self.caps)(self.answers[-1])
-        terminal.show_followups(found)
-        if not found.followups:
-            print("Nothing that the evidence leaves open.")
+        with self.kumi.snapshot() as snapshot:
+            answer = snapshot.followup_suggester(self.caps)(self.answers[-1])
+        terminal.show_followups(answer)
+        if not answer.followups:
+            print("No follow-up questions.")
 
     def forget_history(self, _: str) -> None:
         self.answers.clear()
@@ -123,22 +131,25 @@ class Repl:
         raise EOFError
 
     def show_help(self, _: str) -> None:
-        terminal.show_rows((name, told) for name, (told, _) in SLASH_COMMANDS.items())
+        terminal.show_rows((name, description) for name, (description, _) in SLASH_COMMANDS.items())
 
 
 SLASH_COMMANDS: dict[str, tuple[str, Callable[[Repl, str], None]]] = {
-    "/method": ("how to search from now on: /method bm25; alone: how it is done now", Repl.set_method),
-    "/where": ("which documents to ask from now on: /where date >= 2024; alone: all", Repl.set_filter),
-    "/sources": ("the evidence that the last answer was made from", Repl.show_evidence),
-    "/suggest": ("questions you could ask next, by one call of the model", Repl.show_followups),
-    "/new": ("forget what was asked, so that nothing points back to it", Repl.forget_history),
-    "/help": ("this list", Repl.show_help),
-    "/quit": ("leave, as Ctrl-D does", Repl.leave),
+    "/method": ("set the retrieval method: /method bm25; without a name: show it", Repl.set_method),
+    "/filter": ("set the document filter: /filter date >= 2024; without a filter: all documents", Repl.set_filter),
+    "/sources": ("show the evidence of the last answer", Repl.show_evidence),
+    "/suggest": ("suggest follow-up questions (one model call)", Repl.show_followups),
+    "/new": ("forget the history: the next question stands alone", Repl.forget_history),
+    "/help": ("list the commands", Repl.show_help),
+    "/quit": ("quit, as Ctrl-D does", Repl.leave),
 }
 
 
 def add_followups(answer: Answer, suggester: Callable[[Answer], Answer] | None) -> tuple[Answer, ItemFailed | None]:
-    """With what to ask next, if that is wanted; or why there is nothing, for the answer itself stands."""
+    """Return the answer with follow-up questions, or the error instead.
+
+    An error there leaves the answer itself valid.
+    """
     if suggester is None:
         return answer, None
     try:
@@ -148,13 +159,13 @@ def add_followups(answer: Answer, suggester: Callable[[Answer], Answer] | None) 
 
 
 def _is_interactive() -> bool:
-    """Whether a person types, and sees what comes."""
+    """Return whether a person types and reads."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _read_lines() -> Iterator[str]:
     with suppress(ImportError):
-        import readline  # noqa: F401 (arrow keys and earlier lines)
+        import readline  # noqa: F401 (arrow keys and history)
     if isinstance(sys.stdin, TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
     while True:
@@ -165,4 +176,4 @@ def _read_lines() -> Iterator[str]:
                 print()
             return
         except KeyboardInterrupt:
-            print("\n(Ctrl-D leaves.)")
+            print("\n(Ctrl-D quits.)")

@@ -1,4 +1,4 @@
-"""what is to be seen of the graph -> files of it, a page, its reports in the terminal."""
+"""the graph of an index -> export files, an HTML page, or its reports in the terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kumihimo.core.errors import SettingsError, describe_unknown
 
 
 def _format_names() -> list[str]:
-    from kumihimo.exports import FORMATS  # here: other commands write none of them
+    from kumihimo.exports import FORMATS  # imported here: other commands export nothing
 
     return list(FORMATS)
 
@@ -31,48 +31,52 @@ def export(
     folder: IndexFolder = DEFAULT_INDEX,
     as_json: JsonOutput = False,
 ) -> None:
-    """Write the graph with its communities and reports, or all as RDF, to files that other programs read."""
+    """Export the graph and its reports to files for other programs."""
     from kumihimo.exports import DEFAULT_PATHS, FORMATS
 
     if format_name not in FORMATS:
         raise SettingsError(describe_unknown("format", format_name, FORMATS))
     path = out or Path(DEFAULT_PATHS[format_name])
-    with open_index(folder) as kumi, kumi.snapshot() as reading:
-        written = FORMATS[format_name](reading, path)
+    with open_index(folder) as kumi, kumi.snapshot() as snapshot:
+        written = FORMATS[format_name](snapshot, path)
     jsonl.print_json({"written": str(path), "rows": written}) if as_json else report_view.show_written(path, written)
 
 
 def report(
     id: Annotated[
-        str | None, typer.Argument(help="A community, or the beginning of its id; none: the tree of reports.")
+        str | None, typer.Argument(help="A community, by its id or a prefix. Default: the tree of reports.")
     ] = None,
     level: Annotated[
-        int | None, typer.Option(help="The reports of this level, 0 the broadest, by size.", min=0, metavar="N")
+        int | None, typer.Option(help="List the reports of this level by size; 0 is the broadest.", min=0, metavar="N")
     ] = None,
     html: Annotated[
         Path | None,
-        typer.Option("--html", help="Write a page to this file: the graph drawn, its reports, search.", metavar="FILE"),
+        typer.Option(
+            "--html", help="Write an HTML page to this file: the graph, its reports, a search box.", metavar="FILE"
+        ),
     ] = None,
     folder: IndexFolder = DEFAULT_INDEX,
     as_json: JsonOutput = False,
 ) -> None:
-    """Show the reports of the communities: their tree, one of them, or all in a page with the graph."""
-    if sum(said is not None for said in (id, level, html)) > 1:
-        raise SettingsError("say one of ID, --level N and --html FILE")
-    with open_index(folder) as kumi, kumi.snapshot() as reading:
+    """Show community reports: the tree, one report, or an HTML page."""
+    if sum(value is not None for value in (id, level, html)) > 1:
+        raise SettingsError("give one of ID, --level N and --html FILE")
+    with open_index(folder) as kumi, kumi.snapshot() as snapshot:
         if html:
             from kumihimo import page
 
-            written = page.write_graph_page(reading, html)
+            written = page.write_graph_page(snapshot, html)
             jsonl.print_json({"written": str(html), "rows": written}) if as_json else report_view.show_written(
                 html, written
             )
             return
-        report_view.require_reports(reading)
-        communities = load_tree(reading)
+        report_view.require_reports(snapshot)
+        communities = load_tree(snapshot)
         if id is None:
-            listed = report_view.list_reports(reading, communities, level)
-            jsonl.print_json(listed) if as_json else report_view.show_report_tree(listed, communities, level)
+            rows = report_view.list_reports(snapshot, communities, level)
+            jsonl.print_json(rows) if as_json else report_view.show_report_tree(rows, communities, level)
         else:
-            told = report_view.report_details(reading, communities, report_view.find_report(reading, communities, id))
-            jsonl.print_json(told) if as_json else report_view.show_report(told)
+            details = report_view.report_details(
+                snapshot, communities, report_view.find_report(snapshot, communities, id)
+            )
+            jsonl.print_json(details) if as_json else report_view.show_report(details)

@@ -1,4 +1,4 @@
-"""a text that may hold anything -> the same, without what would steer a terminal."""
+"""untrusted text -> text without terminal control characters."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ _CONTROLS = {c: "\ufffd" for c in (*range(32), *range(127, 160)) if chr(c) not i
 
 
 def replace_controls(text: str) -> str:
-    """The text without what would steer a terminal: documents and models may hold anything."""
+    """Replace control characters: documents and models may contain terminal escapes."""
     return text.translate(_CONTROLS)

@@ -1,4 +1,4 @@
-"""the summaries of an index -> what it can be asked: a table of their labels, or one of them whole."""
+"""the summaries of an index -> a table of their labels, or one summary."""
 
 from __future__ import annotations
 
@@ -22,59 +22,61 @@ _MAX_PLACES = 20
 
 def summaries(
     value: Annotated[
-        str | None, typer.Argument(help="Show this one, `research_field = NLP` or `NLP`; none: list them.")
+        str | None, typer.Argument(help="The summary to show: `research_field = NLP` or `NLP`. Default: list them.")
     ] = None,
-    limit: Annotated[int, typer.Option(help="How many to list.", min=1)] = 50,
+    limit: Annotated[int, typer.Option(help="Maximum number of rows.", min=1)] = 50,
     folder: IndexFolder = DEFAULT_INDEX,
     as_json: JsonOutput = False,
 ) -> None:
-    """Show what the documents can be asked, by their metadata: the summaries that `meta` leans on."""
-    with open_index(folder) as kumi, kumi.snapshot() as reading:
-        table = _summary_table(reading)
+    """List the metadata summaries that `meta` uses, or show one."""
+    with open_index(folder) as kumi, kumi.snapshot() as snapshot:
+        table = _summary_table(snapshot)
         if value is None:
-            listed = _list_summaries(table, limit)
-            jsonl.print_json(listed) if as_json else _show_list(listed)
+            listing = _list_summaries(table, limit)
+            jsonl.print_json(listing) if as_json else _show_list(listing)
         else:
-            told = _summary_details(
-                reading,
+            details = _summary_details(
+                snapshot,
                 table[
                     summary_labels.resolve_label_id(value, ((id, label) for id, label in table.columns("id", "label")))
                 ],
             )
-            jsonl.print_json(told) if as_json else _show_summary(told)
+            jsonl.print_json(details) if as_json else _show_summary(details)
 
 
-def _summary_table(reading: Snapshot) -> Table[Summary]:
-    """The table. Raises Unusable where it was not built, or holds nothing, with what helps."""
-    if not reading.db.has("summaries"):
+def _summary_table(snapshot: Snapshot) -> Table[Summary]:
+    """Return the summaries table. Raises IndexUnavailable if it was not built."""
+    if not snapshot.db.has("summaries"):
         raise IndexUnavailable(
             "the index has no summaries yet: `kumi index --methods meta` has a chat model write them, "
             "`kumi plan --methods meta` says what that costs"
         )
-    return reading.table("summaries")
+    return snapshot.table("summaries")
 
 
 def _list_summaries(table: Table[Summary], limit: int) -> dict[str, Any]:
     rows = sorted(table.columns("label", "questions", "tokens", "id"), key=lambda row: (-row[1], row[0]))
-    listed = [{"id": id, "label": label, "questions": n, "tokens": tokens} for label, n, tokens, id in rows[:limit]]
-    return {"summaries": listed, "total": len(rows)}
+    entries = [
+        {"id": id, "label": label, "questions": count, "tokens": tokens} for label, count, tokens, id in rows[:limit]
+    ]
+    return {"summaries": entries, "total": len(rows)}
 
 
-def _show_list(found: dict[str, Any]) -> None:
-    if not found["total"]:
+def _show_list(listing: dict[str, Any]) -> None:
+    if not listing["total"]:
         print(
-            "There are no summaries: no document says anything by which questions are summed up. "
-            "`tags.by` in kumi.toml names the fields of metadata for that."
+            "There are no summaries: no document has metadata to group questions by. "
+            "`tags.by` in kumi.toml names the metadata fields."
         )
         return
-    rows = [(each["label"], f"{each['questions']:,}") for each in found["summaries"]]
+    rows = [(entry["label"], f"{entry['questions']:,}") for entry in listing["summaries"]]
     terminal.show_rows(rows, head=("label", "questions"), numeric=(1,))
-    if left := found["total"] - len(rows):
-        print(f"{left:,} more: `kumi summaries --limit {found['total']}` lists all.")
+    if remaining := listing["total"] - len(rows):
+        print(f"{remaining:,} more: `kumi summaries --limit {listing['total']}` lists all.")
 
 
-def _summary_details(reading: Snapshot, summary: Summary) -> dict[str, Any]:
-    spans = islice(reading.trace(("summaries", summary.id)), _MAX_PLACES)
+def _summary_details(snapshot: Snapshot, summary: Summary) -> dict[str, Any]:
+    spans = islice(snapshot.trace(("summaries", summary.id)), _MAX_PLACES)
     return {
         "id": summary.id,
         "label": summary.label,
@@ -85,8 +87,8 @@ def _summary_details(reading: Snapshot, summary: Summary) -> dict[str, Any]:
     }
 
 
-def _show_summary(found: dict[str, Any]) -> None:
-    print(replace_controls(f"{found['label']}, {found['questions']:,} questions, id summaries:{found['id']}\n"))
-    print(replace_controls(f"{found['text']}\n"))
-    for uri in found["documents"]:
+def _show_summary(details: dict[str, Any]) -> None:
+    print(replace_controls(f"{details['label']}, {details['questions']:,} questions, id summaries:{details['id']}\n"))
+    print(replace_controls(f"{details['text']}\n"))
+    for uri in details["documents"]:
         print(replace_controls(uri))

@@ -1,4 +1,4 @@
-"""documents, or questions with gold -> settings fitted to them, shown or put into kumi.toml."""
+"""documents, or questions with gold -> settings fitted to them, printed or written to kumi.toml."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 def tune(
     questions: Annotated[
         Path | None,
-        typer.Option(help="Fit the weights of `braid` to these questions with gold instead, JSONL.", metavar="FILE"),
+        typer.Option(help="Fit the weights of `braid` to questions with gold instead (JSONL).", metavar="FILE"),
     ] = None,
-    sample: Annotated[int | None, typer.Option(help="How many chunks to show the model: 20.", min=1)] = None,
-    examples: Annotated[int | None, typer.Option(help="How many examples to have written: 2.", min=0, max=5)] = None,
-    write: Annotated[bool, typer.Option("--write", help="Put the settings into kumi.toml beside the index.")] = False,
+    sample: Annotated[int | None, typer.Option(help="Number of chunks to show the model (default 20).", min=1)] = None,
+    examples: Annotated[int | None, typer.Option(help="Number of examples to write (default 2).", min=0, max=5)] = None,
+    write: Annotated[bool, typer.Option("--write", help="Write the settings to kumi.toml beside the index.")] = False,
     folder: IndexFolder = DEFAULT_INDEX,
     options: SettingOverrides = None,
     max_calls: MaxCalls = None,
@@ -52,98 +52,100 @@ def tune(
     show_prompts: ShowPrompts = False,
     as_json: JsonOutput = False,
 ) -> None:
-    """Have the chat model write settings that fit the documents; or fit `braid` to questions of your own."""
+    """Let the chat model write settings; or fit `braid` to your questions."""
     configure_logging(verbose, show_prompts)
     caps, path = Caps(max_calls, max_tokens, max_cost), folder.resolve().parent / "kumi.toml"
     if questions:
         if (sample, examples) != (None, None):
-            raise SettingsError("--questions asks no model: leave out --sample and --examples, or --questions")
-        shown = terminal.progress_bar(not (verbose or show_prompts or as_json))
-        with open_index(folder, options, cache) as kumi, shown as progress:
+            raise SettingsError("--questions needs no model: leave out --sample and --examples, or --questions")
+        bar = terminal.progress_bar(not (verbose or show_prompts or as_json))
+        with open_index(folder, options, cache) as kumi, bar as progress:
             _refit(kumi, questions, caps, path if write else None, progress, as_json)
         return
     from kumihimo.index.prompt_tuning import tune_prompts
 
-    with open_index(folder, options, cache) as kumi, kumi.snapshot() as reading:
-        ask = kumi.models.llm("mentions", kumi.models.budget(caps))
+    with open_index(folder, options, cache) as kumi, kumi.snapshot() as snapshot:
+        llm = kumi.models.llm("mentions", kumi.models.budget(caps))
         sizes = {"sample": sample, "examples": examples}
-        given = {name: size for name, size in sizes.items() if size is not None}
-        found = tune_prompts(reading.table("chunks"), ask, **given)
-    left = config.add_settings(path, found.settings) if write else list(found.settings)
+        overrides = {name: size for name, size in sizes.items() if size is not None}
+        result = tune_prompts(snapshot.table("chunks"), llm, **overrides)
+    unwritten = config.add_settings(path, result.settings) if write else list(result.settings)
     if as_json:
-        jsonl.print_json({"settings": found.settings, "written": [s for s in found.settings if s not in left]})
+        jsonl.print_json({"settings": result.settings, "written": [s for s in result.settings if s not in unwritten]})
     else:
-        _show_tuned(found, path, left, write)
-    for why in found.failed:
-        terminal.print_error(f"an example is missing: {why}")
-    raise typer.Exit(1 if found.failed else 0)
+        _show_tuned(result, path, unwritten, write)
+    for error in result.failed:
+        terminal.print_error(f"an example is missing: {error}")
+    raise typer.Exit(1 if result.failed else 0)
 
 
-def _show_tuned(found: TunedSettings, path: Path, left: Sequence[str], write: bool) -> None:
-    """left: the scopes whose settings are not in the file."""
-    print(replace_controls("\n".join(config.render_section(scope, found.settings[scope]) for scope in left)), end="")
-    written = [f"[{scope}]" for scope in found.settings if scope not in left]
+def _show_tuned(result: TunedSettings, path: Path, unwritten: Sequence[str], write: bool) -> None:
+    """Print the settings. unwritten: the tables that are not in the file."""
+    print(
+        replace_controls("\n".join(config.render_section(scope, result.settings[scope]) for scope in unwritten)), end=""
+    )
+    written = [f"[{scope}]" for scope in result.settings if scope not in unwritten]
     if written:
-        print(f"{' and '.join(written)} put into {path}: go over it, then `kumi index`.")
-    if write and left:
-        names = " and ".join(f"[{scope}]" for scope in left)
-        terminal.print_error(
-            f"{path} sets some of {names} already and was left as it is there: take over what you like"
-        )
+        print(f"{' and '.join(written)} written to {path}: review it, then run `kumi index`.")
+    if write and unwritten:
+        names = " and ".join(f"[{scope}]" for scope in unwritten)
+        terminal.print_error(f"{path} already sets some of {names} and was not changed: copy what you want")
 
 
-# -- to questions
+# -- weights fitted to questions
 
 
 def _refit(
     kumi: Kumihimo, questions: Path, caps: Caps, path: Path | None, progress: Progress | None, as_json: bool
 ) -> None:
-    """path: where settings are written that help. Raises ItemFailed where they should be, and do not."""
+    """Fit the weights of `braid` to questions with gold.
+
+    path: the file to write settings to if they help. Raises ItemFailed if they were to be written and were not.
+    """
     from kumihimo.evaluate.importers import read_question_file
     from kumihimo.evaluate.weight_tuning import refit_weights
 
-    asked, _ = read_question_file(questions)
-    with kumi.snapshot() as reading:
-        found = refit_weights(reading, asked, kumi.models.budget(caps), progress)
-    left = config.add_settings(path, found.settings) if path and found.is_improvement else list(found.settings)
+    gold_questions, _ = read_question_file(questions)
+    with kumi.snapshot() as snapshot:
+        result = refit_weights(snapshot, gold_questions, kumi.models.budget(caps), progress)
+    unwritten = config.add_settings(path, result.settings) if path and result.is_improvement else list(result.settings)
     if as_json:
-        jsonl.print_json(_refit_json(found, left))
+        jsonl.print_json(_refit_json(result, unwritten))
     else:
-        _show_refitted(found, path, left)
-    if path and not found.is_improvement:
-        raise ItemFailed("nothing was written, since it would not help: the weights stay as they are")
-    if path and left:
-        raise ItemFailed(f"{path} sets these already: take its lines away, and run this again")
+        _show_refitted(result, path, unwritten)
+    if path and not result.is_improvement:
+        raise ItemFailed("nothing was written, because it would not help: the weights stay as they are")
+    if path and unwritten:
+        raise ItemFailed(f"{path} already sets these: delete its lines and run this again")
 
 
-def _refit_json(found: RefitResult, left: Sequence[str]) -> dict[str, object]:
+def _refit_json(result: RefitResult, unwritten: Sequence[str]) -> dict[str, object]:
     return {
-        "questions": found.questions,
-        "present": found.present_recall,
-        "fitted": found.fitted_recall,
-        "difference": found.difference,
-        "interval": [found.low, found.high],
-        "p": found.p,
-        "helps": found.is_improvement,
-        "settings": found.settings,
-        "written": [scope for scope in found.settings if scope not in left],
+        "questions": result.questions,
+        "present": result.present_recall,
+        "fitted": result.fitted_recall,
+        "difference": result.difference,
+        "interval": [result.low, result.high],
+        "p": result.p,
+        "helps": result.is_improvement,
+        "settings": result.settings,
+        "written": [scope for scope in result.settings if scope not in unwritten],
     }
 
 
-def _show_refitted(found: RefitResult, path: Path | None, left: Sequence[str]) -> None:
-    print(f"{found.questions:,} questions with gold. Recall@5:")
-    print(f"  {found.present_recall:.3f} by the present weights")
-    print(f"  {found.fitted_recall:.3f} by weights fitted to four fifths of the questions, on the fifth kept from them")
+def _show_refitted(result: RefitResult, path: Path | None, unwritten: Sequence[str]) -> None:
+    print(f"{result.questions:,} questions with gold. Recall@5:")
+    print(f"  {result.present_recall:.3f} by the present weights")
+    print(f"  {result.fitted_recall:.3f} by weights fitted to 4/5 of the questions, measured on the other 1/5")
     print(
-        f"  {found.difference:+.3f} between the two, 95 % interval {found.low:+.3f} to {found.high:+.3f}, {_format_p(found.p)}"
+        f"  {result.difference:+.3f} between the two, 95 % interval {result.low:+.3f} to {result.high:+.3f}, "
+        f"{_format_p(result.p)}"
     )
-    verdict = (
-        "Fitted weights help" if found.is_improvement else "Fitted weights do not help beyond what chance would do"
-    )
-    print(f"{verdict}.{'' if left else f' They were put into {path}.'}")
-    if left:
-        print(f"Fitted to all {found.questions:,} they would be:\n")
-        print(config.render_section("braid", found.settings["braid"]), end="")
+    verdict = "Fitted weights help" if result.is_improvement else "Fitted weights do not help more than chance would"
+    print(f"{verdict}.{'' if unwritten else f' They were written to {path}.'}")
+    if unwritten:
+        print(f"Fitted to all {result.questions:,} they would be:\n")
+        print(config.render_section("braid", result.settings["braid"]), end="")
 
 
 def _format_p(p: float) -> str:

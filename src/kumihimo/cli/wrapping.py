@@ -1,4 +1,4 @@
-"""a text in pieces -> the same on a terminal, its lines broken between words."""
+"""text in pieces -> lines wrapped between words on a terminal."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from dataclasses import dataclass
 from kumihimo.cli.sanitize import replace_controls
 
 _CJK = r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uff60]"
-_NO_LINE_END = "「『（【〈《〔"  # at the end of no line
-_NO_LINE_START = "、。，．！？」』）】〉》〕ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ"  # at the beginning of no line
+_NO_LINE_END = "「『（【〈《〔"  # never at the end of a line
+_NO_LINE_START = "、。，．！？」』）】〉》〕ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ"  # never at the start of a line
 _WORD = rf"[{_NO_LINE_END}]*(?:{_CJK}|(?:(?!{_CJK})\S)+)[{_NO_LINE_START}]*"
 _PARTS = re.compile(rf"\n|[^\S\n]+|{_WORD}|\S")
 
 
 @dataclass(slots=True)
 class LineWrapper:
-    """Prints what it hears; the last word only once it is whole. width: in columns, 0 where nothing is wrapped."""
+    """A printer of streamed text that wraps lines and keeps words whole.
+
+    width: in columns; 0: no wrapping.
+    """
 
     width: int
     column: int = 0
@@ -34,7 +37,7 @@ class LineWrapper:
             self._print_part(part)
 
     def finish(self) -> None:
-        """Nothing comes any more."""
+        """Print the pending word and end the line."""
         self._print_part(self.pending_word)
         if self.started:
             print(flush=True)

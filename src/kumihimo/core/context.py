@@ -1,4 +1,4 @@
-"""evidence -> Context: what a method found, in order, without repeats."""
+"""evidence -> Context: ranked rows without duplicates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from kumihimo.core.usage import Usage
 
 
 class Tokenizer(Protocol):
-    """Where each token of a text begins, in characters: its length is the text's number of tokens."""
+    """A tokenizer: text -> the start of each token, in characters.
+
+    The length of the result is the number of tokens.
+    """
 
     @property
     def fingerprint(self) -> str: ...
@@ -21,10 +24,11 @@ class Tokenizer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One row that speaks to the question, and how strongly; scores compare within one context only.
+    """A row relevant to the question, with its score.
 
-    also: other rows of the table that say the same; they are told and traced with it. why: what speaks for it, and how
-    much, most first, where a method says so. path: a passage that it hangs together with and what both mention, by ids.
+    Scores compare within one context only. duplicates: rows of the same table with the same content; prompts and traces
+    include them. feature_scores: the features behind the score, largest first, if the method reports them. via: a
+    related passage and what both mention, by ids.
     """
 
     table: str
@@ -48,27 +52,27 @@ class Evidence:
 
     @property
     def parts(self) -> tuple[Evidence, ...]:
-        """Each of its rows alone."""
+        """Return each row as separate evidence."""
         return tuple(Evidence(self.table, record, self.score) for record in (self.record, *self.duplicates))
 
     def tokens(self, tokenizer: Tokenizer) -> int:
         return sum(_count_tokens(record, tokenizer) for record in (self.record, *self.duplicates))
 
 
-def _count_tokens(record: Record, ruler: Tokenizer) -> int:
-    known = getattr(record, "tokens", None)
-    return known if isinstance(known, int) else len(ruler(record.text))
+def _count_tokens(record: Record, tokenizer: Tokenizer) -> int:
+    count = getattr(record, "tokens", None)
+    return count if isinstance(count, int) else len(tokenizer(record.text))
 
 
-SpanFinder = Callable[[Evidence], Iterable[Span]]  # where what it was made of stands
+SpanFinder = Callable[[Evidence], Iterable[Span]]  # evidence -> its source spans
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Ordered, scored evidence. A row met twice keeps its first place.
+    """Ranked, scored evidence without duplicates.
 
-    searched: questions that were searched for beside the one that was asked, or in its place, in order. decided: what
-    the method took the question for, where that makes a difference.
+    A repeated row keeps its first rank. queries: further queries, used beside the question or in its place, in order.
+    query_type: the type the method assigned to the question, if that matters.
 
     >>> from kumihimo.core.records import Record
     >>> a, b, c = (Evidence("notes", Record(id=i, text=i), 1.0) for i in "abc")
@@ -93,29 +97,32 @@ class Context:
         return len(self.evidence)
 
     def __add__(self, other: Context) -> Context:
-        searched = tuple(dict.fromkeys(self.queries + other.queries))
-        return Context(self.evidence + other.evidence, searched, self.query_type or other.query_type)
+        queries = tuple(dict.fromkeys(self.queries + other.queries))
+        return Context(self.evidence + other.evidence, queries, self.query_type or other.query_type)
 
     def top(self, k: int) -> Context:
-        """The first k."""
+        """Return the first k items."""
         return replace(self, evidence=self.evidence[: max(k, 0)])
 
     def fit(self, budget: int, tokenizer: Tokenizer) -> Context:
-        """What fits into `budget` tokens, best first; what is too long gives way to what comes after it."""
-        kept: list[Evidence] = []
+        """Return the best items that fit into `budget` tokens.
+
+        An item that is too long is skipped; shorter ones after it may still fit.
+        """
+        selected: list[Evidence] = []
         for item in self.evidence:
             size = item.tokens(tokenizer)
             if size <= budget:
-                kept.append(item)
+                selected.append(item)
                 budget -= size
-        return replace(self, evidence=tuple(kept))
+        return replace(self, evidence=tuple(selected))
 
     @staticmethod
     def fuse(contexts: Iterable[Context], weights: Sequence[float] | None = None) -> Context:
-        """One ranking of several: each context's scores are spread from 0, its last, to 1, its best; weighted; added.
+        """Merge several contexts into one ranking by weighted scores.
 
-        Unlike reciprocal ranks this keeps how sure each search was. A row's place among equals is
-        decided by its table and id.
+        The scores of each context are scaled from 0, its last, to 1, its best, then weighted and added. Unlike
+        reciprocal rank fusion this keeps the confidence of each search. Ties are ordered by table and id.
 
         >>> from kumihimo.core.records import Record
         >>> a, b, c = Record(id="a"), Record(id="b"), Record(id="c")
@@ -124,28 +131,28 @@ class Context:
         >>> [(e.record.id, e.score) for e in Context.fuse([words, meaning], weights=[1.0, 0.6])]
         [('b', 1.1), ('a', 1.0), ('c', 0.0)]
         """
-        found: dict[Reference, Evidence] = {}
+        items: dict[Reference, Evidence] = {}
         total: dict[Reference, float] = {}
-        searched: dict[str, None] = {}
+        queries: dict[str, None] = {}
         for i, context in enumerate(contexts):
-            searched |= dict.fromkeys(context.queries)
+            queries |= dict.fromkeys(context.queries)
             weight = weights[i] if weights else 1.0
-            best = max((item.score for item in context), default=0.0)
-            least = min((item.score for item in context), default=0.0)
+            highest = max((item.score for item in context), default=0.0)
+            lowest = min((item.score for item in context), default=0.0)
             for item in context:
-                share = (item.score - least) / (best - least) if best > least else 1.0
-                found.setdefault(item.reference, item)
-                total[item.reference] = total.get(item.reference, 0.0) + weight * share
+                scaled = (item.score - lowest) / (highest - lowest) if highest > lowest else 1.0
+                items.setdefault(item.reference, item)
+                total[item.reference] = total.get(item.reference, 0.0) + weight * scaled
         order = sorted(total, key=lambda reference: (-total[reference], reference))
-        return Context(tuple(replace(found[ref], score=total[ref]) for ref in order), tuple(searched))
+        return Context(tuple(replace(items[ref], score=total[ref]) for ref in order), tuple(queries))
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is said in reply, where each part of it stands, and what it cost.
+    """An answer with its citations and its cost.
 
-    model: whose words they are; none: those of the documents. dangling: how many citations that pointed nowhere were
-    taken out of the text. suggested: questions to ask next, where such were asked for. saved: what the memo spared.
+    model: the model that wrote it; empty: sentences of the documents. dangling: the number of removed citations without
+    a source. followups: suggested next questions, if requested. saved: usage that the response cache saved.
     """
 
     question: str

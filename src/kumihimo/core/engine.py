@@ -1,9 +1,9 @@
-"""steps + what changed -> tables: keyed and whole work, the two kinds there are.
+"""steps + changes -> tables: incremental updates, keyed or over whole tables.
 
-A row is a group of one, so two kinds of work are enough. *Keyed*: for each key that changed, run the
-step, compare with what that key had made before, write the difference; the difference is the next
-step's work list. *Whole*: when an input changed, run the step and write the difference. Adding,
-changing and removing a document are therefore one thing, and cost grows with the change.
+A *keyed* step runs for each changed key. The engine compares the result with the previous rows of that key and writes
+the difference; the difference is the work list of the next step. A row step is keyed by groups of one row. A *whole*
+step runs when an input changed, and the engine writes the difference. So adding, changing and removing a document use
+the same code, and the cost grows with the change.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ READ_BATCH = 32  # keys whose rows are read at once: a document may be large
 
 
 class Ledger(Protocol):
-    """A build in progress: the tables as they are becoming, and what is remembered of each step."""
+    """A build in progress: its tables and the state of each step."""
 
     # tables
     def ensure_table(self, table: str, codec: Codec[Any], source: str = "", key: str = "") -> bool: ...
@@ -50,19 +50,19 @@ class Ledger(Protocol):
 
     def retire(self, steps: list[str]) -> None: ...
 
-    # what changed in this build
+    # changes in this build
     def watch(self, table: str, key: str | None, lookup_keys: Iterable[tuple[str, ...]]) -> None: ...
     def changed(self, table: str) -> bool: ...
     def changed_lookups(self, table: str) -> set[int] | None: ...
 
-    # the keys to work on, wave by wave
+    # keys to run, wave by wave
     def todo(self, step: str, source: str, key: str, wave: str, *, everything: bool) -> None: ...
     def add_keys(self, keys: Iterable[str]) -> None: ...
     def waves(self) -> Iterator[Iterator[list[str]]]: ...
     @property
-    def todo_count(self) -> int: ...  # how many keys there were to work on
+    def todo_count(self) -> int: ...  # all keys in this run of a step
 
-    # what is remembered between builds
+    # state kept between builds
     def fingerprint(self, step: str) -> str | None: ...
     def set_fingerprint(self, step: str, fingerprint: str) -> None: ...
     def failures(self, step: str) -> dict[str, str]: ...
@@ -71,11 +71,11 @@ class Ledger(Protocol):
     def record_dependencies(self, step: str, dependencies: Iterable[tuple[str, Dependencies]]) -> None: ...
 
 
-PortProvider = Callable[[str], Mapping[str, Port]]  # a step's name -> what it may be given from the world
+PortProvider = Callable[[str], Mapping[str, Port]]  # a step's name -> its ports
 
 
 def watch_tables(steps: Mapping[str, Signature], ledger: Ledger) -> None:
-    """Have the ledger note what the steps will ask for, before the documents change."""
+    """Register the lookups of the steps before the documents change."""
     for step in order_steps(steps):
         if step.keyed:
             ledger.watch(step.source, step.key, ())
@@ -94,38 +94,46 @@ def build_tables(
     progress: Progress | None = None,
     from_scratch: Collection[str] = (),
 ) -> None:
-    """Bring every table up to date with `documents`, whose changes the ledger (which `watch`ed) already holds.
+    """Update every table after changes to `documents`.
 
-    ports: what each step is given from the world. code: digest of the code and prompts that make the tables. Steps
-    that ask run through `pool`. afresh: table steps that are to forget what they had made before.
+    ledger: holds the changes; call `watch_tables` on it first. ports: the ports of each step. code: hash of the code
+    and prompts behind the tables. pool: runs the steps that call an LLM. from_scratch: whole steps that ignore their
+    previous rows.
     """
     order = order_steps(steps)
     ledger.retire([step.name for step in order])
-    prints = fingerprints(steps, settings=settings, ports=ports, code=code)
+    step_fingerprints = fingerprints(steps, settings=settings, ports=ports, code=code)
     for step in order:
         task = Task(step, settings.get(step.name, {}), ports(step.name), ledger.rows, ledger.failures(step.name))
         ledger.ensure_table(step.name, step.output_codec, step.source, step.key)
-        _StepRun(task, ledger, pool, progress or _no_progress, step.name in from_scratch).update(prints[step.name])
+        _StepRun(task, ledger, pool, progress or _no_progress, step.name in from_scratch).update(
+            step_fingerprints[step.name]
+        )
 
 
 def fingerprints(
     steps: Mapping[str, Signature], *, settings: SettingValues, ports: PortProvider, code: str
 ) -> dict[str, str]:
-    """For each step the digest of everything that determines its table, the tables it is made from included."""
-    prints = {ROOT: code}
+    """Return a hash of everything that determines each table.
+
+    The hash of a step includes the hashes of its input tables.
+    """
+    step_fingerprints = {ROOT: code}
     for step in order_steps(steps):
-        marks = [port.fingerprint if port else "" for port in select_ports(step, ports(step.name)).values()]
-        said = json.dumps(settings.get(step.name, {}), sort_keys=True)
-        prints[step.name] = hash_parts(code, step.name, said, *marks, *(prints[table] for table in step.inputs))
-    return prints
+        port_fingerprints = [port.fingerprint if port else "" for port in select_ports(step, ports(step.name)).values()]
+        settings_json = json.dumps(settings.get(step.name, {}), sort_keys=True)
+        step_fingerprints[step.name] = hash_parts(
+            code, step.name, settings_json, *port_fingerprints, *(step_fingerprints[table] for table in step.inputs)
+        )
+    return step_fingerprints
 
 
 def _no_progress(step: str, done: int, total: int) -> None:
-    """Say nothing."""
+    """Ignore the progress."""
 
 
 class _StepRun:
-    """One step in one build."""
+    """A step within a build."""
 
     def __init__(self, task: Task, ledger: Ledger, pool: Pool, progress: Progress, from_scratch: bool) -> None:
         self.task, self.step, self.failing = task, task.step, task.failing
@@ -141,25 +149,25 @@ class _StepRun:
         self.ledger.settle(self.step.name)
         self.ledger.set_fingerprint(self.step.name, fingerprint)
 
-    # -- keyed work
+    # -- keyed steps
 
     def _run_keyed(self, remake: bool) -> None:
         step, ledger = self.step, self.ledger
-        others = [table for table in step.tables.values() if table != step.name]
-        everything = remake or any(ledger.changed_lookups(table) is None for table in others)
+        other_tables = [table for table in step.tables.values() if table != step.name]
+        everything = remake or any(ledger.changed_lookups(table) is None for table in other_tables)
         ledger.todo(step.name, step.source, step.key, step.wave_column, everything=everything)
         if not everything:
-            ledger.add_keys(self._keys_with_changed_lookups(others))
+            ledger.add_keys(self._keys_with_changed_lookups(other_tables))
         done = 0
         for wave in ledger.waves():
-            waiting: list[StepResult] = []
-            for made in self.pool(self.task, self._jobs(wave)):
-                waiting += made
-                self.progress(step.name, done + len(waiting), max(ledger.todo_count, done + len(waiting)))
-                if len(waiting) >= WRITE_BATCH or sum(len(m.rows) for m in made) >= WRITE_BATCH:
-                    done = self._write(waiting, done)
-                    waiting = []
-            done = self._write(waiting, done)
+            pending: list[StepResult] = []
+            for results in self.pool(self.task, self._jobs(wave)):
+                pending += results
+                self.progress(step.name, done + len(pending), max(ledger.todo_count, done + len(pending)))
+                if len(pending) >= WRITE_BATCH or sum(len(result.rows) for result in results) >= WRITE_BATCH:
+                    done = self._write(pending, done)
+                    pending = []
+            done = self._write(pending, done)
             if step.wave_column:
                 ledger.add_keys(self._keys_with_changed_lookups([step.name]))
 
@@ -172,37 +180,40 @@ class _StepRun:
                 yield from (jobs[i : i + size] for i in range(0, len(jobs), size))
 
     def _keys_with_changed_lookups(self, tables: list[str]) -> Iterator[str]:
-        """The makers that looked something up whose answer is another now."""
-        news: set[int] = set()
-        anything = False
+        """Yield keys whose recorded lookups changed."""
+        changed: set[int] = set()
+        all_changed = False
         for table in tables:
-            looks = self.ledger.changed_lookups(table)
-            anything = anything or looks is None
-            news |= looks or set()
-        if news or anything:
-            for maker, looked in self.ledger.dependencies(self.step.name):
-                if anything or not news.isdisjoint(array("q", looked)):
-                    yield maker
+            lookups = self.ledger.changed_lookups(table)
+            all_changed = all_changed or lookups is None
+            changed |= lookups or set()
+        if changed or all_changed:
+            for key, recorded in self.ledger.dependencies(self.step.name):
+                if all_changed or not changed.isdisjoint(array("q", recorded)):
+                    yield key
 
-    def _write(self, made: list[StepResult], done: int) -> int:
-        """Store what differs from what the same makers had made before; gives how many are done now."""
+    def _write(self, results: list[StepResult], done: int) -> int:
+        """Write changed rows and return the number of finished keys.
+
+        Rows are compared with the previous ones of the same keys.
+        """
         name = self.step.name
-        before = self.ledger.rows_by_maker(name, [m.key for m in made], many=self.step.signature.many)
+        previous = self.ledger.rows_by_maker(name, [result.key for result in results], many=self.step.signature.many)
         old: list[Row] = []
         new: list[Row] = []
-        for m in made:
-            if m.key in before:
-                diff_rows({row[0]: row for row in before[m.key]}, m.rows, old, new)
+        for result in results:
+            if result.key in previous:
+                diff_rows({row[0]: row for row in previous[result.key]}, result.rows, old, new)
             else:
-                new += m.rows
+                new += result.rows
         self.ledger.change(name, old, new)
         if self.step.tables:
-            self.ledger.record_dependencies(name, ((m.key, m.dependencies) for m in made))
-        self._record_failures(made)
-        return done + len(made)
+            self.ledger.record_dependencies(name, ((result.key, result.dependencies) for result in results))
+        self._record_failures(results)
+        return done + len(results)
 
-    def _record_failures(self, made: list[StepResult]) -> None:
-        errors = [(m.key, m.error) for m in made if m.error or m.key in self.failing]
+    def _record_failures(self, results: list[StepResult]) -> None:
+        errors = [(result.key, result.error) for result in results if result.error or result.key in self.failing]
         self.ledger.record_failures(self.step.name, errors)
         for key, error in errors:
             if error:
@@ -210,46 +221,51 @@ class _StepRun:
             else:
                 del self.failing[key]
 
-    # -- whole work
+    # -- whole-table steps
 
     def _run_whole(self) -> None:
         step, ledger = self.step, self.ledger
         self.progress(step.name, 0, 1)
         try:
-            read = input_tables(step, ledger.rows)
+            inputs = input_tables(step, ledger.rows)
             if self.from_scratch:
-                read |= {name: own.filtered(lambda _: False) for name, own in read.items() if own.name == step.name}
-            made = self._rows_by_id(self.task.function(**read, **self.task.arguments))
-        except ItemFailed as failure:  # the table stays as it was
+                inputs |= {
+                    name: table.filtered(lambda _: False) for name, table in inputs.items() if table.name == step.name
+                }
+            rows_by_id = self._rows_by_id(self.task.function(**inputs, **self.task.arguments))
+        except ItemFailed as failure:  # the table stays unchanged
             ledger.record_failures(step.name, [("", str(failure) or type(failure).__name__)])
             return
         ledger.record_failures(step.name, [("", None)])
         old: list[Row] = []
         new: list[Row] = []
         for page in ledger.rows(step.name).pages():
-            now = [made.pop(row[0]) for row in page if row[0] in made]
-            diff_rows({row[0]: row for row in page}, now, old, new)
-        ledger.change(step.name, old, [*new, *made.values()])
+            current = [rows_by_id.pop(row[0]) for row in page if row[0] in rows_by_id]
+            diff_rows({row[0]: row for row in page}, current, old, new)
+        ledger.change(step.name, old, [*new, *rows_by_id.values()])
         self.progress(step.name, 1, 1)
 
     def _rows_by_id(self, records: Iterable[Record]) -> dict[str, Row]:
-        """The rows by the ids that the step chose for them."""
+        """Return encoded rows by the ids the step chose."""
         rows: dict[str, Row] = {}
         for record in records:
             if not record.id or record.id in rows or "." in record.id or "/" in record.id:
                 raise StepError(
-                    f"{self.step.name}: {record.id!r} is no id for a row: give each its own, without . or /"
+                    f"{self.step.name}: {record.id!r} is not a valid row id: ids are unique and contain neither . nor /"
                 )
             rows[record.id] = self.step.output_codec.encode(record.id, record)
         return rows
 
 
-def diff_rows(was: dict[str, Row], now: Iterable[Row], old: list[Row], new: list[Row]) -> None:
-    """Add to `old` the rows to take away and to `new` those to put; a changed row is in both."""
-    for row in now:
-        before = was.pop(row[0], None)
-        if before != row:
+def diff_rows(previous: dict[str, Row], current: Iterable[Row], old: list[Row], new: list[Row]) -> None:
+    """Add removed rows to `old` and new rows to `new`.
+
+    A changed row is added to both.
+    """
+    for row in current:
+        previous_row = previous.pop(row[0], None)
+        if previous_row != row:
             new.append(row)
-            if before is not None:
-                old.append(before)
-    old.extend(was.values())
+            if previous_row is not None:
+                old.append(previous_row)
+    old.extend(previous.values())

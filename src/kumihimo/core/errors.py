@@ -1,20 +1,20 @@
-"""nothing -> every error a user may meet. Each message says what to do.
+"""a failure -> its error class, with a remedy in the message.
 
-KumiError                 anything this package raises on purpose
-    SettingsError         a name or value the user gave is not one we know: exit 2
-        ConsentRequired   it would be paid for, and nobody has agreed yet
-    SourceError           a path or uri is not there, or cannot be read at all: exit 2
+KumiError                 any error this package raises on purpose
+    SettingsError         an unknown name or value from the user: exit 2
+        ConsentRequired   a paid operation without consent
+    SourceError           a path or uri is missing or cannot be read: exit 2
     IndexUnavailable      the index cannot be used as it is
         IndexBusy         another build is running
-        NewerFormat       made by a later version of this package
-    ModelError            a model's server cannot be used as it is set: key, address, name
-    StepError             a step is not written as the engine needs it: a programmer's mistake
-    MalformedReply        a reply is not of the form that was asked for
-    ItemFailed            one item could not be made; the rest goes on: exit 1
-        UpstreamFailed    what it needs has failed in this build
-        BudgetExceeded    a cap was reached before it was asked
-        RequestRefused    the model's server will not take this one: too long, or not allowed
-        UnparsableReply   a model's replies could not be read, however often it was asked
+        NewerFormat       a later version of this package made the index
+    ModelError            a model server cannot be used as configured: key, address, name
+    StepError             a step is not written as the engine needs it: a programming error
+    MalformedReply        a reply does not have the requested form
+    ItemFailed            one item failed; the rest continues: exit 1
+        UpstreamFailed    an item it depends on failed in this build
+        BudgetExceeded    a cap was reached before the request
+        RequestRefused    the model server rejects this request: too long, or not allowed
+        UnparsableReply   no reply could be parsed, after all attempts
 """
 
 from __future__ import annotations
@@ -27,53 +27,59 @@ if TYPE_CHECKING:
     from kumihimo.core.records import Record
 
 
-_MAX_LISTED = 100  # names that a message may list
+_MAX_LISTED = 100  # names listed in a message
 
 
 class KumiError(Exception):
-    """Anything this package raises on purpose; its text is fit to show to a user."""
+    """Base of all errors this package raises on purpose.
+
+    The message is fit to show to a user.
+    """
 
 
 class SettingsError(KumiError):
-    """A name or value the user gave is not one we know."""
+    """An unknown name or value from the user."""
 
 
 class ConsentRequired(SettingsError):
-    """It would be paid for, again or for the first time, and nobody has agreed to that."""
+    """A paid operation without consent, for the first time or again."""
 
 
 class SourceError(KumiError):
-    """A path or uri is not there, or cannot be read at all."""
+    """A missing or unreadable path or uri."""
 
 
 class IndexUnavailable(KumiError):
-    """The index cannot be used as it is."""
+    """An index in an unusable state."""
 
 
 class IndexBusy(IndexUnavailable):
-    """Another build is running on this index."""
+    """A second build on an index while the first is running."""
 
 
 class NewerFormat(IndexUnavailable):
-    """The index was made by a later version of this package."""
+    """An index made by a later version of this package."""
 
 
 class ModelError(KumiError):
-    """A model's server cannot be used as it is set: its key, its address, its name."""
+    """A model server with a wrong key, address or model name."""
 
 
 class StepError(KumiError):
-    """A step is not written as the engine needs it."""
+    """A step not written as the engine needs it."""
 
 
 class MalformedReply(KumiError):
-    """A reply is not of the form that was asked for; the text says so to the model, which is asked again."""
+    """A reply without the requested form.
+
+    The message goes to the model, which is asked again.
+    """
 
 
 class ItemFailed(KumiError):
-    """One item could not be made. It is listed, the rest goes on, and the next build tries it again.
+    """The failure of one item.
 
-    `instead` is stored in its place until then, where something is better than nothing.
+    It is listed, the rest continues, and the next build tries it again. `fallback`: records to store until then.
     """
 
     def __init__(self, message: str, *, fallback: Iterable[Record] = ()) -> None:
@@ -82,33 +88,41 @@ class ItemFailed(KumiError):
 
 
 class UpstreamFailed(ItemFailed):
-    """What this item needs has failed in this build, so asking for it now would be paid twice."""
+    """The failure of an item because its input failed.
+
+    A request now would be paid twice.
+    """
 
 
 class BudgetExceeded(ItemFailed):
-    """A cap was reached before this item was asked for: the next run goes on with it."""
+    """A request stopped by a cap; the next run continues with it."""
 
 
 class RequestRefused(ItemFailed):
-    """The model's server will not take this request, whoever asks it again."""
+    """A request rejected by the model server, now and later."""
 
 
 class UnparsableReply(ItemFailed):
-    """A model's replies could not be read, however often it was asked: who can do without them may go on."""
+    """A model's replies without a parsable one, after all attempts.
+
+    Callers that do not need the reply may continue.
+    """
 
 
 def describe_unknown(kind: str, name: str, choices: Iterable[str]) -> str:
-    """Says that `name` is no `kind`, and which was probably meant.
+    """Return a message for an unknown name, with the closest known one.
 
-    >>> unknown("method", "bm52", ["bm25", "naive"])
+    >>> describe_unknown("method", "bm52", ["bm25", "naive"])
     "no method 'bm52'; did you mean 'bm25'? Known: bm25, naive"
     """
-    from difflib import get_close_matches  # here: most commands mistake nothing
+    from difflib import get_close_matches  # imported here, since few commands need it
 
     names = sorted(choices)
-    near = get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]!r}?" if near else "."
+    closest = get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f"; did you mean {closest[0]!r}?" if closest else "."
     if len(names) > _MAX_LISTED:
-        alike = sorted(get_close_matches(name, names, n=8, cutoff=0.3))
-        return f"no {kind} {name!r}{hint} There are {len(names)}" + (f", such as {', '.join(alike)}" if alike else "")
+        similar = sorted(get_close_matches(name, names, n=8, cutoff=0.3))
+        return f"no {kind} {name!r}{hint} There are {len(names)}" + (
+            f", such as {', '.join(similar)}" if similar else ""
+        )
     return f"no {kind} {name!r}{hint} Known: {', '.join(names) or 'none'}"

@@ -1,4 +1,4 @@
-"""a row -> the chunks it was made of: read off its id, down to the documents."""
+"""a row -> its chunks and documents, read from its id."""
 
 from __future__ import annotations
 
@@ -13,60 +13,60 @@ from kumihimo.core.table import RowFilter, Table
 from kumihimo.core.wiring import ROOT, Step, order_steps
 
 TableLookup = Callable[[str], Table[Any]]
-TRACE_ENDS = ("chunks", ROOT)  # where a trace ends
+TRACE_ENDS = ("chunks", ROOT)  # the tables at the end of a trace
 
 
 def trace_sources(steps: Mapping[str, Signature], tables: TableLookup, reference: Reference) -> Iterator[Reference]:
-    """The chunks (or documents) that a row was made of, each once, in the order they are met.
+    """Yield the source chunks or documents of a row, each once.
 
-    A row of a row step was made of the row its id begins with, one of a group step of the group's members;
-    a table step's rows tell by `made_of`. Raises KumiError where the row is not there.
+    A row of a row step comes from the row its id begins with, a row of a group step from the members of its group. Rows
+    of a whole-table step name their sources in `parents`. Raises KumiError if the row does not exist.
     """
-    made_by: dict[str, Step] = {}
+    steps_by_name: dict[str, Step] = {}
     if reference[0] not in (*TRACE_ENDS, *steps):
         raise KumiError(f"there is no table {reference[0]!r} to trace from")
     tables(reference[0])[reference[1]]
-    waiting, seen = [reference], {reference}
-    while waiting:
-        table, id = waiting.pop()
+    stack, visited = [reference], {reference}
+    while stack:
+        table, id = stack.pop()
         if table in TRACE_ENDS:
             yield table, id
             continue
-        made_by = made_by or {step.name: step for step in order_steps(steps)}
-        for maker in reversed(_parents(made_by[table], tables, id)):  # in depth, so that the first is soon found
-            if maker not in seen:
-                seen.add(maker)
-                waiting.append(maker)
+        steps_by_name = steps_by_name or {step.name: step for step in order_steps(steps)}
+        for parent in reversed(_parents(steps_by_name[table], tables, id)):  # depth first: quick to the first
+            if parent not in visited:
+                visited.add(parent)
+                stack.append(parent)
 
 
 def visibility_filters(
     steps: Mapping[str, Signature], tables: TableLookup, documents: Container[str]
 ) -> Callable[[str], RowFilter]:
-    """For each table, whether a row of it was made of these documents alone; what was read to tell is remembered.
+    """Return for each table a filter: rows made from `documents` alone.
 
-    Raises KumiError where a row of a table step is not there.
+    The filters remember what they read. Raises KumiError if a row of a whole-table step does not exist.
     """
-    made_by = {step.name: step for step in order_steps(steps)}
+    steps_by_name = {step.name: step for step in order_steps(steps)}
 
     @cache
-    def of(table: str) -> RowFilter:
-        if _id_starts_with_document(made_by, table):
+    def table_filter(table: str) -> RowFilter:
+        if _id_starts_with_document(steps_by_name, table):
             return lambda id: id.partition(".")[0] in documents
 
         @cache
-        def made_of_these(id: str) -> bool:
-            makers = _parents(made_by[table], tables, id)
-            return bool(makers) and all(of(source)(maker) for source, maker in makers)
+        def only_from_documents(id: str) -> bool:
+            parents = _parents(steps_by_name[table], tables, id)
+            return bool(parents) and all(table_filter(source)(parent) for source, parent in parents)
 
-        return made_of_these
+        return only_from_documents
 
-    return of
+    return table_filter
 
 
-def _id_starts_with_document(made_by: Mapping[str, Step], table: str) -> bool:
-    """Whether row steps alone lead from the documents to this table."""
-    while table != ROOT and made_by[table].signature.shape == "row":
-        table = made_by[table].source
+def _id_starts_with_document(steps_by_name: Mapping[str, Step], table: str) -> bool:
+    """Return whether only row steps lead from documents to this table."""
+    while table != ROOT and steps_by_name[table].signature.shape == "row":
+        table = steps_by_name[table].source
     return table == ROOT
 
 

@@ -1,4 +1,4 @@
-"""values -> rows: every noun of the house, one frozen dataclass each."""
+"""values -> rows: the record classes, frozen dataclasses."""
 
 from __future__ import annotations
 
@@ -6,62 +6,65 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-NOT_READ = "not_read"  # in a document's metadata: what of it could not be read, a sentence each
-Reference = tuple[str, str]  # (table, id): ids are unique within a table, not over tables
+NOT_READ = "not_read"  # key in a document's metadata: a sentence for each part that could not be read
+Reference = tuple[str, str]  # (table, id): ids are unique within a table only
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One immutable row of a table.
+    """An immutable row of a table.
 
-    A step leaves `id` empty: the engine names a row after its maker (`doc`, `doc.00003`,
-    `doc.00003.00007`), so that a row's sources can be read off its id. Only steps over whole
-    tables choose ids, which then hold neither `.` nor `/`.
+    A step leaves `id` empty: the engine derives it from the id of the source row (`doc`, `doc.00003`,
+    `doc.00003.00007`), so the id shows the sources of a row. Only whole-table steps choose ids; these contain neither
+    `.` nor `/`.
     """
 
-    GROUP: ClassVar[str] = ""  # the column whose value, a digest, is the id of the row a group makes
-    INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ()  # what `Table.where` may ask
-    WAVE: ClassVar[str] = ""  # an integer column: a step over these rows that reads its own table runs highest first
-    BIG: ClassVar[bool] = False  # rows of over about 500 bytes: stored apart from their key
-    SEARCHABLE: ClassVar[bool] = True  # whether words and meaning find these rows, where a method searches
+    GROUP: ClassVar[str] = ""  # the column that groups rows; its value, a hash, is the id of the merged row
+    INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ()  # columns, or tuples of columns, for `Table.where`
+    WAVE: ClassVar[str] = ""  # an integer column: a step that reads its own table runs the highest values first
+    BIG: ClassVar[bool] = False  # rows over about 500 bytes: stored apart from their key
+    SEARCHABLE: ClassVar[bool] = True  # whether keyword and vector search find these rows
 
     id: str = field(default="", kw_only=True)
     text: str = field(default="", kw_only=True)
 
     @property
     def index_text(self) -> str:
-        """The text by which words and meaning find this row; empty: they do not."""
+        """Return the text for keyword and vector search; empty: not searchable."""
         return self.text
 
     @property
     def prompt_text(self) -> str:
-        """What a model is told of it: with its name, its title, its ends, as it is found."""
+        """Return the text for prompts, with the name or title."""
         return self.index_text or self.text
 
     def parents(self) -> tuple[Reference, ...]:
-        """The rows this one was made of, where its id does not tell: a table step's rows say so here."""
+        """Return the source rows, if the id does not show them.
+
+        Rows of whole-table steps implement this.
+        """
         return ()
 
     def citations(self) -> tuple[Reference, ...]:
-        """Of what it was made of, the rows that its text refers to, if it refers to any."""
+        """Return the source rows cited in the text, if any."""
         return ()
 
 
 @dataclass(frozen=True, slots=True)
 class Document(Record):
-    """One text of a source: a file, a row of a file. Its id is the digest of its uri.
+    """A text of a source: a file or a row of one.
 
-    uri: the source's name and the path within it, `notes/harbour.md`, `reports.jsonl#r-17`.
-    modified: ISO 8601, UTC, or empty where the source does not say.
-    places: where each page, slide, sheet or chapter begins, and what it is called, in order: (0, "p. 1").
-    body: where the text proper begins, after front matter, whose values are in the metadata.
+    The id is the hash of the uri. uri: the name of the source and the path within it, `notes/harbour.md`,
+    `reports.jsonl#r-17`. modified: ISO 8601, UTC; empty if the source does not say. places: start and name of each
+    page, slide, sheet or chapter, in order: (0, "p. 1"). body: start of the text after the front matter, whose values
+    are in the metadata.
     """
 
     BIG: ClassVar[bool] = True
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("file",)
 
     uri: str
-    file: str  # the uri of the file that holds it
+    file: str  # uri of its file
     title: str
     media_type: str
     metadata: Mapping[str, object] = field(default_factory=dict)
@@ -72,23 +75,26 @@ class Document(Record):
 
 @dataclass(frozen=True, slots=True)
 class Chunk(Record):
-    """A stretch of one document, cut at sentence ends: `document.text[start:end] == chunk.text`."""
+    """A part of a document, split at sentence ends.
+
+    `document.text[start:end] == chunk.text`.
+    """
 
     BIG: ClassVar[bool] = True
 
-    title: str  # the document's
-    start: int  # characters from the document's beginning
+    title: str  # of the document
+    start: int  # in characters of the document
     end: int
     tokens: int
 
     @property
     def document(self) -> str:
-        """The id of the document it stands in."""
+        """Return the id of its document."""
         return self.id.partition(".")[0]
 
     @property
     def ordinal(self) -> int:
-        """Its place among the document's chunks, from 0."""
+        """Return its position among the chunks of the document, from 0."""
         return int(self.id.rpartition(".")[2])
 
     @property
@@ -96,27 +102,31 @@ class Chunk(Record):
         return f"{self.title}\n{self.text}" if self.title else self.text
 
 
-# -- the entity graph: what single chunks say, then what all say together
+# -- the entity graph: rows of single chunks, then merged rows
 
 
 @dataclass(frozen=True, slots=True)
 class Mention(Record):
-    """What one chunk says of one entity; the text: a description, or the sentence that names it."""
+    """A mention of an entity in a chunk.
+
+    text: a description, or the sentence with the name.
+    """
 
     GROUP: ClassVar[str] = "entity"
     SEARCHABLE: ClassVar[bool] = False
 
-    entity: str  # digest of the name's key
-    name: str  # as the chunk writes it
-    type: str  # empty where nobody says
+    entity: str  # hash of the name's key
+    name: str  # as written in the chunk
+    type: str  # empty if unknown
 
 
 @dataclass(frozen=True, slots=True)
 class RelationMention(Record):
-    """What one chunk says of a pair of entities; the text: a description, or the sentence that names both.
+    """A mention of a relation between two entities in a chunk.
 
-    source, target: entities, the smaller id first. names: of both, in that order. keywords: themes of the relation.
-    strength: 1 to 10, as a model judged it; None: nobody judged, they were named together.
+    text: a description, or the sentence with both names. source, target: entities, the smaller id first. names: of
+    both, in that order. keywords: themes of the relation. strength: 1 to 10, as a model judged it; None: not judged,
+    the entities occur together.
     """
 
     GROUP: ClassVar[str] = "relation"
@@ -132,16 +142,16 @@ class RelationMention(Record):
 
 @dataclass(frozen=True, slots=True)
 class Assertion(Record):
-    """A claim of one chunk about an entity; the text: a description of it.
+    """A claim of a chunk about an entity.
 
-    object: an entity, or empty. names: of both. status: TRUE, FALSE, SUSPECTED. start, end: ISO 8601, or empty.
-    quote: the words of the chunk that say so.
+    text: a description of the claim. object: an entity, or empty. names: of subject and object. status: TRUE, FALSE,
+    SUSPECTED. start, end: ISO 8601, or empty. quote: the words of the chunk that support it.
     """
 
     GROUP: ClassVar[str] = "claim"
     SEARCHABLE: ClassVar[bool] = False
 
-    claim: str  # digest of subject, object and type
+    claim: str  # hash of subject, object and type
     subject: str
     object: str
     names: tuple[str, ...]
@@ -154,10 +164,10 @@ class Assertion(Record):
 
 @dataclass(frozen=True, slots=True)
 class Entity(Record):
-    """All that is said of one thing; the text: its description.
+    """An entity, merged from its mentions.
 
-    name: the form used most. forms, types: all that are used, those used most first. mentions: how many there are.
-    tokens: of the text.
+    text: its description. name: the most frequent form. forms, types: all of them, most frequent first. mentions: their
+    number. tokens: of the text.
     """
 
     name: str
@@ -174,10 +184,10 @@ class Entity(Record):
 
 @dataclass(frozen=True, slots=True)
 class Relation(Record):
-    """All that is said of one pair of entities; the text: its description.
+    """A relation of two entities, merged from its mentions.
 
-    Its id is the digest of both ends, the smaller first. weight: how many ties it is made of. strength: their mean;
-    None: they are named together, nobody has judged.
+    text: its description. id: hash of both entities, the smaller first. weight: the number of mentions. strength: their
+    mean; None: not judged, the entities occur together.
     """
 
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("source", "target")
@@ -192,9 +202,9 @@ class Relation(Record):
 
     @property
     def index_text(self) -> str:
-        """Its themes and its ends, then what is said of it (LightRAG, arXiv:2410.05779).
+        """Return keywords, names and text (LightRAG, arXiv:2410.05779).
 
-        Nothing, where nobody has judged it: its sentences are found in the chunks.
+        Empty for a relation that no model judged: search finds its sentences in the chunks.
         """
         if self.strength is None and not self.keywords:
             return ""
@@ -203,7 +213,10 @@ class Relation(Record):
 
 @dataclass(frozen=True, slots=True)
 class Claim(Record):
-    """All that is claimed of one subject, object and type; the text: descriptions of it."""
+    """A claim, merged by subject, object and type.
+
+    text: its descriptions.
+    """
 
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("subject", "object")
 
@@ -220,7 +233,10 @@ class Claim(Record):
 
 @dataclass(frozen=True, slots=True)
 class Community(Record):
-    """Entities that hang together. Level 0 holds the largest; one that is split has children, else it has members."""
+    """A community of connected entities.
+
+    Level 0 has the largest. A community that is split has children; a leaf has members.
+    """
 
     WAVE: ClassVar[str] = "level"
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("level",)
@@ -230,7 +246,7 @@ class Community(Record):
     level: int
     parent: str  # empty on level 0
     children: tuple[str, ...]
-    members: tuple[str, ...]  # entities; of a leaf only
+    members: tuple[str, ...]  # entities, for leaves only
 
     def parents(self) -> tuple[Reference, ...]:
         table, ids = ("communities", self.children) if self.children else ("entities", self.members)
@@ -239,7 +255,7 @@ class Community(Record):
 
 @dataclass(frozen=True, slots=True)
 class Member(Record):
-    """That an entity belongs to a leaf of the communities."""
+    """The membership of an entity in a leaf community."""
 
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("entity",)
     SEARCHABLE: ClassVar[bool] = False
@@ -249,11 +265,12 @@ class Member(Record):
 
 @dataclass(frozen=True, slots=True)
 class Report(Record):
-    """What there is to say of a community; the text: all of it, in Markdown.
+    """A report on a community.
 
-    rating: 0 to 10, how much it matters, with the reason. findings: (summary, explanation) each. data: what the text
-    refers to, as in `[Data: Entities (5, 7)]`: (table, number in the text, id). dropped: references that pointed
-    nowhere. elements: tokens of all element summaries of the community. extractive: of sentences, not by a model.
+    text: the whole report, in Markdown. rating: importance, 0 to 10, with the reason. findings: (summary, explanation)
+    each. data: the references of the text, as in `[Data: Entities (5, 7)]`: (table, number in the text, id). dropped:
+    the number of dangling references. elements: tokens of all element summaries of the community. extractive: made of
+    sentences, not by a model.
     """
 
     BIG: ClassVar[bool] = True
@@ -274,12 +291,15 @@ class Report(Record):
         return tuple(dict.fromkeys((table, id) for table, _, id in self.data))
 
 
-# -- meta knowledge: what documents answer (MK-RAG, arXiv:2408.09017)
+# -- meta knowledge: questions that documents answer (MK-RAG, arXiv:2408.09017)
 
 
 @dataclass(frozen=True, slots=True)
 class Metadata(Record):
-    """What one document says to one field of metadata; the text: its values, a line each."""
+    """The values of one metadata field of a document.
+
+    text: the values, a line each.
+    """
 
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("document", "field")
     SEARCHABLE: ClassVar[bool] = False
@@ -291,13 +311,16 @@ class Metadata(Record):
 
 @dataclass(frozen=True, slots=True)
 class Question(Record):
-    """A question that a document answers; the text: the question, which makes sense without the document."""
+    """A question that a document answers.
+
+    text: the question, clear without the document.
+    """
 
     BIG: ClassVar[bool] = True
 
     answer: str
-    title: str  # the document's
-    tokens: int  # of both
+    title: str  # of the document
+    tokens: int  # of question and answer
 
     @property
     def prompt_text(self) -> str:
@@ -306,23 +329,29 @@ class Question(Record):
 
 @dataclass(frozen=True, slots=True)
 class Tag(Record):
-    """That a question belongs to a document with these values of metadata; the text: the question."""
+    """The label of a question, from the metadata of its document.
+
+    text: the question.
+    """
 
     GROUP: ClassVar[str] = "summary"
     SEARCHABLE: ClassVar[bool] = False
 
-    summary: str  # digest of the label
-    label: str  # `field = value`; of a combination several, ` x ` between them
+    summary: str  # hash of the label
+    label: str  # `field = value`; several of them joined by ` x `
 
 
 @dataclass(frozen=True, slots=True)
 class Summary(Record):
-    """The concepts in the questions that share a label, an MK Summary; the text: all of it."""
+    """A summary of all questions with a label: an MK Summary.
+
+    text: the concepts in these questions.
+    """
 
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("label",)
 
     label: str
-    questions: int  # how many
+    questions: int  # their number
     tokens: int
 
     @property
@@ -335,9 +364,10 @@ class Summary(Record):
 
 @dataclass(frozen=True, slots=True)
 class Passage(Record):
-    """A piece of a chunk, about 50 tokens, cut at sentence ends; what the paper calls a chunk.
+    """A part of a chunk, about 50 tokens, split at sentence ends.
 
-    start, end: in characters of the document; what chunks share is in the first of them.
+    The paper calls it a chunk. start, end: in characters of the document. Text shared by two chunks belongs to the
+    first.
     """
 
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("chunk",)
@@ -350,43 +380,52 @@ class Passage(Record):
 
 @dataclass(frozen=True, slots=True)
 class SlotFiller(Record):
-    """That one passage says who, when, where, what, why, how, or its predicate; the text: in these words."""
+    """A filler of a 5W1H or predicate slot in a passage.
+
+    text: the words of the passage.
+    """
 
     GROUP: ClassVar[str] = "value"
     SEARCHABLE: ClassVar[bool] = False
 
-    value: str  # digest of slot and name
+    value: str  # hash of slot and name
     slot: str
-    name: str  # the words, normalised: the same for all that mean the same
+    name: str  # the normalised words, equal for equal meanings
     passage: str
 
 
 @dataclass(frozen=True, slots=True)
 class SlotValue(Record):
-    """One thing that passages say in one slot; the text: its name, normalised. frames: how many say it."""
+    """A normalised slot value, merged from its fillers.
+
+    text: the normalised name. frames: the number of fillers.
+    """
 
     slot: str
-    forms: tuple[str, ...]  # as passages write it, those used most first
+    forms: tuple[str, ...]  # as written in passages, most frequent first
     frames: int
 
 
 @dataclass(frozen=True, slots=True)
 class DiscourseRelation(Record):
-    """A discourse relation of two passages; the text: the label of its sense, a class of the PDTB."""
+    """A discourse relation between two passages.
+
+    text: the label of its sense, a class of the PDTB.
+    """
 
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("first", "second", "text")
     SEARCHABLE: ClassVar[bool] = False
 
-    first: str  # the passage that is Arg1
-    second: str  # Arg2
-    confidence: float | None  # 0 to 1, as a model judged it, or a rule is sure of itself; None: nobody has judged
+    first: str  # id of the passage in the role of Arg1
+    second: str  # id of the passage in the role of Arg2
+    confidence: float | None  # 0 to 1, from a model or a rule; None: not judged
 
 
 @dataclass(frozen=True, slots=True)
 class KeyPoint(Record):
-    """A statement that a method read out of rows of the index while it searched; it stands in no table.
+    """A statement that a method extracted from rows during a search.
 
-    verbatim: whether it is a sentence of a document, not a model's words.
+    No table holds it. verbatim: a sentence of a document, not a model's words.
     """
 
     sources: tuple[Reference, ...]

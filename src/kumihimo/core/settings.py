@@ -1,4 +1,4 @@
-"""texts -> settings: the keyword-only defaults of a function are its settings, and say what type they have."""
+"""texts -> settings: the keyword-only defaults of a function, with their types."""
 
 from __future__ import annotations
 
@@ -16,26 +16,30 @@ SettingValues = Mapping[str, Mapping[str, object]]  # scope (a step, a method) -
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One keyword-only parameter: its name, its type, what it is when nobody says otherwise."""
+    """A keyword-only parameter: its name, type and default."""
 
     name: str
     type: Any
     default: object
 
     def parse(self, scope: str, value: object) -> object:
-        """The value, in the setting's type, from a text or from TOML. Raises SettingsError."""
-        for kind in sorted(_union_members(self.type), key=lambda kind: kind is not type(None)):  # "none" is a text, too
-            got = _convert(kind, value)
-            if got is not _INVALID:
-                return got
+        """Convert a text or a TOML value to the setting's type.
+
+        Raises SettingsError.
+        """
+        # None first: the text "none" is a str, too
+        for member in sorted(_union_members(self.type), key=lambda member: member is not type(None)):
+            converted = _convert(member, value)
+            if converted is not _INVALID:
+                return converted
         raise SettingsError(
             f"{scope}.{self.name} is {self.type_description}, not {value!r} (default: {self.default!r})"
         )
 
     @property
     def type_description(self) -> str:
-        """Its type in a person's words."""
-        return " or ".join(_describe_type(kind) for kind in _union_members(self.type))
+        """Return a readable name of the type."""
+        return " or ".join(_describe_type(member) for member in _union_members(self.type))
 
 
 _INVALID = object()
@@ -43,45 +47,45 @@ _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False,
 _TYPE_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", type(None): "none"}
 
 
-def _describe_type(kind: Any) -> str:
-    if get_origin(kind) is Literal:
-        return "one of " + ", ".join(map(str, get_args(kind)))
-    if get_origin(kind) is tuple:
+def _describe_type(hint: Any) -> str:
+    if get_origin(hint) is Literal:
+        return "one of " + ", ".join(map(str, get_args(hint)))
+    if get_origin(hint) is tuple:
         return "a list"
-    return _TYPE_NAMES.get(kind, str(kind))
+    return _TYPE_NAMES.get(hint, str(hint))
 
 
-def _union_members(kind: Any) -> tuple[Any, ...]:
-    return get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
+def _union_members(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
 
 
-def _convert(kind: Any, value: object) -> object:
-    if get_origin(kind) is Literal:
-        return next((choice for choice in get_args(kind) if str(choice) == str(value)), _INVALID)
-    if get_origin(kind) is tuple:
-        return _parse_list(get_args(kind)[0], value)
-    if kind is bool:
+def _convert(hint: Any, value: object) -> object:
+    if get_origin(hint) is Literal:
+        return next((choice for choice in get_args(hint) if str(choice) == str(value)), _INVALID)
+    if get_origin(hint) is tuple:
+        return _parse_list(get_args(hint)[0], value)
+    if hint is bool:
         return value if isinstance(value, bool) else _BOOLEANS.get(str(value).lower(), _INVALID)
-    if kind is str:
+    if hint is str:
         return value if isinstance(value, str) else _INVALID
-    if kind is type(None):
+    if hint is type(None):
         return None if value is None or value == "none" else _INVALID
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return _INVALID
-    return _parse_number(kind, value)
+    return _parse_number(hint, value)
 
 
-def _parse_list(kind: Any, value: object) -> object:
+def _parse_list(hint: Any, value: object) -> object:
     if isinstance(value, str):
         value = _split_list(value.strip())
     if not isinstance(value, list | tuple):
         return _INVALID
-    items = tuple(_convert(kind, item) for item in value)
+    items = tuple(_convert(hint, item) for item in value)
     return _INVALID if _INVALID in items else items
 
 
 def _split_list(text: str) -> object:
-    """Of `1,2,3`, or of `[1, 2, 3]` as it stands in kumi.toml."""
+    """Split `1,2,3`, or parse a list as in kumi.toml."""
     if not text.startswith("["):
         return [part.strip() for part in text.split(",")] if text else []
     try:
@@ -103,23 +107,23 @@ def _parse_number(kind: type[int] | type[float], value: str | int | float) -> ob
 def resolve_settings(
     definitions: Mapping[str, Mapping[str, Setting]], *layers: SettingValues
 ) -> dict[str, dict[str, object]]:
-    """Every scope's settings: defaults, then each layer over the ones before it.
+    """Merge settings: defaults, then each layer over the previous ones.
 
-    Raises SettingsError, naming the nearest known scope or setting.
+    Raises SettingsError, with the closest known scope or setting.
 
-    >>> known = {"chunks": {"size": Setting("size", int, 600)}}
-    >>> resolve(known, {"chunks": {"size": "300"}})
+    >>> definitions = {"chunks": {"size": Setting("size", int, 600)}}
+    >>> resolve_settings(definitions, {"chunks": {"size": "300"}})
     {'chunks': {'size': 300}}
-    >>> resolve(known, {"chunks": {"sise": 300}})
+    >>> resolve_settings(definitions, {"chunks": {"sise": 300}})
     Traceback (most recent call last):
     kumihimo.core.errors.SettingsError: chunks has no setting 'sise'; did you mean 'size'? Known: size
     """
     values = {scope: {s.name: s.default for s in settings.values()} for scope, settings in definitions.items()}
     for layer in layers:
-        for scope, given in layer.items():
+        for scope, overrides in layer.items():
             if scope not in definitions:
                 raise SettingsError(describe_unknown("step, method or model", scope, definitions))
-            for name, value in given.items():
+            for name, value in overrides.items():
                 if name not in definitions[scope]:
                     raise SettingsError(f"{scope} has {describe_unknown('setting', name, definitions[scope])}")
                 values[scope][name] = definitions[scope][name].parse(scope, value)

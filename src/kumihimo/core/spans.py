@@ -1,4 +1,4 @@
-"""characters of a document -> Span, Citation: where a text stands, and how a person finds it there."""
+"""characters of a document -> Span, Citation: a text and its location."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where a text stands: `[start, end)` in characters of the document at `uri`.
+    """A stretch of a document: `[start, end)` in characters.
 
-    place: as one looks it up in the file, `p. 3`, `slide 4`, `line 23`; empty where nothing tells.
+    place: the location within the file, `p. 3`, `slide 4`, `line 23`; empty if unknown.
     """
 
-    chunk: str  # the chunk's id
+    chunk: str  # id of the chunk
     uri: str
     start: int
     end: int
@@ -23,15 +23,15 @@ class Span:
 
 
 def describe_place(places: Sequence[tuple[int, str]], start: int, end: int) -> str:
-    """What `[start, end)` of a document stands on.
+    """Return the page, slide or sheet of `[start, end)`.
 
-    >>> [place([(0, "p. 1"), (90, "p. 2"), (200, "p. 3")], *span) for span in ((5, 80), (95, 210), (90, 200))]
+    >>> [describe_place([(0, "p. 1"), (90, "p. 2"), (200, "p. 3")], *span) for span in ((5, 80), (95, 210), (90, 200))]
     ['p. 1', 'p. 2–3', 'p. 2']
-    >>> place([(0, "sheet Costs"), (50, "sheet Staff")], 0, 60)
+    >>> describe_place([(0, "sheet Costs"), (50, "sheet Staff")], 0, 60)
     'sheet Costs – sheet Staff'
     """
-    begins = [begin for begin, _ in places]
-    first, last = (places[max(bisect_right(begins, at) - 1, 0)][1] for at in (start, max(end - 1, start)))
+    starts = [place_start for place_start, _ in places]
+    first, last = (places[max(bisect_right(starts, position) - 1, 0)][1] for position in (start, max(end - 1, start)))
     kind, _, number = last.rpartition(" ")
     if first == last or not (first and last):
         return first or last
@@ -40,7 +40,10 @@ def describe_place(places: Sequence[tuple[int, str]], start: int, end: int) -> s
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """The n-th source of an answer, with the words quoted as they stood when it was given."""
+    """The n-th source of an answer, with the words quoted.
+
+    The words are as they were when the answer was given.
+    """
 
     n: int
     span: Span

@@ -1,4 +1,4 @@
-"""rows -> Table: records of one kind, by id, read lazily and never changed."""
+"""rows -> Table: immutable records of one class, by id, read lazily."""
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ from kumihimo.core.errors import KumiError, StepError, describe_unknown
 from kumihimo.core.records import Record
 
 R = TypeVar("R", bound=Record)
-Row = tuple[Any, ...]  # id, text, then the class's own columns, as SQLite keeps them
+Row = tuple[Any, ...]  # id, text, then the columns of the class, as SQLite values
 LookupRecorder = Callable[[str, tuple[str, ...], tuple[object, ...], bool], None]
-RowFilter = Callable[[str], bool]  # an id -> whether its row is to be seen
+RowFilter = Callable[[str], bool]  # id -> whether the row is visible
 
 _SQL = {str: "TEXT", int: "INTEGER", float: "REAL", bool: "INTEGER"}
 
 
 class Rows(Protocol):
-    """The raw rows of one table, wherever they are kept; every answer is sorted by id."""
+    """The raw rows of one table, in any storage.
+
+    Every result is sorted by id.
+    """
 
     def get(self, id: str) -> Row | None: ...
     def get_many(self, ids: Sequence[str]) -> list[Row]: ...
@@ -38,7 +41,7 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _FilteredRows:
-    """Those of the rows whose ids pass."""
+    """The visible rows of a table."""
 
     rows: Rows
     visible: RowFilter
@@ -57,18 +60,21 @@ class _FilteredRows:
         return list(filter(self.visible, self.rows.ids(columns, values)))
 
     def ids_grouped(self, column: str, values: Sequence[str], limit: int | None = None) -> list[tuple[str, str]]:
-        found = self.rows.ids_grouped(column, values, limit)
+        id_pairs = self.rows.ids_grouped(column, values, limit)
         if limit is None:
-            return [pair for pair in found if self.visible(pair[1])]
-        counts = Counter(value for value, _ in found)
-        cut = {value for value in counts if counts[value] == limit}  # there may be more that pass
-        whole = [*(pair for pair in found if pair[0] not in cut), *self.rows.ids_grouped(column, sorted(cut))]
-        passing = groupby((pair for pair in whole if self.visible(pair[1])), key=itemgetter(0))
-        return [pair for _, pairs in passing for pair in islice(pairs, limit)]
+            return [pair for pair in id_pairs if self.visible(pair[1])]
+        counts = Counter(value for value, _ in id_pairs)
+        limited = {value for value in counts if counts[value] == limit}  # these may have more visible rows
+        complete = [
+            *(pair for pair in id_pairs if pair[0] not in limited),
+            *self.rows.ids_grouped(column, sorted(limited)),
+        ]
+        groups = groupby((pair for pair in complete if self.visible(pair[1])), key=itemgetter(0))
+        return [pair for _, pairs in groups for pair in islice(pairs, limit)]
 
     def child_values(self, parents: Sequence[str], column: str) -> dict[str, list[Any]]:
-        ids, found = self.rows.child_values(parents, "id"), self.rows.child_values(parents, column)
-        return {m: list(compress(found[m], map(self.visible, ids[m]))) for m in parents}
+        ids, values = self.rows.child_values(parents, "id"), self.rows.child_values(parents, column)
+        return {parent: list(compress(values[parent], map(self.visible, ids[parent]))) for parent in parents}
 
     def pages(self, *columns: str) -> Iterator[list[Row]]:
         for page in self.rows.pages(*(("id", *columns) if columns else ())):
@@ -79,7 +85,7 @@ class _FilteredRows:
 
 
 class _NoRows:
-    """What a table holds that has not been built."""
+    """The rows of a table not built yet."""
 
     def get(self, *_: Any, **__: Any) -> Row | None:
         return None
@@ -97,7 +103,7 @@ class _NoRows:
         return []
 
     def child_values(self, parents: Sequence[str], *_: Any) -> dict[str, list[Any]]:
-        return {maker: [] for maker in parents}
+        return {parent: [] for parent in parents}
 
     def pages(self, *_: Any, **__: Any) -> Iterator[list[Row]]:
         return iter(())
@@ -111,13 +117,13 @@ NO_ROWS: Rows = _NoRows()
 
 @dataclass(frozen=True, slots=True)
 class Codec(Generic[R]):
-    """How records of one class become rows and back."""
+    """The conversion of records of one class to rows and back."""
 
     record: type[R]
     columns: tuple[str, ...]
     sql_types: tuple[str, ...]  # TEXT, INTEGER, REAL; JSON for everything else
     nullable: tuple[bool, ...]
-    lookup_keys: tuple[tuple[str, ...], ...]  # every combination of columns by which rows may be looked up
+    lookup_keys: tuple[tuple[str, ...], ...]  # column combinations allowed in lookups
     encode: Callable[[str, R], Row]
     decode: Callable[[Row], R]
 
@@ -126,7 +132,10 @@ _codecs: dict[type[Record], Codec[Any]] = {}
 
 
 def codec(record: type[R]) -> Codec[R]:
-    """The codec of a record class. Raises StepError for a column no table can hold."""
+    """Return the codec of a record class.
+
+    Raises StepError for a column of an unsupported type.
+    """
     if record not in _codecs:
         _codecs[record] = _build_codec(record)
     return _codecs[record]
@@ -135,42 +144,44 @@ def codec(record: type[R]) -> Codec[R]:
 def _build_codec(record: type[R]) -> Codec[R]:
     hints = get_type_hints(record)
     columns = tuple(f.name for f in fields(record))
-    shapes = [_column_type(record, name, hints[name]) for name in columns]
-    kinds = tuple(kind for kind, _, _ in shapes)
-    thaws = {i: thaw for i, (kind, _, thaw) in enumerate(shapes) if kind == "JSON"}
+    column_types = [_column_type(record, name, hints[name]) for name in columns]
+    kinds = tuple(kind for kind, _, _ in column_types)
+    json_loaders = {i: loader for i, (kind, _, loader) in enumerate(column_types) if kind == "JSON"}
     bools = {i for i, name in enumerate(columns) if hints[name] in (bool, bool | None)}
-    thawing: dict[int, Callable[[Any], object]] = {**thaws, **dict.fromkeys(bools, bool)}
-    reads = {i - 2: read for i, read in thawing.items()}  # places after id and text
-    plain = attrgetter(*columns[1:]) if len(columns) > 2 else lambda r: (r.text,)
+    loaders: dict[int, Callable[[Any], object]] = {**json_loaders, **dict.fromkeys(bools, bool)}
+    value_loaders = {i - 2: load for i, load in loaders.items()}  # positions after id and text
+    get_values = attrgetter(*columns[1:]) if len(columns) > 2 else lambda r: (r.text,)
 
     def encode(id: str, r: R) -> Row:
-        row = (id, *plain(r))
-        return tuple(_to_json(v) if i in thaws else v for i, v in enumerate(row)) if thaws else row
+        row = (id, *get_values(r))
+        return tuple(_to_json(v) if i in json_loaders else v for i, v in enumerate(row)) if json_loaders else row
 
     def decode(row: Row) -> R:
         id, text, *values = row
-        for i, read in reads.items():
+        for i, load in value_loaders.items():
             if values[i] is not None:
-                values[i] = read(values[i])
+                values[i] = load(values[i])
         return record(*values, id=id, text=text)
 
-    return Codec(record, columns, kinds, tuple(null for _, null, _ in shapes), _lookup_keys(record), encode, decode)
+    return Codec(
+        record, columns, kinds, tuple(null for _, null, _ in column_types), _lookup_keys(record), encode, decode
+    )
 
 
 def _lookup_keys(record: type[Record]) -> tuple[tuple[str, ...], ...]:
-    asked = [(entry,) if isinstance(entry, str) else entry for entry in record.INDEX]
+    indexed = [(entry,) if isinstance(entry, str) else entry for entry in record.INDEX]
     group = [(record.GROUP,)] if record.GROUP else []
-    return (("id",), *dict.fromkeys([*group, *asked]))
+    return (("id",), *dict.fromkeys([*group, *indexed]))
 
 
 def _column_type(record: type[Record], name: str, hint: Any) -> tuple[str, bool, Callable[[str], object]]:
-    """SQL type, whether null is allowed, and how to read JSON back."""
+    """Return the SQL type, whether null is allowed, and a JSON decoder."""
     nullable = False
     if get_origin(hint) in (Union, types.UnionType):
-        arms = [arm for arm in get_args(hint) if arm is not type(None)]
-        if len(arms) != 1:
+        members = [member for member in get_args(hint) if member is not type(None)]
+        if len(members) != 1:
             raise StepError(f"{record.__name__}.{name}: a column has one type, or one type and None; it is {hint}")
-        hint, nullable = arms[0], True
+        hint, nullable = members[0], True
     if hint in _SQL:
         return _SQL[hint], nullable, json.loads
     if get_origin(hint) is tuple:
@@ -185,7 +196,7 @@ def _to_json(value: object) -> str | None:
 
 
 def _load_strings(text: str) -> object:
-    """What `_frozen` gives of a list of texts, quicker."""
+    """Decode a JSON list of texts, faster than `_load_frozen`."""
     if text == "[]" or "\\" in text:
         return _load_frozen(text)
     return tuple(text[2:-2].split('","'))
@@ -199,22 +210,25 @@ def _load_frozen(text: str) -> object:
 
 
 def lookup_hash(table: str, columns: tuple[str, ...], values: Sequence[object]) -> int:
-    """What one look-up asked, as a signed 64-bit number (the same in every process)."""
+    """Return the signed 64-bit hash of a lookup, equal in every process."""
     text = "\x1f".join([table, *columns, *map(_value_text, values)])
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big", signed=True)
 
 
 def _value_text(value: object) -> str:
-    """The value as text: one text for True, 1 and 1.0, which SQLite takes for equal."""
+    """Return the value as text: the same for True, 1 and 1.0.
+
+    SQLite treats them as equal.
+    """
     return repr(float(value)) if isinstance(value, int | float) else str(value)
 
 
 class Table(Generic[R]):
-    """Records of one kind, in the order of their ids.
+    """Records of one class, ordered by id.
 
-    Given to a row or group step, it answers `get` and `where` only, and each such look-up (what it
-    did not find too) is written down, so that the call runs again when the answer changes.
-    `passes` tells a search, which ranks ids, whose rows are left out here.
+    In a row or group step a table allows lookups only, such as `get` and `where`. Each lookup is recorded, also if it
+    finds nothing, so the call runs again when the result changes. `visible` tells a search, which ranks ids, the rows
+    to skip.
     """
 
     __slots__ = ("codec", "name", "record_lookup", "rows", "visible")
@@ -250,77 +264,87 @@ class Table(Generic[R]):
         return record
 
     def get(self, id: str) -> R | None:
-        """The record of that id, or None."""
+        """Return the record with this id, or None."""
         row = self.rows.get(id)
         if self.record_lookup:
             self.record_lookup(self.name, ("id",), (id,), row is not None)
         return None if row is None else self.codec.decode(row)
 
     def get_many(self, ids: Iterable[str]) -> dict[str, R]:
-        """Those of the records that there are, by id, in the order asked: quicker than one by one."""
-        asked = list(dict.fromkeys(ids))
-        rows = {row[0]: row for row in self.rows.get_many(asked)}
-        if self.record_lookup:
-            for id in asked:
-                self.record_lookup(self.name, ("id",), (id,), id in rows)
-        return {id: self.codec.decode(rows[id]) for id in asked if id in rows}
+        """Return the existing records by id, in the order of `ids`.
 
-    def where(self, **asked: object) -> list[R]:
-        """The records with these values, by columns that are one entry of the class's INDEX, or its GROUP."""
-        columns, values = self._lookup_key(asked)
+        Faster than single lookups.
+        """
+        unique_ids = list(dict.fromkeys(ids))
+        rows = {row[0]: row for row in self.rows.get_many(unique_ids)}
+        if self.record_lookup:
+            for id in unique_ids:
+                self.record_lookup(self.name, ("id",), (id,), id in rows)
+        return {id: self.codec.decode(rows[id]) for id in unique_ids if id in rows}
+
+    def where(self, **conditions: object) -> list[R]:
+        """Return the records with these column values.
+
+        The columns are one entry of the class's INDEX, or its GROUP.
+        """
+        columns, values = self._lookup_key(conditions)
         rows = self.rows.where(columns, values)
         if self.record_lookup:
             self.record_lookup(self.name, columns, values, bool(rows))
         return list(map(self.codec.decode, rows))
 
-    def ids(self, **asked: object) -> list[str]:
-        """The ids of what `where` would give, quicker: no row is read."""
-        columns, values = self._lookup_key(asked)
+    def ids(self, **conditions: object) -> list[str]:
+        """Return the ids of matching records without reading their rows."""
+        columns, values = self._lookup_key(conditions)
         ids = self.rows.ids(columns, values)
         if self.record_lookup:
             self.record_lookup(self.name, columns, values, bool(ids))
         return ids
 
     def ids_grouped(self, column: str, values: Iterable[str], *, limit: int | None = None) -> dict[str, list[str]]:
-        """What `ids` gives for each of these values of one column, in the order asked: quicker than one by one.
+        """Return the ids for each of these values of one column.
 
-        most: no more of each than this, the first.
+        Faster than `ids` for each value. limit: the most ids for each value, the first ones.
         """
-        found: dict[str, list[str]] = {value: [] for value in values}
+        ids_by_value: dict[str, list[str]] = {value: [] for value in values}
         columns, _ = self._lookup_key({column: ""})
-        for value, id in self.rows.ids_grouped(column, list(found), limit):
-            found[value].append(id)
+        for value, id in self.rows.ids_grouped(column, list(ids_by_value), limit):
+            ids_by_value[value].append(id)
         if self.record_lookup:
-            for value, ids in found.items():
+            for value, ids in ids_by_value.items():
                 self.record_lookup(self.name, columns, (value,), bool(ids))
-        return found
+        return ids_by_value
 
     def child_values(self, parents: Iterable[str], column: str) -> dict[str, list[Any]]:
-        """What stands in a column of the rows that were made of each of these, whose ids begin with its own, by id.
+        """Return a column of the rows made from each parent.
 
-        Not for row and group steps, which would have to write down what they looked up.
+        The ids of these rows begin with the id of the parent; the values are ordered by id. Not allowed in row and
+        group steps, which would have to record the lookups.
         """
         self._check_iterable()
         self._check_column(column)
         return self.rows.child_values(list(dict.fromkeys(parents)), column)
 
-    def _lookup_key(self, asked: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[object, ...]]:
-        columns = next((entry for entry in self.codec.lookup_keys if set(entry) == set(asked)), None)
+    def _lookup_key(self, conditions: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[object, ...]]:
+        columns = next((entry for entry in self.codec.lookup_keys if set(entry) == set(conditions)), None)
         if columns is None:
-            known = [",".join(entry) for entry in self.codec.lookup_keys]
-            raise StepError(f"table {self.name}: {describe_unknown('index', ','.join(asked), known)}")
-        return columns, tuple(asked[column] for column in columns)
+            available = [",".join(entry) for entry in self.codec.lookup_keys]
+            raise StepError(f"table {self.name}: {describe_unknown('index', ','.join(conditions), available)}")
+        return columns, tuple(conditions[column] for column in columns)
 
     def filtered(self, visible: RowFilter) -> Table[R]:
-        """The table without the rows whose ids do not pass: to all who read or search it they are not there."""
+        """Return the table without the rows that `visible` rejects.
 
-        def both(id: str) -> bool:
+        Readers and searches do not see these rows.
+        """
+
+        def visible_in_both(id: str) -> bool:
             return self.visible(id) and visible(id)
 
-        return Table(self.name, self.codec, _FilteredRows(self.rows, visible), self.record_lookup, both)
+        return Table(self.name, self.codec, _FilteredRows(self.rows, visible), self.record_lookup, visible_in_both)
 
     def columns(self, *names: str) -> Iterator[Row]:
-        """Raw tuples of some columns, quicker than records where no method of theirs is needed."""
+        """Yield raw tuples of some columns, faster than records."""
         for name in names:
             self._check_column(name)
         for page in self._pages(*names):
@@ -336,10 +360,10 @@ class Table(Generic[R]):
 
     def _check_iterable(self) -> None:
         if self.record_lookup:
-            raise StepError(f"table {self.name} is read here by `get` and `where` only; just table steps iterate")
+            raise StepError(f"table {self.name} allows only `get` and `where` here; only whole-table steps iterate")
 
 
 class Group(tuple[R, ...]):
-    """All rows of one group, sorted by id; never empty."""
+    """The rows of one group, sorted by id; never empty."""
 
     __slots__ = ()

@@ -1,7 +1,7 @@
-"""a key and its rows -> what a step makes of them: the seam at which work may leave this thread, or this machine.
+"""a key and its rows -> the rows a step makes: the unit of parallel work.
 
-Rows travel as tuples; whoever does the work decodes, calls and encodes. Today that is a thread of this process. For
-another machine a task is made anew there, from the step's name, its settings and the addresses of its ports.
+Rows travel as tuples; the worker decodes, calls and encodes. Today a worker is a thread of this process. On another
+machine a task can be created from the step's name, its settings and the addresses of its ports.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from kumihimo.core.errors import ItemFailed, StepError, UpstreamFailed, describe
 from kumihimo.core.table import Group, LookupRecorder, Row, Rows, Table, codec, lookup_hash
 from kumihimo.core.wiring import Step
 
-MAX_ROWS = 99_999  # rows one call may make, since ordinals are padded to five digits; with more, the item has failed
+MAX_ROWS = 99_999  # rows of one call: ordinals have five digits; with more rows the item fails
 
-Dependencies = bytes  # the sorted 64-bit numbers of a call's look-ups
+Dependencies = bytes  # sorted 64-bit hashes of a call's lookups
 Job = list[tuple[str, list[Row]]]  # keys with their input rows
 
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What one call of a step gave: rows, the look-ups it made, and what went wrong."""
+    """The result of one step call: rows, lookups and error."""
 
     key: str
     rows: list[Row]
@@ -37,19 +37,25 @@ Progress = Callable[[str, int, int], None]  # step, keys done, keys in all
 
 
 def inline(call: RunJob, jobs: Iterable[Job]) -> Iterator[list[StepResult]]:
-    """The pool of one: each job in turn, in this thread."""
+    """Run the jobs in this thread, in order."""
     return map(call, jobs)
 
 
 class Port(Protocol):
-    """Something from the world that a step may ask; `mark` names all that determines what it gives."""
+    """An external service that a step may call.
+
+    `fingerprint` names everything that determines its results.
+    """
 
     @property
     def fingerprint(self) -> str: ...
 
 
 def select_ports(step: Step, ports: Mapping[str, Port]) -> dict[str, Port | None]:
-    """Those of the ports that the step is given. Raises StepError where one is not there that it needs."""
+    """Return the ports of a step.
+
+    Raises StepError if a required one is missing.
+    """
     for port in step.signature.ports:
         if port not in ports and port not in step.signature.optional_ports:
             raise StepError(f"{step.name}: {describe_unknown('table or port', port, [*ports, *step.tables.values()])}")
@@ -57,7 +63,7 @@ def select_ports(step: Step, ports: Mapping[str, Port]) -> dict[str, Port | None
 
 
 class Task:
-    """One step, with its settings, its ports and the tables it may look into."""
+    """A step with its settings, ports and tables."""
 
     def __init__(
         self,
@@ -77,59 +83,67 @@ class Task:
 
     @property
     def calls_llm(self) -> bool:
-        """Whether it waits for a model, so that calls are worth making side by side."""
+        """Return whether the step calls an LLM.
+
+        Only then do concurrent calls save time.
+        """
         return self.ports.get("llm") is not None
 
     def __call__(self, job: Job) -> list[StepResult]:
         return [self._run_key(key, rows) for key, rows in job]
 
     def _run_key(self, key: str, rows: list[Row]) -> StepResult:
-        if not rows:  # what made its rows is gone
+        if not rows:  # the source rows are gone
             return StepResult(key, [], b"", None)
         if self.grouped and ("." in key or "/" in key):
-            raise StepError(f"{self.step.name}: {key!r} is no name for a group: its column holds digests")
-        looked: set[int] = set()
+            raise StepError(f"{self.step.name}: {key!r} is not a valid group id: the GROUP column holds hashes")
+        dependencies: set[int] = set()
         error = None
         try:
-            made = self._call(rows, looked)
+            records = self._call(rows, dependencies)
         except ItemFailed as failure:
             error = str(failure) or type(failure).__name__
-            made = list(failure.fallback)
+            records = list(failure.fallback)
         encode = self.encode
         if self.many:
-            named = [encode(f"{key}.{i:05d}", record) for i, record in enumerate(made)]
+            encoded = [encode(f"{key}.{i:05d}", record) for i, record in enumerate(records)]
         else:
-            named = [encode(key, record) for record in made]
-        if len(named) > MAX_ROWS:
-            named, error = [], f"it makes {len(named):,} rows, and the most is {MAX_ROWS:,}: cut it into parts"
-        return StepResult(key, named, array("q", sorted(looked)).tobytes() if looked else b"", error)
+            encoded = [encode(key, record) for record in records]
+        if len(encoded) > MAX_ROWS:
+            encoded, error = [], f"it makes {len(encoded):,} rows; the maximum is {MAX_ROWS:,}: split it into parts"
+        return StepResult(key, encoded, array("q", sorted(dependencies)).tobytes() if dependencies else b"", error)
 
-    def _call(self, rows: list[Row], looked: set[int]) -> list[Any]:
-        first = Group(map(self.decode, rows)) if self.grouped else self.decode(rows[0])
+    def _call(self, rows: list[Row], dependencies: set[int]) -> list[Any]:
+        subject = Group(map(self.decode, rows)) if self.grouped else self.decode(rows[0])
         if self.step.tables:
-            made = self.function(
-                first, **self.arguments, **input_tables(self.step, self.rows, self.lookup_recorder(looked))
+            result = self.function(
+                subject, **self.arguments, **input_tables(self.step, self.rows, self.lookup_recorder(dependencies))
             )
         else:
-            made = self.function(first, **self.arguments)
+            result = self.function(subject, **self.arguments)
         if self.many:
-            return list(made)
-        return [] if made is None else [made]
+            return list(result)
+        return [] if result is None else [result]
 
     def lookup_recorder(self, dependencies: set[int]) -> LookupRecorder:
-        """Adds each look-up to `looked`. Raises Waits where what is looked up by id has failed in this step."""
+        """Return a function that adds each lookup to `dependencies`.
 
-        def note(table: str, columns: tuple[str, ...], values: tuple[object, ...], found: bool) -> None:
-            if table == self.step.name and columns == ("id",) and not found and values[0] in self.failing:
+        It raises UpstreamFailed for a row of this step that failed.
+        """
+
+        def record(table: str, columns: tuple[str, ...], values: tuple[object, ...], exists: bool) -> None:
+            if table == self.step.name and columns == ("id",) and not exists and values[0] in self.failing:
                 raise UpstreamFailed(f"waits for {values[0]}, which failed")
             dependencies.add(lookup_hash(table, columns, values))
 
-        return note
+        return record
 
 
 def input_tables(
     step: Step, rows: Callable[[str], Rows], record_lookup: LookupRecorder | None = None
 ) -> dict[str, Table[Any]]:
-    """The tables that a step reads, by the names of its parameters."""
-    kinds = step.signature.tables
-    return {name: Table(table, codec(kinds[name]), rows(table), record_lookup) for name, table in step.tables.items()}
+    """Return the tables of a step by parameter name."""
+    record_types = step.signature.tables
+    return {
+        name: Table(table, codec(record_types[name]), rows(table), record_lookup) for name, table in step.tables.items()
+    }

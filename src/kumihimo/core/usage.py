@@ -1,4 +1,4 @@
-"""calls -> Usage: what was spent on them."""
+"""calls -> Usage: calls, tokens, cost and time."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What was spent.
+    """The calls, tokens, cost and time spent on models.
 
-    calls: requests that a server may charge for. prompt_tokens: of which cached_tokens were read from the server's
+    calls: requests that a server may charge for. cached_tokens: the part of prompt_tokens that the server read from its
     cache. cost: in the currency of the prices that are set. seconds: of waiting.
     """
 
@@ -32,5 +32,5 @@ class Usage:
 
     @property
     def tokens(self) -> int:
-        """Those of prompts and replies together."""
+        """Return the tokens of prompts and replies together."""
         return self.prompt_tokens + self.completion_tokens

@@ -1,4 +1,4 @@
-"""signatures -> steps in the order they run: who reads whose table."""
+"""signatures -> steps in the order they run, with the tables they read."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from kumihimo.core.records import Document, Record
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import Codec, codec
 
-ROOT = "documents"  # the table that readers make; all others are made of it
+ROOT = "documents"  # the table from the readers; the source of all others
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A signature wired to tables."""
+    """A signature connected to tables."""
 
     signature: Signature
-    source: str  # the table whose rows key the work; for a table step, its first input
-    key: str  # the column of `source` that names a key: id, or its class's GROUP
+    source: str  # the table with the keys; for a whole-table step, its first input
+    key: str  # the key column of `source`: id, or the GROUP of its class
     tables: Mapping[str, str]  # parameter -> table
 
     @property
@@ -38,46 +38,54 @@ class Step:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The other tables it is made from."""
-        read = dict.fromkeys([self.source, *self.tables.values()])
-        return tuple(table for table in read if table != self.name)
+        """Return the tables it reads, without its own."""
+        names = dict.fromkeys([self.source, *self.tables.values()])
+        return tuple(table for table in names if table != self.name)
 
     @property
     def wave_column(self) -> str:
-        """The column by which its keys are ordered, where it reads what it makes."""
-        own = self.keyed and self.name in self.tables.values()
-        return self.signature.input_type.WAVE if own and self.signature.input_type else ""
+        """Return the column that orders its keys.
+
+        Empty unless the step reads its own table.
+        """
+        reads_itself = self.keyed and self.name in self.tables.values()
+        return self.signature.input_type.WAVE if reads_itself and self.signature.input_type else ""
 
 
 def order_steps(steps: Mapping[str, Signature]) -> list[Step]:
-    """The steps, each after those whose tables it reads. Raises StepError where the wiring is wrong."""
-    kinds: dict[str, type[Record]] = {ROOT: Document} | {n: s.output_type for n, s in steps.items() if s.output_type}
-    waiting = [_wire(s, kinds) for s in steps.values()]
+    """Return the steps, each after the steps it depends on.
+
+    Raises StepError if the wiring is wrong.
+    """
+    record_types: dict[str, type[Record]] = {ROOT: Document} | {
+        n: s.output_type for n, s in steps.items() if s.output_type
+    }
+    pending = [_wire(s, record_types) for s in steps.values()]
     order: list[Step] = []
     done = {ROOT}
-    while waiting:
-        ready = [step for step in waiting if done.issuperset(step.inputs)]
+    while pending:
+        ready = [step for step in pending if done.issuperset(step.inputs)]
         if not ready:
-            raise StepError(f"these steps wait for each other: {', '.join(step.name for step in waiting)}")
+            raise StepError(f"these steps wait for each other: {', '.join(step.name for step in pending)}")
         order += ready
         done.update(step.name for step in ready)
-        waiting = [step for step in waiting if step.name not in done]
+        pending = [step for step in pending if step.name not in done]
     return order
 
 
-def _wire(s: Signature, kinds: Mapping[str, type[Record]]) -> Step:
+def _wire(s: Signature, record_types: Mapping[str, type[Record]]) -> Step:
     tables = {p: s.name if p == "previous" else p for p in s.tables}
     for parameter, table in tables.items():
-        if table not in kinds:
-            raise StepError(f"{s.name}: {describe_unknown('table', table, kinds)}")
-        if kinds[table] is not s.tables[parameter]:
+        if table not in record_types:
+            raise StepError(f"{s.name}: {describe_unknown('table', table, record_types)}")
+        if record_types[table] is not s.tables[parameter]:
             raise StepError(
-                f"{s.name}: table {table} holds {kinds[table].__name__}, not {s.tables[parameter].__name__}"
+                f"{s.name}: table {table} holds {record_types[table].__name__}, not {s.tables[parameter].__name__}"
             )
     if s.shape == "table":
         return Step(s, next(iter(tables.values())), "", tables)
     assert s.input_type
-    sources = [table for table, kind in kinds.items() if kind is s.input_type]
+    sources = [table for table, record_type in record_types.items() if record_type is s.input_type]
     if len(sources) != 1:
         raise StepError(f"{s.name}: {len(sources)} tables hold {s.input_type.__name__} rows; it needs exactly one")
     key = s.input_type.GROUP if s.shape == "group" else "id"

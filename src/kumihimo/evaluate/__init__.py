@@ -1,1 +1,1 @@
-"""an index + questions -> which method answers them best, at what cost, and how sure that is."""
+"""An index and questions -> a comparison of methods by quality, cost and confidence."""

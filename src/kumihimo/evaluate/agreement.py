@@ -1,4 +1,4 @@
-"""verdicts + what was counted in the answers -> how often the judge prefers the answer that has more."""
+"""Verdicts and counts -> how often the judge prefers the answer with the higher count."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from kumihimo.evaluate.claims.claim_counts import ValuesByMeasure, cluster_measu
 from kumihimo.evaluate.clusters import THRESHOLDS
 from kumihimo.evaluate.records import Verdict
 
-COUNT_MEASURES = {
+COUNT_MEASURES = {  # by criterion
     "comprehensiveness": ("claims",),
     "diversity": tuple(map(cluster_measure_name, THRESHOLDS)),
-}  # by criterion
+}
 
 
 @dataclass(frozen=True, slots=True)
 class CountAgreement:
-    """Of a criterion of a protocol, and a measure.
+    """The agreement of a criterion of a protocol with a counted measure.
 
-    pairs: of answers that were judged. decided: of which most verdicts name the same winner. unknown: decided, but of
-    one of the answers nothing was counted. equal: decided, but both have as many. agreeing: the winner has more.
+    pairs: judged pairs of answers. decided: pairs with a majority winner. unknown: decided, but a count is missing.
+    equal: decided, but both counts are equal. agreeing: the winner has the higher count.
     """
 
     protocol: str
@@ -35,74 +35,80 @@ class CountAgreement:
 
     @property
     def n(self) -> int:
-        """Pairs that could agree: equal ones do not."""
+        """Return the number of decided pairs with both counts."""
         return self.decided - self.unknown
 
     @property
     def share(self) -> float | None:
-        """None where there is nothing to compare."""
+        """Return the share of agreeing pairs, None without comparable pairs."""
         return self.agreeing / self.n if self.n else None
 
 
 def compare_with_counts(verdicts: Iterable[Verdict], values: Mapping[str, ValuesByMeasure]) -> list[CountAgreement]:
-    """For each protocol that judged by comprehensiveness or diversity (GraphRAG, section 5.2).
+    """Return the agreement of judge and counts (GraphRAG, section 5.2).
 
-    values: by system, as `counting.values` gives them. Verdicts of a second judge, and on two answers of one system,
-    do not count.
+    Only verdicts on comprehensiveness and diversity count. values: by system, as `claim_counts.measure_claims`
+    returns them. Verdicts of a second judge, or between two answers of one system, do not count.
     """
-    labels: defaultdict[tuple[str, str], list[tuple[str, str, str]]] = defaultdict(list)
+    by_criterion: defaultdict[tuple[str, str], list[tuple[str, str, str]]] = defaultdict(list)
     for protocol, criterion, question, winner, loser in _majority_verdicts(verdicts):
-        labels[protocol, criterion].append((question, winner, loser))
+        by_criterion[protocol, criterion].append((question, winner, loser))
     return [
-        _count_agreement(protocol, criterion, measure, found, values)
-        for (protocol, criterion), found in labels.items()
+        _count_agreement(protocol, criterion, measure, outcomes, values)
+        for (protocol, criterion), outcomes in by_criterion.items()
         for measure in COUNT_MEASURES[criterion]
     ]
 
 
 def _majority_verdicts(verdicts: Iterable[Verdict]) -> Iterator[tuple[str, str, str, str, str]]:
-    """Protocol, criterion, question, winner and loser of each pair of answers; nobody where no winner has most."""
-    held: defaultdict[tuple[str, str, str, str, str], list[str]] = defaultdict(list)
+    """Yield protocol, criterion, question, winner, loser of each judged pair."""
+    winners_by_pair: defaultdict[tuple[str, str, str, str, str], list[str]] = defaultdict(list)
     for v in verdicts:
         if v.criterion in COUNT_MEASURES and v.role == "judge" and v.a != v.b:
-            one, other = sorted((v.a, v.b))
+            first, second = sorted((v.a, v.b))
             winner = {"a": v.a, "b": v.b}.get(v.winner, v.winner)
-            held[v.protocol, v.criterion, v.question, one, other].append(winner if v.status == "ok" else "")
-    for (protocol, criterion, question, one, other), winners in held.items():
-        won = majority_winner(winners)
-        loser = {one: other, other: one}.get(won, "")
-        yield protocol, criterion, question, won if loser else "", loser
+            winners_by_pair[v.protocol, v.criterion, v.question, first, second].append(
+                winner if v.status == "ok" else ""
+            )
+    for (protocol, criterion, question, first, second), winners in winners_by_pair.items():
+        majority = majority_winner(winners)
+        loser = {first: second, second: first}.get(majority, "")
+        yield protocol, criterion, question, majority if loser else "", loser
 
 
 def majority_winner(winners: Iterable[str]) -> str:
-    """Whom more than half of the verdicts name; "tie" where there is no such. "": a verdict that names nobody.
+    """Return the winner of more than half of the verdicts, else "tie".
 
-    >>> majority(["a", "a", "tie", "b", "a"]), majority(["a", "a", "tie", "b", "b"]), majority(["a", "a", "", "", ""])
-    ('a', 'tie', 'tie')
+    "" stands for a verdict without a winner.
+
+    >>> majority_winner(["a", "a", "tie", "b", "a"]), majority_winner(["a", "a", "tie", "b", "b"])
+    ('a', 'tie')
+    >>> majority_winner(["a", "a", "", "", ""])
+    'tie'
     """
-    found = Counter(winners)
-    name = max(found, key=lambda name: found[name], default="")
-    return name if name and 2 * found[name] > found.total() else "tie"
+    counts = Counter(winners)
+    name = max(counts, key=lambda name: counts[name], default="")
+    return name if name and 2 * counts[name] > counts.total() else "tie"
 
 
 def _count_agreement(
     protocol: str,
     criterion: str,
     measure: str,
-    found: Iterable[tuple[str, str, str]],
+    outcomes: Iterable[tuple[str, str, str]],
     values: Mapping[str, ValuesByMeasure],
 ) -> CountAgreement:
     count: Counter[str] = Counter()
-    for question, winner, loser in found:
+    for question, winner, loser in outcomes:
         count["pairs"] += 1
         if winner:
             count["decided"] += 1
-            more, less = (_value(values, system, measure, question) for system in (winner, loser))
-            if more is None or less is None:
+            winner_count, loser_count = (_value(values, system, measure, question) for system in (winner, loser))
+            if winner_count is None or loser_count is None:
                 count["unknown"] += 1
             else:
-                count["equal"] += more == less
-                count["agreeing"] += more > less
+                count["equal"] += winner_count == loser_count
+                count["agreeing"] += winner_count > loser_count
     numbers = (count[name] for name in ("pairs", "decided", "unknown", "equal", "agreeing"))
     return CountAgreement(protocol, criterion, measure, *numbers)
 

@@ -1,6 +1,6 @@
-"""verdicts + answers -> what else decided than the answers: order, length, chance, taste; and what rings an alarm.
+"""Verdicts and answers -> effects beside quality: order, length, chance, self-preference; and alarms.
 
-An alarm is a sentence for whoever reads the win rates. What cannot be said is None, and `why`.
+An alarm is a sentence for the reader of the win rates. A value that cannot be computed is None, and `why` says why.
 """
 
 from __future__ import annotations
@@ -16,27 +16,31 @@ from kumihimo.evaluate.points import CriterionPair, points_by_pair, with_swapped
 from kumihimo.evaluate.records import EvalQuestion, SystemAnswer, Verdict
 from kumihimo.evaluate.statistics import bootstrap_interval
 
-SIMILAR_LENGTH = 15.0  # percent by which lengths may differ that are about the same
-MIN_TASKS = 5  # that an interval is drawn from at least
-MIN_MATCHED = 10  # such questions, before they are set against the others
+SIMILAR_LENGTH = 15.0  # percent: answers that differ by less count as equally long
+MIN_TASKS = 5  # for an interval
+MIN_MATCHED = 10  # questions of similar length, for a comparison with the raw rate
 LENGTH_GAPS = (0.0, 10.0, 25.0, 50.0, 100.0)  # percent
 
 
 @dataclass(frozen=True, slots=True)
 class Proportion:
-    """So many of so many."""
+    """A count out of a total."""
 
     count: int
     of: int
 
     @property
     def percent(self) -> float | None:
+        """Return the percentage, None for an empty total."""
         return 100.0 * self.count / self.of if self.of else None
 
 
 @dataclass(frozen=True, slots=True)
 class WinRate:
-    """A win rate, 0 to 100, of `n` questions, and its 95 % interval; value None: undefined, and `why`."""
+    """A win rate over `n` questions with its 95 % interval.
+
+    value: 0 to 100, None if it is undefined; `why` says why.
+    """
 
     value: float | None
     low: float | None = None
@@ -46,16 +50,16 @@ class WinRate:
 
     @property
     def differs_from_even(self) -> bool:
-        """Whether 50 lies outside."""
+        """Return whether the interval excludes 50."""
         return self.low is not None and self.high is not None and not self.low <= 50.0 <= self.high
 
 
 @dataclass(frozen=True, slots=True)
 class OrderBias:
-    """What the order of the answers did, by one criterion.
+    """The effect of presentation order by one criterion.
 
-    flips: of what was judged in both orders, how often the winner is another when they are swapped. first: of wins, how
-    often by the one shown first. ties: of valid verdicts. invalid, failed: of all.
+    flips: pairs judged in both orders whose winner changes with the order. first: wins of the answer shown first, out
+    of all wins. ties: out of valid verdicts. invalid, failed: out of all verdicts.
     """
 
     protocol: str
@@ -69,7 +73,7 @@ class OrderBias:
 
 @dataclass(frozen=True, slots=True)
 class SelfComparison:
-    """A system against another generation of itself (A/A): the points of the first should be 50."""
+    """A system against another generation of itself (A/A): expect 50 points."""
 
     protocol: str
     criterion: str
@@ -80,7 +84,10 @@ class SelfComparison:
 
 @dataclass(frozen=True, slots=True)
 class LengthGap:
-    """Answers of which one is longer by `least` to `most` percent of the longer one: how often the longer one wins."""
+    """The win rate of longer answers for one range of gaps.
+
+    least, most: the gap in percent of the longer answer.
+    """
 
     least: float
     most: float
@@ -89,7 +96,10 @@ class LengthGap:
 
 @dataclass(frozen=True, slots=True)
 class LengthBias:
-    """Whether longer answers win, by one criterion, over all pairs. longer: their win rate, whatever the gap."""
+    """The effect of length by one criterion over all pairs.
+
+    longer: the win rate of the longer answer at any gap.
+    """
 
     protocol: str
     criterion: str
@@ -100,7 +110,10 @@ class LengthBias:
 
 @dataclass(frozen=True, slots=True)
 class LengthAdjustedRate:
-    """The win rate of a over b: raw; of questions where both are about as long; as a logistic model says for no gap."""
+    """The win rate of a over b, with and without length effects.
+
+    raw: all questions. matched: questions with answers of similar length. adjusted: a logistic model's rate at gap 0.
+    """
 
     protocol: str
     criterion: str
@@ -114,7 +127,7 @@ class LengthAdjustedRate:
 
 @dataclass(frozen=True, slots=True)
 class FailedControl:
-    """A system that beats another by every criterion, directness included: none should (GraphRAG, section 3.3)."""
+    """A system that wins every criterion, directness included: implausible (GraphRAG, section 3.3)."""
 
     protocol: str
     winner: str
@@ -124,7 +137,7 @@ class FailedControl:
 
 @dataclass(frozen=True, slots=True)
 class JudgeAgreement:
-    """How far the second judge agrees with the first on the same prompts: a, b or tie. kappa: Cohen's."""
+    """The agreement of two judges on the same prompts; kappa: Cohen's."""
 
     protocol: str
     criterion: str
@@ -135,7 +148,7 @@ class JudgeAgreement:
 
 @dataclass(frozen=True, slots=True)
 class SelfJudging:
-    """A judge that is the model of answers it judges: judges tend to like their own."""
+    """A judge that wrote some of the answers: judges prefer their own."""
 
     judge: str
     systems: tuple[str, ...]
@@ -144,7 +157,10 @@ class SelfJudging:
 
 @dataclass(frozen=True, slots=True)
 class BiasReport:
-    """All panels. tokens: by system the mean length of its answers."""
+    """The bias panels.
+
+    tokens: the mean answer length of each system.
+    """
 
     orders: tuple[OrderBias, ...]
     same: tuple[SelfComparison, ...]
@@ -157,36 +173,43 @@ class BiasReport:
 
     @property
     def alarms(self) -> tuple[str, ...]:
+        """Return all alarms."""
         return self.alarms_for()
 
     def alarms_for(self, protocol: str = "") -> tuple[str, ...]:
-        """Those that ring for a protocol, or for any; whose own answers a judge likes rings for each."""
-        judged = (self.same, self.lengths, self.adjusted, self.controls)
-        rung = [row.alarm for panel in judged for row in panel if protocol in ("", row.protocol)]
-        return tuple(alarm for alarm in (*rung, *(own.alarm for own in self.own)) if alarm)
+        """Return the alarms of a protocol, or all alarms.
+
+        A self-judging alarm belongs to every protocol.
+        """
+        panels = (self.same, self.lengths, self.adjusted, self.controls)
+        alarms = [row.alarm for panel in panels for row in panel if protocol in ("", row.protocol)]
+        return tuple(alarm for alarm in (*alarms, *(judging.alarm for judging in self.own)) if alarm)
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedPoints:
-    """What the panels are made from: points of pairs, of what questions, and how long the answers are."""
+    """The input of the panels.
+
+    scores: points by pair. clusters: by question. token_counts: of the answers, by system and question.
+    """
 
     scores: Mapping[CriterionPair, Mapping[str, float]]
     clusters: Mapping[str, str]  # by question
     token_counts: Mapping[str, Mapping[str, int]]  # by system, by question
 
     def win_rate(self, scores: Mapping[str, float], *, reason: str = "no question was judged") -> WinRate:
-        """The mean of these questions' points, and its interval."""
+        """Return the mean points of these questions with its interval."""
         return mean_win_rate([(question, value) for question, value in scores.items()], self.clusters, reason=reason)
 
     def length_gap(self, pair: CriterionPair, question: str) -> float:
-        """How much shorter the shorter answer is, in percent of the longer one."""
-        one, other = self.token_counts[pair.a].get(question, 0), self.token_counts[pair.b].get(question, 0)
-        return 100.0 * abs(one - other) / max(one, other, 1)
+        """Return the length gap in percent of the longer answer."""
+        tokens_a, tokens_b = self.token_counts[pair.a].get(question, 0), self.token_counts[pair.b].get(question, 0)
+        return 100.0 * abs(tokens_a - tokens_b) / max(tokens_a, tokens_b, 1)
 
     def longer_side(self, pair: CriterionPair, question: str) -> int:
-        """1 where a's answer is longer, -1 where b's is, 0 where none is."""
-        one, other = self.token_counts[pair.a].get(question, 0), self.token_counts[pair.b].get(question, 0)
-        return (one > other) - (one < other)
+        """Return 1 if a's answer is longer, -1 if b's, else 0."""
+        tokens_a, tokens_b = self.token_counts[pair.a].get(question, 0), self.token_counts[pair.b].get(question, 0)
+        return (tokens_a > tokens_b) - (tokens_a < tokens_b)
 
 
 def measure_bias(
@@ -195,14 +218,22 @@ def measure_bias(
     answers: Mapping[str, Mapping[str, SystemAnswer]],
     tokenizer: Tokenizer,
 ) -> BiasReport:
-    """All panels of these verdicts. answers: by system, by question, of the first generation."""
-    sizes = {s: {q: len(tokenizer(a.text)) for q, a in held.items() if not a.failed} for s, held in answers.items()}
+    """Compute all bias panels.
+
+    answers: by system and question, of the first generation.
+    """
+    sizes = {
+        s: {q: len(tokenizer(a.text)) for q, a in by_question.items() if not a.failed}
+        for s, by_question in answers.items()
+    }
     clusters = {question.id: question.cluster for question in questions}
     judged = JudgedPoints(points_by_pair(verdicts), clusters, defaultdict(dict, sizes))
     return BiasReport(
         orders=measure_order_bias(verdicts),
         same=compare_with_self(points_by_pair(verdicts, self_pairs=True), clusters),
-        tokens={system: sum(held.values()) / len(held) for system, held in sizes.items() if held},
+        tokens={
+            system: sum(by_question.values()) / len(by_question) for system, by_question in sizes.items() if by_question
+        },
         lengths=measure_length_bias(judged),
         adjusted=adjust_for_length(judged),
         controls=find_failed_controls(judged),
@@ -212,38 +243,42 @@ def measure_bias(
 
 
 def mean_win_rate(scores: Sequence[tuple[str, float]], clusters: Mapping[str, str], *, reason: str) -> WinRate:
-    """The mean of points of questions, some of them several times, with an interval by task."""
+    """Return the mean points with an interval by task.
+
+    A question may occur several times. reason: the reason to report if `scores` is empty.
+    """
     if not scores:
         return WinRate(None, why=reason)
-    values, of = [value for _, value in scores], [clusters.get(question, question) for question, _ in scores]
+    values, groups = [value for _, value in scores], [clusters.get(question, question) for question, _ in scores]
     mean = sum(values) / len(values)
-    if len(set(of)) < MIN_TASKS:
+    if len(set(groups)) < MIN_TASKS:
         return WinRate(mean, n=len(values), why=f"no interval: fewer than {MIN_TASKS} tasks")
-    low, high = bootstrap_interval(values, of)
+    low, high = bootstrap_interval(values, groups)
     return WinRate(mean, low, high, len(values))
 
 
 def measure_order_bias(verdicts: Iterable[Verdict]) -> tuple[OrderBias, ...]:
+    """Return the order effect of each protocol and criterion."""
     groups: defaultdict[tuple[str, str], list[Verdict]] = defaultdict(list)
     for v in verdicts:
         if v.role == "judge" and v.a != v.b:
             groups[v.protocol, v.criterion].append(v)
-    return tuple(_order_bias(*of, rows) for of, rows in groups.items())
+    return tuple(_order_bias(*key, rows) for key, rows in groups.items())
 
 
 def _order_bias(protocol: str, criterion: str, rows: Sequence[Verdict]) -> OrderBias:
     valid = [v for v in rows if v.status == "ok"]
-    won = [v for v in valid if v.winner != "tie"]
-    said: defaultdict[tuple[object, ...], dict[str, str]] = defaultdict(dict)
+    decided = [v for v in valid if v.winner != "tie"]
+    winners: defaultdict[tuple[object, ...], dict[str, str]] = defaultdict(dict)
     for v in valid:
-        said[v.question, v.a, v.b, v.replicate][v.first] = v.winner
-    both = [held for held in said.values() if len(held) == 2]
+        winners[v.question, v.a, v.b, v.replicate][v.first] = v.winner
+    both = [by_order for by_order in winners.values() if len(by_order) == 2]
     return OrderBias(
         protocol,
         criterion,
-        flips=Proportion(sum(held["a"] != held["b"] for held in both), len(both)),
-        first=Proportion(sum(v.winner == v.first for v in won), len(won)),
-        ties=Proportion(len(valid) - len(won), len(valid)),
+        flips=Proportion(sum(by_order["a"] != by_order["b"] for by_order in both), len(both)),
+        first=Proportion(sum(v.winner == v.first for v in decided), len(decided)),
+        ties=Proportion(len(valid) - len(decided), len(valid)),
         invalid=Proportion(sum(v.status == "invalid" for v in rows), len(rows)),
         failed=Proportion(sum(v.status == "failed" for v in rows), len(rows)),
     )
@@ -252,132 +287,145 @@ def _order_bias(protocol: str, criterion: str, rows: Sequence[Verdict]) -> Order
 def compare_with_self(
     scores: Mapping[CriterionPair, Mapping[str, float]], clusters: Mapping[str, str]
 ) -> tuple[SelfComparison, ...]:
-    """The A/A panel: an alarm where 50 lies outside of the interval."""
-    made: list[SelfComparison] = []
-    for pair, held in scores.items():
-        found = mean_win_rate(list(held.items()), clusters, reason="no question was judged")
+    """Return the A/A panel: an alarm if the interval excludes 50."""
+    rows: list[SelfComparison] = []
+    for pair, points in scores.items():
+        win_rate = mean_win_rate(list(points.items()), clusters, reason="no question was judged")
         alarm = (
-            f"{pair.a} wins {_format_rate(found)} against another generation of itself by {pair.criterion} ({pair.protocol}): "
-            "differences of that size are none"
+            f"{pair.a} wins {_format_rate(win_rate)} against another generation of itself by {pair.criterion} "
+            f"({pair.protocol}): differences of that size are none"
         )
-        made.append(
-            SelfComparison(pair.protocol, pair.criterion, pair.a, found, alarm if found.differs_from_even else "")
+        rows.append(
+            SelfComparison(pair.protocol, pair.criterion, pair.a, win_rate, alarm if win_rate.differs_from_even else "")
         )
-    return tuple(made)
+    return tuple(rows)
 
 
 def measure_length_bias(judged: JudgedPoints) -> tuple[LengthBias, ...]:
-    """The points of the longer answer, all pairs of a criterion together."""
+    """Return the win rate of longer answers by criterion, over all pairs."""
     groups: defaultdict[tuple[str, str], list[tuple[float, str, float]]] = defaultdict(list)
     for pair, scores in judged.scores.items():
         for question, value in scores.items():
             if side := judged.longer_side(pair, question):
-                of_longer = value if side > 0 else 100.0 - value
-                groups[pair.protocol, pair.criterion].append((judged.length_gap(pair, question), question, of_longer))
-    return tuple(_length_bias(judged, *of, rows) for of, rows in groups.items())
+                longer_points = value if side > 0 else 100.0 - value
+                groups[pair.protocol, pair.criterion].append(
+                    (judged.length_gap(pair, question), question, longer_points)
+                )
+    return tuple(_length_bias(judged, *key, rows) for key, rows in groups.items())
 
 
 def _length_bias(
     judged: JudgedPoints, protocol: str, criterion: str, rows: Sequence[tuple[float, str, float]]
 ) -> LengthBias:
-    none = "no answers differ so in length"
-    longer = mean_win_rate([(question, value) for _, question, value in rows], judged.clusters, reason=none)
+    no_rows = "no answers differ this much in length"
+    longer = mean_win_rate([(question, value) for _, question, value in rows], judged.clusters, reason=no_rows)
     gaps = [
         LengthGap(
             least,
             most,
-            mean_win_rate([(q, v) for gap, q, v in rows if least < gap <= most], judged.clusters, reason=none),
+            mean_win_rate([(q, v) for gap, q, v in rows if least < gap <= most], judged.clusters, reason=no_rows),
         )
         for least, most in pairwise(LENGTH_GAPS)
     ]
     wins = longer.differs_from_even and longer.value is not None and longer.value > 50
     alarm = (
-        f"longer answers win {_format_rate(longer)} by {criterion} ({protocol}): look at the rates that are matched or "
-        "adjusted for length"
+        f"longer answers win {_format_rate(longer)} by {criterion} ({protocol}): look at the rates matched or adjusted "
+        "for length"
     )
     return LengthBias(protocol, criterion, longer, tuple(gaps), alarm if wins else "")
 
 
 def adjust_for_length(judged: JudgedPoints) -> tuple[LengthAdjustedRate, ...]:
-    """The win rate of each pair beside what it is without regard to length."""
+    """Return each pair's win rate with and without length effects."""
     return tuple(_adjust_pair(judged, pair) for pair in judged.scores)
 
 
 def _adjust_pair(judged: JudgedPoints, pair: CriterionPair) -> LengthAdjustedRate:
     scores = judged.scores[pair]
-    near = {question: value for question, value in scores.items() if judged.length_gap(pair, question) < SIMILAR_LENGTH}
+    similar = {
+        question: value for question, value in scores.items() if judged.length_gap(pair, question) < SIMILAR_LENGTH
+    }
     raw = judged.win_rate(scores)
-    matched = judged.win_rate(near, reason=f"no answers whose lengths differ by less than {SIMILAR_LENGTH:g} %")
-    found = LengthAdjustedRate(*pair, raw, matched, _rate_without_gap(judged, pair))
+    matched = judged.win_rate(similar, reason=f"no answers whose lengths differ by less than {SIMILAR_LENGTH:g} %")
+    rates = LengthAdjustedRate(*pair, raw, matched, _rate_without_gap(judged, pair))
     if not raw.differs_from_even or matched.n < MIN_MATCHED or matched.value is None or raw.value is None:
-        return found
+        return rates
     confirmed = matched.differs_from_even and (matched.value > 50) == (raw.value > 50)
     if confirmed or matched.low is None or matched.high is None or matched.low <= raw.value <= matched.high:
-        return found
+        return rates
     alarm = (
-        f"{pair.a} against {pair.b} by {pair.criterion} ({pair.protocol}): {_format_rate(raw)}, but {_format_rate(matched)} where "
-        "both answers are about as long"
+        f"{pair.a} against {pair.b} by {pair.criterion} ({pair.protocol}): {_format_rate(raw)}, but "
+        f"{_format_rate(matched)} for answers of similar length"
     )
-    return replace(found, alarm=alarm)
+    return replace(rates, alarm=alarm)
 
 
 def _rate_without_gap(judged: JudgedPoints, pair: CriterionPair) -> WinRate:
     scores = judged.scores[pair]
-    one, other = judged.token_counts[pair.a], judged.token_counts[pair.b]
-    gaps = [one.get(question, 0) - other.get(question, 0) for question in scores]
-    of = [judged.clusters.get(question, question) for question in scores]
+    lengths_a, lengths_b = judged.token_counts[pair.a], judged.token_counts[pair.b]
+    gaps = [lengths_a.get(question, 0) - lengths_b.get(question, 0) for question in scores]
+    groups = [judged.clusters.get(question, question) for question in scores]
     try:
-        share, (low, high) = share_without_gap([value / 100 for value in scores.values()], gaps, of)
-    except UndefinedEstimate as why:
-        return WinRate(None, n=len(scores), why=str(why))
+        share, (low, high) = share_without_gap([value / 100 for value in scores.values()], gaps, groups)
+    except UndefinedEstimate as error:
+        return WinRate(None, n=len(scores), why=str(error))
     return WinRate(100 * share, 100 * low, 100 * high, len(scores))
 
 
 def find_failed_controls(judged: JudgedPoints) -> tuple[FailedControl, ...]:
-    """Who surely beats whom by four criteria and more, directness among them."""
-    won: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
-    asked: defaultdict[str, set[str]] = defaultdict(set)
+    """Return systems that beat another by four or more criteria, directness included."""
+    won_criteria: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
+    judged_criteria: defaultdict[str, set[str]] = defaultdict(set)
     for pair, scores in with_swapped_pairs(judged.scores).items():
-        asked[pair.protocol].add(pair.criterion)
-        found = judged.win_rate(scores)
-        if found.differs_from_even and found.value is not None and found.value > 50:
-            won[pair.protocol, pair.a, pair.b].add(pair.criterion)
+        judged_criteria[pair.protocol].add(pair.criterion)
+        win_rate = judged.win_rate(scores)
+        if win_rate.differs_from_even and win_rate.value is not None and win_rate.value > 50:
+            won_criteria[pair.protocol, pair.a, pair.b].add(pair.criterion)
     return tuple(
         FailedControl(
-            *of, f"{of[1]} beats {of[2]} by every criterion, directness too ({of[0]}): does the judge look at it?"
+            *key,
+            f"{key[1]} beats {key[2]} by every criterion, directness too ({key[0]}): does the judge assess it at all?",
         )
-        for of, criteria in won.items()
-        if "directness" in criteria and len(criteria) > 3 and criteria == asked[of[0]]
+        for key, criteria in won_criteria.items()
+        if "directness" in criteria and len(criteria) > 3 and criteria == judged_criteria[key[0]]
     )
 
 
 def measure_judge_agreement(verdicts: Iterable[Verdict]) -> tuple[JudgeAgreement, ...]:
-    said: defaultdict[tuple[str, str], dict[tuple[object, ...], dict[str, str]]] = defaultdict(dict)
+    """Return the agreement of the second judge with the first."""
+    winners: defaultdict[tuple[str, str], dict[tuple[object, ...], dict[str, str]]] = defaultdict(dict)
     for v in verdicts:
         if v.status == "ok":
-            shown = v.question, v.a, v.b, v.first, v.replicate
-            said[v.protocol, v.criterion].setdefault(shown, {})[v.role] = v.winner
-    made: list[JudgeAgreement] = []
-    for of, held in said.items():
-        both = [(told["judge"], told["second_judge"]) for told in held.values() if len(told) == 2]
+            presentation = v.question, v.a, v.b, v.first, v.replicate
+            winners[v.protocol, v.criterion].setdefault(presentation, {})[v.role] = v.winner
+    rows: list[JudgeAgreement] = []
+    for key, by_presentation in winners.items():
+        both = [
+            (by_role["judge"], by_role["second_judge"]) for by_role in by_presentation.values() if len(by_role) == 2
+        ]
         if both:
-            found = cohen_kappa(both)
-            alike = Proportion(sum(one == other for one, other in both), len(both))
-            made.append(
-                JudgeAgreement(*of, alike, found, "" if found is not None else "both always say the same one thing")
+            kappa_value = cohen_kappa(both)
+            alike = Proportion(sum(first == second for first, second in both), len(both))
+            rows.append(
+                JudgeAgreement(
+                    *key,
+                    alike,
+                    kappa_value,
+                    "" if kappa_value is not None else "both judges always give the same verdict",
+                )
             )
-    return tuple(made)
+    return tuple(rows)
 
 
 def cohen_kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
-    """Cohen's kappa: how far two agree beyond chance; None where chance alone would have them agree always.
+    """Return Cohen's kappa; None if chance agreement is total.
 
-    >>> kappa([("a", "a"), ("b", "b"), ("a", "b"), ("b", "b")])  # .75 agree, by chance .5
+    >>> cohen_kappa([("a", "a"), ("b", "b"), ("a", "b"), ("b", "b")])  # .75 agree, by chance .5
     0.5
     """
     n = len(pairs)
-    one, other = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
-    chance = sum(one[label] * other[label] for label in one) / n**2
+    first, second = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
+    chance = sum(first[label] * second[label] for label in first) / n**2
     if chance == 1.0:
         return None
     return (sum(a == b for a, b in pairs) / n - chance) / (1 - chance)
@@ -386,19 +434,28 @@ def cohen_kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
 def find_self_judging(
     verdicts: Iterable[Verdict], answers: Mapping[str, Mapping[str, SystemAnswer]]
 ) -> tuple[SelfJudging, ...]:
-    """Judges that are the model of answers, by name, whatever its parameters."""
-    return tuple(found for judge in sorted({v.judge for v in verdicts}) for found in self_judging_of(judge, answers))
+    """Return the judges that are the model of some answers.
+
+    Models are compared by name, whatever their parameters.
+    """
+    return tuple(row for judge in sorted({v.judge for v in verdicts}) for row in self_judging_of(judge, answers))
 
 
 def self_judging_of(judge: str, answers: Mapping[str, Mapping[str, SystemAnswer]]) -> list[SelfJudging]:
+    """Return a row if this judge's model wrote some of the answers."""
     name = judge.partition(" ")[0]
-    by = [s for s, held in answers.items() if any(a.model.partition(" ")[0] == name for a in held.values())]
-    if not by or not name:
+    judged_systems = [
+        s for s, by_question in answers.items() if any(a.model.partition(" ")[0] == name for a in by_question.values())
+    ]
+    if not judged_systems or not name:
         return []
-    alarm = f"the judge, {name}, is the model of answers of {', '.join(by)}: judges like their own; set another [judge]"
-    return [SelfJudging(judge, tuple(by), alarm)]
+    alarm = (
+        f"the judge, {name}, wrote the answers of {', '.join(judged_systems)}: judges prefer their own; "
+        "set another [judge]"
+    )
+    return [SelfJudging(judge, tuple(judged_systems), alarm)]
 
 
-def _format_rate(found: WinRate) -> str:
-    within = "" if found.low is None else f" ({found.low:.1f}–{found.high:.1f})"
-    return f"{found.value or 0:.1f} %{within}"
+def _format_rate(win_rate: WinRate) -> str:
+    interval_text = "" if win_rate.low is None else f" ({win_rate.low:.1f}–{win_rate.high:.1f})"
+    return f"{win_rate.value or 0:.1f} %{interval_text}"

@@ -1,4 +1,4 @@
-"""claims of one answer -> how many different things they say: clusters by complete linkage on 1 - ROUGE-L."""
+"""Claims of one answer -> number of distinct claims: complete-linkage clusters on 1 - ROUGE-L."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8)
-MergeRule = Literal["<", "<="]  # at which distances two clusters become one
+MergeRule = Literal["<", "<="]  # clusters merge below the threshold, or at it too
 
 
 def count_clusters(
@@ -22,14 +22,17 @@ def count_clusters(
     token_kind: TokenKind = "unicode",
     merge_rule: MergeRule = "<",
 ) -> list[int]:
-    """The number of clusters at each threshold (GraphRAG, section 4.2). None of no texts, one of one.
+    """Return the number of clusters at each threshold (GraphRAG, section 4.2).
 
-    merges: the paper says that clusters become one where their farthest members are at most as far as the threshold;
-    the library it used, scikit-learn, has them nearer than that, and so have we.
+    No texts give 0, one text gives 1. merge_rule: the paper merges clusters whose farthest members are at most as far
+    apart as the threshold ("<="); its library, scikit-learn, merges only below the threshold ("<"), and so does this
+    function by default.
 
     >>> boats = ["The ferry left at nine.", "The ferry left at ten.", "Roake mended the breakwater."]
-    >>> clusters(boats), clusters(boats, [0.2]), clusters(boats, [0.2], merges="<=")  # two are .2 apart: 4 of 5 words
-    ([2, 2, 2, 1], [3], [2])
+    >>> count_clusters(boats), count_clusters(boats, [0.2])  # two are .2 apart: 4 of 5 words
+    ([2, 2, 2, 1], [3])
+    >>> count_clusters(boats, [0.2], merge_rule="<=")
+    [2]
     """
     if len(texts) < 2:
         return [len(texts)] * len(thresholds)
@@ -39,7 +42,7 @@ def count_clusters(
 def count_clusters_by_distance(
     distance_matrix: NDArray[np.float64], thresholds: Sequence[float], merge_rule: MergeRule = "<"
 ) -> list[int]:
-    """The same from the distance of each with each."""
+    """Return the number of clusters at each threshold from a distance matrix."""
     from scipy.cluster.hierarchy import linkage
     from scipy.spatial.distance import squareform
 

@@ -1,6 +1,6 @@
-"""points or measures of each question -> Compared, Ranked: who is better than whom, by how much, and how sure that is.
+"""Points or measures of each question -> Comparison, RankedSystem: who wins, by how much, how surely.
 
-The unit is the question, and only questions count that both sides have.
+The unit is the question. Only questions with values on both sides count.
 """
 
 from __future__ import annotations
@@ -29,26 +29,23 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-QuestionValues = Mapping[str, float]  # of each question
-SystemPair = tuple[str, str]  # two systems, the second not the first
+QuestionValues = Mapping[str, float]  # by question
+SystemPair = tuple[str, str]  # two different systems
 
-PROTOCOLS_DROPPING_ZEROS = (
-    "graphrag",
-    "lightrag",
-    "mk",
-)  # protocols of which zeros are left out before they are ranked
+PROTOCOLS_DROPPING_ZEROS = ("graphrag", "lightrag", "mk")  # their papers drop ties before ranking
 SIGNIFICANCE_LEVEL = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """System a over system b.
+    """The comparison of system a with system b.
 
-    kind: `points`, then mean is a's share of 100, 50 as good as the other; or `difference`, then it is that of the
-    means, 0 as good as the other. n: questions that count; left_out: those that only one side has.
-    p: of Wilcoxon's test; corrected: by Holm, among `family` comparisons. low, high: of the mean, 95 %, by clusters.
-    flipped: p by flips of signs. detectable: the mean that such questions show as significant in 80 % of studies, as a
-    comparison of its own; corrected_detectable: at .05 by the size of the family; None: nothing differs between them.
+    kind: `points`: mean is a's share of 100, 50 for equal systems; `difference`: mean is the difference of the means,
+    0 for equal systems. n: questions that count; left_out: questions that only one side has. p: Wilcoxon's test;
+    corrected: Holm's correction for a family of `family` comparisons. low, high: the 95 % interval of the mean, by
+    clusters. flipped: p of the sign-flip test. detectable: the mean that such questions would show as significant in
+    80 % of studies, for a single comparison; corrected_detectable: the same at .05 divided by the size of the family;
+    None: all values are equal.
     """
 
     metric: str
@@ -72,27 +69,31 @@ class Comparison:
 
     @property
     def is_significant(self) -> bool:
+        """Return whether the corrected p-value is significant."""
         return self.corrected < SIGNIFICANCE_LEVEL
 
     @property
     def even_mean(self) -> float:
-        """The mean of two that are as good as each other."""
+        """Return the mean of two equal systems."""
         return 50.0 if self.kind == "points" else 0.0
 
     def swap_sides(self) -> Comparison:
-        """System b over system a: the means of the two of `points` sum to 100."""
+        """Return the comparison of b with a.
 
-        def of(mean: float) -> float:
+        The means of both directions of `points` sum to 100.
+        """
+
+        def mirror(mean: float) -> float:
             return 2 * self.even_mean - mean
 
         return replace(
-            self, a=self.b, b=self.a, mean=of(self.mean), z=-self.z, effect=-self.effect, low=of(self.high),
-            high=of(self.low),
+            self, a=self.b, b=self.a, mean=mirror(self.mean), z=-self.z, effect=-self.effect, low=mirror(self.high),
+            high=mirror(self.low),
         )  # fmt: skip
 
 
 def zero_method_for(protocol: str) -> ZeroMethod:
-    """What is done with questions that nobody won: as published, or such that they count for what they are."""
+    """Return the treatment of ties: as published, or Pratt's."""
     return "wilcox" if protocol in PROTOCOLS_DROPPING_ZEROS else "pratt"
 
 
@@ -108,9 +109,10 @@ def compare_pair_by_points(
     zeros: ZeroMethod = "pratt",
     left_out: int = 0,
 ) -> Comparison | None:
-    """By the points of the first side, 0 to 100 for each question; None where there are none.
+    """Compare two systems by the points of the first one.
 
-    clusters: of a question the cluster it belongs to; one that is not there is a cluster of its own.
+    Returns None without points. points: 0 to 100 a question. clusters: the cluster of each question; a missing
+    question is its own cluster.
     """
     if not points:
         return None
@@ -126,70 +128,83 @@ def compare_pair_by_measure(
     *,
     zeros: ZeroMethod = "pratt",
 ) -> Comparison | None:
-    """By a measure of both, of the questions that both have; None where there are none."""
-    one, other = (values.get(side, {}) for side in sides)
-    shared = {question: one[question] - other[question] for question in one if question in other}
-    if not shared:
+    """Compare two systems by a measure, over their common questions.
+
+    Returns None without common questions.
+    """
+    first, second = (values.get(side, {}) for side in sides)
+    differences_by_question = {question: first[question] - second[question] for question in first if question in second}
+    if not differences_by_question:
         return None
-    differences, groups = _values_and_clusters(shared, clusters)
-    return _compare(metric, sides, "difference", differences, groups, zeros, len(one.keys() ^ other.keys()))
+    differences, groups = _values_and_clusters(differences_by_question, clusters)
+    return _compare(metric, sides, "difference", differences, groups, zeros, len(first.keys() ^ second.keys()))
 
 
 def _values_and_clusters(values: QuestionValues, clusters: Mapping[str, str]) -> tuple[list[float], list[str]]:
-    ordered = sorted(values)
-    return [values[question] for question in ordered], [clusters.get(question, question) for question in ordered]
+    questions = sorted(values)
+    return [values[question] for question in questions], [clusters.get(question, question) for question in questions]
 
 
 def _compare(
     metric: str,
     sides: SystemPair,
     kind: Literal["points", "difference"],
-    off: Sequence[float],  # from what it would be, were both as good
+    deviations: Sequence[float],  # from the value of two equal systems
     groups: Sequence[str],
     zeros: ZeroMethod,
     left_out: int,
 ) -> Comparison:
     even = 50.0 if kind == "points" else 0.0
-    off = [round(value, 9) for value in off]  # means of thirds that are equal have the same last bit
-    tested = signed_rank(off, zeros)
-    low, high = bootstrap_interval(off, groups)
-    seen = _detectable_mean(off, groups, 1, even)
-    mean = even + sum(off) / len(off)
+    deviations = [round(value, 9) for value in deviations]  # equal means of thirds must be equal to the last bit
+    tested = signed_rank(deviations, zeros)
+    low, high = bootstrap_interval(deviations, groups)
+    detectable_mean = _detectable_mean(deviations, groups, 1, even)
+    mean = even + sum(deviations) / len(deviations)
     return Comparison(
-        metric, *sides, kind, mean, len(off), left_out, check_normality(off), tested.z, tested.p, tested.effect,
-        even + low, even + high, sign_flip_p(off), seen, tested.p, seen,
+        metric, *sides, kind, mean, len(deviations), left_out, check_normality(deviations),
+        tested.z, tested.p, tested.effect, even + low, even + high, sign_flip_p(deviations),
+        detectable_mean, tested.p, detectable_mean,
     )  # fmt: skip
 
 
-def _detectable_mean(off: Sequence[float], groups: Sequence[str], family: int, even: float) -> float | None:
-    """The mean that would have been seen, in the measure's own unit."""
-    if len(set(off)) < 2:
+def _detectable_mean(deviations: Sequence[float], groups: Sequence[str], family: int, even: float) -> float | None:
+    """Return the detectable mean in the unit of the measure."""
+    if len(set(deviations)) < 2:
         return None
-    most = max(map(abs, off))
-    return even + (detectable_rate([50 + value / most for value in off], groups, family=family) - 50) * most
+    largest = max(map(abs, deviations))
+    scaled = [50 + value / largest for value in deviations]
+    return even + (detectable_rate(scaled, groups, family=family) - 50) * largest
 
 
 # -- families of pairs
 
 
 def correct_family(family: Iterable[Comparison | None]) -> list[Comparison]:
-    """Comparisons that are one family: their p-values by Holm's method."""
-    found = [one for one in family if one is not None]
-    ps = holm_correct([one.p for one in found])
+    """Correct the p-values of one family of comparisons by Holm's method."""
+    comparisons = [comparison for comparison in family if comparison is not None]
+    p_values = holm_correct([comparison.p for comparison in comparisons])
     return [
-        replace(one, corrected=p, family=len(found), corrected_detectable=_detectable_in_family(one, len(found)))
-        for one, p in zip(found, ps, strict=True)
+        replace(
+            comparison,
+            corrected=p,
+            family=len(comparisons),
+            corrected_detectable=_detectable_in_family(comparison, len(comparisons)),
+        )
+        for comparison, p in zip(comparisons, p_values, strict=True)
     ]
 
 
-def _detectable_in_family(one: Comparison, family: int) -> float | None:
-    """What could have been seen at .05 by the size of the family: it grows as the quantile of the normal does."""
-    if one.detectable is None:
+def _detectable_in_family(comparison: Comparison, family: int) -> float | None:
+    """Return the detectable mean at .05 by the size of the family.
+
+    It grows with the quantile of the normal distribution.
+    """
+    if comparison.detectable is None:
         return None
     power = upper_quantile(0.2)
     wider = (upper_quantile(SIGNIFICANCE_LEVEL / family / 2) + power) / (upper_quantile(SIGNIFICANCE_LEVEL / 2) + power)
-    seen = one.even_mean + (one.detectable - one.even_mean) * wider
-    return min(100.0, seen) if one.kind == "points" else seen
+    detectable_mean = comparison.even_mean + (comparison.detectable - comparison.even_mean) * wider
+    return min(100.0, detectable_mean) if comparison.kind == "points" else detectable_mean
 
 
 def compare_by_criterion(
@@ -199,30 +214,35 @@ def compare_by_criterion(
     *,
     zeros: ZeroMethod = "pratt",
 ) -> list[Comparison]:
-    """Every pair of systems by one criterion, as one family; a system against itself is not of it."""
-    asked: dict[str, set[str]] = {}
+    """Compare every pair of systems by one criterion, as one family.
+
+    A system against itself is left out.
+    """
+    judged_questions: dict[str, set[str]] = {}
     for sides, values in points.items():
         for side in sides:
-            asked.setdefault(side, set()).update(values)
+            judged_questions.setdefault(side, set()).update(values)
     pairs = [sides for sides in points if sides[0] != sides[1]]
 
     def missing(sides: SystemPair) -> int:
-        return len((asked[sides[0]] | asked[sides[1]]) - points[sides].keys())
+        return len((judged_questions[sides[0]] | judged_questions[sides[1]]) - points[sides].keys())
 
     return correct_family(
         compare_pair_by_points(metric, s, points[s], clusters, zeros=zeros, left_out=missing(s)) for s in pairs
     )
 
 
-def compare_by_criteria(found: Mapping[CriterionPair, QuestionValues], clusters: Mapping[str, str]) -> list[Comparison]:
-    """Every pair by each criterion of each protocol, a family each."""
+def compare_by_criteria(
+    pair_points: Mapping[CriterionPair, QuestionValues], clusters: Mapping[str, str]
+) -> list[Comparison]:
+    """Compare every pair by each criterion of each protocol, one family each."""
     families: dict[tuple[str, str], dict[SystemPair, QuestionValues]] = {}
-    for pair, values in found.items():
+    for pair, values in pair_points.items():
         families.setdefault((pair.protocol, pair.criterion), {})[pair.a, pair.b] = values
     return [
-        one
+        comparison
         for (protocol, criterion), points in families.items()
-        for one in compare_by_criterion(criterion, points, clusters, zeros=zero_method_for(protocol))
+        for comparison in compare_by_criterion(criterion, points, clusters, zeros=zero_method_for(protocol))
     ]
 
 
@@ -234,18 +254,21 @@ def compare_by_measure(
     pairs: Sequence[SystemPair] | None = None,
     zeros: ZeroMethod = "pratt",
 ) -> list[Comparison]:
-    """Every pair of systems, or these, by a measure of each, as one family."""
-    chosen = list(combinations(values, 2)) if pairs is None else pairs
-    return correct_family(compare_pair_by_measure(metric, sides, values, clusters, zeros=zeros) for sides in chosen)
+    """Compare every pair of systems, or these pairs, by one measure.
+
+    The pairs are one family.
+    """
+    selected = list(combinations(values, 2)) if pairs is None else pairs
+    return correct_family(compare_pair_by_measure(metric, sides, values, clusters, zeros=zeros) for sides in selected)
 
 
 def neighbouring_pairs(systems: Sequence[str]) -> list[SystemPair]:
-    """Each against the one before it, as MK-RAG's arms.
+    """Return each system with its predecessor, as the arms of MK-RAG.
 
-    >>> neighbouring(["plain", "tags", "summary"])
+    >>> neighbouring_pairs(["plain", "tags", "summary"])
     [('tags', 'plain'), ('summary', 'tags')]
     """
-    return [(after, before) for before, after in pairwise(systems)]
+    return [(current, previous) for previous, current in pairwise(systems)]
 
 
 def compare_by_measures(
@@ -255,23 +278,26 @@ def compare_by_measures(
     *,
     zeros: ZeroMethod = "wilcox",
 ) -> list[Comparison]:
-    """These pairs by several measures, all as one family: 6 measures x 3 neighbours of MK-RAG are 18."""
-    found = (
-        compare_pair_by_measure(metric, sides, held, clusters, zeros=zeros)
-        for metric, held in values.items()
+    """Compare pairs by several measures, all as one family.
+
+    6 measures x 3 neighbours of MK-RAG are 18 comparisons.
+    """
+    comparisons = (
+        compare_pair_by_measure(metric, sides, by_system, clusters, zeros=zeros)
+        for metric, by_system in values.items()
         for sides in pairs
     )
-    return correct_family(found)
+    return correct_family(comparisons)
 
 
-# -- all of them in an order
+# -- ranking
 
 
 @dataclass(frozen=True, slots=True)
 class RankedSystem:
-    """A system's place: by its Bradley–Terry strength, with the ranks that 95 % of draws of clusters give it.
+    """A system's rank by its Bradley–Terry strength.
 
-    mean: of its points against each of the others.
+    best, worst: the ranks in 95 % of cluster resamples. mean: its mean points against each other system.
     """
 
     system: str
@@ -285,7 +311,10 @@ class RankedSystem:
 def rank_systems(
     points: Mapping[SystemPair, QuestionValues], clusters: Mapping[str, str], *, draws: int = 1000
 ) -> list[RankedSystem]:
-    """The systems, the strongest first; equal ones by name. Questions are drawn by their clusters, by a seed."""
+    """Rank the systems, strongest first; ties by name.
+
+    Questions are resampled by clusters with a fixed seed.
+    """
     import numpy as np
 
     pairs = {sides: values for sides, values in points.items() if sides[0] != sides[1] and values}
@@ -293,53 +322,56 @@ def rank_systems(
     if not systems:
         return []
     wins = _win_tables(pairs, systems, clusters)
-    whole = wins.sum(axis=0, keepdims=True)
-    strength = bradley_terry_batch(whole)[0]
+    total_wins = wins.sum(axis=0, keepdims=True)
+    strength = bradley_terry_batch(total_wins)[0]
     groups = len(wins)
-    drawn = np.random.default_rng(SEED).multinomial(groups, np.full(groups, 1 / groups), size=draws)
-    each = bradley_terry_batch(np.einsum("dc,cij->dij", drawn.astype(float), wins))
-    ranks = 1 + (each[:, None, :] > each[:, :, None] * (1 + 1e-9)).sum(axis=2)
+    draw_counts = np.random.default_rng(SEED).multinomial(groups, np.full(groups, 1 / groups), size=draws)
+    draw_strengths = bradley_terry_batch(np.einsum("dc,cij->dij", draw_counts.astype(float), wins))
+    ranks = 1 + (draw_strengths[:, None, :] > draw_strengths[:, :, None] * (1 + 1e-9)).sum(axis=2)
     best = np.quantile(ranks, 0.025, axis=0, method="lower")
     worst = np.quantile(ranks, 0.975, axis=0, method="higher")
     means = _mean_points(pairs)
     order = sorted(range(len(systems)), key=lambda i: (-round(float(strength[i]), 9), systems[i]))
-    found = []
+    rows = []
     for i in order:
-        rank = 1 + sum(float(other) > float(strength[i]) * (1 + 1e-6) for other in strength)
-        found.append(RankedSystem(systems[i], float(strength[i]), means[systems[i]], rank, int(best[i]), int(worst[i])))
-    return found
+        rank = 1 + sum(float(rival) > float(strength[i]) * (1 + 1e-6) for rival in strength)
+        rows.append(RankedSystem(systems[i], float(strength[i]), means[systems[i]], rank, int(best[i]), int(worst[i])))
+    return rows
 
 
 def _win_tables(
     pairs: Mapping[SystemPair, QuestionValues], systems: Sequence[str], clusters: Mapping[str, str]
 ) -> NDArray[np.float64]:
-    """Of each cluster how often one has beaten another, a tie half a time."""
+    """Return a win table for each cluster.
+
+    A tie is half a win.
+    """
     import numpy as np
 
-    of = {clusters.get(question, question) for values in pairs.values() for question in values}
-    at = {cluster: i for i, cluster in enumerate(sorted(of))}
-    place = {system: i for i, system in enumerate(systems)}
-    wins = np.zeros((len(at), len(systems), len(systems)))
+    names = {clusters.get(question, question) for values in pairs.values() for question in values}
+    cluster_index = {cluster: i for i, cluster in enumerate(sorted(names))}
+    system_index = {system: i for i, system in enumerate(systems)}
+    wins = np.zeros((len(cluster_index), len(systems), len(systems)))
     for (a, b), values in sorted(pairs.items()):
         for question, points in sorted(values.items()):
-            cluster = at[clusters.get(question, question)]
-            wins[cluster, place[a], place[b]] += points / 100
-            wins[cluster, place[b], place[a]] += 1 - points / 100
+            cluster = cluster_index[clusters.get(question, question)]
+            wins[cluster, system_index[a], system_index[b]] += points / 100
+            wins[cluster, system_index[b], system_index[a]] += 1 - points / 100
     return wins
 
 
 def _mean_points(pairs: Mapping[SystemPair, QuestionValues]) -> dict[str, float]:
-    """Of each system the mean of what it has against each of the others."""
-    against: dict[str, list[float]] = {}
+    """Return each system's mean over its opponents."""
+    means_by_system: dict[str, list[float]] = {}
     for (a, b), values in sorted(pairs.items()):
         mean = sum(values.values()) / len(values)
-        against.setdefault(a, []).append(mean)
-        against.setdefault(b, []).append(100 - mean)
-    return {system: sum(means) / len(means) for system, means in against.items()}
+        means_by_system.setdefault(a, []).append(mean)
+        means_by_system.setdefault(b, []).append(100 - mean)
+    return {system: sum(means) / len(means) for system, means in means_by_system.items()}
 
 
 def average_criteria(parts: Sequence[Mapping[SystemPair, QuestionValues]]) -> dict[SystemPair, dict[str, float]]:
-    """The mean of several criteria, of the questions that were judged by all of them."""
+    """Average several criteria over the questions judged by all of them."""
     pairs = [sides for sides in (parts[0] if parts else {}) if all(sides in part for part in parts)]
     return {
         sides: {
@@ -351,9 +383,9 @@ def average_criteria(parts: Sequence[Mapping[SystemPair, QuestionValues]]) -> di
     }
 
 
-def comparison_matrix(found: Iterable[Comparison]) -> dict[SystemPair, Comparison]:
-    """Each pair in both directions: row over column."""
-    return {(one.a, one.b): one for pair in found for one in _both_directions(pair)}
+def comparison_matrix(comparisons: Iterable[Comparison]) -> dict[SystemPair, Comparison]:
+    """Return each pair in both directions: row against column."""
+    return {(comparison.a, comparison.b): comparison for pair in comparisons for comparison in _both_directions(pair)}
 
 
 def _both_directions(pair: Comparison) -> Iterator[Comparison]:

@@ -1,4 +1,4 @@
-"""an index -> pieces of it, spread evenly -> a description of the documents, which questions are made from."""
+"""An index -> evenly sampled pieces of text -> a description of the documents for question generation."""
 
 from __future__ import annotations
 
@@ -16,32 +16,33 @@ from kumihimo.llm.protocols import LLM
 
 PROMPT = Path(__file__).with_suffix(".md")
 DescriptionSource = Literal["documents", "reports", "summaries"]
-SAMPLE_TOKENS = 8000  # tokens that are shown
-_PIECE_TOKENS = 250  # tokens of each
-_REQUIRED_METHODS = {"reports": "global", "summaries": "meta"}  # the method that an index is built for to have them
+SAMPLE_TOKENS = 8000
+_PIECE_TOKENS = 250
+_REQUIRED_METHODS = {"reports": "global", "summaries": "meta"}  # the method whose index has them
 
 
 def describe_documents(pieces: Sequence[str], llm: LLM) -> str:
-    """What the documents are, as far as these pieces tell, by one call, for a person to go over.
+    """Describe the documents from these pieces by one LLM call.
 
-    Raises ItemFailed where the model says nothing of use.
+    A person should review the draft. Raises ItemFailed if the reply is unusable.
     """
     return llm(render_prompt(PROMPT, pieces="\n\n---\n\n".join(sorted(pieces)))).strip()
 
 
 def sample_pieces(snapshot: Snapshot, source: DescriptionSource = "documents", size: int = SAMPLE_TOKENS) -> list[str]:
-    """Pieces of what the index holds, so many tokens in all. Raises SettingsError where there is nothing.
+    """Sample pieces of the index, up to `size` tokens in all.
 
-    documents: of their text, spread evenly over all of it, so that one twice as long has twice as many. reports,
-    summaries: of what the index makes of them; a description of these favours the methods that read them.
+    documents: pieces of their text at even distances, so that a document of twice the length gives twice as many.
+    reports, summaries: the generated texts of the index; such a description favours the methods that use them. Raises
+    SettingsError if the index holds no text.
     """
     if source == "documents":
-        found = list(_sample_chunks(snapshot.table("chunks"), snapshot.tokenizer, size))
+        samples = list(_sample_chunks(snapshot.table("chunks"), snapshot.tokenizer, size))
     else:
-        found = _sample_texts(_generated_texts(snapshot, source), snapshot.tokenizer, size)
-    if not found:
+        samples = _sample_texts(_generated_texts(snapshot, source), snapshot.tokenizer, size)
+    if not samples:
         raise SettingsError("the index holds no text to make questions of: `kumi index PATH` adds some")
-    return found
+    return samples
 
 
 def _sample_chunks(chunks: Table[Chunk], tokenizer: Tokenizer, size: int) -> Iterator[str]:
@@ -52,27 +53,30 @@ def _sample_chunks(chunks: Table[Chunk], tokenizer: Tokenizer, size: int) -> Ite
 
 
 def pick_evenly_by_length(items: Sequence[str], lengths: Sequence[int], count: int) -> list[str]:
-    """So many of the items at even distances of their lengths laid end to end, each once.
+    """Pick items at even distances over their total length.
 
-    >>> spread(["long", "short", "shorter"], [80, 30, 10], 2)  # at 30 and 90 of 120
+    >>> pick_evenly_by_length(["long", "short", "shorter"], [80, 30, 10], 2)  # at 30 and 90 of 120
     ['long', 'short']
-    >>> spread(["long", "short", "shorter"], [80, 30, 10], 9)
+    >>> pick_evenly_by_length(["long", "short", "shorter"], [80, 30, 10], 9)
     ['long', 'short', 'shorter']
     """
     if count >= len(items):
         return list(items)
-    total, chosen, at, i = sum(lengths), dict[str, None](), 0, 0
+    total, picked, position, i = sum(lengths), dict[str, None](), 0, 0
     for n in range(count):
-        wanted = (n + 0.5) * total / count
-        while i < len(items) and at + lengths[i] <= wanted:
-            at, i = at + lengths[i], i + 1
+        target = (n + 0.5) * total / count
+        while i < len(items) and position + lengths[i] <= target:
+            position, i = position + lengths[i], i + 1
         if i < len(items):
-            chosen[items[i]] = None
-    return list(chosen)
+            picked[items[i]] = None
+    return list(picked)
 
 
 def _generated_texts(snapshot: Snapshot, source: DescriptionSource) -> list[str]:
-    """What the index says of the documents. Raises SettingsError where that was not built."""
+    """Return the reports or summaries of the index.
+
+    Raises SettingsError if they were not built.
+    """
     if not snapshot.db.has(source):
         raise SettingsError(
             f"the index has no {source}: `kumi index --methods {_REQUIRED_METHODS[source]}` makes them, "
@@ -87,7 +91,7 @@ def _generated_texts(snapshot: Snapshot, source: DescriptionSource) -> list[str]
 
 
 def _sample_texts(texts: Sequence[str], tokenizer: Tokenizer, size: int) -> list[str]:
-    """As much of each as there is room for, the same of all."""
+    """Truncate the texts to an equal share of the tokens."""
     room = max(size // max(len(texts), 1), _PIECE_TOKENS)
     return [_truncate(text, room, tokenizer) for text in texts[: max(size // room, 1)] if text.strip()]
 

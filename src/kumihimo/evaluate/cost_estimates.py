@@ -1,4 +1,4 @@
-"""a stage of a study + models that nobody asks -> Estimate: of a sample, from the least to the most, and in sums."""
+"""A stage of a study run on stub models -> Estimate: minimum and maximum, scaled from a sample."""
 
 from __future__ import annotations
 
@@ -18,14 +18,12 @@ from kumihimo.llm.registry import ModelRegistry
 from kumihimo.storage.sqlite.response_cache import UsageEntry
 
 A = TypeVar("A")
-StageRunner = Callable[
-    [StubModels, bool], object
-]  # runs a stage by these models; bool: on the fullest answers, or the least
+StageRunner = Callable[[StubModels, bool], object]  # runs a stage with stubs; True: with maximal replies
 
 
 @dataclass(frozen=True, slots=True)
 class _NullTokenizer:
-    """Where only the number of calls is wanted."""
+    """A tokenizer for runs that only count calls."""
 
     fingerprint: str = ""
 
@@ -38,77 +36,86 @@ _NULL_TOKENIZER = _NullTokenizer()
 
 @dataclass(frozen=True, slots=True)
 class EstimationContext:
-    """The models that are set, and what was asked of them before."""
+    """The configured models and their past usage."""
 
     registry: ModelRegistry
     tokenizer: Tokenizer
     past_usage: Sequence[UsageEntry]
-    snapshot: Snapshot | None = None  # whom questions are asked of
+    snapshot: Snapshot | None = None  # the index that answers the questions
     invented_replies: Mapping[bool, dict[bytes, bytes]] = field(default_factory=lambda: {False: {}, True: {}})
 
     def estimate_range(self, run_stage: StageRunner, factor: float = 1.0) -> list[Estimate]:
-        """From replies that say the least to such as say the most. more: times the most may be, since votes split."""
+        """Estimate a stage from minimal replies to maximal replies.
+
+        factor: a multiplier for the maximum, because votes may split.
+        """
         least, most = (self._plan_stage(run_stage, full=full) for full in (False, True))
-        largest = tuple(scale_estimate(e, factor) for e in most.estimates)
+        largest = tuple(scale_estimate(estimate, factor) for estimate in most.estimates)
         return list(merge_plans(least, replace(most, estimates=largest)).estimates)
 
     def _plan_stage(self, run_stage: StageRunner, *, full: bool) -> Plan:
-        asked: dict[str, RequestTally] = {}
+        tallies: dict[str, RequestTally] = {}
         run_stage(
             StubModels.wrap(
                 self.registry,
                 self.tokenizer,
-                asked,
+                tallies,
                 maximal=full,
                 replies=self.invented_replies[full],
                 snapshot=self.snapshot,
             ),
             full,
         )
-        return self.plan_from_tally(asked)
+        return self.plan_from_tally(tallies)
 
     def plan_from_tally(self, tallies: Mapping[str, RequestTally]) -> Plan:
+        """Return the plan for these tallies."""
         return estimate_plan(tallies, {}, usage_history(self.past_usage, tallies), self.past_usage)
 
     def uncached_items(
         self, scope: str, items: Sequence[A], stage: Callable[[Sequence[A], CachedLLM], Any], rows_per_item: int
     ) -> list[A]:
-        """Those of which something is not remembered. rows: that the stage makes of each."""
-        mark = self.registry.llm(scope, Budget()).fingerprint
-        if not any(s.scope == scope and s.model == mark for s in self.past_usage):
+        """Return the items with uncached replies.
+
+        rows_per_item: the number of rows the stage makes of an item.
+        """
+        fingerprint = self.registry.llm(scope, Budget()).fingerprint
+        if not any(s.scope == scope and s.model == fingerprint for s in self.past_usage):
             return list(items)
-        made = iter(stage(items, DryRunModels(self.registry, _NULL_TOKENIZER).llm(scope)))
-        return [item for item in items if any(each.status == "failed" for each in list(islice(made, rows_per_item)))]
+        results = iter(stage(items, DryRunModels(self.registry, _NULL_TOKENIZER).llm(scope)))
+        return [
+            item for item in items if any(result.status == "failed" for result in list(islice(results, rows_per_item)))
+        ]
 
 
 def pick_evenly(items: Sequence[A], size: int) -> list[A]:
-    """So many of them, at even distances.
+    """Pick `size` items at even distances.
 
-    >>> spread("abcdefgh", 3), spread("ab", 3)
+    >>> pick_evenly("abcdefgh", 3), pick_evenly("ab", 3)
     (['b', 'e', 'g'], ['a', 'b'])
     """
     size = min(size, len(items))
     return [items[(2 * i + 1) * len(items) // (2 * size)] for i in range(size)]
 
 
-def scale_estimate(e: Estimate, factor: float) -> Estimate:
-    """So many times as much."""
+def scale_estimate(estimate: Estimate, factor: float) -> Estimate:
+    """Multiply an estimate by a factor."""
 
-    def times(much: Range) -> Range:
-        return (round(much[0] * factor), round(much[1] * factor))
+    def times(bounds: Range) -> Range:
+        return (round(bounds[0] * factor), round(bounds[1] * factor))
 
     return replace(
-        e,
-        calls=times(e.calls),
-        prompt_tokens=times(e.prompt_tokens),
-        completion_tokens=times(e.completion_tokens),
-        cost=e.cost and (e.cost[0] * factor, e.cost[1] * factor),
-        seconds=e.seconds and (e.seconds[0] * factor, e.seconds[1] * factor),
+        estimate,
+        calls=times(estimate.calls),
+        prompt_tokens=times(estimate.prompt_tokens),
+        completion_tokens=times(estimate.completion_tokens),
+        cost=estimate.cost and (estimate.cost[0] * factor, estimate.cost[1] * factor),
+        seconds=estimate.seconds and (estimate.seconds[0] * factor, estimate.seconds[1] * factor),
     )
 
 
 def merge_estimates(name: str, estimates: Sequence[Estimate]) -> list[Estimate]:
-    """All of a stage in one."""
+    """Merge the estimates of a stage into one row."""
     if not estimates:
         return []
     costs, seconds = [e.cost for e in estimates if e.cost], [e.seconds for e in estimates if e.seconds]

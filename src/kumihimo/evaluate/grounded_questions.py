@@ -1,4 +1,4 @@
-"""chunks, or pairs that speak of one thing -> questions with their answers and the words that these stand in."""
+"""Chunks, or pairs that share an entity -> questions with answers and gold quotes."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ A = TypeVar("A")
 
 PROMPT = Path(__file__).with_suffix(".md")
 LINKED_PROMPT = PROMPT.with_name("grounded_questions_linked.md")
-_MIN_TOKENS = 40  # tokens of a chunk that there is much to ask about
-_COMMON_SHARE = 0.1  # share of the documents: what more of them name links nothing
+_MIN_TOKENS = 40  # shorter chunks come last
+_COMMON_SHARE = 0.1  # of the documents: an entity in more of them comes last
 _TOKEN = re.compile(r"[^\W\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+|\S")
 _QUOTE_MARKS = " \t\n\"'“”‘’„«»「」"
 _EQUIVALENT_MARKS = {"'": "['‘’`]", '"': '["“”„«»]', "-": "[-‐‑–—]"}
@@ -42,7 +42,7 @@ _TEXT_REFERENCE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A question that one passage answers, as a model writes it."""
+    """A question about one passage, as the model writes it."""
 
     question: str
     answer: str
@@ -51,7 +51,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """A question that takes two passages."""
+    """A question about two passages, as the model writes it."""
 
     question: str
     answer: str
@@ -61,7 +61,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class LinkedPair:
-    """Two chunks of different documents that name the same entity."""
+    """A pair of chunks of different documents with a common entity."""
 
     entity: str
     first: Chunk
@@ -71,147 +71,155 @@ class LinkedPair:
 def generate_local_questions(
     snapshot: Snapshot, llm: LLM, count: int, *, progress: Progress | None = None
 ) -> GeneratedQuestions:
-    """A question of each of so many chunks, of as many documents as there are, with the words that answer it as gold.
+    """Generate questions about single chunks, with quotes as gold.
 
-    The same chunks are chosen each time, by digest. What speaks of "the text", or quotes what does not stand there, is
-    asked again; what fails is listed.
+    The `count` chunks come from as many documents as possible and are the same each time, chosen by digest. The model
+    is asked again if a question mentions "the text" or if a quote is not in the chunk. Failures are listed.
     """
     chunks = sample_chunks(snapshot, count)
     uris = _document_uris(snapshot)
 
-    def one(chunk: Chunk) -> EvalQuestion | Missing:
-        what = f"a question of {uris[chunk.document]}, characters {chunk.start:,}–{chunk.end:,}"
+    def generate(chunk: Chunk) -> EvalQuestion | Missing:
+        label = f"a question of {uris[chunk.document]}, characters {chunk.start:,}–{chunk.end:,}"
 
-        def read(reply: Reply) -> EvalQuestion:
-            said: Written = reply_form(Written).parse(reply)
-            gold = (_locate_quote(uris, chunk, said.quote),)
-            return _build_question(said.question, said.answer, gold, more={"quotes": [said.quote]})
+        def parse(reply: Reply) -> EvalQuestion:
+            draft: Written = reply_form(Written).parse(reply)
+            quotes_gold = (_locate_quote(uris, chunk, draft.quote),)
+            return _build_question(draft.question, draft.answer, quotes_gold, more={"quotes": [draft.quote]})
 
-        told = render_prompt(PROMPT, passage=chunk.index_text)
-        return _try_question(what, lambda: llm(told, schema=Written, parse=read))
+        messages = render_prompt(PROMPT, passage=chunk.index_text)
+        return _try_question(label, lambda: llm(messages, schema=Written, parse=parse))
 
-    short = [Missing("chunks to ask about", count, len(chunks), "the index holds no more")] * (len(chunks) < count)
-    return _collect_questions(one, chunks, llm, "local", progress, short)
+    missing = [Missing("chunks to ask about", count, len(chunks), "the index holds no more")] * (len(chunks) < count)
+    return _collect_questions(generate, chunks, llm, "local", progress, missing)
 
 
 def generate_linked_questions(
     snapshot: Snapshot, llm: LLM, count: int, *, progress: Progress | None = None
 ) -> GeneratedQuestions:
-    """Questions that take two chunks of different documents, which name the same entity; gold are the words of both.
+    """Generate questions that need two chunks with a common entity.
 
-    But for how the pairs are found, nothing of the graph is shown. Raises Unusable where the index has none.
+    The chunks belong to different documents. The quotes of both chunks are the gold. The graph only selects the pairs;
+    the model sees nothing else of it. Raises IndexUnavailable if the index has no mentions.
     """
     pairs = pair_chunks(snapshot, count)
     uris = _document_uris(snapshot)
 
-    def one(pair: LinkedPair) -> EvalQuestion | Missing:
+    def generate(pair: LinkedPair) -> EvalQuestion | Missing:
         documents = [uris[chunk.document] for chunk in (pair.first, pair.second)]
 
-        def read(reply: Reply) -> EvalQuestion:
-            said: Joined = reply_form(Joined).parse(reply)
-            gold = (_locate_quote(uris, pair.first, said.first), _locate_quote(uris, pair.second, said.second))
-            more = {"entity": pair.entity, "quotes": [said.first, said.second]}
-            return _build_question(said.question, said.answer, gold, more=more)
+        def parse(reply: Reply) -> EvalQuestion:
+            draft: Joined = reply_form(Joined).parse(reply)
+            gold = (_locate_quote(uris, pair.first, draft.first), _locate_quote(uris, pair.second, draft.second))
+            more = {"entity": pair.entity, "quotes": [draft.first, draft.second]}
+            return _build_question(draft.question, draft.answer, gold, more=more)
 
-        told = render_prompt(
+        messages = render_prompt(
             LINKED_PROMPT, entity=pair.entity, first=pair.first.index_text, second=pair.second.index_text
         )
-        what = f"a question of {documents[0]} and {documents[1]}, on {pair.entity}"
-        return _try_question(what, lambda: llm(told, schema=Joined, parse=read))
+        label = f"a question of {documents[0]} and {documents[1]}, on {pair.entity}"
+        return _try_question(label, lambda: llm(messages, schema=Joined, parse=parse))
 
-    short = [Missing("pairs to ask about", count, len(pairs), "the index holds no more")] * (len(pairs) < count)
-    return _collect_questions(one, pairs, llm, "linked", progress, short)
+    missing = [Missing("pairs to ask about", count, len(pairs), "the index holds no more")] * (len(pairs) < count)
+    return _collect_questions(generate, pairs, llm, "linked", progress, missing)
 
 
 def _collect_questions(
-    one: Callable[[A], EvalQuestion | Missing],
+    generate: Callable[[A], EvalQuestion | Missing],
     jobs: Sequence[A],
     llm: LLM,
-    what: str,
+    label: str,
     progress: Progress | None,
     missing: list[Missing],
 ) -> GeneratedQuestions:
-    found: dict[str, EvalQuestion] = {}
-    for n, made in enumerate(map_concurrent(one, jobs, llm.workers), 1):
-        if isinstance(made, Missing):
-            missing = [*missing, made]
-        elif question_text_key(made.text) in found:
-            missing = [*missing, Missing(f"a question like “{made.text}”", 1, 0, "it was asked before")]
+    by_key: dict[str, EvalQuestion] = {}
+    for n, outcome in enumerate(map_concurrent(generate, jobs, llm.workers), 1):
+        if isinstance(outcome, Missing):
+            missing = [*missing, outcome]
+        elif question_text_key(outcome.text) in by_key:
+            missing = [*missing, Missing(f"a question like “{outcome.text}”", 1, 0, "it was asked before")]
         else:
-            found[question_text_key(made.text)] = made
+            by_key[question_text_key(outcome.text)] = outcome
         if progress:
-            progress(what, n, len(jobs))
-    return GeneratedQuestions(tuple(found.values()), tuple(missing))
+            progress(label, n, len(jobs))
+    return GeneratedQuestions(tuple(by_key.values()), tuple(missing))
 
 
-def _try_question(what: str, ask: Callable[[], EvalQuestion]) -> EvalQuestion | Missing:
+def _try_question(label: str, generate: Callable[[], EvalQuestion]) -> EvalQuestion | Missing:
     try:
-        return ask()
+        return generate()
     except ItemFailed as failure:
-        return Missing(what, 1, 0, str(failure), failed=True)
+        return Missing(label, 1, 0, str(failure), failed=True)
 
 
-# -- what is asked about
+# -- selection
 
 
 def sample_chunks(snapshot: Snapshot, count: int) -> list[Chunk]:
-    """Chunks of as many documents as there are, in an order that only the documents decide.
+    """Pick chunks from as many documents as possible in a fixed order.
 
-    Of each document one, then of each another; those of a few words come last. Raises SettingsError where none are.
+    One chunk of each document comes first, then a second of each; very short chunks come last. Raises SettingsError if
+    the index has no chunks.
     """
     rows = [(str(id), int(tokens)) for id, tokens in snapshot.table("chunks").columns("id", "tokens")]
     if not rows:
         raise SettingsError("the index holds no text to make questions of: `kumi index PATH` adds some")
-    turns: dict[tuple[str, bool], int] = defaultdict(int)
+    picked_by_document: dict[tuple[str, bool], int] = defaultdict(int)
     ranked: list[tuple[bool, int, str, str]] = []
     for id, tokens in sorted(rows, key=lambda row: hash_parts("chunk", row[0])):
         document, short = id.partition(".")[0], tokens < _MIN_TOKENS
-        ranked.append((short, turns[document, short], hash_parts("document", document), id))
-        turns[document, short] += 1
-    chosen = [id for *_, id in sorted(ranked)[:count]]
-    return list(snapshot.table("chunks").get_many(chosen).values())
+        ranked.append((short, picked_by_document[document, short], hash_parts("document", document), id))
+        picked_by_document[document, short] += 1
+    ids = [id for *_, id in sorted(ranked)[:count]]
+    return list(snapshot.table("chunks").get_many(ids).values())
 
 
 def pair_chunks(snapshot: Snapshot, count: int) -> list[LinkedPair]:
-    """Pairs of chunks, a pair for each entity that two documents name, in an order that only the rows decide.
+    """Return one pair of chunks for each shared entity.
 
-    What most documents name comes last. Raises Unusable where no mentions were built.
+    The order is fixed. Entities in very many documents come last. Raises IndexUnavailable if the index has no
+    mentions.
     """
     if not snapshot.db.has("mentions"):
         raise IndexUnavailable("questions that link documents need the graph: `kumi index --methods local` builds it")
-    named: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    chunks_by_entity: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     names: dict[str, str] = {}
     for id, entity, name in snapshot.table("mentions").columns("id", "entity", "name"):
         chunk = str(id).rpartition(".")[0]
-        named[entity][chunk.partition(".")[0]].append(chunk)
+        chunks_by_entity[entity][chunk.partition(".")[0]].append(chunk)
         names.setdefault(entity, name)
-    common = max(len(snapshot.table("documents")) * _COMMON_SHARE, 4)
-    several = [entity for entity, places in named.items() if len(places) > 1]
-    order = sorted(several, key=lambda entity: (len(named[entity]) > common, hash_parts("entity", entity)))
-    return list(_iterate_pairs(snapshot, order, named, names, count))
+    limit = max(len(snapshot.table("documents")) * _COMMON_SHARE, 4)
+    shared = [entity for entity, places in chunks_by_entity.items() if len(places) > 1]
+    order = sorted(shared, key=lambda entity: (len(chunks_by_entity[entity]) > limit, hash_parts("entity", entity)))
+    return list(_iterate_pairs(snapshot, order, chunks_by_entity, names, count))
 
 
 def _iterate_pairs(
     snapshot: Snapshot,
     order: Sequence[str],
-    named: Mapping[str, Mapping[str, Sequence[str]]],
+    chunks_by_entity: Mapping[str, Mapping[str, Sequence[str]]],
     names: Mapping[str, str],
     count: int,
 ) -> Iterator[LinkedPair]:
-    """No chunk twice, so that one long document does not stand in all of them."""
+    """Yield pairs with each chunk in at most one pair.
+
+    Thus a long document does not dominate.
+    """
     used: set[str] = set()
-    made = 0
+    count_so_far = 0
     for entity in order:
-        free = {document: [c for c in chunks if c not in used] for document, chunks in named[entity].items()}
-        documents = sorted((d for d in free if free[d]), key=lambda d: hash_parts("linked", entity, d))[:2]
+        unused = {
+            document: [c for c in chunks if c not in used] for document, chunks in chunks_by_entity[entity].items()
+        }
+        documents = sorted((d for d in unused if unused[d]), key=lambda d: hash_parts("linked", entity, d))[:2]
         if len(documents) < 2:
             continue
-        if made == count:
+        if count_so_far == count:
             return
-        ids = [min(free[d], key=lambda chunk: hash_parts("linked", chunk)) for d in documents]
+        ids = [min(unused[d], key=lambda chunk: hash_parts("linked", chunk)) for d in documents]
         used.update(ids)
         first, second = snapshot.table("chunks").get_many(ids).values()
-        made += 1
+        count_so_far += 1
         yield LinkedPair(names[entity], first, second)
 
 
@@ -219,11 +227,14 @@ def _document_uris(snapshot: Snapshot) -> dict[str, str]:
     return {str(id): str(uri) for id, uri in snapshot.table("documents").columns("id", "uri")}
 
 
-# -- what is made of a reply
+# -- replies
 
 
 def _build_question(text: str, answer: str, gold: tuple[Gold, ...], more: Mapping[str, object]) -> EvalQuestion:
-    """Raises Malformed where it does not stand alone."""
+    """Build the question.
+
+    Raises MalformedReply if it does not make sense alone.
+    """
     text, answer = strip_list_mark(text), " ".join(answer.split())
     if not question_text_key(text) or not question_text_key(answer):
         raise MalformedReply("Write a question and its answer.")
@@ -232,44 +243,49 @@ def _build_question(text: str, answer: str, gold: tuple[Gold, ...], more: Mappin
             "The question has to make sense alone: ask about the matter, not about a text or its author."
         )
     places = [f"{g.id} {g.start} {g.end}" for g in gold]
-    linked = EvalQuestion(hash_parts(text, *places), text, "linked", "data", reference=answer, gold=gold, more=more)
-    return linked if len(gold) > 1 else replace(linked, scope="local")
+    question = EvalQuestion(hash_parts(text, *places), text, "linked", "data", reference=answer, gold=gold, more=more)
+    return question if len(gold) > 1 else replace(question, scope="local")
 
 
 def mentions_source_text(question: str) -> bool:
-    """Whether it is about what its writer was shown, which nobody sees who is asked.
+    """Return whether a question mentions the passage that its writer saw.
 
-    >>> [speaks_of_text(q) for q in ("What does the passage say of Oban?", "この文章で誰が来ましたか。")]
+    >>> [mentions_source_text(q) for q in ("What does the passage say of Oban?", "この文章で誰が来ましたか。")]
     [True, True]
-    >>> speaks_of_text("Which passage leads to the harbour of Oban?")
+    >>> mentions_source_text("Which passage leads to the harbour of Oban?")
     False
     """
     return bool(_TEXT_REFERENCE.search(question))
 
 
 def _locate_quote(uris: Mapping[str, str], chunk: Chunk, quote: str) -> Gold:
-    """Where the words stand, in characters of the document. Raises Malformed where they do not."""
-    found = find_quote(quote, chunk.text)
-    if found is None:
+    """Return the range of a quote in its document.
+
+    Raises MalformedReply if the chunk does not contain it.
+    """
+    span = find_quote(quote, chunk.text)
+    if span is None:
         raise MalformedReply(f"These words do not stand there: “{quote[:80]}”. Copy them letter by letter.")
-    return Gold(uris[chunk.document], chunk.start + found[0], chunk.start + found[1])
+    return Gold(uris[chunk.document], chunk.start + span[0], chunk.start + span[1])
 
 
 def find_quote(quote: str, text: str) -> tuple[int, int] | None:
-    """Where the words stand in the text, whatever its spaces, dashes and quotation marks.
+    r"""Return the range of a quote in a text.
 
-    >>> stands('“the  ferry’s late”', "Now the ferry's\\nlate.")
+    Spaces, dashes and quotation marks may differ.
+
+    >>> find_quote('“the  ferry’s late”', "Now the ferry's\nlate.")
     (4, 20)
-    >>> stands("組紐 は届く", "その組紐は\\n届く。"), stands("…", "x"), stands("not there", "here")
+    >>> find_quote("組紐 は届く", "その組紐は\n届く。"), find_quote("…", "x"), find_quote("not there", "here")
     ((2, 8), None, None)
     """
-    for around in (_QUOTE_MARKS, _QUOTE_MARKS + ".…"):
-        words = _TOKEN.findall(quote.strip(around))
-        looked_for = r"\s*".join(_EQUIVALENT_MARKS.get(_plain_mark(word), re.escape(word)) for word in words)
-        if any(map(str.isalnum, quote)) and (found := re.search(looked_for, text, re.I)):
-            return found.span()
+    for marks in (_QUOTE_MARKS, _QUOTE_MARKS + ".…"):
+        words = _TOKEN.findall(quote.strip(marks))
+        pattern = r"\s*".join(_EQUIVALENT_MARKS.get(_plain_mark(word), re.escape(word)) for word in words)
+        if any(map(str.isalnum, quote)) and (match := re.search(pattern, text, re.I)):
+            return match.span()
     return None
 
 
 def _plain_mark(mark: str) -> str:
-    return next((plain for plain, alike in _EQUIVALENT_MARKS.items() if re.fullmatch(alike, mark)), mark)
+    return next((plain for plain, variants in _EQUIVALENT_MARKS.items() if re.fullmatch(variants, mark)), mark)

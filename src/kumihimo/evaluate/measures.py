@@ -1,6 +1,6 @@
-"""a ranking + what was meant -> recall, precision, MAP, MRR, nDCG, all gold: what a search is worth.
+"""A ranking and its gold -> recall, precision, MAP, MRR, nDCG, all-gold.
 
-A ranking is a list of names, best first, each once; gold is a set of names, all of which are equally right.
+A ranking is a list of unique names, best first. Gold is a set of equally relevant names.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ Measure = Callable[[Ranking, GoldNames], float]
 
 
 def sort_by_score(scores: Mapping[str, float]) -> list[str]:
-    """Best first; equal ones by their names.
+    """Sort names by score, best first; ties by name.
 
-    >>> ranked({"b": 1.0, "c": 2.0, "a": 1.0})
+    >>> sort_by_score({"b": 1.0, "c": 2.0, "a": 1.0})
     ['c', 'a', 'b']
     """
     return sorted(scores, key=lambda name: (-scores[name], name))
@@ -27,19 +27,21 @@ def sort_by_score(scores: Mapping[str, float]) -> list[str]:
 
 def _require_gold(measure: Callable[..., float]) -> Callable[..., float]:
     @wraps(measure)
-    def checked(ranking: Ranking, gold: GoldNames, *given: int, **named: int) -> float:
+    def checked(ranking: Ranking, gold: GoldNames, *args: int, **kwargs: int) -> float:
         if not gold:
-            raise SettingsError("a question without gold cannot be measured: leave it out, or say what is meant")
+            raise SettingsError("a question without gold cannot be measured: leave it out, or add gold")
         if len(set(ranking)) != len(ranking):
             raise SettingsError("a ranking names something twice: keep the first")
-        return measure(ranking, frozenset(gold), *given, **named)
+        return measure(ranking, frozenset(gold), *args, **kwargs)
 
     return checked
 
 
 @_require_gold
 def recall(ranking: Ranking, gold: GoldNames, k: int) -> float:
-    """The share of the gold among the first k: |G ∩ top k| / |G| (Manning et al., 2008, section 8.3). Not Hit@k.
+    """Return the share of gold among the first k. Not Hit@k.
+
+    |G ∩ top k| / |G| (Manning et al., 2008, section 8.3).
 
     >>> recall(["a", "x", "b"], {"a", "b", "c", "d"}, 2)
     0.25
@@ -49,7 +51,9 @@ def recall(ranking: Ranking, gold: GoldNames, k: int) -> float:
 
 @_require_gold
 def precision(ranking: Ranking, gold: GoldNames, k: int) -> float:
-    """How much of the first k is gold: |G ∩ top k| / k, whether there are k or not (Manning et al., 2008, 8.4).
+    """Return the share of the first k that is gold.
+
+    |G ∩ top k| / k, even for a ranking shorter than k (Manning et al., 2008, 8.4).
 
     >>> precision(["a", "x", "b"], {"a", "b"}, 4)
     0.5
@@ -59,7 +63,9 @@ def precision(ranking: Ranking, gold: GoldNames, k: int) -> float:
 
 @_require_gold
 def all_gold(ranking: Ranking, gold: GoldNames, k: int) -> float:
-    """1 if all of the gold is among the first k, or else 0: [G ⊆ top k], for questions that need each piece of it.
+    """Return 1 if all gold is among the first k, else 0.
+
+    [G ⊆ top k], for questions that need every piece of gold.
 
     >>> all_gold(["a", "x", "b"], {"a", "b"}, 2), all_gold(["a", "x", "b"], {"a", "b"}, 3)
     (0.0, 1.0)
@@ -69,9 +75,10 @@ def all_gold(ranking: Ranking, gold: GoldNames, k: int) -> float:
 
 @_require_gold
 def average_precision(ranking: Ranking, gold: GoldNames) -> float:
-    """The precision at each piece of gold, over |G|: Σ P@k / |G|, k where gold stands (Manning et al., 2008, 8.4).
+    """Return the precision at each piece of gold, averaged over |G|.
 
-    Its mean over questions is MAP. What is not in the ranking counts 0.
+    Σ P@k / |G| over the ranks k of gold (Manning et al., 2008, 8.4). Its mean over questions is MAP. Gold outside the
+    ranking counts 0.
 
     >>> round(average_precision(["a", "x", "b", "y"], {"a", "b", "c"}), 4)  # (1/1 + 2/3) / 3
     0.5556
@@ -82,7 +89,9 @@ def average_precision(ranking: Ranking, gold: GoldNames) -> float:
 
 @_require_gold
 def reciprocal_rank(ranking: Ranking, gold: GoldNames) -> float:
-    """1 / the place of the first gold, 0 where there is none; its mean is MRR (Voorhees, TREC-8, 1999).
+    """Return 1 / the rank of the first gold, 0 without gold.
+
+    Its mean over questions is MRR (Voorhees, TREC-8, 1999).
 
     >>> reciprocal_rank(["x", "a"], {"a"})
     0.5
@@ -92,9 +101,10 @@ def reciprocal_rank(ranking: Ranking, gold: GoldNames) -> float:
 
 @_require_gold
 def ndcg(ranking: Ranking, gold: GoldNames, k: int) -> float:
-    """Gain among the first k, the less the later, over that of the best ranking (Järvelin & Kekäläinen, 2002).
+    """Return the discounted gain of the first k, divided by the ideal.
 
-    Σ gain / log2(place + 1); the gain of gold is 1, of anything else 0: 2^rel - 1 and rel are the same for these.
+    Järvelin & Kekäläinen (2002): Σ gain / log2(rank + 1); the gain of gold is 1, of anything else 0. For such gains
+    2^rel - 1 equals rel.
 
     >>> round(ndcg(["x", "a"], {"a"}, 10), 4)  # 1 / log2(3)
     0.6309
@@ -107,7 +117,7 @@ def _hits(ranking: Ranking, gold: GoldNames, k: int) -> int:
     return sum(name in gold for name in ranking[:k])
 
 
-CUTOFF_MEASURES: Mapping[str, Callable[..., float]] = {  # of the first k
+CUTOFF_MEASURES: Mapping[str, Callable[..., float]] = {  # of the first k names
     "recall": recall,
     "precision": precision,
     "all-gold": all_gold,
@@ -118,10 +128,10 @@ RETRIEVAL_MEASURES: Mapping[str, Callable[..., float]] = {**CUTOFF_MEASURES, **R
 
 
 def measures_at(ks: Iterable[int]) -> dict[str, Measure]:
-    """Each measure by the name of its mean, for these k.
+    """Return each measure for these k, by the name of its mean.
 
-    >>> list(catalogue([5]))
+    >>> list(measures_at([5]))
     ['recall@5', 'precision@5', 'all-gold@5', 'nDCG@5', 'MAP', 'MRR']
     """
-    at = {f"{name}@{k}": partial(measure, k=k) for name, measure in CUTOFF_MEASURES.items() for k in ks}
-    return {**at, **RANKING_MEASURES}
+    cutoffs = {f"{name}@{k}": partial(measure, k=k) for name, measure in CUTOFF_MEASURES.items() for k in ks}
+    return {**cutoffs, **RANKING_MEASURES}

@@ -1,4 +1,4 @@
-"""a description of documents -> users, their tasks, and questions that need all of the documents to be answered."""
+"""A description of the documents -> users, their tasks, and corpus-level questions."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Variant = Literal["graphrag", "lightrag"]
 USERS_PROMPT, TASKS_PROMPT, QUESTIONS_PROMPT = (
     Path(__file__).with_name(f"questions_{name}.md") for name in ("users", "tasks", "asked")
 )
-MAX_TASK_WORDS = 15  # of a task
-_MAX_CALLS = 3  # calls for one list, until it is as long as it is to be
+MAX_TASK_WORDS = 15
+_MAX_CALLS = 3  # for one list
 _PERSONA = "`persona`: who the user is and what they look for in these documents, in one sentence."
 _EXPERTISE = " `expertise`: two or three sentences on what they know, and what about them makes them ask."
 _PREVIOUS_HEADING = "\n\nThese were given before. Give others:\n"
@@ -38,26 +38,27 @@ _UNFIT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Somebody who may ask. expertise: what makes them ask, where that is told (LightRAG)."""
+    """A potential user; expertise: knowledge behind the questions (LightRAG only)."""
 
     persona: str
     expertise: str = ""
 
     @property
     def profile(self) -> str:
+        """Return the user's text for a prompt."""
         return "\n".join(filter(None, [self.persona, self.expertise]))
 
 
 @dataclass(frozen=True, slots=True)
 class Persona:
-    """The form of a user in a reply."""
+    """The reply form of a user."""
 
     persona: str
 
 
 @dataclass(frozen=True, slots=True)
 class Expert:
-    """The same with expertise."""
+    """The reply form of a user with expertise."""
 
     persona: str
     expertise: str
@@ -65,7 +66,10 @@ class Expert:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Of what fewer were made than asked for, and why. failed: there was no reply, so it is worth asking again."""
+    """A list with fewer items than requested.
+
+    why: the reason. failed: the call failed, so that running again may help.
+    """
 
     what: str
     asked: int
@@ -76,7 +80,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedQuestions:
-    """Questions, and what is missing."""
+    """Generated questions and the missing ones."""
 
     questions: tuple[EvalQuestion, ...]
     missing: tuple[Missing, ...] = ()
@@ -84,18 +88,24 @@ class GeneratedQuestions:
 
 @dataclass(frozen=True, slots=True)
 class _ListRequest(Generic[A]):
-    """A list that a model is to fill. ask: how many, what was given before -> what the model gives."""
+    """A request for a list of items.
+
+    fetch: number of items, earlier texts -> items of the model.
+    """
 
     what: str
     count: int
-    request: Callable[[int, Sequence[str]], Iterable[A]]
+    fetch: Callable[[int, Sequence[str]], Iterable[A]]
     get_text: Callable[[A], str]
     accept: Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class _ListResult(Generic[A]):
-    """What a model gave: what is of use, the texts of all of it, and why it is not more."""
+    """The accepted items of a request.
+
+    all_texts: the texts of all replies. why: the reason for missing items.
+    """
 
     items: tuple[A, ...] = ()
     all_texts: tuple[str, ...] = ()
@@ -113,28 +123,39 @@ def generate_global_questions(
     variant: Variant = "graphrag",
     progress: Progress | None = None,
 ) -> GeneratedQuestions:
-    """Questions of that many users with that many tasks each, for each of them so many (GraphRAG, algorithm 1).
+    """Generate users, their tasks and questions (GraphRAG, algorithm 1).
 
-    lightrag: each user has a description of their expertise, too (LightRAG, section 4.1). But: users, tasks and
-    questions are asked for one after the other, in a call for each list; what is given twice, counts or asks why is
-    asked for again, twice at most. What fails is listed, and the others go on.
+    lightrag: each user also gets a description of their expertise (LightRAG, section 4.1). Unlike the papers, users,
+    tasks and questions come from separate calls, one a list. Repeated questions, counting questions and why-questions
+    are asked for again, at most twice. Failures are listed and do not stop the rest.
     """
     users = _generate_users(description, llm, personas, variant, followups=personas * (1 + tasks))
     missing = _missing_items("users", personas, users)
-    work = [(user, _task_request(description, user, llm, tasks, followups=tasks)) for user in users.items]
-    planned = [
-        (user, filled) for (user, wanted), filled in zip(work, _fill_all(work, llm, "tasks", progress), strict=True)
+    task_requests = [(user, _task_request(description, user, llm, tasks, followups=tasks)) for user in users.items]
+    tasks_by_user = [
+        (user, results)
+        for (user, request), results in zip(
+            task_requests, _fill_all(task_requests, llm, "tasks", progress), strict=True
+        )
     ]
-    missing += [m for user, filled in planned for m in _missing_items(f"tasks of “{user.persona}”", tasks, filled)]
-    pairs = [(user, task) for user, filled in planned for task in filled.items]
-    asked = [((user, task), _question_request(description, user, task, llm, questions)) for user, task in pairs]
-    filled = _replace_repeated(asked, _fill_all(asked, llm, "questions", progress), llm)
-    for (user, task), each in zip(pairs, filled, strict=True):
-        missing += _missing_items(f"questions of “{user.persona}”, “{task}”", questions, each)
-    made = [
-        _build_question(user, task, t) for (user, task), each in zip(pairs, filled, strict=True) for t in each.items
+    missing += [
+        missing_tasks
+        for user, results in tasks_by_user
+        for missing_tasks in _missing_items(f"tasks of “{user.persona}”", tasks, results)
     ]
-    return GeneratedQuestions(tuple(made), tuple(missing))
+    pairs = [(user, task) for user, results in tasks_by_user for task in results.items]
+    question_requests = [
+        ((user, task), _question_request(description, user, task, llm, questions)) for user, task in pairs
+    ]
+    results = _replace_repeated(question_requests, _fill_all(question_requests, llm, "questions", progress), llm)
+    for (user, task), result in zip(pairs, results, strict=True):
+        missing += _missing_items(f"questions of “{user.persona}”, “{task}”", questions, result)
+    generated = [
+        _build_question(user, task, text)
+        for (user, task), result in zip(pairs, results, strict=True)
+        for text in result.items
+    ]
+    return GeneratedQuestions(tuple(generated), tuple(missing))
 
 
 def _build_question(user: User, task: str, text: str) -> EvalQuestion:
@@ -143,156 +164,179 @@ def _build_question(user: User, task: str, text: str) -> EvalQuestion:
     return EvalQuestion(id, text, "global", "activity", persona=user.persona, task=task, more=more)
 
 
-# -- the three lists
+# -- requests for the three lists
 
 
 def _generate_users(description: str, llm: LLM, count: int, variant: Variant, followups: int) -> _ListResult[User]:
     expert = variant == "lightrag"
 
-    def users(n: int, before: Sequence[str]) -> list[User]:
+    def request_users(n: int, previous: Sequence[str]) -> list[User]:
         persona = _PERSONA + (_EXPERTISE if expert else "")
-        told = render_prompt(
-            USERS_PROMPT, count=str(n), persona=persona, description=description, before=_format_previous(before)
+        messages = render_prompt(
+            USERS_PROMPT, count=str(n), persona=persona, description=description, before=_format_previous(previous)
         )
         if expert:
             return [
                 User(strip_list_mark(u.persona), strip_list_mark(u.expertise))
-                for u in llm(told, schema=list[Expert], followups=followups)
+                for u in llm(messages, schema=list[Expert], followups=followups)
             ]
-        return [User(strip_list_mark(u.persona)) for u in llm(told, schema=list[Persona], followups=followups)]
+        return [User(strip_list_mark(u.persona)) for u in llm(messages, schema=list[Persona], followups=followups)]
 
-    return _fill_list(_ListRequest("users", count, users, lambda user: user.persona, bool)) if count else _ListResult()
+    return (
+        _fill_list(_ListRequest("users", count, request_users, lambda user: user.persona, bool))
+        if count
+        else _ListResult()
+    )
 
 
 def _task_request(description: str, user: User, llm: LLM, count: int, followups: int) -> _ListRequest[str]:
-    def told(n: int, before: Sequence[str]) -> Messages:
-        given = {"description": description, "user": user.profile, "before": _format_previous(before)}
-        return render_prompt(TASKS_PROMPT, count=str(n), words=str(MAX_TASK_WORDS), **given)
+    def build_prompt(n: int, previous: Sequence[str]) -> Messages:
+        values = {"description": description, "user": user.profile, "before": _format_previous(previous)}
+        return render_prompt(TASKS_PROMPT, count=str(n), words=str(MAX_TASK_WORDS), **values)
 
-    return _text_request("tasks", count, told, llm, lambda task: 0 < len(task.split()) <= MAX_TASK_WORDS, followups)
+    return _text_request(
+        "tasks", count, build_prompt, llm, lambda task: 0 < len(task.split()) <= MAX_TASK_WORDS, followups
+    )
 
 
 def _question_request(description: str, user: User, task: str, llm: LLM, count: int) -> _ListRequest[str]:
-    def told(n: int, before: Sequence[str]) -> Messages:
-        given = {"description": description, "user": user.profile, "task": task, "before": _format_previous(before)}
-        return render_prompt(QUESTIONS_PROMPT, count=str(n), **given)
+    def build_prompt(n: int, previous: Sequence[str]) -> Messages:
+        values = {"description": description, "user": user.profile, "task": task, "before": _format_previous(previous)}
+        return render_prompt(QUESTIONS_PROMPT, count=str(n), **values)
 
-    return _text_request("questions", count, told, llm, is_global_question)
+    return _text_request("questions", count, build_prompt, llm, is_global_question)
 
 
 def _text_request(
-    what: str,
+    label: str,
     count: int,
     build_prompt: Callable[[int, Sequence[str]], Messages],
     llm: LLM,
     accept: Callable[[str], bool],
     followups: int = 0,
 ) -> _ListRequest[str]:
-    def texts(n: int, before: Sequence[str]) -> list[str]:
-        return [strip_list_mark(text) for text in llm(build_prompt(n, before), schema=list[str], followups=followups)]
+    def request_texts(n: int, previous: Sequence[str]) -> list[str]:
+        return [strip_list_mark(text) for text in llm(build_prompt(n, previous), schema=list[str], followups=followups)]
 
-    return _ListRequest(what, count, texts, str, accept)
-
-
-def _format_previous(before: Sequence[str]) -> str:
-    return _PREVIOUS_HEADING + "\n".join(f"- {text}" for text in before) if before else ""
+    return _ListRequest(label, count, request_texts, str, accept)
 
 
-# -- filling them
+def _format_previous(previous: Sequence[str]) -> str:
+    return _PREVIOUS_HEADING + "\n".join(f"- {text}" for text in previous) if previous else ""
 
 
-def _fill_list(wanted: _ListRequest[A], before: _ListResult[A] | None = None) -> _ListResult[A]:
-    """So many that are of use and not alike, asked for again while there are too few and others come."""
-    start: _ListResult[A] = before or _ListResult()
-    found, given, why = {question_text_key(wanted.get_text(a)): a for a in start.items}, list(start.all_texts), ""
+# -- filling the lists
+
+
+def _fill_list(request: _ListRequest[A], previous: _ListResult[A] | None = None) -> _ListResult[A]:
+    """Collect distinct accepted items until the list is complete.
+
+    The model is asked again while items are missing and it still gives new ones.
+    """
+    collected: _ListResult[A] = previous or _ListResult()
+    items, all_texts, why = (
+        {question_text_key(request.get_text(entry)): entry for entry in collected.items},
+        list(collected.all_texts),
+        "",
+    )
     for _ in range(_MAX_CALLS):
-        if len(found) >= wanted.count:
+        if len(items) >= request.count:
             break
         try:
-            new = [a for a in wanted.request(wanted.count - len(found), given) if wanted.get_text(a)]
+            replies = [
+                entry for entry in request.fetch(request.count - len(items), all_texts) if request.get_text(entry)
+            ]
         except ItemFailed as failure:
-            return _ListResult(tuple(found.values()), tuple(given), str(failure), failed=True)
-        seen = set(map(question_text_key, given))
-        why = "the model gives the same again, or what is not to be asked"
-        if not {question_text_key(wanted.get_text(a)) for a in new} - seen:
+            return _ListResult(tuple(items.values()), tuple(all_texts), str(failure), failed=True)
+        seen_keys = set(map(question_text_key, all_texts))
+        why = "the model repeats itself, or gives unsuitable items"
+        if not {question_text_key(request.get_text(entry)) for entry in replies} - seen_keys:
             break
-        for each in new:
-            text = wanted.get_text(each)
-            if question_text_key(text) not in seen and wanted.accept(text) and len(found) < wanted.count:
-                found.setdefault(question_text_key(text), each)
-        for text in map(wanted.get_text, new):
-            given += [text] if question_text_key(text) not in seen else []
-            seen.add(question_text_key(text))
-    return _ListResult(tuple(found.values()), tuple(given), why if len(found) < wanted.count else "")
+        for item in replies:
+            text = request.get_text(item)
+            if question_text_key(text) not in seen_keys and request.accept(text) and len(items) < request.count:
+                items.setdefault(question_text_key(text), item)
+        for text in map(request.get_text, replies):
+            all_texts += [text] if question_text_key(text) not in seen_keys else []
+            seen_keys.add(question_text_key(text))
+    return _ListResult(tuple(items.values()), tuple(all_texts), why if len(items) < request.count else "")
 
 
 def _fill_all(
-    work: Sequence[tuple[B, _ListRequest[str]]], llm: LLM, what: str, progress: Progress | None
+    requests: Sequence[tuple[B, _ListRequest[str]]], llm: LLM, label: str, progress: Progress | None
 ) -> list[_ListResult[str]]:
-    done: list[_ListResult[str]] = []
-    for filled in map_concurrent(_fill_list, [wanted for _, wanted in work], llm.workers):
-        done.append(filled)
+    results: list[_ListResult[str]] = []
+    for result in map_concurrent(_fill_list, [request for _, request in requests], llm.workers):
+        results.append(result)
         if progress:
-            progress(what, len(done), len(work))
-    return done
+            progress(label, len(results), len(requests))
+    return results
 
 
 def _replace_repeated(
-    work: Sequence[tuple[B, _ListRequest[str]]], filled: Sequence[_ListResult[str]], llm: LLM
+    requests: Sequence[tuple[B, _ListRequest[str]]], results: Sequence[_ListResult[str]], llm: LLM
 ) -> list[_ListResult[str]]:
-    """The same without what an earlier one asks already; in place of that others are asked for, once."""
-    once, seen = _keep_first(filled, set())
-    short = [i for i, (a, b) in enumerate(zip(once, filled, strict=True)) if len(a.items) < len(b.items)]
-    more = map_concurrent(lambda i: _fill_list(work[i][1], once[i]), short, llm.workers)
-    for i, again in zip(short, list(more), strict=True):
-        new = [text for text in again.items if text not in once[i].items and question_text_key(text) not in seen]
-        seen.update(map(question_text_key, new))
-        kept = (*once[i].items, *new)
-        why = again.why or ("another task asks the same" if len(kept) < work[i][1].count else "")
-        once[i] = replace(again, items=kept, why=why)
-    return once
+    """Replace repeated questions by new ones, once."""
+    unique, seen_keys = _keep_first(results, set())
+    incomplete = [
+        i for i, (after, before) in enumerate(zip(unique, results, strict=True)) if len(after.items) < len(before.items)
+    ]
+    refilled = map_concurrent(lambda i: _fill_list(requests[i][1], unique[i]), incomplete, llm.workers)
+    for i, refill in zip(incomplete, list(refilled), strict=True):
+        new_texts = [
+            text for text in refill.items if text not in unique[i].items and question_text_key(text) not in seen_keys
+        ]
+        seen_keys.update(map(question_text_key, new_texts))
+        texts = (*unique[i].items, *new_texts)
+        why = refill.why or ("another task asks the same" if len(texts) < requests[i][1].count else "")
+        unique[i] = replace(refill, items=texts, why=why)
+    return unique
 
 
-def _keep_first(filled: Iterable[_ListResult[str]], seen: set[str]) -> tuple[list[_ListResult[str]], set[str]]:
-    """Each text where it stands first."""
-    once: list[_ListResult[str]] = []
-    for each in filled:
-        kept = tuple(text for text in each.items if question_text_key(text) not in seen)
-        seen.update(map(question_text_key, kept))
-        once.append(replace(each, items=kept))
-    return once, seen
+def _keep_first(results: Iterable[_ListResult[str]], seen_keys: set[str]) -> tuple[list[_ListResult[str]], set[str]]:
+    """Keep each text in the first list that contains it."""
+    unique: list[_ListResult[str]] = []
+    for result in results:
+        texts = tuple(text for text in result.items if question_text_key(text) not in seen_keys)
+        seen_keys.update(map(question_text_key, texts))
+        unique.append(replace(result, items=texts))
+    return unique, seen_keys
 
 
-def _missing_items(what: str, asked: int, filled: _ListResult[A]) -> list[Missing]:
-    made = len(filled.items)
-    return [Missing(what, asked, made, filled.why, filled.failed)] if made < asked else []
+def _missing_items(label: str, requested: int, result: _ListResult[A]) -> list[Missing]:
+    count = len(result.items)
+    return [Missing(label, requested, count, result.why, result.failed)] if count < requested else []
 
 
 # -- texts
 
 
 def strip_list_mark(text: str) -> str:
-    """On one line, without the mark of a list.
+    r"""Return the text on one line, without a list mark.
 
-    >>> plain(" 2. Which\\nthemes recur? ")
+    >>> strip_list_mark(" 2. Which\nthemes recur? ")
     'Which themes recur?'
     """
     return _LIST_MARK.sub("", " ".join(text.split()))
 
 
 def question_text_key(text: str) -> str:
-    """What is alike has one key.
+    """Return a key that is equal for questions with the same words.
 
-    >>> key("Which themes recur?") == key("which  themes recur")
+    >>> question_text_key("Which themes recur?") == question_text_key("which  themes recur")
     True
     """
     return " ".join(text.casefold().split()).rstrip(" ?？!！.。")
 
 
 def is_global_question(question: str) -> bool:
-    """Whether it may be asked of the whole: counting is for a database, and reasons are seldom written down.
+    """Return whether a question suits the whole corpus.
 
-    >>> [fit(q) for q in ("How do guests see rules?", "How many guests are there?", "Why?", "何件ありますか。", "")]
-    [True, False, False, False, False]
+    Counting questions are for a database, and documents seldom state reasons.
+
+    >>> [is_global_question(q) for q in ("How do guests see rules?", "How many guests are there?")]
+    [True, False]
+    >>> [is_global_question(q) for q in ("Why?", "何件ありますか。", "")]
+    [False, False, False]
     """
     return bool(question_text_key(question)) and not _UNFIT.search(question)

@@ -1,4 +1,4 @@
-"""what an evaluation is made of -> Question, Answered, Verdict, Rating, Score, Claim: rows of the files of a study."""
+"""The rows of a study's files -> EvalQuestion, SystemAnswer, Verdict, Rating, Score, AnswerClaim."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any, Literal
 
 from kumihimo.core.usage import Usage
 
-ReplyStatus = Literal["ok", "invalid", "failed"]  # invalid: replies that cannot be read; failed: no reply at all
-Winner = Literal["a", "b", "tie", ""]  # "": none, since the verdict is not ok
+ReplyStatus = Literal["ok", "invalid", "failed"]  # invalid: unreadable replies; failed: no reply
+Winner = Literal["a", "b", "tie", ""]  # "": the verdict is not ok
 
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """Where the answer to a question stands: a document, `[start, end)` of it in characters, or a passage in its words.
+    """The place of an answer: document, character range `[start, end)` or quote.
 
-    id: of a document, its uri, or what is after the # of it, or of a chunk. Empty: wherever the text stands.
+    id: a document's uri, the part after its #, or a chunk id. If it is empty, the text may stand in any document.
     """
 
     id: str = ""
@@ -27,11 +27,11 @@ class Gold:
 
 @dataclass(frozen=True, slots=True)
 class EvalQuestion:
-    """What systems are asked.
+    """A question for the systems under test.
 
-    scope: whether it is about a detail, the whole, or things that have to be linked. source: what it was made from, the
-    work of somebody (a persona and a task), the documents, or nobody knows: users bring their own.
-    reference: an answer that is known to be right. assertions: what a good answer should say.
+    scope: it concerns a detail (local), the whole corpus (global) or linked facts (linked). source: it was made from a
+    persona and a task (activity), from the documents (data), or supplied by a user. reference: a known right answer.
+    assertions: statements a good answer should make.
     """
 
     id: str
@@ -43,17 +43,23 @@ class EvalQuestion:
     reference: str = ""
     assertions: tuple[str, ...] = ()
     gold: tuple[Gold, ...] = ()
-    more: Mapping[str, Any] = field(default_factory=dict)  # what else came with it, kept as it is
+    more: Mapping[str, Any] = field(default_factory=dict)  # other keys of an imported row
 
     @property
     def cluster(self) -> str:
-        """Questions of the same cluster do not count as independent: those of one persona's task."""
+        """Return the persona and task, or else the id.
+
+        Questions of one cluster are not independent.
+        """
         return f"{self.persona}\n{self.task}" if self.task else self.id
 
 
 @dataclass(frozen=True, slots=True)
 class SourceSpan:
-    """`[start, end)` of a document, in characters; place: as one looks it up in the file."""
+    """A character range `[start, end)` of a document.
+
+    place: its location in words, such as a page or a section.
+    """
 
     uri: str
     start: int
@@ -63,10 +69,10 @@ class SourceSpan:
 
 @dataclass(frozen=True, slots=True)
 class AnswerSource:
-    """A piece of the evidence of an answer, or what one of its citations quotes (then n is the citation's number).
+    """A piece of an answer's evidence, or the quote of a citation.
 
-    why: what each feature adds to its score, where the method says so. path: a passage that it hangs together with and
-    the entity that both mention, by ids.
+    n: the rank of the evidence, or the number of the citation. why: the contribution of each feature to the score, if
+    the method reports it. path: ids of a linked passage and of the entity that both mention.
     """
 
     n: int  # its rank, from 1
@@ -81,12 +87,12 @@ class AnswerSource:
 
 @dataclass(frozen=True, slots=True)
 class SystemAnswer:
-    """What a system said to a question.
+    """The answer of one system to one question.
 
-    system: its name, such as `global:C0`. generation: which of several answers, 0 the first; another is had by asking
-    all over again. usage: what it took, whether it was paid now or remembered; its seconds are those of all calls.
-    seconds: from question to answer, None where it was remembered. failed: why there is no answer. decided: what the
-    method took the question for, where it says so.
+    system: its name, such as `global:C0`. generation: the number of the answer; 0 is the first, each further one comes
+    from asking again from scratch. usage: the total usage, paid now or cached; its seconds are the sum over all calls.
+    seconds: time from question to answer, None if the answer was cached. failed: the reason for a missing answer.
+    decided: the query type the method detected, if it reports one.
     """
 
     system: str
@@ -104,10 +110,10 @@ class SystemAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A judge's choice between the answers of two systems to a question, by one criterion.
+    """A judge's choice between two answers by one criterion.
 
-    a, b: systems, in the order of their comparison; the same twice where a system is compared with another generation
-    of itself. first: which of them was shown first, "a" or "b". role: `judge` or `second_judge`.
+    a, b: the systems, in the order of the comparison; equal if a system is compared with another generation of itself.
+    first: the answer shown first, "a" or "b". role: `judge` or `second_judge`.
     """
 
     protocol: str
@@ -120,19 +126,25 @@ class Verdict:
     winner: Winner
     reason: str = ""
     status: ReplyStatus = "ok"
-    why: str = ""  # it is not ok
+    why: str = ""  # the reason for another status than ok
     role: Literal["judge", "second_judge"] = "judge"
     judge: str = ""  # the model
 
     @property
     def points(self) -> float | None:
-        """For a: 100, 50 or 0; for b what is missing to 100 (GraphRAG, section 3.3)."""
+        """Return the points of a: 100, 50 or 0.
+
+        b gets the rest of 100 (GraphRAG, section 3.3).
+        """
         return {"a": 100.0, "tie": 50.0, "b": 0.0}.get(self.winner)
 
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """A judge's score from 0 to 100 for what one system said or found (MK-RAG). place: of several shown, from 1."""
+    """A judge's score for an answer or its evidence (MK-RAG).
+
+    value: 0 to 100. place: the position of the system in the prompt, from 1.
+    """
 
     protocol: str
     criterion: str
@@ -149,10 +161,11 @@ class Rating:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A measure of one answer, or of what was found for it; value None: undefined, and the reason why.
+    """A measure of one answer or of its evidence.
 
-    detail: what it was computed from: statements, verdicts on them, so that one can look it up. status: whether a model
-    failed to say what was needed; what is undefined for other reasons is ok.
+    value: None if it is undefined; reason says why. detail: the data behind the value, such as statements and verdicts
+    on them. status: "invalid" or "failed" if a model did not give the needed reply; values that are undefined for
+    other reasons are "ok".
     """
 
     name: str
@@ -166,11 +179,11 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class AnswerClaim:
-    """A proposition that an answer makes, which can be checked (Claimify).
+    """A checkable proposition of an answer (Claimify).
 
-    supported, in_corpus: whether the evidence of the answer, or any document, says so; None: not asked, or undecided.
-    doubt: by SelfCheck, from 0, all samples say so, to 1; None: not asked. sources: which of the answer's evidence says
-    so, by n. why: the reason, where one of the three was asked for and is None, or rests on replies nobody can read.
+    supported, in_corpus: the answer's evidence, or any document, entails it; None: not checked, or undecided. doubt:
+    SelfCheck score from 0 (all samples agree) to 1; None: not checked. sources: the supporting evidence, by n. why:
+    the reason for each requested value that is None or rests on unreadable replies.
     """
 
     system: str
@@ -186,11 +199,11 @@ class AnswerClaim:
 
 @dataclass(frozen=True, slots=True)
 class AnswerSentence:
-    """What became of one sentence of an answer on its way to claims.
+    """The path of one answer sentence through claim extraction.
 
-    outcome: claims, or why there are none: heading, not selected, ambiguous, nothing decomposed, repeated (all of them
-    were made before), invalid, failed. Of an answer without sentences: empty, or no answer; sentence is -1. trace: what
-    each stage made of it.
+    outcome: claims, or the reason for having none: heading, not selected, ambiguous, nothing decomposed, repeated
+    (every claim was made before), invalid, failed. An answer without sentences has the outcome empty or no answer, and
+    sentence -1. trace: the result of each stage.
     """
 
     system: str

@@ -1,7 +1,7 @@
-"""questions with gold x systems -> Score: how much of what was meant is found, how early, and how much is read for it.
+"""Questions with gold and systems -> Score: recall, rank quality and tokens read.
 
-What a method finds is followed to the chunks it was made of. A report stands for many of them, so that a ranking of
-places alone favours what is made of much: there are measures cut at so many tokens, too.
+Evidence is traced to its source chunks. A report stands for many chunks, so a ranking by position alone favours
+evidence made of much text. Therefore recall is also measured within token budgets.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from kumihimo.llm.budget import Budget
 from kumihimo.llm.concurrency import map_concurrent
 
 KS = (5, 10, 20)
-TOKEN_BUDGETS = (2000, 4000)  # tokens within which gold is looked for
-MAX_CHUNKS = 1000  # chunks of a ranking at most, as TREC has it
-BASELINES = ("bm25", "naive")  # without which a figure says little
+TOKEN_BUDGETS = (2000, 4000)  # of recall within a number of tokens
+MAX_CHUNKS = 1000  # of a ranking, as in TREC
+BASELINES = ("bm25", "naive")  # a figure needs them for comparison
 Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievalResult:
-    """What one system found for one question.
+    """The evidence of one system for one question.
 
-    places: the chunks that its evidence was made of, each once, in the order of the evidence. tokens: of the evidence
-    as it is told. failed: why there is none.
+    places: the unique source chunks of the evidence, in its order. tokens: of the evidence as rendered for a prompt.
+    failed: the reason for missing evidence.
     """
 
     system: str
@@ -52,7 +52,7 @@ class RetrievalResult:
 
 @dataclass(frozen=True, slots=True)
 class ChunkTracer:
-    """Evidence -> the chunks, or passages of them, that it was made of; of one row once only."""
+    """A cached lookup: evidence -> its source chunks or passages."""
 
     snapshot: Snapshot
     layout: IndexLayout
@@ -60,18 +60,18 @@ class ChunkTracer:
     passages: dict[str, tuple[DocumentSpan, int]] = field(default_factory=dict)
 
     def __call__(self, items: Iterable[Evidence]) -> dict[DocumentSpan, int]:
-        """Where they stand, with the tokens of each place."""
-        found: dict[DocumentSpan, int] = {}
+        """Return the source ranges with their tokens."""
+        sizes: dict[DocumentSpan, int] = {}
         for item in items:
             for id in self._chunk_ids(item):
                 place, size = self._span_and_size(id)
-                found.setdefault(place, size)
-            if len(found) >= MAX_CHUNKS:
+                sizes.setdefault(place, size)
+            if len(sizes) >= MAX_CHUNKS:
                 break
-        return dict(islice(found.items(), MAX_CHUNKS))
+        return dict(islice(sizes.items(), MAX_CHUNKS))
 
     def _chunk_ids(self, item: Evidence) -> list[str]:
-        if item.table not in RECORD_TYPES or item.duplicates:  # made up for this question: its id says nothing
+        if item.table not in RECORD_TYPES or item.duplicates:  # built for this question: its id is not unique
             return list(self._trace_chunks(item))
         if item.reference not in self.chunk_ids:
             self.chunk_ids[item.reference] = list(islice(self._trace_chunks(item), MAX_CHUNKS))
@@ -101,58 +101,64 @@ def retrieve_all(
     snapshot: Snapshot,
     system: System,
     questions: Sequence[EvalQuestion],
-    follow: ChunkTracer,
+    tracer: ChunkTracer,
     budget: Budget,
     *,
     clock: Clock = perf_counter,
     progress: Progress | None = None,
 ) -> list[RetrievalResult]:
-    """What the system finds for each question, in their order; a question that failed has a row that says why."""
+    """Retrieve evidence for each question, in order.
 
-    def one(question: EvalQuestion) -> RetrievalResult:
-        asked = replace(snapshot, budget=budget, lazy_rows={})
-        began = clock()
+    A failed question has a row with the reason.
+    """
+
+    def retrieve_one(question: EvalQuestion) -> RetrievalResult:
+        own_snapshot = replace(snapshot, budget=budget, lazy_rows={})
+        start = clock()
         try:
-            context = asked.retrieve(question.text, system.method, **system.settings)
+            context = own_snapshot.retrieve(question.text, system.method, **system.settings)
         except ItemFailed as failure:
             return RetrievalResult(system.name, question.id, failed=str(failure) or type(failure).__name__)
-        seconds = clock() - began
-        places = follow(context)
+        seconds = clock() - start
+        places = tracer(context)
         tokens = sum(item.tokens(snapshot.tokenizer) for item in context)
         return RetrievalResult(system.name, question.id, tuple(places), tuple(places.values()), tokens, seconds)
 
     rows: list[RetrievalResult] = []
-    for row in map_concurrent(one, questions, count_workers(snapshot)):
+    for row in map_concurrent(retrieve_one, questions, count_workers(snapshot)):
         rows.append(row)
         if progress:
             progress(system.name, len(rows), len(questions))
     return rows
 
 
-# -- what was found -> measures of it
+# -- results -> measures
 
 
 def name_places(
     places: Iterable[DocumentSpan], passages: Sequence[GoldPassage], layout: IndexLayout
 ) -> Iterator[list[str]]:
-    """What each place is called: after what is wanted of it, or else after itself.
+    """Yield the names of each place.
 
-    Where whole documents are wanted, after the document that it stands in.
+    A place is named after the gold passages that it overlaps, else after itself. If all gold passages are whole
+    documents, the place's own name is its document.
     """
-    whole = all(one.is_document for one in passages)
+    all_documents = all(passage.is_document for passage in passages)
     by_document: dict[str, list[GoldPassage]] = {}
-    for one in passages:
-        for place in one.places:
-            by_document.setdefault(place.document, []).append(one)
+    for passage in passages:
+        for place in passage.places:
+            by_document.setdefault(place.document, []).append(passage)
     for place in places:
-        near = by_document.get(place.document, ())
-        names = [one.name for one in near if any(place.overlaps(other) for other in one.places)]
-        yield list(dict.fromkeys(names)) or [layout.uris[place.document] if whole else layout.span_name(place)]
+        candidates = by_document.get(place.document, ())
+        names = [
+            passage.name for passage in candidates if any(place.overlaps(gold_place) for gold_place in passage.places)
+        ]
+        yield list(dict.fromkeys(names)) or [layout.uris[place.document] if all_documents else layout.span_name(place)]
 
 
 def unique_names(names: Iterable[Sequence[str]]) -> list[str]:
-    """Each name where it comes first."""
-    return list(dict.fromkeys(name for some in names for name in some))
+    """Return each name at its first position."""
+    return list(dict.fromkeys(name for group in names for name in group))
 
 
 def score_result(
@@ -162,15 +168,18 @@ def score_result(
     ks: Sequence[int],
     token_budgets: Sequence[int] = TOKEN_BUDGETS,
 ) -> Iterator[Score]:
-    """All measures of what one system found for one question; of what failed none, and why."""
+    """Yield all measures of one result.
+
+    A failed result yields empty scores with the reason.
+    """
     names = list(name_places(row.places, passages, layout))
-    gold = [one.name for one in passages]
+    gold_names = [passage.name for passage in passages]
     if row.failed:
         yield from (Score(name, row.system, row.question, None, row.failed) for name in score_names(ks, token_budgets))
         return
-    yield from score_ranking(row.system, row.question, unique_names(names), gold, ks)
+    yield from score_ranking(row.system, row.question, unique_names(names), gold_names, ks)
     for tokens in token_budgets:
-        value = recall(names_within_tokens(names, row.sizes, tokens), gold, MAX_CHUNKS)
+        value = recall(names_within_tokens(names, row.sizes, tokens), gold_names, MAX_CHUNKS)
         yield Score(_recall_name(tokens), row.system, row.question, value)
     yield Score("tokens", row.system, row.question, row.tokens)
     yield Score("chunks", row.system, row.question, len(row.places))
@@ -179,30 +188,33 @@ def score_result(
 def score_ranking(
     system: str, question: str, order: Ranking, gold: Sequence[str], ks: Sequence[int]
 ) -> Iterator[Score]:
-    """The measures of one ranking. The detail of MRR: the place of each piece of gold."""
-    at = {name: place for place, name in enumerate(order, 1)}
+    """Yield the measures of one ranking.
+
+    The detail of MRR holds the rank of each piece of gold.
+    """
+    ranks = {name: place for place, name in enumerate(order, 1)}
     for name, measure in measures_at(ks).items():
-        detail = {"places": {one: at.get(one) for one in gold}} if name == "MRR" else {}
+        detail = {"places": {piece: ranks.get(piece) for piece in gold}} if name == "MRR" else {}
         yield Score(name, system, question, measure(order, gold), detail=detail)
 
 
 def names_within_tokens(names: Iterable[Sequence[str]], sizes: Iterable[int], tokens: int) -> list[str]:
-    """What stands within the first so many tokens, if one reads place after place, each whole.
+    """Return the names within the token budget, reading whole places in order.
 
-    >>> within([["a"], ["b"], ["c"]], [600, 900, 600], 2000)
+    >>> names_within_tokens([["a"], ["b"], ["c"]], [600, 900, 600], 2000)
     ['a', 'b']
     """
-    kept: list[Sequence[str]] = []
-    for some, size in zip(names, sizes, strict=True):
+    groups: list[Sequence[str]] = []
+    for group, size in zip(names, sizes, strict=True):
         tokens -= size
         if tokens < 0:
             break
-        kept.append(some)
-    return unique_names(kept)
+        groups.append(group)
+    return unique_names(groups)
 
 
 def score_names(ks: Sequence[int], token_budgets: Sequence[int] = TOKEN_BUDGETS) -> list[str]:
-    """The names of all scores of one question."""
+    """Return the names of all scores of one question."""
     return [*measures_at(ks), *map(_recall_name, token_budgets), "tokens", "chunks"]
 
 
@@ -210,12 +222,15 @@ def _recall_name(tokens: int) -> str:
     return f"recall@{tokens}tokens"
 
 
-# -- questions -> systems
+# -- means of systems
 
 
 @dataclass(frozen=True, slots=True)
 class MeasureMean:
-    """Of one measure over questions: with where it lies, 95 of 100 times (drawn by clusters of questions)."""
+    """The mean of a measure over questions.
+
+    low, high: its 95 % interval, by clusters of questions.
+    """
 
     value: float
     low: float
@@ -224,36 +239,39 @@ class MeasureMean:
 
 
 def average_measures(rows: Iterable[Score], questions: Iterable[EvalQuestion]) -> dict[str, dict[str, MeasureMean]]:
-    """By system and measure, over the questions of which there is a value."""
+    """Average each system's measures over questions with a value."""
     from kumihimo.evaluate.statistics import bootstrap_interval
 
     cluster: Mapping[str, str] = {question.id: question.cluster for question in questions}
-    held: dict[str, dict[str, list[tuple[float, str]]]] = {}
+    pairs_by_system: dict[str, dict[str, list[tuple[float, str]]]] = {}
     for row in rows:
-        values = held.setdefault(row.system, {}).setdefault(row.name, [])
+        values = pairs_by_system.setdefault(row.system, {}).setdefault(row.name, [])
         if row.value is not None:
             values.append((row.value, cluster.get(row.question, row.question)))
     return {
         system: {
             name: MeasureMean(
                 fmean(value for value, _ in values),
-                *bootstrap_interval([value for value, _ in values], [of for _, of in values]),
+                *bootstrap_interval([value for value, _ in values], [group for _, group in values]),
                 len(values),
             )
-            for name, values in by.items()
+            for name, values in by_measure.items()
             if values
         }
-        for system, by in held.items()
+        for system, by_measure in pairs_by_system.items()
     }
 
 
-# -- runs that were made elsewhere
+# -- runs of other programs
 
 
 def score_run(
     system: str, rankings: Mapping[str, Sequence[str]], gold: Mapping[str, Sequence[str]], ks: Sequence[int]
 ) -> Iterator[Score]:
-    """The measures of a run against qrels; a question that it has no ranking for counts 0, as nothing was found."""
+    """Yield the measures of a run against qrels.
+
+    A question without a ranking counts 0.
+    """
     for question, names in gold.items():
         if names:
             yield from score_ranking(system, question, rankings.get(question, ()), names, ks)
@@ -262,18 +280,18 @@ def score_run(
 def translate_rankings(
     rankings: Mapping[str, Sequence[str]], passages: Mapping[str, Sequence[GoldPassage]], layout: IndexLayout
 ) -> tuple[dict[str, list[str]], int]:
-    """The rankings in the names of what is wanted; and how many names the index does not know, which stay as they are.
+    """Translate rankings into gold names; also return the number of unknown names.
 
-    A name may be whatever gold may be: a document, a chunk, `uri[start,end)`.
+    Unknown names stay as they are. A name may be anything that gold may be: a document, a chunk, `uri[start,end)`.
     """
-    found: dict[str, list[str]] = {}
-    unknown = 0
-    for question, wanted in passages.items():
-        same = {one.name for one in wanted}
-        said: list[list[str]] = []
+    by_question: dict[str, list[str]] = {}
+    unknown_count = 0
+    for question, gold in passages.items():
+        gold_names = {passage.name for passage in gold}
+        groups: list[list[str]] = []
         for name in rankings.get(question, ()):
-            place = None if name in same else parse_span_name(layout, name)
-            unknown += place is None and name not in same
-            said.append([name] if place is None else next(name_places([place], wanted, layout)))
-        found[question] = unique_names(said)
-    return found, unknown
+            place = None if name in gold_names else parse_span_name(layout, name)
+            unknown_count += place is None and name not in gold_names
+            groups.append([name] if place is None else next(name_places([place], gold, layout)))
+        by_question[question] = unique_names(groups)
+    return by_question, unknown_count

@@ -1,4 +1,4 @@
-"""texts -> ROUGE-L: how many of the words of two texts stand in the same order in both."""
+"""Texts -> ROUGE-L: the share of their words that occur in the same order."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from kumihimo.text.tokens import tokenize as words
+from kumihimo.text.tokens import tokenize
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,29 +14,31 @@ if TYPE_CHECKING:
 
 TokenKind = Literal["unicode", "paper"]
 _ASCII = re.compile("[a-z0-9]+")
-_SURROGATES, _FIRST_SURROGATE = 0x800, 0xD800  # of surrogate pairs, which are no characters
+_SURROGATES, _FIRST_SURROGATE = 0x800, 0xD800  # not characters, so their code points are skipped
 
 
 def rouge_tokens(text: str, kind: TokenKind = "unicode") -> list[str]:
-    """The words that are compared: as the house finds them, in any script, or those that `rouge_score` sees.
+    """Return the words to compare.
 
-    Of the house: folded, lightly stemmed, scripts without spaces in pairs. `paper` knows a to z and digits alone.
+    `unicode`: the project's own tokens for any script, folded, lightly stemmed, scripts without spaces as bigrams.
+    `paper`: the tokens of `rouge_score`, a to z and digits only.
 
-    >>> tokens("Émile's café, 2 boats"), tokens("組紐の工房")
+    >>> rouge_tokens("Émile's café, 2 boats"), rouge_tokens("組紐の工房")
     (['emile', 's', 'cafe', '2', 'boat'], ['組紐', '紐の', 'の工', '工房'])
-    >>> tokens("Émile's café, 2 boats", "paper"), tokens("組紐の工房", "paper")
+    >>> rouge_tokens("Émile's café, 2 boats", "paper"), rouge_tokens("組紐の工房", "paper")
     (['mile', 's', 'caf', '2', 'boats'], [])
     """
-    return words(text) if kind == "unicode" else _ASCII.findall(text.lower())
+    return tokenize(text) if kind == "unicode" else _ASCII.findall(text.lower())
 
 
 def rouge_matrix(texts: Sequence[str], kind: TokenKind = "unicode") -> NDArray[np.float64]:
-    """ROUGE-L F of each text with each: of the longest common subsequence, P = LCS / |a|, R = LCS / |b| (Lin, 2004).
+    """Return ROUGE-L F of every pair of texts (Lin, 2004).
 
-    A text without words is like no other, nor like itself.
-    But: 2 LCS / (|a| + |b|), which is the same; `paper` has the library's 2PR / (P + R), to the last digit.
+    For the longest common subsequence, LCS: P = LCS / |a|, R = LCS / |b|. A text without words has similarity 0 to
+    every text, itself included. `unicode` computes 2 LCS / (|a| + |b|), which is equal; `paper` computes the library's
+    2PR / (P + R), to the last digit.
 
-    >>> matrix(["the ferry left at nine", "the ferry had left"])[0, 1]  # the, ferry, left: 6 of 9
+    >>> rouge_matrix(["the ferry left at nine", "the ferry had left"])[0, 1]  # the, ferry, left: 6 of 9
     np.float64(0.6666666666666666)
     """
     import numpy as np
@@ -50,18 +52,21 @@ def rouge_matrix(texts: Sequence[str], kind: TokenKind = "unicode") -> NDArray[n
 
 
 def rouge_distances(texts: Sequence[str], kind: TokenKind = "unicode") -> NDArray[np.float64]:
-    """1 - ROUGE-L of each text with each: but for `paper` rounded once, so that what is .2 apart is .2 apart."""
+    """Return 1 - ROUGE-L of every pair of texts.
+
+    `unicode` rounds only once, so that a distance of .2 is exactly .2.
+    """
     import numpy as np
 
     if kind == "paper":
         return 1 - rouge_matrix(texts, kind)
     common, sizes = _common_subsequences(texts, kind)
-    both = sizes[:, None] + sizes[None, :]
-    return np.asarray((both - 2 * common) / both, dtype=np.float64)
+    total = sizes[:, None] + sizes[None, :]
+    return np.asarray((total - 2 * common) / total, dtype=np.float64)
 
 
 def rouge_l(a: str, b: str, kind: TokenKind = "unicode") -> float:
-    """ROUGE-L F of two texts.
+    """Return ROUGE-L F of two texts.
 
     >>> rouge_l("船は九時に出た", "船は十時に出た")  # 4 of 6 pairs
     0.6666666666666666
@@ -70,20 +75,23 @@ def rouge_l(a: str, b: str, kind: TokenKind = "unicode") -> float:
 
 
 def _common_subsequences(texts: Sequence[str], kind: TokenKind) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """How many words each has in common with each, in order; and how many it has, 1 at least."""
+    """Return the LCS of all pairs and the text lengths.
+
+    Lengths are at least 1.
+    """
     import numpy as np
     from rapidfuzz.distance import LCSseq
     from rapidfuzz.process import cdist
 
-    spelled = _encode_words([rouge_tokens(text, kind) for text in texts])
-    common = cdist(spelled, spelled, scorer=LCSseq.similarity, dtype=np.int32).astype(np.float64)
-    return common, np.maximum([len(word) for word in spelled], 1).astype(np.float64)
+    encoded = _encode_words([rouge_tokens(text, kind) for text in texts])
+    common = cdist(encoded, encoded, scorer=LCSseq.similarity, dtype=np.int32).astype(np.float64)
+    return common, np.maximum([len(encoded_text) for encoded_text in encoded], 1).astype(np.float64)
 
 
 def _encode_words(lists: Sequence[Sequence[str]]) -> list[str]:
-    """Each list with a character for each word: what the library compares fastest."""
+    """Encode each word as one character, because the library compares strings fastest."""
     letters: dict[str, str] = {}
-    for word in (word for listed in lists for word in listed):
+    for word in (word for words in lists for word in words):
         n = len(letters)
         letters.setdefault(word, chr(n if n < _FIRST_SURROGATE else n + _SURROGATES))
-    return ["".join(letters[word] for word in listed) for listed in lists]
+    return ["".join(letters[word] for word in words) for words in lists]

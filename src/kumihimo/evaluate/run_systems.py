@@ -1,4 +1,4 @@
-"""questions x systems -> Answered: what each says to each, on which evidence, and what it took."""
+"""Questions and systems -> SystemAnswer: text, evidence and usage."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kumihimo.llm.budget import Budget
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.registry import RULES
 
-_MAX_PLACES = 20  # of one piece of evidence, which may be made of all there is
+_MAX_PLACES = 20  # of one piece of evidence, which may come from all documents
 
 
 def answer_questions(
@@ -38,39 +38,43 @@ def answer_questions(
     earlier: Iterable[SystemAnswer] = (),
     progress: Progress | None = None,
 ) -> list[SystemAnswer]:
-    """What the system says to each question, in their order; asked side by side where there is a chat model.
+    """Ask the system all questions and return the answers in order.
 
-    One reading serves all, so that all see the same build. before: rows of an earlier run, which know what answers took
-    that are remembered now. A question that failed has a row that says why.
+    Questions run concurrently if there is a chat model. One snapshot serves all questions, so all see the same build.
+    earlier: rows of a previous run; they hold the original usage of answers that are cached now. A failed question has
+    a row with the reason.
     """
-    former = {row.question: row for row in earlier}
+    previous = {row.question: row for row in earlier}
     rows: list[SystemAnswer] = []
 
-    def one(question: EvalQuestion) -> SystemAnswer:
-        return _answer_question(snapshot, system, question, budget, generation, former.get(question.id))
+    def answer_one(question: EvalQuestion) -> SystemAnswer:
+        return _answer_question(snapshot, system, question, budget, generation, previous.get(question.id))
 
-    shown = system.name + (f", again {generation}" if generation else "")
-    for row in map_concurrent(one, questions, count_workers(snapshot)):
+    label = system.name + (f", again {generation}" if generation else "")
+    for row in map_concurrent(answer_one, questions, count_workers(snapshot)):
         rows.append(row)
         if progress:
-            progress(shown, len(rows), len(questions))
+            progress(label, len(rows), len(questions))
     return rows
 
 
 def keep_earlier_answers(rows: Iterable[SystemAnswer], earlier: Iterable[SystemAnswer]) -> list[SystemAnswer]:
-    """The rows, in place of each that failed the answer that an earlier run had to the question, if it had one."""
-    good = {row.question: row for row in earlier if not row.failed}
-    return [good.get(row.question, row) if row.failed else row for row in rows]
+    """Replace failed rows by the answers of an earlier run, if available."""
+    successful = {row.question: row for row in earlier if not row.failed}
+    return [successful.get(row.question, row) if row.failed else row for row in rows]
 
 
 def count_workers(snapshot: Snapshot) -> int:
-    """How many questions may be asked side by side."""
+    """Return the number of questions to ask concurrently."""
     chat = snapshot.models.chat("answer")
     return chat.workers if chat else 1
 
 
 def check_questions(questions: Iterable[EvalQuestion]) -> None:
-    """Raises SettingsError where one asks nothing: before anything is paid."""
+    """Raise SettingsError for a question without text.
+
+    Call it before anything is paid.
+    """
     if empty := [question.id for question in questions if not question.text.strip()]:
         raise SettingsError(f"question {empty[0]!r} has no text: write what it asks, or take it out")
 
@@ -81,49 +85,54 @@ def _answer_question(
     question: EvalQuestion,
     budget: Budget,
     generation: int,
-    former: SystemAnswer | None,
+    previous: SystemAnswer | None,
 ) -> SystemAnswer:
-    own = snapshot.models.budget(parent=budget)
-    asked = replace(snapshot, budget=own, generation=generation, lazy_rows={})
-    began = perf_counter()
+    own_budget = snapshot.models.budget(parent=budget)
+    own_snapshot = replace(snapshot, budget=own_budget, generation=generation, lazy_rows={})
+    start = perf_counter()
     try:
-        made = asked.ask(question.text, system.method, **system.settings)
+        answer = own_snapshot.ask(question.text, system.method, **system.settings)
     except ItemFailed as failure:
-        said = str(failure) or type(failure).__name__
-        return SystemAnswer(system.name, question.id, "", usage=total_usage(own), generation=generation, failed=said)
-    seconds = None if own.saved else perf_counter() - began
+        reason = str(failure) or type(failure).__name__
+        return SystemAnswer(
+            system.name, question.id, "", usage=total_usage(own_budget), generation=generation, failed=reason
+        )
+    seconds = None if own_budget.saved else perf_counter() - start
     row = SystemAnswer(
         system.name,
         question.id,
-        made.text,
-        tuple(_context_sources(asked, made)),
-        tuple(map(_citation_source, made.citations)),
-        total_usage(own),
+        answer.text,
+        tuple(_context_sources(own_snapshot, answer)),
+        tuple(map(_citation_source, answer.citations)),
+        total_usage(own_budget),
         seconds,
-        made.model,
+        answer.model,
         generation,
-        decided=made.context.query_type,
+        decided=answer.context.query_type,
     )
-    return row if own.total.calls or former is None else _restore_usage(row, former)
+    return row if own_budget.total.calls or previous is None else _restore_usage(row, previous)
 
 
 def total_usage(budget: Budget) -> Usage:
-    """What was paid, now or before."""
+    """Return the total usage, paid now or cached."""
     return sum(budget.saved.values(), budget.total)
 
 
-def _restore_usage(row: SystemAnswer, former: SystemAnswer) -> SystemAnswer:
-    """With what it took when it was paid for, if it is the same answer: vectors are remembered without their cost."""
-    same = (former.text, former.model, former.failed) == (row.text, row.model, "")
-    if not same or former.usage.completion_tokens != row.usage.completion_tokens:
+def _restore_usage(row: SystemAnswer, previous: SystemAnswer) -> SystemAnswer:
+    """Restore the usage of the paid run for an equal answer.
+
+    Cached vectors carry no usage of their own.
+    """
+    is_same = (previous.text, previous.model, previous.failed) == (row.text, row.model, "")
+    if not is_same or previous.usage.completion_tokens != row.usage.completion_tokens:
         return row
-    return replace(row, usage=former.usage, seconds=former.seconds)
+    return replace(row, usage=previous.usage, seconds=previous.seconds)
 
 
-def _context_sources(snapshot: Snapshot, made: Answer) -> Iterable[AnswerSource]:
-    """The evidence as the model was told it; without a model, all that was found."""
+def _context_sources(snapshot: Snapshot, answer: Answer) -> Iterable[AnswerSource]:
+    """Return the evidence in the prompt; without a model, all evidence."""
     budget = cast(int, snapshot.settings["answer"]["budget"])
-    context = made.context.fit(budget, snapshot.tokenizer) if made.model else made.context
+    context = answer.context.fit(budget, snapshot.tokenizer) if answer.model else answer.context
     return (_evidence_source(snapshot, n, item) for n, item in enumerate(context, 1))
 
 
@@ -145,16 +154,19 @@ def _source_span(span: Span) -> SourceSpan:
     return SourceSpan(span.uri, span.start, span.end, span.place)
 
 
-# -- how it was run, for the manifest
+# -- the manifest
 
 
 def describe_run(snapshot: Snapshot, system: System) -> dict[str, Any]:
-    """What decides the answers of a system, beside the questions and the index."""
+    """Return the settings that determine a system's answers.
+
+    The questions and the index are recorded elsewhere.
+    """
     models = {scope: chat.fingerprint for scope in ("answer", system.method) if (chat := snapshot.models.chat(scope))}
-    own: Mapping[str, object] = {**snapshot.settings.get(system.method, {}), **system.settings}
+    settings: Mapping[str, object] = {**snapshot.settings.get(system.method, {}), **system.settings}
     return {
         "method": system.method,
-        "settings": dict(own),
+        "settings": dict(settings),
         "answer": dict(snapshot.settings["answer"]),
         "models": models or RULES,
         "prompts": _hash_texts(path.read_text(encoding="utf-8") for path in _prompt_files()),
@@ -162,7 +174,7 @@ def describe_run(snapshot: Snapshot, system: System) -> dict[str, Any]:
 
 
 def describe_index(snapshot: Snapshot) -> dict[str, Any]:
-    """Which documents were asked."""
+    """Return the number of documents and the digest of their texts."""
     texts = (f"{uri}\n{text}\n" for uri, text in snapshot.table(ROOT).columns("uri", "text"))
     return {"documents": len(snapshot.table(ROOT)), "digest": _hash_texts(texts)}
 
@@ -172,7 +184,7 @@ def _prompt_files() -> list[Path]:
 
 
 def _hash_texts(texts: Iterable[str]) -> str:
-    made = sha256()
+    hasher = sha256()
     for text in texts:
-        made.update(text.encode("utf-8", "surrogatepass"))
-    return made.hexdigest()[:20]
+        hasher.update(text.encode("utf-8", "surrogatepass"))
+    return hasher.hexdigest()[:20]

@@ -1,4 +1,4 @@
-"""a name -> Design: which systems a paper compares, by what, and where it says so; one can be run by one command."""
+"""The name of a published study -> StudyDesign: its systems, measures and source; one command runs it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from kumihimo.core.errors import SettingsError
 from kumihimo.evaluate.systems import parse_system
 
 WINDOWS = (8000, 16000, 32000, 64000)
-_MANY_CHUNKS = 300  # chunks that are found, so that the window is what cuts
+_MANY_CHUNKS = 300  # retrieved, so that only the window limits the context
 
 
 @dataclass(frozen=True, slots=True)
 class StudyDesign:
-    """What a study compares. systems: by the names they have in the paper.
+    """The design of a published study.
 
-    stages: run, judge, claims, score; none: it is about building. against: the system that all others are compared
-    with; none: every pair. settings: of all of them.
+    systems: the specification of each system by its name in the paper. stages: run, judge, claims, score; none for a
+    study of indexing. against: the system that all others are compared with; empty: every pair. settings: settings
+    shared by all systems.
     """
 
     summary: str
@@ -32,38 +33,40 @@ class StudyDesign:
 
     @property
     def method_list(self) -> str:
+        """Return the systems as a comma-separated list."""
         return ",".join(self.systems.values())
 
     def restrict_to(self, names: Sequence[str]) -> StudyDesign:
-        """To these of its systems, by either name. Raises SettingsError where fewer than two are left."""
-        both = {**{name: name for name in self.systems}, **{said: name for name, said in self.systems.items()}}
-        if missing := [name for name in names if name not in both]:
-            raise SettingsError(
-                f"{missing[0]} is no system of this study, which has {', '.join(self.systems.values())}"
-            )
-        kept = {both[name] for name in names} or {*self.systems}
-        if len(kept) < 2:
-            raise SettingsError("a study compares systems: name two of them or more")
-        systems = {name: said for name, said in self.systems.items() if name in kept}
+        """Return the design restricted to these systems.
+
+        names: names of the paper or specifications. Raises SettingsError if fewer than two systems remain.
+        """
+        by_name = {**{name: name for name in self.systems}, **{spec: name for name, spec in self.systems.items()}}
+        if missing := [name for name in names if name not in by_name]:
+            raise SettingsError(f"{missing[0]} is no system of this study: it has {', '.join(self.systems.values())}")
+        selected = {by_name[name] for name in names} or {*self.systems}
+        if len(selected) < 2:
+            raise SettingsError("a study compares systems: name two or more")
+        systems = {name: spec for name, spec in self.systems.items() if name in selected}
         return replace(self, systems=systems, against=self.against if self.against in systems.values() else "")
 
 
 def window_systems(base: str = f"naive:words=false+k={_MANY_CHUNKS}") -> dict[str, str]:
-    """A system with each of the windows: of what it finds, or of what it reads at a time.
+    """Return one system for each window size.
 
-    >>> list(windowed("mapreduce").values())[:2], list(windowed("naive:k=9"))[0]
+    >>> list(window_systems("mapreduce").values())[:2], list(window_systems("naive:k=9"))[0]
     (['mapreduce:window=8000', 'mapreduce:window=16000'], '8k')
     """
-    one = parse_system(base)
-    names = [name for name in ("budget", "window") if name in setting_names(one.method)]
-    if not names:
-        raise SettingsError(f"{one.method} has no window: naive, local, global, mapreduce and others have one")
-    join = "+" if one.settings else ":"
-    return {f"{size // 1000}k": f"{base}{join}{names[0]}={size}" for size in WINDOWS}
+    parsed = parse_system(base)
+    window_settings = [name for name in ("budget", "window") if name in setting_names(parsed.method)]
+    if not window_settings:
+        raise SettingsError(f"{parsed.method} has no window: naive, local, global, mapreduce and others have one")
+    separator = "+" if parsed.settings else ":"
+    return {f"{size // 1000}k": f"{base}{separator}{window_settings[0]}={size}" for size in WINDOWS}
 
 
 def setting_names(method: str) -> Sequence[str]:
-    """The settings of a method."""
+    """Return the setting names of a method."""
     from kumihimo.methods import METHODS
 
     return list(METHODS[method].settings)

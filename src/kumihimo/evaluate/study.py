@@ -1,7 +1,7 @@
-"""a folder -> Study: the questions, answers and judgements of an evaluation, a file of JSON lines each.
+"""A folder -> Study: questions, answers and judgements of an evaluation, one JSON Lines file each.
 
-What models said is in the memo, so a stage that was stopped is run again and pays for what is missing; its file is
-written whole, when all of it is there.
+The response cache holds all replies. If a stage was interrupted, run it again: you pay only for the missing calls. A
+stage writes its file only when all rows are there.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ROW_TYPES: Mapping[str, type[Any]] = {
     "claims": AnswerClaim,
     "sentences": AnswerSentence,
 }
-FILE_COMMANDS = {  # the command that writes a file
+FILE_COMMANDS = {  # the command that writes each file
     "questions": "kumi eval questions",
     "verdicts": "kumi eval judge",
     "ratings": "kumi eval judge --protocol mk",
@@ -48,58 +48,76 @@ FILE_COMMANDS = {  # the command that writes a file
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """The files of one evaluation. A row that cannot be read raises SettingsError, naming file and line."""
+    """The files of one evaluation.
+
+    An unreadable row raises SettingsError with file and line.
+    """
 
     folder: Path
 
     def questions(self) -> list[EvalQuestion]:
-        """Raises SettingsError where there are none, or two have one id."""
-        found = list(self.rows("questions", EvalQuestion))
-        if not found:
+        """Return all questions.
+
+        Raises SettingsError if there are none, or if two have the same id.
+        """
+        rows = list(self.rows("questions", EvalQuestion))
+        if not rows:
             raise SettingsError(f"{self.path('questions')} holds no questions: `kumi eval questions` writes some")
-        seen: set[str] = set()
-        for question in found:
-            if question.id in seen:
+        ids: set[str] = set()
+        for question in rows:
+            if question.id in ids:
                 raise SettingsError(f"{self.path('questions')}: two questions have the id {question.id!r}")
-            seen.add(question.id)
-        return found
+            ids.add(question.id)
+        return rows
 
     def rows(self, name: str, row_type: type[T]) -> Iterator[T]:
-        """Of one of FILES, one by one. Raises SettingsError where it is not there, naming what writes it."""
+        """Yield the rows of one file of ROW_TYPES.
+
+        Raises SettingsError if the file is missing, and names the command that writes it.
+        """
         path = self.path(name)
         if not path.exists():
             raise SettingsError(f"{path} is not there yet: `{FILE_COMMANDS[name]}` writes it")
         return read_jsonl_rows(path, row_type)
 
     def rows_or_empty(self, name: str) -> list[Any]:
-        """Those of a file, none where it is not there yet."""
+        """Return the rows of a file, none if it is missing."""
         return list(read_jsonl_rows(self.path(name), ROW_TYPES[name])) if self.has(name) else []
 
     def has(self, name: str) -> bool:
+        """Return whether a file is there."""
         return self.path(name).exists()
 
     def path(self, name: str) -> Path:
+        """Return the path of a file."""
         return self.folder / f"{name}.jsonl"
 
     def write(self, name: str, rows: Iterable[Any]) -> None:
+        """Write all rows of a file."""
         self._write_file(f"{name}.jsonl", (f"{row_to_json(row)}\n" for row in rows))
 
     def replace_rows(self, name: str, new_rows: Sequence[Any], is_replaced: Callable[[Any], bool]) -> None:
-        """Write rows of single systems that were made anew in the place of those before, by system and question."""
-        place = {question.id: at for at, question in enumerate(self.rows_or_empty("questions"))}
+        """Replace the rows of single systems by new rows.
+
+        The file is sorted by system and question.
+        """
+        order = {question.id: position for position, question in enumerate(self.rows_or_empty("questions"))}
         rows = [*self.remaining_rows(name, is_replaced, {row.question for row in new_rows}), *new_rows]
-        self.write(name, sorted(rows, key=lambda row: (row.system, place.get(row.question, 0))))
+        self.write(name, sorted(rows, key=lambda row: (row.system, order.get(row.question, 0))))
 
     def remaining_rows(
         self, name: str, is_replaced: Callable[[Any], bool], extra_ids: Iterable[str] = ()
     ) -> Iterator[Any]:
-        """The rows that stay where others are made anew: of questions that are still asked, or of those besides."""
-        asked = {question.id for question in self.rows_or_empty("questions")}.union(extra_ids)
+        """Yield the rows to keep: not replaced, and of current questions.
+
+        extra_ids: ids that count as current questions too.
+        """
+        question_ids = {question.id for question in self.rows_or_empty("questions")}.union(extra_ids)
         rows = self.rows(name, ROW_TYPES[name]) if self.has(name) else ()
-        return (row for row in rows if row.question in asked and not is_replaced(row))
+        return (row for row in rows if row.question in question_ids and not is_replaced(row))
 
     def read_text(self, name: str) -> str:
-        """What a file that somebody may edit holds; empty where it is not there."""
+        """Return the text of an editable file, empty if it is missing."""
         path = self.folder / name
         try:
             return path.read_text(encoding="utf-8-sig").strip() if path.exists() else ""
@@ -107,12 +125,13 @@ class Study:
             raise SettingsError(f"{path} cannot be read ({error}): write it in UTF-8") from error
 
     def write_text(self, name: str, text: str) -> None:
+        """Write the text of an editable file."""
         self._write_file(name, [text.strip(), "\n"])
 
-    # -- answers, a file for each system and generation
+    # -- answers: one file for each system and generation
 
     def systems(self) -> list[str]:
-        """Those that have answered, by name; other generations are not named."""
+        """Return the names of systems with answers, other generations left out."""
         return [
             unquote(path.stem)
             for path in sorted((self.folder / _ANSWERS_FOLDER).glob("*.jsonl"))
@@ -120,98 +139,119 @@ class Study:
         ]
 
     def select_systems(self, names: Sequence[str] = ()) -> list[str]:
-        """These systems, or all that have answered. Raises SettingsError where there are none, or one has not."""
-        there = self.systems()
-        if not there:
-            raise SettingsError(f"{self.folder} holds no answers yet: `kumi eval run` asks for some")
+        """Return the named systems, or all systems with answers.
+
+        Raises SettingsError if there are none, or if one has no answers.
+        """
+        available = self.systems()
+        if not available:
+            raise SettingsError(f"{self.folder} holds no answers yet: `kumi eval run` writes some")
         for name in names:
-            if name not in there:
-                raise SettingsError(f"{describe_unknown('answered system', name, there)}: `kumi eval run` asks systems")
-        return list(dict.fromkeys(names)) or there
+            if name not in available:
+                raise SettingsError(
+                    f"{describe_unknown('answered system', name, available)}: `kumi eval run` adds systems"
+                )
+        return list(dict.fromkeys(names)) or available
 
     def answers(self, system: str, generation: int = 0) -> Iterator[SystemAnswer]:
-        """Raises SettingsError where that system has not been asked."""
+        """Yield the answers of a system.
+
+        Raises SettingsError if it has none of this generation.
+        """
         path = self.folder / self._answers_path(system, generation)
         if not path.exists():
-            again = f" --generations {generation + 1}" if generation else ""
-            raise SettingsError(f"{path} is not there yet: `kumi eval run --methods {system}{again}` writes it")
+            option = f" --generations {generation + 1}" if generation else ""
+            raise SettingsError(f"{path} is not there yet: `kumi eval run --methods {system}{option}` writes it")
         return read_jsonl_rows(path, SystemAnswer)
 
     def count_generations(self, system: str) -> int:
-        """How many times that system was asked, 0 to n - 1."""
+        """Count the generations of answers of a system."""
         n = 0
         while (self.folder / self._answers_path(system, n)).exists():
             n += 1
         return n
 
     def write_answers(self, system: str, generation: int, rows: Iterable[SystemAnswer]) -> None:
+        """Write the answers of one system and generation."""
         self._write_file(self._answers_path(system, generation), (f"{row_to_json(row)}\n" for row in rows))
 
     def _answers_path(self, system: str, generation: int) -> str:
-        named = quote(system, safe=" =,+-_.") + (f"@{generation}" if generation else "")
-        return f"{_ANSWERS_FOLDER}/{named}.jsonl"
+        stem = quote(system, safe=" =,+-_.") + (f"@{generation}" if generation else "")
+        return f"{_ANSWERS_FOLDER}/{stem}.jsonl"
 
-    # -- how all this was made
+    # -- the manifest
 
     def read_manifest(self) -> dict[str, Any]:
-        """By stage what it was run with: settings, models, digests of prompts. Empty where nothing was run."""
+        """Return the settings, models and prompt digests of each stage.
+
+        It is empty before the first stage.
+        """
         path = self.folder / STUDY_MANIFEST
         if not path.exists():
             return {}
         try:
-            held: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["stages"]
-            return held
+            stages: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["stages"]
+            return stages
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise SettingsError(f"{path} cannot be read ({error}): move it away, and run the stages again") from error
 
     def record_stage(self, stage: str, **run_with: Any) -> None:
-        """Write into the manifest how a stage was run."""
-        held = self.read_manifest() | {stage: run_with}
-        told = {"note": FILE_MARK, "kumihimo": version("kumihimo"), "stages": dict(sorted(held.items()))}
-        write_file(self.folder / STUDY_MANIFEST, [json.dumps(told, ensure_ascii=False, indent=2), "\n"])
+        """Record in the manifest how a stage was run."""
+        stages = self.read_manifest() | {stage: run_with}
+        manifest = {"note": FILE_MARK, "kumihimo": version("kumihimo"), "stages": dict(sorted(stages.items()))}
+        write_file(self.folder / STUDY_MANIFEST, [json.dumps(manifest, ensure_ascii=False, indent=2), "\n"])
 
     def update_stage(self, stage: str, **run_with: Any) -> None:
-        """The same, beside what is noted of other parts of that stage."""
+        """Update a stage in the manifest and keep its other entries."""
         self.record_stage(stage, **{**self.read_manifest().get(stage, {}), **run_with})
 
     def check_readable(self, *names: str) -> None:
-        """Raises SettingsError where nothing can be added to these files: better said before anything is paid."""
+        """Raise SettingsError if these files cannot be read or extended.
+
+        Call it before anything is paid.
+        """
         self.check_folder()
         self.read_manifest()
         for name in names:
             self.rows_or_empty(name)
 
     def check_folder(self) -> None:
-        """Raises SettingsError where the folder is somebody's own."""
+        """Raise SettingsError if the folder holds files of somebody else."""
         if self.folder.exists() and not self.folder.is_dir():
             raise SettingsError(f"{self.folder} is a file: name a folder with --study DIR")
-        held = self.folder.iterdir() if self.folder.is_dir() else iter(())
-        if self.folder.exists() and not (self.folder / STUDY_MANIFEST).exists() and any(held):
+        entries = self.folder.iterdir() if self.folder.is_dir() else iter(())
+        if self.folder.exists() and not (self.folder / STUDY_MANIFEST).exists() and any(entries):
             raise SettingsError(f"{self.folder} holds other files: name another folder with --study DIR")
 
     def _write_file(self, name: str, lines: Iterable[str]) -> None:
-        """A file that is whole. Raises SettingsError where the folder is somebody's own."""
+        """Write a file atomically.
+
+        Raises SettingsError if the folder holds files of somebody else.
+        """
         self.check_folder()
         if not (self.folder / STUDY_MANIFEST).exists():
             write_file(self.folder / STUDY_MANIFEST, [json.dumps({"note": FILE_MARK, "stages": {}}, indent=2), "\n"])
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        made = path.with_name(f".{path.name}.part")
+        temporary = path.with_name(f".{path.name}.part")
         try:
-            with made.open("w", encoding="utf-8", newline="\n") as out:
+            with temporary.open("w", encoding="utf-8", newline="\n") as out:
                 out.writelines(lines)
-            made.replace(path)
+            temporary.replace(path)
         finally:
-            made.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
 
 def row_to_json(row: Any) -> str:
-    """A row as JSON."""
+    """Return a row as one line of JSON."""
     return json.dumps(asdict(row), ensure_ascii=False)
 
 
 def read_jsonl_rows(path: Path, row_type: type[T]) -> Iterator[T]:
-    """The rows of a file of JSON lines. Raises SettingsError, naming the line."""
+    """Yield the rows of a JSON Lines file.
+
+    Raises SettingsError with the line number.
+    """
     adapter: TypeAdapter[T] = _adapter(cast(Any, row_type))
     try:
         with path.open(encoding="utf-8-sig") as lines:
@@ -223,10 +263,10 @@ def read_jsonl_rows(path: Path, row_type: type[T]) -> Iterator[T]:
 
 
 @cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
+def _adapter(row_type: Any) -> TypeAdapter[Any]:
     from pydantic import TypeAdapter
 
-    return TypeAdapter(kind)
+    return TypeAdapter(row_type)
 
 
 def _parse_row(adapter: TypeAdapter[T], path: Path, number: int, text: str) -> T:
@@ -235,5 +275,5 @@ def _parse_row(adapter: TypeAdapter[T], path: Path, number: int, text: str) -> T
     try:
         return adapter.validate_json(text)
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'it'}: {e['msg']}" for e in error.errors()[:3])
-        raise SettingsError(f"{path}, line {number}: {wrong}") from error
+        problems = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'it'}: {e['msg']}" for e in error.errors()[:3])
+        raise SettingsError(f"{path}, line {number}: {problems}") from error

@@ -1,6 +1,6 @@
-"""a study as it stands + models that answer from nothing -> Foreseen: what each of its stages would ask, and cost.
+"""A study and stub models -> StudyEstimate: LLM calls and cost of each stage.
 
-The stages themselves are run, on a sample, by models that nobody asks; what is remembered costs nothing.
+The real stages run on a sample with stub models. Cached replies cost nothing.
 """
 
 from __future__ import annotations
@@ -33,21 +33,20 @@ from kumihimo.evaluate.systems import System
 from kumihimo.llm.budget import Budget
 
 STAGES = ("questions", "run", "judge", "claims", "score")
-DEFAULT_QUESTIONS = 125  # questions: of five users, five tasks of each, five of each task
+DEFAULT_QUESTIONS = 125  # five users, five tasks a user, five questions a task
 _LIST_LENGTH = 5
-_MAX_LIST_CALLS = 3  # times a list of questions is asked for at most
-_SAMPLE_QUESTIONS, _SAMPLE_CALLS, _SAMPLE_ANSWERS = (
-    3,
-    40,
-    8,
-)  # questions of a system, calls of a judge, answers: those that are looked at
-_DESCRIPTION_LENGTH = 1600  # characters of a description that nobody has written yet
+_MAX_LIST_CALLS = 3  # calls for one list of questions
+_SAMPLE_QUESTIONS, _SAMPLE_CALLS, _SAMPLE_ANSWERS = 3, 40, 8  # sizes of the samples that are run
+_DESCRIPTION_LENGTH = 1600  # characters of a description that is still missing
 
 
 @dataclass(frozen=True, slots=True)
 class StudyRequest:
-    """What is to be done. count: of questions, if the study has none. second: percent of the calls, for the second
-    judge. measures: names of scores."""
+    """The stages to estimate and their settings.
+
+    count: the number of questions if the study has none. second_percent: the share of the calls for the second judge.
+    measures: names of scores.
+    """
 
     stages: Sequence[str] = STAGES
     protocol: JudgeProtocol = DEBIASED
@@ -63,7 +62,10 @@ class StudyRequest:
 
 @dataclass(frozen=True, slots=True)
 class StudyEstimate:
-    """A row for each stage and each system asked. questions: how many; assumed: of which there are none yet."""
+    """The estimate, one row for each stage and each system asked.
+
+    questions: their number; questions_assumed: the study has none yet.
+    """
 
     plan: Plan
     questions: int
@@ -71,33 +73,38 @@ class StudyEstimate:
     systems: tuple[str, ...]
 
 
-AvailableAnswers = dict[
-    str, dict[str, SystemAnswer]
-]  # by system, by question: those that are there, or else made up at full length
+AvailableAnswers = dict[str, dict[str, SystemAnswer]]  # by system and question: stored, or else invented
 
 
 def estimate_stages(
     study: Study, context: EstimationContext, systems: Sequence[System | str], request: StudyRequest
 ) -> StudyEstimate:
-    """What the stages would ask, those that are not done yet. systems: names are of those that nobody can ask."""
-    held: list[EvalQuestion] = study.rows_or_empty("questions")
-    questions = held[: request.count or None] or _placeholder_questions(
+    """Estimate the LLM calls and cost of the unfinished stages.
+
+    systems: a name stands for a system that cannot be asked here.
+    """
+    existing: list[EvalQuestion] = study.rows_or_empty("questions")
+    questions = existing[: request.count or None] or _placeholder_questions(
         context.snapshot, request.count or DEFAULT_QUESTIONS
     )
-    found: list[Estimate] = []
-    if "questions" in request.stages and not held:
-        found += _estimate_questions(study, context)
-    first: AvailableAnswers = {}
-    again: AvailableAnswers = {}
-    for one in systems:
-        found += _estimate_system(study, context, one, questions, request, first, again)
+    estimates: list[Estimate] = []
+    if "questions" in request.stages and not existing:
+        estimates += _estimate_questions(study, context)
+    first_answers: AvailableAnswers = {}
+    other_answers: AvailableAnswers = {}
+    for system in systems:
+        estimates += _estimate_system(study, context, system, questions, request, first_answers, other_answers)
     if "judge" in request.stages:
         judge = _estimate_ratings if request.protocol.name == "mk" else _estimate_verdicts
-        found += judge(context, questions, first, again, request)
-    found += _estimate_claims(context, questions, first, request.votes) if "claims" in request.stages else []
-    found += _estimate_scores(context, questions, first, request.measures) if "score" in request.stages else []
-    names = tuple(one if isinstance(one, str) else one.name for one in systems)
-    return StudyEstimate(Plan(tuple(found)), len(questions), not held, names)
+        estimates += judge(context, questions, first_answers, other_answers, request)
+    estimates += (
+        _estimate_claims(context, questions, first_answers, request.votes) if "claims" in request.stages else []
+    )
+    estimates += (
+        _estimate_scores(context, questions, first_answers, request.measures) if "score" in request.stages else []
+    )
+    names = tuple(system if isinstance(system, str) else system.name for system in systems)
+    return StudyEstimate(Plan(tuple(estimates)), len(questions), not existing, names)
 
 
 def _placeholder_questions(snapshot: Snapshot | None, count: int) -> list[EvalQuestion]:
@@ -108,71 +115,78 @@ def _placeholder_questions(snapshot: Snapshot | None, count: int) -> list[EvalQu
 # -- the stages
 
 
-def _estimate_questions(study: Study, models: EstimationContext) -> list[Estimate]:
-    """A call for the users, for the tasks of each, for the questions of each task; up to three where they are alike."""
+def _estimate_questions(study: Study, context: EstimationContext) -> list[Estimate]:
+    """Estimate the calls for users, tasks and questions.
+
+    One call for the users, one for the tasks of each user, one for the questions of each task. Similar items are asked
+    for again, up to three calls a list.
+    """
     from kumihimo.evaluate.corpus_description import describe_documents, sample_pieces
 
-    tally = DryRunModels(models.registry, models.tokenizer)
-    ask, description, drafted = tally.llm("questioner"), study.read_text("description.md"), 0
-    if not description and models.snapshot:
-        shown = sample_pieces(models.snapshot)
+    dry_run = DryRunModels(context.registry, context.tokenizer)
+    llm, description, draft_calls = dry_run.llm("questioner"), study.read_text("description.md"), 0
+    if not description and context.snapshot:
+        samples = sample_pieces(context.snapshot)
         try:
-            description = describe_documents(shown, ask)
+            description = describe_documents(samples, llm)
         except ItemFailed:
-            description, drafted = "\n".join(shown)[:_DESCRIPTION_LENGTH], 1
-    generate_global_questions(description, ask, personas=_LIST_LENGTH, tasks=_LIST_LENGTH, questions=_LIST_LENGTH)
-    of = tally.tallies["questioner"]
-    usual = of.calls + of.followups
-    made = [
-        _scale_calls(e, usual, _MAX_LIST_CALLS * (usual - drafted) + drafted)
-        for e in models.plan_from_tally(tally.tallies).estimates
+            description, draft_calls = "\n".join(samples)[:_DESCRIPTION_LENGTH], 1
+    generate_global_questions(description, llm, personas=_LIST_LENGTH, tasks=_LIST_LENGTH, questions=_LIST_LENGTH)
+    counts = dry_run.tallies["questioner"]
+    expected = counts.calls + counts.followups
+    estimates = [
+        _scale_calls(estimate, expected, _MAX_LIST_CALLS * (expected - draft_calls) + draft_calls)
+        for estimate in context.plan_from_tally(dry_run.tallies).estimates
     ]
-    return merge_estimates("questions", made)
+    return merge_estimates("questions", estimates)
 
 
-def _scale_calls(e: Estimate, least: float, most: float) -> Estimate:
-    """As many calls, each as large as the largest of them on average."""
-    low, high = (scale_estimate(e, n / e.calls[1]) for n in (least, most))
+def _scale_calls(estimate: Estimate, least: float, most: float) -> Estimate:
+    """Return the estimate with more calls of the same maximum size."""
+    low, high = (scale_estimate(estimate, n / estimate.calls[1]) for n in (least, most))
     return replace(merge_plans(Plan((low,)), Plan((high,))).estimates[0], calls=(least, most), exact=False)
 
 
 def _estimate_system(
     study: Study,
-    models: EstimationContext,
-    one: System | str,
+    context: EstimationContext,
+    system: System | str,
     questions: Sequence[EvalQuestion],
-    wanted: StudyRequest,
-    first: AvailableAnswers,
-    again: AvailableAnswers,
+    request: StudyRequest,
+    first_answers: AvailableAnswers,
+    other_answers: AvailableAnswers,
 ) -> list[Estimate]:
-    """What asking it costs; and its answers for the stages to come, in `first` and `again`."""
-    name = one if isinstance(one, str) else one.name
-    found: list[Estimate] = []
-    for n in range(max(wanted.generations, min(study.count_generations(name), 2))):
-        there = _stored_answers(study, name, n)
-        made: list[SystemAnswer] = []
-        for group in ([q for q in questions if q.id not in there], [q for q in questions if q.id in there]):
-            if isinstance(one, System) and group and models.snapshot:
+    """Estimate asking a system.
+
+    Its answers for the later stages go into `first_answers` and `other_answers`.
+    """
+    name = system if isinstance(system, str) else system.name
+    estimates: list[Estimate] = []
+    for n in range(max(request.generations, min(study.count_generations(name), 2))):
+        stored = _stored_answers(study, name, n)
+        invented: list[SystemAnswer] = []
+        for group in ([q for q in questions if q.id not in stored], [q for q in questions if q.id in stored]):
+            if isinstance(system, System) and group and context.snapshot:
                 sample = pick_evenly(group, _SAMPLE_QUESTIONS)
-                parts = models.estimate_range(partial(_run_sample, models.snapshot, one, sample, n, made))
-                found += [scale_estimate(part, len(group) / len(sample)) for part in parts]
+                parts = context.estimate_range(partial(_run_sample, context.snapshot, system, sample, n, invented))
+                estimates += [scale_estimate(part, len(group) / len(sample)) for part in parts]
         if n < 2:
-            (again if n else first)[name] = _fill_answers(name, questions, there, made, n)
-    return merge_estimates(f"run {name}", found) if "run" in wanted.stages else []
+            (other_answers if n else first_answers)[name] = _fill_answers(name, questions, stored, invented, n)
+    return merge_estimates(f"run {name}", estimates) if "run" in request.stages else []
 
 
 def _run_sample(
     snapshot: Snapshot,
-    one: System,
+    system: System,
     sample: Sequence[EvalQuestion],
     generation: int,
-    made: list[SystemAnswer],
-    models: StubModels,
+    answers: list[SystemAnswer],
+    stubs: StubModels,
     full: bool,
 ) -> None:
-    asked = replace(snapshot, models=models, line_ends={}, lazy_rows={})
-    rows = answer_questions(asked, one, sample, Budget(), generation=generation)
-    made += rows if full else []
+    dry_snapshot = replace(snapshot, models=stubs, line_ends={}, lazy_rows={})
+    rows = answer_questions(dry_snapshot, system, sample, Budget(), generation=generation)
+    answers += rows if full else []
 
 
 def _stored_answers(study: Study, name: str, generation: int) -> dict[str, SystemAnswer]:
@@ -183,103 +197,115 @@ def _stored_answers(study: Study, name: str, generation: int) -> dict[str, Syste
 def _fill_answers(
     name: str,
     questions: Sequence[EvalQuestion],
-    there: Mapping[str, SystemAnswer],
-    like: Sequence[SystemAnswer],
+    stored: Mapping[str, SystemAnswer],
+    invented: Sequence[SystemAnswer],
     generation: int,
 ) -> dict[str, SystemAnswer]:
-    """Those that are there, the others like what was made up."""
-    like = [row for row in like if row.text] or [SystemAnswer(name, "", "no")]
-    made = (replace(like[i % len(like)], question=q.id, generation=generation) for i, q in enumerate(questions))
-    return {row.question: there.get(row.question, row) for row in made}
+    """Return stored answers, and invented ones for all other questions."""
+    invented = [row for row in invented if row.text] or [SystemAnswer(name, "", "no")]
+    fillers = (
+        replace(invented[i % len(invented)], question=q.id, generation=generation) for i, q in enumerate(questions)
+    )
+    return {row.question: stored.get(row.question, row) for row in fillers}
 
 
 def _estimate_verdicts(
-    models: EstimationContext,
+    context: EstimationContext,
     questions: Sequence[EvalQuestion],
-    first: AvailableAnswers,
-    again: AvailableAnswers,
-    wanted: StudyRequest,
+    first_answers: AvailableAnswers,
+    other_answers: AvailableAnswers,
+    request: StudyRequest,
 ) -> list[Estimate]:
-    """The calls are counted one by one, what they hold is measured on some of them."""
-    protocol = wanted.protocol
-    listed = plan_judge_calls(
+    """Count the calls exactly and measure their size on a sample."""
+    protocol = request.protocol
+    judge_calls = plan_judge_calls(
         protocol,
         questions,
-        first,
-        other_answers=again,
-        criteria=wanted.criteria,
-        replicates=wanted.replicates,
-        against=wanted.against,
+        first_answers,
+        other_answers=other_answers,
+        criteria=request.criteria,
+        replicates=request.replicates,
+        against=request.against,
     )
     roles = {"judge": 100.0}
-    if models.registry.settings.get("second_judge", {}).get("model") and wanted.second_percent:
-        roles["second_judge"] = wanted.second_percent
-    each = len(listed[0].criteria) if listed else 1
-    stage, found = partial(judge_pairs, protocol), list[Estimate]()
+    if context.registry.settings.get("second_judge", {}).get("model") and request.second_percent:
+        roles["second_judge"] = request.second_percent
+    criteria_per_call = len(judge_calls[0].criteria) if judge_calls else 1
+    stage, estimates = partial(judge_pairs, protocol), list[Estimate]()
     for role, percent in roles.items():
-        its = sample_calls(listed, percent) if percent < 100 else listed
-        found += _estimate_calls(f"{role.replace('_', ' ')} {protocol.name}", role, models, its, stage, each)
-    return found
+        role_calls = sample_calls(judge_calls, percent) if percent < 100 else judge_calls
+        estimates += _estimate_calls(
+            f"{role.replace('_', ' ')} {protocol.name}", role, context, role_calls, stage, criteria_per_call
+        )
+    return estimates
 
 
 def _estimate_ratings(
-    models: EstimationContext,
+    context: EstimationContext,
     questions: Sequence[EvalQuestion],
-    first: AvailableAnswers,
-    _again: AvailableAnswers,
-    wanted: StudyRequest,
+    first_answers: AvailableAnswers,
+    _other_answers: AvailableAnswers,
+    request: StudyRequest,
 ) -> list[Estimate]:
-    listed = plan_rating_calls(questions, first, replicates=wanted.replicates or 1)
-    stage = partial(rate_answers, wanted.protocol, tokenizer=models.tokenizer)
-    rows = len(first) * len(wanted.protocol.criteria)
-    return _estimate_calls(f"judge {wanted.protocol.name}", "judge", models, listed, stage, rows)
+    calls = plan_rating_calls(questions, first_answers, replicates=request.replicates or 1)
+    stage = partial(rate_answers, request.protocol, tokenizer=context.tokenizer)
+    rows = len(first_answers) * len(request.protocol.criteria)
+    return _estimate_calls(f"judge {request.protocol.name}", "judge", context, calls, stage, rows)
 
 
 def _estimate_calls(
-    name: str, role: str, models: EstimationContext, listed: Sequence[Any], stage: Any, rows: int
+    name: str, role: str, context: EstimationContext, calls: Sequence[Any], stage: Any, rows: int
 ) -> list[Estimate]:
-    """A row with the number of calls that are left. rows: that the stage makes of a call."""
-    left = models.uncached_items(role, listed, stage, rows)
-    sample = pick_evenly(left, _SAMPLE_CALLS)
+    """Return a row with the number of uncached calls.
 
-    def by(stand_in: StubModels, _: bool) -> None:
-        list(stage(sample, stand_in.llm(role, Budget())))
+    rows: the number of rows the stage makes of a call.
+    """
+    uncached = context.uncached_items(role, calls, stage, rows)
+    sample = pick_evenly(uncached, _SAMPLE_CALLS)
 
-    made = [scale_estimate(e, len(left) / len(sample)) for e in models.estimate_range(by)] if sample else []
-    n = float(len(left))
-    return [replace(e, calls=(n, n), exact=True) for e in merge_estimates(name, made)]
+    def run_stage(stubs: StubModels, _: bool) -> None:
+        list(stage(sample, stubs.llm(role, Budget())))
+
+    estimates = (
+        [scale_estimate(estimate, len(uncached) / len(sample)) for estimate in context.estimate_range(run_stage)]
+        if sample
+        else []
+    )
+    n = float(len(uncached))
+    return [replace(estimate, calls=(n, n), exact=True) for estimate in merge_estimates(name, estimates)]
 
 
 def _estimate_claims(
-    models: EstimationContext, questions: Sequence[EvalQuestion], first: AvailableAnswers, votes: Votes
+    context: EstimationContext, questions: Sequence[EvalQuestion], first_answers: AvailableAnswers, votes: Votes
 ) -> list[Estimate]:
-    """Claims alone, not what they are checked against."""
-    answers = _successful_answers(first)
+    """Estimate the extraction of claims, without the checks."""
+    answers = _successful_answers(first_answers)
 
-    def by(stand_in: StubModels, _: bool) -> None:
-        extract_answer_claims(
-            questions, pick_evenly(answers, _SAMPLE_ANSWERS), stand_in.llm("claimer", Budget()), votes
-        )
+    def run_stage(stubs: StubModels, _: bool) -> None:
+        extract_answer_claims(questions, pick_evenly(answers, _SAMPLE_ANSWERS), stubs.llm("claimer", Budget()), votes)
 
-    agreed = sum(map(votes_needed, votes[:2])) + votes[2]
-    return _scale_to_answers("claims", models.estimate_range(by, sum(votes) / agreed), len(answers))
+    fewest_votes = sum(map(votes_needed, votes[:2])) + votes[2]
+    return _scale_to_answers("claims", context.estimate_range(run_stage, sum(votes) / fewest_votes), len(answers))
 
 
 def _estimate_scores(
-    models: EstimationContext, questions: Sequence[EvalQuestion], first: AvailableAnswers, measures: Sequence[str]
+    context: EstimationContext,
+    questions: Sequence[EvalQuestion],
+    first_answers: AvailableAnswers,
+    measures: Sequence[str],
 ) -> list[Estimate]:
-    paid, answers = [name for name in measures if SCORE_MEASURES[name].needs_model], _successful_answers(first)
+    paid, answers = [name for name in measures if SCORE_MEASURES[name].needs_model], _successful_answers(first_answers)
 
-    def by(stand_in: StubModels, _: bool) -> None:
+    def run_stage(stubs: StubModels, _: bool) -> None:
         cases = list(build_cases(questions, pick_evenly(answers, _SAMPLE_ANSWERS)))
-        list(score_cases(cases, paid, stand_in.llm("scorer", Budget()), stand_in.embedder(Budget())))
+        list(score_cases(cases, paid, stubs.llm("scorer", Budget()), stubs.embedder(Budget())))
 
-    return _scale_to_answers("score", models.estimate_range(by), len(answers)) if paid else []
+    return _scale_to_answers("score", context.estimate_range(run_stage), len(answers)) if paid else []
 
 
 def _successful_answers(answers: AvailableAnswers) -> list[SystemAnswer]:
-    return [answer for mine in answers.values() for answer in mine.values() if not answer.failed]
+    return [answer for by_question in answers.values() for answer in by_question.values() if not answer.failed]
 
 
-def _scale_to_answers(name: str, found: Sequence[Estimate], count: int) -> list[Estimate]:
-    return merge_estimates(name, [scale_estimate(e, count / min(count, _SAMPLE_ANSWERS)) for e in found])
+def _scale_to_answers(name: str, estimates: Sequence[Estimate], count: int) -> list[Estimate]:
+    return merge_estimates(name, [scale_estimate(e, count / min(count, _SAMPLE_ANSWERS)) for e in estimates])

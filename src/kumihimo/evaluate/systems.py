@@ -1,4 +1,4 @@
-"""names such as `global:C0` -> System: a method and its settings, as an evaluation compares them."""
+"""Names such as `global:C0` -> System: a method with settings, as compared in an evaluation."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from kumihimo.app.snapshot import DEFAULT_METHOD, Snapshot, get_method
 from kumihimo.core.errors import IndexUnavailable, SettingsError, describe_unknown
 from kumihimo.core.settings import Setting, SettingValues, resolve_settings
 
-_LEVEL = re.compile(r"C(\d+)")  # of the communities, as GraphRAG names them
+_LEVEL = re.compile(r"C(\d+)")  # a level of communities, as GraphRAG names it
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """What answers questions: a method with these settings, the others as they are set."""
+    """A system under test: a method with settings.
+
+    Settings that are not listed keep their configured values.
+    """
 
     name: str
     method: str
@@ -24,102 +27,109 @@ class System:
 
 
 def parse_systems(names: str | Iterable[str], index_settings: SettingValues | None = None) -> list[System]:
-    """Those named, `bm25`, `global:C0`, `light:hybrid`, `naive:words=false+k=10`: settings are joined by a plus.
+    """Parse a list of system names.
 
-    `C0` is level=0; a value without a name, a choice of the one setting that has it. own: settings of the index, by
-    method. Raises SettingsError where a method, a setting or a value is not known, or a system is named twice.
+    Examples: `bm25`, `global:C0`, `light:hybrid`, `naive:words=false+k=10`; a plus joins settings. `C0` means level=0.
+    A value without a name is a choice of the one setting that allows it. index_settings: settings of the index, by
+    method. Raises SettingsError for an unknown method, setting or value, and for a repeated system.
 
-    >>> [(s.method, s.settings) for s in systems("global:C0, light:hybrid,naive:words=false+k=10")]
+    >>> [(s.method, s.settings) for s in parse_systems("global:C0, light:hybrid,naive:words=false+k=10")]
     [('global', {'level': 0}), ('light', {'mode': 'hybrid'}), ('naive', {'words': False, 'k': 10})]
     """
-    listed = names.split(",") if isinstance(names, str) else names
-    found = [parse_system(name.strip()) for name in listed if name.strip()]
-    if not found:
+    parts = names.split(",") if isinstance(names, str) else names
+    parsed = [parse_system(name.strip()) for name in parts if name.strip()]
+    if not parsed:
         raise SettingsError("no method is named: say which, such as --methods bm25,naive")
-    whole: dict[str, System] = {}
-    for one in found:
-        set_to = repr((one.method, sorted(_all_settings(one, index_settings or {}).items())))
-        if same := whole.get(set_to):
+    by_settings: dict[str, System] = {}
+    for system in parsed:
+        signature = repr((system.method, sorted(_all_settings(system, index_settings or {}).items())))
+        if same := by_settings.get(signature):
             raise SettingsError(
-                f"{same.name} and {one.name} are one system: name it once; `--again {same.name}` asks it once more"
+                f"{same.name} and {system.name} are one system: name it once; `--again {same.name}` asks it once more"
             )
-        whole[set_to] = one
-    return found
+        by_settings[signature] = system
+    return parsed
 
 
 def parse_system(name: str) -> System:
-    """One of them."""
-    named, _, said = name.partition(":")
-    asked = get_method(named.strip())
+    """Parse one system name."""
+    method_name, _, settings_text = name.partition(":")
+    method = get_method(method_name.strip())
     settings: dict[str, object] = {}
-    for setting, value in _iterate_settings(asked.name, asked.settings, said):
+    for setting, value in _iterate_settings(method.name, method.settings, settings_text):
         if setting in settings:
             raise SettingsError(f"{name} sets {setting} twice: name it once")
         settings[setting] = value
-    known = {asked.name: asked.settings}
-    read = resolve_settings(known, {asked.name: settings})[asked.name]
-    return System(name, asked.name, {setting: read[setting] for setting in settings})
+    definitions = {method.name: method.settings}
+    resolved = resolve_settings(definitions, {method.name: settings})[method.name]
+    return System(name, method.name, {setting: resolved[setting] for setting in settings})
 
 
-def _iterate_settings(named: str, known: Mapping[str, Setting], said: str) -> Iterator[tuple[str, str]]:
-    for part in filter(None, (part.strip() for part in said.split("+"))):
+def _iterate_settings(method: str, definitions: Mapping[str, Setting], settings_text: str) -> Iterator[tuple[str, str]]:
+    for part in filter(None, (part.strip() for part in settings_text.split("+"))):
         setting, equals, value = part.partition("=")
         yield (
             (setting.strip(), value.strip())
             if equals
-            else (_setting_for_value(named, known, part), _LEVEL.sub(r"\1", part))
+            else (_setting_for_value(method, definitions, part), _LEVEL.sub(r"\1", part))
         )
 
 
-def _setting_for_value(named: str, known: Mapping[str, Setting], value: str) -> str:
-    """The setting that a value without a name is of. Raises SettingsError."""
-    if _LEVEL.fullmatch(value) and "level" in known:
+def _setting_for_value(method: str, definitions: Mapping[str, Setting], value: str) -> str:
+    """Return the setting that a value without a name belongs to.
+
+    Raises SettingsError if none or several allow it.
+    """
+    if _LEVEL.fullmatch(value) and "level" in definitions:
         return "level"
     choices: dict[str, list[str]] = {}
-    for setting in known.values():
+    for setting in definitions.values():
         for choice in get_args(setting.type) if get_origin(setting.type) is Literal else ():
             choices.setdefault(str(choice), []).append(setting.name)
-    of = choices.get(value, [])
-    if len(of) > 1:
-        said = " or ".join(f"{setting}={value}" for setting in of)
-        raise SettingsError(f"{named}:{value} may be any of several settings: write {said}")
-    if not of:
-        levels = ["C0"] if "level" in known else []
-        wrong = describe_unknown(
-            "setting or choice", value, [*(f"{setting}=..." for setting in known), *choices, *levels]
+    names = choices.get(value, [])
+    if len(names) > 1:
+        options = " or ".join(f"{setting}={value}" for setting in names)
+        raise SettingsError(f"{method}:{value} may be any of several settings: write {options}")
+    if not names:
+        levels = ["C0"] if "level" in definitions else []
+        problem = describe_unknown(
+            "setting or choice", value, [*(f"{setting}=..." for setting in definitions), *choices, *levels]
         )
-        raise SettingsError(f"{named} has {wrong}")
-    return of[0]
+        raise SettingsError(f"{method} has {problem}")
+    return names[0]
 
 
-def _all_settings(one: System, own: SettingValues) -> dict[str, object]:
-    """All of its settings, those too that it does not name."""
-    known = {one.method: get_method(one.method).settings}
-    return resolve_settings(known, {one.method: own.get(one.method, {})}, {one.method: one.settings})[one.method]
+def _all_settings(system: System, index_settings: SettingValues) -> dict[str, object]:
+    """Return all settings of a system, the configured ones included."""
+    definitions = {system.method: get_method(system.method).settings}
+    return resolve_settings(
+        definitions, {system.method: index_settings.get(system.method, {})}, {system.method: system.settings}
+    )[system.method]
 
 
 def select_systems(snapshot: Snapshot, names: str) -> tuple[list[System], dict[str, str]]:
-    """The systems named, each ready to be asked. Raises SettingsError, Unusable, where one is not.
+    """Return the named systems after validating each.
 
-    With none named: of the methods that the index was built for those that are ready, and why others are not.
+    Without names: the ready methods of the index, and the reason for each other one. Raises SettingsError or
+    IndexUnavailable for a named system that is not ready.
     """
     if names.strip():
-        found = parse_systems(names, snapshot.settings)
-        for one in found:
-            snapshot.validate_method(one.method, **one.settings)
-        return found, {}
-    left: dict[str, str] = {}
+        parsed = parse_systems(names, snapshot.settings)
+        for system in parsed:
+            snapshot.validate_method(system.method, **system.settings)
+        return parsed, {}
+    skipped: dict[str, str] = {}
     for name in built_methods(snapshot):
         try:
             snapshot.validate_method(name)
         except (SettingsError, IndexUnavailable) as error:
-            left[name] = str(error)
-    ready = [parse_system(name) for name in built_methods(snapshot) if name not in left]
+            skipped[name] = str(error)
+    ready = [parse_system(name) for name in built_methods(snapshot) if name not in skipped]
     if not ready:
-        raise SettingsError(f"none of the index's methods can be asked: {'; '.join(left.values())}")
-    return ready, left
+        raise SettingsError(f"none of the index's methods is ready: {'; '.join(skipped.values())}")
+    return ready, skipped
 
 
 def built_methods(snapshot: Snapshot) -> list[str]:
-    """The methods that the index was built for."""
+    """Return the methods the index was built for."""
     return list(snapshot.db.meta("methods", [DEFAULT_METHOD]))

@@ -1,4 +1,4 @@
-"""questions with gold -> the weights by which `braid` finds it best, and what they are worth on other questions."""
+"""Questions with gold -> weights for `braid`, and their recall on unseen questions."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_PENALTY = 1 / 0.3  # on squared weights of features of variance 1
+_PENALTY = 1 / 0.3  # on the squared weights of standardised features
 FOLDS = 5
 TOP_K = 5
 
-BraidWeights = Mapping[str, Scores]  # of both passes
+BraidWeights = Mapping[str, Scores]  # by pass: first, second
 
 
 @dataclass(frozen=True)
 class FittingExample:
-    """A question, its first pass, and the passages that it needs. chunks: from which the second pass reads.
+    """A question with its first pass and its gold passages.
 
-    anchors, pool: as `braid` takes them, for the second pass.
+    chunks: the table for the second pass. anchors, pool: settings of `braid` for the second pass.
     """
 
     id: str
@@ -56,23 +56,23 @@ class FittingExample:
     pool: int = DEFAULT_POOL
 
     def is_relevant(self, id: str) -> bool:
-        """Whether a chunk holds some of what is needed."""
-        return any(self.overlaps(id, one) for one in self.gold)
+        """Return whether a chunk overlaps any gold passage."""
+        return any(self.overlaps(id, passage) for passage in self.gold)
 
     def second_pass(self, weights: Scores) -> Pass:
-        """The second pass, after a first with these weights."""
-        before = score_candidates(self.first_pass.features, weights)
-        return run_second_pass(self.first_pass, before, self.chunks, anchors=self.anchors, pool=self.pool)
+        """Return the second pass that follows a first pass with these weights."""
+        first_scores = score_candidates(self.first_pass.features, weights)
+        return run_second_pass(self.first_pass, first_scores, self.chunks, anchors=self.anchors, pool=self.pool)
 
     def recall(self, weights: BraidWeights, k: int = TOP_K) -> float:
-        """Share of the passages needed that are among the first k chunks."""
+        """Return the share of gold passages among the first k chunks."""
         scores = score_candidates(self.second_pass(weights["first"]).features, weights["second"])
         top = top_ids(scores, k)
-        return fmean(any(self.overlaps(id, one) for id in top) for one in self.gold)
+        return fmean(any(self.overlaps(id, passage) for id in top) for passage in self.gold)
 
-    def overlaps(self, id: str, one: GoldPassage) -> bool:
-        """Whether a chunk holds some of a passage."""
-        return any(place.overlaps(self.layout.chunks[id]) for place in one.places)
+    def overlaps(self, id: str, passage: GoldPassage) -> bool:
+        """Return whether a chunk overlaps a gold passage."""
+        return any(place.overlaps(self.layout.chunks[id]) for place in passage.places)
 
 
 def build_examples(
@@ -84,22 +84,22 @@ def build_examples(
     anchors: int = DEFAULT_ANCHORS,
     pool: int = DEFAULT_POOL,
 ) -> list[FittingExample]:
-    """The first passes of the questions that have gold. They read from that index as long as they are used.
+    """Build an example for each question with gold.
 
-    anchors, pool: as `braid` takes them.
+    The examples read from the snapshot as long as they are used. anchors, pool: settings of `braid`.
     """
-    there = read_index_layout(snapshot)
-    needed = resolve_gold(snapshot, there, questions)
+    layout = read_index_layout(snapshot)
+    gold = resolve_gold(snapshot, layout, questions)
     chunks, mentions = snapshot.table("chunks"), snapshot.table("mentions")
-    match, near = snapshot.keyword_search(), snapshot.vector_search(budget or Budget())
-    asked = [question for question in questions if question.id in needed]
-    found = []
-    for done, question in enumerate(asked, 1):
-        before = run_first_pass(question.text, chunks, mentions, match, near, pool=pool)
-        found.append(FittingExample(question.id, before, needed[question.id], there, chunks, anchors, pool))
+    keyword_search, vector_search = snapshot.keyword_search(), snapshot.vector_search(budget or Budget())
+    with_gold = [question for question in questions if question.id in gold]
+    built = []
+    for done, question in enumerate(with_gold, 1):
+        first_pass = run_first_pass(question.text, chunks, mentions, keyword_search, vector_search, pool=pool)
+        built.append(FittingExample(question.id, first_pass, gold[question.id], layout, chunks, anchors, pool))
         if progress:
-            progress("questions", done, len(asked))
-    return found
+            progress("questions", done, len(with_gold))
+    return built
 
 
 def learn_weights(
@@ -108,48 +108,54 @@ def learn_weights(
     drop: Iterable[str] = (),
     question_weight: Callable[[str], float] | None = None,
 ) -> BraidWeights:
-    """The weights of both passes, by logistic regression: a candidate that is needed against one that is not.
+    """Learn the weights of both passes by logistic regression.
 
-    drop: features that are not to count. weigh: how much the question of that id counts, 1 if nobody says.
+    The regression separates relevant candidates from irrelevant ones. drop: features to ignore. question_weight: the
+    weight of a question by id, 1 by default.
     """
-    left = set(drop)
-    names = (
-        [name for name in FIRST_FEATURES if name not in left],
-        [name for name in SECOND_FEATURES if name not in left],
+    dropped = set(drop)
+    features = (
+        [name for name in FIRST_FEATURES if name not in dropped],
+        [name for name in SECOND_FEATURES if name not in dropped],
     )
-    share = [question_weight(example.id) if question_weight else 1.0 for example in examples]
-    one = _fit_logistic(
-        [(e.first_pass.features, e.is_relevant, w) for e, w in zip(examples, share, strict=True)], names[0]
+    shares = [question_weight(example.id) if question_weight else 1.0 for example in examples]
+    first_weights = _fit_logistic(
+        [(e.first_pass.features, e.is_relevant, w) for e, w in zip(examples, shares, strict=True)], features[0]
     )
-    two = _fit_logistic(
-        [(e.second_pass(one).features, e.is_relevant, w) for e, w in zip(examples, share, strict=True)], names[1]
+    second_weights = _fit_logistic(
+        [(e.second_pass(first_weights).features, e.is_relevant, w) for e, w in zip(examples, shares, strict=True)],
+        features[1],
     )
-    return {"first": one, "second": two}
+    return {"first": first_weights, "second": second_weights}
 
 
 def cross_validate_recall(examples: Sequence[FittingExample]) -> dict[str, float]:
-    """By question its recall under weights learned on the other folds; folds by the digests of the ids."""
+    """Return each question's recall under weights from the other folds.
+
+    The digest of the question id decides the fold.
+    """
     order = sorted(examples, key=lambda example: hash_parts(example.id))
-    found: dict[str, float] = {}
+    recalls: dict[str, float] = {}
     for fold in range(FOLDS):
         weights = learn_weights([example for i, example in enumerate(order) if i % FOLDS != fold])
-        found |= {example.id: example.recall(weights) for example in order[fold::FOLDS]}
-    return found
+        recalls |= {example.id: example.recall(weights) for example in order[fold::FOLDS]}
+    return recalls
 
 
 def _fit_logistic(
     passes: Sequence[tuple[Mapping[str, Features], Callable[[str], bool], float]], names: Sequence[str]
 ) -> dict[str, float]:
-    """Logistic regression on standardised features, L2; the weights are of the features as they are.
+    """Fit logistic regression with L2 on standardised features.
 
-    Nothing speaks against a passage: of few questions such a weight is mostly chance, and others fare worse by it.
+    The returned weights apply to the raw features. Weights are never negative: with few questions a negative weight is
+    mostly chance and hurts other questions.
     """
     import numpy as np
     from scipy.optimize import minimize
 
-    rows = [[f.get(name, 0.0) for name in names] for told, _, _ in passes for f in told.values()]
-    signs = np.array([1.0 if right(id) else -1.0 for told, right, _ in passes for id in told])
-    shares = np.array([share for told, _, share in passes for _ in told])
+    rows = [[f.get(name, 0.0) for name in names] for candidates, _, _ in passes for f in candidates.values()]
+    signs = np.array([1.0 if is_relevant(id) else -1.0 for candidates, is_relevant, _ in passes for id in candidates])
+    shares = np.array([share for candidates, _, share in passes for _ in candidates])
     x: Floats = np.array(rows)
     spread = x.std(axis=0)
     spread[spread == 0] = 1.0

@@ -1,4 +1,4 @@
-"""one's own questions with gold -> weights of `braid` fitted to them, and whether they help."""
+"""Your questions with gold -> `braid` weights fitted to them, and the gain in recall."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from kumihimo.llm.budget import Budget
 from kumihimo.methods.braid import published_weights, weights_from_settings
 from kumihimo.methods.braid.two_pass import FIRST_FEATURES, SECOND_FEATURES
 
-MIN_QUESTIONS = 20  # questions; with fewer an interval says nothing
+MIN_QUESTIONS = 20  # with fewer the interval is too wide
 _SIGNIFICANCE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class RefitResult:
-    """Weights, and what they are worth: recall@5 of the present ones, and of fitted ones on questions kept from them.
+    """Fitted weights and their benefit.
 
-    low, high: where the difference lies, with 95 %. p: of the signed-rank test. weights: fitted to all questions.
+    present_recall: recall@5 of the present weights. fitted_recall: recall@5 of fitted weights on held-out questions.
+    low, high: the 95 % interval of the difference. p: of the signed-rank test. weights: fitted to all questions.
     """
 
     questions: int
@@ -39,18 +40,19 @@ class RefitResult:
 
     @property
     def difference(self) -> float:
+        """Return the gain in recall."""
         return self.fitted_recall - self.present_recall
 
     @property
     def is_improvement(self) -> bool:
-        """Whether they are better than the present ones beyond what chance would do."""
+        """Return whether the gain is significant."""
         return self.low > 0 and self.p < _SIGNIFICANCE
 
     @property
     def settings(self) -> dict[str, dict[str, Any]]:
-        """As kumi.toml takes them."""
-        said = {"first": FIRST_FEATURES, "second": SECOND_FEATURES}
-        return {"braid": {f"{n}_weights": tuple(self.weights[n].get(f, 0.0) for f in said[n]) for n in said}}
+        """Return the weights as settings for kumi.toml."""
+        features = {"first": FIRST_FEATURES, "second": SECOND_FEATURES}
+        return {"braid": {f"{n}_weights": tuple(self.weights[n].get(f, 0.0) for f in features[n]) for n in features}}
 
 
 def refit_weights(
@@ -59,41 +61,43 @@ def refit_weights(
     budget: Budget | None = None,
     progress: Progress | None = None,
 ) -> RefitResult:
-    """Weights fitted to these questions, for the `pool` and `anchors` that are set.
+    """Fit weights to these questions under the configured `pool` and `anchors`.
 
-    Raises SettingsError where those with gold are too few to tell anything.
+    Raises SettingsError if too few questions have gold.
     """
-    asked = merge_gold(question for question in questions if question.gold)
-    if len(asked) < MIN_QUESTIONS:
+    with_gold = merge_gold(question for question in questions if question.gold)
+    if len(with_gold) < MIN_QUESTIONS:
         raise SettingsError(
-            f"{len(asked):,} questions with gold are too few to tell whether other weights would help: "
-            f"it takes {MIN_QUESTIONS} at least, and 100 to see what is not large"
+            f"{len(with_gold):,} questions with gold are too few to tell whether other weights would help: "
+            f"use at least {MIN_QUESTIONS}, and 100 to detect a moderate gain"
         )
     snapshot.validate_method("braid")
-    own = cast(Mapping[str, Any], snapshot.settings.get("braid", {}))
-    now = published_weights() | weights_from_settings(own.get("first_weights", ()), own.get("second_weights", ()))
-    passes = {name: own[name] for name in ("anchors", "pool") if name in own}
-    of = build_examples(snapshot, asked, budget, progress, **passes)
-    held = cross_validate_recall(of)
-    pairs = [(example.recall(now), held[example.id]) for example in of]
-    differences = [other - one for one, other in pairs]
-    cluster = {question.id: question.cluster for question in asked}
-    low, high = bootstrap_interval(differences, [cluster[example.id] for example in of])
+    braid_settings = cast(Mapping[str, Any], snapshot.settings.get("braid", {}))
+    present_weights = published_weights() | weights_from_settings(
+        braid_settings.get("first_weights", ()), braid_settings.get("second_weights", ())
+    )
+    pass_settings = {name: braid_settings[name] for name in ("anchors", "pool") if name in braid_settings}
+    built = build_examples(snapshot, with_gold, budget, progress, **pass_settings)
+    held_out = cross_validate_recall(built)
+    pairs = [(example.recall(present_weights), held_out[example.id]) for example in built]
+    differences = [after - before for before, after in pairs]
+    cluster = {question.id: question.cluster for question in with_gold}
+    low, high = bootstrap_interval(differences, [cluster[example.id] for example in built])
     present, fitted = (fmean(side) for side in zip(*pairs, strict=True))
-    return RefitResult(len(of), present, fitted, low, high, signed_rank(differences).p, learn_weights(of))
+    return RefitResult(len(built), present, fitted, low, high, signed_rank(differences).p, learn_weights(built))
 
 
 def merge_gold(questions: Iterable[EvalQuestion]) -> list[EvalQuestion]:
-    """Each question once, with the gold of all its lines: a log of clicks has a line for each click.
+    """Merge the gold of equal questions.
 
-    Raises SettingsError where two questions have one id.
+    A click log has one line a click. Raises SettingsError if two questions have the same id.
     """
-    found: dict[str, EvalQuestion] = {}
+    by_key: dict[str, EvalQuestion] = {}
     for question in questions:
-        known = found.get(question_text_key(question.text))
-        gold = tuple(dict.fromkeys((*known.gold, *question.gold))) if known else question.gold
-        found[question_text_key(question.text)] = replace(known or question, gold=gold)
-    ids = {question.id for question in found.values()}
-    if len(ids) < len(found):
+        earlier = by_key.get(question_text_key(question.text))
+        gold = tuple(dict.fromkeys((*earlier.gold, *question.gold))) if earlier else question.gold
+        by_key[question_text_key(question.text)] = replace(earlier or question, gold=gold)
+    ids = {question.id for question in by_key.values()}
+    if len(ids) < len(by_key):
         raise SettingsError("two questions have one id: give each its own, or none")
-    return list(found.values())
+    return list(by_key.values())

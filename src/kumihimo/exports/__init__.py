@@ -1,4 +1,4 @@
-"""one read transaction -> files of its graph and reports, or of all of it: one function for each format."""
+"""one read transaction -> files: one function for each format."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.exports import csv_, graphml, obsidian, parquet, rdf
 
-# Each writes what its reading holds to a path (a file, or a folder), whole or not at all, and says how many rows of
-# each table are in it.
+# Each function writes a snapshot to a path (a file or a folder), completely or not at all, and returns the number of
+# rows by table.
 FORMATS: dict[str, Callable[[Snapshot, Path], dict[str, int]]] = {
     "graphml": graphml.write_graphml,
     "csv": csv_.write_csv,

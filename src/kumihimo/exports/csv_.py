@@ -1,4 +1,4 @@
-"""the tables of the graph -> a folder of CSV files that a spreadsheet opens and a program reads."""
+"""tables of the graph -> a folder of CSV files, for spreadsheets and programs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_csv(snapshot: Snapshot, path: Path) -> dict[str, int]:
-    """A file for each table; lists as JSON."""
+    """Write one file for each table; lists as JSON."""
     snapshot.table("entities")
     count = dict.fromkeys(GRAPH_TABLES, 0)
 
-    def fill(made: Path) -> None:
+    def fill(target: Path) -> None:
         for name in GRAPH_TABLES:
-            with (made / f"{name}.csv").open("w", encoding="utf-8", newline="") as out:
+            with (target / f"{name}.csv").open("w", encoding="utf-8", newline="") as out:
                 rows = csv.writer(out, lineterminator="\n")
                 rows.writerow(column_names(snapshot, name))
                 for row in table_rows(snapshot, name):
@@ -35,12 +35,12 @@ def write_csv(snapshot: Snapshot, path: Path) -> dict[str, int]:
 
 
 def column_names(snapshot: Snapshot, name: str) -> tuple[str, ...]:
-    """What is told of each row of a table, in the order of `values`."""
+    """Return the column names of a table, in the order of `table_rows`."""
     return (*table_or_empty(snapshot, name).codec.columns, *(["community"] if name == "members" else []))
 
 
 def table_rows(snapshot: Snapshot, name: str) -> Iterator[tuple[object, ...]]:
-    """The rows of a table, by id."""
+    """Yield the rows of a table, by id."""
     table = table_or_empty(snapshot, name)
     cells = attrgetter(*table.codec.columns)
     for record in table:
@@ -48,7 +48,9 @@ def table_rows(snapshot: Snapshot, name: str) -> Iterator[tuple[object, ...]]:
 
 
 def _cell(value: object) -> object:
-    """As it is written: a text that a spreadsheet would take for a formula begins with an apostrophe.
+    """Return the value of a cell.
+
+    A text that a spreadsheet would read as a formula starts with an apostrophe.
 
     >>> _cell("=HYPERLINK(1)"), _cell("oats"), _cell(-1.5), _cell(("a", "b")), _cell(None)
     ("'=HYPERLINK(1)", 'oats', -1.5, '["a", "b"]', '')

@@ -1,4 +1,4 @@
-"""the entity graph -> GraphML, which Gephi, yEd, Cytoscape and networkx read."""
+"""the entity graph -> GraphML, for Gephi, yEd, Cytoscape and networkx."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ _INVALID_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 
 
 def write_graphml(snapshot: Snapshot, path: Path) -> dict[str, int]:
-    """Entities as nodes, each with its community on every level; relations as edges."""
+    """Write entities as nodes and relations as edges.
+
+    Each node names its community on every level.
+    """
     count = {"entities": 0, "relations": 0}
     snapshot.table("entities")
     write_file(path, _xml_parts(snapshot, load_tree(snapshot), count))
@@ -35,8 +38,8 @@ def _xml_parts(snapshot: Snapshot, communities: CommunityTree, count: dict[str, 
     levels = {f"community_{level}": "string" for level in range(communities.depth)}
     yield _HEAD
     for kind, columns in (("node", {**_NODE, **levels}), ("edge", _EDGE)):
-        for name, of in columns.items():
-            yield f'<key id="{kind}_{name}" for="{kind}" attr.name="{name}" attr.type="{of}"/>\n'
+        for name, value_type in columns.items():
+            yield f'<key id="{kind}_{name}" for="{kind}" attr.name="{name}" attr.type="{value_type}"/>\n'
     yield '<graph id="G" edgedefault="undirected">\n'
     nodes: set[str] = set()
     for entity in snapshot.table("entities"):
@@ -68,8 +71,8 @@ def _edge(relation: Relation) -> str:
 
 
 def _data(kind: str, values: Mapping[str, object]) -> str:
-    there = {name: value for name, value in values.items() if value not in ("", None)}
-    return "".join(f'<data key="{kind}_{name}">{escape(_xml_safe(str(v)))}</data>' for name, v in there.items())
+    present = {name: value for name, value in values.items() if value not in ("", None)}
+    return "".join(f'<data key="{kind}_{name}">{escape(_xml_safe(str(v)))}</data>' for name, v in present.items())
 
 
 def _xml_attribute(text: str) -> str:
@@ -77,9 +80,9 @@ def _xml_attribute(text: str) -> str:
 
 
 def _xml_safe(text: str) -> str:
-    """The text without what no XML document can hold.
+    r"""Return the text without characters that XML forbids.
 
-    >>> _xml("a\\x00b\\x1bc\\ud800d\\tこ")
-    'abcd\\tこ'
+    >>> _xml_safe("a\x00b\x1bc\ud800d\tこ")
+    'abcd\tこ'
     """
     return _INVALID_XML.sub("", text)

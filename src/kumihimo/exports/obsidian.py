@@ -1,4 +1,4 @@
-"""the entity graph -> a folder of linked Markdown notes, as Obsidian shows them."""
+"""the entity graph -> a folder of linked Markdown notes, for Obsidian."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from kumihimo.app.safe_write import write_folder
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.records import Entity, Reference, Relation, Report
 
-_MAX_EXCERPTS = 10  # places quoted in a note
+_MAX_EXCERPTS = 10  # quoted in a note
 _EXCERPT_CHARS = 300  # characters of each
-_MAX_NAME_CHARS = 80  # letters of a file's name
+_MAX_NAME_CHARS = 80  # of a file name
 _NOT_IN_NAMES = re.compile(r'[\x00-\x1f\x7f-\x9f\\/:*?"<>|#^\[\]%\u200b-\u200f\u2028-\u202e\ufeff]+')
 _NOT_IN_LINKS = re.compile(r"[|\[\]<>\x00-\x1f]+")
-_RESERVED_NAMES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\.|$)")  # by Windows
+_RESERVED_NAMES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\.|$)")  # in Windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,53 +36,59 @@ class _Vault:
     snapshot: Snapshot
     tree: CommunityTree
     uris: Mapping[str, str]
-    notes: Mapping[Reference, tuple[str, str]]  # (path, title) of the note on a row
+    notes: Mapping[Reference, tuple[str, str]]  # row -> path and title of its note
 
     def link(self, reference: Reference) -> str:
-        """To the note on a row; its name alone where there is none."""
+        """Return a link to the note on a row, or its name."""
         if reference not in self.notes:
             return _escape_markdown(display_name(self.snapshot, reference))
         path, title = self.notes[reference]
-        shown = " ".join(_NOT_IN_LINKS.sub(" ", title).split())
-        return f"[[{path}|{shown or path}]]"
+        label = " ".join(_NOT_IN_LINKS.sub(" ", title).split())
+        return f"[[{path}|{label or path}]]"
 
 
 def write_obsidian(snapshot: Snapshot, path: Path) -> dict[str, int]:
-    """A note for each entity, with links to its neighbours and its sources quoted; one for each report, by level."""
+    """Write a note for each entity and each report.
+
+    Entity notes link their neighbours and quote their sources. Reports are sorted into a folder for each level.
+    """
     snapshot.table("entities")
     communities = load_tree(snapshot)
-    named = {("entities", id): name for id, name in snapshot.table("entities").columns("id", "name")}
+    names = {("entities", id): name for id, name in snapshot.table("entities").columns("id", "name")}
     reports = table_or_empty(snapshot, "reports").columns("id", "title", "level")
-    titled = {("reports", id): (title, f"reports/level {level}") for id, title, level in reports}
-    notes = _note_paths({**{ref: (name, "entities") for ref, name in named.items()}, **titled})
+    titles = {("reports", id): (title, f"reports/level {level}") for id, title, level in reports}
+    notes = _note_paths({**{ref: (name, "entities") for ref, name in names.items()}, **titles})
     vault = _Vault(snapshot, communities, document_uris(snapshot), notes)
 
-    def fill(made: Path) -> None:
-        for below in sorted({path.rpartition("/")[0] for path, _ in notes.values()}):
-            (made / below).mkdir(parents=True, exist_ok=True)
+    def fill(target: Path) -> None:
+        for subfolder in sorted({path.rpartition("/")[0] for path, _ in notes.values()}):
+            (target / subfolder).mkdir(parents=True, exist_ok=True)
         for entity in snapshot.table("entities"):
-            _write_note(made, notes["entities", entity.id][0], _entity_note(vault, entity))
+            _write_note(target, notes["entities", entity.id][0], _entity_note(vault, entity))
         for report in table_or_empty(snapshot, "reports"):
-            _write_note(made, notes["reports", report.id][0], _report_note(vault, report))
+            _write_note(target, notes["reports", report.id][0], _report_note(vault, report))
 
     write_folder(path, fill)
-    return {"entities": len(named), "reports": len(titled)}
+    return {"entities": len(names), "reports": len(titles)}
 
 
-def _write_note(made: Path, path: str, lines: Iterable[str]) -> None:
+def _write_note(target: Path, path: str, lines: Iterable[str]) -> None:
     text = "\n".join(lines)
-    (made / f"{path}.md").write_text(f"{text}\n", encoding="utf-8", newline="\n")
+    (target / f"{path}.md").write_text(f"{text}\n", encoding="utf-8", newline="\n")
 
 
-# -- names of files
+# -- file names
 
 
-def _note_paths(wanted: Mapping[Reference, tuple[str, str]]) -> dict[Reference, tuple[str, str]]:
-    """A path for each row: its name, and where two are alike to any system, a part of the id as well."""
-    paths = {ref: f"{below}/{file_name(title)}" for ref, (title, below) in wanted.items()}
-    alike = Counter(_fold_path(path) for path in paths.values())
+def _note_paths(titles: Mapping[Reference, tuple[str, str]]) -> dict[Reference, tuple[str, str]]:
+    """Return the path and title of each note.
+
+    Paths that some system takes for equal get a part of the id.
+    """
+    paths = {ref: f"{subfolder}/{file_name(title)}" for ref, (title, subfolder) in titles.items()}
+    counts = Counter(_fold_path(path) for path in paths.values())
     return {
-        ref: (path if alike[_fold_path(path)] == 1 else f"{path} {ref[1][:8]}", wanted[ref][0])
+        ref: (path if counts[_fold_path(path)] == 1 else f"{path} {ref[1][:8]}", titles[ref][0])
         for ref, path in paths.items()
     }
 
@@ -92,7 +98,7 @@ def _fold_path(path: str) -> str:
 
 
 def file_name(title: str) -> str:
-    """A name that every system takes, as like the title as can be.
+    """Return a file name that every system accepts.
 
     >>> [file_name(title) for title in ("a/b: c?", "CON", "…", "Orrell, Sabine. ", "組紐", "")]
     ['a b c', 'CON_', '…', 'Orrell, Sabine', '組紐', 'nameless']
@@ -108,21 +114,21 @@ def file_name(title: str) -> str:
 
 
 def _entity_note(vault: _Vault, entity: Entity) -> Iterator[str]:
-    level = vault.tree.entity_path(entity.id)
+    communities = vault.tree.entity_path(entity.id)
     yield from _front_matter(type=entity.type, aliases=list(entity.forms), mentions=entity.mentions, id=entity.id)
     yield f"# {_escape_markdown(entity.name)}\n"
     yield _escape_markdown(entity.text)
-    in_reports = [("reports", id) for id in dict.fromkeys(level) if ("reports", id) in vault.notes]
+    in_reports = [("reports", id) for id in dict.fromkeys(communities) if ("reports", id) in vault.notes]
     if in_reports:
         yield "\n**In:** " + " › ".join(map(vault.link, in_reports))
-    if near := sorted(_relations_of(vault, entity), key=lambda r: (-r.weight, r.id)):
+    if relations := sorted(_relations_of(vault, entity), key=lambda r: (-r.weight, r.id)):
         yield "\n## Relations\n"
-        yield from (_relation_line(vault, entity, relation) for relation in near)
-    if found := entity_excerpts(vault.snapshot, vault.uris, entity, _MAX_EXCERPTS, _EXCERPT_CHARS):
+        yield from (_relation_line(vault, entity, relation) for relation in relations)
+    if spans := entity_excerpts(vault.snapshot, vault.uris, entity, _MAX_EXCERPTS, _EXCERPT_CHARS):
         yield "\n## Sources\n"
-        for span in found:
-            where = ", ".join(filter(None, (span.uri, span.place)))
-            yield f"> {_escape_markdown(' '.join(span.text.split()))}\n>\n> — {_escape_markdown(where)}\n"
+        for span in spans:
+            source = ", ".join(filter(None, (span.uri, span.place)))
+            yield f"> {_escape_markdown(' '.join(span.text.split()))}\n>\n> — {_escape_markdown(source)}\n"
 
 
 def _relations_of(vault: _Vault, entity: Entity) -> list[Relation]:
@@ -132,8 +138,8 @@ def _relations_of(vault: _Vault, entity: Entity) -> list[Relation]:
 
 def _relation_line(vault: _Vault, entity: Entity, relation: Relation) -> str:
     other = relation.target if relation.source == entity.id else relation.source
-    said = " ".join(_escape_markdown(relation.text).split())
-    return f"- {vault.link(('entities', other))}{': ' * bool(said)}{said}"
+    text = " ".join(_escape_markdown(relation.text).split())
+    return f"- {vault.link(('entities', other))}{': ' * bool(text)}{text}"
 
 
 def _report_note(vault: _Vault, report: Report) -> Iterator[str]:
@@ -142,7 +148,7 @@ def _report_note(vault: _Vault, report: Report) -> Iterator[str]:
     )
     yield f"# {_escape_markdown(report.title)}\n"
     if report.extractive:
-        yield "*Put together from sentences of the documents, without a model.*\n"
+        yield "*Made of sentences from the documents, without a model.*\n"
     yield _with_links(vault, report.summary, report)
     if report.reason:
         yield f"\n**Rating {report.rating:g}:** {_with_links(vault, report.reason, report)}"
@@ -152,7 +158,7 @@ def _report_note(vault: _Vault, report: Report) -> Iterator[str]:
 
 
 def _community_links(vault: _Vault, report: Report) -> Iterator[str]:
-    """Its place in the tree, and what is in it."""
+    """Yield links to the parents, parts and members of a community."""
     if report.id not in vault.tree.level:
         return
     parts = {
@@ -161,9 +167,9 @@ def _community_links(vault: _Vault, report: Report) -> Iterator[str]:
         "Members": [("entities", id) for id in vault.tree.members[report.id]],
     }
     for heading, references in parts.items():
-        if there := [reference for reference in references if reference in vault.notes]:
+        if linked := [reference for reference in references if reference in vault.notes]:
             yield f"\n## {heading}\n"
-            yield from (f"- {vault.link(reference)}" for reference in there)
+            yield from (f"- {vault.link(reference)}" for reference in linked)
 
 
 def _with_links(vault: _Vault, text: str, report: Report) -> str:
@@ -172,12 +178,18 @@ def _with_links(vault: _Vault, text: str, report: Report) -> str:
 
 
 def _front_matter(**properties: object) -> Iterator[str]:
-    """The properties of a note, in YAML, of which JSON is a part."""
+    """Yield the properties of a note, in YAML.
+
+    The values are JSON, which is valid YAML.
+    """
     yield "---"
     yield from (f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in properties.items() if value != "")
     yield "---"
 
 
 def _escape_markdown(text: str) -> str:
-    """The text without what would be a link, a tag or a program in a note: documents and models may hold anything."""
+    """Escape links, tags and code in the text.
+
+    Documents and models may contain anything.
+    """
     return re.sub(r"\[\[|`", lambda m: "\\" + "\\".join(m[0]), text.replace("<", "&lt;").replace("\0", ""))

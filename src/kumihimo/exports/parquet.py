@@ -1,4 +1,4 @@
-"""the tables of the graph -> a folder of Parquet files, exactly as they are; with the extra `parquet`."""
+"""tables of the graph -> a folder of Parquet files; needs the extra `parquet`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _BATCH_ROWS = 10_000  # in memory at once
 
 
 def write_parquet(snapshot: Snapshot, path: Path) -> dict[str, int]:
-    """A file for each table; lists of names as lists, lists of lists as JSON. Raises KumiError without the library."""
+    """Write one file for each table.
+
+    Lists of names stay lists; lists of lists become JSON. Raises KumiError without pyarrow.
+    """
     try:
         import pyarrow
         from pyarrow import parquet
@@ -27,13 +30,15 @@ def write_parquet(snapshot: Snapshot, path: Path) -> dict[str, int]:
     snapshot.table("entities")
     count = dict.fromkeys(GRAPH_TABLES, 0)
 
-    def fill(made: Path) -> None:
+    def fill(target: Path) -> None:
         for name in GRAPH_TABLES:
             schema = pyarrow.schema(list(_fields(pyarrow, snapshot, name)))
-            with parquet.ParquetWriter(made / f"{name}.parquet", schema) as out:
+            with parquet.ParquetWriter(target / f"{name}.parquet", schema) as out:
                 for batch in _batches(snapshot, name):
-                    columned = [[_value(row[i], schema[i], pyarrow) for row in batch] for i in range(len(schema))]
-                    out.write_table(pyarrow.table(columned, schema=schema))
+                    values_by_column = [
+                        [_value(row[i], schema[i], pyarrow) for row in batch] for i in range(len(schema))
+                    ]
+                    out.write_table(pyarrow.table(values_by_column, schema=schema))
                     count[name] += len(batch)
 
     write_folder(path, fill)
@@ -47,14 +52,21 @@ def _batches(snapshot: Snapshot, name: str) -> Iterator[list[tuple[object, ...]]
 
 
 def _fields(pyarrow: Any, snapshot: Snapshot, name: str) -> Iterator[Any]:
-    kinds = {str: "string", int: "int64", float: "float64", bool: "bool_"}
+    arrow_types = {str: "string", int: "int64", float: "float64", bool: "bool_"}
     hints = get_type_hints(RECORD_TYPES[name]) | {"community": str}
     for column in column_names(snapshot, name):
         if hints[column] == tuple[str, ...]:
             yield pyarrow.field(column, pyarrow.list_(pyarrow.string()))
         else:
-            plain = next((kind for kind in (bool, int, float) if hints[column] in (kind, kind | None)), str)
-            yield pyarrow.field(column, getattr(pyarrow, kinds[plain])())
+            plain_type = next(
+                (
+                    python_type
+                    for python_type in (bool, int, float)
+                    if hints[column] in (python_type, python_type | None)
+                ),
+                str,
+            )
+            yield pyarrow.field(column, getattr(pyarrow, arrow_types[plain_type])())
 
 
 def _value(value: object, field: Any, pyarrow: Any) -> object:

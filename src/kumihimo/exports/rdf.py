@@ -1,4 +1,4 @@
-"""all tables -> RDF: Turtle, N-Triples or N-Quads, which every triple store reads."""
+"""all tables -> RDF: Turtle, N-Triples or N-Quads."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ _FORMATS = {".ttl": "TURTLE", ".nt": "N_TRIPLES", ".nq": "N_QUADS"}
 
 
 def write_rdf(snapshot: Snapshot, path: Path) -> dict[str, int]:
-    """Every row of every table, by the ending of the file's name; Turtle where it has none. Never all in memory."""
-    form = _FORMATS.get(path.suffix or ".ttl")
-    if form is None:
+    """Write every row as RDF, in the format of the file's ending.
+
+    Turtle is the default. The rows are streamed, never all in memory.
+    """
+    rdf_format = _FORMATS.get(path.suffix or ".ttl")
+    if rdf_format is None:
         raise SettingsError(describe_unknown("ending of an RDF file", path.suffix, _FORMATS))
     from pyoxigraph import RdfFormat, serialize
 
@@ -29,34 +32,40 @@ def write_rdf(snapshot: Snapshot, path: Path) -> dict[str, int]:
 
     prefixes, count = rdf_prefixes(**rdf_settings(snapshot.settings)), {"triples": 0}
 
-    def counted() -> Iterator[Quad]:
+    def counted_quads() -> Iterator[Quad]:
         for quad in index_triples(snapshot, prefixes):
             count["triples"] += 1
             yield quad
 
-    def fill(made: Path) -> None:
-        with made.open("wb") as out:
+    def fill(target: Path) -> None:
+        with target.open("wb") as out:
             out.write(f"# {FILE_MARK}\n".encode())
-            if form == "TURTLE":
-                write_turtle((quad.triple for quad in counted()), out, prefixes)
-            elif form == "N_TRIPLES":
-                serialize((quad.triple for quad in counted()), out, RdfFormat.N_TRIPLES)
+            if rdf_format == "TURTLE":
+                write_turtle((quad.triple for quad in counted_quads()), out, prefixes)
+            elif rdf_format == "N_TRIPLES":
+                serialize((quad.triple for quad in counted_quads()), out, RdfFormat.N_TRIPLES)
             else:
-                serialize(counted(), out, RdfFormat.N_QUADS)
+                serialize(counted_quads(), out, RdfFormat.N_QUADS)
 
     write_file_with(path, fill)
     return {name: n for name, n in row_counts(snapshot.db).items() if name in RDF_TABLES} | count
 
 
 def write_turtle(triples: Iterable[Triple], out: IO[bytes], prefixes: dict[str, str]) -> None:
-    """Write them as they come, the prefixes in the order of their names: the library has them in any."""
+    """Write triples as Turtle, with the prefixes sorted by name.
+
+    The library writes prefixes in any order.
+    """
     from pyoxigraph import RdfFormat, serialize
 
     serialize(triples, cast(IO[bytes], _SortedPrefixes(out)), RdfFormat.TURTLE, prefixes=prefixes)
 
 
 class _SortedPrefixes:
-    """A file that puts the prefixes in order, all of which are in the first part that is written."""
+    """A file that sorts the prefixes.
+
+    All of them are in the first part written.
+    """
 
     def __init__(self, out: IO[bytes]) -> None:
         self.out, self.started = out, False

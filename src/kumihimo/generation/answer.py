@@ -1,4 +1,4 @@
-"""question + context -> Answer in a chat model's words: the evidence alone, each statement with its citation."""
+"""question + context -> Answer by a chat model: from the evidence alone, with citations."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from kumihimo.generation.citation_filter import CitationFilter
 
 PROMPT = Path(__file__).with_suffix(".md")
-_MAX_QUOTE_CHARS = 1000  # characters of a document that is cited as a whole
-_MAX_PLACES = 3  # places of a source that the model is told
-TRUNCATION_NOTE = "(The model's reply broke off here, at the greatest length it may have.)"
+_MAX_QUOTE_CHARS = 1000  # of a document that is cited as a whole
+_MAX_PLACES = 3  # of a source, in the prompt
+TRUNCATION_NOTE = "(The model's reply ends here: it reached the maximum length.)"
 
 
 def answer(
@@ -34,18 +34,19 @@ def answer(
     spans: SpanFinder,
     llm: LLM,
     tokenizer: Tokenizer,
-    path: Path,
+    prompt_path: Path,
     on_token: TokenCallback | None,
     *,
     budget: int = 12000,
     response: str = "",
 ) -> Answer:
-    """What the model says on the evidence, word for word but for citations that point nowhere; those are counted.
+    """Answer from the evidence with a chat model and citations.
 
-    path: the prompt. hear: is told the text as it comes. budget: tokens of evidence that the model is given.
-    response: the form that is wanted, `one paragraph`, `a table`; empty: whatever fits.
+    The text is the model's, without citations of missing sources; those are counted. prompt_path: the prompt file.
+    on_token: receives the text as it comes. budget: maximum evidence tokens for the model. response: wanted form, such
+    as `one paragraph` or `a table`; empty for a free form.
     """
-    from kumihimo.generation.citation_filter import CitationFilter  # here: who builds an index cites and quotes nothing
+    from kumihimo.generation.citation_filter import CitationFilter  # here: unused by builds
     from kumihimo.generation.extractive_answer import no_answer_text
 
     if not context:
@@ -55,33 +56,42 @@ def answer(
     sources = context.fit(budget, tokenizer).evidence
     if not sources:
         raise SettingsError(f"no evidence fits into answer.budget = {budget} tokens: raise it")
-    told = "\n\n".join(f"[{n}] {_format_source(item, spans)}" for n, item in enumerate(sources, 1))
-    heard = CitationFilter(len(sources), on_token)
-    wanted = _question_text(question, context.queries, response)
+    sources_text = "\n\n".join(f"[{n}] {_format_source(item, spans)}" for n, item in enumerate(sources, 1))
+    live_filter = CitationFilter(len(sources), on_token)
+    query = _question_text(question, context.queries, response)
     reply: Reply = llm(
-        render_prompt(path, sources=told, question=wanted), parse=_check_text, on_token=heard if on_token else None
+        render_prompt(prompt_path, sources=sources_text, question=query),
+        parse=_check_text,
+        on_token=live_filter if on_token else None,
     )
-    text = CitationFilter(len(sources))
-    text(reply.text)
-    for each in (heard, text):
-        each.end()
-        each.add(f"\n\n{TRUNCATION_NOTE}" if reply.truncated else "")
-    citations = tuple(_resolve_citations(text, sources, spans))
+    citation_filter = CitationFilter(len(sources))
+    citation_filter(reply.text)
+    for stream in (live_filter, citation_filter):
+        stream.end()
+        stream.add(f"\n\n{TRUNCATION_NOTE}" if reply.truncated else "")
+    citations = tuple(_resolve_citations(citation_filter, sources, spans))
     return Answer(
-        question, method, text.text, citations, context, Usage(), model=llm.fingerprint, dangling=text.dangling
+        question,
+        method,
+        citation_filter.text,
+        citations,
+        context,
+        Usage(),
+        model=llm.fingerprint,
+        dangling=citation_filter.dangling,
     )
 
 
-def _question_text(question: str, searched: Sequence[str], response: str) -> str:
-    """What the model is asked: the question, with what was searched for to answer it."""
+def _question_text(question: str, queries: Sequence[str], response: str) -> str:
+    """Return the question with its searched queries and wanted form."""
     parts = [question]
-    if searched:
-        parts.append("\n".join(["Searched for to answer it:", *(f"- {one}" for one in searched)]))
+    if queries:
+        parts.append("\n".join(["Searched for to answer it:", *(f"- {query}" for query in queries)]))
     return "\n\n".join([*parts, f"Form of the answer: {response}"] if response else parts)
 
 
 def _format_source(item: Evidence, spans: SpanFinder) -> str:
-    """A source as the model is told it: where it stands, and what it says."""
+    """Return a source for the prompt: its place and its text."""
     uris = dict.fromkeys(span.uri for span in islice(spans(item), _MAX_PLACES))
     return f"({', '.join(uris)})\n{item.prompt_text}"
 
@@ -91,30 +101,40 @@ def _check_text(reply: Reply) -> Reply:
     return reply
 
 
-def _resolve_citations(text: CitationFilter, sources: Sequence[Evidence], spans: SpanFinder) -> Iterator[Citation]:
-    """For each citation the sentence of its source that says most of the statement before it; by source, each once."""
+def _resolve_citations(
+    citation_filter: CitationFilter, sources: Sequence[Evidence], spans: SpanFinder
+) -> Iterator[Citation]:
+    """Return the cited sentences, by source and each once.
+
+    Each citation gets the sentence of its source that best matches the statement before it.
+    """
     quotes = cache(lambda n: [_source_quoter(part, spans) for part in sources[n - 1].parts])
-    found: dict[Citation, None] = {}
-    said, after, statement = text.text, 0, ""
-    for start, end, named in text.citations:
-        statement = _last_sentence(said[after:start]) or statement
-        after = end
-        found |= dict.fromkeys(Citation(n, s) for n in named for quote in quotes(n) for s in quote(statement))
-    return iter(sorted(found, key=lambda citation: citation.n))
+    citations: dict[Citation, None] = {}
+    full_text, position, statement = citation_filter.text, 0, ""
+    for start, end, numbers in citation_filter.citations:
+        statement = _last_sentence(full_text[position:start]) or statement
+        position = end
+        citations |= dict.fromkeys(
+            Citation(n, s) for n in numbers for find_quote in quotes(n) for s in find_quote(statement)
+        )
+    return iter(sorted(citations, key=lambda citation: citation.n))
 
 
 def _source_quoter(item: Evidence, spans: SpanFinder) -> Callable[[str], Iterable[Span]]:
-    """Gives what stands in the documents for a statement on this source: of a whole document no more than it takes."""
+    """Return a function that finds the spans behind a statement.
+
+    Of a whole document it returns no more than necessary.
+    """
     from kumihimo.generation.extractive_answer import make_quoter
 
-    wholes = list(spans(item))
-    said = make_quoter(wholes)
+    source_spans = list(spans(item))
+    find_sentence = make_quoter(source_spans)
 
     def quote(statement: str) -> Iterable[Span]:
-        found = said(statement)
-        if found is wholes and not all(span.chunk for span in wholes):
-            found = [_truncate_span(span) for span in said(item.prompt_text)]
-        return found
+        spans_found = find_sentence(statement)
+        if spans_found is source_spans and not all(span.chunk for span in source_spans):
+            spans_found = [_truncate_span(span) for span in find_sentence(item.prompt_text)]
+        return spans_found
 
     return quote
 
@@ -128,9 +148,10 @@ def _truncate_span(span: Span) -> Span:
 
 
 def _last_sentence(text: str) -> str:
-    """
+    """Return the last sentence with a letter or digit.
+
     >>> _last_sentence("It rains. A ticket costs 3.50 euros")
     'A ticket costs 3.50 euros'
     """
-    found = [text[start:end] for start, end in split_sentences(text, 0, len(text))]
-    return next((sentence for sentence in reversed(found) if any(c.isalnum() for c in sentence)), "")
+    texts = [text[start:end] for start, end in split_sentences(text, 0, len(text))]
+    return next((sentence for sentence in reversed(texts) if any(c.isalnum() for c in sentence)), "")

@@ -1,4 +1,4 @@
-"""a text in pieces + how many sources there are -> the same text, without the citations that point nowhere."""
+"""streamed text + number of sources -> the same text without citations of missing sources."""
 
 from __future__ import annotations
 
@@ -9,26 +9,24 @@ from kumihimo.llm.protocols import TokenCallback
 _OPEN, _CLOSE, _BETWEEN = r"\[［【", r"\]］】", r",、，;；–\-"
 _NUMBERS = rf"\s*\d{{1,3}}(?:\s*[{_BETWEEN}]\s*\d{{1,3}})*\s*"
 _CITATION = re.compile(rf"([ \t\u3000]{{0,4}})[{_OPEN}]({_NUMBERS})[{_CLOSE}](?!\()")
-_PARTIAL_CITATION = re.compile(
-    rf"[ \t\u3000]{{0,4}}(?:[{_OPEN}](?:[\d\s{_BETWEEN}]{{0,200}}[{_CLOSE}]?)?)?\Z"
-)  # what may become one
+_PARTIAL_CITATION = re.compile(rf"[ \t\u3000]{{0,4}}(?:[{_OPEN}](?:[\d\s{_BETWEEN}]{{0,200}}[{_CLOSE}]?)?)?\Z")
 _FENCE = re.compile(r"(`{3,}|~{3,})")
 _PARTIAL_FENCE = re.compile(r"(?:`+|~+)\Z")
 _BACKTICKS = re.compile(r"`+")
-_MAX_CODE_CHARS = 2000  # characters of code between backticks
+_MAX_CODE_CHARS = 2000  # between backticks
 _NEXT_SPECIAL = re.compile(rf"`|~~~|(?=[ \t\u3000\n]|[{_OPEN}])")
 
 
 class CitationFilter:
-    """Passes a text on as it comes. Code is left alone, and so is every word.
+    """Filters citations in a streamed text; all other text stays unchanged.
 
-    marks: each citation that stays: where it stands in `said`, and the sources it names.
+    Code is passed on as it is. citations: start, end and source numbers of each citation kept in `text`.
 
-    >>> text = Cited(sources=2)
-    >>> text("At nine [1, 7]. See `a[7]` ")
-    >>> text("and [2][7].")
-    >>> text.end()
-    >>> text.said, text.dangling, text.marks
+    >>> stream = CitationFilter(sources=2)
+    >>> stream("At nine [1, 7]. See `a[7]` ")
+    >>> stream("and [2][7].")
+    >>> stream.end()
+    >>> stream.text, stream.dangling, stream.citations
     ('At nine [1]. See `a[7]` and [2].', 2, [(7, 11, [1]), (27, 31, [2])])
     """
 
@@ -38,9 +36,9 @@ class CitationFilter:
         self.citations: list[tuple[int, int, list[int]]] = []
         self._pieces: list[str] = []
         self._length, self._at_line_start = 0, True
-        self._buffer, self._position = "", 0  # what is held begins there
+        self._buffer, self._position = "", 0  # the rest from this position is unfiltered
         self._fence, self._finished = "", False
-        self._space = ""  # before citations that were taken out: for one that stands right after them
+        self._space = ""  # before removed citations, for a kept one right after them
 
     def __call__(self, piece: str) -> None:
         self._buffer, self._position = self._buffer[self._position :] + piece, 0
@@ -48,17 +46,17 @@ class CitationFilter:
             pass
 
     def end(self) -> None:
-        """Nothing comes any more."""
+        """Flush the buffer: the text is complete."""
         self._finished = True
         self("")
 
     @property
     def text(self) -> str:
-        """The text so far."""
+        """Return the text so far."""
         return "".join(self._pieces)
 
     def add(self, text: str) -> None:
-        """Pass this on as it is."""
+        """Append a text without filtering."""
         if text:
             self._pieces.append(text)
             self._length += len(text)
@@ -67,30 +65,31 @@ class CitationFilter:
                 self.on_token(text)
 
     def _step(self) -> bool:
-        """Pass on what can be told from what is held; false where more has to come first."""
-        held, at = self._buffer, self._position
+        """Pass on a part of the buffer; return False if incomplete."""
+        buffer, position = self._buffer, self._position
         if self._fence:
             return self._pass_fenced_line()
-        if (mark := _CITATION.match(held, at)) and (self._finished or mark.end() < len(held)):
-            return self._filter_citation(mark)
+        if (citation := _CITATION.match(buffer, position)) and (self._finished or citation.end() < len(buffer)):
+            return self._filter_citation(citation)
         if not self._finished and (
-            _PARTIAL_CITATION.match(held, at) or (self._at_line_start and _PARTIAL_FENCE.match(held, at))
+            _PARTIAL_CITATION.match(buffer, position)
+            or (self._at_line_start and _PARTIAL_FENCE.match(buffer, position))
         ):
             return False
-        if self._at_line_start and (fence := _FENCE.match(held, at)):
+        if self._at_line_start and (fence := _FENCE.match(buffer, position)):
             self._fence = fence[1]
             return self._pass_on(fence.end())
-        if run := _BACKTICKS.match(held, at):
+        if run := _BACKTICKS.match(buffer, position):
             return self._pass_code_span(run)
-        return self._pass_on(end.start() if (end := _NEXT_SPECIAL.search(held, at + 1)) else len(held))
+        return self._pass_on(end.start() if (end := _NEXT_SPECIAL.search(buffer, position + 1)) else len(buffer))
 
-    def _pass_on(self, upto: int) -> bool:
-        self.add(self._buffer[self._position : upto])
-        self._position, self._space = upto, ""
+    def _pass_on(self, end: int) -> bool:
+        self.add(self._buffer[self._position : end])
+        self._position, self._space = end, ""
         return True
 
     def _pass_fenced_line(self) -> bool:
-        """A line of fenced code, which may be the last."""
+        """Pass on a line of fenced code, perhaps the last one."""
         newline = self._buffer.find("\n", self._position)
         if newline < 0 and not self._finished:
             return False
@@ -99,30 +98,33 @@ class CitationFilter:
         return self._pass_on(newline + 1 or len(self._buffer))
 
     def _pass_code_span(self, run: re.Match[str]) -> bool:
-        """Code between backticks, where as many close it in the same paragraph; else they are what they are."""
-        paragraph = self._buffer.find("\n\n", run.end(), run.end() + _MAX_CODE_CHARS)
-        reach = paragraph if paragraph >= 0 else run.end() + _MAX_CODE_CHARS
-        close = re.compile(rf"(?<!`){run[0]}(?!`)").search(self._buffer, run.end(), reach)
-        sure = self._finished or paragraph >= 0 or len(self._buffer) > reach
-        if close and (sure or close.end() < len(self._buffer)):
-            return self._pass_on(close.end())
-        return self._pass_on(run.end()) if sure else False
+        """Pass on inline code, or unmatched backticks as they are.
 
-    def _filter_citation(self, fingerprint: re.Match[str]) -> bool:
-        """The citation, or what is left of it."""
-        good: list[int] = []
-        whole = True
-        for part in re.split(r"[,、，;；]", fingerprint[2]):
-            ends = [int(n) for n in re.findall(r"\d+", part)]
-            good += [n for n in range(ends[0], max(ends) + 1) if 1 <= n <= self.sources]
-            if beyond := sum(not 1 <= n <= self.sources for n in ends):
-                self.dangling, whole = self.dangling + beyond, False
-        self._space = self._space or fingerprint[1]
-        self._position = fingerprint.end()
-        if good:
-            written = fingerprint[0][len(fingerprint[1]) :] if whole else f"[{', '.join(map(str, good))}]"
+        Inline code ends at as many backticks within the same paragraph.
+        """
+        paragraph = self._buffer.find("\n\n", run.end(), run.end() + _MAX_CODE_CHARS)
+        limit = paragraph if paragraph >= 0 else run.end() + _MAX_CODE_CHARS
+        close = re.compile(rf"(?<!`){run[0]}(?!`)").search(self._buffer, run.end(), limit)
+        decided = self._finished or paragraph >= 0 or len(self._buffer) > limit
+        if close and (decided or close.end() < len(self._buffer)):
+            return self._pass_on(close.end())
+        return self._pass_on(run.end()) if decided else False
+
+    def _filter_citation(self, citation: re.Match[str]) -> bool:
+        """Pass on a citation without the missing sources."""
+        valid: list[int] = []
+        unchanged = True
+        for item in re.split(r"[,、，;；]", citation[2]):
+            ends = [int(n) for n in re.findall(r"\d+", item)]
+            valid += [n for n in range(ends[0], max(ends) + 1) if 1 <= n <= self.sources]
+            if invalid := sum(not 1 <= n <= self.sources for n in ends):
+                self.dangling, unchanged = self.dangling + invalid, False
+        self._space = self._space or citation[1]
+        self._position = citation.end()
+        if valid:
+            kept_text = citation[0][len(citation[1]) :] if unchanged else f"[{', '.join(map(str, valid))}]"
             start = self._length
-            self.add(self._space + written)
-            self.citations.append((start, self._length, good))
+            self.add(self._space + kept_text)
+            self.citations.append((start, self._length, valid))
             self._space = ""
         return True

@@ -1,4 +1,4 @@
-"""question + context -> Answer, without a chat model: the best sentences, quoted and cited."""
+"""question + context -> Answer without a chat model: quoted sentences with citations."""
 
 from __future__ import annotations
 
@@ -21,42 +21,40 @@ _NO_ANSWER_JAPANESE = "これに答える記述は見つかりませんでした
 _NO_ANSWER_TRADITIONAL = "未找到能回答這個問題的段落。"
 _NO_ANSWER_SIMPLIFIED = "未找到能回答这个问题的段落。"
 _KANA, _KANJI = re.compile("[\u3041-\u3096\u30a1-\u30fa\uff66-\uff9d]"), re.compile("[\u3400-\u9fff]")
-_MAX_EVIDENCE = 8  # pieces of evidence whose sentences are weighed
-_MAX_QUOTES = 3  # sentences at most
-_MAX_POINTS = 10  # of the whole at most
-_MIN_COVERAGE = (
-    0.3  # share of what is asked for, by rarity, that a quoted sentence, or it and its neighbours, speaks of ...
-)
-_MIN_COVERAGE_SHORT = 0.5  # ... and in a question of no more than
-_SHORT_QUESTION = 3  # words
-_MIN_QUOTE_SHARE = 0.25  # share of a statement that a sentence has to say to be quoted for it
+_MAX_EVIDENCE = 8  # items whose sentences are scored
+_MAX_QUOTES = 3
+_MAX_POINTS = 10
+_MIN_COVERAGE = 0.3  # of the question's terms, by rarity, in a quoted sentence and its neighbours
+_MIN_COVERAGE_SHORT = 0.5  # the same for a short question
+_SHORT_QUESTION = 3  # terms
+_MIN_QUOTE_SHARE = 0.25  # of a statement's terms in the sentence that is quoted for it
 
 
 @dataclass(frozen=True, slots=True)
 class _Sentence:
     span: Span
-    evidence_score: float  # how good the evidence is that it stands in, against the best
+    evidence_score: float  # of its evidence, relative to the best
     words: frozenset[str]
-    context_words: frozenset[str]  # its own words and those of the sentences before and after it
+    context_words: frozenset[str]  # its words, and those of the previous and next sentence
 
 
 @dataclass(frozen=True, slots=True)
 class _ScoredSentence:
     span: Span
-    matched_words: frozenset[str]  # what it says of what is asked
+    matched_words: frozenset[str]  # of the question
     score: float
 
 
 def quote_answer(question: str, method: str, context: Context, spans: SpanFinder, embed: Embedder) -> Answer:
-    """The sentences of the evidence that say most of what is asked, word for word, best first; or that none does.
+    """Answer with the best-matching sentences of the evidence.
 
-    Where a method has read points out of the whole, they are the answer.
+    If the method extracted points, the points are the answer. If no sentence matches, the answer says so.
     """
     points = [item for item in context if isinstance(item.record, KeyPoint)]
     if points:
         return _answer_from_points(question, method, context, points[:_MAX_POINTS], spans)
-    chosen = _select_sentences(_score_sentences(question, list(_evidence_sentences(context, spans)), embed))
-    citations = tuple(Citation(n, sentence.span) for n, sentence in enumerate(chosen, 1))
+    selected = _select_sentences(_score_sentences(question, list(_evidence_sentences(context, spans)), embed))
+    citations = tuple(Citation(n, sentence.span) for n, sentence in enumerate(selected, 1))
     text = "\n".join(f"{_in_quotation_marks(c.span.text)} [{c.n}]" for c in citations) or no_answer_text(
         question, context
     )
@@ -66,7 +64,7 @@ def quote_answer(question: str, method: str, context: Context, spans: SpanFinder
 def _answer_from_points(
     question: str, method: str, context: Context, points: Sequence[Evidence], spans: SpanFinder
 ) -> Answer:
-    """The points, each with the sentence that it is, or that says most of it."""
+    """Answer with the points, each cited by its best sentence."""
     lines, citations = [], []
     for n, item in enumerate(points, 1):
         verbatim = isinstance(item.record, KeyPoint) and item.record.verbatim
@@ -76,17 +74,17 @@ def _answer_from_points(
 
 
 def no_answer_text(question: str, context: Context) -> str:
-    """That the documents do not say, in the language of the question as far as its script tells.
+    """Return the "no answer" text in the language of the question.
 
-    In kanji alone it may be Japanese or Chinese: the evidence that was near, if any, decides.
+    The script decides. A question in kanji alone may be Japanese or Chinese; then the script of the evidence decides.
 
-    >>> nothing("誰が門を描きましたか。", Context()), nothing("东门钥匙", Context())
+    >>> no_answer_text("誰が門を描きましたか。", Context()), no_answer_text("东门钥匙", Context())
     ('これに答える記述は見つかりませんでした。', '未找到能回答这个问题的段落。')
     """
     if not _KANJI.search(question) and not _KANA.search(question):
         return _NO_ANSWER
-    near = "".join(item.text for item in context.top(_MAX_EVIDENCE))
-    if _KANA.search(question) or len(_KANA.findall(near)) > len(_KANJI.findall(near)) / 10:
+    evidence_text = "".join(item.text for item in context.top(_MAX_EVIDENCE))
+    if _KANA.search(question) or len(_KANA.findall(evidence_text)) > len(_KANJI.findall(evidence_text)) / 10:
         return _NO_ANSWER_JAPANESE
     # GB 2312 has the simplified characters, Big5 the traditional ones.
     return (
@@ -97,90 +95,98 @@ def no_answer_text(question: str, context: Context) -> str:
 
 
 def _count_encodable(text: str, encoding: str) -> int:
-    """How many of its characters that encoding has."""
+    """Return how many characters of the text the encoding has."""
     return sum(len(letter.encode(encoding, "ignore")) > 0 for letter in text)
 
 
-def make_quoter(wholes: Sequence[Span]) -> Callable[[str], Sequence[Span]]:
-    """Gives the sentence that says most of a statement; the spans as they are, where none says much of it."""
-    found = [sentence for whole in wholes for sentence in _split_sentences(whole)]
-    words = [frozenset(subject_terms(sentence.text)) for sentence in found]
+def make_quoter(spans: Sequence[Span]) -> Callable[[str], Sequence[Span]]:
+    """Return a function that finds the best sentence for a statement.
+
+    It returns all spans if no sentence matches well.
+    """
+    span_sentences = [sentence for span in spans for sentence in _split_sentences(span)]
+    words = [frozenset(subject_terms(sentence.text)) for sentence in span_sentences]
     rarity = _rarity_function(words)
 
-    def best(statement: str) -> Sequence[Span]:
-        said = frozenset(subject_terms(statement))
-        total = sum(map(rarity, sorted(said))) or 1.0
-        shares = [sum(map(rarity, sorted(said & has))) / total for has in words]
-        most = max(shares, default=0.0)
-        return [found[shares.index(most)]] if most >= _MIN_QUOTE_SHARE else wholes
+    def find_best(statement: str) -> Sequence[Span]:
+        terms = frozenset(subject_terms(statement))
+        total = sum(map(rarity, sorted(terms))) or 1.0
+        shares = [sum(map(rarity, sorted(terms & words_of))) / total for words_of in words]
+        best_share = max(shares, default=0.0)
+        return [span_sentences[shares.index(best_share)]] if best_share >= _MIN_QUOTE_SHARE else spans
 
-    return best
+    return find_best
 
 
 def _evidence_sentences(context: Context, spans: SpanFinder) -> Iterator[_Sentence]:
-    """The sentences of the best evidence, each text once: of its chunks, or of what other rows were made of."""
-    seen: set[str] = set()
-    read = [item for item in context if isinstance(item.record, Chunk)] or list(context)
-    best = max((item.score for item in read), default=0.0) or 1.0
-    for item in read[:_MAX_EVIDENCE]:
-        for whole in spans(item):
-            found = list(_split_sentences(whole))
-            words = [frozenset(subject_terms(span.text)) for span in found]
-            for i, span in enumerate(found):
-                if span.text not in seen:
-                    seen.add(span.text)
-                    yield _Sentence(span, item.score / best, words[i], frozenset().union(*words[max(0, i - 1) : i + 2]))
+    """Yield the sentences of the best evidence, each text once.
+
+    Chunks come first; other rows count only if there are no chunks.
+    """
+    yielded: set[str] = set()
+    items = [item for item in context if isinstance(item.record, Chunk)] or list(context)
+    max_score = max((item.score for item in items), default=0.0) or 1.0
+    for item in items[:_MAX_EVIDENCE]:
+        for source in spans(item):
+            span_sentences = list(_split_sentences(source))
+            words = [frozenset(subject_terms(span.text)) for span in span_sentences]
+            for i, span in enumerate(span_sentences):
+                if span.text not in yielded:
+                    yielded.add(span.text)
+                    yield _Sentence(
+                        span, item.score / max_score, words[i], frozenset().union(*words[max(0, i - 1) : i + 2])
+                    )
 
 
-def _split_sentences(whole: Span) -> Iterator[Span]:
-    for block in split_blocks(whole.text):
+def _split_sentences(source: Span) -> Iterator[Span]:
+    for block in split_blocks(source.text):
         if block.kind != "heading":
-            row = block.kind == "row"  # which makes sense as a whole
+            is_row = block.kind == "row"  # a table row makes sense only as a whole
             for start, end in (
-                [(block.start, block.end)] if row else split_sentences(whole.text, block.start, block.end)
+                [(block.start, block.end)] if is_row else split_sentences(source.text, block.start, block.end)
             ):
-                yield Span(whole.chunk, whole.uri, whole.start + start, whole.start + end, whole.text[start:end])
+                yield Span(source.chunk, source.uri, source.start + start, source.start + end, source.text[start:end])
 
 
-def _score_sentences(question: str, found: list[_Sentence], embed: Embedder) -> list[_ScoredSentence]:
-    """Those that speak to the question, best first."""
-    if not found:
+def _score_sentences(question: str, candidates: list[_Sentence], embed: Embedder) -> list[_ScoredSentence]:
+    """Return the sentences that match the question, best first."""
+    if not candidates:
         return []
-    rarity = _rarity_function([sentence.words for sentence in found])
-    asked = frozenset(subject_terms(question))
-    total = sum(map(rarity, sorted(asked))) or 1.0
-    vectors = embed([question, *(sentence.span.text for sentence in found)])
-    least = _MIN_COVERAGE if len(asked) > _SHORT_QUESTION else _MIN_COVERAGE_SHORT
-    weighed = []
-    for sentence, alike in zip(found, vectors[1:] @ vectors[0], strict=True):
-        covered, around = (
-            sum(map(rarity, sorted(asked & w))) / total for w in (sentence.words, sentence.context_words)
+    rarity = _rarity_function([sentence.words for sentence in candidates])
+    terms = frozenset(subject_terms(question))
+    total = sum(map(rarity, sorted(terms))) or 1.0
+    vectors = embed([question, *(sentence.span.text for sentence in candidates)])
+    minimum = _MIN_COVERAGE if len(terms) > _SHORT_QUESTION else _MIN_COVERAGE_SHORT
+    scored = []
+    for sentence, cosine in zip(candidates, vectors[1:] @ vectors[0], strict=True):
+        coverage, context_coverage = (
+            sum(map(rarity, sorted(terms & words))) / total for words in (sentence.words, sentence.context_words)
         )
-        if covered >= least or (around >= least and covered >= least / 2):
-            score = covered + 0.5 * float(alike) + 0.5 * around + 0.3 * sentence.evidence_score
-            weighed.append(_ScoredSentence(sentence.span, asked & sentence.words, round(score, 4)))
-    return sorted(weighed, key=lambda sentence: -sentence.score)
+        if coverage >= minimum or (context_coverage >= minimum and coverage >= minimum / 2):
+            score = coverage + 0.5 * float(cosine) + 0.5 * context_coverage + 0.3 * sentence.evidence_score
+            scored.append(_ScoredSentence(sentence.span, terms & sentence.words, round(score, 4)))
+    return sorted(scored, key=lambda sentence: -sentence.score)
 
 
 def _rarity_function(sentences: Sequence[frozenset[str]]) -> Callable[[str], float]:
-    count = Counter(word for words in sentences for word in words)
-    return lambda word: log(1 + len(sentences) / (1 + count[word]))
+    counts = Counter(word for words in sentences for word in words)
+    return lambda word: log(1 + len(sentences) / (1 + counts[word]))
 
 
-def _select_sentences(found: Sequence[_ScoredSentence]) -> list[_ScoredSentence]:
-    """The best sentence, then those that are nearly as good, or say something of what it leaves open."""
-    chosen = list(found[:1])
-    for sentence in found[1:]:
-        said = frozenset[str]().union(*(other.matched_words for other in chosen))
-        nearly = sentence.score >= 0.75 * chosen[0].score
-        more = len(sentence.matched_words - said) >= 2 and sentence.score >= 0.5 * chosen[0].score
-        if (nearly or more) and len(chosen) < _MAX_QUOTES:
-            chosen.append(sentence)
-    return chosen
+def _select_sentences(ranked: Sequence[_ScoredSentence]) -> list[_ScoredSentence]:
+    """Return the best sentence, and others that are close or complementary."""
+    selected = list(ranked[:1])
+    for sentence in ranked[1:]:
+        covered = frozenset[str]().union(*(earlier.matched_words for earlier in selected))
+        close = sentence.score >= 0.75 * selected[0].score
+        complementary = len(sentence.matched_words - covered) >= 2 and sentence.score >= 0.5 * selected[0].score
+        if (close or complementary) and len(selected) < _MAX_QUOTES:
+            selected.append(sentence)
+    return selected
 
 
 def _in_quotation_marks(text: str) -> str:
-    """The sentence on one line, in the quotation marks of its script."""
+    """Return the sentence on one line, in its script's quotation marks."""
     line = collapse_spaces(text)
     if not any("\u3040" <= c <= "\u9fff" for c in line):
         return f"“{line}”"

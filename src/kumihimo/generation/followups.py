@@ -1,4 +1,4 @@
-"""an answer + what it was made from -> questions that one may want to ask next."""
+"""answer + evidence -> questions to ask next."""
 
 from __future__ import annotations
 
@@ -10,30 +10,37 @@ from kumihimo.llm.protocols import LLM
 
 PROMPT = Path(__file__).with_suffix(".md")
 MAX_QUESTIONS = 5
-_EVIDENCE_BUDGET = 4000  # tokens of evidence that the model is told
-_MAX_ANSWER_CHARS = 4000  # characters of the answer
+_EVIDENCE_BUDGET = 4000  # tokens in the prompt
+_MAX_ANSWER_CHARS = 4000
 
 
 def suggest_questions(answer: Answer, llm: LLM, tokenizer: Tokenizer) -> tuple[str, ...]:
-    """Up to `COUNT` questions, by one call; none where nothing was found that one could ask more about."""
+    """Suggest up to `MAX_QUESTIONS` follow-up questions, with one call.
+
+    Returns nothing if the answer has no evidence.
+    """
     sources = answer.context.fit(_EVIDENCE_BUDGET, tokenizer)
     if not sources:
         return ()
-    told = "\n\n---\n\n".join(item.text for item in sources)
-    asked = render_prompt(
-        PROMPT, count=str(MAX_QUESTIONS), sources=told, question=answer.question, answer=answer.text[:_MAX_ANSWER_CHARS]
+    sources_text = "\n\n---\n\n".join(item.text for item in sources)
+    messages = render_prompt(
+        PROMPT,
+        count=str(MAX_QUESTIONS),
+        sources=sources_text,
+        question=answer.question,
+        answer=answer.text[:_MAX_ANSWER_CHARS],
     )
-    return _drop_repeats(llm(asked, schema=list[str]), answer.question)
+    return _drop_repeats(llm(messages, schema=list[str]), answer.question)
 
 
-def _drop_repeats(questions: list[str], asked: str) -> tuple[str, ...]:
-    """Each once, without what was asked already.
+def _drop_repeats(questions: list[str], asked_question: str) -> tuple[str, ...]:
+    """Return the distinct questions that differ from the one asked.
 
-    >>> _others(["Who  lit it?", " When? ", "", "who lit it?", "Why?"], "Why?")
+    >>> _drop_repeats(["Who  lit it?", " When? ", "", "who lit it?", "Why?"], "Why?")
     ('Who lit it?', 'When?')
     """
-    found: dict[str, str] = {}
-    for question in (" ".join(each.split()) for each in questions):
-        if question and question.casefold() != " ".join(asked.split()).casefold():
-            found.setdefault(question.casefold(), question)
-    return tuple(found.values())[:MAX_QUESTIONS]
+    distinct: dict[str, str] = {}
+    for question in (" ".join(text.split()) for text in questions):
+        if question and question.casefold() != " ".join(asked_question.split()).casefold():
+            distinct.setdefault(question.casefold(), question)
+    return tuple(distinct.values())[:MAX_QUESTIONS]

@@ -1,4 +1,4 @@
-"""answers so far + a question -> the question as it would be asked alone."""
+"""question + earlier answers -> a standalone question."""
 
 from __future__ import annotations
 
@@ -11,15 +11,20 @@ from kumihimo.llm.protocols import LLM
 from kumihimo.llm.structured import require_text
 
 PROMPT = Path(__file__).with_suffix(".md")
-_MAX_TURNS = 6  # that a question may point back to
-_MAX_ANSWER_CHARS = 800  # characters of each answer
+_MAX_TURNS = 6  # of the history in the prompt
+_MAX_ANSWER_CHARS = 800
 
 
 def rewrite_standalone(question: str, history: Sequence[Answer], llm: LLM) -> str:
-    """The question with what it points back to named, by one call; as it is, where nothing came before."""
+    """Rewrite a follow-up question to stand alone, with one call.
+
+    Without history, returns the question as it is.
+    """
     if not history:
         return question
-    told = (
+    turns = (
         f"Asked: {answer.question}\nAnswered: {answer.text[:_MAX_ANSWER_CHARS]}" for answer in history[-_MAX_TURNS:]
     )
-    return " ".join(llm(render_prompt(PROMPT, before="\n\n".join(told), question=question), parse=require_text).split())
+    return " ".join(
+        llm(render_prompt(PROMPT, history="\n\n".join(turns), question=question), parse=require_text).split()
+    )

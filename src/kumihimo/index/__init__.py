@@ -1,4 +1,4 @@
-"""documents -> tables: the steps, in a list one can read."""
+"""documents -> tables: all index steps and their settings."""
 
 from collections.abc import Container, Iterable
 
@@ -38,41 +38,44 @@ STEPS = collect_signatures(
     links,
 )
 
-# Steps that go on with one conversation: their settings and their model are those of the first.
+# These steps continue the conversation of another step, with its settings and its model.
 _SHARED_CONVERSATIONS = {"ties": "mentions", "assertions": "mentions", "questions": "metadata"}
 
 
 def settings_scope(step: str) -> str:
-    """Under which name the settings of a step are kept, and its model."""
+    """Return the settings scope of a step.
+
+    Steps that continue one conversation share the settings and the model of its first step.
+    """
     return _SHARED_CONVERSATIONS.get(step, step)
 
 
 def step_settings() -> dict[str, dict[str, Setting]]:
-    """The settings of all steps, by scope."""
-    found: dict[str, dict[str, Setting]] = {}
+    """Return the settings of all steps, grouped by scope."""
+    by_scope: dict[str, dict[str, Setting]] = {}
     for name, step in STEPS.items():
-        found.setdefault(settings_scope(name), {}).update(step.settings)
-    return found
+        by_scope.setdefault(settings_scope(name), {}).update(step.settings)
+    return by_scope
 
 
 def settings_for_step(step: str, settings: SettingValues) -> dict[str, object]:
-    """Of the settings of all scopes those of one step."""
-    held = settings.get(settings_scope(step), {})
-    return {name: held[name] for name in STEPS[step].settings if name in held}
+    """Return the settings of one step."""
+    scope_settings = settings.get(settings_scope(step), {})
+    return {name: scope_settings[name] for name in STEPS[step].settings if name in scope_settings}
 
 
 def upstream_steps(tables: Iterable[str]) -> set[str]:
-    """The steps that make these tables, and those that make what they are made of."""
-    found = set(tables) & STEPS.keys()
+    """Return the steps that build these tables, with all their inputs."""
+    names = set(tables) & STEPS.keys()
     for step in reversed(order_steps(STEPS)):
-        found.update(name for name in step.inputs if step.name in found and name in STEPS)
-    return found
+        names.update(name for name in step.inputs if step.name in names and name in STEPS)
+    return names
 
 
 def downstream_steps(steps: Container[str]) -> set[str]:
-    """These steps, and those whose tables are made of theirs."""
-    found: set[str] = set()
+    """Return these steps and all steps downstream of them."""
+    names: set[str] = set()
     for step in order_steps(STEPS):
-        if step.name in steps or found.intersection(step.inputs):
-            found.add(step.name)
-    return found
+        if step.name in steps or names.intersection(step.inputs):
+            names.add(step.name)
+    return names

@@ -1,4 +1,4 @@
-"""documents -> chunks: stretches of about `size` tokens, cut at sentence ends."""
+"""documents -> chunks: text spans of about `size` tokens, cut at sentence ends."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from kumihimo.text.chunker import split_text
 
 
 def chunks(document: Document, tokenizer: Tokenizer, *, size: int = 600, overlap: int = 100) -> Iterable[Chunk]:
-    """A document in stretches of at most `size` tokens; each begins with the last `overlap` tokens of the one before.
+    """Split a document into overlapping chunks of at most `size` tokens.
 
-    Only whole sentences, list items and table rows are cut apart, unless one alone is longer than `size`;
-    a heading stays with what it heads (GraphRAG, arXiv:2404.16130, section 3.1: 600 and 100).
+    Each chunk begins with the last `overlap` tokens of the previous one. Cuts fall only between sentences, list items
+    and table rows, unless one of them alone is longer than `size`; a heading stays with the text after it (GraphRAG,
+    arXiv:2404.16130, section 3.1: 600 and 100).
     """
     if not 0 <= overlap < size:
         raise SettingsError(f"chunks.overlap is {overlap}; it must be 0 or more and below chunks.size, which is {size}")

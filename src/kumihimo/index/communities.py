@@ -1,4 +1,4 @@
-"""entities and relations -> communities: entities that hang together, level by level; each its leaf."""
+"""entities and relations -> communities: hierarchical clusters of entities; each entity belongs to one leaf."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kumihimo.core.table import Row, Table
 from kumihimo.index import leiden
 from kumihimo.index.leiden import Cluster, WeightedEdge, leiden_clusters, npmi
 
-LOOKUP_FRACTION = 0.1  # of all entities: up to so many, their relations are looked up one by one
+LOOKUP_FRACTION = 0.1  # up to this share of all entities, relations are looked up one by one
 CommunitiesById = dict[str, Community]
 
 
@@ -25,48 +25,52 @@ def communities(
     max_size: int = 10,
     seed: int = 0,
 ) -> Iterable[Community]:
-    """Hierarchical Leiden (GraphRAG, arXiv:2404.16130, section 3.1.4); entities that have a community keep it.
+    """Detect communities by hierarchical Leiden; clustered entities stay in their community.
 
-    But: detection from nothing reshuffles nearly everything after the smallest change, and each report would be
-    written again. So entities stay in the leaf they have, and only new ones choose: the leaf they have most ties
-    with. New ones with no tie to any old one make communities of their own. A leaf that grew above `max_size` is
-    split among itself. `kumi index --recluster` starts afresh.
+    (GraphRAG, arXiv:2404.16130, section 3.1.4.) But: a full detection after each small change would move nearly every
+    entity and force new reports. So entities keep their leaf, and only new entities join one: the leaf with the most
+    weight of relations to them. New entities without a relation to an old one form communities of their own. A leaf
+    that grows above `max_size` is split. `kumi index --recluster` starts afresh.
     """
     if max_size < 1:
         raise SettingsError(f"communities.max_size is {max_size}; it must be 1 or more")
     graph = MentionGraph(dict(entities.columns("id", "mentions")), relations)
-    old = {row.id: row for row in previous}
-    home = {entity: leaf.id for leaf in old.values() for entity in leaf.members if entity in graph.mentions}
-    new = graph.mentions.keys() - home.keys()
+    by_id = {row.id: row for row in previous}
+    leaf_of = {entity: leaf.id for leaf in by_id.values() for entity in leaf.members if entity in graph.mentions}
+    new = graph.mentions.keys() - leaf_of.keys()
     edges = graph.edges_touching(new)
-    joined = _assign_to_leaves(new, edges, home, old)
-    rows = _keep_populated(old, home | joined)
-    _split_large_leaves(rows, set(joined.values()), graph, max_size, seed)
-    apart = new - joined.keys()
-    found = leiden_clusters(apart, (edge for edge in edges if edge[0] in apart), max_size=max_size, seed=seed)
-    _add_clusters(rows, found, 0, "")
+    assigned = _assign_to_leaves(new, edges, leaf_of, by_id)
+    rows = _keep_populated(by_id, leaf_of | assigned)
+    _split_large_leaves(rows, set(assigned.values()), graph, max_size, seed)
+    unassigned = new - assigned.keys()
+    new_clusters = leiden_clusters(
+        unassigned, (edge for edge in edges if edge[0] in unassigned), max_size=max_size, seed=seed
+    )
+    _add_clusters(rows, new_clusters, 0, "")
     return rows.values()
 
 
 def members(community: Community) -> Iterable[Member]:
-    """The entities of a leaf."""
+    """Return the entities of a leaf community."""
     return [Member(entity=entity) for entity in community.members]
 
 
 def community_modularity(
     entities: Table[Entity], relations: Table[Relation], communities: Table[Community], *, seed: int = 0
 ) -> tuple[float, float]:
-    """How well the relations stay within communities of level 0: as these are, and as a fresh start would have it."""
+    """Return the modularity of level 0, now and after a fresh start."""
     graph = MentionGraph(dict(entities.columns("id", "mentions")), relations)
     rows = {row.id: row for row in communities}
-    numbers = {id: number for number, id in enumerate(rows)}
-    groups = {entity: numbers[_path_from_root(row.id, rows)[0]] for row in rows.values() for entity in row.members}
+    cluster_numbers = {id: number for number, id in enumerate(rows)}
+    groups = {
+        entity: cluster_numbers[_path_from_root(row.id, rows)[0]] for row in rows.values() for entity in row.members
+    }
     return leiden.partition_modularity(graph.edges_touching(graph.mentions.keys()), groups, seed=seed)
 
 
 @dataclass(slots=True)
 class MentionGraph:
-    """The entities, each with how many mentions it has, and the relations between them."""
+    """Entities with their mention counts, and the relations between them."""
 
     mentions: Mapping[str, int]
     relations: Table[Relation]
@@ -76,54 +80,66 @@ class MentionGraph:
         self.total = sum(self.mentions.values())
 
     def edges_touching(self, entities: Collection[str]) -> list[WeightedEdge]:
-        """The edges with an end among these, sorted."""
-        few = len(entities) <= LOOKUP_FRACTION * len(self.mentions)
-        rows = (
-            self._lookup_relations(entities)
-            if few
-            else self.relations.columns("source", "target", "weight", "strength")
-        )
-        return sorted(
-            {edge for edge in self._weighted_edges(rows) if few or edge[0] in entities or edge[1] in entities}
-        )
+        """Return the sorted edges with at least one end among these entities."""
+        is_small = len(entities) <= LOOKUP_FRACTION * len(self.mentions)
+        if is_small:
+            return sorted(set(self._weighted_edges(self._lookup_relations(entities))))
+        edges = self._weighted_edges(self.relations.columns("source", "target", "weight", "strength"))
+        return sorted({edge for edge in edges if edge[0] in entities or edge[1] in entities})
 
     def _lookup_relations(self, entities: Iterable[str]) -> Iterator[Row]:
+        """Yield the edge columns of each relation of these entities."""
         for id in entities:
-            for r in (*self.relations.where(source=id), *self.relations.where(target=id)):
-                yield r.source, r.target, r.weight, r.strength
+            for relation in (*self.relations.where(source=id), *self.relations.where(target=id)):
+                yield relation.source, relation.target, relation.weight, relation.strength
 
     def _weighted_edges(self, rows: Iterable[Row]) -> Iterator[WeightedEdge]:
-        """An edge weighs as many ties as it is made of; where nobody has judged them, as far as they are no chance."""
-        said = self.mentions
-        for source, target, ties, strength in rows:
-            if source != target and source in said and target in said:
-                weight = ties if strength is not None else ties * npmi(ties, said[source], said[target], self.total)
-                yield (source, target, float(weight)) if source < target else (target, source, float(weight))
+        """Yield one weighted edge per relation between two different entities.
+
+        The weight is the number of relation mentions. Without a judged strength, NPMI scales it, so that chance
+        co-occurrences count less.
+        """
+        counts = self.mentions
+        for source, target, count, strength in rows:
+            if source != target and source in counts and target in counts:
+                factor = 1 if strength is not None else npmi(count, counts[source], counts[target], self.total)
+                weight = float(count * factor)
+                yield (source, target, weight) if source < target else (target, source, weight)
 
 
 def _assign_to_leaves(
     new: Collection[str], edges: Iterable[WeightedEdge], leaf_of: Mapping[str, str], previous: CommunitiesById
 ) -> dict[str, str]:
-    """New entity -> the old leaf it is tied to most, those next to old entities first, then those next to these."""
-    near: defaultdict[str, list[tuple[str, float]]] = defaultdict(list)
-    for one, other, weight in edges:
-        near[one].append((other, weight))
-        near[other].append((one, weight))
-    joined: dict[str, str] = {}
-    wave = {entity for entity in new if any(other in leaf_of for other, _ in near[entity])}
+    """Assign new entities to the leaf with the strongest relations.
+
+    Breadth first: entities next to old ones come before entities next to new ones.
+    """
+    neighbours: defaultdict[str, list[tuple[str, float]]] = defaultdict(list)
+    for source, target, weight in edges:
+        neighbours[source].append((target, weight))
+        neighbours[target].append((source, weight))
+    assigned: dict[str, str] = {}
+    wave = {entity for entity in new if any(target in leaf_of for target, _ in neighbours[entity])}
     while wave:
         for entity in sorted(wave):
-            joined[entity] = _heaviest_leaf(
-                [(leaf_of.get(o) or joined.get(o, ""), w) for o, w in near[entity]], previous
-            )
-        wave = {other for entity in wave for other, _ in near[entity] if other in new and other not in joined}
-    return joined
+            leaves = [
+                (leaf_of.get(neighbour) or assigned.get(neighbour, ""), weight)
+                for neighbour, weight in neighbours[entity]
+            ]
+            assigned[entity] = _heaviest_leaf(leaves, previous)
+        wave = {
+            target for entity in wave for target, _ in neighbours[entity] if target in new and target not in assigned
+        }
+    return assigned
 
 
-def _heaviest_leaf(ties: Iterable[tuple[str, float]], previous: CommunitiesById) -> str:
-    """The leaf with most weight: among those of the level-0 community with most, and so on down; first by id."""
+def _heaviest_leaf(edges: Iterable[tuple[str, float]], previous: CommunitiesById) -> str:
+    """Return the leaf with the most weight.
+
+    Compare level by level: first the level-0 community, then its children, and so on; ties go to the smaller id.
+    """
     weights: defaultdict[str, float] = defaultdict(float)
-    for leaf, weight in ties:
+    for leaf, weight in edges:
         for id in _path_from_root(leaf, previous):
             weights[id] += weight
     leaves = sorted(id for id in weights if previous[id].members)
@@ -131,7 +147,7 @@ def _heaviest_leaf(ties: Iterable[tuple[str, float]], previous: CommunitiesById)
 
 
 def _path_from_root(id: str, rows: CommunitiesById) -> list[str]:
-    """The communities it stands in, from level 0 down to itself."""
+    """Return the community ids from level 0 down to this one."""
     path: list[str] = []
     while id:
         path.append(id)
@@ -140,7 +156,7 @@ def _path_from_root(id: str, rows: CommunitiesById) -> list[str]:
 
 
 def _keep_populated(previous: CommunitiesById, leaf_of: Mapping[str, str]) -> CommunitiesById:
-    """The communities that still hold an entity."""
+    """Return the communities that still contain an entity."""
     members, children = defaultdict(list), defaultdict(list)
     for entity, leaf in leaf_of.items():
         members[leaf].append(entity)
@@ -157,23 +173,26 @@ def _keep_populated(previous: CommunitiesById, leaf_of: Mapping[str, str]) -> Co
 def _split_large_leaves(
     rows: CommunitiesById, leaves: Iterable[str], graph: MentionGraph, max_size: int, seed: int
 ) -> None:
-    """Split those leaves that are too large, as far as they fall apart."""
-    large = {entity: leaf for leaf in leaves if len(rows[leaf].members) > max_size for entity in rows[leaf].members}
-    inner = defaultdict(list)
-    for edge in graph.edges_touching(large):
-        if large.get(edge[0]) == large.get(edge[1]):
-            inner[large[edge[0]]].append(edge)
-    for leaf in sorted(set(large.values())):
+    """Split the leaves above `max_size`, where Leiden finds parts."""
+    leaf_of = {entity: leaf for leaf in leaves if len(rows[leaf].members) > max_size for entity in rows[leaf].members}
+    inner_edges = defaultdict(list)
+    for edge in graph.edges_touching(leaf_of):
+        if leaf_of.get(edge[0]) == leaf_of.get(edge[1]):
+            inner_edges[leaf_of[edge[0]]].append(edge)
+    for leaf in sorted(set(leaf_of.values())):
         row = rows[leaf]
-        parts = leiden_clusters(row.members, inner[leaf], max_size=max_size, seed=seed)
+        parts = leiden_clusters(row.members, inner_edges[leaf], max_size=max_size, seed=seed)
         if len(parts) > 1:
             rows[leaf] = replace(row, members=(), children=_add_clusters(rows, parts, row.level + 1, leaf))
 
 
-def _add_clusters(rows: CommunitiesById, found_clusters: Iterable[Cluster], level: int, parent: str) -> tuple[str, ...]:
-    """Add these clusters and their parts; their ids, sorted. An id tells level and founders: a taken one is salted."""
+def _add_clusters(rows: CommunitiesById, clusters: Iterable[Cluster], level: int, parent: str) -> tuple[str, ...]:
+    """Add these clusters and their subclusters, and return their sorted ids.
+
+    An id is a digest of level and members; a taken id is hashed again.
+    """
     ids = []
-    for cluster in found_clusters:
+    for cluster in clusters:
         id = hash_parts(str(level), *cluster.nodes)
         while id in rows:
             id = hash_parts(id)

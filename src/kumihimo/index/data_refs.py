@@ -1,4 +1,4 @@
-"""a text + what was numbered for it -> what its references mean, such as `[Data: Entities (5, 7)]`, however written."""
+"""a text with numbered references -> resolved references: `[Data: Entities (5, 7)]` in any spelling."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ TABLE_NAMES = {
     "chunks": "Sources",
 }
 MORE_MARK = "+more"
-_NumberSet = tuple[
-    str, tuple[tuple[int, int], ...], bool
-]  # table, or empty for an unknown name; ranges; are there more?
+# (table, empty for an unknown name; ranges of numbers; whether more rows are meant)
+_NumberSet = tuple[str, tuple[tuple[int, int], ...], bool]
 
 _TABLE_PREFIXES = (
     ("entit", "entities"),
@@ -40,7 +39,7 @@ _REFERENCE_END = re.compile(rf"\s{{0,4}}[{_CLOSE}]")
 
 @dataclass(frozen=True, slots=True)
 class ResolvedText:
-    """A text whose references all point somewhere. dropped: how many that did not were taken out."""
+    """A text with resolved references. dropped: the number of invalid numbers removed."""
 
     text: str
     data: ResolvedReferences
@@ -49,7 +48,10 @@ class ResolvedText:
 
 @dataclass(frozen=True, slots=True)
 class _TextPart:
-    """What stands before a reference, the space between, and what the reference names; the last part names nothing."""
+    """A text before a reference, the space between, and the reference.
+
+    The last part has no reference.
+    """
 
     text: str
     space: str = ""
@@ -57,120 +59,127 @@ class _TextPart:
 
 
 def resolve_references(text: str, row_ids: Mapping[str, Sequence[str]]) -> ResolvedText:
-    """The text with its references written alike, those that point nowhere taken out, and what the others mean.
+    """Normalise and resolve the references of a text; remove invalid ones.
 
-    known: table -> ids of what was numbered, the first being 1. No other word is altered.
+    row_ids: table -> ids of the numbered rows, from 1. No other word changes.
 
-    >>> found = resolve("He paid (data: entity 2、9; claim (1)). She left [Data: Claims (4)].", {"entities": "ab"})
-    >>> found.text, found.data, found.dropped
+    >>> resolved = resolve_references(
+    ...     "He paid (data: entity 2、9; claim (1)). She left [Data: Claims (4)].", {"entities": "ab"}
+    ... )
+    >>> resolved.text, resolved.data, resolved.dropped
     ('He paid [Data: Entities (2)]. She left.', (('entities', 2, 'b'),), 3)
     """
-    said: list[str] = []
+    pieces: list[str] = []
     data: set[tuple[str, int, str]] = set()
     dropped = 0
     for part in _split_parts(text):
-        kept: dict[str, list[int]] = {}
-        more: set[str] = set()
-        for table, ranges, further in part.sets:
+        valid_numbers: dict[str, list[int]] = {}
+        incomplete: set[str] = set()
+        for table, ranges, has_more in part.sets:
             ids = row_ids.get(table, ())
             numbers = [n for first, last in ranges for n in range(max(first, 1), min(last, len(ids)) + 1)]
             dropped += sum(not 1 <= end <= len(ids) for ends in ranges for end in dict.fromkeys(ends))
             if numbers:
-                kept.setdefault(table, []).extend(numbers)
-                more |= {table} if further else set()
+                valid_numbers.setdefault(table, []).extend(numbers)
+                incomplete |= {table} if has_more else set()
             data |= {(table, n, ids[n - 1]) for n in numbers}
-        written = format_reference(kept, more)
-        said += [part.text, part.space if written else "", written]
-    return ResolvedText("".join(said), tuple(sorted(data)), dropped)
+        reference = format_reference(valid_numbers, incomplete)
+        pieces += [part.text, part.space if reference else "", reference]
+    return ResolvedText("".join(pieces), tuple(sorted(data)), dropped)
 
 
 def format_reference(numbers: RowNumbers, incomplete_tables: Iterable[str] = ()) -> str:
-    """The reference to these numbers; empty where there are none. more: tables of which not all are named.
+    """Format the reference to these numbers; empty without numbers.
 
-    >>> mark({"chunks": [3], "entities": [7, 5, 7]}, more=["entities"])
+    incomplete_tables: tables with more rows than the numbers given.
+
+    >>> format_reference({"chunks": [3], "entities": [7, 5, 7]}, ["entities"])
     '[Data: Entities (5, 7, +more); Sources (3)]'
     """
-    further = set(incomplete_tables)
+    incomplete = set(incomplete_tables)
     sets: list[str] = []
     for table, name in TABLE_NAMES.items():
-        if named := sorted(set(numbers.get(table, ()))):
-            shown = [*map(str, named), *([MORE_MARK] if table in further else [])]
-            sets.append(f"{name} ({', '.join(shown)})")
+        if table_numbers := sorted(set(numbers.get(table, ()))):
+            items = [*map(str, table_numbers), *([MORE_MARK] if table in incomplete else [])]
+            sets.append(f"{name} ({', '.join(items)})")
     return f"[Data: {'; '.join(sets)}]" if sets else ""
 
 
 def strip_references(text: str) -> str:
-    """The text without its references.
+    """Return the text without its references.
 
-    >>> unmarked("He paid [Data: Entities (2)]. She left [Data: Claims (4, +more)].")
+    >>> strip_references("He paid [Data: Entities (2)]. She left [Data: Claims (4, +more)].")
     'He paid. She left.'
     """
     return "".join(part.text for part in _split_parts(text))
 
 
 def split_cited_statements(text: str) -> Iterator[tuple[str, dict[str, list[int]]]]:
-    """Of a text as `resolve` gives it, each stretch up to a reference, and what that names: table -> numbers.
+    """Yield each text before a reference, with its table -> numbers.
 
-    >>> list(statements("He paid. [Data: Sources (2, 3)] She left."))
+    text: as `resolve_references` returns it.
+
+    >>> list(split_cited_statements("He paid. [Data: Sources (2, 3)] She left."))
     [('He paid.', {'chunks': [2, 3]}), ('She left.', {})]
     """
-    for said, _, named in split_at_references(text):
-        if said.strip():
-            yield said.strip(), named
+    for statement, _, numbers in split_at_references(text):
+        if statement.strip():
+            yield statement.strip(), numbers
 
 
 def split_at_references(text: str) -> Iterator[tuple[str, str, dict[str, list[int]]]]:
-    """The same to the letter: each stretch as it stands, the space between it and the reference, what that names.
+    """Yield unchanged text, the space after it, and its table -> numbers.
 
-    >>> list(pieces("He paid [Data: Sources (2)]."))
+    >>> list(split_at_references("He paid [Data: Sources (2)]."))
     [('He paid', ' ', {'chunks': [2]}), ('.', '', {})]
     """
     for part in _split_parts(text):
-        named: dict[str, list[int]] = {}
+        numbers: dict[str, list[int]] = {}
         for table, ranges, _ in part.sets:
             if table:
-                named.setdefault(table, []).extend(n for first, last in ranges for n in dict.fromkeys((first, last)))
-        yield part.text, part.space, named
+                numbers.setdefault(table, []).extend(n for first, last in ranges for n in dict.fromkeys((first, last)))
+        yield part.text, part.space, numbers
 
 
 def _split_parts(text: str) -> Iterator[_TextPart]:
-    at = 0
-    for begin in _REFERENCE_START.finditer(text):
-        if begin.start() < at:
+    """Yield the parts of a text, each up to a reference."""
+    position = 0
+    for match in _REFERENCE_START.finditer(text):
+        if match.start() < position:
             continue
-        named, end = _parse_sets(text, begin.end(), bare=not begin[2])
-        if named:
-            closed = _REFERENCE_END.match(text, end)
-            yield _TextPart(text[at : begin.start()], begin[1], named)
-            at = closed.end() if begin[2] and closed else end
-    yield _TextPart(text[at:])
+        sets, end = _parse_sets(text, match.end(), bare=not match[2])
+        if sets:
+            bracket = _REFERENCE_END.match(text, end)
+            yield _TextPart(text[position : match.start()], match[1], sets)
+            position = bracket.end() if match[2] and bracket else end
+    yield _TextPart(text[position:])
 
 
 def _parse_sets(text: str, start: int, *, bare: bool) -> tuple[tuple[_NumberSet, ...], int]:
-    """What is named from `at` on, and where that ends.
+    """Parse the tables and numbers at `start`; return them and their end.
 
-    bare: no bracket was opened. Then, and after a set that no comma ends, it may be prose: only a name we know with
+    bare: no bracket is open. Then, and after a set without a comma, the text may be prose, so only a known name with
     numbers in brackets counts.
     """
-    named: list[_NumberSet] = []
+    sets: list[_NumberSet] = []
     end = start
     while name := _NAME.match(text, start):
-        table = next((table for begin, table in _TABLE_PREFIXES if name[1].casefold().startswith(begin)), "")
-        ranges, more, after = _parse_ranges(text, name.end())
-        sure = name[2] and table if bare else name[2] or table
-        if not ranges or not sure:
+        table = next((table for prefix, table in _TABLE_PREFIXES if name[1].casefold().startswith(prefix)), "")
+        ranges, more, numbers_end = _parse_ranges(text, name.end())
+        is_certain = name[2] and table if bare else name[2] or table
+        if not ranges or not is_certain:
             break
-        closed = _REFERENCE_END.match(text, after) if name[2] else None
-        end = closed.end() if closed else after
-        named.append((table, ranges, more))
-        between = _SEPARATOR.match(text, end) or _SPACE.match(text, end)
-        bare = bare or not (between and between[0].strip())
-        start = between.end() if between else end
-    return tuple(named), end
+        bracket = _REFERENCE_END.match(text, numbers_end) if name[2] else None
+        end = bracket.end() if bracket else numbers_end
+        sets.append((table, ranges, more))
+        separator = _SEPARATOR.match(text, end) or _SPACE.match(text, end)
+        bare = bare or not (separator and separator[0].strip())
+        start = separator.end() if separator else end
+    return tuple(sets), end
 
 
 def _parse_ranges(text: str, start: int) -> tuple[tuple[tuple[int, int], ...], bool, int]:
-    """The numbers from `at` on, as ranges; whether there are more; where they end."""
+    """Parse ranges of numbers; return them, whether more follow, and their end."""
     ranges: list[tuple[int, int]] = []
     more, end = False, start
     while number := _NUMBER.match(text, start):
@@ -179,12 +188,13 @@ def _parse_ranges(text: str, start: int) -> tuple[tuple[tuple[int, int], ...], b
             ends = sorted(_parse_number(digits) for digits in (number[1], number[2] or number[1]))
             ranges.append((ends[0], ends[1]))
         more = more or bool(number[3])
-        between = _SEPARATOR.match(text, end)
-        if not between:
+        separator = _SEPARATOR.match(text, end)
+        if not separator:
             break
-        start = between.end()
+        start = separator.end()
     return tuple(ranges), more, end
 
 
 def _parse_number(digits: str) -> int:
-    return int(digits[:9])  # no context holds as many, and Python reads only so long a number
+    """Return an integer of at most nine digits."""
+    return int(digits[:9])  # no context has more rows, and int() limits the number of digits

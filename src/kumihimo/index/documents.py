@@ -1,4 +1,4 @@
-"""sources -> documents: which files are new, changed or gone since the last build."""
+"""sources -> documents: find files that are new, changed or removed since the last build."""
 
 from __future__ import annotations
 
@@ -23,132 +23,157 @@ from kumihimo.storage.sqlite.store import Db
 
 @dataclass(frozen=True, slots=True)
 class IndexedSource:
-    """A folder or file that the index holds, under the name that begins its documents' uris."""
+    """A folder or file in the index.
+
+    name: the start of its uris. rules: excluded uris; with a leading !, uris restored later.
+    """
 
     name: str
     path: Path
-    rules: tuple[str, ...] = ()  # uris that were taken out of it; with a ! before them, that came back
+    rules: tuple[str, ...] = ()
 
     def contains_uri(self, uri: str) -> bool:
+        """Return whether this source contains the uri."""
         return _is_within(uri, self.name)
 
     def excludes_uri(self, uri: str) -> bool:
-        """Whether this document, or the folder or file it stands in, was taken out and has not come back since."""
-        last = [rule for rule in self.rules if _is_within(uri, rule.removeprefix("!"))][-1:]
-        return bool(last) and not last[0].startswith("!")
+        """Return whether a rule excludes this document, its file or its folder.
+
+        The last matching rule decides.
+        """
+        last_rule = [rule for rule in self.rules if _is_within(uri, rule.removeprefix("!"))][-1:]
+        return bool(last_rule) and not last_rule[0].startswith("!")
 
     def exclude_uri(self, uri: str) -> IndexedSource:
+        """Return this source with the uri excluded."""
         return replace(self, rules=(*self._other_rules(uri), uri))
 
     def restore_uri(self, uri: str) -> IndexedSource:
-        others = self._other_rules(uri)
-        still = replace(self, rules=others)
-        return replace(self, rules=(*others, f"!{uri}")) if still.excludes_uri(uri) else still
+        """Return this source with the uri included again."""
+        rules = self._other_rules(uri)
+        without_rules = replace(self, rules=rules)
+        return replace(self, rules=(*rules, f"!{uri}")) if without_rules.excludes_uri(uri) else without_rules
 
     def _other_rules(self, uri: str) -> tuple[str, ...]:
+        """Return the rules for other uris."""
         return tuple(rule for rule in self.rules if not _is_within(rule.removeprefix("!"), uri))
 
     def uri(self, path: Path) -> str:
-        """What a path within it is called in the index: composed (NFC), with % and # written as in a URL."""
+        """Return the uri of a path within this source.
+
+        The uri is composed (NFC) and percent-encodes % and #, as a URL does.
+        """
         return "/".join([self.name, *map(_encode_uri_part, path.relative_to(self.path).parts)])
 
     def files(self) -> dict[str, Path]:
-        """Its files by uri, in sorted order. Raises SourceError where it is not there."""
+        """Return the files of this source by uri, sorted.
+
+        Raise SourceError if the source does not exist or cannot be read.
+        """
         try:
             if not self.path.exists():
-                raise SourceError(f"{self.path} is not there: put it back, or `kumi remove {self.name}` takes it out")
+                raise SourceError(f"{self.path} does not exist: put it back, or `kumi remove {self.name}` removes it")
             if self.path.is_file():
                 return {self.name: self.path}
         except OSError as error:
-            raise SourceError(f"{self.path}: {error.strerror}; let it be read") from error
-        found = {"/".join([self.name, *map(_encode_uri_part, name.split("/"))]): path for path, name in walk(self.path)}
-        return {uri: path for uri, path in found.items() if not self.excludes_uri(uri)}
+            raise SourceError(f"{self.path}: {error.strerror}; allow reading it") from error
+        paths = {"/".join([self.name, *map(_encode_uri_part, name.split("/"))]): path for path, name in walk(self.path)}
+        return {uri: path for uri, path in paths.items() if not self.excludes_uri(uri)}
 
 
 def resolve_source_path(path: str | Path) -> Path:
-    """The path, whole, with links followed. Raises SourceError where it cannot be a source."""
+    """Return the absolute path with links resolved.
+
+    Raise SourceError if it cannot be a source.
+    """
     if not str(path):
-        raise SourceError("an empty path was given: say which file or folder")
+        raise SourceError("the path is empty: name a file or folder")
     try:
-        there = Path(path).exists()
+        exists = Path(path).exists()
     except OSError as error:
         raise SourceError(f"{str(path)[:200]}: {error.strerror}: check the path") from error
-    if not there:
-        raise SourceError(f"{path} is not there: check the path")
+    if not exists:
+        raise SourceError(f"{path} does not exist: check the path")
     if Path(path).is_file() and not has_reader(Path(path)):
         raise SourceError(f"{path}: {describe_unknown('reader for', Path(path).suffix or Path(path).name, READERS)}")
     return Path(path).resolve()
 
 
 def add_source_paths(sources: dict[str, IndexedSource], paths: Iterable[Path]) -> set[str]:
-    """The names of the sources that hold these paths; a path that none holds is made a source of its own.
+    """Return the names of the sources of these paths, adding missing sources.
 
-    What had been taken out of a source there comes back. Sources that lie within a path become parts of it.
+    Restore a path that was excluded from its source. If a new folder contains existing sources, merge them into it.
     """
-    holds = {source.path: source.name for source in sources.values()}
+    names_by_path = {source.path: source.name for source in sources.values()}
     names: set[str] = set()
     for path in paths:
-        held = next((holds[at] for at in (path, *path.parents) if at in holds), None)
-        if held is None:
-            held = _create_source(sources, path)
-            holds = (
-                {source.path: source.name for source in sources.values()} if path.is_dir() else {**holds, path: held}
+        name = next((names_by_path[folder] for folder in (path, *path.parents) if folder in names_by_path), None)
+        if name is None:
+            name = _create_source(sources, path)
+            names_by_path = (
+                {source.path: source.name for source in sources.values()}
+                if path.is_dir()
+                else {**names_by_path, path: name}
             )
         else:
-            sources[held] = sources[held].restore_uri(sources[held].uri(path))
-        names.add(held)
+            sources[name] = sources[name].restore_uri(sources[name].uri(path))
+        names.add(name)
     return names & sources.keys()
 
 
 def _create_source(sources: dict[str, IndexedSource], path: Path) -> str:
-    inner = [source for source in sources.values() if path in source.path.parents] if path.is_dir() else []
-    for source in inner:  # from now on they are parts of this one
+    """Add a source for this path and return its name."""
+    nested = [source for source in sources.values() if path in source.path.parents] if path.is_dir() else []
+    for source in nested:  # they become parts of the new source
         del sources[source.name]
     base = _encode_uri_part(path.name) or "root"
-    name = next(n for i in count(1) if (n := base if i == 1 else f"{base}-{i}") not in sources)
-    whole = IndexedSource(name, path)
-    rules = [rule.replace(s.name, whole.uri(s.path), 1) for s in inner for rule in s.rules]
-    sources[name] = replace(whole, rules=tuple(rules))
+    name = next(
+        candidate for number in count(1) if (candidate := base if number == 1 else f"{base}-{number}") not in sources
+    )
+    added = IndexedSource(name, path)
+    rules = [rule.replace(old.name, added.uri(old.path), 1) for old in nested for rule in old.rules]
+    sources[name] = replace(added, rules=tuple(rules))
     return name
 
 
 def remove_source(db: Db, sources: dict[str, IndexedSource], target: str) -> set[str]:
-    """Take a source, or a part of one, out of `known`; gives the names of the sources to look at again.
+    """Remove a source, or exclude a part of one, from `sources`.
 
-    target: a source's name or path, a document's uri, or a path within a source. Raises SourceError.
+    Return the names of the sources to scan again. Raise SourceError if nothing matches `target`: a source's name or
+    path, a document's uri, or a path within a source.
     """
     if not target:
-        raise SourceError("nothing is named to be removed: say which source or document")
+        raise SourceError("nothing to remove: name a source or a document")
     try:
         path = Path(target).resolve()
-    except (OSError, RuntimeError):  # too long, or a link to itself: then it is no path of ours
+    except (OSError, RuntimeError):  # too long, or a link loop: not the path of a source
         path = Path("/")
-    meant = [source for source in sources.values() if target == source.name or path == source.path]
-    if len(meant) > 1:
-        paths = ", ".join(str(source.path) for source in meant)
-        raise SourceError(f"{target!r} may be one of several sources: say which by its whole path, {paths}")
-    for source in meant:
+    matches = [source for source in sources.values() if target == source.name or path == source.path]
+    if len(matches) > 1:
+        paths = ", ".join(str(source.path) for source in matches)
+        raise SourceError(f"{target!r} matches several sources: name one by its full path, {paths}")
+    for source in matches:
         del sources[source.name]
         return set()
-    inside = [source.uri(path) for source in sources.values() if source.path in path.parents]
+    nested_uris = [source.uri(path) for source in sources.values() if source.path in path.parents]
     uris = [uri for (uri,) in db.all("SELECT uri FROM documents ORDER BY uri")] if db.has(ROOT) else []
     target = target.rstrip("/")
-    for uri in [target, _encode_uri_part(target), *inside]:
-        if any(_is_within(other, uri) for other in uris):
-            source = next(s for s in sources.values() if s.contains_uri(uri))
+    for uri in [target, _encode_uri_part(target), *nested_uris]:
+        if any(_is_within(document_uri, uri) for document_uri in uris):
+            source = next(candidate for candidate in sources.values() if candidate.contains_uri(uri))
             sources[source.name] = source.exclude_uri(uri)
             return {source.name}
-    known_names = [*sources, *uris[:20]]
+    candidates = [*sources, *uris[:20]]
     raise SourceError(
-        f"the index holds {describe_unknown('source or document', target[:200], known_names)}; see `kumi status`"
+        f"the index holds {describe_unknown('source or document', target[:200], candidates)}; see `kumi status`"
     )
 
 
 @dataclass(slots=True)
 class RefreshResult:
-    """What a look at the sources found: files read, the same as before, gone, of no kind we read, unreadable.
+    """Counts and names of files: read, unchanged, removed, skipped, partial, failed.
 
-    partly: of what was read, which document holds more than could be.
+    skipped: uris without a reader. partial: documents with parts that no reader could read.
     """
 
     read: int = 0
@@ -156,7 +181,7 @@ class RefreshResult:
     removed: int = 0
     skipped: list[str] = field(default_factory=list)
     partial: list[str] = field(default_factory=list)
-    failed: dict[str, str] = field(default_factory=dict)  # uri -> why
+    failed: dict[str, str] = field(default_factory=dict)  # uri -> reason
 
 
 def refresh_documents(
@@ -168,126 +193,140 @@ def refresh_documents(
     reread: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> RefreshResult:
-    """Bring `documents` up to date with those of the sources that are in `names`, and without those no longer listed.
+    """Update `documents` from the sources in `names`; drop documents of removed sources.
 
-    A file of the same size and time, read by the same code, is not read again unless `check`. One that cannot be
-    read keeps what it held before, and is listed until it can be.
+    Skip a file with the same size, time and reading code (`fingerprint`), unless `reread`. An unreadable file keeps its
+    earlier documents, and its error stays listed until a read succeeds.
     """
-    known = {source.name: source for source in sources}
-    if ledger.ensure_table(ROOT, codec(Document)):  # another version keeps other columns: all has to be read again
-        for source in known.values():
-            source.files()  # one that is away now ends the build here, and loses nothing
+    by_name = {source.name: source for source in sources}
+    if ledger.ensure_table(ROOT, codec(Document)):  # the columns have changed: read every file again
+        for source in by_name.values():
+            source.files()  # a missing source stops the build here, before anything is deleted
         ledger.db.run("DELETE FROM files")
-        names = known
-    look = _SourceScan(ledger, fingerprint, reread, ledger.failures(ROOT))
-    for name in sorted(known.keys() & set(names)):
-        look.remove_excluded(known[name])
-    for name in sorted(known.keys() & set(names)):
-        look.scan(known[name], progress)
-    for name in sorted(look.stamps.keys() - known.keys()):
-        for uri in look.stamps[name]:
-            look.remove(uri)
-    others = [known[name] for name in known.keys() - set(names)]
-    listed = [uri for uri in look.failed_before if not any(source.contains_uri(uri) for source in others)]
+        names = by_name
+    scan = _SourceScan(ledger, fingerprint, reread, ledger.failures(ROOT))
+    for name in sorted(by_name.keys() & set(names)):
+        scan.remove_excluded(by_name[name])
+    for name in sorted(by_name.keys() & set(names)):
+        scan.scan_source(by_name[name], progress)
+    for name in sorted(scan.stamps.keys() - by_name.keys()):
+        for uri in scan.stamps[name]:
+            scan.remove(uri)
+    other_sources = [by_name[name] for name in by_name.keys() - set(names)]
+    retried = [uri for uri in scan.failed_before if not any(source.contains_uri(uri) for source in other_sources)]
     ledger.record_failures(
-        ROOT, ((uri, look.result.failed.get(uri)) for uri in {**dict.fromkeys(listed), **look.result.failed})
+        ROOT, ((uri, scan.result.failed.get(uri)) for uri in {**dict.fromkeys(retried), **scan.result.failed})
     )
     ledger.settle(ROOT)
-    return look.result
+    return scan.result
 
 
 class _SourceScan:
-    """One look at the sources."""
+    """A scan of the sources."""
 
     def __init__(self, ledger: SqlLedger, fingerprint: str, reread: bool, failed_before: dict[str, str]) -> None:
         self.ledger, self.fingerprint, self.reread, self.failed_before = ledger, fingerprint, reread, failed_before
         self.result = RefreshResult()
-        self.stamps: defaultdict[str, dict[str, str]] = defaultdict(dict)  # source -> uri of a file -> its stamp
+        self.stamps: defaultdict[str, dict[str, str]] = defaultdict(dict)  # source -> file uri -> stamp
         for uri, source, stamp in ledger.db.all("SELECT * FROM files ORDER BY uri"):
             self.stamps[source][uri] = stamp
 
-    def scan(self, source: IndexedSource, progress: Callable[[str, int, int], None] | None) -> None:
+    def scan_source(self, source: IndexedSource, progress: Callable[[str, int, int], None] | None) -> None:
+        """Read the new and changed files of a source."""
         try:
             files = source.files()
         except SourceError as error:
             self.result.failed[source.name] = str(error)
             return
-        for done, (uri, path) in enumerate(files.items(), 1):
+        for position, (uri, path) in enumerate(files.items(), 1):
             if path.is_dir():
-                self.result.failed[uri] = f"{path} cannot be read: let it be, or list it in .kumiignore"
+                self.result.failed[uri] = f"{path} cannot be read: allow it, or list it in .kumiignore"
             elif has_reader(path):
                 self._read_file(source, uri, path)
             else:
                 self.result.skipped.append(uri)
             if progress:
-                progress(ROOT, done, len(files))
-        closed = [uri for uri, path in files.items() if path.is_dir()]
+                progress(ROOT, position, len(files))
+        unreadable_folders = [uri for uri, path in files.items() if path.is_dir()]
         for uri in self.stamps[source.name]:
-            if uri not in files and not any(_is_within(uri, folder) for folder in closed):
+            if uri not in files and not any(_is_within(uri, folder) for folder in unreadable_folders):
                 self.remove(uri)
 
     def remove(self, uri: str) -> None:
+        """Remove a file's documents and count it as removed."""
         self.result.removed += 1
         self.store(uri, [])
 
     def remove_excluded(self, source: IndexedSource) -> None:
-        """Take out at once what was taken out of the source, whether or not it can be read now."""
-        inside = "file = ?1 OR id = ?2 OR (file > ?1 || '/' AND file < ?1 || '0')"
+        """Remove excluded documents now, whether or not the source is readable."""
+        condition = "file = ?1 OR id = ?2 OR (file > ?1 || '/' AND file < ?1 || '0')"
         for rule in source.rules:
-            rows = self.ledger.db.all(f"SELECT * FROM documents WHERE {inside} ORDER BY id", rule, hash_parts(rule))
-            out = [row for row in rows if source.excludes_uri(codec(Document).decode(row).uri)]
-            self.ledger.change(ROOT, out, [])
-            for row in out:  # so that its file is read again when it comes back
+            rows = self.ledger.db.all(f"SELECT * FROM documents WHERE {condition} ORDER BY id", rule, hash_parts(rule))
+            excluded = [row for row in rows if source.excludes_uri(codec(Document).decode(row).uri)]
+            self.ledger.change(ROOT, excluded, [])
+            for row in excluded:  # so that the file is read again when it is restored
                 file = codec(Document).decode(row).file
                 self.ledger.db.run("UPDATE files SET stamp = '' WHERE uri = ?", file)
 
     def _read_file(self, source: IndexedSource, uri: str, path: Path) -> None:
+        """Read one file if it changed, and store its documents."""
         try:
             stamp = self._stamp(source, uri, path)
             if stamp == self.stamps[source.name].get(uri) and uri not in self.failed_before and not self.reread:
                 self.result.unchanged += 1
                 return
-            documents = [d for d in read_documents(path, uri) if not source.excludes_uri(d.uri)]
+            documents = [document for document in read_documents(path, uri) if not source.excludes_uri(document.uri)]
         except SourceError as error:
             self.result.failed[uri] = str(error)
         except OSError as error:
             self.result.failed[uri] = f"{path}: {error.strerror or error}"
         else:
             self.result.read += 1
-            self.result.partial += [f"{d.uri}: {said}" for d in documents if (said := describe_unread(d))]
+            self.result.partial += [
+                f"{document.uri}: {note}" for document in documents if (note := describe_unread(document))
+            ]
             self.store(uri, documents, new=uri not in self.stamps[source.name])
             self.ledger.db.run("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", uri, source.name, stamp)
 
     def _stamp(self, source: IndexedSource, uri: str, path: Path) -> str:
-        """Changes when the file may read otherwise than before."""
+        """Return a digest that changes when the file may read differently."""
         stat = path.stat()
-        rows = [rule for rule in source.rules if rule.removeprefix("!").startswith(f"{uri}#")]
-        return hash_parts(self.fingerprint, str(stat.st_size), str(stat.st_mtime_ns), *rows)
+        rules = [rule for rule in source.rules if rule.removeprefix("!").startswith(f"{uri}#")]
+        return hash_parts(self.fingerprint, str(stat.st_size), str(stat.st_mtime_ns), *rules)
 
     def store(self, uri: str, documents: list[Document], *, new: bool = False) -> None:
-        """Make these the documents of one file; with none, forget the file."""
-        held = self.ledger.rows(ROOT).where(("file",), (uri,)) if not new else []
+        """Replace the documents of one file; without documents, forget the file."""
+        old_rows = self.ledger.rows(ROOT).where(("file",), (uri,)) if not new else []
         encode = codec(Document).encode
-        gone: list[Row] = []
-        come: list[Row] = []
-        diff_rows({row[0]: row for row in held}, [_storable_row(encode(d.id, d)) for d in documents], gone, come)
-        self.ledger.change(ROOT, gone, come)
+        removed: list[Row] = []
+        added: list[Row] = []
+        diff_rows(
+            {row[0]: row for row in old_rows},
+            [_storable_row(encode(document.id, document)) for document in documents],
+            removed,
+            added,
+        )
+        self.ledger.change(ROOT, removed, added)
         if not documents:
             self.ledger.db.run("DELETE FROM files WHERE uri = ?", uri)
 
 
 def _encode_uri_part(name: str) -> str:
-    """The name as it stands in a uri: composed, and so that the # before a row's name is the only one."""
+    """Return the name as a part of a uri.
+
+    It is composed (NFC), and # is encoded, so that the # before a row's id is the only one.
+    """
     text = os.fsencode(name).decode("utf-8", "replace")
     return normalize("NFC", text).replace("%", "%25").replace("#", "%23")
 
 
 def _is_within(uri: str, name: str) -> bool:
-    """Whether it is that document, or stands in that file or folder."""
-    if "#" in name:  # a row, whose own id may hold anything
+    """Return whether the uri is `name` or lies inside it."""
+    if "#" in name:  # a row; its id may contain any character
         return uri == name
     return uri == name or uri.startswith((f"{name}/", f"{name}#"))
 
 
 def _storable_row(row: Row) -> Row:
+    """Return the row with text that SQLite can store."""
     return tuple(replace_surrogates(value) if isinstance(value, str) else value for value in row)

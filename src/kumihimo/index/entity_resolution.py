@@ -1,4 +1,4 @@
-"""entities, relations -> pairs of entities that are likely one thing, and the lines that would make them one."""
+"""entities, relations -> pairs that are likely the same entity, with lines for aliases.txt."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 PairVerdict = Literal["same", "different", "unsure"]
 PROMPT = Path(__file__).with_suffix(".md")
-PERSON_TYPES = frozenset(["person", "people", "character", "人物", "人"])  # types of things that have first names
-_COMPARED_PER_PAIR = 10  # pairs whose meaning is compared, for each that is wanted
-_NEIGHBOUR_PRIOR = 2  # neighbours that are missing, as it were: one in common of one says little
-_MAX_EMBED_CHARS = 400  # characters of a description that are compared
-_MAX_PROMPT_CHARS = 2000  # and that a model is told
+PERSON_TYPES = frozenset(["person", "people", "character", "人物", "人"])  # entity types with first names
+_COMPARED_PER_PAIR = 10  # candidates whose descriptions are compared, for each pair of the result
+_NEIGHBOUR_PRIOR = 2  # added to the number of neighbours: one in common of one is weak evidence
+_MAX_EMBED_CHARS = 400  # of a description, for the cosine
+_MAX_PROMPT_CHARS = 2000  # of a description, in the prompt
 _REASON_TEXTS = {
     "letters": "written alike",
     "title": "alike but for a title or article",
@@ -41,9 +41,9 @@ _REASON_TEXTS = {
 
 @dataclass(frozen=True, slots=True)
 class EntityPair:
-    """Two entities that may be one. score: 0 to 1; why: what speaks for it, the names first.
+    """Pair of entities that may be the same.
 
-    one: that of which more is said, whose name both would have.
+    one: the entity with more mentions, whose name both would get. score: 0 to 1. reasons: from names first.
     """
 
     one: Entity
@@ -53,21 +53,22 @@ class EntityPair:
 
     @property
     def alias_line(self) -> str:
-        """The line of aliases.txt that makes them one; empty where no line can name them."""
+        """Return the aliases.txt line that merges both; empty if impossible."""
         names = [_alias_name(entity.name) for entity in (self.one, self.other)]
         return " = ".join(names) if all(names) else ""
 
 
 def _alias_name(name: str) -> str:
-    """The name as a line of aliases.txt may hold it, or its key.
+    """Return the name or its key as aliases.txt may contain it.
 
-    >>> [_written(name) for name in ("Bob Cratchit", "#1 = best", "=")]
+    >>> [_alias_name(name) for name in ("Bob Cratchit", "#1 = best", "=")]
     ['Bob Cratchit', '1 best', '']
     """
-    plain = " ".join(name.split())
-    if "=" not in plain and not plain.startswith("#"):
-        return plain
-    return name_key(plain) if name_key(name_key(plain)) == name_key(plain) and "=" not in name_key(plain) else ""
+    one_line = " ".join(name.split())
+    if "=" not in one_line and not one_line.startswith("#"):
+        return one_line
+    key = name_key(one_line)
+    return key if name_key(key) == key and "=" not in key else ""
 
 
 def find_similar_entities(
@@ -79,27 +80,26 @@ def find_similar_entities(
     limit: int = 50,
     aliases: Mapping[str, str] | None = None,
 ) -> list[EntityPair]:
-    """The pairs of entities that are most likely one thing, the likeliest first.
+    """Return the pairs that are most likely the same entity.
 
-    What the names say (`likeness`), from 0 to 1, is moved by evidence as far as the names leave room, one way or the
-    other: three quarters of it are the cosine of what is said of both, a quarter neighbours in common. A relation
-    between the two is evidence against, and so are types of which none is the same. Names with different numbers are
-    never a pair. embed: the built-in embedder, to whose cosines this is fitted. aliases: keys that are one already,
-    as `naming.aliases` gives them.
+    The name similarity, from 0 to 1, moves up or down by evidence, as far as it leaves room: three quarters of the
+    evidence are the cosine of both descriptions, one quarter is neighbours in common. A relation between the two counts
+    against, and so do disjoint types. Names with different numbers are never a pair. embed: the built-in embedder,
+    whose cosines the weights are fitted to. aliases: keys that are merged already, as `parse_aliases` returns them.
     """
-    known = sorted(entities, key=lambda entity: (-entity.mentions, entity.name, entity.id))
-    beside = _neighbour_ids(relations)
-    same = aliases or {}
-    found = [
-        _NamePair(known[i], known[j], score * _type_agreement(known[i], known[j], why), why, beside)
+    ranked = sorted(entities, key=lambda entity: (-entity.mentions, entity.name, entity.id))
+    neighbours = _neighbour_ids(relations)
+    merged = aliases or {}
+    candidates = [
+        _NamePair(ranked[i], ranked[j], score * _type_agreement(ranked[i], ranked[j], why), why, neighbours)
         for (i, j), (score, why) in similar_pairs(
-            [fold_key(name_key(e.name)) for e in known], [_is_person(e) for e in known]
+            [fold_key(name_key(e.name)) for e in ranked], [_is_person(e) for e in ranked]
         ).items()
-        if len({same.get(name_key(e.name), name_key(e.name)) for e in (known[i], known[j])}) == 2
+        if len({merged.get(name_key(e.name), name_key(e.name)) for e in (ranked[i], ranked[j])}) == 2
     ]
-    found.sort(key=lambda seen: (-seen.max_score, seen.one.name, seen.other.name))
-    weighed = list(_score_pairs(found[: _COMPARED_PER_PAIR * limit], embed))
-    return sorted((pair for pair in weighed if pair.score >= least and pair.alias_line), key=_pair_sort_key)[:limit]
+    candidates.sort(key=lambda candidate: (-candidate.max_score, candidate.one.name, candidate.other.name))
+    scored = list(_score_pairs(candidates[: _COMPARED_PER_PAIR * limit], embed))
+    return sorted((pair for pair in scored if pair.score >= least and pair.alias_line), key=_pair_sort_key)[:limit]
 
 
 def _pair_sort_key(pair: EntityPair) -> tuple[float, str, str]:
@@ -111,23 +111,23 @@ def _is_person(entity: Entity) -> bool:
 
 
 def _type_agreement(one: Entity, other: Entity, why: str) -> float:
-    """What is left of a likeness of names, by whether some type of both is the same, or one has none."""
+    """Return a factor below 1 if the types are disjoint."""
     if not (one.types and other.types) or set(one.types).intersection(other.types):
         return 1.0
     return 0.95 if why in ("letters", "title", "same words") else 0.7
 
 
 def _neighbour_ids(relations: Table[Relation]) -> Mapping[str, set[str]]:
-    beside: defaultdict[str, set[str]] = defaultdict(set)
+    neighbours: defaultdict[str, set[str]] = defaultdict(set)
     for source, target in relations.columns("source", "target"):
-        beside[source].add(target)
-        beside[target].add(source)
-    return beside
+        neighbours[source].add(target)
+        neighbours[target].add(source)
+    return neighbours
 
 
 @dataclass(frozen=True, slots=True)
 class _NamePair:
-    """A pair by its names alone, and the graph around it."""
+    """A pair with its name similarity and the graph around it."""
 
     one: Entity
     other: Entity
@@ -141,19 +141,20 @@ class _NamePair:
 
     @property
     def shared_neighbours(self) -> tuple[int, int]:
-        """How many neighbours they have in common, and how many has that which has fewer."""
+        """Return the number of common neighbours and the smaller neighbourhood's size."""
         one, other = (self.neighbours.get(e.id, set()) - {self.one.id, self.other.id} for e in (self.one, self.other))
         return len(one & other), min(len(one), len(other))
 
     @property
     def max_score(self) -> float:
-        """What the score will be if what is said of both is as like as it can be."""
+        """Return the score if both descriptions were equal."""
         return _pair_score(self.name_score, 1.0, *self.shared_neighbours, self.related)
 
 
 def _pair_score(names: float, cosine: float, common: int, fewer: int, related: bool) -> float:
-    """
-    >>> _score(0.8, 0.85, 6, 6, False), _score(0.8, 0.6, 0, 4, False), _score(0.8, 0.3, 0, 4, True)
+    """Return the score of a pair from names and evidence.
+
+    >>> _pair_score(0.8, 0.85, 6, 6, False), _pair_score(0.8, 0.6, 0, 4, False), _pair_score(0.8, 0.3, 0, 4, True)
     (0.94, 0.76, 0.64)
     """
     meaning = min(max((cosine - 0.35) / 0.5, 0.0), 1.0)
@@ -161,23 +162,30 @@ def _pair_score(names: float, cosine: float, common: int, fewer: int, related: b
     return round(names + 0.8 * min(names, 1 - names) * (2 * evidence - 1), 4)
 
 
-def _score_pairs(found: Sequence[_NamePair], embed: Embedder) -> Iterator[EntityPair]:
-    said = {e.id: f"{e.name}\n{e.text[:_MAX_EMBED_CHARS]}" for seen in found for e in (seen.one, seen.other)}
-    at = {id: place for place, id in enumerate(said)}
-    vectors: NDArray[np.float32] = embed(list(said.values()))
-    for seen in found:
-        cosine = float(vectors[at[seen.one.id]] @ vectors[at[seen.other.id]])
-        common, fewer = seen.shared_neighbours
-        why = [_REASON_TEXTS[seen.name_reason], f"meaning {cosine:.2f}"]
-        why += [f"{common} of {fewer} neighbours"] if common else []
-        why += ["but related"] if seen.related else []
+def _score_pairs(candidates: Sequence[_NamePair], embed: Embedder) -> Iterator[EntityPair]:
+    descriptions = {
+        e.id: f"{e.name}\n{e.text[:_MAX_EMBED_CHARS]}"
+        for candidate in candidates
+        for e in (candidate.one, candidate.other)
+    }
+    row_of = {id: row for row, id in enumerate(descriptions)}
+    vectors: NDArray[np.float32] = embed(list(descriptions.values()))
+    for candidate in candidates:
+        cosine = float(vectors[row_of[candidate.one.id]] @ vectors[row_of[candidate.other.id]])
+        common, fewer = candidate.shared_neighbours
+        reasons = [_REASON_TEXTS[candidate.name_reason], f"meaning {cosine:.2f}"]
+        reasons += [f"{common} of {fewer} neighbours"] if common else []
+        reasons += ["but related"] if candidate.related else []
         yield EntityPair(
-            seen.one, seen.other, _pair_score(seen.name_score, cosine, common, fewer, seen.related), tuple(why)
+            candidate.one,
+            candidate.other,
+            _pair_score(candidate.name_score, cosine, common, fewer, candidate.related),
+            tuple(reasons),
         )
 
 
 def judge_pair(pair: EntityPair, llm: LLM) -> PairVerdict:
-    """What a model says of a pair. Raises ItemFailed."""
+    """Ask the model about a pair. Raises ItemFailed."""
     one, other = sorted(map(_describe_entity, (pair.one, pair.other)))
     return cast(PairVerdict, llm(render_prompt(PROMPT, one=one, other=other), schema=PairVerdict))
 

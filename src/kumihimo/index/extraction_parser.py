@@ -1,4 +1,4 @@
-"""a model's reply -> the records in it: entities, relations, claims; the lines that were meant for one and are none."""
+"""a model's reply -> its extraction records: entities, relations, claims; and the lines that do not parse."""
 
 from __future__ import annotations
 
@@ -10,19 +10,27 @@ from datetime import datetime
 _KIND = r"(?:entit(?:y|ies)|relation(?:ship)?s?|claims?)"
 _OPEN, _CLOSE = "([{（【", ")]}）】"
 _QUOTES = {'"': '"', "“": "”", "‘": "’", "'": "'", "`": "`", "「": "」"}
-_RECORD_ENDS = (*_CLOSE, *_QUOTES.values(), *"0123456789")  # how a record ends, if its bracket is not closed
+_RECORD_ENDS = (
+    *_CLOSE,
+    *_QUOTES.values(),
+    *"0123456789",
+)  # last characters of a complete record without its closing bracket
 _QUOTE_MARKS = r"[\"'“”‘’`*]*"
-_RECORD_BREAK = re.compile(  # two records of one line: `##` at either end of one, brackets that meet
-    rf"##(?=\s*(?:$|[{re.escape(_OPEN)}]?{_QUOTE_MARKS}{_KIND}{_QUOTE_MARKS}\s*<))|(?<=[)）])\s*(?=[(（]{_QUOTE_MARKS}{_KIND}{_QUOTE_MARKS}\s*<)",
+_RECORD_BREAK = re.compile(  # between two records on one line: `##`, or a closing and an opening bracket
+    rf"##(?=\s*(?:$|[{re.escape(_OPEN)}]?{_QUOTE_MARKS}{_KIND}{_QUOTE_MARKS}\s*<))"
+    rf"|(?<=[)）])\s*(?=[(（]{_QUOTE_MARKS}{_KIND}{_QUOTE_MARKS}\s*<)",
     re.I,
 )
 _END_TAG = re.compile(r"<\|\s*(?:complete|end)\s*\|>", re.I)
-_END_WORD = re.compile(r"(?:^[\W_]*|(?<=[.)。」\d])\s*)END[\s.*`]*$")  # of a line; a description may end in such a word
-_DELIMITER = re.compile(  # `<|>`, as it was asked for; or half of it, beside a quote or before the last number
+_END_WORD = re.compile(
+    r"(?:^[\W_]*|(?<=[.)。」\d])\s*)END[\s.*`]*$"
+)  # at the end of a line; a description may end in a similar word
+_DELIMITER = re.compile(  # `<|>` as requested, or half of it next to a quote or before the last number
     r"\s*(?:<\s*\|+\s*#?\s*\|*\s*>|＜\s*｜\s*＞|(?<=[\"”])\s*(?:\|>|<\|)|(?:\|>|<\|)(?=\s*[\"“]|\s*[\d.]+\s*[)\]]?\s*$))\s*"
 )
-_RECORD_START = re.compile(  # bullets and numbers, bracket, quote, kind
-    rf"[\s>*•+#`\-]*+(?:\d+[.)][\s*`]*+)?(?P<open>[{re.escape(_OPEN)}]?)\s*+(?P<mark>{_QUOTE_MARKS}+)(?P<kind>{_KIND}){_QUOTE_MARKS}:?"
+_RECORD_START = re.compile(  # bullet or number, bracket, quote, kind
+    rf"[\s>*•+#`\-]*+(?:\d+[.)][\s*`]*+)?(?P<open>[{re.escape(_OPEN)}]?)"
+    rf"\s*+(?P<mark>{_QUOTE_MARKS}+)(?P<kind>{_KIND}){_QUOTE_MARKS}:?"
     r"\s*(?=<|＜|\|)",
     re.I,
 )
@@ -38,7 +46,7 @@ CLAIM_STATUSES = ("TRUE", "FALSE", "SUSPECTED")
 
 @dataclass(frozen=True, slots=True)
 class ExtractedEntity:
-    """An entity."""
+    """An entity as the model extracted it."""
 
     name: str
     type: str
@@ -47,7 +55,10 @@ class ExtractedEntity:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedRelation:
-    """Two entities, and how they are related. strength: from 1 to 10; None: no number was given."""
+    """A relation as the model extracted it.
+
+    strength: 1 to 10; None: the reply gave no number.
+    """
 
     source: str
     target: str
@@ -58,7 +69,10 @@ class ExtractedRelation:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedClaim:
-    """What is claimed of an entity. object: empty where there is none; start, end: ISO 8601, or empty."""
+    """A claim as the model extracted it.
+
+    object: empty if none. start, end: ISO 8601, or empty.
+    """
 
     subject: str
     object: str
@@ -75,7 +89,10 @@ ExtractedRecord = ExtractedEntity | ExtractedRelation | ExtractedClaim
 
 @dataclass(frozen=True, slots=True)
 class ParsedExtraction:
-    """What a reply holds, in its order. broken: lines meant for a record; ended: whether the mark of the end came."""
+    """Records of a reply, in its order.
+
+    broken_lines: lines that look like a record but do not parse. has_end_mark: whether the reply contains END.
+    """
 
     records: tuple[ExtractedRecord, ...] = ()
     broken_lines: tuple[str, ...] = ()
@@ -83,35 +100,37 @@ class ParsedExtraction:
 
 
 def parse_extraction(text: str) -> ParsedExtraction:
-    r"""The records of a reply, each read by itself: one that is broken costs no other. Never raises.
+    r"""Parse each record of a reply separately; never raise.
 
-    Read are lines as they were asked for, and what models make of them: bullets, fences, `##`, brackets around a
-    record, quotes around its fields, a delimiter too many or half of one, no mark of the end.
+    One broken record does not affect the others. The parser accepts the requested format and common deviations:
+    bullets, fences, `##`, brackets around a record, quotes around its fields, an extra or half delimiter, a missing
+    END.
 
-    >>> extracted("Here they are:\n1. (\"entity\"<|>\"Oban\"<|>\"place\"<|>\"A port (in Scotland)\")##\nEND").records
-    (Named(name='Oban', type='place', text='A port (in Scotland)'),)
-    >>> extracted("relation<|>Ines Roy<|>Oban<|>She lives there.<|>home, work<|>7").records[0].keywords
+    >>> reply = "Here they are:\n1. (\"entity\"<|>\"Oban\"<|>\"place\"<|>\"A port (in Scotland)\")##\nEND"
+    >>> parse_extraction(reply).records
+    (ExtractedEntity(name='Oban', type='place', text='A port (in Scotland)'),)
+    >>> parse_extraction("relation<|>Ines Roy<|>Oban<|>She lives there.<|>home, work<|>7").records[0].keywords
     ('home', 'work')
-    >>> extracted("entity<|>Oban")
-    Extracted(records=(), broken=('entity<|>Oban',), ended=False)
+    >>> parse_extraction("entity<|>Oban")
+    ParsedExtraction(records=(), broken_lines=('entity<|>Oban',), has_end_mark=False)
     """
     records: list[ExtractedRecord] = []
-    broken: list[str] = []
+    broken_lines: list[str] = []
     lines = list(_split_lines(text))
-    ended = any("END" in line and _END_WORD.search(line) for line in lines)
+    has_end_mark = any("END" in line and _END_WORD.search(line) for line in lines)
     for line in _join_continuations(_END_WORD.sub("", line) if "END" in line else line for line in lines):
-        found = _parse_record(line)
-        if found:
-            records.append(found)
+        record = _parse_record(line)
+        if record:
+            records.append(record)
         elif _RECORD_LIKE.search(line):
-            broken.append(line)
-    return ParsedExtraction(tuple(records), tuple(broken), ended)
+            broken_lines.append(line)
+    return ParsedExtraction(tuple(records), tuple(broken_lines), has_end_mark)
 
 
 def drop_last_line(text: str) -> str:
-    """Of a reply that broke off: what stands before its last line, which may be half of one.
+    r"""Return a truncated reply without its last line, which may be incomplete.
 
-    >>> whole_lines("entity<|>Oban<|>place<|>A port.\\nentity<|>Ines R")
+    >>> drop_last_line("entity<|>Oban<|>place<|>A port.\nentity<|>Ines R")
     'entity<|>Oban<|>place<|>A port.'
     """
     last = max(text.rfind("\n"), text.rfind(")##") + 1)
@@ -119,6 +138,7 @@ def drop_last_line(text: str) -> str:
 
 
 def _split_lines(text: str) -> Iterator[str]:
+    """Yield the lines of a reply, one record each."""
     for line in _END_TAG.sub("\nEND\n", text).replace("\r", "\n").split("\n"):
         for piece in _RECORD_BREAK.split(line) if "##" in line or line.count("(") > 1 else [line]:
             if piece and not piece.isspace():
@@ -126,59 +146,72 @@ def _split_lines(text: str) -> Iterator[str]:
 
 
 def _join_continuations(lines: Iterable[str]) -> list[str]:
-    """The lines, those that go on with a record put behind it: it is not whole yet, or its bracket is open."""
-    made: list[str] = []
+    """Join continuation lines to the record before them.
+
+    A record continues if it lacks fields, or if its bracket is open.
+    """
+    joined: list[str] = []
     for line in lines:
-        goes_on = bool(made) and not _RECORD_START.match(line) and _is_unfinished(made[-1], line)
-        if goes_on:
-            made[-1] += " " + line
+        continues = bool(joined) and not _RECORD_START.match(line) and _is_unfinished(joined[-1], line)
+        if continues:
+            joined[-1] += " " + line
         elif line:
-            made.append(line)
-    return made
+            joined.append(line)
+    return joined
 
 
 def _is_unfinished(record: str, line: str) -> bool:
-    begin = _RECORD_START.match(record)
-    if not begin or line.startswith(tuple(_OPEN)):
+    """Return whether this line continues the record."""
+    start = _RECORD_START.match(record)
+    if not start or line.startswith(tuple(_OPEN)):
         return False
     if _DELIMITER.search(line):
-        return len(_DELIMITER.findall(record)) < _FIELD_COUNTS[begin["kind"][0].lower()]
-    return bool(begin["open"]) and not record.rstrip("#,; ").endswith(_RECORD_ENDS)
+        return len(_DELIMITER.findall(record)) < _FIELD_COUNTS[start["kind"][0].lower()]
+    return bool(start["open"]) and not record.rstrip("#,; ").endswith(_RECORD_ENDS)
 
 
 def _parse_record(line: str) -> ExtractedRecord | None:
-    begin = _RECORD_START.match(line)
-    if not begin:
+    """Parse one line as a record; return None if it is none."""
+    start = _RECORD_START.match(line)
+    if not start:
         return None
-    rest = line[begin.end() :].strip().rstrip("`").removesuffix("**").removesuffix("##").rstrip(" ,;")
-    if begin["open"]:
-        rest = _strip_bracket(rest, begin["open"])
-    quoted = bool(begin["mark"].strip("*`"))
-    fields = [_strip_quotes(field, quoted) for field in _split_fields(rest, _FIELD_COUNTS[begin["kind"][0].lower()])]
-    while fields and not fields[0]:  # before the first delimiter; and one too many
+    rest = line[start.end() :].strip().rstrip("`").removesuffix("**").removesuffix("##").rstrip(" ,;")
+    if start["open"]:
+        rest = _strip_bracket(rest, start["open"])
+    quoted = bool(start["mark"].strip("*`"))
+    fields = [_strip_quotes(field, quoted) for field in _split_fields(rest, _FIELD_COUNTS[start["kind"][0].lower()])]
+    while fields and not fields[0]:  # an empty field before the first delimiter
         fields.pop(0)
-    return _RECORD_PARSERS[begin["kind"][0].lower()](fields)
+    return _RECORD_PARSERS[start["kind"][0].lower()](fields)
 
 
 def _split_fields(rest: str, max_fields: int) -> list[str]:
-    """The fields, by the delimiter as it was asked for, unless that gives too few."""
-    plain = rest.split("<|>")
-    return plain if len(plain) == max_fields + 1 else _DELIMITER.split(rest)
+    """Split a record into fields.
+
+    Use the requested delimiter, unless it gives too few fields.
+    """
+    fields = rest.split("<|>")
+    return fields if len(fields) == max_fields + 1 else _DELIMITER.split(rest)
 
 
 def _strip_bracket(rest: str, bracket: str) -> str:
-    """Without the one bracket that closes the record; a bracket that belongs to its text stays."""
-    shut = _CLOSE[_OPEN.index(bracket)]
-    closes = rest.endswith(shut) and rest.count(shut) > rest.count(bracket)
-    return rest[:-1] if closes else rest
+    """Remove the bracket that closes the record.
+
+    A bracket that belongs to the text stays.
+    """
+    closing = _CLOSE[_OPEN.index(bracket)]
+    is_closed = rest.endswith(closing) and rest.count(closing) > rest.count(bracket)
+    return rest[:-1] if is_closed else rest
 
 
 def _strip_quotes(field: str, quoted: bool) -> str:
-    """The field without its own quotes: those around it, unless it goes on inside with others.
+    """Return the field without the quotes around it.
 
-    >>> [_bare(field, False) for field in ('"Oban"', '"Weird Al" Yankovic', '"A" and "B"', "42")]
+    Quotes stay if the field contains more of them inside.
+
+    >>> [_strip_quotes(field, False) for field in ('"Oban"', '"Weird Al" Yankovic', '"A" and "B"', "42")]
     ['Oban', '"Weird Al" Yankovic', '"A" and "B"', '42']
-    >>> [_bare(field, True) for field in ('"The song "Oban""', '"Oban', 'Oban"', '""')]
+    >>> [_strip_quotes(field, True) for field in ('"The song "Oban""', '"Oban', 'Oban"', '""')]
     ['The song "Oban"', 'Oban', 'Oban', '']
     """
     plain = field.strip()
@@ -191,13 +224,14 @@ def _strip_quotes(field: str, quoted: bool) -> str:
 
 
 def _limit_fields(fields: list[str], max_fields: int) -> list[str]:
-    """No more than so many: first those at the end that are empty go, then any that are."""
+    """Drop empty fields beyond the maximum: trailing ones first, then any."""
     while len(fields) > max_fields and not fields[-1]:
         fields = fields[:-1]
     return fields if len(fields) <= max_fields else [field for field in fields if field]
 
 
 def _parse_entity(fields: list[str]) -> ExtractedEntity | None:
+    """Return the entity of these fields; None if they are incomplete."""
     fields = _limit_fields(fields, 3)
     if len(fields) < 3 or not _is_name(fields[0]):
         return None
@@ -205,28 +239,30 @@ def _parse_entity(fields: list[str]) -> ExtractedEntity | None:
 
 
 def _parse_relation(fields: list[str]) -> ExtractedRelation | None:
+    """Return the relation of these fields; None if they are incomplete."""
     fields = _limit_fields(fields, 5)
     if len(fields) < 3 or not (_is_name(fields[0]) and _is_name(fields[1])):
         return None
-    source, target, *more = fields
+    source, target, *rest = fields
     strength = None
-    if len(more) > 2 or (len(more) == 2 and _NUMBER.fullmatch(more[-1])):
-        strength = _parse_strength(more.pop())
-    keywords = _parse_keywords(more.pop()) if len(more) > 1 else ()
-    return ExtractedRelation(source, target, " ".join(more), keywords, strength)
+    if len(rest) > 2 or (len(rest) == 2 and _NUMBER.fullmatch(rest[-1])):
+        strength = _parse_strength(rest.pop())
+    keywords = _parse_keywords(rest.pop()) if len(rest) > 1 else ()
+    return ExtractedRelation(source, target, " ".join(rest), keywords, strength)
 
 
 def _parse_claim(fields: list[str]) -> ExtractedClaim | None:
+    """Return the claim of these fields; None if they are incomplete."""
     fields = _limit_fields(fields, 8)
     if len(fields) < 7 or not _is_name(fields[0]):
         return None
-    subject, other, kind, status, start, end, text, *quotes = fields
-    known = re.sub(r"\W", "", status).upper()
+    subject, object_name, claim_type, status, start, end, text, *quotes = fields
+    normalised_status = re.sub(r"\W", "", status).upper()
     return ExtractedClaim(
         subject,
-        other if _has_value(other) else "",
-        kind,
-        known if known in CLAIM_STATUSES else "SUSPECTED",  # what is not said to be so, nor to be false
+        object_name if _has_value(object_name) else "",
+        claim_type,
+        normalised_status if normalised_status in CLAIM_STATUSES else "SUSPECTED",
         valid_iso_date(start),
         valid_iso_date(end),
         text,
@@ -239,32 +275,39 @@ _FIELD_COUNTS = {"e": 3, "r": 5, "c": 8}
 
 
 def _is_name(field: str) -> bool:
+    """Return whether the field is a name."""
     return bool(field) and field not in ("NONE", "N/A")
 
 
 def _has_value(field: str) -> bool:
+    """Return whether the field has content."""
     return bool(field) and field.casefold() not in _EMPTY_WORDS
 
 
 def _parse_strength(field: str) -> float | None:
-    """
-    >>> [_strength(field) for field in ("7", "6.5)", "9/10", "0", "40", "high", "")]
+    """Return a strength from 1 to 10; None without a number.
+
+    >>> [_parse_strength(field) for field in ("7", "6.5)", "9/10", "0", "40", "high", "")]
     [7.0, 6.5, 9.0, 1.0, 10.0, None, None]
     """
-    number = _NUMBER.fullmatch(field)
-    return min(max(float(number[1]), 1.0), 10.0) if number else None
+    match = _NUMBER.fullmatch(field)
+    return min(max(float(match[1]), 1.0), 10.0) if match else None
 
 
 def _parse_keywords(field: str) -> tuple[str, ...]:
-    plain = field[1:-1] if field[:1] == "[" and field[-1:] == "]" else field
-    words: Sequence[str] = [_strip_quotes(word, True) for word in _LIST.split(plain)]
+    """Return the keywords of a field, each once."""
+    listing = field[1:-1] if field[:1] == "[" and field[-1:] == "]" else field
+    words: Sequence[str] = [_strip_quotes(word, True) for word in _LIST.split(listing)]
     return tuple(dict.fromkeys(word for word in words if _has_value(word)))
 
 
 def valid_iso_date(field: str) -> str:
-    """The field, if it is a year, month, day or time of ISO 8601; else nothing.
+    """Return an ISO 8601 date or time; empty for other fields.
 
-    >>> [date(field) for field in ("2024", "2024-02", "2024-02-29T09:30:00Z", "2023-02-29", "May 2024", "NONE")]
+    It may be a year, a month, a day or a time.
+
+    >>> fields = ("2024", "2024-02", "2024-02-29T09:30:00Z", "2023-02-29", "May 2024", "NONE")
+    >>> [valid_iso_date(field) for field in fields]
     ['2024', '2024-02', '2024-02-29T09:30:00Z', '', '', '']
     """
     if not field.isascii() or not _DATE.fullmatch(field):

@@ -1,4 +1,4 @@
-"""passages -> frames, values: who, when, where, what, why, how, predicate, and who says the same."""
+"""passages -> frames, values: 5W1H slots and predicates, and their values across passages."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from kumihimo.llm.protocols import LLM
 
 
 def frames(passage: Passage, llm: LLM | None, *, language: str = "", paper: bool = False) -> Iterable[SlotFiller]:
-    """What a passage says of who, when, where, what, why and how, and its predicate (江上・福田, section 3.1.2).
+    """Extract the 5W1H slots and predicate of a passage (江上・福田, section 3.1.2).
 
-    Values are the same whose names are: width, case, articles, plurals, particles, endings of verbs and the ways to
-    write a date do not count. paper: only case and English lemmas do not, as in the paper.
-    But: a slot may have several values, and without a model it has what the rules find (`rules/five.py`).
+    Texts with the same name share one value: width, case, articles, plurals, particles, verb endings and date formats
+    do not count. paper: only case and English lemmas do not count, as in the paper.
+    But: a slot may have several values; without a model the rules fill the slots (`rules/srl.py`).
     """
-    from kumihimo.index.five_w1h import extract_slots  # here: reading a graph asks nothing
+    from kumihimo.index.five_w1h import extract_slots  # imported here: only a build needs it
 
     for slot, text, name in extract_slots(passage.text, llm, language=language, paper=paper):
         yield SlotFiller(value=hash_parts(slot, name), slot=slot, name=name, passage=passage.id, text=text)
 
 
 def values(frames: Group[SlotFiller]) -> SlotValue:
-    """All that passages say of one thing in one slot (江上・福田, section 3.1.1)."""
-    forms = Counter(frame.text for frame in frames)
-    ranked = sorted(forms, key=lambda form: (-forms[form], form))
+    """Merge equal slot fillers of all passages (江上・福田, section 3.1.1)."""
+    form_counts = Counter(frame.text for frame in frames)
+    ranked = sorted(form_counts, key=lambda form: (-form_counts[form], form))
     return SlotValue(slot=frames[0].slot, forms=tuple(ranked), frames=len(frames), text=frames[0].name)

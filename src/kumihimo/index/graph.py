@@ -1,6 +1,7 @@
-"""mentions, ties, assertions -> entities, relations, claims: all that is said of one thing, one pair, one claim.
+"""mentions, ties, assertions -> entities, relations, claims: one row per thing, pair and claim.
 
-What is said is joined; where that grows long a model merges it. A merge that fails leaves it joined, and is listed.
+Descriptions are joined; a model merges them once they are long. If the merge fails, they stay joined and the failure is
+listed.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ T = TypeVar("T", Entity, Relation, Claim)
 def entities(
     mentions: Group[Mention], tokenizer: Tokenizer, llm: LLM | None, *, description_tokens: int = 600
 ) -> Entity:
-    """All that is said of one thing, whatever its type, described once (GraphRAG, arXiv:2404.16130, section 3.1.3).
+    """Merge the mentions of one entity, whatever their types, into one description.
 
-    Its description is what its mentions say, until that has more than `description_tokens`: then a model merges it.
-    But: the paper has each merged; here what is short stays word for word.
+    (GraphRAG, arXiv:2404.16130, section 3.1.3.) The description joins the mentions; above `description_tokens` a model
+    merges them. But: the paper merges every description; here short ones stay word for word.
     """
     forms = _sort_by_frequency(mention.name for mention in mentions)
     types = _sort_by_frequency(mention.type for mention in mentions if mention.type)
@@ -40,17 +41,20 @@ def entities(
 def relations(
     ties: Group[RelationMention], tokenizer: Tokenizer, llm: LLM | None, *, description_tokens: int = 600
 ) -> Relation:
-    """All that is said of one pair (GraphRAG, arXiv:2404.16130, section 3.1.3); its weight is the number of ties."""
+    """Merge the mentions of one pair; their number is the weight.
+
+    (GraphRAG, arXiv:2404.16130, section 3.1.3.)
+    """
     first = ties[0]
     names = tuple(_sort_by_frequency(tie.names[end] for tie in ties)[0] for end in (0, 1))
-    judged = [tie.strength for tie in ties if tie.strength is not None]
+    strengths = [tie.strength for tie in ties if tie.strength is not None]
     bare = Relation(
         source=first.source,
         target=first.target,
         names=names,
         keywords=_sort_by_frequency(keyword for tie in ties for keyword in tie.keywords),
         weight=len(ties),
-        strength=fsum(judged) / len(judged) if judged else None,
+        strength=fsum(strengths) / len(strengths) if strengths else None,
         tokens=0,
     )
     return _with_description(bare, names, [tie.text for tie in ties], tokenizer, llm, description_tokens)
@@ -59,9 +63,12 @@ def relations(
 def claims(
     assertions: Group[Assertion], tokenizer: Tokenizer, llm: LLM | None, *, description_tokens: int = 600
 ) -> Claim:
-    """All that is claimed of one subject, object and type (GraphRAG, arXiv:2404.16130, section 3.1.2)."""
+    """Merge the assertions with one subject, object and type.
+
+    (GraphRAG, arXiv:2404.16130, section 3.1.2.)
+    """
     first = assertions[0]
-    names = tuple(_sort_by_frequency(a.names[end] for a in assertions)[0] for end in range(len(first.names)))
+    names = tuple(_sort_by_frequency(item.names[end] for item in assertions)[0] for end in range(len(first.names)))
     bare = Claim(
         subject=first.subject,
         object=first.object,
@@ -79,9 +86,9 @@ def claims(
 
 
 def _sort_by_frequency(texts: Iterable[str]) -> tuple[str, ...]:
-    """Each once, those used most first.
+    """Return each text once, the most frequent first.
 
-    >>> _ranked(["Bo", "Ada", "Ada", "Al"])
+    >>> _sort_by_frequency(["Bo", "Ada", "Ada", "Al"])
     ('Ada', 'Al', 'Bo')
     """
     return tuple(text for text, _ in sorted(Counter(texts).items(), key=lambda item: (-item[1], item[0])))
@@ -90,7 +97,10 @@ def _sort_by_frequency(texts: Iterable[str]) -> tuple[str, ...]:
 def _with_description(
     bare: T, names: Iterable[str], descriptions: Iterable[str], tokenizer: Tokenizer, llm: LLM | None, limit: int
 ) -> T:
-    """The record with what is said of it. Sorted by content: the order of documents makes no difference."""
+    """Return the record with its merged description.
+
+    Texts are sorted by content, so the order of documents makes no difference.
+    """
     texts = sorted({text.strip() for text in descriptions} - {""})
     try:
         text = merge_descriptions(names, texts, tokenizer, llm, limit)

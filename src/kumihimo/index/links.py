@@ -1,4 +1,4 @@
-"""a chunk's passages and those that follow them -> links: in which discourse relation two passages stand."""
+"""a chunk's passages and the passages after them -> links: discourse relations between passages."""
 
 from __future__ import annotations
 
@@ -39,87 +39,94 @@ def links(
     shuffled: bool = True,
     paper: bool = False,
 ) -> Iterable[DiscourseRelation]:
-    """In which discourse relation each passage of a chunk stands to the `reach` next ones (江上・福田, section 3.1.3).
+    """Classify the discourse relation of each passage to its next `reach` passages.
 
-    The senses are those of the PDTB that have no kinds; passages go on in the next chunks of the document. batch: pairs
-    in one call. Without a model: by connectives (`rules/connectives.py`), of passages that follow each other.
-    But: `no_relation` is a choice too, which makes no row; the model says which text is Arg1, and how sure it is; it
-    is told what the senses mean, in an order of its own for each call (`shuffled`), so that none is always the first.
-    paper: none of these, and a call for each pair, whose first text is Arg1. (It does not say which pairs are judged.)
+    (江上・福田, section 3.1.3.) The senses are the leaf senses of the PDTB; the next passages may lie in the next
+    chunks of the document. batch: pairs in one call. Without a model, connectives decide (`rules/connectives.py`), for
+    adjacent passages only.
+    But: `no_relation` is a choice too and stores no row; the model names the text that is Arg1 and its confidence; the
+    prompt explains the senses, in a different order for each call (`shuffled`), so that no sense is always first.
+    paper: without all this, one call per pair, whose first text is Arg1. (The paper does not say which pairs it
+    judges.)
     """
     if reach < 1 or batch < 1:
         raise SettingsError(f"links.reach = {reach}, links.batch = {batch}: both have to be 1 or more")
-    line = passages.where(chunk=chunk.id)
-    pairs = list(_passage_pairs(line, _next_passages(chunk, chunks, passages, reach) if line else [], reach))
+    own_passages = passages.where(chunk=chunk.id)
+    following = _next_passages(chunk, chunks, passages, reach) if own_passages else []
+    pairs = list(_passage_pairs(own_passages, following, reach))
     if llm is None:
-        from kumihimo.index.rules import connectives  # here: who asks a model needs none of the rules
+        from kumihimo.index.rules import connectives  # imported here: only a build without a model needs the rules
 
         return connectives.link_passages(pairs)
     size = 1 if paper else batch
+    batches = [pairs[start : start + size] for start in range(0, len(pairs), size)]
     judge = partial(_judge_pairs, llm=llm, no_relation=no_relation, confidence=confidence, shuffled=shuffled)
-    return _judge_batches(
-        _paper_judge(llm) if paper else judge, [pairs[at : at + size] for at in range(0, len(pairs), size)]
-    )
+    return _judge_batches(_paper_judge(llm) if paper else judge, batches)
 
 
 def _next_passages(chunk: Chunk, chunks: Table[Chunk], passages: Table[Passage], limit: int) -> list[Passage]:
-    """The first passages after the chunk, in the chunks that follow it."""
-    found: list[Passage] = []
+    """Return the first passages of the chunks that follow."""
+    following: list[Passage] = []
     for ordinal in count(chunk.ordinal + 1):
         id = f"{chunk.document}.{ordinal:05}"
-        more = passages.where(chunk=id)
-        found += more
-        if len(found) >= limit or not (more or chunks.ids(id=id)):  # a chunk may say nothing new
+        chunk_passages = passages.where(chunk=id)
+        following += chunk_passages
+        if len(following) >= limit or not (
+            chunk_passages or chunks.ids(id=id)
+        ):  # a chunk may repeat the previous one only
             break
-    return found[:limit]
+    return following[:limit]
 
 
 def _passage_pairs(passages: Sequence[Passage], following: Sequence[Passage], reach: int) -> Iterator[PassagePair]:
-    """Each of the line with the next ones."""
-    whole = [*passages, *following]
-    for at, passage in enumerate(passages):
-        for other in whole[at + 1 : at + 1 + reach]:
+    """Yield each passage with its next `reach` passages."""
+    sequence = [*passages, *following]
+    for position, passage in enumerate(passages):
+        for other in sequence[position + 1 : position + 1 + reach]:
             yield passage, other
 
 
 def _judge_batches(
     judge: Callable[[Sequence[PassagePair]], list[DiscourseRelation]], batches: Iterable[Sequence[PassagePair]]
 ) -> list[DiscourseRelation]:
-    """What is judged of all. Raises ItemFailed, with the rest in place of all, where some could not be judged."""
-    found: list[DiscourseRelation] = []
+    """Judge all batches. Raise ItemFailed if one fails.
+
+    The error carries the relations of the other batches, to be stored instead.
+    """
+    relations: list[DiscourseRelation] = []
     failure: ItemFailed | None = None
-    for some in batches:
+    for batch in batches:
         try:
-            found += judge(some)
-        except ItemFailed as failed:
-            failure = failure or failed
+            relations += judge(batch)
+        except ItemFailed as error:
+            failure = failure or error
     if failure:
-        failure.fallback = tuple(found)
+        failure.fallback = tuple(relations)
         raise failure
-    return found
+    return relations
 
 
 def _judge_pairs(
     pairs: Sequence[PassagePair], llm: LLM, no_relation: bool, confidence: bool, shuffled: bool
 ) -> list[DiscourseRelation]:
-    """What a model says of these pairs, asked together."""
+    """Return the relations that a model sees in these pairs."""
     texts = list(dict.fromkeys(" ".join(passage.text.split()) for pair in pairs for passage in pair))
-    place = {text: n for n, text in enumerate(texts, 1)}
-    numbers = [[place[" ".join(passage.text.split())] for passage in pair] for pair in pairs]
-    told = render_prompt(
+    text_numbers = {text: n for n, text in enumerate(texts, 1)}
+    numbers = [[text_numbers[" ".join(passage.text.split())] for passage in pair] for pair in pairs]
+    messages = render_prompt(
         PROMPT,
         none=f"- Where {_NO_RELATION_MEANING}, the sense is `{NO_RELATION}`.\n" if no_relation else "",
         confidence=_CONFIDENCE_RULE if confidence else "",
         senses="\n".join(_sense_lines(texts, no_relation, shuffled)),
-        texts="\n".join(f"{n}: {text}" for text, n in place.items()),
-        pairs="\n".join(f"pair_{n}: first {one}, second {other}" for n, (one, other) in enumerate(numbers, 1)),
+        texts="\n".join(f"{n}: {text}" for text, n in text_numbers.items()),
+        pairs="\n".join(f"pair_{n}: first {first}, second {second}" for n, (first, second) in enumerate(numbers, 1)),
     )
-    said = llm(told, schema=_reply_form(len(pairs), no_relation, confidence))
-    return [link for n, pair in enumerate(pairs, 1) if (link := _to_relation(pair, getattr(said, f"pair_{n}")))]
+    reply = llm(messages, schema=_reply_form(len(pairs), no_relation, confidence))
+    return [link for n, pair in enumerate(pairs, 1) if (link := _to_relation(pair, getattr(reply, f"pair_{n}")))]
 
 
 def _sense_lines(texts: Sequence[str], no_relation: bool, shuffled: bool) -> list[str]:
-    """The senses with what they mean; where they are shuffled, as the texts decide."""
+    """Return one line per sense; shuffled: in an order the texts determine."""
     lines = [f"- {label}: {senses_by_label()[label].meaning}" for label in leaf_sense_labels()]
     lines += [f"- {NO_RELATION}: {_NO_RELATION_MEANING}"] if no_relation else []
     return sorted(lines, key=lambda line: hash_parts(*texts, line)) if shuffled else lines
@@ -127,12 +134,15 @@ def _sense_lines(texts: Sequence[str], no_relation: bool, shuffled: bool) -> lis
 
 @cache
 def _reply_form(pairs: int, no_relation: bool, confidence: bool) -> type[Any]:
-    """The form of a reply: of each of so many pairs, by its own name so that none is left out, what there is to say."""
+    """Return the reply form for a number of pairs.
 
-    def check(said: Any) -> None:
-        if not _leaf_sense(said.sense) and not (no_relation and _is_no_relation(said.sense)):
-            raise ValueError(f"there is no sense {said.sense!r} in the list")
-        if confidence and not 0 <= said.confidence <= 1:
+    Each pair has a field of its own name, so the model cannot skip one.
+    """
+
+    def check(reply: Any) -> None:
+        if not _leaf_sense(reply.sense) and not (no_relation and _is_no_relation(reply.sense)):
+            raise ValueError(f"there is no sense {reply.sense!r} in the list")
+        if confidence and not 0 <= reply.confidence <= 1:
             raise ValueError("the confidence is a number from 0 to 1")
 
     fields: list[tuple[str, Any]] = [("sense", str), ("arg1", Literal["first", "second"])]
@@ -142,35 +152,39 @@ def _reply_form(pairs: int, no_relation: bool, confidence: bool) -> type[Any]:
 
 
 def _to_relation(pair: PassagePair, judgement: Any) -> DiscourseRelation | None:
+    """Build the relation of a pair; None for no relation."""
     label = _leaf_sense(judgement.sense)
     if not label:
         return None
-    one, other = pair if judgement.arg1 == "first" else reversed(pair)
-    return DiscourseRelation(one.id, other.id, getattr(judgement, "confidence", None), text=label)
+    first, second = pair if judgement.arg1 == "first" else reversed(pair)
+    return DiscourseRelation(first.id, second.id, getattr(judgement, "confidence", None), text=label)
 
 
 def _paper_judge(llm: LLM) -> Callable[[Sequence[PassagePair]], list[DiscourseRelation]]:
-    """As in the paper: one pair, and its sense in reply."""
+    """Return a judge as in the paper: one pair, one sense."""
 
     def judge(pairs: Sequence[PassagePair]) -> list[DiscourseRelation]:
-        [(one, other)] = pairs
-        told = render_prompt(PAPER_PROMPT, one=one.text, other=other.text, senses=", ".join(leaf_sense_labels()))
-        return [DiscourseRelation(one.id, other.id, None, text=llm(told, parse=lambda reply: _parse_sense(reply.text)))]
+        [(first, second)] = pairs
+        messages = render_prompt(PAPER_PROMPT, one=first.text, other=second.text, senses=", ".join(leaf_sense_labels()))
+        label = llm(messages, parse=lambda reply: _parse_sense(reply.text))
+        return [DiscourseRelation(first.id, second.id, None, text=label)]
 
     return judge
 
 
 def _parse_sense(text: str) -> str:
-    """The sense that a reply is. Raises Malformed."""
+    """Parse a reply that is one sense. Raise MalformedReply otherwise."""
     if label := _leaf_sense(text):
         return label
     raise MalformedReply(f"The reply has to be one of {', '.join(leaf_sense_labels())}.")
 
 
 def _leaf_sense(text: str) -> str:
+    """Return the leaf sense a text names, or empty."""
     label = match_sense_label(text)
     return label if label in leaf_sense_labels() else ""
 
 
 def _is_no_relation(text: str) -> bool:
+    """Return whether the text says `no relation`."""
     return "".join(text.casefold().split()) == NO_RELATION.replace(" ", "")

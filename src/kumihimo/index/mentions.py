@@ -1,4 +1,4 @@
-"""a chunk -> mentions, ties, assertions: what it says of entities, of pairs of them, and claims as facts."""
+"""a chunk -> mentions, ties, assertions: its entities, their relations and claims."""
 
 from __future__ import annotations
 
@@ -33,17 +33,18 @@ def mentions(
     no: int | None = None,
     aliases: tuple[str, ...] = (),
 ) -> Iterable[Mention]:
-    """What a chunk says of each entity that it names (GraphRAG, arXiv:2404.16130, section 3.1.2, appendix A.2).
+    """Extract the entity mentions of a chunk.
 
-    But: an end of a relation that no record describes is a mention too, without type and text.
+    (GraphRAG, arXiv:2404.16130, section 3.1.2, appendix A.2.) But: an end of a relation without an entity record is a
+    mention too, without type and text.
     """
     if llm is None:
-        from kumihimo.index.rules import ner  # here: reading a graph needs none of the rules
+        from kumihimo.index.rules import ner  # imported here: only a build needs the rules
 
         return ner.find_mentions(chunk, _parse_aliases(aliases))
-    from kumihimo.index import extraction_llm  # here: reading a graph asks nothing
+    from kumihimo.index import extraction_llm  # imported here: only a build calls a model
 
-    said, failure = extraction_llm.extract_records(
+    records, failure = extraction_llm.extract_records(
         chunk,
         llm,
         types=types,
@@ -54,7 +55,7 @@ def mentions(
         yes=yes,
         no=no,
     )
-    return _unique_rows(_build_mentions(said, _parse_aliases(aliases)), failure)
+    return _unique_rows(_build_mentions(records, _parse_aliases(aliases)), failure)
 
 
 def ties(
@@ -70,17 +71,18 @@ def ties(
     no: int | None = None,
     aliases: tuple[str, ...] = (),
 ) -> Iterable[RelationMention]:
-    """What a chunk says of each pair of entities, in the same conversation.
+    """Extract the relation mentions of a chunk, in the same conversation.
 
-    But: a relation has keywords too (LightRAG, arXiv:2410.05779, section 3.1); one of an entity with itself is none.
+    But: a relation has keywords too (LightRAG, arXiv:2410.05779, section 3.1); a relation of an entity with itself is
+    dropped.
     """
     if llm is None:
         from kumihimo.index.rules import ner
 
         return ner.find_relation_mentions(chunk, _parse_aliases(aliases))
-    from kumihimo.index import extraction_llm  # here: reading a graph asks nothing
+    from kumihimo.index import extraction_llm  # imported here: only a build calls a model
 
-    said, failure = extraction_llm.extract_records(
+    records, failure = extraction_llm.extract_records(
         chunk,
         llm,
         types=types,
@@ -91,7 +93,7 @@ def ties(
         yes=yes,
         no=no,
     )
-    return _unique_rows(_build_relation_mentions(said, _parse_aliases(aliases)), failure)
+    return _unique_rows(_build_relation_mentions(records, _parse_aliases(aliases)), failure)
 
 
 def assertions(
@@ -109,16 +111,16 @@ def assertions(
     claims: bool = False,
     about: str = "",
 ) -> Iterable[Assertion]:
-    """What a chunk claims of its entities as a fact, in a later turn of the same conversation, if `claims` is on.
+    """Extract the claims of a chunk, if `claims` is on.
 
-    (GraphRAG, arXiv:2404.16130, section 3.1.2.) But: with a status, as in its released code: TRUE, FALSE, or SUSPECTED,
-    which is also what any other word is taken for.
+    They are a later turn of the same conversation (GraphRAG, arXiv:2404.16130, section 3.1.2). But: each has a status,
+    as in the released code: TRUE, FALSE or SUSPECTED; any other word counts as SUSPECTED.
     """
     if llm is None or not claims:
         return []
-    from kumihimo.index import extraction_llm  # here: reading a graph asks nothing
+    from kumihimo.index import extraction_llm  # imported here: only a build calls a model
 
-    said, failure = extraction_llm.extract_records(
+    records, failure = extraction_llm.extract_records(
         chunk,
         llm,
         types=types,
@@ -131,51 +133,59 @@ def assertions(
         claims=True,
         about=about,
     )
-    return _unique_rows(_build_assertions(said, _parse_aliases(aliases)), failure)
+    return _unique_rows(_build_assertions(records, _parse_aliases(aliases)), failure)
 
 
 def _unique_rows(rows: Iterable[R], failure: ItemFailed | None) -> list[R]:
-    """Each of the rows once. Raises the failure, if there was one, with the rows to be stored in place of all."""
-    once = list(dict.fromkeys(rows))
+    """Return each row once. Raise the failure, if any, with these rows.
+
+    The engine stores them in place of the complete set.
+    """
+    unique = list(dict.fromkeys(rows))
     if failure:
-        failure.fallback = tuple(once)
+        failure.fallback = tuple(unique)
         raise failure
-    return once
+    return unique
 
 
 @lru_cache(maxsize=16)
 def _parse_aliases(lines: tuple[str, ...]) -> Mapping[str, str]:
+    """Parse the alias lines once."""
     return name_keys.parse_aliases(lines)
 
 
 def _entity_id(name: str, aliases: Mapping[str, str]) -> str:
+    """Return the entity id of a name, aliases resolved."""
     key = name_keys.name_key(name)
     return name_keys.entity_id(aliases.get(key, key))
 
 
 def _build_mentions(records: Sequence[ExtractedRecord], aliases: Mapping[str, str]) -> Iterator[Mention]:
-    """Entities, and ends of relations that nobody has described: they are named, after all."""
+    """Yield mentions of entities, and of relation ends without an entity record."""
     from kumihimo.index.extraction_parser import ExtractedEntity, ExtractedRelation
 
-    described = {_entity_id(one.name, aliases) for one in records if isinstance(one, ExtractedEntity)}
-    for one in records:
-        if isinstance(one, ExtractedEntity):
-            yield Mention(entity=_entity_id(one.name, aliases), name=one.name, type=one.type.lower(), text=one.text)
-        elif isinstance(one, ExtractedRelation):
-            for name in (one.source, one.target):
-                if (entity := _entity_id(name, aliases)) not in described:
+    described_ids = {_entity_id(record.name, aliases) for record in records if isinstance(record, ExtractedEntity)}
+    for record in records:
+        if isinstance(record, ExtractedEntity):
+            yield Mention(
+                entity=_entity_id(record.name, aliases), name=record.name, type=record.type.lower(), text=record.text
+            )
+        elif isinstance(record, ExtractedRelation):
+            for name in (record.source, record.target):
+                if (entity := _entity_id(name, aliases)) not in described_ids:
                     yield Mention(entity=entity, name=name, type="")
 
 
 def _build_relation_mentions(
     records: Sequence[ExtractedRecord], aliases: Mapping[str, str]
 ) -> Iterator[RelationMention]:
+    """Yield the relation mentions of the records."""
     from kumihimo.index.extraction_parser import ExtractedRelation
 
-    for one in records:
-        if not isinstance(one, ExtractedRelation):
+    for record in records:
+        if not isinstance(record, ExtractedRelation):
             continue
-        ends = sorted((_entity_id(name, aliases), name) for name in (one.source, one.target))
+        ends = sorted((_entity_id(name, aliases), name) for name in (record.source, record.target))
         (source, first), (target, second) = ends
         if source != target:
             yield RelationMention(
@@ -183,29 +193,30 @@ def _build_relation_mentions(
                 source=source,
                 target=target,
                 names=(first, second),
-                keywords=one.keywords,
-                strength=one.strength,
-                text=one.text,
+                keywords=record.keywords,
+                strength=record.strength,
+                text=record.text,
             )
 
 
 def _build_assertions(records: Sequence[ExtractedRecord], aliases: Mapping[str, str]) -> Iterator[Assertion]:
+    """Yield the assertions of the records."""
     from kumihimo.index.extraction_parser import ExtractedClaim
 
-    for one in records:
-        if not isinstance(one, ExtractedClaim):
+    for record in records:
+        if not isinstance(record, ExtractedClaim):
             continue
-        subject = _entity_id(one.subject, aliases)
-        other = _entity_id(one.object, aliases) if one.object else ""
+        subject = _entity_id(record.subject, aliases)
+        object_id = _entity_id(record.object, aliases) if record.object else ""
         yield Assertion(
-            claim=hash_parts(subject, other, name_keys.name_key(one.type)),
+            claim=hash_parts(subject, object_id, name_keys.name_key(record.type)),
             subject=subject,
-            object=other,
-            names=(one.subject, one.object) if other else (one.subject,),
-            type=one.type.lower(),
-            status=one.status,
-            start=one.start,
-            end=one.end,
-            quote=one.quote,
-            text=one.text,
+            object=object_id,
+            names=(record.subject, record.object) if object_id else (record.subject,),
+            type=record.type.lower(),
+            status=record.status,
+            start=record.start,
+            end=record.end,
+            quote=record.quote,
+            text=record.text,
         )

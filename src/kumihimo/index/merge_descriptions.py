@@ -1,4 +1,4 @@
-"""descriptions of one thing -> one: joined while they are short; beyond, merged by a model, pack by pack."""
+"""descriptions of one thing -> one description: joined while short, else merged by a model in packs."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from kumihimo.llm.protocols import LLM
 from kumihimo.llm.structured import require_complete_text
 
 PROMPT = Path(__file__).with_suffix(".md")
-_PACK_END_ODDS = 6  # one description in so many ends its pack
-_PACK_TOKENS = 4000  # tokens a pack has at most
+_PACK_END_ODDS = 6  # on average one description in six ends its pack
+_PACK_TOKENS = 4000  # maximum of a pack
 
 
 def merge_descriptions(
     names: Iterable[str], texts: Sequence[str], tokenizer: Tokenizer, llm: LLM | None, limit: int
 ) -> str:
-    """One description of at most about `limit` tokens. texts: in an order of their own, each once.
+    """Return one description of at most about `limit` tokens.
 
-    Without a model, the first that fit. With one: packs of them are merged, then what that gave, until it is short.
-    Raises ItemFailed.
+    texts: sorted and unique. Without a model, keep the first texts that fit. With a model, merge packs of texts, then
+    the results, until they fit. Raise ItemFailed.
     """
     if len(texts) < 2:
         return "".join(texts)
@@ -30,13 +30,14 @@ def merge_descriptions(
         return "\n".join(_first_texts(texts, tokenizer, limit))
     lengths = {text: len(tokenizer(text)) for text in texts}
     while len(texts) > 1 and sum(lengths[text] for text in texts) > limit:
-        cut = list(pack_texts(texts, lengths, _PACK_TOKENS, _PACK_END_ODDS))
-        texts = sorted({_merge_pack(names, pack, llm, limit) if len(pack) > 1 else pack[0] for pack in cut})
+        text_packs = list(pack_texts(texts, lengths, _PACK_TOKENS, _PACK_END_ODDS))
+        texts = sorted({_merge_pack(names, pack, llm, limit) if len(pack) > 1 else pack[0] for pack in text_packs})
         lengths = {text: len(tokenizer(text)) for text in texts}
     return "\n".join(texts)
 
 
 def _first_texts(texts: Sequence[str], tokenizer: Tokenizer, limit: int) -> Iterator[str]:
+    """Yield texts while they fit the limit, at least one."""
     for i, text in enumerate(texts):
         limit -= len(tokenizer(text))
         if limit < 0 and i:
@@ -45,28 +46,30 @@ def _first_texts(texts: Sequence[str], tokenizer: Tokenizer, limit: int) -> Iter
 
 
 def pack_texts(texts: Sequence[str], lengths: Mapping[str, int], size: int, end_odds: int) -> Iterator[list[str]]:
-    """Of at most `size`, but two texts or more each, save the last. One text in `ends` ends its pack.
+    """Split texts into packs of at most `size` tokens.
 
-    It is the text that ends it, not how many came before: one more is in one pack, and the others are what they were.
+    Each pack has at least two texts, except the last. On average one text in `end_odds` ends its pack. The text itself
+    decides, not its position: after an insertion only one pack changes.
 
     >>> texts = [f"{n:02}" for n in range(20)]
-    >>> cut = list(packs(texts, dict.fromkeys(texts, 1), 99, 4))
-    >>> more = list(packs(sorted([*texts, "12b"]), dict.fromkeys([*texts, "12b"], 1), 99, 4))
+    >>> cut = list(pack_texts(texts, dict.fromkeys(texts, 1), 99, 4))
+    >>> more = list(pack_texts(sorted([*texts, "12b"]), dict.fromkeys([*texts, "12b"], 1), 99, 4))
     >>> len(cut), len([pack for pack in more if pack not in cut])
     (3, 1)
     """
     pack: list[str] = []
-    held = 0
+    used = 0
     for text in texts:
-        if len(pack) > 1 and (held + lengths[text] > size or int(hash_parts(pack[-1]), 16) % end_odds == 0):
+        if len(pack) > 1 and (used + lengths[text] > size or int(hash_parts(pack[-1]), 16) % end_odds == 0):
             yield pack
-            pack, held = [], 0
+            pack, used = [], 0
         pack.append(text)
-        held += lengths[text]
+        used += lengths[text]
     yield pack
 
 
 def _merge_pack(names: Iterable[str], pack: Sequence[str], llm: LLM, limit: int) -> str:
-    listed = "\n".join(f"- {' '.join(text.split())}" for text in pack)
-    asked = render_prompt(PROMPT, names=" and ".join(names), descriptions=listed, words=str(limit // 2))
-    return llm(asked, parse=require_complete_text)
+    """Return a model's merged description of one pack."""
+    bullets = "\n".join(f"- {' '.join(text.split())}" for text in pack)
+    messages = render_prompt(PROMPT, names=" and ".join(names), descriptions=bullets, words=str(limit // 2))
+    return llm(messages, parse=require_complete_text)

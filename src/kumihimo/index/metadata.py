@@ -1,4 +1,4 @@
-"""a document -> metadata, questions: what it says to each field, and what can be asked that it answers."""
+"""a document -> metadata, questions: values of its fields, and questions it answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=Record)
 
 DOCUMENT_TYPES, USER_TYPES = "documents", "people who know their subject well"
-MAX_OWN_VALUE_CHARS = 200  # characters of a value: what is longer is a text, which no one would filter by
+MAX_OWN_VALUE_CHARS = 200  # a longer value is a text; it is no use in a filter
 
 
 def metadata(
@@ -33,16 +33,16 @@ def metadata(
     window: int = 8000,
     language: str = "",
 ) -> Iterable[Metadata]:
-    """What a document says to each field of metadata (MK-RAG, arXiv:2408.09017, section "prepare", appendix A).
+    """Extract the metadata values of a document, field by field.
 
-    But: where a document says one itself, in its front matter or its row of a file, its own word counts; without a
-    model these are all there are, and its title.
+    (MK-RAG, arXiv:2408.09017, section "prepare", appendix A.) But: values from the document's own front matter or row
+    take precedence. Without a model, these values and the title are the only ones.
     """
-    own = _own_metadata(document)
+    own_values = _own_metadata(document)
     if llm is None:
-        return list(_metadata_rows(document, own))
-    known = resolve_fields(preset, fields, text_categories)
-    said, _, failure = _read_document(
+        return list(_metadata_rows(document, own_values))
+    metadata_fields = resolve_fields(preset, fields, text_categories)
+    extracted, _, failure = _read_document(
         document,
         tokenizer,
         llm,
@@ -55,7 +55,10 @@ def metadata(
         language=language,
     )
     return _rows_or_failure(
-        _metadata_rows(document, {field.name: own.get(field.name) or said[field.name] for field in known}), failure
+        _metadata_rows(
+            document, {field.name: own_values.get(field.name) or extracted[field.name] for field in metadata_fields}
+        ),
+        failure,
     )
 
 
@@ -72,7 +75,7 @@ def questions(
     window: int = 8000,
     language: str = "",
 ) -> Iterable[Question]:
-    """What can be asked that a document answers, each with its answer, in the same reply."""
+    """Generate questions that a document answers, with answers, in the same reply."""
     _, pairs, failure = _read_document(
         document,
         tokenizer,
@@ -105,7 +108,8 @@ def _read_document(
     window: int,
     language: str,
 ) -> MetadataResult:
-    from kumihimo.index import metadata_llm  # here: reading an index asks nothing
+    """Run the metadata prompt on a document."""
+    from kumihimo.index import metadata_llm  # imported here: only a build calls a model
 
     return metadata_llm.extract_metadata(
         document,
@@ -120,33 +124,41 @@ def _read_document(
 
 
 def _rows_or_failure(rows: Iterable[R], failure: ItemFailed | None) -> list[R]:
-    """The rows. Raises the failure, if there was one, with them to be stored in place of all."""
-    found = list(rows)
+    """Return the rows. Raise the failure, if any, with these rows.
+
+    The engine stores them in place of the complete set.
+    """
+    result = list(rows)
     if failure:
-        failure.fallback = tuple(found)
+        failure.fallback = tuple(result)
         raise failure
-    return found
+    return result
 
 
 def _metadata_rows(document: Document, values: Mapping[str, tuple[str, ...]]) -> Iterator[Metadata]:
-    for field, said in values.items():
-        if said:
-            yield Metadata(document.id, field, said, text="\n".join(said))
+    """Yield one row per field with values."""
+    for field, texts in values.items():
+        if texts:
+            yield Metadata(document.id, field, texts, text="\n".join(texts))
 
 
 def _own_metadata(document: Document) -> dict[str, tuple[str, ...]]:
-    """What a document says of itself: its title, and what its metadata holds as values and lists of them."""
-    told = {**document.metadata, "title": document.title} if document.title else document.metadata
-    return {field: _value_texts(said) for field, said in told.items() if field != NOT_READ}
+    """Return a document's own values: its title and its metadata."""
+    own_metadata = {**document.metadata, "title": document.title} if document.title else document.metadata
+    return {field: _value_texts(value) for field, value in own_metadata.items() if field != NOT_READ}
 
 
 def _value_texts(raw_value: object) -> tuple[str, ...]:
-    """Each once, as texts on one line; none of what is empty, long, or holds more than values."""
+    """Return a value as unique one-line texts.
+
+    Drop empty and long texts, and values that are neither text, number nor list.
+    """
     texts = (_value_text(value) for value in (raw_value if isinstance(raw_value, list) else [raw_value]))
     return tuple(dict.fromkeys(text for text in texts if 0 < len(text) <= MAX_OWN_VALUE_CHARS))
 
 
 def _value_text(value: object) -> str:
+    """Return a scalar as a text; empty for other types."""
     if isinstance(value, bool):
         return str(value).lower()
     return " ".join(str(value).split()) if isinstance(value, str | int | float) else ""

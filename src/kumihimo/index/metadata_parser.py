@@ -1,4 +1,4 @@
-"""a model's reply about a document -> the values of its fields, and questions with their answers."""
+"""a model's reply about a document -> its field values, and questions with answers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from kumihimo.text.sentences import collapse_spaces
 
 QuestionAnswer = tuple[str, str]
 
-MAX_FIELD_VALUE_CHARS = 200  # characters of a value: what is longer names nothing
-_MAX_LIST_CHARS = 20_000  # of a list
+MAX_FIELD_VALUE_CHARS = 200  # a longer value is no name
+_MAX_LIST_CHARS = 20_000  # per list
 _EMPTY_WORDS = frozenset(
     "none|null|n/a|na|nil|-|nothing|unknown|not specified|not applicable|なし|無し|該当なし|特になし|无|無|没有|"  # noqa: SIM905
     "keine|keiner|aucun|aucune|ninguno|ninguna|nessuno|nessuna".split("|")
@@ -27,10 +27,10 @@ _BULLET = re.compile(r"\s*(?:[-*•・+]|\d{1,2}[.)、])\s+(.*)", re.S)
 
 @dataclass(frozen=True, slots=True)
 class ParsedMetadata:
-    """What a reply holds. values: of each field.
+    """Parsed values of each field, and question-answer pairs.
 
-    dropped: how much could not be used: questions without an answer, answers without a question, values that are not
-    among the categories, too many, or given though the answer was no.
+    dropped: the number of unusable parts: questions without an answer, answers without a question, values outside the
+    categories, above the maximum, or given although the answer was no.
     """
 
     values: tuple[tuple[str, ...], ...]
@@ -39,25 +39,27 @@ class ParsedMetadata:
 
 
 def parse_metadata_reply(text: str, fields: Sequence[MetadataField]) -> ParsedMetadata:
-    r"""The values and the pairs of a reply. Raises Malformed, which says what is missing.
+    r"""Parse field values and pairs. Raise MalformedReply with the missing part.
 
-    Read are numbers of any style, lists of Python or bulleted ones, headings in several languages or none, yes and no
-    likewise, bold and fences.
+    The parser accepts any style of numbers, Python or bulleted lists, headings in several languages or none, yes and no
+    in several languages, bold and fences.
 
-    >>> topic = Field("topic", "Has it a topic?", "Which?", 2, ("Tide gates", "Ferries"))
-    >>> said = "１．はい\n1. [“FERRIES”, 'boats']\n質問：\n(1) いつ出ますか。\n(2) どこへ?\n回答：\n(1) 九時に出ます。"
-    >>> prepared(said, [topic])
-    Prepared(values=(('Ferries',),), pairs=(('いつ出ますか。', '九時に出ます。'),), dropped=2)
+    >>> topic = MetadataField("topic", "Has it a topic?", "Which?", 2, ("Tide gates", "Ferries"))
+    >>> reply = "１．はい\n1. [“FERRIES”, 'boats']\n質問：\n(1) いつ出ますか。\n(2) どこへ?\n回答：\n(1) 九時に出ます。"
+    >>> parse_metadata_reply(reply, [topic])
+    ParsedMetadata(values=(('Ferries',),), pairs=(('いつ出ますか。', '九時に出ます。'),), dropped=2)
     """
-    read = NumberedReply(tuple(fold_text_key(field.name.replace("_", " ")) for field in fields)).parse(text)
-    pairs, single = _match_answers(read.questions, read.answers)
-    _validate_reply(read, pairs)
-    found = [_field_values(read, n, field) for n, field in enumerate(fields, 1)]
-    return ParsedMetadata(tuple(values for values, _ in found), pairs, single + sum(left for _, left in found))
+    reply = NumberedReply(tuple(fold_text_key(field.name.replace("_", " ")) for field in fields)).parse(text)
+    pairs, unpaired = _match_answers(reply.questions, reply.answers)
+    _validate_reply(reply, pairs)
+    by_field = [_field_values(reply, n, field) for n, field in enumerate(fields, 1)]
+    return ParsedMetadata(
+        tuple(values for values, _ in by_field), pairs, unpaired + sum(unused for _, unused in by_field)
+    )
 
 
 def _validate_reply(reply: NumberedReply, pairs: Sequence[QuestionAnswer]) -> None:
-    """Raises Malformed where the reply is not of the form."""
+    """Raise MalformedReply if the reply lacks a required part."""
     if pairs:
         return
     if any(map(_item_text, (*reply.questions.values(), *reply.answers.values()))):
@@ -78,81 +80,90 @@ def _validate_reply(reply: NumberedReply, pairs: Sequence[QuestionAnswer]) -> No
 
 
 def split_list_lines(lines: Sequence[str]) -> Iterator[str]:
-    r"""The values of a list: of Python, with whatever quotes; bulleted, a line each; or between commas.
+    r"""Yield the values of a list: Python, bulleted or comma-separated.
 
-    >>> list(items(["Fields: ['Bayes' theorem', “網, 綱”, \"x\",]"]))
+    Any quotes are accepted; a bulleted list has one value per line.
+
+    >>> list(split_list_lines(["Fields: ['Bayes' theorem', “網, 綱”, \"x\",]"]))
     ["Bayes' theorem", '網, 綱', 'x']
-    >>> list(items(["Companies:", "- Tern & Co, Ltd.", "- *Loft*"])), list(items(["ferries, gates"]))
-    (['Tern & Co, Ltd.', 'Loft'], ['ferries', 'gates'])
+    >>> list(split_list_lines(["Companies:", "- Tern & Co, Ltd.", "- *Loft*"]))
+    ['Tern & Co, Ltd.', 'Loft']
+    >>> list(split_list_lines(["ferries, gates"]))
+    ['ferries', 'gates']
     """
-    said = "\n".join(lines)[:_MAX_LIST_CHARS].replace("［", "[").replace("］", "]")
-    if "[" in said:
-        inner = said[said.index("[") + 1 :]
+    text = "\n".join(lines)[:_MAX_LIST_CHARS].replace("［", "[").replace("］", "]")
+    if "[" in text:
+        inner = text[text.index("[") + 1 :]
         yield from _split_list(inner[: inner.rindex("]")] if "]" in inner else inner)
         return
-    bullets = [found[1] for line in lines if (found := _BULLET.fullmatch(line))]
-    yield from map(_clean_value, bullets) if bullets else _split_list(said.rpartition(": ")[2])
+    bullets = [match[1] for line in lines if (match := _BULLET.fullmatch(line))]
+    yield from map(_clean_value, bullets) if bullets else _split_list(text.rpartition(": ")[2])
 
 
 def _split_list(text: str) -> Iterator[str]:
-    for found in _QUOTED_VALUE.finditer(text.strip().rstrip(",、，")):
-        yield _clean_value(found[1] if found[1] is not None else found[2])
+    """Yield the values of a delimited text, unquoted."""
+    for match in _QUOTED_VALUE.finditer(text.strip().rstrip(",、，")):
+        yield _clean_value(match[1] if match[1] is not None else match[2])
 
 
 def _clean_value(value: str) -> str:
+    """Return a value on one line, without quotes and markup."""
     return " ".join(value.replace("\\'", "'").replace('\\"', '"').split()).strip(" *`\"'“”‘’")
 
 
 def _field_values(reply: NumberedReply, number: int, field: MetadataField) -> tuple[tuple[str, ...], int]:
-    """What the reply gives for one field, and how many values of it cannot be used."""
-    said = [
+    """Return the values of one field, and the number of unusable ones."""
+    values = [
         value
         for value in split_list_lines(reply.lists.get(number, ()))
         if value and fold_text_key(value) not in _EMPTY_WORDS
     ]
     if number in reply.decisions and parse_yes_no(" ".join(reply.decisions[number])) is False:
-        return (), len(said)
-    kept = unique_values(said, field)
-    return kept, len({fold_text_key(value) for value in said}) - len(kept)
+        return (), len(values)
+    usable = unique_values(values, field)
+    return usable, len({fold_text_key(value) for value in values}) - len(usable)
 
 
 def unique_values(values: Iterable[str], field: MetadataField) -> tuple[str, ...]:
-    """The first of the values, each once, no matter its case and width; of categories, as they are written.
+    """Return the first values, each once, up to the field's maximum.
 
-    >>> distinct(["ｆｅｒｒｉｅｓ", "Boats", "Ferries"], Field("topic", "", "", 3, ("Ferries", "Gates")))
+    Case and width do not count. Categories keep the spelling of the setting.
+
+    >>> unique_values(["ｆｅｒｒｉｅｓ", "Boats", "Ferries"], MetadataField("topic", "", "", 3, ("Ferries", "Gates")))
     ('Ferries',)
     """
     allowed = {fold_text_key(category): category for category in field.categories}
-    found: dict[str, str] = {}
+    by_key: dict[str, str] = {}
     for value in values:
         key = fold_text_key(value)
         if len(value) <= MAX_FIELD_VALUE_CHARS and (not allowed or key in allowed):
-            found.setdefault(key, allowed.get(key, value))
-    return tuple(found.values())[: field.maximum]
+            by_key.setdefault(key, allowed.get(key, value))
+    return tuple(by_key.values())[: field.maximum]
 
 
 def _match_answers(
     questions: Mapping[int, list[str]], answers: Mapping[int, list[str]]
 ) -> tuple[tuple[QuestionAnswer, ...], int]:
-    """Questions with their answers, and how many there are of one without the other."""
-    if questions and not answers:  # each under its question, without a mark
+    """Return the question-answer pairs, and the number of unpaired parts."""
+    if questions and not answers:  # each answer stands under its question, without a label
         answers = {n: lines[1:] for n, lines in questions.items() if len(lines) > 1 and is_question(lines[0])}
         questions = {n: lines[:1] if n in answers else lines for n, lines in questions.items()}
-    asked, given = (
-        {n: said for n, lines in part.items() if (said := _item_text(lines))} for part in (questions, answers)
+    question_texts, answer_texts = (
+        {n: text for n, lines in part.items() if (text := _item_text(lines))} for part in (questions, answers)
     )
-    pairs = unique_questions((asked[n], given[n]) for n in sorted(asked) if n in given)
-    return pairs, len(asked.keys() ^ given.keys())
+    pairs = unique_questions((question_texts[n], answer_texts[n]) for n in sorted(question_texts) if n in answer_texts)
+    return pairs, len(question_texts.keys() ^ answer_texts.keys())
 
 
 def unique_questions(pairs: Iterable[QuestionAnswer]) -> tuple[QuestionAnswer, ...]:
-    """The pairs, each question once, no matter its case and width."""
-    found: dict[str, QuestionAnswer] = {}
+    """Return the pairs, each question once; case and width do not count."""
+    by_question: dict[str, QuestionAnswer] = {}
     for pair in pairs:
-        found.setdefault(fold_text_key(pair[0]), pair)
-    return tuple(found.values())
+        by_question.setdefault(fold_text_key(pair[0]), pair)
+    return tuple(by_question.values())
 
 
 def _item_text(lines: Sequence[str]) -> str:
-    said = collapse_spaces("\n".join(lines).replace("**", "")).strip("_ ")
-    return "" if fold_text_key(said.strip(". ")) in _EMPTY_WORDS else said
+    """Return the text of an item; empty for an empty answer."""
+    text = collapse_spaces("\n".join(lines).replace("**", "")).strip("_ ")
+    return "" if fold_text_key(text.strip(". ")) in _EMPTY_WORDS else text

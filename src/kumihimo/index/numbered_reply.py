@@ -10,11 +10,11 @@ from typing import Literal
 from unicodedata import normalize, numeric
 
 Section = Literal["", "decisions", "lists", "questions", "answers"]
-NumberedItems = dict[int, list[str]]  # by number, the lines of an item
+NumberedItems = dict[int, list[str]]  # number -> lines
 
-_MAX_HEADING_CHARS = 80  # characters of a heading, with its marks
-_FIRST_UNSPACED = "\u0500"  # words of scripts behind it are not set apart by spaces
-_MAX_NUMBER_GAP = 10  # numbers that may be left out; what jumps further is a year, or a number of the text
+_MAX_HEADING_CHARS = 80  # with its markup
+_FIRST_UNSPACED = "\u0500"  # scripts after this character write words without spaces
+_MAX_NUMBER_GAP = 10  # skipped numbers; a larger gap means a year or another number of the text
 
 _HEADING_WORDS: dict[Section, str] = {
     "decisions": "yes or no|yes/no|yes / no|yes-or-no|decision|decisions|はい・いいえ|はい/いいえ|はい／いいえ|"
@@ -24,7 +24,7 @@ _HEADING_WORDS: dict[Section, str] = {
     "questions": "question|questions|q&a|質問|問い|問題|设问|提问|问题|frage|fragen|pregunta|preguntas|domande|"
     "perguntas",
 }
-_HEADING_FILLERS = (  # what may stand in a heading beside that
+_HEADING_FILLERS = (  # other words of a heading
     "general|specific|and|the|python|python-style|final|all|numbered|of|for|to|part|section|一般的な|具体的な|一般|具体|"
     "的な|的|と|の|および|和|与|und|et|y|e|allgemeine|spezifische|générales|spécifiques|generales|específicas"
 )
@@ -37,15 +37,15 @@ _ITEM_LABELS = {
 
 
 def fold_text_key(text: str) -> str:
-    """What texts have in common that differ in width, case and spaces alone."""
+    """Return a comparison key; width, case and spaces do not count."""
     return " ".join(normalize("NFKC", text).casefold().split())
 
 
 @dataclass(slots=True)
 class NumberedReply:
-    """A reply, as far as its lines were read.
+    """A partly parsed reply, line by line.
 
-    names: of the fields, by which their lists may be called. opened: the sections that it has.
+    names: the field names that may label a list. sections: the sections found so far.
     """
 
     names: tuple[str, ...]
@@ -55,94 +55,112 @@ class NumberedReply:
     answers: NumberedItems = field(default_factory=dict)
     sections: set[Section] = field(default_factory=set)
     _section: Section = ""
-    _last_number: int = 0  # the number that was read last, as it is written
-    _number_offset: int = 0  # to the numbers of this part of the section, since they began anew
-    _item_indent: int = 0  # of the first item of the section
+    _last_number: int = 0  # as written in the reply
+    _number_offset: int = 0  # added to the numbers of this part, if they start at 1 again
+    _item_indent: int = 0  # of the section's first item
     _part_offsets: dict[Section, list[int]] = field(default_factory=lambda: {"questions": [0], "answers": [0]})
     _current_lines: list[str] = field(default_factory=list)
 
     def parse(self, text: str) -> NumberedReply:
-        """Itself, after all lines of the text."""
+        """Parse all lines of the text and return this reply."""
         for line in text.replace("\r", "\n").split("\n"):
             if line.strip() and not line.lstrip().startswith("```"):
                 self._parse_line(line)
         return self
 
     def _parse_line(self, line: str) -> None:
+        """Parse a line as a heading, an item or a continuation."""
         if section := _heading_section(line):
             self._open_section(section)
         elif not (self._start_item(line) or self._start_unnumbered_item(line)):
             self._current_lines.append(line)
 
     def _items_of(self, section: Section) -> NumberedItems:
-        found: NumberedItems = getattr(self, section)
-        return found
+        """Return the items of a section."""
+        items: NumberedItems = getattr(self, section)
+        return items
 
     def _open_section(self, section: Section) -> None:
+        """Open a section; its numbers may begin at 1 again.
+
+        A repeated section continues after its last number; repeated answers follow the numbering of their questions.
+        """
         self._section, self._last_number, self._number_offset, self._current_lines = section, 0, 0, []
         if section in self._part_offsets and self._items_of(section):
-            nth, known = len(self._part_offsets[section]), self._part_offsets["questions"]
-            as_asked = section == "answers" and nth < len(known)
-            self._number_offset = known[nth] if as_asked else max(self._items_of(section))
+            part, question_offsets = len(self._part_offsets[section]), self._part_offsets["questions"]
+            follows_questions = section == "answers" and part < len(question_offsets)
+            self._number_offset = question_offsets[part] if follows_questions else max(self._items_of(section))
             self._part_offsets[section].append(self._number_offset)
         self.sections.add(section)
 
     def _start_item(self, line: str) -> bool:
-        """Whether an item begins here, which it takes up then."""
-        number, called, indent, content = _parse_item(line)
-        kind = self._item_section(called, content) if number or called else ""
-        if not kind or (called == "" and self._is_nested(kind, indent)):
+        """Start an item if this line begins one, and return whether."""
+        number, label, indent, content = _parse_item(line)
+        section = self._item_section(label, content) if number or label else ""
+        if not section or (label == "" and self._is_nested(section, indent)):
             return False
-        if called and kind == called:
-            number = self._labelled_number(kind, number)
-        elif kind in self._part_offsets:
-            kind, number = self._next_number(kind, number)
-        if not number or number in self._items_of(kind):
+        if label and section == label:
+            number = self._labelled_number(section, number)
+        elif section in self._part_offsets:
+            section, number = self._next_number(section, number)
+        if not number or number in self._items_of(section):
             return False
-        self._item_indent = self._item_indent if self._items_of(kind) else indent
-        self._add_item(kind, number, content)
+        self._item_indent = self._item_indent if self._items_of(section) else indent
+        self._add_item(section, number, content)
         return True
 
     def _add_item(self, section: Section, number: int, content: str) -> None:
+        """Start a new item in a section."""
         self._section = section
         self.sections.add(section)
         self._current_lines = self._items_of(section).setdefault(number, [content])
 
     def _is_nested(self, section: Section, indent: int) -> bool:
-        """Whether it stands further in than the items of its section do, and so belongs to one of them."""
+        """Return whether the line is indented deeper than the section's items."""
         return section == self._section and bool(self._items_of(section)) and indent > self._item_indent + 1
 
     def _item_section(self, label: Section, content: str) -> Section:
-        """What an item is: by its section, by what it looks like, by what it is called."""
+        """Return the section of an item, from context, content and label."""
         if self._section in ("", "decisions") and content.lstrip("* ").startswith(("[", "［")):
             return "lists"
-        short = self._section == "decisions" or (not label and not self._section and len(content) < _MAX_HEADING_CHARS)
-        if short and parse_yes_no(content) is not None:
+        may_decide = self._section == "decisions" or (
+            not label and not self._section and len(content) < _MAX_HEADING_CHARS
+        )
+        if may_decide and parse_yes_no(content) is not None:
             return "decisions"
         if self._section == "lists" and self._is_list_item(content):
             return "lists"
         return label or (self._section if self._section in self._part_offsets else "questions")
 
     def _is_list_item(self, content: str) -> bool:
-        """Whether it is a list still, or one of the lines of the last: each field has one, and none is a question."""
-        bulleted = bool(self._current_lines) and not self._current_lines[0].strip(" :：*")
-        return not is_question(content) and (bulleted or len(self.lists) < len(self.names))
+        """Return whether a line is a list or belongs to one.
+
+        Each field has one list, and no list item is a question.
+        """
+        is_bulleted = bool(self._current_lines) and not self._current_lines[0].strip(" :：*")
+        return not is_question(content) and (is_bulleted or len(self.lists) < len(self.names))
 
     def _labelled_number(self, section: Section, number: int) -> int:
-        """The number of what is called a question or an answer; of an answer without one, that of its question."""
+        """Return the number of a labelled question or answer.
+
+        An unnumbered answer takes the number of its question.
+        """
         last = max(self.questions, default=0)
         if not number:
             return last + (section == "questions")
         return number if number not in self._items_of(section) else max(self._items_of(section)) + 1
 
     def _next_number(self, section: Section, number: int) -> tuple[Section, int]:
-        """The section that this number goes on with; questions numbered anew are answers, where nobody says so."""
+        """Return the section and number this item continues with.
+
+        Questions that restart at 1 are answers, unless the reply has an answers section.
+        """
         if self._section != section:
             self._open_section(section)
         if number == 1 and self._last_number and section == "questions" and "answers" not in self.sections:
             self._open_section("answers")
             section = "answers"
-        if not self._last_number and number > 1 and self._number_offset:  # numbered on under another heading, not anew
+        if not self._last_number and number > 1 and self._number_offset:  # numbering continues under another heading
             self._part_offsets[section][-1], self._last_number, self._number_offset = number - 1, number - 1, 0
         if not self._last_number < number <= self._last_number + _MAX_NUMBER_GAP:
             return section, 0
@@ -150,16 +168,19 @@ class NumberedReply:
         return section, number + self._number_offset
 
     def _start_unnumbered_item(self, line: str) -> bool:
-        """Whether it is a list, or yes or no, that is called by its field; or a list by itself, the next."""
+        """Start an unnumbered list or decision, and return whether.
+
+        The line begins with a field name, or it is a list, which takes the next number.
+        """
         if self._section not in ("", "decisions", "lists"):
             return False
         plain = line.strip().lstrip("-•*_{ \"'")
         name, colon, rest = plain[:_MAX_HEADING_CHARS].replace("：", ":").partition(":")
-        if (nth := self._field_number(name)) and colon and nth not in self.lists:
+        if (number := self._field_number(name)) and colon and number not in self.lists:
             if self._section == "decisions" and parse_yes_no(rest) is not None and "[" not in rest:
-                self.decisions[nth] = [rest]
+                self.decisions[number] = [rest]
             else:
-                self._add_item("lists", nth, plain[len(name) + 1 :])
+                self._add_item("lists", number, plain[len(name) + 1 :])
             return True
         if plain.startswith(("[", "［")) and not is_open_list(self._current_lines):
             self._add_item("lists", len(self.lists) + 1, plain)
@@ -167,94 +188,111 @@ class NumberedReply:
         return False
 
     def _field_number(self, name: str) -> int:
+        """Return the number of the field with this name, or 0."""
         plain = fold_text_key(name.strip(" *_\"'`").replace("_", " "))
         return self.names.index(plain) + 1 if plain in self.names else 0
 
 
 def is_open_list(lines: Sequence[str]) -> bool:
-    """Whether a list goes on after these lines: its bracket is open, or has not come yet."""
-    said = "".join(lines[-50:])
-    return bool(lines) and (said.count("[") > said.count("]") or not said.strip(" :：*"))
+    """Return whether a list continues after these lines.
+
+    Its bracket is open, or has not come yet.
+    """
+    text = "".join(lines[-50:])
+    return bool(lines) and (text.count("[") > text.count("]") or not text.strip(" :：*"))
 
 
 def is_question(text: str) -> bool:
-    """Whether it ends as questions do."""
+    """Return whether the text ends like a question."""
     return text.rstrip(" *_").endswith(("?", "？", "か。", "か"))
 
 
 def parse_yes_no(content: str) -> bool | None:
-    """Yes or no, as a line begins, or ends after a question; None where it is neither.
+    """Parse yes or no at the start or after a question.
 
-    >>> [decision(said) for said in ("**Yes.**", "いいえ、ありません", "不是", "Is it applied? no", "Nothing", "Ja")]
+    Return None without either.
+
+    >>> replies = ("**Yes.**", "いいえ、ありません", "不是", "Is it applied? no", "Nothing", "Ja")
+    >>> [parse_yes_no(reply) for reply in replies]
     [True, False, False, False, None, True]
     """
     plain = content.strip(" *_.。'\"`")
-    found = _yes_no_pattern().match(plain) or _yes_no_pattern().match(re.split(r"[?？:：]\s*", plain[-40:])[-1])
-    return None if found is None else found["yes"] is not None
+    match = _yes_no_pattern().match(plain) or _yes_no_pattern().match(re.split(r"[?？:：]\s*", plain[-40:])[-1])
+    return None if match is None else match["yes"] is not None
 
 
 def _heading_section(line: str) -> Section:
-    """Which section a line opens, if it is nothing else.
+    """Return the section that a heading line opens, or empty.
 
-    >>> [_heading(said) for said in ("## Yes/No", "**General and specific questions:**", "3. 回答", "The answer: no")]
+    >>> lines = ("## Yes/No", "**General and specific questions:**", "3. 回答", "The answer: no")
+    >>> [_heading_section(line) for line in lines]
     ['decisions', 'questions', 'answers', '']
     """
     if len(line) > _MAX_HEADING_CHARS:
         return ""
     plain = re.sub(r"\([^)]*\)|（[^）]*）", "", line).strip(" \t#*_>`[]【】《》:：-=")
-    found = _heading_pattern().fullmatch(plain)
-    if not found:
+    match = _heading_pattern().fullmatch(plain)
+    if not match:
         return ""
-    kinds: list[Section] = [kind for kind in _HEADING_WORDS if found[kind] or found[f"and_{kind}"]]
+    kinds: list[Section] = [kind for kind in _HEADING_WORDS if match[kind] or match[f"and_{kind}"]]
     return "questions" if "answers" in kinds and "questions" in kinds else kinds[0]
 
 
 def _parse_item(line: str) -> tuple[int, Section, int, str]:
-    """The number that a line begins with, or 0; what it is called; how far in it stands; and what follows.
+    """Return the number, label, indent and content of a line.
 
-    >>> [_item(said) for said in ("1. [2]", "**Ｑ２：** どこ?", "  (3) So.", "A: Yes.")]
+    The number is 0 and the label empty if the line has none.
+
+    >>> [_parse_item(line) for line in ("1. [2]", "**Ｑ２：** どこ?", "  (3) So.", "A: Yes.")]
     [(1, '', 0, '[2]'), (2, 'questions', 0, 'どこ?'), (3, '', 2, 'So.'), (0, 'answers', 0, 'Yes.')]
-    >>> _item("1. **Question:** Where?")
+    >>> _parse_item("1. **Question:** Where?")
     (1, 'questions', 0, 'Where?')
-    >>> [_item(said)[:2] for said in ("1.5 tons", "2024 was dry.", "A ferry leaves.", "12:30 it left", "Question")]
+    >>> lines = ("1.5 tons", "2024 was dry.", "A ferry leaves.", "12:30 it left", "Question")
+    >>> [_parse_item(line)[:2] for line in lines]
     [(0, ''), (0, ''), (0, ''), (0, ''), (0, '')]
     """
-    found = _item_pattern().match(line)
-    if not found:
+    match = _item_pattern().match(line)
+    if not match:
         return 0, "", 0, line
-    called: Section = "questions" if found["questions"] else "answers" if found["answers"] else ""
-    digits = found["inside"] or found["number"]
-    number = int(digits) if digits else int(numeric(found["round"])) if found["round"] else 0
-    signed = found["inside"] or found["round"] or found["sign"]
-    if not (number and (called or signed)) and not (called and found["sign"] in (*":：",)):
+    label = _item_label(match)
+    digits = match["inside"] or match["number"]
+    number = int(digits) if digits else int(numeric(match["round"])) if match["round"] else 0
+    sign = match["inside"] or match["round"] or match["sign"]
+    if not (number and (label or sign)) and not (label and match["sign"] in (*":：",)):
         return 0, "", 0, line
-    content = line[found.end() :]
-    inner = None if called else _item_pattern().match(content)
-    if inner and inner["sign"] in (*":：",) and not inner["number"] and (inner["questions"] or inner["answers"]):
-        return number, "questions" if inner["questions"] else "answers", len(found["indent"]), content[inner.end() :]
-    return number, called, len(found["indent"]), content
+    content = line[match.end() :]
+    inner_match = None if label else _item_pattern().match(content)
+    if inner_match and inner_match["sign"] in (*":：",) and not inner_match["number"] and _item_label(inner_match):
+        label, content = _item_label(inner_match), content[inner_match.end() :]
+    return number, label, len(match["indent"]), content
+
+
+def _item_label(match: re.Match[str]) -> Section:
+    """Return the section that an item's label names, or empty."""
+    return "questions" if match["questions"] else "answers" if match["answers"] else ""
 
 
 def _alternatives(words: str) -> str:
+    """Return a regex alternation of these words, the longest first."""
     return "|".join(map(re.escape, sorted(words.split("|"), key=len, reverse=True)))
 
 
-@cache  # these take a while to compile: only who reads a reply waits for them
+@cache  # slow to compile, so only at the first use
 def _heading_pattern() -> re.Pattern[str]:
     latin, wide = (
-        _alternatives("|".join(w for w in _HEADING_FILLERS.split("|") if (w < _FIRST_UNSPACED) == spaced))
+        _alternatives("|".join(word for word in _HEADING_FILLERS.split("|") if (word < _FIRST_UNSPACED) == spaced))
         for spaced in (True, False)
     )
-    beside = rf"(?:(?:{latin})(?![^\W_])|{wide}|[\d\s.:)&/・、．])*+"
-    first = "|".join(rf"(?P<{kind}>{_alternatives(said)})" for kind, said in _HEADING_WORDS.items())
-    return re.compile(rf"{beside}(?:{first}){beside}(?:{first.replace('?P<', '?P<and_')})?{beside}", re.I)
+    filler = rf"(?:(?:{latin})(?![^\W_])|{wide}|[\d\s.:)&/・、．])*+"
+    first = "|".join(rf"(?P<{kind}>{_alternatives(words)})" for kind, words in _HEADING_WORDS.items())
+    return re.compile(rf"{filler}(?:{first}){filler}(?:{first.replace('?P<', '?P<and_')})?{filler}", re.I)
 
 
 @cache
 def _item_pattern() -> re.Pattern[str]:
-    called = "|".join(rf"(?P<{kind}>{_alternatives(said)})" for kind, said in _ITEM_LABELS.items())
+    labels = "|".join(rf"(?P<{kind}>{_alternatives(words)})" for kind, words in _ITEM_LABELS.items())
     return re.compile(
-        rf"(?P<indent>\s*+)[>*_#`]*+\s*+(?:[-•・+]\s++)?[*_]*+(?:(?:{called})[\s.]?+)?+"
+        rf"(?P<indent>\s*+)[>*_#`]*+\s*+(?:[-•・+]\s++)?[*_]*+(?:(?:{labels})[\s.]?+)?+"
         r"(?:[(（\[【<](?P<inside>\d{1,3})[)）\]】>]|(?P<round>[①-⑳])|(?P<number>\d{1,3})(?!\d))?+"
         r"[*_]*+(?P<sign>[)）、：．]|[.:](?!\d)|(?(number)\s[-–]\s|(?!)))?[*_]*+\s*+[*_]*+\s*+",
         re.I,
@@ -263,7 +301,9 @@ def _item_pattern() -> re.Pattern[str]:
 
 @cache
 def _yes_no_pattern() -> re.Pattern[str]:
-    def said(words: str) -> str:
-        return "|".join(rf"{re.escape(w)}(?![^\W_])" if w < _FIRST_UNSPACED else re.escape(w) for w in words.split("|"))
+    def alternatives(words: str) -> str:
+        return "|".join(
+            rf"{re.escape(word)}(?![^\W_])" if word < _FIRST_UNSPACED else re.escape(word) for word in words.split("|")
+        )
 
-    return re.compile(rf"(?:(?P<no>{said(_NO_WORDS)})|(?P<yes>{said(_YES_WORDS)}))", re.I)
+    return re.compile(rf"(?:(?P<no>{alternatives(_NO_WORDS)})|(?P<yes>{alternatives(_YES_WORDS)}))", re.I)

@@ -1,4 +1,4 @@
-"""senses.tsv -> the senses of discourse relations: what they are called, mean, and are kinds of."""
+"""pdtb_senses.tsv -> the senses of discourse relations: names, labels, meanings and hierarchy."""
 
 from __future__ import annotations
 
@@ -8,30 +8,34 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-PDTB_ONTOLOGY = "http://purl.org/olia/discourse/discourse.PDTB.owl#"  # what the IRI of a class begins with
+PDTB_ONTOLOGY = "http://purl.org/olia/discourse/discourse.PDTB.owl#"  # prefix of class IRIs
 _FILE = Path(__file__).with_suffix(".tsv")
-_SPELLINGS = {"contingency": "contigency"}  # as whoever does not know the file would spell it
+_SPELLINGS = {"contingency": "contigency"}  # correct spelling -> the file's spelling
 
 
 @dataclass(frozen=True, slots=True)
 class DiscourseSense:
-    """A class of the PDTB's ontology. name: what its IRI ends with. parents: names of the classes it is a kind of."""
+    """A class of the PDTB ontology.
+
+    name: the end of its IRI. parents: names of its superclasses.
+    """
 
     name: str
-    label: str  # of the class of all senses: empty
+    label: str  # empty for the root class
     parents: tuple[str, ...]
     meaning: str
 
     @property
     def iri(self) -> str:
+        """Return the IRI of the class."""
         return PDTB_ONTOLOGY + self.name
 
 
-@cache  # read when it is first asked for: most commands ask for none
+@cache  # read at the first use: most commands need none
 def senses_by_name() -> Mapping[str, DiscourseSense]:
-    """The class of all senses and the classes under it, by name, each after those that it is a kind of."""
-    lines = _FILE.read_text(encoding="utf-8").splitlines()
-    rows = [line.split("\t") for line in lines if not line.startswith("#")]
+    """Return all senses by name, each after its parents."""
+    file_lines = _FILE.read_text(encoding="utf-8").splitlines()
+    rows = [line.split("\t") for line in file_lines if not line.startswith("#")]
     return {
         name: DiscourseSense(name, label, tuple(filter(None, parents.split(","))), meaning)
         for name, label, parents, meaning in rows
@@ -40,21 +44,21 @@ def senses_by_name() -> Mapping[str, DiscourseSense]:
 
 @cache
 def senses_by_label() -> Mapping[str, DiscourseSense]:
-    """The senses by their labels."""
+    """Return the senses by label."""
     return {sense.label: sense for sense in senses_by_name().values() if sense.label}
 
 
 @cache
 def sense_labels() -> tuple[str, ...]:
-    """Of all senses."""
+    """Return the labels of all senses."""
     return tuple(senses_by_label())
 
 
 @cache
 def leaf_sense_labels() -> tuple[str, ...]:
-    """The labels of the senses that have no kinds: those by which relations are told apart.
+    """Return the labels of the senses without subclasses.
 
-    >>> len(leaves()), leaves()[:3]
+    >>> len(leaf_sense_labels()), leaf_sense_labels()[:3]
     (30, ('contra-expectation', 'expectation', 'juxtaposition'))
     """
     broader = {parent for sense in senses_by_name().values() for parent in sense.parents}
@@ -62,32 +66,36 @@ def leaf_sense_labels() -> tuple[str, ...]:
 
 
 def parent_sense_labels(label: str) -> tuple[str, ...]:
-    """The labels of the senses that this one is a kind of; none: of the broadest.
+    """Return the labels of a sense's parents; empty for the broadest senses.
 
-    >>> parents("reason"), parents("cause"), parents("contigency")
+    >>> parent_sense_labels("reason"), parent_sense_labels("cause"), parent_sense_labels("contigency")
     (('cause',), ('contigency',), ())
     """
-    return tuple(found for name in senses_by_label()[label].parents if (found := senses_by_name()[name].label))
+    return tuple(
+        parent_label for name in senses_by_label()[label].parents if (parent_label := senses_by_name()[name].label)
+    )
 
 
 @cache
 def sense_subtree_labels(label: str) -> frozenset[str]:
-    """The labels of this sense and of all its kinds.
+    """Return the labels of a sense and of all its subclasses.
 
-    >>> sorted(under("cause"))
+    >>> sorted(sense_subtree_labels("cause"))
     ['cause', 'reason', 'result']
     """
-    kinds = {senses_by_label()[label].name}
-    for sense in senses_by_name().values():  # each after those that it is a kind of
-        if not kinds.isdisjoint(sense.parents):
-            kinds.add(sense.name)
-    return frozenset(senses_by_name()[name].label for name in kinds)
+    names = {senses_by_label()[label].name}
+    for sense in senses_by_name().values():  # parents come first
+        if not names.isdisjoint(sense.parents):
+            names.add(sense.name)
+    return frozenset(senses_by_name()[name].label for name in names)
 
 
 def match_sense_label(text: str) -> str:
-    """The label that a text is, however it is spaced and capitalised; empty: it is none.
+    """Return the sense label that a text names; empty without a match.
 
-    >>> named("Contra Expectation"), named(" factual_past. "), named("causes")
+    Spacing and case do not count.
+
+    >>> match_sense_label("Contra Expectation"), match_sense_label(" factual_past. "), match_sense_label("causes")
     ('contra-expectation', 'factual past', '')
     """
     key = _spelling_key(text)
@@ -96,8 +104,10 @@ def match_sense_label(text: str) -> str:
 
 @cache
 def _labels_by_key() -> Mapping[str, str]:
+    """Return the labels by spelling key."""
     return {_spelling_key(label): label for label in senses_by_label()}
 
 
 def _spelling_key(text: str) -> str:
+    """Return a comparison key; case, spaces and punctuation do not count."""
     return re.sub(r"[\W_]+", "", text.casefold())

@@ -1,4 +1,4 @@
-"""a sample of chunks -> settings fitted to the documents: domain, language, persona, types, examples."""
+"""sample of chunks -> settings fitted to the corpus: domain, language, persona, types, examples."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from kumihimo.text.sentences import split_sentences
 
 PROMPT = Path(__file__).with_suffix(".md")
 EXAMPLE_PROMPT = PROMPT.with_name("prompt_tuning_example.md")
-_MAX_CHUNK_CHARS = 1500  # characters of a chunk that a model is shown
-_MAX_EXAMPLE_CHARS = 700  # of one that becomes an example, which every prompt of the index will hold
+_MAX_CHUNK_CHARS = 1500  # of a chunk, in the prompt
+_MAX_EXAMPLE_CHARS = 700  # of an example, which is part of every extraction prompt
 _MAX_TYPES = 12
-_TRIES_PER_EXAMPLE = 2  # chunks tried for each example
+_TRIES_PER_EXAMPLE = 2  # chunks
 _SEPARATOR = "<|>"
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What a sample tells of all documents. Raises ValueError where there are no types."""
+    """Description of a corpus from a sample. Raises ValueError without types."""
 
     domain: str
     language: str
@@ -34,8 +34,8 @@ class Corpus:
     types: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        plain = [" ".join(kind.replace(",", " ").lower().split()) for kind in self.types]
-        object.__setattr__(self, "types", tuple(dict.fromkeys(filter(None, plain)))[:_MAX_TYPES])
+        normalized = [" ".join(type_name.replace(",", " ").lower().split()) for type_name in self.types]
+        object.__setattr__(self, "types", tuple(dict.fromkeys(filter(None, normalized)))[:_MAX_TYPES])
         for name in ("domain", "language", "persona"):
             object.__setattr__(self, name, " ".join(getattr(self, name).split()))
         if len(self.types) < 3:
@@ -44,87 +44,96 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class TunedSettings:
-    """Settings, by scope; and why there are fewer examples than were wanted, if there are."""
+    """Settings by scope, and errors if examples are missing."""
 
     settings: Mapping[str, Mapping[str, object]]
     failed: tuple[str, ...]
 
 
 def tune_prompts(chunks: Table[Chunk], llm: LLM, *, sample: int = 20, examples: int = 2) -> TunedSettings:
-    """Settings of the steps that read documents, as far as `sample` chunks tell, for a person to go over.
+    """Return settings fitted to a sample of the corpus, for review.
 
     (GraphRAG's prompt tuning, microsoft.github.io/graphrag/prompt_tuning/auto_prompt_tuning.) But: settings, not
-    prompts; one call for all but the examples. The same chunks are chosen each time, by the digests of their ids.
-    Raises SettingsError where there are none, ItemFailed where the model says nothing of use.
+    prompts; one call for everything except the examples. The digests of the chunk ids decide the sample, so it is
+    always the same. Raises SettingsError if the index has no chunks, ItemFailed if the model's reply is unusable.
     """
-    chosen = _sample_chunks(chunks, sample)
-    if not chosen:
-        raise SettingsError("the index holds no text to tune to: `kumi index PATH` adds some")
-    found: Corpus = llm(render_prompt(PROMPT, pieces=_format_chunks(chosen)), schema=Corpus)
-    failed: list[str] = []
-    made = list(_write_examples(chosen, found, llm, examples, failed))
-    mentions: dict[str, object] = {"domain": found.domain, "language": found.language, "types": found.types}
-    reports: dict[str, object] = {"persona": found.persona, "language": found.language}
-    told = {"mentions": {**mentions, "examples": "\n\n".join(made)}, "reports": reports}
-    short = failed if len(made) < examples else []
-    return TunedSettings({scope: {n: v for n, v in held.items() if v} for scope, held in told.items()}, tuple(short))
+    sampled = _sample_chunks(chunks, sample)
+    if not sampled:
+        raise SettingsError("the index has no text to tune to: `kumi index PATH` adds some")
+    corpus: Corpus = llm(render_prompt(PROMPT, pieces=_format_chunks(sampled)), schema=Corpus)
+    errors: list[str] = []
+    written = list(_write_examples(sampled, corpus, llm, examples, errors))
+    mentions: dict[str, object] = {"domain": corpus.domain, "language": corpus.language, "types": corpus.types}
+    reports: dict[str, object] = {"persona": corpus.persona, "language": corpus.language}
+    by_scope = {"mentions": {**mentions, "examples": "\n\n".join(written)}, "reports": reports}
+    reported = errors if len(written) < examples else []
+    return TunedSettings(
+        {scope: {n: v for n, v in values.items() if v} for scope, values in by_scope.items()}, tuple(reported)
+    )
 
 
-def _sample_chunks(chunks: Table[Chunk], size: int) -> list[Chunk]:
+def _sample_chunks(chunks: Table[Chunk], count: int) -> list[Chunk]:
     ids = sorted((id for (id,) in chunks.columns("id")), key=hash_parts)
-    return [chunks[id] for id in ids[:size]]
+    return [chunks[id] for id in ids[:count]]
 
 
-def _format_chunks(chosen: Sequence[Chunk]) -> str:
-    return "\n\n---\n\n".join(sorted(chunk.index_text[:_MAX_CHUNK_CHARS].strip() for chunk in chosen))
+def _format_chunks(sample: Sequence[Chunk]) -> str:
+    return "\n\n---\n\n".join(sorted(chunk.index_text[:_MAX_CHUNK_CHARS].strip() for chunk in sample))
 
 
-def _write_examples(chosen: Sequence[Chunk], corpus: Corpus, llm: LLM, wanted: int, failed: list[str]) -> Iterator[str]:
-    """Examples of different documents, as far as there are. failed: is told why others are missing."""
-    first = {chunk.document: chunk for chunk in reversed(chosen)}
-    order = sorted(chosen, key=lambda chunk: first[chunk.document].id != chunk.id)
-    made = 0
-    for chunk in order[: _TRIES_PER_EXAMPLE * wanted]:
-        if made == wanted:
+def _write_examples(sample: Sequence[Chunk], corpus: Corpus, llm: LLM, target: int, errors: list[str]) -> Iterator[str]:
+    """Yield examples, from different documents first.
+
+    errors: receives why examples are missing.
+    """
+    first_chunks = {chunk.document: chunk for chunk in reversed(sample)}
+    order = sorted(sample, key=lambda chunk: first_chunks[chunk.document].id != chunk.id)
+    count = 0
+    for chunk in order[: _TRIES_PER_EXAMPLE * target]:
+        if count == target:
             return
         try:
             yield write_example(_first_sentences(chunk.text), corpus, llm)
-            made += 1
+            count += 1
         except ItemFailed as failure:
-            failed.append(str(failure))
+            errors.append(str(failure))
             if isinstance(failure, BudgetExceeded):
                 return
 
 
 def _first_sentences(text: str) -> str:
-    """Its first sentences, one at least, on lines of their own where it had them."""
+    """Return the first sentences, at least one, with their line breaks."""
     spans = split_sentences(text, 0, len(text))
     end = max([end for _, end in spans if end <= _MAX_EXAMPLE_CHARS] or [min(len(text), _MAX_EXAMPLE_CHARS)])
     return "\n".join(filter(None, (" ".join(line.split()) for line in text[:end].splitlines())))
 
 
 def write_example(text: str, corpus: Corpus, llm: LLM) -> str:
-    """A text and the records that a model reads in it, as `mentions.examples` holds them. Raises ItemFailed."""
+    """Return a text with its records, in the format of `mentions.examples`.
+
+    Raises ItemFailed.
+    """
     language = f"Write descriptions and keywords in {corpus.language}." if corpus.language else ""
-    asked = render_prompt(
+    messages = render_prompt(
         EXAMPLE_PROMPT,
         types=", ".join(corpus.types),
         domain=corpus.domain,
         language=language or "Write descriptions and keywords in the language of the text.",
         text=text,
     )
-    records = llm(asked, parse=lambda reply: parse_example(reply, corpus.types))
+    records = llm(messages, parse=lambda reply: parse_example(reply, corpus.types))
     return "\n".join(["Text:", text, *records, "END"])
 
 
 def parse_example(reply: Reply, types: Sequence[str]) -> list[str]:
-    """Of the lines of a reply those that are records without fault, entities first: an example has to be exact.
+    r"""Return the valid records of a reply, entities first.
 
-    Raises Malformed where they name fewer than two entities or relate none.
+    An example has to be exact, so invalid lines are dropped. Raises MalformedReply for fewer than two entities, or no
+    relation between them.
 
     >>> lines = ["entity<|>Oban<|>Place<|>A port.", "entity<|>Ada<|>person<|>A pilot.", "entity<|>Tea<|>food<|>Hot."]
     >>> lines += ["relation<|>Ada<|>Oban<|>Ada lives in Oban.<|>home<|>7", "relation<|>Ada<|>Tea<|>Likes.<|>x<|>3"]
-    >>> print(*checked(Reply("\\n".join(lines)), ["person", "place"]), sep="\\n")
+    >>> print(*parse_example(Reply("\n".join(lines)), ["person", "place"]), sep="\n")
     entity<|>Oban<|>place<|>A port.
     entity<|>Ada<|>person<|>A pilot.
     relation<|>Ada<|>Oban<|>Ada lives in Oban.<|>home<|>7

@@ -1,4 +1,4 @@
-"""a community -> the context of its report: which elements and which reports of its parts, and how they are written."""
+"""a community -> the context of its report: the elements and child reports that fit, as text."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ ElementOrder = Literal["content", "paper"]
 Element = Entity | Relation | Claim | Report
 E = TypeVar("E", Entity, Relation, Claim, Report)
 
-# Tokens of a line beside its text, as a rule: number, commas, names; of a claim type, status and dates too. Counted
-# so, no text is counted twice, and what a community holds is a sum.
+# Typical tokens of a prompt line besides its text: number, commas, names; for a claim also type, status and dates.
+# With constants no text is tokenized twice, and the size of a community is a sum.
 LINE_OVERHEAD: dict[type[Element], int] = {Entity: 10, Relation: 14, Claim: 30, Report: 4}
 
 
 @dataclass(frozen=True, slots=True)
 class ReportTables:
-    """The tables that reports are made from."""
+    """Tables that a report is built from."""
 
     communities: Table[Community]
     entities: Table[Entity]
@@ -34,7 +34,10 @@ class ReportTables:
 
 @dataclass(frozen=True, slots=True)
 class CommunitySubgraph:
-    """Entities and the edges between them, those whose ends have most edges in the whole graph first."""
+    """Entities and the edges between them.
+
+    Edges are sorted by the combined degree of their ends in the whole graph.
+    """
 
     entities: dict[str, Entity]
     edges: list[Relation]
@@ -43,7 +46,7 @@ class CommunitySubgraph:
 
 @dataclass(frozen=True, slots=True)
 class ReportContext:
-    """What a report is written from, in the order in which it is numbered. elements: tokens of all there would be."""
+    """Elements of a report's context, in numbering order. elements: tokens before truncation."""
 
     entities: tuple[Entity, ...]
     relations: tuple[Relation, ...]
@@ -53,7 +56,7 @@ class ReportContext:
 
     @property
     def ids_by_table(self) -> dict[str, tuple[str, ...]]:
-        """table -> ids, the first of which is number 1."""
+        """Return the ids of each table; the first id is number 1."""
         return {
             "entities": tuple(e.id for e in self.entities),
             "relations": tuple(r.id for r in self.relations),
@@ -65,63 +68,65 @@ class ReportContext:
 def select_report_context(
     community: Community, tables: ReportTables, *, window: int, order: ElementOrder = "content"
 ) -> ReportContext:
-    """What fits into `window` tokens (GraphRAG, arXiv:2404.16130, section 3.1.5).
+    """Select the elements that fit into `window` tokens (GraphRAG, arXiv:2404.16130, section 3.1.5).
 
-    Of a leaf: edge by edge, those of the highest combined degree first, what is not yet there of source, target, edge,
-    claims about either, up to the first that does not fit. Of a community with parts, if that is too much: the
-    reports of its parts in place of their elements, the largest part first, until it fits.
+    A leaf: edge by edge, by the highest combined degree; each edge adds its source, its target, itself and the claims
+    about both, unless present, until one does not fit. A community with children, if all elements are too many: the
+    reports of its children replace their elements, the largest child first, until it fits.
 
-    But: entities without an edge inside come last, instead of never. A report that is no shorter than what it would
-    replace replaces nothing. The first element stays however long it is. `order`: "content" numbers what was selected
-    by name and text, so that an edge elsewhere does not change the prompt; "paper" as it was selected.
+    But: entities without an inner edge come last; the paper leaves them out. A report that is no shorter than its
+    elements replaces nothing. The first element stays, however long it is. `order`: "content" numbers the selected
+    elements by name and text, so that an edge elsewhere does not change the prompt; "paper" numbers them as selected.
     """
-    taken, items = (
-        _substitute_reports(community, tables, window)
-        if community.children
-        else ([], _leaf_elements(community, tables))
-    )
-    elements = sum(report.elements for report in taken) + sum(map(line_tokens, items))
-    kept = list(_fit_window(window, [*taken, *items]))
+    if community.children:
+        child_reports, elements = _substitute_reports(community, tables, window)
+    else:
+        child_reports, elements = [], _leaf_elements(community, tables)
+    total = sum(report.elements for report in child_reports) + sum(map(line_tokens, elements))
+    fitting = list(_fit_window(window, [*child_reports, *elements]))
     return ReportContext(
-        _elements_of_kind(Entity, kept, order), _elements_of_kind(Relation, kept, order), _elements_of_kind(Claim, kept, order),
-        _elements_of_kind(Report, kept, order), elements,
-    )  # fmt: skip
+        _elements_of_kind(Entity, fitting, order),
+        _elements_of_kind(Relation, fitting, order),
+        _elements_of_kind(Claim, fitting, order),
+        _elements_of_kind(Report, fitting, order),
+        total,
+    )
 
 
 def line_tokens(element: Element) -> int:
-    """Tokens of its line in a prompt, or nearly."""
+    """Return the approximate number of tokens of an element's prompt line."""
     return element.tokens + LINE_OVERHEAD[type(element)]
 
 
 def community_subgraph(
     tables: ReportTables, members: Iterable[str], outside: Collection[str] = ()
 ) -> CommunitySubgraph:
-    """The members that are there and the edges between them, and between them and entities `beyond`.
+    """Return the entities and their edges, with edges to entities `outside`.
 
-    An edge is inside if it begins at one member and ends at one: the ids tell, without reading those that leave.
+    An inner edge begins and ends at a member. The ids show this without reading the edges that leave.
     """
     entities = {id: entity for id in members if (entity := tables.entities.get(id))}
-    begin: set[str] = set()
-    end: set[str] = set()
+    outgoing: set[str] = set()
+    incoming: set[str] = set()
     degrees: dict[str, int] = {}
     for id in entities:
         sources, targets = tables.relations.ids(source=id), tables.relations.ids(target=id)
         degrees[id] = len(sources) + len(targets)
-        begin.update(sources)
-        end.update(targets)
-    edges = [edge for id in sorted(begin & end) if (edge := tables.relations.get(id))]
-    for id in sorted(begin ^ end) if outside else ():
+        outgoing.update(sources)
+        incoming.update(targets)
+    edges = [edge for id in sorted(outgoing & incoming) if (edge := tables.relations.get(id))]
+    for id in sorted(outgoing ^ incoming) if outside else ():
         edge = tables.relations.get(id)
         if edge and (edge.source in outside or edge.target in outside):
             edges.append(edge)
     for id in sorted({end for edge in edges for end in (edge.source, edge.target)} - degrees.keys()):
         degrees[id] = len(tables.relations.ids(source=id)) + len(tables.relations.ids(target=id))
-    edges.sort(key=lambda e: (-degrees[e.source] - degrees[e.target], e.names, e.text, e.id))
+    edges.sort(key=lambda item: (-degrees[item.source] - degrees[item.target], item.names, item.text, item.id))
     return CommunitySubgraph(entities, edges, degrees)
 
 
 def community_entities(tables: ReportTables, community: Community) -> Iterator[str]:
-    """The entities of all leaves of a community."""
+    """Yield the entities of all leaves of a community."""
     yield from community.members
     for id in community.children:
         if child := tables.communities.get(id):
@@ -129,61 +134,68 @@ def community_entities(tables: ReportTables, community: Community) -> Iterator[s
 
 
 def _leaf_elements(community: Community, tables: ReportTables) -> list[Element]:
-    found = community_subgraph(tables, community.members)
-    return list(_ordered_elements(tables, found, found.entities.keys()))
+    """Return all elements of a leaf community."""
+    subgraph = community_subgraph(tables, community.members)
+    return list(_ordered_elements(tables, subgraph, subgraph.entities.keys()))
 
 
 def _ordered_elements(
     tables: ReportTables, subgraph: CommunitySubgraph, included: Collection[str]
 ) -> Iterator[Element]:
-    """All there is to say of the entities that stay, in the order in which it is added."""
-    told: set[str] = set()
+    """Yield the elements of the included entities in selection order.
+
+    Edges come by degree, each with its new ends and their claims.
+    """
+    used: set[str] = set()
     for edge in subgraph.edges:
         ends = [id for id in dict.fromkeys((edge.source, edge.target)) if id in included]
-        fresh = [id for id in ends if id not in told]
-        told.update(fresh)
-        yield from (subgraph.entities[id] for id in fresh)
+        new_ends = [id for id in ends if id not in used]
+        used.update(new_ends)
+        yield from (subgraph.entities[id] for id in new_ends)
         if ends:
             yield edge
-        for id in fresh:
+        for id in new_ends:
             yield from _claims_about(tables, id)
-    rest = [subgraph.entities[id] for id in included if id in subgraph.entities and id not in told]
-    for entity in sorted(rest, key=lambda e: (-subgraph.degrees[e.id], e.name, e.text, e.id)):
+    rest = [subgraph.entities[id] for id in included if id in subgraph.entities and id not in used]
+    for entity in sorted(rest, key=lambda item: (-subgraph.degrees[item.id], item.name, item.text, item.id)):
         yield entity
         yield from _claims_about(tables, entity.id)
 
 
 def _claims_about(tables: ReportTables, subject: str) -> list[Claim]:
+    """Return the claims about an entity, sorted by content."""
     return sorted(tables.claims.where(subject=subject), key=_content_key)
 
 
 def _substitute_reports(community: Community, tables: ReportTables, window: int) -> tuple[list[Report], list[Element]]:
-    """The reports that are taken in place of parts, and the elements that stay.
+    """Return the child reports that replace children, and the remaining elements.
 
-    What the reports say of their length and their parts' decides first: a part that is surely replaced is never read.
+    The token counts in the reports decide first, so that the elements of a replaced child are not read.
     """
-    known = {id: report for id in community.children if (report := tables.reports.get(id))}
-    shorter = [id for id, report in known.items() if line_tokens(report) < report.elements]
-    ranked = sorted(shorter, key=lambda id: (-known[id].elements, *_content_key(known[id])))
-    size = sum(report.elements for report in known.values())
-    taken = 0
-    while taken < len(ranked) and size > window:
-        size -= known[ranked[taken]].elements - line_tokens(known[ranked[taken]])
-        taken += 1
-    parts = _child_entities(community, tables) if taken < len(community.children) else {}
-    found = _remaining_subgraph(tables, parts, set(ranked[:taken]))
+    child_reports = {id: report for id in community.children if (report := tables.reports.get(id))}
+    shorter = [id for id, report in child_reports.items() if line_tokens(report) < report.elements]
+    ranked = sorted(shorter, key=lambda id: (-child_reports[id].elements, *_content_key(child_reports[id])))
+    size = sum(report.elements for report in child_reports.values())
+    count = 0
+    while count < len(ranked) and size > window:
+        size -= child_reports[ranked[count]].elements - line_tokens(child_reports[ranked[count]])
+        count += 1
+    child_members = _child_entities(community, tables) if count < len(community.children) else {}
+    subgraph = _remaining_subgraph(tables, child_members, set(ranked[:count]))
     while True:
-        gone = set(ranked[:taken])
-        reports = [known[id] for id in ranked[:taken]]
-        staying = {member for id in parts.keys() - gone for member in parts[id]} & found.entities.keys()
-        items = list(_ordered_elements(tables, found, staying))
-        if taken == len(ranked) or sum(map(line_tokens, [*reports, *items])) <= window:
-            return reports, items
-        taken += 1
+        replaced = set(ranked[:count])
+        reports = [child_reports[id] for id in ranked[:count]]
+        included = {
+            member for id in child_members.keys() - replaced for member in child_members[id]
+        } & subgraph.entities.keys()
+        elements = list(_ordered_elements(tables, subgraph, included))
+        if count == len(ranked) or sum(map(line_tokens, [*reports, *elements])) <= window:
+            return reports, elements
+        count += 1
 
 
 def _child_entities(community: Community, tables: ReportTables) -> dict[str, list[str]]:
-    """child -> its entities."""
+    """Return the entities of each child community."""
     children = {id: child for id in community.children if (child := tables.communities.get(id))}
     return {id: list(community_entities(tables, child)) for id, child in children.items()}
 
@@ -191,15 +203,15 @@ def _child_entities(community: Community, tables: ReportTables) -> dict[str, lis
 def _remaining_subgraph(
     tables: ReportTables, parts: dict[str, list[str]], replaced: Collection[str]
 ) -> CommunitySubgraph:
-    """The entities of the parts that are not gone, with the edges to those that are."""
-    beyond = {member for id in replaced for member in parts.get(id, ())}
+    """Return the entities of children without a report, and edges to others."""
+    outside = {member for id in replaced for member in parts.get(id, ())}
     return community_subgraph(
-        tables, (member for id, part in parts.items() if id not in replaced for member in part), beyond
+        tables, (member for id, member_ids in parts.items() if id not in replaced for member in member_ids), outside
     )
 
 
 def _fit_window(window: int, elements: Iterable[Element]) -> Iterator[Element]:
-    """The first, and all up to the first that would pass the window."""
+    """Yield elements until one would pass the window; at least one."""
     used = 0
     for element in elements:
         if used and used + line_tokens(element) > window:
@@ -209,12 +221,16 @@ def _fit_window(window: int, elements: Iterable[Element]) -> Iterator[Element]:
 
 
 def _elements_of_kind(kind: type[E], elements: list[Element], order: ElementOrder) -> tuple[E, ...]:
-    found = [element for element in elements if isinstance(element, kind)]
-    return tuple(sorted(found, key=_content_key) if order == "content" else found)
+    """Return the elements of one kind, in the order of the setting."""
+    of_kind = [element for element in elements if isinstance(element, kind)]
+    return tuple(sorted(of_kind, key=_content_key) if order == "content" else of_kind)
 
 
 def _content_key(element: Element) -> tuple[str, ...]:
-    """What elements of a kind are sorted by: what is written of them; an id decides only between what reads alike."""
+    """Return the sort key of an element: its content.
+
+    The id only decides between elements with the same content.
+    """
     if isinstance(element, Entity):
         return (element.name, element.type, element.text, element.id)
     if isinstance(element, Report):
@@ -223,11 +239,11 @@ def _content_key(element: Element) -> tuple[str, ...]:
 
 
 def render_report_context(context: ReportContext) -> str:
-    """The context of a report: a table for each kind of element, whose rows are numbered from 1.
+    """Render a report's context: one numbered table per kind of element.
 
-    References within the reports of parts are left out: their numbers mean something else here.
+    References inside child reports are removed: their numbers mean something else here.
     """
-    names = {entity.id: entity.name for entity in context.entities}
+    names = {listed.id: listed.name for listed in context.entities}
     entities = [(e.name, e.type, e.text) for e in context.entities]
     relations = [(*_end_names(names, (r.source, r.target), r.names), r.text) for r in context.relations]
     claims = [
@@ -244,14 +260,16 @@ def render_report_context(context: ReportContext) -> str:
 
 
 def _end_names(names: dict[str, str], ids: tuple[str, str], own_names: Sequence[str]) -> tuple[str, str]:
-    """Two entities by the names under which they are listed, else by those they have here."""
-    one, other = (*own_names, "", "")[:2]
-    return names.get(ids[0], one), names.get(ids[1], other)
+    """Return the two names: as listed, else as the row has them."""
+    first, second = (*own_names, "", "")[:2]
+    return names.get(ids[0], first), names.get(ids[1], second)
 
 
 def _table_section(table: str, columns: list[str], rows: Sequence[tuple[str, ...]]) -> str:
-    """
-    >>> print(_section("entities", ["name", "type", "description"], [("Ann", "", "A, the first."), ("Bo", "", "B.")]))
+    """Render one numbered CSV table without its empty columns.
+
+    >>> rows = [("Ann", "", "A, the first."), ("Bo", "", "B.")]
+    >>> print(_table_section("entities", ["name", "type", "description"], rows))
     Entities:
     number,name,description
     1,Ann,"A, the first."
@@ -259,10 +277,10 @@ def _table_section(table: str, columns: list[str], rows: Sequence[tuple[str, ...
     """
     if not rows:
         return ""
-    filled = [i for i in range(len(columns)) if any(row[i] for row in rows)]
+    used_columns = [i for i in range(len(columns)) if any(row[i] for row in rows)]
     out = StringIO()
-    write = csv.writer(out, lineterminator="\n").writerow
-    write(["number", *(columns[i] for i in filled)])
+    write_row = csv.writer(out, lineterminator="\n").writerow
+    write_row(["number", *(columns[i] for i in used_columns)])
     for number, row in enumerate(rows, 1):
-        write([number, *(row[i] for i in filled)])
+        write_row([number, *(row[i] for i in used_columns)])
     return f"{TABLE_NAMES[table]}:\n{out.getvalue().rstrip()}"

@@ -1,17 +1,17 @@
-"""the parts of a report -> its text, and how much it matters."""
+"""the parts of a report -> its text and its rating."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from math import log
 
-TOP_RATING_MENTIONS = 1000  # mentions that make a rating of 10
+TOP_RATING_MENTIONS = 1000  # mentions for a rating of 10
 
 
 def rate_mentions(mentions: int) -> tuple[float, str]:
-    """How much matters what is named so often, from 0 to 10, and why.
+    """Return a rating, 0 to 10, by mention count, with its reason.
 
-    >>> rated(12)
+    >>> rate_mentions(12)
     (3.7, 'Named 12 times.')
     """
     rating = min(10.0, round(10 * log(1 + mentions) / log(1 + TOP_RATING_MENTIONS), 1))
@@ -19,6 +19,6 @@ def rate_mentions(mentions: int) -> tuple[float, str]:
 
 
 def report_markdown(title: str, summary: str, findings: Iterable[tuple[str, str]]) -> str:
-    """The text of a report."""
-    parts = [f"# {title}", summary, *(part for about, said in findings for part in (f"## {about}", said))]
+    """Return the Markdown text of a report."""
+    parts = [f"# {title}", summary, *(part for heading, text in findings for part in (f"## {heading}", text))]
     return "\n\n".join(part for part in parts if part)

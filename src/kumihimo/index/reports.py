@@ -1,4 +1,4 @@
-"""a community, its entities, relations, claims, and the reports of its parts -> its report."""
+"""a community with its elements and child reports -> its report."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LANGUAGE_OF_TABLES = (
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One of the findings of a reply."""
+    """A finding of a report, as the model replies."""
 
     summary: str
     explanation: str
@@ -34,7 +34,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """A report as a model gives it."""
+    """A report as the model replies."""
 
     title: str
     summary: str
@@ -66,37 +66,39 @@ def reports(
     language: str = "",
     when: Literal["built", "asked"] = "built",
 ) -> Report | None:
-    """What there is to say of a community (GraphRAG, arXiv:2404.16130, section 3.1.5).
+    """Write the report of a community (GraphRAG, arXiv:2404.16130, section 3.1.5).
 
-    None with `when="asked"`: whoever needs it calls this again with "built".
+    Return None with `when="asked"`: a reader that needs the report calls this again with "built".
 
-    But: numbers in references count within the prompt and are mapped back; those that point nowhere are taken out and
-    counted. An entity that is tied to no other is a community without a report: there is no more to say of it than
-    its description; nor is a model asked about a part of one entity. Without one, the report is made of sentences
-    (`rules/digests.py`).
+    But: reference numbers count within the prompt and are mapped back; invalid numbers are removed and counted. A
+    community of one isolated entity has no report, since its description says everything; a child community of one
+    entity gets a report without a model call. Without a model, the report consists of sentences from the documents
+    (`rules/extractive_reports.py`).
     """
     if when == "asked" or (len(community.members) == 1 and not community.parent):
         return None
     from kumihimo.index.report_context import ReportTables, select_report_context
 
-    graph = ReportTables(communities, entities, relations, claims, reports)
+    tables = ReportTables(communities, entities, relations, claims, reports)
     if llm is None:
-        from kumihimo.index.rules import extractive_reports  # here: reading a graph needs none of the rules
+        from kumihimo.index.rules import (
+            extractive_reports,
+        )  # imported here: only a build without a model needs the rules
 
-        digest = extractive_reports.build_extractive_report(community, graph, mentions, tokenizer)
-        return digest if digest.title else None
-    found = select_report_context(community, graph, window=window, order=order)
-    if not found.entities and not found.reports:
+        report = extractive_reports.build_extractive_report(community, tables, mentions, tokenizer)
+        return report if report.title else None
+    context = select_report_context(community, tables, window=window, order=order)
+    if not context.entities and not context.reports:
         return None
     if len(community.members) == 1:
-        made = _single_entity_report(found)
+        report = _single_entity_report(context)
     else:
-        made = _to_report(llm(report_messages(found, persona, language), schema=Written), found)
-    return replace(made, level=community.level, tokens=len(tokenizer(made.text)))
+        report = _to_report(llm(report_messages(context, persona, language), schema=Written), context)
+    return replace(report, level=community.level, tokens=len(tokenizer(report.text)))
 
 
 def report_messages(context: ReportContext, persona: str = "", language: str = "") -> Messages:
-    """What a model is asked."""
+    """Return the messages for one report."""
     from kumihimo.index.report_context import render_report_context
 
     return render_prompt(
@@ -108,19 +110,22 @@ def report_messages(context: ReportContext, persona: str = "", language: str = "
 
 
 def _single_entity_report(context: ReportContext) -> Report:
-    """The report of a single entity: its name and its description, rated by how often it is named."""
+    """Build the report of a single entity: its name and its description.
+
+    The number of mentions gives the rating.
+    """
     entity = context.entities[0]
     rating, reason = rate_mentions(entity.mentions)
     return _build_report(entity.name, entity.text, (), rating=rating, reason=reason, elements=context.elements)
 
 
 def _to_report(reply: Written, context: ReportContext) -> Report:
-    """The report, with its references mapped back to rows."""
+    """Convert a reply to a report; map its references back to rows."""
     from kumihimo.index import data_refs
 
-    said = [reply.summary, *(text for f in reply.findings for text in (f.summary, f.explanation))]
-    texts = [data_refs.resolve_references(text.strip(), context.ids_by_table) for text in said]
-    summary, *rest = [text.text for text in texts]
+    texts = [reply.summary, *(text for finding in reply.findings for text in (finding.summary, finding.explanation))]
+    resolved = [data_refs.resolve_references(text.strip(), context.ids_by_table) for text in texts]
+    summary, *rest = [text.text for text in resolved]
     return _build_report(
         " ".join(data_refs.strip_references(reply.title).split()),
         summary,
@@ -128,8 +133,8 @@ def _to_report(reply: Written, context: ReportContext) -> Report:
         rating=min(max(reply.rating, 0.0), 10.0),
         reason=reply.rating_explanation.strip(),
         elements=context.elements,
-        data=tuple(sorted({reference for text in texts for reference in text.data})),
-        dropped=sum(text.dropped for text in texts),
+        data=tuple(sorted({reference for text in resolved for reference in text.data})),
+        dropped=sum(text.dropped for text in resolved),
     )
 
 
@@ -144,6 +149,7 @@ def _build_report(
     data: ResolvedReferences = (),
     dropped: int = 0,
 ) -> Report:
+    """Build a report with its text."""
     return Report(
         title,
         summary,

@@ -1,4 +1,4 @@
-"""questions + metadata -> tags, the labels that they carry; the questions of one label -> its summary."""
+"""questions and metadata -> tags, their labels; the questions of one label -> its summary."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from kumihimo.llm.structured import require_complete_text
 PROMPT = Path(__file__).with_suffix(".md")
 PARTS_PROMPT = Path(__file__).with_name("summaries_parts.md")
 LANGUAGE_OF_QUESTIONS = "Write in the language of the questions; where they are in several, in that of most of them."
-_MAX_QUESTION_CHARS = 1000  # characters of a question
+_MAX_QUESTION_CHARS = 1000
 PART_SEPARATOR = "\n\n---\n\n"
-_TYPICAL_QUESTION_TOKENS = 40  # tokens of a question
+_TYPICAL_QUESTION_TOKENS = 40
 
 
 def tags(question: Question, metadata: Table[Metadata], *, by: tuple[str, ...] = ()) -> Iterable[Tag]:
-    """The labels of a question: values of metadata that its document carries (MK-RAG, arXiv:2408.09017).
+    """Return the labels of a question: metadata values of its document.
 
-    by: of which fields, `research_field`, and of which combinations, `research_field x company`: every pair of values.
-    None: of each field whose values sort documents, which titles, dates, numbers, addresses, yes and no, and sentences
-    do not; nor do they label anything, if they are longer than a line.
+    (MK-RAG, arXiv:2408.09017.) by: fields, `research_field`, and combinations of fields, `research_field x company`:
+    every pair of values. Empty: each field with category-like values; titles, dates, numbers, addresses, yes and no,
+    and sentences are none. A value longer than a line is never a label.
     """
-    held: dict[str, list[str]] = {}
+    by_field: dict[str, list[str]] = {}
     for row in metadata.where(document=question.id.partition(".")[0]):
-        held.setdefault(row.field, []).extend(row.values)
-    for label in summary_labels.metadata_labels(held, by):
+        by_field.setdefault(row.field, []).extend(row.values)
+    for label in summary_labels.metadata_labels(by_field, by):
         yield Tag(hash_parts(summary_labels.label_key(label)), label, text=question.text)
 
 
@@ -50,37 +50,37 @@ def summaries(
     listed: int = 10,
     language: str = "",
 ) -> Summary | None:
-    """The concepts in the questions that carry a label, an MK Summary (arXiv:2408.09017).
+    """Summarise the concepts in the questions of one label (MK Summary, arXiv:2408.09017).
 
-    window: tokens of questions that a model is shown at once. Of more, parts are summed up, then put together; where
-    a part ends its questions say, so that one more question has one part summed up anew.
-    But: the paper publishes no prompt for it; up to `listed` questions are their own summary, word for word.
+    window: tokens of questions in one call. More questions are summarised in parts, then combined. The questions
+    determine where a part ends, so a new question changes only one part.
+    But: the paper publishes no prompt for this; up to `listed` questions are listed word for word instead.
     """
     if window < 1 or words < 1:
         raise SettingsError(f"summaries.window = {window}, summaries.words = {words}: both have to be 1 or more")
     label = min(Counter(tag.label for tag in tags).items(), key=lambda item: (-item[1], item[0]))[0]
     questions = _unique_questions(tag.text for tag in tags)
-    made = Summary(label, len(questions), 0)
+    empty = Summary(label, len(questions), 0)
     if not questions:
         return None
     if len(questions) <= listed:
-        return _with_text(made, _bullet_list(questions), tokenizer)
+        return _with_text(empty, _bullet_list(questions), tokenizer)
     try:
-        told = LANGUAGE_OF_QUESTIONS if not language.strip() else f"Write in {language.strip()}."
+        language_rule = LANGUAGE_OF_QUESTIONS if not language.strip() else f"Write in {language.strip()}."
         return _with_text(
-            made,
-            _write_summary(summary_labels.label_key(label), questions, tokenizer, llm, window, words, told),
+            empty,
+            _write_summary(summary_labels.label_key(label), questions, tokenizer, llm, window, words, language_rule),
             tokenizer,
         )
     except ItemFailed as failure:
-        some = _with_text(made, _bullet_list(questions[: max(listed, 1)]), tokenizer)
-        raise ItemFailed(str(failure), fallback=[some]) from failure
+        partial = _with_text(empty, _bullet_list(questions[: max(listed, 1)]), tokenizer)
+        raise ItemFailed(str(failure), fallback=[partial]) from failure
 
 
 def _unique_questions(questions: Iterable[str]) -> list[str]:
-    """The questions in the order of what they say, each once, on a line of some length at most.
+    """Return the questions sorted, each once, on one line of limited length.
 
-    >>> _once(["When does it leave?", "ｗｈｅｎ  does it leave?", " ", "Where?"])
+    >>> _unique_questions(["When does it leave?", "ｗｈｅｎ  does it leave?", " ", "Where?"])
     ['When does it leave?', 'Where?']
     """
     lines = sorted({line for question in questions if (line := " ".join(question.split())[:_MAX_QUESTION_CHARS])})
@@ -92,35 +92,40 @@ def _bullet_list(texts: Iterable[str]) -> str:
 
 
 def _with_text(bare: Summary, text: str, tokenizer: Tokenizer) -> Summary:
+    """Return the summary with this text and its number of tokens."""
     return replace(bare, text=text, tokens=len(tokenizer(text)))
 
 
 def _write_summary(
     label: str, questions: Sequence[str], tokenizer: Tokenizer, llm: LLM, window: int, words: int, language: str
 ) -> str:
-    """The summary in a model's words: of packs of questions, then of packs of what that gave, until it is one text."""
+    """Write the summary with a model.
+
+    Summarise packs of questions, then packs of the results, until one text is left.
+    """
 
     def sum_up(pack: Sequence[str]) -> str | ItemFailed:
-        given = {"label": label, "words": str(words), "language": language}
-        asked = (
-            render_prompt(PARTS_PROMPT, parts=PART_SEPARATOR.join(pack), **given)
-            if parts
-            else render_prompt(PROMPT, questions=_bullet_list(pack), **given)
+        values = {"label": label, "words": str(words), "language": language}
+        messages = (
+            render_prompt(PARTS_PROMPT, parts=PART_SEPARATOR.join(pack), **values)
+            if is_combining
+            else render_prompt(PROMPT, questions=_bullet_list(pack), **values)
         )
         try:
-            return llm(asked, parse=require_complete_text)
-        except ItemFailed as failure:  # the others are wanted all the same: they are remembered
+            return llm(messages, parse=require_complete_text)
+        except ItemFailed as failure:  # go on: the replies for the other packs are cached
             return failure
 
-    parts, texts, usual = False, list(questions), _TYPICAL_QUESTION_TOKENS
-    while not parts or len(texts) > 1:
+    is_combining, texts, typical_tokens = False, list(questions), _TYPICAL_QUESTION_TOKENS
+    while not is_combining or len(texts) > 1:
         lengths = {text: len(tokenizer(text)) for text in texts}
-        cut = pack_texts(texts, lengths, window, max(2, window // usual))
+        text_packs = pack_texts(texts, lengths, window, max(2, window // typical_tokens))
         if sum(lengths.values()) <= window:
-            cut = iter([texts])
-        made = [pack[0] if parts and len(pack) == 1 else sum_up(pack) for pack in cut]
-        for failure in made:
+            text_packs = iter([texts])
+        results = [pack[0] if is_combining and len(pack) == 1 else sum_up(pack) for pack in text_packs]
+        for failure in results:
             if isinstance(failure, ItemFailed):
                 raise failure
-        parts, texts, usual = True, sorted({text for text in made if isinstance(text, str)}), 2 * words
+        is_combining, typical_tokens = True, 2 * words
+        texts = sorted({text for text in results if isinstance(text, str)})
     return texts[0]

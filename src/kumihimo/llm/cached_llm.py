@@ -1,4 +1,4 @@
-"""a model + the memo -> Ask, and an embedder: the same thing is never paid twice."""
+"""a model + the response cache -> LLM, and an embedder: no request is paid twice."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-EMBEDDING = "embedding"  # the scope of what is embedded
-RERANKING = "reranking"  # and of what a server for that puts in order
-MAX_ATTEMPTS = 3  # times a reply that cannot be read is asked for
+EMBEDDING = "embedding"  # the scope of the embedding model
+RERANKING = "reranking"  # the scope of the reranking server
+MAX_ATTEMPTS = 3  # requests until a malformed reply is a failure
 prompt_log = logging.getLogger("kumihimo.prompts")
 
 
 @dataclass(frozen=True, slots=True)
 class CachedLLM:
-    """`Ask` by a chat model, whose replies are remembered as they came: reading them happens after.
+    """An `LLM` over a chat model, with a response cache.
 
-    scope: the step, method or role it is asked for. generation: which of several runs of the same is meant; no two of
-    them share a reply.
+    The cache stores raw replies, and each call parses them again.
+    scope: the step, method or role of the request.
+    generation: the number of the run, for repeated runs; no two of them share a reply.
     """
 
     chat: Chat
@@ -58,38 +59,38 @@ class CachedLLM:
         followups: int = 0,
         **parameters: Any,
     ) -> Any:
-        asked: ReplyForm[Any] | None = None if schema is None else reply_form(schema)
-        parse = parse or (asked.parse if asked else require_complete_text)
-        messages = first = _to_messages(prompt, asked.instructions if asked else "")
-        paid = 0  # what is remembered to be malformed is passed over, so that a later run asks anew
+        expected: ReplyForm[Any] | None = None if schema is None else reply_form(schema)
+        parse = parse or (expected.parse if expected else require_complete_text)
+        messages = first = _to_messages(prompt, expected.instructions if expected else "")
+        paid_replies = 0  # cached malformed replies do not count, so that a later run sends new requests
         attempt = 0
         while True:
-            schema = asked.json_schema if asked else None
-            reply, new = self._cached_reply(messages, schema, sample, attempt, on_token, followups, parameters)
-            paid += new
+            json_schema = expected.json_schema if expected else None
+            reply, is_new = self._cached_reply(messages, json_schema, sample, attempt, on_token, followups, parameters)
+            paid_replies += is_new
             try:
                 return parse(reply)
-            except MalformedReply as wrong:
-                if paid == MAX_ATTEMPTS:
-                    told = f"{self.fingerprint} gave {MAX_ATTEMPTS} replies that cannot be read; of the last: {wrong}"
-                    raise UnparsableReply(told) from wrong
-                messages = _with_complaint(first, reply, str(wrong))
+            except MalformedReply as error:
+                if paid_replies == MAX_ATTEMPTS:
+                    message = f"{self.fingerprint} gave {MAX_ATTEMPTS} replies that cannot be read; the last: {error}"
+                    raise UnparsableReply(message) from error
+                messages = _with_complaint(first, reply, str(error))
                 attempt += 1
 
     def samples(self, prompt: str | Messages, count: int, **parameters: Any) -> list[str]:
-        """So many replies to the same prompt."""
+        """Return this many replies to the same prompt."""
 
-        def one(sample: int) -> str | ItemFailed:
+        def request_sample(sample: int) -> str | ItemFailed:
             try:
                 return str(self(prompt, sample=sample, **parameters))
-            except ItemFailed as failure:  # the others are wanted all the same: they are remembered
+            except ItemFailed as failure:  # the other samples are requested all the same, and cached
                 return failure
 
-        found = list(map_concurrent(one, range(count), self.chat.workers))
-        for failure in found:
+        replies = list(map_concurrent(request_sample, range(count), self.chat.workers))
+        for failure in replies:
             if isinstance(failure, ItemFailed):
                 raise failure
-        return [reply for reply in found if isinstance(reply, str)]
+        return [reply for reply in replies if isinstance(reply, str)]
 
     def _cached_reply(
         self,
@@ -101,46 +102,53 @@ class CachedLLM:
         followups: int,
         parameters: Mapping[str, Any],
     ) -> tuple[Reply, bool]:
-        """The reply, from the memo if it is there; and whether it was asked for."""
-        heard = ReasoningFilter(on_token) if on_token else None
-        paid: list[Reply] = []
-        asked = self._key(messages, schema, sample, attempt, parameters)
+        """Return the reply, and whether it was requested rather than cached."""
+        token_filter = ReasoningFilter(on_token) if on_token else None
+        new_replies: list[Reply] = []
+        request_key = self._key(messages, schema, sample, attempt, parameters)
 
-        def pay() -> bytes:
-            reply = self._request_reply(asked, messages, schema, heard, parameters, followups)
-            paid.append(replace(reply, raw=replace_surrogates(reply.raw)))
-            return paid[0].to_bytes()
+        def fetch() -> bytes:
+            reply = self._request_reply(request_key, messages, schema, token_filter, parameters, followups)
+            new_replies.append(replace(reply, raw=replace_surrogates(reply.raw)))
+            return new_replies[0].to_bytes()
 
-        reply = Reply.from_bytes(self.cache.get_or_fetch(asked, pay))
-        if on_token and heard and not heard.started and reply.text:
+        reply = Reply.from_bytes(self.cache.get_or_fetch(request_key, fetch))
+        if on_token and token_filter and not token_filter.started and reply.text:
             on_token(reply.text)
-        self._log_reply(messages, reply, paid=bool(paid))
-        return reply, bool(paid)
+        self._log_reply(messages, reply, paid=bool(new_replies))
+        return reply, bool(new_replies)
 
     def _request_reply(
-        self, _asked: bytes, messages: Messages, schema: Any, hear: TokenCallback | None, parameters: Any, _further: int
+        self,
+        _request_key: bytes,
+        messages: Messages,
+        schema: Any,
+        on_token: TokenCallback | None,
+        parameters: Any,
+        _followups: int,
     ) -> Reply:
-        """The model's reply to what is not remembered under that key."""
-        allow = self.budget.reserve(self.scope, self.fingerprint, self.chat.prices)
-        return self.chat(messages, reserve=allow, schema=schema, on_token=hear, **parameters)
+        """Return the reply of the model to an uncached request."""
+        reserve = self.budget.reserve(self.scope, self.fingerprint, self.chat.prices)
+        return self.chat(messages, reserve=reserve, schema=schema, on_token=on_token, **parameters)
 
     def _key(self, messages: Messages, schema: Any, sample: int, attempt: int, parameters: Mapping[str, Any]) -> bytes:
-        """Of everything that determines the reply."""
-        what = self.chat.determined_by(parameters, structured=schema is not None)
+        """Return the cache key: the digest of everything that determines the reply."""
+        determinants = self.chat.determined_by(parameters, structured=schema is not None)
         run = {"generation": self.generation} if self.generation else {}
-        return cache_key(model=what, messages=messages, schema=schema, sample=sample, attempt=attempt, **run)
+        return cache_key(model=determinants, messages=messages, schema=schema, sample=sample, attempt=attempt, **run)
 
     def _log_reply(self, messages: Messages, reply: Reply, *, paid: bool) -> None:
         if not paid:
             self.budget.record_saved(self.scope, self.fingerprint, reply.usage)
         if prompt_log.isEnabledFor(logging.DEBUG):
-            told = "\n\n".join(f"{m['role']}: {m['content']}" for m in messages)
-            source = "asked" if paid else "remembered"
-            prompt_log.debug("--- %s, %s, %s\n%s\n\nreply: %s\n", self.scope, self.fingerprint, source, told, reply.raw)
+            conversation = "\n\n".join(f"{m['role']}: {m['content']}" for m in messages)
+            source = "asked" if paid else "cached"
+            entry = "--- %s, %s, %s\n%s\n\nreply: %s\n"
+            prompt_log.debug(entry, self.scope, self.fingerprint, source, conversation, reply.raw)
 
 
 def _to_messages(prompt: str | Messages, instructions: str) -> list[Mapping[str, str]]:
-    """The prompt as messages, what the form of the reply has to be at the end of the last."""
+    """Return the prompt as messages, with the instructions appended to the last."""
     messages: list[Mapping[str, str]] = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else [*prompt]
     if instructions:
         last = messages[-1]
@@ -149,13 +157,13 @@ def _to_messages(prompt: str | Messages, instructions: str) -> list[Mapping[str,
 
 
 def _with_complaint(first: Sequence[Mapping[str, str]], reply: Reply, complaint: str) -> list[Mapping[str, str]]:
-    answered = [{"role": "assistant", "content": reply.text or "(nothing)"}]
-    return [*first, *answered, {"role": "user", "content": f"{complaint} Reply again, in full."}]
+    answer = [{"role": "assistant", "content": reply.text or "(nothing)"}]
+    return [*first, *answer, {"role": "user", "content": f"{complaint} Reply again, in full."}]
 
 
 @dataclass(frozen=True, slots=True)
 class CachedEmbedder:
-    """An embedder whose vectors are remembered, for models that are paid by the text."""
+    """An embedder that caches its vectors, for models paid by the text."""
 
     embedder: Embedder
     cache: ResponseCache
@@ -177,28 +185,28 @@ class CachedEmbedder:
 
         if not texts:
             return self.embedder([])
-        length = cache_key(embedder=self.fingerprint)  # under which it is remembered how long its vectors are
+        dimensions_key = cache_key(embedder=self.fingerprint)
         keys = [cache_key(embedder=self.fingerprint, text=text) for text in texts]
-        known = self.cache.get_many([length, *dict.fromkeys(keys)])
-        new = {k: text for k, text in zip(keys, texts, strict=True) if k not in known}
-        if new:
-            vectors = self._embed(list(new.values()))
+        cached = self.cache.get_many([dimensions_key, *dict.fromkeys(keys)])
+        missing = {k: text for k, text in zip(keys, texts, strict=True) if k not in cached}
+        if missing:
+            vectors = self._embed(list(missing.values()))
             dimensions = str(vectors.shape[1]).encode()
-            if known.setdefault(length, dimensions) != dimensions:
+            if cached.setdefault(dimensions_key, dimensions) != dimensions:
                 raise dimension_mismatch(self.fingerprint, vectors.shape[1])
-            made = {k: vector.tobytes() for k, vector in zip(new, vectors, strict=True)}
-            self.cache.put_many([(length, dimensions), *made.items()])
-            known |= made
-        return np.stack([np.frombuffer(known[k], dtype=np.float32) for k in keys])
+            fetched = {k: vector.tobytes() for k, vector in zip(missing, vectors, strict=True)}
+            self.cache.put_many([(dimensions_key, dimensions), *fetched.items()])
+            cached |= fetched
+        return np.stack([np.frombuffer(cached[k], dtype=np.float32) for k in keys])
 
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The model's vectors of texts that are not remembered."""
+        """Return the vectors of uncached texts."""
         return self.embedder(texts)
 
 
 def dimension_mismatch(fingerprint: str, dimensions: int) -> ModelError:
-    """A model gives other vectors than before under the same name."""
+    """Return the error for a model that changed its vector dimensions."""
     return ModelError(
         f"{fingerprint} gives vectors of {dimensions} dimensions now, and gave others before: "
-        "is base_url the server it was? Another model needs another name"
+        "is base_url still the same server? Another model needs another name"
     )

@@ -1,4 +1,4 @@
-"""a call + jobs -> results in the order of the jobs: the only threads of the project."""
+"""a call + jobs -> results in the order of the jobs: the thread pools for model calls."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ B = TypeVar("B")
 
 
 def map_concurrent(call: Callable[[A], B], jobs: Iterable[A], workers: int) -> Iterator[B]:
-    """What `call` gives for each job, in their order; at most four jobs a worker are held at once.
+    """Yield `call(job)` for each job, in order.
 
-    What is under way is waited for, since it is paid for; unless somebody presses Ctrl-C.
+    At most four jobs per worker wait. Calls in flight are finished, since they are paid for; Ctrl-C does not wait for
+    them.
     """
     if workers == 1:
         yield from map(call, jobs)
         return
     executor = ThreadPoolExecutor(workers)
     pending: deque[Future[B]] = deque()
-    patient = True
+    wait_for_running = True
     try:
         for job in jobs:
             pending.append(executor.submit(call, job))
@@ -35,22 +36,22 @@ def map_concurrent(call: Callable[[A], B], jobs: Iterable[A], workers: int) -> I
         while pending:
             yield pending.popleft().result()
     except KeyboardInterrupt:
-        patient = False
+        wait_for_running = False
         raise
     finally:
-        executor.shutdown(wait=patient, cancel_futures=True)
+        executor.shutdown(wait=wait_for_running, cancel_futures=True)
 
 
 def iterate_tokens(call: Callable[[TokenCallback], A]) -> Generator[str, None, A]:
-    """The pieces that `call` tells, as it tells them; then what it gives."""
-    pieces: SimpleQueue[str | None] = SimpleQueue()
+    """Yield the tokens `call` receives; return the result of `call`."""
+    tokens: SimpleQueue[str | None] = SimpleQueue()
     with ThreadPoolExecutor(1) as executor:
-        given = executor.submit(call, pieces.put)
-        given.add_done_callback(lambda _: pieces.put(None))
-        yield from iter(pieces.get, None)
-        return given.result()
+        future = executor.submit(call, tokens.put)
+        future.add_done_callback(lambda _: tokens.put(None))
+        yield from iter(tokens.get, None)
+        return future.result()
 
 
 def thread_pool(workers: int) -> Pool:
-    """The pool of so many threads."""
+    """Return a pool of this many threads."""
     return partial(map_concurrent, workers=workers)

@@ -1,7 +1,7 @@
 """text -> vectors, text -> tokens: the embedder and the tokenizer inside this process, offline.
 
 WordLlama's 256-dimension static embedding (MIT): weights and tokenizer come inside its wheel, so
-nothing is ever downloaded. Loaded when first used.
+nothing is ever downloaded. Both load at first use.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ _TOKENIZER_FILE = "tokenizers/l2_supercat_tokenizer_config.json"
 
 
 def _wheel_file(name: str) -> str:
-    """A file inside the wheel, found without importing the package (which would import `requests`)."""
+    """Return the path of a file inside the wheel.
+
+    It does not import the package, which would import `requests`.
+    """
     spec = find_spec("wordllama")
     path = Path(spec.origin).parent / name if spec and spec.origin else Path(name)
     if not path.exists():
@@ -43,7 +46,7 @@ def _load_tokenizer() -> Any:
 
 @cache
 def _load_weights() -> NDArray[np.float32]:
-    """Shape (32,000 tokens, 256 dimensions)."""
+    """Load the weights, shape (32,000 tokens, 256 dimensions)."""
     import numpy as np
     from safetensors import safe_open
 
@@ -52,9 +55,10 @@ def _load_weights() -> NDArray[np.float32]:
 
 
 class LocalEmbedder:
-    """Mean of the tokens' vectors, scaled to length 1.
+    """The mean of the token vectors, scaled to length 1.
 
-    But: pooled text by text, not in padded batches, so that a vector depends on its own text to the last bit.
+    Unlike WordLlama it pools text by text, not in padded batches, so that a vector depends on its own text to the last
+    bit.
     """
 
     batch: ClassVar[int] = 256
@@ -69,15 +73,18 @@ class LocalEmbedder:
 
         weights = _load_weights()
         vectors = np.zeros((len(texts), weights.shape[1]), dtype=np.float32)
-        for i, encoded in enumerate(_load_tokenizer().encode_batch_fast(list(texts), add_special_tokens=False)):
-            if encoded.ids:
-                total = weights[encoded.ids].sum(axis=0)
+        for i, encoding in enumerate(_load_tokenizer().encode_batch_fast(list(texts), add_special_tokens=False)):
+            if encoding.ids:
+                total = weights[encoding.ids].sum(axis=0)
                 vectors[i] = total / (np.sqrt((total * total).sum()) or 1.0)
         return vectors
 
 
 class LocalTokenizer:
-    """Where each token begins. Counts about 18 % more than cl100k on English, 1.2-1.6 a character on Japanese."""
+    """The start of each token in a text.
+
+    It counts about 18 % more tokens than cl100k on English, and 1.2-1.6 per character on Japanese.
+    """
 
     @property
     def fingerprint(self) -> str:

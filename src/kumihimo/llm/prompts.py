@@ -1,4 +1,4 @@
-"""a .md file beside the code + values -> a conversation, rendered the same every time."""
+"""a .md file beside the code + values -> a conversation, always rendered the same way."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
 def render_prompt(path: Path, **values: str) -> Messages:
-    """The messages under the headings `# system`, `# user`, with each `{name}` replaced once.
+    """Return the messages under `# system` and `# user`, with `{name}` replaced.
 
-    What is put in is not read again, so that documents may hold braces and headings. Raises StepError for a name
-    without a value, or a value without its name.
+    Each name is replaced once and the values are not read again, so that documents may hold braces and headings.
+    Raises StepError for a name without a value, or a value without its name.
     """
     parts = _read_prompt(path)
     names = {name for _, text in parts for name in _PLACEHOLDER.findall(text)}
     if missing := sorted(names - values.keys()):
         raise StepError(f"{path.name}: {missing[0]} needs a value")
-    if other := sorted(values.keys() - names):
-        raise StepError(f"{path.name}: {describe_unknown('name', other[0], names)}")
-    return [{"role": role, "content": _PLACEHOLDER.sub(lambda found: values[found[1]], text)} for role, text in parts]
+    if unused := sorted(values.keys() - names):
+        raise StepError(f"{path.name}: {describe_unknown('name', unused[0], names)}")
+    return [{"role": role, "content": _PLACEHOLDER.sub(lambda match: values[match[1]], text)} for role, text in parts]
 
 
 @cache

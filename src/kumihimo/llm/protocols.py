@@ -1,4 +1,4 @@
-"""model servers -> Chat, Embedder, Ask, Near, Match, Rank: what may be asked of the world, and the only threads."""
+"""model servers -> Chat, Embedder, LLM, Reranker: the protocols of models, and the types of their parameters."""
 
 from __future__ import annotations
 
@@ -20,63 +20,67 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 Messages = Sequence[Mapping[str, str]]  # {"role": ..., "content": ...}, oldest first
-Charge = Callable[[Usage], None]  # says what a request cost; of one that no server charges for nothing is said
-Reserve = Callable[[int], AbstractContextManager[Charge]]  # bytes of a prompt -> leave to send it; raises Capped
-TokenCallback = Callable[[str], None]  # is told a reply piece by piece, as it comes
-RerankerName = Literal[
-    "none", "model", "endpoint"
-]  # who puts candidates in order: nobody, a chat model, a server for that
+Charge = Callable[[Usage], None]  # records the usage of a request; not called for one that no server charges for
+Reserve = Callable[[int], AbstractContextManager[Charge]]  # bytes of a prompt -> may send
+TokenCallback = Callable[[str], None]  # receives a reply token by token, as it arrives
+RerankerName = Literal["none", "model", "endpoint"]  # endpoint: a server with a `/rerank` route
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What a model's server charges, for a million tokens each, in whatever currency; None: nobody has said."""
+    """The prices of a model in any currency; None: not set.
+
+    prompt, cached, completion: for a million tokens each.
+    """
 
     prompt: float | None = None
-    cached: float | None = None  # prompt tokens that the server had in its cache; None: as much as the others
+    cached: float | None = None  # prompt tokens in the cache of the server; None: the price of other prompt tokens
     completion: float | None = None
-    search: float | None = None  # for a thousand searches, of servers that count those
+    search: float | None = None  # for a thousand searches, on servers that charge by the search
 
     def cost(self, prompt: int, cached: int, completion: int, searches: int = 1) -> float:
-        """
+        """Return the cost of a request.
+
         >>> Prices(prompt=2.0, cached=0.5, completion=8.0).cost(1_000_000, 400_000, 100_000)
         2.2
         >>> Prices(search=2.0).cost(9000, 0, 0, searches=3)
         0.006
         """
-        fresh = self.prompt or 0.0
-        kept = fresh if self.cached is None else self.cached
-        tokens = (prompt - cached) * fresh + cached * kept + completion * (self.completion or 0.0)
+        prompt_price = self.prompt or 0.0
+        cached_price = prompt_price if self.cached is None else self.cached
+        tokens = (prompt - cached) * prompt_price + cached * cached_price + completion * (self.completion or 0.0)
         return round(tokens / 1e6 + searches * (self.search or 0.0) / 1e3, 12)
 
     @property
     def is_set(self) -> bool:
-        """Whether anything was said of them."""
+        """Return whether any price is set."""
         return any(price is not None for price in (self.prompt, self.completion, self.search))
 
 
 @contextmanager
 def reserve_nothing(_: int) -> Iterator[Charge]:
-    """Leave to send whatever is asked, which nobody counts."""
+    """Reserve nothing: send a request without a budget."""
     yield lambda _: None
 
 
 class Chat(Protocol):
-    """A chat model: messages -> its reply, each request sent by leave of `allow`.
+    """A chat model: messages -> its reply, each request sent through `reserve`.
 
-    determined_by: all that decides a reply, beside the messages and the schema.
-    schema: the JSON schema of the reply that is wanted; parameters: of the model, such as temperature; hear: is told
-    the reply while it comes.
-    Raises ItemFailed when this one has failed for good, ModelError when every one would.
+    determined_by: everything that determines a reply, apart from the messages and the schema.
+    schema: the JSON schema of the reply.
+    parameters: of the model, such as temperature.
+    on_token: receives the reply while it arrives.
+
+    Raises ItemFailed when this request has failed for good, ModelError when every request would fail.
     """
 
     @property
-    def fingerprint(self) -> str: ...  # the model's name, and whatever else decides what it says
+    def fingerprint(self) -> str: ...  # the model's name, and all else that determines its replies
     def determined_by(self, parameters: Mapping[str, Any], *, structured: bool) -> Mapping[str, Any]: ...
     @property
     def prices(self) -> Prices: ...
     @property
-    def workers(self) -> int: ...  # how many requests may be under way together
+    def workers(self) -> int: ...  # maximum of requests in flight
     def __call__(
         self,
         messages: Messages,
@@ -89,31 +93,37 @@ class Chat(Protocol):
 
 
 class Embedder(Protocol):
-    """Texts -> vectors of length 1, shape (texts, dimensions), float32: each row depends on its own text only."""
+    """An embedding model: texts -> vectors of length 1.
+
+    The shape is (texts, dimensions), float32. Each row depends on its own text only.
+    """
 
     @property
     def fingerprint(self) -> str: ...
     @property
-    def batch(self) -> int: ...  # how many texts to give it together
+    def batch(self) -> int: ...  # texts per request
     @property
     def workers(self) -> int: ...
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]: ...
 
 
 class LLM(Protocol):
-    """The paid verb: a chat model's reply to a prompt, or to a conversation, as a text or as what it says.
+    """A cached chat model: prompt or conversation -> text or parsed value.
 
-    into: a frozen dataclass, a Literal, a list of such: the model is asked for JSON of that form. read: reply -> value;
-    raises Malformed, whose text is told to the model when it is asked again; beside `into` it reads that form. sample:
-    which of several replies to the same prompt is meant. hear: is told the reply while it comes. further: how many
-    turns of the conversation may follow this one, for whoever has to say before what it costs. Raises ItemFailed where
-    no reply could be had, or none that can be read.
+    schema: a frozen dataclass, a Literal or a list of them; the model has to reply with JSON of that form.
+    parse: reply -> value. It raises MalformedReply, whose text the model sees when it is asked again. Together with
+    `schema` it parses that form.
+    sample: the number of the sample, for several replies to the same prompt.
+    on_token: receives the reply while it arrives.
+    followups: how many turns of the conversation may follow, for cost estimates.
+
+    Raises ItemFailed where the model gives no reply, or none that can be parsed.
     """
 
     @property
     def fingerprint(self) -> str: ...
     @property
-    def workers(self) -> int: ...  # how many may be asked side by side
+    def workers(self) -> int: ...  # maximum of requests in flight
     @overload
     def __call__(
         self,
@@ -154,10 +164,10 @@ class LLM(Protocol):
 
 
 class Reranker(Protocol):
-    """Put in order what was found for a question: first what speaks to it most.
+    """A reranker: the rows found for a question, the most relevant first.
 
-    by: whom the first `candidates` are judged by; by nobody, all stay as they are. Those judged score from 1 to 2,
-    equal ones as they stood; the others follow below 1. Raises ItemFailed where no judgement could be had.
+    reranker: who scores the first `candidates` rows; "none" changes nothing. Scored rows get 1 to 2, and equal scores
+    keep their order; the remaining rows follow below 1. Raises ItemFailed where the reranker gives no scores.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""limits of a minute -> when the next request may go; nobody spins while waiting."""
+"""limits per minute -> the time of the next request; waiting threads sleep."""
 
 from __future__ import annotations
 
@@ -7,45 +7,50 @@ from time import monotonic
 
 
 class RateLimiter:
-    """Spaces the requests to one server evenly, and holds them all while it asks for a pause.
+    """A rate limiter for the requests to one server.
 
-    Limits are for a minute; 0: none. A prompt's tokens are guessed until the server has counted them.
+    It spaces them evenly, and pauses them all when the server asks for it. Limits are per minute; 0: no limit.
+    The tokens of a prompt are a guess until the server has counted them.
     """
 
     def __init__(self, requests: int = 0, tokens: int = 0) -> None:
         self._request_interval = 60 / requests if requests else 0.0
         self._token_interval = 60 / tokens if tokens else 0.0
-        self._next_request = self._next_tokens = self._paused_until = 0.0  # when the next may go
+        self._next_request = self._next_tokens = self._paused_until = 0.0  # times of `monotonic`
         self._lock = Lock()
         self._stopped = Event()
 
     def wait(self, tokens: int) -> None:
-        """Until a request with so many tokens may go; not at all once the server was given up."""
-        at = -1.0
-        while at < self._paused_until:  # a pause that was asked for meanwhile puts us into the queue again
+        """Wait until a request with this many tokens may go.
+
+        Return at once after `give_up`.
+        """
+        send_at = -1.0
+        while send_at < self._paused_until:  # a new pause puts the request back into the queue
             with self._lock:
-                at = max(monotonic(), self._next_request, self._next_tokens, self._paused_until)
-                self._next_request, self._next_tokens = at + self._request_interval, at + tokens * self._token_interval
-            if (wait := at - monotonic()) > 0 and self._stopped.wait(wait):
+                send_at = max(monotonic(), self._next_request, self._next_tokens, self._paused_until)
+                self._next_request = send_at + self._request_interval
+                self._next_tokens = send_at + tokens * self._token_interval
+            if (remaining := send_at - monotonic()) > 0 and self._stopped.wait(remaining):
                 return
 
     def correct(self, guessed: int, counted: int) -> None:
-        """A request had other than the guessed number of tokens: those after it go later, or sooner."""
+        """Correct the guessed tokens of a request; later ones move accordingly."""
         with self._lock:
             self._next_tokens += (counted - guessed) * self._token_interval
 
     def pause(self, seconds: float) -> None:
-        """Nothing goes before so many seconds have passed."""
+        """Pause all requests for this many seconds."""
         self._paused_until = max(self._paused_until, monotonic() + seconds)
 
     def sleep(self, seconds: float) -> None:
-        """For one request alone."""
+        """Pause this request alone."""
         self._stopped.wait(seconds)
 
     def resume(self) -> None:
-        """Wait again as it should be."""
+        """Wait again, after `give_up`."""
         self._stopped.clear()
 
     def give_up(self) -> None:
-        """Wake whoever waits."""
+        """Wake all waiting threads, and stop waiting."""
         self._stopped.set()

@@ -1,4 +1,4 @@
-"""settings -> Endpoint: a server's `/rerank`, as Cohere, Jina, Voyage, vLLM and llama.cpp have it."""
+"""settings -> RerankClient: a server's `/rerank` route, as in Cohere, Jina, Voyage, vLLM and llama.cpp."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from kumihimo.storage.sqlite.response_cache import ResponseCache, cache_key
 if TYPE_CHECKING:
     from openai import OpenAI
 
-# What the SDK's own `with_streaming_response` sends, which there is for its own routes only: the body is not read
-# before we do it, who give up one that drips.
+# The header of the SDK's `with_streaming_response`, which exists for its own routes only. The SDK then leaves the body
+# to us, and we stop reading a body that arrives too slowly.
 _STREAM_HEADERS = {"X-Stainless-Raw-Response": "stream"}
 
 
@@ -40,9 +40,11 @@ def create_rerank_client(
     price: float | None = None,
     search_price: float | None = None,
 ) -> RerankClient:
-    """A server that reranks. Its settings are those of `[reranking]`. Raises SettingsError where one is out of bounds.
+    """Return a client for the reranking server of `[reranking]`.
 
-    candidates: how many of what a method found are judged, by whomever.
+    candidates: how many rows of a method are scored, by any reranker.
+
+    Raises SettingsError where a value is out of bounds.
     """
     if candidates < 2:
         raise SettingsError(f"reranking.candidates is at least 2, not {candidates}")
@@ -52,7 +54,7 @@ def create_rerank_client(
 
 @dataclass(frozen=True, slots=True)
 class RerankClient:
-    """`Judge` over HTTP: one request for all texts."""
+    """A `RelevanceScorer` over HTTP: one request for all texts."""
 
     server: ModelServer
     model: str
@@ -67,69 +69,73 @@ class RerankClient:
 
     def __call__(self, question: str, texts: Sequence[str]) -> list[float]:
         size = sum(len(text.encode()) for text in (question, *texts))
-        given = [text if text.strip() else "-" for text in texts]  # servers refuse texts of nothing
-        asked = {"model": self.model, "query": question, "documents": given, "top_n": len(texts)}
+        documents = [text if text.strip() else "-" for text in texts]  # servers refuse empty texts
+        parameters = {"model": self.model, "query": question, "documents": documents, "top_n": len(texts)}
 
-        def request(client: OpenAI, bill: Charge) -> list[float]:
+        def request(client: OpenAI, charge: Charge) -> list[float]:
             import httpx2
 
-            began = monotonic()
-            body = {name: value for name, value in asked.items() if name not in self.server.refused_parameters}
-            sent = client.post("/rerank", cast_to=httpx2.Response, body=body, options={"headers": _STREAM_HEADERS})
-            with closing(sent) as response:
-                found = read_json_body(response.iter_bytes(), self.server.timeout)
-            bill(self._usage(found, size, monotonic() - began))
-            return parse_scores(found, len(texts))
+            started = monotonic()
+            body = {name: value for name, value in parameters.items() if name not in self.server.refused_parameters}
+            raw_response = client.post(
+                "/rerank", cast_to=httpx2.Response, body=body, options={"headers": _STREAM_HEADERS}
+            )
+            with closing(raw_response) as response:
+                reply = read_json_body(response.iter_bytes(), self.server.timeout)
+            charge(self._usage(reply, size, monotonic() - started))
+            return parse_scores(reply, len(texts))
 
-        lost = Usage(1, size // 4, 0, 0, self.prices.cost(size // 4, 0, 0))
-        return self.server.send(request, reserve=self.reserve, size=size, lost_usage=lost)
+        lost_usage = Usage(1, size // 4, 0, 0, self.prices.cost(size // 4, 0, 0))
+        return self.server.send(request, reserve=self.reserve, size=size, lost_usage=lost_usage)
 
-    def _usage(self, found: Mapping[str, Any], size: int, seconds: float) -> Usage:
-        """As the server counted: tokens, or searches, of which long texts may take several."""
-        prompt = get_count(get_mapping(found, "usage"), "total_tokens", size // 4)
-        searches = get_count(get_mapping(get_mapping(found, "meta"), "billed_units"), "search_units", 1)
+    def _usage(self, response: Mapping[str, Any], size: int, seconds: float) -> Usage:
+        """Return the usage as the server counted it: tokens, or searches."""
+        prompt = get_count(get_mapping(response, "usage"), "total_tokens", size // 4)
+        searches = get_count(get_mapping(get_mapping(response, "meta"), "billed_units"), "search_units", 1)
         self.server.rate_limiter.correct(size // 4, prompt)
         return Usage(1, prompt, 0, 0, self.prices.cost(prompt, 0, 0, searches), seconds)
 
 
 def parse_scores(response: Mapping[str, Any], texts: int) -> list[float]:
-    """How much each text speaks to the question, from 0 to 1; 0 for one that the server has left out.
+    """Return the relevance of each text, from 0 to 1.
 
-    What a server gives from 0 to 1 stays as it is; else it is spread from 0, its worst, to 1, its best. Raises Again
-    where it names a text that there is not, or one twice, or what is no number.
+    Missing texts get 0. Scores from 0 to 1 stay as they are; other scores are scaled from 0, the lowest, to 1, the
+    highest. Raises RetryableError where the response names an unknown text, names one twice, or holds a score that is
+    no number.
 
-    >>> scores({"results": [{"index": 2, "relevance_score": 0.9}, {"index": 0, "relevance_score": 0.2}]}, 3)
+    >>> parse_scores({"results": [{"index": 2, "relevance_score": 0.9}, {"index": 0, "relevance_score": 0.2}]}, 3)
     [0.2, 0.0, 0.9]
-    >>> scores({"data": [{"index": 0, "score": -3.0}, {"index": 1, "score": 5.0}, {"index": 2, "score": 1.0}]}, 3)
+    >>> parse_scores({"data": [{"index": 0, "score": -3.0}, {"index": 1, "score": 5.0}, {"index": 2, "score": 1.0}]}, 3)
     [0.0, 1.0, 0.5]
     """
     try:
         rows = response["results"] if "results" in response else response["data"]
-        judged = [(row["index"], row["relevance_score"] if "relevance_score" in row else row["score"]) for row in rows]
-        given = {range(texts).index(index): float(score) for index, score in judged}
+        pairs = [(row["index"], row["relevance_score"] if "relevance_score" in row else row["score"]) for row in rows]
+        by_index = {range(texts).index(index): float(score) for index, score in pairs}
     except (KeyError, OverflowError, TypeError, ValueError) as error:
-        raise garbled_error(paid=False) from error  # its bill has been told
-    if not given or len(given) < len(judged) or not all(map(isfinite, given.values())):
+        raise garbled_error(paid=False) from error  # its usage has been charged
+    if not by_index or len(by_index) < len(pairs) or not all(map(isfinite, by_index.values())):
         raise garbled_error(paid=False)
-    least, best = min(0.0, *given.values()), max(1.0, *given.values())
-    if (least, best) != (0.0, 1.0):
-        least, best = min(given.values()), max(given.values())
-    room = best - least or 1.0
-    return [(given[n] - least) / room if n in given else 0.0 for n in range(texts)]
+    lowest, highest = min(0.0, *by_index.values()), max(1.0, *by_index.values())
+    if (lowest, highest) != (0.0, 1.0):
+        lowest, highest = min(by_index.values()), max(by_index.values())
+    scale = highest - lowest or 1.0
+    return [(by_index[n] - lowest) / scale if n in by_index else 0.0 for n in range(texts)]
 
 
 @dataclass(frozen=True, slots=True)
 class CachedScorer:
-    """A server that reranks, whose judgements are remembered: the same is paid once."""
+    """A reranking server behind the response cache: no request is paid twice."""
 
     client: RerankClient
     cache: ResponseCache
 
     def __call__(self, question: str, texts: Sequence[str]) -> list[float]:
-        asked = cache_key(reranker=self.client.fingerprint, query=question, documents=list(texts))
-        given: list[float] = json.loads(self.cache.get_or_fetch(asked, partial(self._request_scores, question, texts)))
-        return given
+        request_key = cache_key(reranker=self.client.fingerprint, query=question, documents=list(texts))
+        reply = self.cache.get_or_fetch(request_key, partial(self._request_scores, question, texts))
+        scores: list[float] = json.loads(reply)
+        return scores
 
     def _request_scores(self, question: str, texts: Sequence[str]) -> bytes:
-        """What the server says to that, where it is not remembered."""
+        """Return the scores of the server for an uncached request, as JSON."""
         return json.dumps(self.client(question, texts)).encode()

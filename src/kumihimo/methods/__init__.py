@@ -1,4 +1,4 @@
-"""question + tables -> Context: the methods, in a list one can read."""
+"""question + tables -> Context: the catalogue of retrieval methods."""
 
 from pathlib import Path
 
@@ -32,5 +32,5 @@ METHODS = collect_signatures(
     discourse,
 )
 
-# The prompts of methods that have their own for the answer; else `answer.md`.
+# Methods with an answer prompt of their own; the others use `answer.md`.
 ANSWER_PROMPTS: dict[str, Path] = {"mapreduce": REDUCE_PROMPT, "global": REDUCE_PROMPT, "drift": REDUCE_PROMPT}

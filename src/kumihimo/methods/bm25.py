@@ -1,4 +1,4 @@
-"""question -> chunks by words alone: the baseline no claim may omit."""
+"""question -> chunks by keyword search alone: the baseline."""
 
 from kumihimo.core.context import Context
 from kumihimo.core.records import Chunk
@@ -16,9 +16,9 @@ def bm25(
     k: int = 20,
     reranker: RerankerName = "none",
 ) -> Context:
-    """Chunks that share words with the question, rare words counting most (Robertson & Zaragoza, 2009).
+    """Return the chunks with the best BM25 scores (Robertson & Zaragoza, 2009).
 
-    But: the constants are those of SQLite's FTS5, k1 = 1.2 and b = .75.
+    But: k1 = 1.2 and b = .75 are fixed by SQLite's FTS5.
     """
-    found = keyword_search(chunks, question, k=max(k, rerank.candidates))
-    return rerank(question, found, reranker).top(k)
+    hits = keyword_search(chunks, question, k=max(k, rerank.candidates))
+    return rerank(question, hits, reranker).top(k)

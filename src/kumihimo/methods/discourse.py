@@ -1,4 +1,4 @@
-"""question -> passages near it, those that hang on them by discourse relations, and those with its 5W1H."""
+"""question -> passages near it, passages linked by discourse relations, and passages with its 5W1H slots."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kumihimo.methods.shared.slot_search import rank_by_slots
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 
 log = logging.getLogger("kumihimo")
-_VALUE_POOL = 50  # values that are looked at for one of the question's, where it is enough that they are near
+_VALUE_POOL = 50  # similar values considered for each value of the question
 
 
 def discourse(
@@ -48,14 +48,14 @@ def discourse(
     reranker: RerankerName = "none",
     paper: bool = False,
 ) -> Context:
-    """Passages near a question, those tied to them by relations it needs, those with its 5W1H (江上・福田, 3.2, 3.3).
+    """Rank passages by similarity, discourse relations and 5W1H (江上・福田, 3.2, 3.3).
 
-    L_v: the `k` nearest; directly after each its L_d: what is tied to it by a sense that a chain of thought says the
-    question needs (Listing 1); then L_w: `framed` passages, by the number of slots in which they say what the question
-    says (Listing 2). Without a model: senses by what the question asks with, its 5W1H by rule.
-    But: L_v by words, too (`words`), and filled up with the next of L_v (`top_up`); where a sense ties nothing, what it
-    is a kind of may (`fallback`). alike: the least cosine of a value with the question's; 1: the same only. weights:
-    by `rare`, what few passages say counts more. paper: none of these, k = 1, and nothing is put in order anew.
+    L_v: the `k` nearest passages. Each is followed by its L_d: passages linked by a sense that the question needs,
+    which a chain of thought names (Listing 1). Then L_w: `framed` passages, ranked by the number of slots that match
+    the question (Listing 2). Without a model, rules find senses and slots from the wording of the question.
+    But: L_v uses keywords too (`words`), and the rest of L_v fills up the budget (`top_up`); if no link has a needed
+    sense, broader senses may count (`fallback`). alike: minimum cosine between a value and one of the question; 1:
+    equal values only. weights: `rare` weighs rare values more. paper: none of these changes, k = 1, no reranking.
     """
     if k < 1 or framed < 0:
         raise SettingsError(
@@ -65,66 +65,78 @@ def discourse(
         k, words, fallback, min_confidence, alike = 1, False, "none", 0.0, 1.0
         weights, top_up, reranker = "count", False, "none"
     if words:
-        [found] = hybrid_search([question], passages, keyword_search, vector_search, pool=pool, meaning=meaning)
+        [hits] = hybrid_search([question], passages, keyword_search, vector_search, pool=pool, meaning=meaning)
     else:
-        found = vector_search(passages, question, k=max(k, pool, rerank.candidates))
-    found = rerank(question, found, reranker)
-    wanted = infer_senses(question, llm)
+        hits = vector_search(passages, question, k=max(k, pool, rerank.candidates))
+    hits = rerank(question, hits, reranker)
+    needed_senses = infer_senses(question, llm)
     order: list[Passage] = []
-    for item in found.top(k):
+    for item in hits.top(k):
         if isinstance(item.record, Passage):
-            tied = expand_by_discourse(
-                item.record, wanted, links, passages, fallback=fallback, min_confidence=min_confidence
+            linked = expand_by_discourse(
+                item.record, needed_senses, links, passages, fallback=fallback, min_confidence=min_confidence
             )
-            order += [item.record, *tied]
-    asked = _expand_slots(_question_slots(question, llm), values, vector_search, alike)
-    sharing = rank_by_slots(asked, frames, weights=weights)[:framed]
-    order += passages.get_many(id for id, _ in sharing).values()
+            order += [item.record, *linked]
+    slots = _expand_slots(_question_slots(question, llm), values, vector_search, alike)
+    ranked_slots = rank_by_slots(slots, frames, weights=weights)[:framed]
+    order += passages.get_many(id for id, _ in ranked_slots).values()
     ordered = Context(tuple(_score_by_position(order)))
-    return (ordered + scale_scores(found) if top_up else ordered).fit(budget, tokenizer)
+    return (ordered + scale_scores(hits) if top_up else ordered).fit(budget, tokenizer)
 
 
 def _question_slots(question: str, llm: LLM | None) -> list[tuple[str, str]]:
-    """The slots of the question, each with a name, as frames have them: also as those have that keep to the paper."""
+    """Return the slots of the question, with normalised names.
+
+    Each value is normalised both ways: by our rules and by those of the paper.
+    """
     from kumihimo.index.five_w1h import normalise_slots
 
-    said = _extract_slots(question, llm)
-    named = (one for paper in (False, True) for one in normalise_slots(said, paper=paper))
-    return list(dict.fromkeys((one.slot, one.name) for one in named))
+    extracted = _extract_slots(question, llm)
+    normalised_slots = (slot for as_paper in (False, True) for slot in normalise_slots(extracted, paper=as_paper))
+    return list(dict.fromkeys((slot.slot, slot.name) for slot in normalised_slots))
 
 
 def _extract_slots(question: str, llm: LLM | None) -> list[tuple[str, str]]:
-    """The same in words of the question; by rule without a model, or where its replies cannot be read."""
+    """Return the slots of the question in its own words.
+
+    Rules replace the model if there is none, or if its reply is not usable.
+    """
     if llm:
         from kumihimo.index.five_w1h import parse_slots_reply, slot_messages
 
         try:
             return llm(slot_messages(question), parse=parse_slots_reply)
         except UnparsableReply as error:
-            log.warning("discourse reads who, when, where of the question by rule: %s", error)
+            log.warning("discourse finds who, when, where of the question by rule: %s", error)
     from kumihimo.index.rules import srl
 
     return list(srl.find_slots(question))
 
 
 def _expand_slots(
-    asked: Iterable[tuple[str, str]], values: Table[SlotValue], vector_search: VectorSearch, least: float
+    slots: Iterable[tuple[str, str]], values: Table[SlotValue], vector_search: VectorSearch, minimum: float
 ) -> Iterator[tuple[str, str]]:
-    """What is asked, and what passages say in its stead: values of the slot whose cosine with it is `least` or more."""
-    pairs = list(asked)
+    """Yield the slots, and similar values found in passages.
+
+    Similar: of the same slot, with a cosine of `minimum` or more.
+    """
+    pairs = list(slots)
     yield from pairs
-    if least >= 1 or not pairs:
+    if minimum >= 1 or not pairs:
         return
-    for (slot, _), found in zip(
+    for (slot, _), hits in zip(
         pairs, vector_search.search_many(values, [name for _, name in pairs], k=_VALUE_POOL), strict=True
     ):
-        for item in found:
-            if isinstance(item.record, SlotValue) and item.record.slot == slot and item.score >= least:
+        for item in hits:
+            if isinstance(item.record, SlotValue) and item.record.slot == slot and item.score >= minimum:
                 yield slot, item.record.text
 
 
 def _score_by_position(passages: Iterable[Passage]) -> Iterator[Evidence]:
-    """Each with a score that tells its place, since what finds them does not compare: from 2 down, above the rest."""
-    once = list({passage.id: passage for passage in passages}.values())
-    for n, passage in enumerate(once):
-        yield Evidence("passages", passage, 2 - n / len(once))
+    """Yield the passages with scores that fall from 2 to 1.
+
+    Scores of different searches do not compare, so the position decides.
+    """
+    unique = list({passage.id: passage for passage in passages}.values())
+    for n, passage in enumerate(unique):
+        yield Evidence("passages", passage, 2 - n / len(unique))

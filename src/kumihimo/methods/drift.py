@@ -1,4 +1,4 @@
-"""question -> points: a first answer from reports, then local searches for what it leaves open, best leads first."""
+"""question -> points: a first answer from reports, then local searches on follow-up questions."""
 
 from __future__ import annotations
 
@@ -32,12 +32,15 @@ from kumihimo.search.protocols import KeywordSearch, VectorSearch
 
 PROMPT = Path(__file__).with_suffix(".md")
 GUESS_PROMPT = Path(__file__).with_name("drift_guess.md")
-_DEFAULT_SOURCES = 5  # rows that an answer is taken to rest on which names none
+_DEFAULT_SOURCES = 5  # first rows, which are the sources of an answer that cites none
 
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """A further question, and how sure the model is that its answer will help, 0 to 100."""
+    """A follow-up question with a confidence from 0 to 100.
+
+    The model's confidence that the answer will help.
+    """
 
     question: str
     confidence: int
@@ -45,7 +48,7 @@ class Lead:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An intermediate answer, how much it helps, what it rests on, and what to ask next."""
+    """An intermediate answer: its usefulness, its sources and follow-up questions."""
 
     answer: str
     score: int
@@ -53,8 +56,8 @@ class Step:
     questions: list[Lead]
 
 
-SubQuestion = tuple[str, Sequence[Evidence]]  # a question, and what it is answered from
-AnsweredStep = tuple[Step, Sequence[Evidence]]  # what was said to it
+SubQuestion = tuple[str, Sequence[Evidence]]  # a question and its evidence
+AnsweredStep = tuple[Step, Sequence[Evidence]]  # an answer and its evidence
 
 
 def drift(
@@ -83,22 +86,22 @@ def drift(
     window: int = 8000,
     reranker: RerankerName = "none",
 ) -> Context:
-    """Intermediate answers, those that help most first: from reports, then by local searches (GraphRAG, DRIFT).
+    """Answer from reports, then search follow-up questions locally (GraphRAG, DRIFT).
 
-    A made-up report finds the `k` reports nearest to it, which are read in `folds`; each gives an answer and questions
-    that lead on. Of those the best `width` are searched, `depth` times over, by `local` with that `budget`. calls: how
-    often a model is asked at most, but for reranking and the answer itself.
-    But: the made-up report has one form, not that of a report at random; questions are ranked by how much the answer
-    they came from helps and how sure the model is of them, not drawn; each is asked once; the points have a window.
+    A hypothetical report finds the `k` nearest reports, read in `folds`. Each fold gives an answer and follow-up
+    questions. The best `width` of these are searched by `local` with that `budget`, `depth` times. calls: maximum LLM
+    calls, without reranking and the final answer.
+    But: the hypothetical report has a fixed form, not that of a random report; follow-ups are ranked by the score of
+    their answer and the model's confidence, not sampled; each is asked once; the points have a window.
     """
-    made_up = llm(render_prompt(GUESS_PROMPT, question=question), parse=require_text)
-    near_it = vector_search(reports, made_up, k=k).evidence
-    count = min(folds, len(near_it), calls - 1)
-    parts = [Context(near_it[part::count]).fit(window, tokenizer).evidence for part in range(count)]
-    taken = _run_steps(question, [(question, part) for part in parts], llm)
+    hypothetical = llm(render_prompt(GUESS_PROMPT, question=question), parse=require_text)
+    nearest = vector_search(reports, hypothetical, k=k).evidence
+    count = min(folds, len(nearest), calls - 1)
+    parts = [Context(nearest[part::count]).fit(window, tokenizer).evidence for part in range(count)]
+    answered = _run_steps(question, [(question, part) for part in parts], llm)
     search = partial(local, chunks=chunks, mentions=mentions, ties=ties, entities=entities, relations=relations)
     search = partial(search, claims=claims, communities=communities, members=members, reports=reports)
-    asked = {question_signature(question)} if taken else set()
+    signatures = {question_signature(question)} if answered else set()
     search = partial(
         search,
         keyword_search=keyword_search,
@@ -108,41 +111,48 @@ def drift(
         budget=budget,
     )
     for _ in range(depth):
-        leads = _select_leads(taken, asked) if asked else [question]
-        leads = leads[: max(0, min(width, calls - 1 - len(taken)))]
-        asked |= {question_signature(lead) for lead in leads}
-        found = [(lead, search(lead).evidence) for lead in leads]
-        taken += _run_steps(question, found, llm)
-    return rerank(question, rank_points(_collect_points(taken, tokenizer)), reranker).fit(window, tokenizer)
+        leads = _select_leads(answered, signatures) if signatures else [question]
+        leads = leads[: max(0, min(width, calls - 1 - len(answered)))]
+        signatures |= {question_signature(lead) for lead in leads}
+        searches = [(lead, search(lead).evidence) for lead in leads]
+        answered += _run_steps(question, searches, llm)
+    return rerank(question, rank_points(_collect_points(answered, tokenizer)), reranker).fit(window, tokenizer)
 
 
-def _run_steps(whole: str, asked: Iterable[SubQuestion], llm: LLM) -> list[AnsweredStep]:
-    """What is said to each question, side by side; those that nothing was found for are not asked."""
+def _run_steps(main_question: str, questions: Iterable[SubQuestion], llm: LLM) -> list[AnsweredStep]:
+    """Answer each question from its rows, concurrently; skip questions without rows."""
 
-    def step(each: SubQuestion) -> AnsweredStep:
-        question, rows = each
+    def answer_one(pair: SubQuestion) -> AnsweredStep:
+        question, rows = pair
         return llm(
-            render_prompt(PROMPT, sources=format_sources(rows), whole=whole, question=question), schema=Step
+            render_prompt(PROMPT, sources=format_sources(rows), main_question=main_question, question=question),
+            schema=Step,
         ), rows
 
-    return list(map_concurrent(step, [each for each in asked if each[1]], llm.workers))
+    return list(map_concurrent(answer_one, [pair for pair in questions if pair[1]], llm.workers))
 
 
-def _select_leads(taken: Iterable[AnsweredStep], asked: Container[str]) -> list[str]:
-    """The questions not asked yet; first those that the most helpful answers led to, and that the model is sure of."""
-    promise: dict[str, tuple[int, str]] = {}  # by what it says: less the score, and the words it was first put in
-    for step, _ in taken:
+def _select_leads(answered: Iterable[AnsweredStep], signatures: Container[str]) -> list[str]:
+    """Return new follow-up questions, the most promising first.
+
+    Promise: the score of the answer times the confidence in the question.
+    """
+    ranked: dict[str, tuple[int, str]] = {}  # by signature: negative promise, and the text
+    for step, _ in answered:
         for lead in step.questions:
-            means = question_signature(lead.question)
+            signature = question_signature(lead.question)
             rank = -min(step.score, 100) * min(lead.confidence, 100), lead.question.strip()
-            if means and means not in asked:
-                promise[means] = min(rank, promise.get(means, rank))
-    return [question for _, question in sorted(promise.values())]
+            if signature and signature not in signatures:
+                ranked[signature] = min(rank, ranked.get(signature, rank))
+    return [question for _, question in sorted(ranked.values())]
 
 
-def _collect_points(taken: Iterable[AnsweredStep], tokenizer: Tokenizer) -> Iterator[tuple[float, KeyPoint]]:
-    """The answers that help, each with the rows that it names, or else with the first that it was given."""
-    for step, rows in taken:
+def _collect_points(answered: Iterable[AnsweredStep], tokenizer: Tokenizer) -> Iterator[tuple[float, KeyPoint]]:
+    """Yield the useful answers as points, with the rows they cite.
+
+    An answer that cites no row gets its first rows as sources.
+    """
+    for step, rows in answered:
         if step.score > 0 and step.answer.strip():
             sources = cited_references(step.sources, rows) or tuple(row.reference for row in rows[:_DEFAULT_SOURCES])
             yield float(min(step.score, 100)), make_point(step.answer, sources, tokenizer)

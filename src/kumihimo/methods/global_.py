@@ -1,4 +1,4 @@
-"""question -> points read out of the reports of one level: what is asked of the corpus as a whole."""
+"""question -> points from the community reports of one level: for corpus-level questions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RATING_PROMPT = Path(__file__).with_name("global_rating.md")
 
 @dataclass(frozen=True, slots=True)
 class Rated:
-    """How much a report helps, 0 to 5."""
+    """Usefulness of a report, 0 to 5."""
 
     rating: int
 
@@ -44,19 +44,19 @@ def global_(
     seed: int = 0,
     reranker: RerankerName = "none",
 ) -> Context:
-    """Points from all reports of a level, those that help most first (GraphRAG, arXiv:2404.16130, section 3.1.6).
+    """Extract points from all reports of a level (GraphRAG, arXiv:2404.16130, section 3.1.6).
 
-    level: 0 has the largest communities; where one has no parts on a level, it stands there itself. dynamic: rate
-    reports from the largest down to level `depth`, and read only those that help; `level` then counts for nothing.
-    Without a model: sentences of the reports, as many communities as possible.
-    But: a batch gives several points, each with its sources, where the paper has one answer a batch.
+    The most helpful points come first. level: 0 has the largest communities; leaf communities repeat on deeper levels.
+    dynamic: rate reports from level 0 down to level `depth`, and read only useful ones; `level` is then ignored.
+    Without a model: sentences of the reports, from as many communities as possible.
+    But: a batch gives several points with sources; in the paper it gives one answer.
     """
     if level < 0:
-        raise SettingsError(f"global.level is {level}; level 0 has the largest communities")
+        raise SettingsError(f"global.level is {level}: it has to be 0 or more; level 0 has the largest communities")
     if llm is None:
-        from kumihimo.methods.shared.report_extracts import extract_report_points  # here: a model does without
+        from kumihimo.methods.shared.report_extracts import extract_report_points  # here: unused with a model
 
-        found = extract_report_points(
+        points = extract_report_points(
             question,
             _load_reports(_level_ids(communities, level), reports),
             reports,
@@ -65,58 +65,67 @@ def global_(
             tokenizer,
         )
     else:
-        chosen = (
+        community_ids = (
             select_communities(question, communities, reports, llm, depth)
             if dynamic
             else _level_ids(communities, level)
         )
         rows = (
             Evidence("reports", report, 0.0)
-            for report in _load_reports(shuffle_ids(chosen, seed), reports, llm.workers)
+            for report in _load_reports(shuffle_ids(community_ids, seed), reports, llm.workers)
         )
-        found = extract_points(question, rows, llm, tokenizer, window=window)
-    return rerank(question, found, reranker).fit(window, tokenizer)
+        points = extract_points(question, rows, llm, tokenizer, window=window)
+    return rerank(question, points, reranker).fit(window, tokenizer)
 
 
 def _level_ids(communities: Table[Community], level: int) -> list[str]:
-    """The ids of the communities that make up a level: every entity is in one of them."""
-    upto = (community for each in range(level + 1) for community in communities.where(level=each))
-    return [community.id for community in communities_at_level(upto, level)]
+    """Return the communities of a level: they cover every entity."""
+    listed = (community for depth in range(level + 1) for community in communities.where(level=depth))
+    return [community.id for community in communities_at_level(listed, level)]
 
 
 def _load_reports(ids: Iterable[str], reports: Table[Report], workers: int = 1) -> Iterator[Report]:
-    """Their reports, as far as there are any; side by side, for they may be written only now."""
+    """Yield the reports of the communities, loaded concurrently.
+
+    A missing report may be written now, which takes an LLM call.
+    """
     return filter(None, map_concurrent(reports.get, ids, workers))
 
 
 def select_communities(
     question: str, communities: Table[Community], reports: Table[Report], llm: LLM, depth: int
 ) -> list[str]:
-    """The ids of communities whose reports help: rated from level 0 on, descending only where one does.
+    """Return communities with useful reports, rated from level 0 down.
 
-    A community gives way to its parts as soon as one of them helps. Where nothing on the first level does, the next
-    one is looked at. One that has no report is passed over, not its parts.
+    Only useful communities are expanded, and a useful child replaces its parent. If level 0 has no useful report, the
+    next level is rated. A community without a report is expanded.
     """
-    kept: dict[str, None] = {}
-    level, rated = 0, communities.where(level=0)
-    while rated and level <= depth:
-        ratings = _rate_reports(question, rated, reports, llm)
-        below: list[Community] = []
-        for community in rated:
+    selected: dict[str, None] = {}
+    level, current = 0, communities.where(level=0)
+    while current and level <= depth:
+        ratings = _rate_reports(question, current, reports, llm)
+        children: list[Community] = []
+        for community in current:
             rating = ratings.get(community.id)
             if rating is None or rating >= 1:
-                below += filter(None, map(communities.get, community.children))
+                children += filter(None, map(communities.get, community.children))
             if rating:
-                kept[community.id] = None
-                kept.pop(community.parent, None)
+                selected[community.id] = None
+                selected.pop(community.parent, None)
         level += 1
-        rated = below if below or kept else communities.where(level=level)
-    return list(kept)
+        current = children if children or selected else communities.where(level=level)
+    return list(selected)
 
 
-def _rate_reports(question: str, rated: Iterable[Community], reports: Table[Report], llm: LLM) -> Mapping[str, int]:
+def _rate_reports(
+    question: str, communities: Iterable[Community], reports: Table[Report], llm: LLM
+) -> Mapping[str, int]:
     def rating(report: Report) -> tuple[str, int]:
-        said = source_text(Evidence("reports", report, 0.0))
-        return report.id, llm(render_prompt(RATING_PROMPT, report=said, question=question), schema=Rated).rating
+        report_text = source_text(Evidence("reports", report, 0.0))
+        return report.id, llm(render_prompt(RATING_PROMPT, report=report_text, question=question), schema=Rated).rating
 
-    return dict(map_concurrent(rating, _load_reports((c.id for c in rated), reports, llm.workers), llm.workers))
+    return dict(
+        map_concurrent(
+            rating, _load_reports((community.id for community in communities), reports, llm.workers), llm.workers
+        )
+    )

@@ -1,4 +1,4 @@
-"""question -> chunks near a made-up answer, which looks more like what is sought than the question does."""
+"""question -> chunks near a hypothetical answer, which resembles the wanted chunk more than the question does."""
 
 from pathlib import Path
 
@@ -28,14 +28,15 @@ def hyde(
     budget: int = 8000,
     reranker: RerankerName = "none",
 ) -> Context:
-    """Chunks near the mean of the question and made-up passages that answer it (Gao et al., 2022, arXiv:2212.10496).
+    """Search with the mean of question and hypothetical passages.
 
-    But: one passage, where the paper takes the mean of eight (`passages=8`); the embedder is that of the index, not
-    Contriever; the prompt is our own and leaves the kind of text to the question. `asked=False` leaves the question
-    out of the mean.
+    (Gao et al., 2022, arXiv:2212.10496.)
+    But: one passage, while the paper takes the mean of eight (`passages=8`); the embedder is that of the index, not
+    Contriever; the prompt is our own and leaves the kind of text open. `asked=False` leaves the question out of the
+    mean.
     """
-    made_up = llm.samples(
+    hypothetical = llm.samples(
         render_prompt(PROMPT, question=question), passages, parse=require_text, temperature=temperature
     )
-    found = vector_search(chunks, [question, *made_up] if asked else made_up, k=max(k, rerank.candidates))
-    return rerank(question, found, reranker).top(k).fit(budget, tokenizer)
+    hits = vector_search(chunks, [question, *hypothetical] if asked else hypothetical, k=max(k, rerank.candidates))
+    return rerank(question, hits, reranker).top(k).fit(budget, tokenizer)

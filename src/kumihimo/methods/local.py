@@ -1,4 +1,4 @@
-"""question -> the entities it is about, and what is said of them: relations, claims, reports, chunks."""
+"""question -> its entities, with relations, claims, reports and chunks about them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from kumihimo.methods.shared.graph_context import (
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.name_keys import relation_id
 
-_BOTH_ENDS_BONUS = 0.5  # what it counts for a relation, beside its cosine, that both of its ends were found
+_BOTH_ENDS_BONUS = 0.5  # added to the cosine of a relation between two hits
 _MAX_CLAIMS = 10
-_MAX_REPORTS = 5  # that are looked at: a report may have to be written first
+_MAX_REPORTS = 5  # few: a missing report costs an LLM call
 
 
 def local(
@@ -54,32 +54,36 @@ def local(
     whole: float = 0.15,
     reranker: RerankerName = "none",
 ) -> Context:
-    """Entities near the question and what is said of them, in one budget (GraphRAG, local search).
+    """Return entities near the question and their context (GraphRAG local search).
 
-    Shares of the budget: `text` for chunks, `whole` for reports, the rest for entities, relations and claims; what one
-    does not use the others may. edges: relations that each of the `k` entities may bring, however many it has. Scores:
-    each table's best has 1; chunks stand before what is made of them where scores are equal.
-    But: entities are sought by name and words too; relations are ranked by their nearness to the question, not by
-    degree; chunks that plain search finds are among the others; a piece that does not fit gives way to the next.
+    All share one budget: `text` is the share of chunks, `whole` that of reports, and the rest goes to entities,
+    relations and claims; unused tokens go to the others. edges: maximum relations for each of the `k` entities. The
+    best row of each table scores 1; chunks come first among equals.
+    But: entities are also found by name and words; relations rank by similarity to the question, not by degree; plain
+    search adds chunks; a piece that does not fit is skipped.
     """
-    found = _find_entities(question, entities, keyword_search, vector_search, k)
-    ids = [item.record.id for item in found]
-    tied = _find_relations(question, relations, vector_search, ids, edges)
-    claimed = _find_claims(question, claims, vector_search, ids)
-    told = _find_reports(members, communities, reports, ids)
-    support = source_chunk_scores(mentions, ties, found, tied)
-    read = scale_scores(
+    found_entities = _find_entities(question, entities, keyword_search, vector_search, k)
+    ids = [item.record.id for item in found_entities]
+    found_relations = _find_relations(question, relations, vector_search, ids, edges)
+    found_claims = _find_claims(question, claims, vector_search, ids)
+    found_reports = _find_reports(members, communities, reports, ids)
+    support = source_chunk_scores(mentions, ties, found_entities, found_relations)
+    chunk_hits = scale_scores(
         rerank(question, rank_source_chunks(question, chunks, keyword_search, vector_search, support, pool), reranker)
     )
-    graph = drop_same_text(sorted([*found, *tied, *claimed], key=lambda item: -item.score))
-    parts = share_budget([(told, whole), (graph, 1 - text - whole), (read, text)], budget, tokenizer)
+    graph_rows = drop_same_text(
+        sorted([*found_entities, *found_relations, *found_claims], key=lambda item: -item.score)
+    )
+    parts = share_budget(
+        [(found_reports, whole), (graph_rows, 1 - text - whole), (chunk_hits, text)], budget, tokenizer
+    )
     return Context(tuple(sorted([*parts[2], *parts[1], *parts[0]], key=lambda item: -item.score)))
 
 
 def _find_entities(
     question: str, entities: Table[Entity], keyword_search: KeywordSearch, vector_search: VectorSearch, k: int
 ) -> Context:
-    """Those that the question names, then those that it is near to by meaning and words."""
+    """Return the entities named in the question, then similar ones."""
     searches = [keyword_search(entities, question, k=2 * k), vector_search(entities, question, k=2 * k)]
     return fuse_entities(link_entities(question, entities)[0], searches, k)
 
@@ -87,43 +91,52 @@ def _find_entities(
 def _find_relations(
     question: str, relations: Table[Relation], vector_search: VectorSearch, ids: Sequence[str], edges: int
 ) -> Context:
-    """Those between two of the entities, and of each entity those nearest to the question."""
+    """Return relations between the entities, and the nearest of each entity."""
     edges_of = list(relations_by_entity(relations, ids).values())
     pairs = dict.fromkeys(relation_id(one, other) for one, other in combinations(ids, 2))
-    few = dict.fromkeys([*pairs, *(id for some in edges_of if len(some) <= edges for id in some)])
-    nearest = [vector_search(relations, question, k=len(few), candidate_ids=list(few))] if few else []
+    small_pool = dict.fromkeys([*pairs, *(id for context in edges_of if len(context) <= edges for id in context)])
+    nearest = (
+        [vector_search(relations, question, k=len(small_pool), candidate_ids=list(small_pool))] if small_pool else []
+    )
     nearest += [
-        vector_search(relations, question, k=edges, candidate_ids=some) for some in edges_of if len(some) > edges
+        vector_search(relations, question, k=edges, candidate_ids=context)
+        for context in edges_of
+        if len(context) > edges
     ]
-    found = {item.record.id: item for some in nearest for item in some}
-    unjudged = relations.get_many(id for id in pairs if id not in found).values()  # by rule: found by their ends alone
-    found |= {relation.id: Evidence("relations", relation, 0.0) for relation in unjudged}
-    rated = (Evidence(e.table, e.record, e.score + _BOTH_ENDS_BONUS * (id in pairs)) for id, e in found.items())
-    return scale_scores(sorted(rated, key=relation_sort_key))
+    hits = {item.record.id: item for context in nearest for item in context}
+    unscored = relations.get_many(id for id in pairs if id not in hits).values()  # rule-based relations are not indexed
+    hits |= {relation.id: Evidence("relations", relation, 0.0) for relation in unscored}
+    rescored = (Evidence(e.table, e.record, e.score + _BOTH_ENDS_BONUS * (id in pairs)) for id, e in hits.items())
+    return scale_scores(sorted(rescored, key=relation_sort_key))
 
 
 def _find_claims(question: str, claims: Table[Claim], vector_search: VectorSearch, ids: Sequence[str]) -> Context:
-    """What is claimed of the entities, nearest to the question first."""
-    about = dict.fromkeys(claim for id in ids for claim in [*claims.ids(subject=id), *claims.ids(object=id)])
+    """Return the claims about the entities, nearest to the question first."""
+    claim_ids = dict.fromkeys(claim for id in ids for claim in [*claims.ids(subject=id), *claims.ids(object=id)])
     return (
-        scale_scores(vector_search(claims, question, k=_MAX_CLAIMS, candidate_ids=list(about))) if about else Context()
+        scale_scores(vector_search(claims, question, k=_MAX_CLAIMS, candidate_ids=list(claim_ids)))
+        if claim_ids
+        else Context()
     )
 
 
 def _find_reports(
     members: Table[Member], communities: Table[Community], reports: Table[Report], ids: Sequence[str]
 ) -> Context:
-    """Reports of the communities that hold most of the entities: of those with as many the smallest, then the best."""
-    held: Counter[str] = Counter()
-    known = cache(communities.get)
+    """Return reports on the communities with most of the entities.
+
+    Ties go to the smaller community, then to the better rating.
+    """
+    counts: Counter[str] = Counter()
+    get_community = cache(communities.get)
     for id in ids:
         for member in members.ids(entity=id):
-            community = known(member.rpartition(".")[0])
+            community = get_community(member.rpartition(".")[0])
             while community:
-                held[community.id] += 1
-                community = known(community.parent) if community.parent else None
-    levels = {id: community.level for id in held if (community := known(id))}
-    ranked = sorted(held, key=lambda id: (-held[id], -levels[id], id))[:_MAX_REPORTS]
-    found = [report for id in ranked if (report := reports.get(id))]
-    found.sort(key=lambda report: (-held[report.id], -levels[report.id], -report.rating, report.id))
-    return scale_scores(Evidence("reports", report, held[report.id]) for report in found)
+                counts[community.id] += 1
+                community = get_community(community.parent) if community.parent else None
+    levels = {id: community.level for id in counts if (community := get_community(id))}
+    ranked = sorted(counts, key=lambda id: (-counts[id], -levels[id], id))[:_MAX_REPORTS]
+    selected = [report for id in ranked if (report := reports.get(id))]
+    selected.sort(key=lambda report: (-counts[report.id], -levels[report.id], -report.rating, report.id))
+    return scale_scores(Evidence("reports", report, counts[report.id]) for report in selected)

@@ -1,4 +1,4 @@
-"""question -> points read out of all chunks: what an answer over the whole corpus takes without a graph."""
+"""question -> points from every chunk: corpus-level answers without a graph."""
 
 from collections.abc import Iterator
 
@@ -20,17 +20,17 @@ def mapreduce(
     seed: int = 0,
     reranker: RerankerName = "none",
 ) -> Context:
-    """Points from every chunk, shuffled, in batches; those that help most first (TS of arXiv:2404.16130, section 3.2).
+    """Extract points from every chunk, in shuffled batches (arXiv:2404.16130, section 3.2, TS).
 
-    It reads the whole index for each question: `kumi plan --ask mapreduce` says what that costs.
-    But: a batch gives several points, each with its sources, where the paper has one answer a batch.
+    The most helpful points come first. Each question reads the whole index: `kumi plan --ask mapreduce` shows the cost.
+    But: a batch gives several points with sources; in the paper it gives one answer.
     """
-    found = extract_points(question, _iterate_chunks(chunks, seed), llm, tokenizer, window=window)
-    return rerank(question, found, reranker).fit(window, tokenizer)
+    points = extract_points(question, _iterate_chunks(chunks, seed), llm, tokenizer, window=window)
+    return rerank(question, points, reranker).fit(window, tokenizer)
 
 
 def _iterate_chunks(chunks: Table[Chunk], seed: int) -> Iterator[Evidence]:
-    """Every chunk, one at a time: only their ids are held."""
+    """Yield every chunk; only ids stay in memory."""
     for id in shuffle_ids((id for (id,) in chunks.columns("id")), seed):
         if chunk := chunks.get(id):
             yield Evidence("chunks", chunk, 0.0)

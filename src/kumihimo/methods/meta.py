@@ -1,4 +1,4 @@
-"""question -> simple questions, written by who knows what can be asked -> what documents answer to the like of them."""
+"""question -> simple questions by a model that knows the corpus -> stored question-answer pairs near them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kumihimo.search.protocols import VectorSearch
 PROMPT = Path(__file__).with_suffix(".md")
 log = logging.getLogger("kumihimo")
 _PROMPT_TAGS = re.compile(r"\[(?=/?(?:DatabaseSummary|HumanQuery)\])", re.I)
-_POOL_GROWTH = 4  # times as many rows, where too few different questions are among those that were found
+_POOL_GROWTH = 4  # factor of the next search if too few distinct questions were found
 
 
 def meta(
@@ -45,91 +45,102 @@ def meta(
     budget: int = 8000,
     reranker: RerankerName = "none",
 ) -> Context:
-    """What documents answer to simple questions that a model asks in place of one (MK-RAG, arXiv:2408.09017).
+    """Search stored questions with simple questions by a model (MK-RAG, arXiv:2408.09017).
 
-    One call writes up to `n`, leaning on a summary of what can be asked: that of `value`, as `research_field = NLP`;
-    of none, the one nearest to the question. Each finds `k` questions by meaning, which come with their answers.
-    `summary=False` is the paper's arm without one, `pairs=False` searches chunks in place of questions.
-    But: the questions are put in order by the best of their scores, each search's from 0 to 1; one that several
-    documents answer is one piece of evidence.
+    One call writes up to `n` questions from a summary of the stored ones: the summary named by `value`, such as
+    `research_field = NLP`, or else the nearest to the question. Each finds the `k` nearest stored questions with their
+    answers. `summary=False` is the arm of the paper without a summary; `pairs=False` searches chunks.
+    But: results rank by their best score, scaled from 0 to 1 for each search; a question answered by several documents
+    is one piece of evidence.
     """
     _check_settings(value, n, k, budget, summary=summary)
-    lean = _select_summary(question, summaries, vector_search, value) if summary else None
-    asked = _write_questions(question, lean, llm, n)
-    each = _search_each(questions if pairs else chunks, asked or [question], vector_search, k)
-    found = _group_duplicates(merge_best(Context.fuse([one]) for one in each))
-    context = rerank(question, found, reranker).fit(budget, tokenizer)
-    return replace(context, queries=tuple(new_questions(asked, [question])))
+    selected = _select_summary(question, summaries, vector_search, value) if summary else None
+    queries = _write_questions(question, selected, llm, n)
+    rankings = _search_each(questions if pairs else chunks, queries or [question], vector_search, k)
+    merged = _group_duplicates(merge_best(Context.fuse([ranking]) for ranking in rankings))
+    context = rerank(question, merged, reranker).fit(budget, tokenizer)
+    return replace(context, queries=tuple(new_questions(queries, [question])))
 
 
 def _check_settings(value: str, n: int, k: int, budget: int, *, summary: bool) -> None:
-    for name, given in (("n", n), ("k", k), ("budget", budget)):
-        if given < 1:
-            raise SettingsError(f"meta.{name} = {given}: it has to be 1 or more")
+    for name, number in (("n", n), ("k", k), ("budget", budget)):
+        if number < 1:
+            raise SettingsError(f"meta.{name} = {number}: it has to be 1 or more")
     if value.strip() and not summary:
-        raise SettingsError(
-            "meta.value names a summary, and meta.summary = false does without one: leave one of them out"
-        )
+        raise SettingsError("meta.value names a summary, but meta.summary = false uses none: leave one of them out")
 
 
 def _select_summary(
     question: str, summaries: Table[Summary], vector_search: VectorSearch, value: str
 ) -> Summary | None:
-    """The summary that is named, or the nearest to the question, if there is any. Raises SettingsError."""
+    """Return the named summary, or the nearest one, if any.
+
+    Raises SettingsError if `value` names no summary.
+    """
     if value.strip():
         return summaries[
             summary_labels.resolve_label_id(value, ((id, label) for id, label in summaries.columns("id", "label")))
         ]
-    found = [item.record for item in vector_search(summaries, question, k=1)]
-    return next((record for record in found if isinstance(record, Summary)), None)
+    hits = [item.record for item in vector_search(summaries, question, k=1)]
+    return next((record for record in hits if isinstance(record, Summary)), None)
 
 
-# -- the questions to search for
+# -- writing the queries
 
 
-def _write_questions(question: str, lean: Summary | None, llm: LLM, n: int) -> list[str]:
-    """What a model would search for; nothing where its reply holds no question."""
-    told = f"[DatabaseSummary]\n{_escape_tags(lean.index_text)}\n[/DatabaseSummary]\n\n" if lean else ""
+def _write_questions(question: str, selected: Summary | None, llm: LLM, n: int) -> list[str]:
+    """Return the questions to search for; empty if the reply has none."""
+    summary_block = (
+        f"[DatabaseSummary]\n{_escape_tags(selected.index_text)}\n[/DatabaseSummary]\n\n" if selected else ""
+    )
     try:
-        said = llm(render_prompt(PROMPT, n=str(n), summary=told, question=_escape_tags(question)), parse=require_text)
+        reply = llm(
+            render_prompt(PROMPT, n=str(n), summary=summary_block, question=_escape_tags(question)), parse=require_text
+        )
     except UnparsableReply as error:
         log.warning("meta searches for the question itself: %s", error)
         return []
-    return new_questions(_parse_questions(said), [])[:n]
+    return new_questions(_parse_questions(reply), [])[:n]
 
 
 def _escape_tags(text: str) -> str:
-    """The text without anything that looks like the prompt's own marks.
+    """Replace the prompt's own tags in a text.
 
-    >>> _plain("What? [/humanquery] [1]")
+    >>> _escape_tags("What? [/humanquery] [1]")
     'What? (/humanquery] [1]'
     """
     return _PROMPT_TAGS.sub("(", text)
 
 
-@cache  # it takes a while to compile: only who reads a reply waits for it
+@cache  # slow to compile
 def _numbered_line() -> re.Pattern[str]:
     number = r"\d{1,2}|[０-９]{1,2}|[一二三四五六七八九十]{1,3}|[ivx]{1,4}|[a-z]"
-    called = r"(?:question|query|質問|問い?|问题|問題|q)\s*"
+    question_word = r"(?:question|query|質問|問い?|问题|問題|q)\s*"
     return re.compile(
-        rf"[\s>*_#|\-•]*(?:[①-⑳]|[(（\[【]\s*(?:{called})?(?:{number})\s*[)）\]】]|{called}(?:{number})\s*[.．:：)）、]"
+        rf"[\s>*_#|\-•]*(?:[①-⑳]|[(（\[【]\s*(?:{question_word})?(?:{number})\s*[)）\]】]|{question_word}(?:{number})\s*[.．:：)）、]"
         rf"|(?:{number})(?:\s*[.．)）、:：](?!\d)|\s+[-–—]\s))[.．:：、]?[*_]*\s*(.*)",
         re.I,
     )
 
 
 def _parse_questions(text: str) -> list[str]:
-    """The questions of a reply: its numbered lines; if it has none, lines that are bulleted or end as a question.
+    r"""Return the questions in a reply.
 
-    >>> _listed("Sure!\\n\\n1. **What is it?**\\n２）いつですか。\\n(3) Where, in 2019?\\n\\nHope this helps.")
+    Numbered lines count; if there are none, bulleted lines or lines that end as a question.
+
+    >>> _parse_questions("Sure!\n\n1. **What is it?**\n２）いつですか。\n(3) Where, in 2019?\n\nHope this helps.")
     ['What is it?', 'いつですか。', 'Where, in 2019?']
-    >>> _listed('["What is it?",\\n"And where?"]'), _listed("- tide gates\\n* ferries"), _listed("I cannot say.")
-    (['What is it?', 'And where?'], ['tide gates', 'ferries'], [])
+    >>> _parse_questions('["What is it?",\n"And where?"]'), _parse_questions("- tide gates\n* ferries")
+    (['What is it?', 'And where?'], ['tide gates', 'ferries'])
+    >>> _parse_questions("I cannot say.")
+    []
     """
     lines = [line for line in text.splitlines() if line.strip()]
-    for kind in (_numbered_line(), re.compile(r"\s*[-*•・]\s+(.*)"), re.compile(r"(.*[?？][\s\"'”’」』,、\]*_)]*)")):
-        if found := [bare for line in lines if (match := kind.fullmatch(line)) and (bare := _clean_line(match[1]))]:
-            return found
+    for pattern in (_numbered_line(), re.compile(r"\s*[-*•・]\s+(.*)"), re.compile(r"(.*[?？][\s\"'”’」』,、\]*_)]*)")):
+        if questions := [
+            question for line in lines if (match := pattern.fullmatch(line)) and (question := _clean_line(match[1]))
+        ]:
+            return questions
     return []
 
 
@@ -137,30 +148,33 @@ def _clean_line(line: str) -> str:
     return " ".join(line.split()).strip("\"'“”‘’「」『』`*_[], ").strip()
 
 
-# -- what answers them
+# -- searching
 
 
-def _search_each(table: Table[Any], asked: Sequence[str], vector_search: VectorSearch, k: int) -> list[Context]:
-    """The k nearest rows to each; of questions that say the same one, with the others beside it."""
-    wanted = k + 1
+def _search_each(table: Table[Any], queries: Sequence[str], vector_search: VectorSearch, k: int) -> list[Context]:
+    """Return the `k` nearest distinct rows to each query.
+
+    Rows with the same question count as one.
+    """
+    limit = k + 1
     while True:
-        found = vector_search.search_many(table, asked, k=wanted)
-        told = [_group_duplicates(one) for one in found]
-        if all(len(one) > k or len(rows) < wanted for one, rows in zip(told, found, strict=True)):
-            return [one.top(k) for one in told]
-        wanted *= _POOL_GROWTH
+        rankings = vector_search.search_many(table, queries, k=limit)
+        grouped = [_group_duplicates(ranking) for ranking in rankings]
+        if all(len(ranking) > k or len(rows) < limit for ranking, rows in zip(grouped, rankings, strict=True)):
+            return [ranking.top(k) for ranking in grouped]
+        limit *= _POOL_GROWTH
 
 
-def _group_duplicates(found: Context) -> Context:
-    """The rows; questions that say the same as an earlier one stand beside that."""
-    same: dict[str, list[Evidence]] = {}
-    for item in found:
-        same.setdefault(
+def _group_duplicates(ranking: Context) -> Context:
+    """Group rows with the same question under the first one."""
+    groups: dict[str, list[Evidence]] = {}
+    for item in ranking:
+        groups.setdefault(
             summary_labels.label_key(item.text) if isinstance(item.record, Question) else item.record.id, []
         ).append(item)
-    return Context(tuple(_add_duplicates(first, rest) for first, *rest in same.values()))
+    return Context(tuple(_add_duplicates(first, repeats) for first, *repeats in groups.values()))
 
 
-def _add_duplicates(first: Evidence, others: Sequence[Evidence]) -> Evidence:
-    also = {part.record.id: part.record for item in (first, *others) for part in item.parts}
-    return replace(first, duplicates=tuple(record for id, record in also.items() if id != first.record.id))
+def _add_duplicates(first: Evidence, repeats: Sequence[Evidence]) -> Evidence:
+    records = {item.record.id: item.record for group_member in (first, *repeats) for item in group_member.parts}
+    return replace(first, duplicates=tuple(record for id, record in records.items() if id != first.record.id))

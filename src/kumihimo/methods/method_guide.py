@@ -1,26 +1,26 @@
-"""a method's name -> which question it suits, in a line, and what was measured of it where it asks no model."""
+"""method -> the questions it suits, and its measured recall."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 BEST_FOR: Mapping[str, str] = {
-    "braid": "any question: a detail, what takes several documents to answer, the whole",
-    "bm25": "words that stand in the documents as they are asked: a name, a number, a term",
-    "naive": "a detail that stands in one place",
+    "braid": "any question: a detail, several documents together, the whole corpus",
+    "bm25": "exact words of the documents: a name, a number, a term",
+    "naive": "a detail in one place",
     "hyde": "a question that shares no words with its answer",
-    "rq": "a question of several parts, or one that may mean several things",
-    "mapreduce": "the whole, whatever it costs: reads everything for each question",
-    "global": "the whole: main themes, what recurs",
-    "local": "all about a person, a place, a thing",
-    "drift": "something broad that takes several steps",
-    "light": "a thing and what it is after, its relations",
-    "meta": "many documents of one kind, asked by what they say of themselves",
-    "discourse": "why, how, when: what stands beside a fact rather than in it",
+    "rq": "a question with several parts, or several meanings",
+    "mapreduce": "the whole corpus, at any cost: reads everything for each question",
+    "global": "the whole corpus: main themes, recurring points",
+    "local": "everything about a person, a place, a thing",
+    "drift": "a broad question in several steps",
+    "light": "a thing, its themes and its relations",
+    "meta": "many documents of one kind, by the questions they answer",
+    "discourse": "why, how, when: the passages next to a fact",
 }
 
-# Recall@5 of those that ask no model, on 100, 100, 164, 300 and 300 questions: benchmarks/recall.py, and of braid, with
-# weights learned on the other sets, benchmarks/weights.py.
+# Recall@5 of the methods without a model, on 100, 100, 164, 300 and 300 questions, from benchmarks/recall.py. The
+# figures of braid are from benchmarks/weights.py, with weights learned on the other sets.
 RECALL_SETS = ("MuSiQue", "HotpotQA", "2WikiMultiHopQA", "JSQuAD", "DRCD")
 RECALL: Mapping[str, tuple[float, ...]] = {
     "braid": (0.708, 0.970, 0.936, 0.970, 0.977),

@@ -1,4 +1,4 @@
-"""question -> chunks by meaning and words, fused: plain RAG."""
+"""question -> chunks by vector and keyword search, fused: plain RAG."""
 
 from kumihimo.core.context import Context, Tokenizer
 from kumihimo.core.records import Chunk
@@ -23,14 +23,14 @@ def naive(
     budget: int = 8000,
     reranker: RerankerName = "none",
 ) -> Context:
-    """Chunks near the question by meaning and by words, until the budget is full (SS of arXiv:2404.16130, section 3.2).
+    """Return chunks by vector and keyword search (SS of arXiv:2404.16130, section 3.2).
 
-    The budget is the window of `mapreduce` and `global`, as in the paper, so that they can be compared.
-    But: the paper searches by meaning alone, which is `words=False`; here the scores of both searches are fused,
-    each spread from 0 to 1 over its best `pool`, those of meaning times `meaning`.
+    The budget equals the window of `mapreduce` and `global`, as in the paper, for comparison.
+    But: the paper uses vectors alone (`words=False`); here both scores are scaled from 0 to 1 over the best `pool` and
+    added, vectors times `meaning`.
     """
     if words:
-        [found] = hybrid_search([question], chunks, keyword_search, vector_search, pool=pool, meaning=meaning)
+        [hits] = hybrid_search([question], chunks, keyword_search, vector_search, pool=pool, meaning=meaning)
     else:
-        found = vector_search(chunks, question, k=max(k, rerank.candidates))
-    return rerank(question, found, reranker).top(k).fit(budget, tokenizer)
+        hits = vector_search(chunks, question, k=max(k, rerank.candidates))
+    return rerank(question, hits, reranker).top(k).fit(budget, tokenizer)

@@ -1,4 +1,4 @@
-"""question -> chunks near it, and near a model's rewording of it, its parts, and what else it may mean."""
+"""question -> chunks near the question and near a model's rewritten queries."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from kumihimo.search.protocols import KeywordSearch, VectorSearch
 
 PROMPT = Path(__file__).with_suffix(".md")
 FOLLOWUP_PROMPT = Path(__file__).with_name("rq_again.md")
-_QUERY_WEIGHT = 0.9  # what a model's question counts beside the one that was asked
+_QUERY_WEIGHT = 0.9  # of a model's query; the question itself has 1
 log = logging.getLogger("kumihimo")
 
 
 @dataclass(frozen=True, slots=True)
 class Refined:
-    """Questions to search for beside the one that was asked; of each kind none where there is no need of it."""
+    """Queries to search besides the question; each kind may be empty."""
 
     rewrite: str
     decompose: list[str]
@@ -50,12 +50,13 @@ def rq(
     budget: int = 8000,
     reranker: RerankerName = "none",
 ) -> Context:
-    """Chunks near the question or near its rewording, parts or meanings (RQ-RAG, Chan et al., 2024, arXiv:2404.00610).
+    """Search the question and its rewritten, decomposed and disambiguated queries (RQ-RAG, arXiv:2404.00610).
 
-    One call gives them; the question and they, at most `queries`, are searched as `naive` searches, and a chunk counts
-    by the best of its ranks. Each `depth` more is a call that is shown the best `shown` tokens and refines once more.
-    But: prompted, not trained: the paper tunes a model of 7B to emit these kinds one at a time, and picks the best of
-    several courses; here one reply holds all kinds, and all that they find is put together.
+    One call gives the queries; the question and they, at most `queries`, are searched as `naive` does, and the best
+    rank of a chunk counts. Each further `depth` is a call that sees the best `shown` tokens and refines again (Chan et
+    al., 2024).
+    But: prompted, not trained: the paper tunes a 7B model that emits one kind of query at a time and selects among
+    trajectories; here one reply holds all kinds, and all results are merged.
     """
     if depth < 1 or queries < 1:
         raise SettingsError(f"rq.depth = {depth}, rq.queries = {queries}: both have to be 1 or more")
@@ -67,41 +68,46 @@ def rq(
         pool=pool,
         meaning=meaning,
     )
-    refined = _refine(render_prompt(PROMPT, question=question), llm) if queries > 1 else []
-    asked = [question, *new_questions(refined, [question])][:queries]
-    found = search(asked)
+    refinements = _refine(render_prompt(PROMPT, question=question), llm) if queries > 1 else []
+    searched = [question, *new_questions(refinements, [question])][:queries]
+    rankings = search(searched)
     for _ in range(depth - 1):
-        passages = _merge_rankings(found).top(k).fit(shown, tokenizer)
-        more = (
-            new_questions(_refine(_followup_prompt(question, asked, passages), llm), asked)[:queries]
+        passages = _merge_rankings(rankings).top(k).fit(shown, tokenizer)
+        further = (
+            new_questions(_refine(_followup_prompt(question, searched, passages), llm), searched)[:queries]
             if passages
             else []
         )
-        if not more:
+        if not further:
             break
-        asked += more
-        found += search(more)
-    context = rerank(question, _merge_rankings(found), reranker).top(k).fit(budget, tokenizer)
-    return replace(context, queries=tuple(asked[1:]))
+        searched += further
+        rankings += search(further)
+    context = rerank(question, _merge_rankings(rankings), reranker).top(k).fit(budget, tokenizer)
+    return replace(context, queries=tuple(searched[1:]))
 
 
-def _refine(told: Messages, llm: LLM) -> list[str]:
-    """What a model would search for; nothing where its replies cannot be read, for the question is searched anyway."""
+def _refine(messages: Messages, llm: LLM) -> list[str]:
+    """Return the model's queries; empty if its reply is unusable.
+
+    The question is searched in any case.
+    """
     try:
-        said = llm(told, schema=Refined)
+        refined = llm(messages, schema=Refined)
     except UnparsableReply as error:
-        log.warning("rq searches for no further questions: %s", error)
+        log.warning("rq searches for the question alone: %s", error)
         return []
-    return [said.rewrite, *said.decompose, *said.disambiguate]
+    return [refined.rewrite, *refined.decompose, *refined.disambiguate]
 
 
-def _followup_prompt(question: str, asked: Iterable[str], passages: Iterable[Evidence]) -> Messages:
+def _followup_prompt(question: str, searched: Iterable[str], passages: Iterable[Evidence]) -> Messages:
     texts = "\n\n---\n\n".join(item.prompt_text for item in passages)
     return render_prompt(
-        FOLLOWUP_PROMPT, passages=texts, searched="\n".join(f"- {one}" for one in asked), question=question
+        FOLLOWUP_PROMPT, passages=texts, queries="\n".join(f"- {query}" for query in searched), question=question
     )
 
 
 def _merge_rankings(rankings: Iterable[Context]) -> Context:
-    """One ranking of several, the first of them that of the question."""
-    return merge_best(Context.fuse([one], weights=[_QUERY_WEIGHT if n else 1.0]) for n, one in enumerate(rankings))
+    """Merge the rankings; the first one belongs to the question."""
+    return merge_best(
+        Context.fuse([ranking], weights=[_QUERY_WEIGHT if n else 1.0]) for n, ranking in enumerate(rankings)
+    )

@@ -1,4 +1,4 @@
-"""one read transaction -> a page: its graph drawn, its reports, and where they stand, in one HTML file."""
+"""one read transaction -> an HTML page: its graph, reports and sources."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.records import Entity, Reference, Relation, Report
 from kumihimo.page.layout import Circle, GraphLayout, layout_graph
 
-# How many characters of each the page may hold; where there is more, each text is cut to its share, reports last.
+# Characters on the page for each kind of text. Beyond that, each text is cut to an equal share.
 CHAR_BUDGET = {
     "entities": 2_500_000,
     "relations": 2_000_000,
@@ -32,14 +32,14 @@ CHAR_BUDGET = {
     "reports": 6_000_000,
 }
 MAX_CHARS_BY_TABLE = {"entities": 600, "relations": 300, "claims": 300, "excerpts": 300, "reports": 20_000}
-EXCERPTS_PER_ENTITY = 3  # excerpts of each entity
+EXCERPTS_PER_ENTITY = 3  # quoted excerpts
 _TABLE_LETTERS = {"entities": "e", "relations": "r", "claims": "k", "reports": "c"}
 
 PageData = dict[str, Any]
 
 
 def write_graph_page(snapshot: Snapshot, path: Path) -> dict[str, int]:
-    """The page as a file; gives how many entities, relations and reports it shows."""
+    """Write the page; return its number of entities, relations and reports."""
     data = page_data(snapshot)
     write_file(path, render_page(data))
     return {
@@ -50,7 +50,7 @@ def write_graph_page(snapshot: Snapshot, path: Path) -> dict[str, int]:
 
 
 def render_page(data: PageData) -> Iterator[str]:
-    """The page that shows this."""
+    """Yield the parts of the page."""
     title = f"{data['title']}: graph and reports"
     parts = {"mark": FILE_MARK, "title": escape(title), "data": json_for_html(data)}
     parts |= {name: _read_part(name) for name in ("page.css", "canvas.js", "page.js")}
@@ -63,38 +63,44 @@ def _read_part(name: str) -> str:
 
 
 def json_for_html(data: object) -> str:
-    """As JSON that may stand in a page, whatever it says.
+    r"""Return JSON that is safe inside an HTML page.
 
-    >>> embedded(["</script>", "組"])
-    '["\\\\u003c/script>","組"]'
+    >>> json_for_html(["</script>", "組"])
+    '["\\u003c/script>","組"]'
     """
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def page_data(snapshot: Snapshot) -> PageData:
-    """All that the page says: lists of the same order; what refers to another row does so by its place there.
+    """Return the data of the page, as lists.
 
-    The entities with most relations come first, and the relations between them.
+    References to other rows are positions in these lists. The entities with most relations come first, and so do the
+    relations between them.
     """
     entities = snapshot.table("entities")
-    ties: list[tuple[str, str, str]] = list(table_or_empty(snapshot, "relations").columns("id", "source", "target"))
+    relations: list[tuple[str, str, str]] = list(
+        table_or_empty(snapshot, "relations").columns("id", "source", "target")
+    )
     degree = Counter({id: 0 for (id,) in entities.columns("id")})
-    ties = [tie for tie in ties if tie[1] in degree and tie[2] in degree]
-    degree.update(end for _, *ends in ties for end in ends)
+    relations = [relation for relation in relations if relation[1] in degree and relation[2] in degree]
+    degree.update(end for _, *ends in relations for end in ends)
     communities = load_tree(snapshot)
-    nodes = {id: at for at, id in enumerate(sorted(degree, key=lambda id: (-degree[id], id)))}
-    ties.sort(key=lambda tie: (*sorted((nodes[tie[1]], nodes[tie[2]]), reverse=True), tie[0]))
-    edges = {id: at for at, (id, _, _) in enumerate(ties)}
-    circles = {id: at for at, id in enumerate(sorted(communities.level, key=lambda id: (communities.level[id], id)))}
+    nodes = {id: position for position, id in enumerate(sorted(degree, key=lambda id: (-degree[id], id)))}
+    relations.sort(key=lambda relation: (*sorted((nodes[relation[1]], nodes[relation[2]]), reverse=True), relation[0]))
+    edges = {id: position for position, (id, _, _) in enumerate(relations)}
+    circles = {
+        id: position
+        for position, id in enumerate(sorted(communities.level, key=lambda id: (communities.level[id], id)))
+    }
     order = {"entities": nodes, "relations": edges, "reports": circles}
-    order["claims"] = {id: at for at, (id,) in enumerate(table_or_empty(snapshot, "claims").columns("id"))}
-    drawn = layout_graph(communities, degree)
+    order["claims"] = {id: position for position, (id,) in enumerate(table_or_empty(snapshot, "claims").columns("id"))}
+    drawing = layout_graph(communities, degree)
     return {
         "title": _title(snapshot),
-        "radius": round(drawn.radius, 1),
-        **_nodes(snapshot, nodes, drawn),
+        "radius": round(drawing.radius, 1),
+        **_nodes(snapshot, nodes, drawing),
         "edges": list(_edges(snapshot, order)),
-        "communities": [_community(communities, id, drawn.communities[id], order) for id in circles],
+        "communities": [_community(communities, id, drawing.communities[id], order) for id in circles],
         "reports": list(_reports(snapshot, order)),
         "claims": list(_claims(snapshot, order)),
     }
@@ -106,14 +112,14 @@ def _title(snapshot: Snapshot) -> str:
 
 
 def _chars_per_text(table: str, count: int) -> int:
-    """How long each of so many texts may be."""
+    """Return the maximum length of each of `count` texts."""
     return max(60, min(MAX_CHARS_BY_TABLE[table], CHAR_BUDGET[table] // max(count, 1)))
 
 
 def shorten(text: str, longest: int) -> str:
-    """The text on one line, or its beginning.
+    """Return the text on one line, cut to `longest` characters.
 
-    >>> cut("The gate leaks.", 20), cut("The gate leaks and leaks.", 11)
+    >>> shorten("The gate leaks.", 20), shorten("The gate leaks and leaks.", 11)
     ('The gate leaks.', 'The gate …')
     """
     line = " ".join(text.split())
@@ -123,32 +129,53 @@ def shorten(text: str, longest: int) -> str:
     return f"{words} …" if len(words) > longest // 2 else f"{line[: longest - 1]}…"
 
 
-# -- each row as a list: names of its fields are in page.js
+# -- each row as a list: canvas.js names the fields
 
 
-def _nodes(snapshot: Snapshot, nodes: dict[str, int], drawn: GraphLayout) -> PageData:
-    """Those of the graph, and what they share: types, the most frequent first, and uris."""
+def _nodes(snapshot: Snapshot, nodes: dict[str, int], drawing: GraphLayout) -> PageData:
+    """Return the entities, their types and uris.
+
+    The most frequent types come first.
+    """
     entities = snapshot.table("entities")
-    quoted = sum(min(EXCERPTS_PER_ENTITY, count) for (count,) in entities.columns("mentions"))
-    types = [of for of, _ in sorted(Counter(of for (of,) in entities.columns("type")).items(), key=_by_count)]
-    kind, documents, files = {of: at for at, of in enumerate(types)}, document_uris(snapshot), dict[str, int]()
+    excerpt_count = sum(min(EXCERPTS_PER_ENTITY, count) for (count,) in entities.columns("mentions"))
+    types = [
+        entity_type
+        for entity_type, _ in sorted(
+            Counter(entity_type for (entity_type,) in entities.columns("type")).items(), key=_by_count
+        )
+    ]
+    type_positions, documents, files = (
+        {entity_type: position for position, entity_type in enumerate(types)},
+        document_uris(snapshot),
+        dict[str, int](),
+    )
     rows: list[Any] = [None] * len(nodes)
     for entity in entities:
         sources = [
             [files.setdefault(span.uri, len(files)), span.place, " ".join(span.text.split())]
             for span in entity_excerpts(
-                snapshot, documents, entity, EXCERPTS_PER_ENTITY, _chars_per_text("excerpts", quoted)
+                snapshot, documents, entity, EXCERPTS_PER_ENTITY, _chars_per_text("excerpts", excerpt_count)
             )
         ]
-        circle = _circle(drawn.entities[entity.id])
+        circle = _circle(drawing.entities[entity.id])
         text = shorten(entity.text, _chars_per_text("entities", len(nodes)))
-        row = [entity.name, kind[entity.type], *circle, entity.mentions, text, _other_names(entity), sources, entity.id]
+        row = [
+            entity.name,
+            type_positions[entity.type],
+            *circle,
+            entity.mentions,
+            text,
+            _other_names(entity),
+            sources,
+            entity.id,
+        ]
         rows[nodes[entity.id]] = row
     return {"types": types, "nodes": rows, "uris": list(files)}
 
 
-def _by_count(counted: tuple[str, int]) -> tuple[int, str]:
-    return -counted[1], counted[0]
+def _by_count(item: tuple[str, int]) -> tuple[int, str]:
+    return -item[1], item[0]
 
 
 def _other_names(entity: Entity) -> list[str]:
@@ -167,20 +194,20 @@ def _edges(snapshot: Snapshot, order: dict[str, dict[str, int]]) -> Iterable[lis
     for relation in table_or_empty(snapshot, "relations") if edges else ():
         if relation.id in edges:
             ends = nodes[relation.source], nodes[relation.target]
-            words = ", ".join(relation.keywords)
-            rows[edges[relation.id]] = [*ends, relation.weight, shorten(relation.text, longest), shorten(words, 100)]
+            keywords = ", ".join(relation.keywords)
+            rows[edges[relation.id]] = [*ends, relation.weight, shorten(relation.text, longest), shorten(keywords, 100)]
     return rows
 
 
 def _community(communities: CommunityTree, id: str, circle: Circle, order: dict[str, dict[str, int]]) -> list[Any]:
     parent = communities.parent[id]
     inside = [order["entities"][member] for member in communities.members[id] if member in order["entities"]]
-    above = order["reports"][parent] if parent else -1
-    return [communities.level[id], above, *_circle(circle), communities.size[id], sorted(inside), id]
+    parent_position = order["reports"][parent] if parent else -1
+    return [communities.level[id], parent_position, *_circle(circle), communities.size[id], sorted(inside), id]
 
 
 def _reports(snapshot: Snapshot, order: dict[str, dict[str, int]]) -> Iterable[list[Any] | None]:
-    """Of each community its report, or nothing."""
+    """Yield the report of each community, or None."""
     reports = table_or_empty(snapshot, "reports")
     longest = _chars_per_text("reports", len(order["reports"]))
     for id in order["reports"]:
@@ -189,7 +216,7 @@ def _reports(snapshot: Snapshot, order: dict[str, dict[str, int]]) -> Iterable[l
 
 
 def _report(snapshot: Snapshot, report: Report, order: dict[str, dict[str, int]], longest: int) -> list[Any]:
-    """Its findings as far as there is room."""
+    """Return a report, with the findings that fit."""
 
     def parts(text: str) -> list[str | list[str]]:
         return [
@@ -197,21 +224,24 @@ def _report(snapshot: Snapshot, report: Report, order: dict[str, dict[str, int]]
             for part in split_references(text, report)
         ]
 
-    findings, left = [], longest - len(report.summary)
+    findings, room = [], longest - len(report.summary)
     for summary, explanation in report.findings:
-        if left > 0:
-            brief = explanation if len(explanation) <= left else f"{explanation[:left].rpartition(' ')[0]} …"
-            findings.append([parts(summary), parts(brief)])
-        left -= len(summary) + len(explanation)
-    cut_off = len(report.findings) - len(findings)
+        if room > 0:
+            shortened = explanation if len(explanation) <= room else f"{explanation[:room].rpartition(' ')[0]} …"
+            findings.append([parts(summary), parts(shortened)])
+        room -= len(summary) + len(explanation)
+    omitted = len(report.findings) - len(findings)
     reason, summary_parts = parts(report.reason), parts(report.summary)
-    return [report.title, report.rating, reason, summary_parts, findings, int(report.extractive), cut_off]
+    return [report.title, report.rating, reason, summary_parts, findings, int(report.extractive), omitted]
 
 
 def _reference_targets(
     snapshot: Snapshot, references: list[Reference], order: dict[str, dict[str, int]]
 ) -> str | list[str]:
-    """Rows as the page's address names them, the fifth entity is e4; or the places of chunks, in words."""
+    """Return page addresses of rows, or the places of chunks as text.
+
+    The fifth entity is e4.
+    """
     places = [display_name(snapshot, reference) for reference in references if reference[0] == "chunks"]
     if places:
         return f"({'; '.join(places)})"

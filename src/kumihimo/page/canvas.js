@@ -1,4 +1,4 @@
-// the data of the page -> the graph on a canvas: circles in circles, names where there is room for them
+// page data -> the graph on a canvas: nested circles, with names where there is room
 "use strict";
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
@@ -18,20 +18,20 @@ const bySize = (a, b) => CIRCLES[b].size - CIRCLES[a].size || a - b;
 ROOTS.sort(bySize);
 CIRCLES.forEach((circle) => circle.children.sort(bySize));
 
-// The most connected of a community: nodes are in that order.
-const leading = (circle, most) => {
-  const found = [];
-  const walk = (c) => { found.push(...c.members); c.children.forEach((n) => walk(CIRCLES[n])); };
+// Return the most connected members. Nodes are ordered by degree.
+const topMembers = (circle, limit) => {
+  const members = [];
+  const walk = (c) => { members.push(...c.members); c.children.forEach((n) => walk(CIRCLES[n])); };
   walk(circle);
-  return found.sort((a, b) => a - b).slice(0, most);
+  return members.sort((a, b) => a - b).slice(0, limit);
 };
 CIRCLES.forEach((circle) => {
-  circle.title = circle.report ? circle.report[0] : leading(circle, 3).map((n) => NODES[n].name).join(", ");
+  circle.title = circle.report ? circle.report[0] : topMembers(circle, 3).map((n) => NODES[n].name).join(", ");
 });
 
-const KINDS = 8; // types with a colour and a shape of their own, the last for all the rest
+const KINDS = 8; // types with their own colour and shape; the last one is for all others
 const kindOf = (type) => (DATA.types[type] === "" ? KINDS - 1 : Math.min(type, KINDS - 1));
-// Corners of each shape, in parts of the radius; none: round.
+// Corners of each shape, relative to the radius; null: a circle.
 const SHAPES = [
   null, [[-.9, -.9], [.9, -.9], [.9, .9], [-.9, .9]], [[0, -1.2], [1.1, .8], [-1.1, .8]],
   [[0, -1.2], [1.2, 0], [0, 1.2], [-1.2, 0]], [[0, 1.2], [1.1, -.8], [-1.1, -.8]],
@@ -43,18 +43,18 @@ const graph = (() => {
   const canvas = document.getElementById("canvas");
   const pen = canvas.getContext("2d");
   const still = matchMedia("(prefers-reduced-motion: reduce)");
-  let width = 0, height = 0, dots = 1, colours = {}, asked = 0, flight = null, focused = false;
-  const view = { x: 0, y: 0, k: 1 }; // the middle, in the graph's unit, and pixels for each unit
+  let width = 0, height = 0, dots = 1, colours = {}, frame = 0, flight = null, focused = false;
+  const view = { x: 0, y: 0, k: 1 }; // centre in graph units, and pixels per unit
   const picked = { node: -1, circle: -1, edge: -1 }, hover = { node: -1, circle: -1 };
-  const seen = new Uint8Array(NODES.length); // how each is drawn now: 0 not at all, 1 small, 2 large enough for edges
+  const seen = new Uint8Array(NODES.length); // drawn size of each node: 0 hidden, 1 small, 2 large enough for edges
   const FONT = '12px system-ui, -apple-system, "Segoe UI", "Noto Sans", sans-serif';
   let times = [];
 
-  const paints = () => {
+  const readColours = () => {
     const style = getComputedStyle(document.documentElement);
-    const named = (name) => style.getPropertyValue(`--${name}`).trim();
-    colours = { ink: named("ink"), soft: named("soft"), halo: named("halo"), accent: named("accent"), link: named("link"),
-      disc: named("disc"), edge: named("edge"), kinds: Array.from({ length: KINDS }, (_, n) => named(`t${n}`)) };
+    const cssVariable = (name) => style.getPropertyValue(`--${name}`).trim();
+    colours = { ink: cssVariable("ink"), soft: cssVariable("soft"), halo: cssVariable("halo"), accent: cssVariable("accent"), link: cssVariable("link"),
+      disc: cssVariable("disc"), edge: cssVariable("edge"), kinds: Array.from({ length: KINDS }, (_, n) => cssVariable(`t${n}`)) };
   };
   const X = (x) => (x - view.x) * view.k + width / 2;
   const Y = (y) => (y - view.y) * view.k + height / 2;
@@ -62,8 +62,8 @@ const graph = (() => {
   const smallest = () => 0.8 * fitting(DATA.radius);
   const fitting = (r) => Math.min(width, height) / 2 / Math.max(r, 1) * 0.96;
 
-  // What is in sight: circles by level, nodes; what is too small to tell apart is one disc.
-  const visible = () => {
+  // Return circles by level and nodes in sight. Circles that are too small are drawn as one disc.
+  const findVisible = () => {
     const circles = [], nodes = [];
     const node = (n) => {
       const { x, y, r } = NODES[n], size = r * view.k;
@@ -85,7 +85,7 @@ const graph = (() => {
     return { circles, nodes: nodes.sort((a, b) => a - b) };
   };
 
-  const discs = (circles) => {
+  const drawDiscs = (circles) => {
     const levels = [];
     for (const circle of circles) (levels[circle.level] ||= []).push(circle);
     for (const level of levels.filter(Boolean)) {
@@ -99,7 +99,7 @@ const graph = (() => {
     }
   };
 
-  const lines = (numbers, colour, thick) => {
+  const drawLines = (numbers, colour, thick) => {
     pen.beginPath();
     for (const n of numbers) {
       const a = NODES[EDGES[n].a], b = NODES[EDGES[n].b];
@@ -111,13 +111,13 @@ const graph = (() => {
     pen.stroke();
   };
 
-  // The first few hundred of those between nodes that are large on the screen: edges of the largest come first.
-  const between = () => {
-    const found = [];
-    for (let n = 0; n < EDGES.length && found.length < 500; n++) {
-      if (seen[EDGES[n].a] === 2 && seen[EDGES[n].b] === 2) found.push(n);
+  // Return up to 500 edges between large nodes. Edges of the largest nodes come first.
+  const visibleEdges = () => {
+    const numbers = [];
+    for (let n = 0; n < EDGES.length && numbers.length < 500; n++) {
+      if (seen[EDGES[n].a] === 2 && seen[EDGES[n].b] === 2) numbers.push(n);
     }
-    return found;
+    return numbers;
   };
 
   const shape = (kind, x, y, r) => {
@@ -127,7 +127,7 @@ const graph = (() => {
     pen.closePath();
   };
 
-  const dotsOf = (nodes) => {
+  const drawNodes = (nodes) => {
     const kinds = Array.from({ length: KINDS }, () => []);
     for (const n of nodes) kinds[kindOf(NODES[n].type)].push(n);
     kinds.forEach((ones, kind) => {
@@ -143,14 +143,14 @@ const graph = (() => {
     });
   };
 
-  // Names: those before others keep their place, the others give way.
-  const names = (circles, nodes) => {
-    const taken = [];
-    const free = (box) => taken.every((t) => box[0] > t[2] || box[2] < t[0] || box[1] > t[3] || box[3] < t[1]);
+  // Draw names without overlap: earlier names keep their place.
+  const drawNames = (circles, nodes) => {
+    const boxes = [];
+    const free = (box) => boxes.every((t) => box[0] > t[2] || box[2] < t[0] || box[1] > t[3] || box[3] < t[1]);
     const put = (rows, x, y, wide, colour, weight, forced) => {
       const box = [x - wide / 2 - 3, y - 8, x + wide / 2 + 3, y - 8 + 15 * rows.length];
       if ((!forced && !free(box)) || outside(x, y, wide / 2)) return false;
-      taken.push(box);
+      boxes.push(box);
       pen.font = `${weight} ${FONT}`;
       pen.fillStyle = colour;
       rows.forEach((row, i) => { pen.strokeText(row, x, y + 15 * i); pen.fillText(row, x, y + 15 * i); });
@@ -158,10 +158,10 @@ const graph = (() => {
     };
     const name = (n, forced) => {
       const node = NODES[n];
-      node.shown ||= node.name.length > 40 ? `${node.name.slice(0, 39)}…` : node.name;
-      if (!node.width) { pen.font = FONT; node.width = pen.measureText(node.shown).width; }
+      node.label ||= node.name.length > 40 ? `${node.name.slice(0, 39)}…` : node.name;
+      if (!node.width) { pen.font = FONT; node.width = pen.measureText(node.label).width; }
       const bold = n === picked.node ? 650 : 400;
-      return put([node.shown], X(node.x), Y(node.y) + node.r * view.k + 9, node.width, colours.ink, bold, forced);
+      return put([node.label], X(node.x), Y(node.y) + node.r * view.k + 9, node.width, colours.ink, bold, forced);
     };
     pen.textAlign = "center";
     pen.textBaseline = "middle";
@@ -170,12 +170,12 @@ const graph = (() => {
     pen.lineWidth = 3;
     if (picked.node >= 0) name(picked.node, true);
     if (hover.node >= 0 && hover.node !== picked.node) name(hover.node, true);
-    near(picked.node, 20).forEach((n) => name(n, false));
+    neighbours(picked.node, 20).forEach((n) => name(n, false));
     let tries = 500, left = Math.min(90, (width * height) / 9000);
     const large = circles.filter((c) => c.size > 1 && c.r * view.k > 34 && c.r * view.k < Math.max(width, height) * 0.45);
     for (const circle of large.sort((a, b) => b.r - a.r || a.n - b.n)) {
-      const size = circle.r * view.k, inner = size > 110 || view.k > 0.8; // above its members, once these can be told apart
-      const { rows, wide } = wrapped(circle, size * (inner ? 1.5 : 1.7), inner ? 1 : 2);
+      const size = circle.r * view.k, inner = size > 110 || view.k > 0.8; // above its members, once they are distinguishable
+      const { rows, wide } = wrapTitle(circle, size * (inner ? 1.5 : 1.7), inner ? 1 : 2);
       const y = inner ? Y(circle.y) - size + 12 : Y(circle.y) - 7.5 * (rows.length - 1);
       if (rows.length && tries-- > 0 && left > 0 && put(rows, X(circle.x), y, wide, colours.ink, 600, false)) left--;
     }
@@ -185,35 +185,35 @@ const graph = (() => {
     }
   };
 
-  // As much of a title as is no wider, in so many rows; measured anew only where its letters become more or fewer.
-  const wrapped = (circle, most, rows) => {
+  // Wrap a title to a width and a number of rows. It is measured again only if the number of letters changes.
+  const wrapTitle = (circle, maxWidth, rows) => {
     pen.font = `600 ${FONT}`;
     circle.full ||= pen.measureText(circle.title).width;
-    const letters = Math.floor(circle.title.length * most / circle.full), key = letters * 4 + rows;
+    const letters = Math.floor(circle.title.length * maxWidth / circle.full), key = letters * 4 + rows;
     if (letters < 5) return { rows: [], wide: 0 };
     if (circle.key !== key) {
-      const found = [];
+      const lines = [];
       let rest = circle.title;
-      while (rest && found.length < rows) {
+      while (rest && lines.length < rows) {
         const space = rest.lastIndexOf(" ", letters), unspaced = rest.charCodeAt(letters) > 0x2e7f;
-        const last = found.length === rows - 1 || (space < 1 && !unspaced); // no word is broken over two rows
+        const last = lines.length === rows - 1 || (space < 1 && !unspaced); // words are not broken over two rows
         const end = rest.length <= letters ? rest.length : last ? letters - 1 : unspaced ? letters : space;
-        found.push(end < rest.length && last ? `${rest.slice(0, end).trimEnd()}…` : rest.slice(0, end));
+        lines.push(end < rest.length && last ? `${rest.slice(0, end).trimEnd()}…` : rest.slice(0, end));
         rest = last ? "" : rest.slice(end).trimStart();
       }
       circle.key = key;
-      circle.label = { rows: found, wide: Math.max(...found.map((row) => pen.measureText(row).width)) };
+      circle.label = { rows: lines, wide: Math.max(...lines.map((row) => pen.measureText(row).width)) };
     }
     return circle.label;
   };
 
-  const near = (n, most) => {
+  const neighbours = (n, limit) => {
     if (n < 0) return [];
     const others = NODES[n].edges.map((e) => (EDGES[e].a === n ? EDGES[e].b : EDGES[e].a));
-    return [...new Set(others)].sort((a, b) => a - b).slice(0, most);
+    return [...new Set(others)].sort((a, b) => a - b).slice(0, limit);
   };
 
-  const ring = (item, colour, thick, gap) => {
+  const drawRing = (item, colour, thick, gap) => {
     pen.beginPath();
     pen.arc(X(item.x), Y(item.y), item.r * view.k + gap, 0, 7);
     pen.strokeStyle = colour;
@@ -221,40 +221,40 @@ const graph = (() => {
     pen.stroke();
   };
 
-  const picks = () => {
-    if (hover.circle >= 0) ring(CIRCLES[hover.circle], colours.link, 1.5, 0);
-    if (picked.circle >= 0) ring(CIRCLES[picked.circle], colours.accent, 2.5, 0);
-    if (hover.node >= 0) ring(NODES[hover.node], colours.link, 2, 2);
-    if (picked.node >= 0) ring(NODES[picked.node], colours.accent, 3, 3);
+  const drawPicked = () => {
+    if (hover.circle >= 0) drawRing(CIRCLES[hover.circle], colours.link, 1.5, 0);
+    if (picked.circle >= 0) drawRing(CIRCLES[picked.circle], colours.accent, 2.5, 0);
+    if (hover.node >= 0) drawRing(NODES[hover.node], colours.link, 2, 2);
+    if (picked.node >= 0) drawRing(NODES[picked.node], colours.accent, 3, 3);
   };
 
   const draw = () => {
-    asked = 0;
+    frame = 0;
     const began = performance.now();
-    if (flight) step(began);
+    if (flight) animate(began);
     pen.setTransform(dots, 0, 0, dots, 0, 0);
     pen.clearRect(0, 0, width, height);
-    const { circles, nodes } = visible();
-    discs(circles);
-    lines(between(), `rgba(${colours.edge}, 0.13)`, 1);
-    dotsOf(nodes);
-    if (picked.edge >= 0) lines([picked.edge], colours.accent, 2.5);
+    const { circles, nodes } = findVisible();
+    drawDiscs(circles);
+    drawLines(visibleEdges(), `rgba(${colours.edge}, 0.13)`, 1);
+    drawNodes(nodes);
+    if (picked.edge >= 0) drawLines([picked.edge], colours.accent, 2.5);
     if (picked.node >= 0) {
       const own = NODES[picked.node].edges.slice(0, 2000);
       pen.globalAlpha = Math.max(0.12, Math.min(0.9, 40 / own.length));
-      lines(own, colours.accent, own.length > 60 ? 0.8 : 1.1);
+      drawLines(own, colours.accent, own.length > 60 ? 0.8 : 1.1);
       pen.globalAlpha = 1;
-      dotsOf([...near(picked.node, 2000), picked.node].filter((n) => NODES[n].r * view.k > 0.35));
+      drawNodes([...neighbours(picked.node, 2000), picked.node].filter((n) => NODES[n].r * view.k > 0.35));
     }
-    picks();
-    names(circles, nodes);
-    if (focused) cross();
+    drawPicked();
+    drawNames(circles, nodes);
+    if (focused) drawCross();
     times.push(performance.now() - began);
     if (times.length > 600) times = times.slice(-300);
-    if (flight) again();
+    if (flight) redraw();
   };
 
-  const cross = () => {
+  const drawCross = () => {
     pen.beginPath();
     pen.moveTo(width / 2 - 7, height / 2); pen.lineTo(width / 2 + 7, height / 2);
     pen.moveTo(width / 2, height / 2 - 7); pen.lineTo(width / 2, height / 2 + 7);
@@ -263,11 +263,11 @@ const graph = (() => {
     pen.stroke();
   };
 
-  const again = () => { asked ||= requestAnimationFrame(draw); };
+  const redraw = () => { frame ||= requestAnimationFrame(draw); };
 
   // -- moving
 
-  const step = (now) => {
+  const animate = (now) => {
     const part = Math.min(1, (now - flight.began) / 350), eased = 1 - (1 - part) ** 3;
     const { from, to } = flight;
     view.k = Math.exp(Math.log(from.k) + (Math.log(to.k) - Math.log(from.k)) * eased);
@@ -275,11 +275,11 @@ const graph = (() => {
     view.y = from.y + (to.y - from.y) * eased;
     if (part === 1) flight = null;
   };
-  const fly = (x, y, k) => {
+  const flyTo = (x, y, k) => {
     const to = { x, y, k: bounded(k) };
     if (still.matches) Object.assign(view, to);
     else flight = { began: performance.now(), from: { ...view }, to };
-    again();
+    redraw();
   };
   const bounded = (k) => Math.max(smallest(), Math.min(k, Math.max(12, smallest())));
   const pan = (dx, dy) => {
@@ -287,7 +287,7 @@ const graph = (() => {
     const reach = DATA.radius * 1.1;
     view.x = Math.max(-reach, Math.min(reach, view.x - dx / view.k));
     view.y = Math.max(-reach, Math.min(reach, view.y - dy / view.k));
-    again();
+    redraw();
   };
   const zoom = (factor, x = width / 2, y = height / 2) => {
     flight = null;
@@ -295,17 +295,17 @@ const graph = (() => {
     view.x += dx / view.k - dx / k;
     view.y += dy / view.k - dy / k;
     view.k = k;
-    again();
+    redraw();
   };
-  const all = () => fly(0, 0, fitting(DATA.radius));
+  const all = () => flyTo(0, 0, fitting(DATA.radius));
   const toNode = (n) => {
     const { x, y, r, leaf } = NODES[n];
     const k = Math.min(16 / r, leaf < 0 ? Infinity : fitting(CIRCLES[leaf].r * 1.6));
-    fly(x, y, Math.max(k, Math.min(view.k, 40 / r)));
+    flyTo(x, y, Math.max(k, Math.min(view.k, 40 / r)));
   };
-  const toCircle = (n) => fly(CIRCLES[n].x, CIRCLES[n].y, fitting(CIRCLES[n].r * 1.25));
+  const toCircle = (n) => flyTo(CIRCLES[n].x, CIRCLES[n].y, fitting(CIRCLES[n].r * 1.25));
 
-  // What is there: a node, else the innermost circle that is large enough to be meant.
+  // Return the node at a point, else the innermost circle of sufficient size.
   const at = (px, py) => {
     const x = (px - width / 2) / view.k + view.x, y = (py - height / 2) / view.k + view.y;
     const inside = (item, slack) => Math.hypot(item.x - x, item.y - y) <= item.r + slack;
@@ -334,14 +334,14 @@ const graph = (() => {
     draw();
   };
 
-  paints();
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { paints(); again(); });
+  readColours();
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readColours(); redraw(); });
   new ResizeObserver(resize).observe(canvas);
   resize();
   return {
-    canvas, picked, hover, at, pan, zoom, all, toNode, toCircle, again, near,
+    canvas, picked, hover, at, pan, zoom, all, toNode, toCircle, redraw, neighbours,
     get times() { return times; },
-    set focused(on) { focused = on; again(); },
+    set focused(on) { focused = on; redraw(); },
     get middle() { return [width / 2, height / 2]; },
   };
 })();

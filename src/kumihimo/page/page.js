@@ -1,11 +1,11 @@
-// the data of the page and its address -> what stands beside the graph: reports, entities, sources, search
+// page data + address -> the side panel: reports, entities, sources, search
 "use strict";
 
 const byId = (id) => document.getElementById(id);
 const figure = new Intl.NumberFormat("en");
-const counted = (n, one, many = `${one}s`) => `${figure.format(n)} ${n === 1 ? one : many}`;
+const countOf = (n, one, many = `${one}s`) => `${figure.format(n)} ${n === 1 ? one : many}`;
 
-// An element of the page: texts are texts, never markup.
+// Create an element. Texts are inserted as text, never as markup.
 const make = (tag, properties = {}, ...inside) => {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -17,7 +17,7 @@ const make = (tag, properties = {}, ...inside) => {
 };
 const link = (target, text) => make("a", { href: `#${target}` }, text || target);
 
-const called = (target) => {
+const nameOf = (target) => {
   const n = Number(target.slice(1));
   if (target[0] === "e") return NODES[n].name;
   if (target[0] === "r") return `${NODES[EDGES[n].a].name} – ${NODES[EDGES[n].b].name}`;
@@ -25,22 +25,22 @@ const called = (target) => {
   return CIRCLES[n].title;
 };
 
-// -- prose: paragraphs, lists, headings and bold of Markdown, with links to what is referred to
+// -- Markdown: paragraphs, lists, headings and bold, with links to references
 
 const bold = (text) => text.split("**").map((part, i) => (i % 2 ? make("strong", {}, part) : part));
-const flat = (parts) => parts.flatMap((part) => (typeof part === "string" ? bold(part) : [references(part)]));
+const inlineParts = (parts) => parts.flatMap((part) => (typeof part === "string" ? bold(part) : [references(part)]));
 const references = (targets) => {
-  const links = targets.flatMap((target, i) => [i ? ", " : "", link(target, called(target))]);
+  const links = targets.flatMap((target, i) => [i ? ", " : "", link(target, nameOf(target))]);
   return make("span", { className: "refs" }, "[", ...links, "]");
 };
-const prose = (parts) => {
-  const found = make("div");
+const paragraphs = (parts) => {
+  const container = make("div");
   let block = null, list = null;
   const begin = (line) => {
     const item = line.match(/^\s*(?:[-*•]|\d+[.)])\s+(.*)/), heading = line.match(/^#+\s+(.*)/);
-    if (item) { list ||= found.appendChild(make("ul")); block = list.appendChild(make("li")); return item[1]; }
+    if (item) { list ||= container.appendChild(make("ul")); block = list.appendChild(make("li")); return item[1]; }
     list = null;
-    block = found.appendChild(make(heading ? "h4" : "p"));
+    block = container.appendChild(make(heading ? "h4" : "p"));
     return heading ? heading[1] : line;
   };
   for (const part of parts) {
@@ -52,18 +52,18 @@ const prose = (parts) => {
       if (text) block.append(...bold(text));
     });
   }
-  return found;
+  return container;
 };
 
-// -- lists that are long show their beginning
+// -- long lists show their first items
 
-const some = (items, most, made, tag = "ul") => {
-  const list = make(tag, { className: "plain" }, ...items.slice(0, most).map(made));
-  if (items.length <= most) return [list];
+const shortList = (items, limit, render, tag = "ul") => {
+  const list = make(tag, { className: "plain" }, ...items.slice(0, limit).map(render));
+  if (items.length <= limit) return [list];
   const more = make("button", { type: "button" }, `Show all ${figure.format(items.length)}`);
   more.onclick = () => {
-    list.append(...items.slice(most).map(made));
-    list.children[most]?.querySelector("a")?.focus();
+    list.append(...items.slice(limit).map(render));
+    list.children[limit]?.querySelector("a")?.focus();
     more.remove();
   };
   return [list, more];
@@ -71,27 +71,27 @@ const some = (items, most, made, tag = "ul") => {
 
 // -- the views
 
-const trail = (circle, whole) => {
+const trail = (circle, inclusive) => {
   const above = [];
-  for (let n = whole ? circle : CIRCLES[circle].parent; n >= 0; n = CIRCLES[n].parent) above.unshift(n);
+  for (let n = inclusive ? circle : CIRCLES[circle].parent; n >= 0; n = CIRCLES[n].parent) above.unshift(n);
   const links = above.flatMap((n) => [" › ", link(`c${n}`, CIRCLES[n].title)]);
   return make("nav", { className: "path", "aria-label": "Where this is" }, link("", "All reports"), ...links);
 };
 
 const entity = (n) => {
   const node = NODES[n], type = DATA.types[node.type];
-  const others = graph.near(n, Infinity).map((other) =>
+  const others = graph.neighbours(n, Infinity).map((other) =>
     [other, node.edges.find((e) => EDGES[e].a === other || EDGES[e].b === other)]);
   const quote = ([uri, place, text]) =>
-    make("blockquote", {}, ...marked(whole(text), [node.name, ...node.forms]),
+    make("blockquote", {}, ...highlight(withEllipses(text), [node.name, ...node.forms]),
       make("cite", {}, DATA.uris[uri], place ? `, ${place}` : ""));
   const relation = ([other, e]) => make("li", {}, link(`e${other}`, NODES[other].name), " ",
     make("a", { href: `#r${e}`, className: "soft", title: "The relation" }, EDGES[e].text || "named together"));
   return [
-    node.leaf >= 0 ? trail(node.leaf, true) : trail0(),
+    node.leaf >= 0 ? trail(node.leaf, true) : rootTrail(),
     make("h2", {}, node.name),
     make("p", { className: "soft" }, type ? make("span", { className: "mark" }, type) : "",
-      `${counted(node.mentions, "mention")}, ${counted(node.edges.length, "relation")}`),
+      `${countOf(node.mentions, "mention")}, ${countOf(node.edges.length, "relation")}`),
     node.forms.length ? make("p", { className: "soft" }, `Also: ${node.forms.join(", ")}`) : "",
     node.text ? make("p", {}, node.text) : "",
     node.sources.length ? make("h3", {}, "In the documents") : "",
@@ -99,14 +99,14 @@ const entity = (n) => {
     node.mentions > node.sources.length && node.sources.length
       ? make("p", { className: "soft" }, "All places: ", make("code", {}, `kumi trace entities:${node.id}`)) : "",
     others.length ? make("h3", {}, "Related to") : "",
-    ...(others.length ? some(others, 25, relation) : []),
+    ...(others.length ? shortList(others, 25, relation) : []),
   ];
 };
-const trail0 = () => make("nav", { className: "path", "aria-label": "Where this is" }, link("", "All reports"));
+const rootTrail = () => make("nav", { className: "path", "aria-label": "Where this is" }, link("", "All reports"));
 
-// With dots where it is cut out of a sentence.
-const whole = (text) => `${/^\p{Ll}/u.test(text) ? "… " : ""}${text}${/[.!?。！？…”"』」)]$/.test(text) ? "" : " …"}`;
-const marked = (text, forms) => {
+// Add an ellipsis where the text is cut out of a sentence.
+const withEllipses = (text) => `${/^\p{Ll}/u.test(text) ? "… " : ""}${text}${/[.!?。！？…”"』」)]$/.test(text) ? "" : " …"}`;
+const highlight = (text, forms) => {
   for (const form of forms) {
     const at = text.toLowerCase().indexOf(form.toLowerCase());
     if (at >= 0) return [text.slice(0, at), make("mark", {}, text.slice(at, at + form.length)), text.slice(at + form.length)];
@@ -117,37 +117,37 @@ const marked = (text, forms) => {
 const community = (n) => {
   const circle = CIRCLES[n], report = circle.report;
   const parts = circle.children.map((child) => link(`c${child}`, CIRCLES[child].title));
-  const members = leading(circle, 500).map((m) => [m, NODES[m]]);
+  const members = topMembers(circle, 500).map((m) => [m, NODES[m]]);
   const member = ([m, node]) => make("li", {}, link(`e${m}`, node.name), " ",
     make("span", { className: "soft" }, DATA.types[node.type]));
   return [
     trail(n, false),
     make("h2", {}, circle.title),
     make("p", { className: "soft" }, make("span", { className: "mark" }, `level ${circle.level}`),
-      report ? make("span", { className: "mark" }, `rating ${report[1]} of 10`) : "", counted(circle.size, "entity", "entities")),
-    ...(report ? told(report, circle) : [make("p", { className: "note" }, "There is no report of this community yet.")]),
+      report ? make("span", { className: "mark" }, `rating ${report[1]} of 10`) : "", countOf(circle.size, "entity", "entities")),
+    ...(report ? reportBody(report, circle) : [make("p", { className: "note" }, "There is no report of this community yet.")]),
     parts.length ? make("h3", {}, "Its parts") : "",
-    ...(parts.length ? some(parts, 25, (part) => make("li", {}, part)) : []),
+    ...(parts.length ? shortList(parts, 25, (part) => make("li", {}, part)) : []),
     make("h3", {}, parts.length ? "Most connected in it" : "In it"),
-    ...some(members, parts.length ? 15 : 50, member),
+    ...shortList(members, parts.length ? 15 : 50, member),
   ];
 };
 
-const told = ([, , reason, summary, findings, extractive, cutOff], circle) => [
+const reportBody = ([, , reason, summary, findings, extractive, cutOff], circle) => [
   extractive ? make("p", { className: "note" }, "Extractive: sentences of the documents, put together without a model.") : "",
-  prose(summary),
-  ...findings.flatMap(([head, body]) => [make("h3", {}, ...flat(head)), prose(body)]),
-  cutOff ? make("p", { className: "note" }, `${counted(cutOff, "more finding")}: `, make("code", {}, `kumi report ${circle.id}`)) : "",
+  paragraphs(summary),
+  ...findings.flatMap(([head, body]) => [make("h3", {}, ...inlineParts(head)), paragraphs(body)]),
+  cutOff ? make("p", { className: "note" }, `${countOf(cutOff, "more finding")}: `, make("code", {}, `kumi report ${circle.id}`)) : "",
   reason.length ? make("h3", {}, "Why this rating") : "",
-  reason.length ? prose(reason) : "",
+  reason.length ? paragraphs(reason) : "",
 ];
 
 const relation = (n) => {
   const edge = EDGES[n];
   return [
-    trail0(),
+    rootTrail(),
     make("h2", {}, link(`e${edge.a}`, NODES[edge.a].name), " – ", link(`e${edge.b}`, NODES[edge.b].name)),
-    make("p", { className: "soft" }, counted(edge.weight, "place says so", "places say so")),
+    make("p", { className: "soft" }, countOf(edge.weight, "mention")),
     edge.text ? make("p", {}, edge.text) : "",
     edge.keywords ? make("p", { className: "soft" }, edge.keywords) : "",
   ];
@@ -157,15 +157,15 @@ const claim = (n) => {
   const [name, type, status, text, ends, when] = DATA.claims[n];
   const who = ends.filter((end) => end >= 0).flatMap((end, i) => [i ? " – " : "", link(`e${end}`, NODES[end].name)]);
   return [
-    trail0(), make("h2", {}, ...(who.length ? who : [name])),
+    rootTrail(), make("h2", {}, ...(who.length ? who : [name])),
     make("p", { className: "soft" }, make("span", { className: "mark" }, type), [status, when].filter(Boolean).join(", ")),
     make("p", {}, text),
   ];
 };
 
-// -- the tree of reports: what is below a community is made when it is opened
+// -- the tree of reports: children are created when a community is opened
 
-const branch = (n, open) => {
+const treeBranch = (n, open) => {
   const circle = CIRCLES[n], item = make("li", { id: `tree${n}` });
   const row = make("div", { className: "row" });
   const title = link(`c${n}`, circle.title);
@@ -177,7 +177,7 @@ const branch = (n, open) => {
     const opened = button.getAttribute("aria-expanded") === "true";
     button.setAttribute("aria-expanded", String(!opened));
     if (opened) item.lastChild.remove();
-    else item.append(make("ul", {}, ...circle.children.map((child) => branch(child, false))));
+    else item.append(make("ul", {}, ...circle.children.map((child) => treeBranch(child, false))));
   };
   row.append(button, title, size);
   if (open) button.onclick();
@@ -185,19 +185,19 @@ const branch = (n, open) => {
 };
 
 const overview = () => {
-  if (!CIRCLES.length) return [make("p", { className: "note" }, "The index has no communities yet."), ...most()];
+  if (!CIRCLES.length) return [make("p", { className: "note" }, "The index has no communities yet."), ...mostConnected()];
   const small = ROOTS.filter((n) => CIRCLES[n].size < 3), large = ROOTS.filter((n) => CIRCLES[n].size >= 3);
-  const shown = large.length ? large : ROOTS;
-  const tree = some(shown, 200, (n) => branch(n, shown.length < 4));
+  const visibleRoots = large.length ? large : ROOTS;
+  const tree = shortList(visibleRoots, 200, (n) => treeBranch(n, visibleRoots.length < 4));
   tree[0].setAttribute("aria-label", "Communities by size");
-  const rest = large.length && small.length ? make("details", {}, make("summary", {}, counted(small.length, "community of one or two", "communities of one or two")),
-    ...some(small, 200, (n) => branch(n, false))) : "";
+  const rest = large.length && small.length ? make("details", {}, make("summary", {}, countOf(small.length, "community of one or two", "communities of one or two")),
+    ...shortList(small, 200, (n) => treeBranch(n, false))) : "";
   return [make("h2", {}, "Reports"), make("div", { className: "tree" }, ...tree, rest)];
 };
-const most = () => [make("h2", {}, "Most connected"), ...some(NODES.map((node, n) => [n, node]), 50, ([n, node]) =>
+const mostConnected = () => [make("h2", {}, "Most connected"), ...shortList(NODES.map((node, n) => [n, node]), 50, ([n, node]) =>
   make("li", {}, link(`e${n}`, node.name)))];
 
-// -- the address says what is shown
+// -- the address selects the view
 
 const VIEWS = { e: [entity, NODES], c: [community, CIRCLES], r: [relation, EDGES], k: [claim, DATA.claims] };
 let scrolled = 0, before = "";
@@ -205,63 +205,63 @@ let scrolled = 0, before = "";
 const show = (moved) => {
   const target = location.hash.slice(1), n = Number(target.slice(1));
   const [view, rows] = VIEWS[target[0]] || [null, []];
-  const known = view && /^\d+$/.test(target.slice(1)) && n < rows.length;
+  const valid = view && /^\d+$/.test(target.slice(1)) && n < rows.length;
   const main = byId("main");
   if (!before) scrolled = main.scrollTop;
   Object.assign(graph.picked, { node: -1, circle: -1, edge: -1 });
-  main.replaceChildren(...(known ? view(n) : overview()).filter((part) => part !== ""));
-  main.scrollTop = known ? 0 : scrolled;
-  if (moved && document.activeElement === document.body) main.focus({ preventScroll: true }); // what had it is gone
-  before = known ? target : "";
-  byId("live").textContent = known ? called(target) : "All reports";
-  document.title = known ? `${called(target)} – ${DATA.title}` : `${DATA.title}: graph and reports`;
-  graph.canvas.setAttribute("aria-label", `The graph: ${byId("counts").textContent}.${known ? ` Chosen: ${called(target)}` : ""}`);
-  if (known) point(target[0], n);
+  main.replaceChildren(...(valid ? view(n) : overview()).filter((part) => part !== ""));
+  main.scrollTop = valid ? 0 : scrolled;
+  if (moved && document.activeElement === document.body) main.focus({ preventScroll: true }); // the focused element is gone
+  before = valid ? target : "";
+  byId("live").textContent = valid ? nameOf(target) : "All reports";
+  document.title = valid ? `${nameOf(target)} – ${DATA.title}` : `${DATA.title}: graph and reports`;
+  graph.canvas.setAttribute("aria-label", `The graph: ${byId("counts").textContent}.${valid ? ` Chosen: ${nameOf(target)}` : ""}`);
+  if (valid) pick(target[0], n);
   else if (moved) graph.all();
-  graph.again();
+  graph.redraw();
 };
-const point = (kind, n) => {
+const pick = (kind, n) => {
   if (kind === "e") { graph.picked.node = n; graph.toNode(n); }
   if (kind === "c") { graph.picked.circle = n; graph.toCircle(n); }
   if (kind === "r") { graph.picked.edge = n; graph.picked.node = EDGES[n].a; graph.toNode(EDGES[n].a); }
 };
-const open = ({ node, circle }) => {
+const openTarget = ({ node, circle }) => {
   if (node >= 0) location.hash = `e${node}`;
   else if (circle >= 0) location.hash = `c${circle}`;
 };
 
 // -- search
 
-const folded = (text) => text.normalize("NFKC").toLowerCase();
+const foldCase = (text) => text.normalize("NFKC").toLowerCase();
 let index = null;
-const search = (asked) => {
+const searchRows = (query) => {
   index ||= [
-    ...NODES.map((node, n) => [[node.name, ...node.forms].map(folded).join("\n"), `e${n}`, DATA.types[node.type]]),
-    ...CIRCLES.map((circle, n) => [folded(circle.title + "\n" + (circle.report ? circle.report[3].filter((p) => typeof p === "string").join(" ") : "")),
-      `c${n}`, `${circle.report ? "report" : "community"}, ${counted(circle.size, "entity", "entities")}`]),
+    ...NODES.map((node, n) => [[node.name, ...node.forms].map(foldCase).join("\n"), `e${n}`, DATA.types[node.type]]),
+    ...CIRCLES.map((circle, n) => [foldCase(circle.title + "\n" + (circle.report ? circle.report[3].filter((p) => typeof p === "string").join(" ") : "")),
+      `c${n}`, `${circle.report ? "report" : "community"}, ${countOf(circle.size, "entity", "entities")}`]),
   ];
-  const words = folded(asked).split(/\s+/).filter(Boolean);
-  const whole = words.join(" ");
-  const found = index.filter(([text]) => words.every((word) => text.includes(word)));
-  const rank = ([text]) => (text.split("\n").includes(whole) ? 0 : text.startsWith(whole) ? 1 : 2);
-  return found.map((row, n) => [rank(row), n, row]).sort((a, b) => a[0] - b[0] || a[1] - b[1]).map(([, , row]) => row);
+  const words = foldCase(query).split(/\s+/).filter(Boolean);
+  const phrase = words.join(" ");
+  const matches = index.filter(([text]) => words.every((word) => text.includes(word)));
+  const rank = ([text]) => (text.split("\n").includes(phrase) ? 0 : text.startsWith(phrase) ? 1 : 2);
+  return matches.map((row, n) => [rank(row), n, row]).sort((a, b) => a[0] - b[0] || a[1] - b[1]).map(([, , row]) => row);
 };
 
-const looked = () => {
-  const asked = byId("search").value.trim(), place = byId("found");
-  place.hidden = !asked;
-  if (!asked) return;
-  const rows = search(asked);
-  const row = ([, target, what]) => make("li", {}, link(target, called(target)), " ", make("span", { className: "soft" }, what));
-  place.replaceChildren(make("p", { className: "soft", role: "status" }, rows.length ? `${figure.format(rows.length)} found` : "Nothing is called so."),
-    ...(rows.length ? some(rows, 40, row) : []));
+const updateSearch = () => {
+  const query = byId("search").value.trim(), place = byId("found");
+  place.hidden = !query;
+  if (!query) return;
+  const rows = searchRows(query);
+  const row = ([, target, what]) => make("li", {}, link(target, nameOf(target)), " ", make("span", { className: "soft" }, what));
+  place.replaceChildren(make("p", { className: "soft", role: "status" }, rows.length ? `${figure.format(rows.length)} found` : "No results."),
+    ...(rows.length ? shortList(rows, 40, row) : []));
   place.scrollTop = 0;
 };
 
-const move = (event) => {
+const searchKey = (event) => {
   const links = [...byId("found").querySelectorAll("a")];
   const at = links.indexOf(document.activeElement);
-  if (event.key === "Escape") { byId("search").value = ""; looked(); byId("search").focus(); return; }
+  if (event.key === "Escape") { byId("search").value = ""; updateSearch(); byId("search").focus(); return; }
   if (event.key === "Enter" && at < 0 && links.length) { location.hash = links[0].hash; event.preventDefault(); return; }
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (!step || byId("found").hidden) return;
@@ -269,9 +269,9 @@ const move = (event) => {
   (at + step < 0 ? byId("search") : links[Math.min(at + step, links.length - 1)] || byId("search")).focus();
 };
 
-// -- hands on the canvas
+// -- pointer and keys on the canvas
 
-const hands = () => {
+const bindPointer = () => {
   const { canvas } = graph, down = new Map();
   let far = 0, apart = 0;
   const place = (event) => [event.offsetX, event.offsetY];
@@ -279,7 +279,7 @@ const hands = () => {
   canvas.addEventListener("pointerdown", (event) => {
     canvas.setPointerCapture(event.pointerId);
     down.set(event.pointerId, place(event));
-    far = down.size > 1 ? Infinity : 0; // what two fingers do is no click
+    far = down.size > 1 ? Infinity : 0; // two fingers do not click
     if (down.size === 2) apart = span();
     tip(null);
   });
@@ -301,7 +301,7 @@ const hands = () => {
   const up = (event) => {
     if (!down.delete(event.pointerId)) return;
     canvas.classList.remove("moving");
-    if (event.type === "pointerup" && far < 4) open(graph.at(...place(event)));
+    if (event.type === "pointerup" && far < 4) openTarget(graph.at(...place(event)));
   };
   canvas.addEventListener("pointerup", up);
   canvas.addEventListener("pointercancel", up);
@@ -314,7 +314,7 @@ const hands = () => {
   const keys = {
     ArrowLeft: () => graph.pan(60, 0), ArrowRight: () => graph.pan(-60, 0), ArrowUp: () => graph.pan(0, 60),
     ArrowDown: () => graph.pan(0, -60), "+": () => graph.zoom(1.35), "=": () => graph.zoom(1.35), "-": () => graph.zoom(1 / 1.35),
-    0: () => graph.all(), Enter: () => open(graph.at(...graph.middle)), Escape: () => { location.hash = ""; },
+    0: () => graph.all(), Enter: () => openTarget(graph.at(...graph.middle)), Escape: () => { location.hash = ""; },
   };
   canvas.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
@@ -328,16 +328,16 @@ const hands = () => {
   byId("all").onclick = () => graph.all();
 };
 
-// What the pointer is on.
+// Describe the item below the pointer.
 const tip = (place) => {
   const on = place ? graph.at(...place) : { node: -1, circle: -1 }, box = byId("tip");
   graph.canvas.classList.toggle("over", on.node >= 0 || on.circle >= 0);
-  if (on.node !== graph.hover.node || on.circle !== graph.hover.circle) { Object.assign(graph.hover, on); graph.again(); }
+  if (on.node !== graph.hover.node || on.circle !== graph.hover.circle) { Object.assign(graph.hover, on); graph.redraw(); }
   box.hidden = on.node < 0 && on.circle < 0;
   if (box.hidden) return;
   const node = NODES[on.node], circle = CIRCLES[on.circle];
-  const what = node ? [DATA.types[node.type], counted(node.edges.length, "relation")].filter(Boolean).join(", ")
-    : `level ${circle.level}, ${counted(circle.size, "entity", "entities")}`;
+  const what = node ? [DATA.types[node.type], countOf(node.edges.length, "relation")].filter(Boolean).join(", ")
+    : `level ${circle.level}, ${countOf(circle.size, "entity", "entities")}`;
   const more = node && node.text ? ` ${node.text.slice(0, 160)}${node.text.length > 160 ? "…" : ""}` : "";
   box.replaceChildren(make("b", {}, node ? node.name : circle.title), make("i", {}, what), more ? make("br") : "", more);
   const { clientWidth: width, clientHeight: height } = graph.canvas;
@@ -348,7 +348,7 @@ const tip = (place) => {
 const legend = () => {
   const kinds = DATA.types.map((type, n) => [type, kindOf(n)]).filter(([type, kind]) => type && kind < KINDS - 1);
   if (kinds.length < DATA.types.length) kinds.push(["others", KINDS - 1]);
-  const space = "http://www.w3.org/2000/svg"; // the name of a language, no address
+  const space = "http://www.w3.org/2000/svg"; // a namespace, not an address
   byId("legend").append(...kinds.map(([type, kind]) => {
     const icon = document.createElementNS(space, "svg"), corners = SHAPES[kind];
     icon.setAttribute("viewBox", "-1.3 -1.3 2.6 2.6");
@@ -362,11 +362,11 @@ const legend = () => {
 };
 
 byId("title").textContent = DATA.title;
-byId("counts").textContent = [counted(NODES.length, "entity", "entities"), counted(EDGES.length, "relation"),
-  counted(CIRCLES.length, "community", "communities"), counted(DATA.reports.filter(Boolean).length, "report")].join(", ");
-byId("search").addEventListener("input", looked);
-byId("side").addEventListener("keydown", (event) => { if (event.target === byId("search") || byId("found").contains(event.target)) move(event); });
+byId("counts").textContent = [countOf(NODES.length, "entity", "entities"), countOf(EDGES.length, "relation"),
+  countOf(CIRCLES.length, "community", "communities"), countOf(DATA.reports.filter(Boolean).length, "report")].join(", ");
+byId("search").addEventListener("input", updateSearch);
+byId("side").addEventListener("keydown", (event) => { if (event.target === byId("search") || byId("found").contains(event.target)) searchKey(event); });
 addEventListener("hashchange", () => show(true));
 legend();
-hands();
+bindPointer();
 show(false);

@@ -1,6 +1,6 @@
-"""a SPARQL query on standard input -> what it finds, line by line: a program of its own, since only one can be stopped.
+"""SPARQL query on standard input -> solutions, line by line: a separate program, because only a process can be stopped.
 
-It is run by the path of this file, and so imports nothing of the house.
+It is run by file path and imports nothing from Kumihimo.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import pyoxigraph as ox
 
-MEMORY = 4 << 30  # bytes that a query may take, where the system can hold it to that
+MEMORY = 4 << 30  # maximum bytes of a query, on systems that can enforce it
 _SERVICE = re.compile("service", re.IGNORECASE)
 _ERROR_POSITION = re.compile(r"error at (\d+):(\d+): expected ", re.IGNORECASE)
 _UPDATE = re.compile(r"(INSERT|DELETE|LOAD|CLEAR|DROP|CREATE|ADD|MOVE|COPY|WITH)\b", re.IGNORECASE)
@@ -22,14 +22,14 @@ _PROLOGUE = re.compile(r"\s+|#[^\n]*|(PREFIX\s+[^\s:<]*:|BASE)\s*<[^>\s]*>", re.
 
 
 class _InvalidQuery(Exception):
-    """The query is not one that is answered here."""
+    """Error: the query is invalid or not supported."""
 
 
 def main() -> None:
     _limit_memory()
-    asked = json.loads(sys.stdin.buffer.read())
+    request = json.loads(sys.stdin.buffer.read())
     try:
-        for line in _answer_request(asked):
+        for line in _answer_request(request):
             _write_line(line)
     except _InvalidQuery as error:
         _write_line({"wrong": str(error)})
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def _write_line(line: object) -> None:
-    """At once: what has been found is not lost when this is stopped."""
+    """Write and flush a line, so it survives a kill."""
     sys.stdout.write(f"{json.dumps(line)}\n")
     sys.stdout.flush()
 
@@ -46,31 +46,31 @@ def _write_line(line: object) -> None:
 def _limit_memory() -> None:
     try:
         import resource
-    except ImportError:  # a system without it
+    except ImportError:  # not on this system
         return
-    most = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY if most < 0 else min(MEMORY, most), most))
+    hard_limit = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY if hard_limit < 0 else min(MEMORY, hard_limit), hard_limit))
 
 
-def _answer_request(asked: dict[str, Any]) -> Iterator[dict[str, Any] | list[Any]]:
-    query, known = asked["query"], {"prefixes": asked["prefixes"], "base_iri": asked["base"]}
-    check_query(query, **known)
-    found = ox.Store.read_only(asked["store"]).query(query, **known)
-    if isinstance(found, ox.QueryBoolean):
-        yield {"kind": "ask", "yes": bool(found)}
+def _answer_request(request: dict[str, Any]) -> Iterator[dict[str, Any] | list[Any]]:
+    query, namespaces = request["query"], {"prefixes": request["prefixes"], "base_iri": request["base"]}
+    check_query(query, **namespaces)
+    solutions = ox.Store.read_only(request["store"]).query(query, **namespaces)
+    if isinstance(solutions, ox.QueryBoolean):
+        yield {"kind": "ask", "yes": bool(solutions)}
         return
-    if isinstance(found, ox.QueryTriples):
+    if isinstance(solutions, ox.QueryTriples):
         yield {"kind": "graph", "columns": ["subject", "predicate", "object"]}
     else:
-        yield {"kind": "rows", "columns": [variable.value for variable in found.variables]}
-    for row in islice(found, asked["most"]):
-        yield [_term_to_json(part) for part in row]
-    more = asked["most"] is not None and next(found, None) is not None
+        yield {"kind": "rows", "columns": [variable.value for variable in solutions.variables]}
+    for row in islice(solutions, request["limit"]):
+        yield [_term_to_json(term) for term in row]
+    more = request["limit"] is not None and next(solutions, None) is not None
     yield {"more": more}
 
 
 def _term_to_json(term: Any) -> dict[str, str] | None:
-    """As SPARQL's JSON has it."""
+    """Return a term in SPARQL's JSON format."""
     if term is None:
         return None
     if isinstance(term, ox.NamedNode):
@@ -79,24 +79,24 @@ def _term_to_json(term: Any) -> dict[str, str] | None:
         return {"type": "bnode", "value": term.value}
     if not isinstance(term, ox.Literal):
         return {"type": "literal", "value": str(term)}
-    told = {"type": "literal", "value": term.value}
+    literal = {"type": "literal", "value": term.value}
     if term.language:
-        return {**told, "xml:lang": term.language}
-    return told if term.datatype.value.endswith("#string") else {**told, "datatype": term.datatype.value}
+        return {**literal, "xml:lang": term.language}
+    return literal if term.datatype.value.endswith("#string") else {**literal, "datatype": term.datatype.value}
 
 
-# -- what is not answered
+# -- rejected queries
 
 
-def check_query(query: str, **known: Any) -> None:
-    """Raises _Wrong where it is no query, changes something, or would ask another server.
+def check_query(query: str, **namespaces: Any) -> None:
+    """Raise _InvalidQuery for invalid queries, updates and SERVICE calls.
 
-    SERVICE is a keyword where the parser, which alone can tell, takes no other word in its place: in texts, remarks and
-    names another word is as good. Over an empty store nothing is looked for.
+    The parser alone can tell if SERVICE is a keyword: the query stays valid with another word in its place only if it
+    is not. The check runs on an empty store, so it searches nothing.
     """
     stand_in = next(word for n in count() if (word := f"x{n:06}") not in query)
     try:
-        ox.Store().query(_SERVICE.sub(stand_in, query), **known)
+        ox.Store().query(_SERVICE.sub(stand_in, query), **namespaces)
     except SyntaxError as error:
         raise _InvalidQuery(_explain_error(query, str(error))) from None
     except ValueError as error:
@@ -104,45 +104,56 @@ def check_query(query: str, **known: Any) -> None:
 
 
 def _explain_error(query: str, error: str) -> str:
-    """Near where it went wrong, and what was expected there as far as the parser tells."""
-    begin = _query_start(query)
-    if _UPDATE.match(query, begin):
+    """Return an error message with the place and what is expected there."""
+    start = _query_start(query)
+    if _UPDATE.match(query, start):
         return "only queries are answered, nothing is changed: documents change with `kumi index`"
-    if not (said := _ERROR_POSITION.match(error)):
+    if not (reported := _ERROR_POSITION.match(error)):
         return f"the query cannot be read: {error}"
-    symbols, keywords = _parse_expected(error[said.end() :])
-    at = _offset(query, int(said[1]), int(said[2])) - (0 if symbols else min(map(len, keywords), default=0))
-    if any(found.start() <= at and not query[found.end() : at].strip() for found in _SERVICE.finditer(query)):
+    symbols, keywords = _parse_expected(error[reported.end() :])
+    position = _offset(query, int(reported[1]), int(reported[2])) - (
+        0 if symbols else min(map(len, keywords), default=0)
+    )
+    if any(
+        service.start() <= position and not query[service.end() : position].strip()
+        for service in _SERVICE.finditer(query)
+    ):
         return "SERVICE would ask another server, which is not done here: ask what is in the index"
-    before = query[:at].split("\n")
-    here = query[at : at + 30].split("\n")[0].strip()
-    where = f"line {len(before)}, column {len(before[-1]) + 1}{f', at {here!r}' if here else ', where it ends'}"
-    if at == begin:
-        wanted = "expected SELECT, CONSTRUCT, DESCRIBE or ASK"
+    lines_before = query[:position].split("\n")
+    excerpt = query[position : position + 30].split("\n")[0].strip()
+    near = f", at {excerpt!r}" if excerpt else ", where it ends"
+    where = f"line {len(lines_before)}, column {len(lines_before[-1]) + 1}{near}"
+    if position == start:
+        problem = "expected SELECT, CONSTRUCT, DESCRIBE or ASK"
     elif "Prefix not found" in error:
-        wanted = "this prefix is not declared: PREFIX name: <IRI> at the beginning does that"
+        problem = "this prefix is not declared: PREFIX name: <IRI> at the beginning does that"
     else:
-        wanted = f"expected {' or '.join(symbols[:8])}" if symbols else "this is not expected there"
-    return f"the query cannot be read: {where}: {wanted}"
+        problem = f"expected {' or '.join(symbols[:8])}" if symbols else "this is not expected there"
+    return f"the query cannot be read: {where}: {problem}"
 
 
-def _parse_expected(listed: str) -> tuple[list[str], list[str]]:
-    """Symbols and keywords. Of these only the longest are told, as if they were expected where they would end."""
-    plain = re.sub(r"\[(?!_\])[^\]]*\](\s*\|\s*)?", "", listed.removeprefix("one of ").replace("Prefix not found", ""))
-    names = [name.strip() for name in plain.split(", ")]
+def _parse_expected(expected: str) -> tuple[list[str], list[str]]:
+    """Return expected symbols and keywords from the parser's message.
+
+    The parser lists only the longest keywords, and reports them at the position where they would end.
+    """
+    cleaned = re.sub(
+        r"\[(?!_\])[^\]]*\](\s*\|\s*)?", "", expected.removeprefix("one of ").replace("Prefix not found", "")
+    )
+    names = [name.strip() for name in cleaned.split(", ")]
     return [name for name in names if name.startswith('"')], [name for name in names if re.fullmatch(r"\w+", name)]
 
 
 def _offset(query: str, line: int, column: int) -> int:
-    return sum(len(above) + 1 for above in query.split("\n")[: line - 1]) + column - 1
+    return sum(len(previous) + 1 for previous in query.split("\n")[: line - 1]) + column - 1
 
 
 def _query_start(query: str) -> int:
-    """Where the query proper begins, after prefixes and remarks."""
-    at = 0
-    while (found := _PROLOGUE.match(query, at)) and found.end() > at:
-        at = found.end()
-    return at
+    """Return where the query starts after prefixes and comments."""
+    position = 0
+    while (match := _PROLOGUE.match(query, position)) and match.end() > position:
+        position = match.end()
+    return position
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""triples -> a store of them beside the index, made when it is first asked for; a query -> what it finds there.
+"""triples + SPARQL query -> solutions: a store beside the index, built on first use.
 
-A store is written under another name, then renamed: whoever finds it finds it whole. It is named after the build it is
-of, and never changes. One process makes it, others that want it wait; what a killed one leaves the next one takes away.
+A store is written under a temporary name, then renamed, so readers never see a partial one. Its name contains the build
+number, and it never changes. One process builds it while others wait; the next builder removes what a killed process
+left.
 """
 
 from __future__ import annotations
@@ -22,28 +23,31 @@ if TYPE_CHECKING:
 
     from pyoxigraph import Quad
 
-BUILD_KEY = "build"  # in the index, how many builds have changed it
-_LOCK_TIMEOUT = 3600  # seconds to wait for another process that makes the same store
+BUILD_KEY = "build"  # of the number of builds that changed the index
+_LOCK_TIMEOUT = 3600  # seconds to wait for another process
 
 
 class StoreRemoved(KumiError):
-    """The store was taken away while it was read: a newer build has its own."""
+    """Error: a newer build removed the store during a query."""
 
 
 def stores_folder(folder: Path) -> Path:
-    """Where the stores of an index lie."""
+    """Return the folder of the stores of an index."""
     return folder / "rdf"
 
 
 def remove_old_stores(folder: Path, build: int) -> None:
-    """Remove the stores of other builds; who reads one of them begins again."""
+    """Remove the stores of other builds; their readers start again."""
     for path in stores_folder(folder).glob("[0-9]*"):
         if _build_number(path) != build:
             remove_store(path)
 
 
-def ensure_store(folder: Path, name: str, made: Callable[[], Iterator[Quad]]) -> Path:
-    """The store of that name, filled with the triples that `made` gives where it is not there yet."""
+def ensure_store(folder: Path, name: str, make_triples: Callable[[], Iterator[Quad]]) -> Path:
+    """Return the store of that name, and build it if necessary.
+
+    make_triples: called for the triples of a new store.
+    """
     path = stores_folder(folder) / name
     if path.exists():
         return path
@@ -51,29 +55,31 @@ def ensure_store(folder: Path, name: str, made: Callable[[], Iterator[Quad]]) ->
     with _exclusive_lock(path.parent):
         if not path.exists():
             for other in path.parent.iterdir():
-                if other.is_dir() and _build_number(other) <= _build_number(path):  # a later one has its own readers
+                if other.is_dir() and _build_number(other) <= _build_number(
+                    path
+                ):  # a later build's store may have readers
                     remove_store(other)
-            part = path.with_name(f".{name}")  # which no build sweeps away
-            write_store(part, made())
-            part.rename(path)
+            partial_path = path.with_name(f".{name}")  # `remove_old_stores` ignores this name
+            write_store(partial_path, make_triples())
+            partial_path.rename(path)
     return path
 
 
 def _build_number(path: Path) -> int:
-    """Of a store the build it is of; of one that was never finished none."""
+    """Return the build number of a store; -1 for an unfinished store."""
     number = path.name.partition("-")[0]
     return int(number) if number.isdecimal() else -1
 
 
 def remove_store(path: Path) -> None:
-    """Remove a store that cannot be read; the next who wants it makes it again."""
-    from shutil import rmtree  # here: whoever never asks for a store does without
+    """Remove an unreadable store; the next query rebuilds it."""
+    from shutil import rmtree  # here: most commands need no store
 
     rmtree(path, ignore_errors=True)
 
 
 def write_store(path: Path, triples: Iterator[Quad]) -> None:
-    """A store of these."""
+    """Write a store with these triples."""
     from pyoxigraph import Store
 
     store = Store(path)
@@ -83,7 +89,10 @@ def write_store(path: Path, triples: Iterator[Quad]) -> None:
 
 @contextmanager
 def _exclusive_lock(folder: Path) -> Iterator[None]:
-    """While no other process is within: SQLite's lock, which goes with the process that has it."""
+    """Hold an exclusive lock between processes.
+
+    It is an SQLite lock, which ends with its process.
+    """
     with closing(sqlite3.connect(folder / "lock.db", timeout=_LOCK_TIMEOUT, isolation_level=None)) as lock:
         lock.execute("BEGIN EXCLUSIVE")
         yield
@@ -96,48 +105,50 @@ Head = dict[str, Any]
 def run_query(
     path: Path, query: str, prefixes: dict[str, str], base: str, *, limit: int | None, timeout: float
 ) -> tuple[Head, list[list[Any]], str]:
-    """What kind of answer it is, its rows as terms of SPARQL's JSON, and what cut it short: rows, time or nothing.
+    """Run a query and return its head, rows and cut.
 
-    Raises SettingsError where it cannot be asked or answered, Gone where the store is there no more.
+    head: the kind of the answer and its columns. Rows hold terms in SPARQL's JSON format. cut: the limit that ended the
+    query, `rows` or `time`; empty if complete. Raises SettingsError if the query is invalid or has no answer in time,
+    StoreRemoved if the store is gone.
     """
     import subprocess
 
-    asked = {"store": str(path), "query": query, "prefixes": prefixes, "base": base, "most": limit}
+    request = {"store": str(path), "query": query, "prefixes": prefixes, "base": base, "limit": limit}
     program = [sys.executable, "-P", str(Path(__file__).with_name("sparql_worker.py"))]
-    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as ran:
-        late = Event()
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        timed_out = Event()
 
         def stop() -> None:
-            late.set()
-            ran.kill()
+            timed_out.set()
+            process.kill()
 
         timer = Timer(timeout, stop)
         timer.start()
         try:
-            head, rows = _collect_reply(_iterate_lines(ran, json.dumps(asked)))
+            head, rows = _collect_reply(_iterate_lines(process, json.dumps(request)))
         finally:
             timer.cancel()
-            ran.kill()
+            process.kill()
     if "wrong" in head:
         raise SettingsError(head["wrong"])
     if "failed" in head:
         raise StoreRemoved(f"the triples in {path} cannot be read ({head['failed']}): ask again")
     if "more" in head or "yes" in head:
         return head, rows, "rows" if head.get("more") else ""
-    if not late.is_set():
+    if not timed_out.is_set():
         raise SettingsError("the query took more memory than it may have: ask for less at once")
     if "kind" not in head:
         raise SettingsError(f"nothing was found within {timeout:g} s: ask for less, or give it more with `--timeout`")
     return head, rows, "time"
 
 
-def _iterate_lines(ran: subprocess.Popen[bytes], asked: str) -> Iterator[Any]:
-    """What the other process says, as far as it comes."""
-    assert ran.stdin
-    assert ran.stdout
-    with suppress(BrokenPipeError), ran.stdin as stdin:
-        stdin.write(asked.encode("ascii"))
-    yield from (json.loads(line) for line in ran.stdout if line.endswith(b"\n"))
+def _iterate_lines(process: subprocess.Popen[bytes], request: str) -> Iterator[Any]:
+    """Send the request and yield complete lines of the reply."""
+    assert process.stdin
+    assert process.stdout
+    with suppress(BrokenPipeError), process.stdin as stdin:
+        stdin.write(request.encode("ascii"))
+    yield from (json.loads(line) for line in process.stdout if line.endswith(b"\n"))
 
 
 def _collect_reply(lines: Iterator[Any]) -> tuple[Head, list[list[Any]]]:

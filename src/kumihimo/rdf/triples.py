@@ -1,4 +1,4 @@
-"""tables -> RDF triples: every row a resource, as docs/vocabulary.md describes them."""
+"""tables -> RDF triples: a resource for each row, as docs/vocabulary.md describes."""
 
 from __future__ import annotations
 
@@ -42,41 +42,41 @@ from kumihimo.rdf.terms import (
     kumi_term,
 )
 
-PropertyValue = tuple[NamedNode, object]  # a property, and what it says: nothing, a term, a text, a number, or several
+PropertyValue = tuple[NamedNode, object]  # a property; its value is None, a term, a text, a number, or a list of these
 Resource = tuple[NamedNode, list[PropertyValue]]
 
 
 def table_triples(tables: Tables, senses: Iterable[SenseClass], base: str) -> Iterator[Quad]:
-    """All that the tables say, those of them that there are, in the order of their ids; the senses first.
+    """Yield all triples of the tables in id order, senses first.
 
-    As a store takes them, each in the graph that has no name. base: what the IRIs of rows begin with.
+    Each triple is in the default graph. base: the beginning of row IRIs.
     """
     world = RdfContext(tables, base, senses := list(senses))
-    for about, said in _iterate_resources(world, senses):
-        for name, value in said:
-            if isinstance(value, NamedNode | Literal):  # as most are
-                yield Quad(about, name, value)
+    for subject, properties in _iterate_resources(world, senses):
+        for name, value in properties:
+            if isinstance(value, NamedNode | Literal):  # the usual case
+                yield Quad(subject, name, value)
             else:
-                yield from (Quad(about, name, term) for term in iterate_terms(value))
+                yield from (Quad(subject, name, term) for term in iterate_terms(value))
 
 
 def _iterate_resources(world: RdfContext, senses: Iterable[SenseClass]) -> Iterator[Resource]:
     for sense in senses:
         parents = [NamedNode(PDTB + parent) for parent in sense.parents]
         yield NamedNode(PDTB + sense.name), [(LABEL, sense.label), (BROADER, parents)]
-    for name, tell in _DESCRIBERS.items():
+    for name, describe in _DESCRIBERS.items():
         for record in world.tables.get(name, ()):
-            yield from tell(world, record)
+            yield from describe(world, record)
     for name, (column, table) in _MENTION_TABLES.items():
         if name in world.tables:
             yield from _describe_sources(world, name, column, table)
 
 
-# -- what is told of a row of each table
+# -- a function for each table
 
 
 def _describe_document(world: RdfContext, d: Document) -> Iterator[Resource]:
-    about: list[PropertyValue] = [
+    properties: list[PropertyValue] = [
         (TYPE, kumi_term("Document")),
         (LABEL, world.text_literal(d.title or d.uri, d.id)),
         (kumi_term("uri"), d.uri),
@@ -85,16 +85,16 @@ def _describe_document(world: RdfContext, d: Document) -> Iterator[Resource]:
         (kumi_term("modified"), date_literal(d.modified)),
     ]
     fields = [(world.field_iri(name), value) for name, value in d.metadata.items() if name != NOT_READ]
-    yield world.row_iri("documents", d.id), [*about, *fields]
+    yield world.row_iri("documents", d.id), [*properties, *fields]
 
 
 def _describe_chunk(world: RdfContext, c: Chunk) -> Iterator[Resource]:
-    about = [
+    properties = [
         (TYPE, kumi_term("Chunk")),
         (kumi_term("text"), world.text_literal(c.text, c.id)),
         (kumi_term("order"), c.ordinal),
     ]
-    yield world.row_iri("chunks", c.id), [*about, *_span_properties(c), (DERIVED_FROM, world.source_iris(c.id))]
+    yield world.row_iri("chunks", c.id), [*properties, *_span_properties(c), (DERIVED_FROM, world.source_iris(c.id))]
 
 
 def _span_properties(piece: Chunk | Passage) -> list[PropertyValue]:
@@ -105,14 +105,14 @@ def _describe_passage(world: RdfContext, p: Passage) -> Iterator[Resource]:
     document = p.id.partition(".")[0]
     order = world.passage_position[1] if world.passage_position[0] == document else 0
     world.passage_position = (document, order + 1)
-    about: list[PropertyValue] = [
+    properties: list[PropertyValue] = [
         (TYPE, world.slot_iri("Chunk")),
         (LABEL, world.text_literal(p.text, p.id) or Literal("")),
     ]
     yield (
         world.row_iri("passages", p.id),
         [
-            *about,
+            *properties,
             (kumi_term("order"), order),
             *_span_properties(p),
             (DERIVED_FROM, world.source_iris(p.id, chunk=p.chunk)),
@@ -135,7 +135,7 @@ def _describe_value(world: RdfContext, v: SlotValue) -> Iterator[Resource]:
 def _describe_link(world: RdfContext, link: DiscourseRelation) -> Iterator[Resource]:
     name = next((sense.name for sense in world.senses if sense.label == link.text), "")
     ends = [world.row_iri("passages", id) for id in (link.first, link.second)]
-    about: list[PropertyValue] = [
+    properties: list[PropertyValue] = [
         (TYPE, kumi_term("Link")),
         (ARG1, ends[0]),
         (ARG2, ends[1]),
@@ -143,11 +143,11 @@ def _describe_link(world: RdfContext, link: DiscourseRelation) -> Iterator[Resou
         (kumi_term("confidence"), link.confidence),
         (DERIVED_FROM, [*ends, *world.source_iris(link.id)]),
     ]
-    yield world.row_iri("links", link.id), about
+    yield world.row_iri("links", link.id), properties
 
 
 def _describe_entity(world: RdfContext, e: Entity) -> Iterator[Resource]:
-    about: list[PropertyValue] = [
+    properties: list[PropertyValue] = [
         (TYPE, kumi_term("Entity")),
         (LABEL, world.text_literal(e.name)),
         (kumi_term("type"), e.types or e.type),
@@ -155,12 +155,12 @@ def _describe_entity(world: RdfContext, e: Entity) -> Iterator[Resource]:
         (kumi_term("text"), world.text_literal(e.text)),
         (kumi_term("mentions"), e.mentions),
     ]
-    yield world.row_iri("entities", e.id), about
+    yield world.row_iri("entities", e.id), properties
 
 
 def _describe_relation(world: RdfContext, r: Relation) -> Iterator[Resource]:
     ends = [world.row_iri("entities", id) for id in (r.source, r.target)]
-    about: list[PropertyValue] = [
+    properties: list[PropertyValue] = [
         (TYPE, kumi_term("Relation")),
         (LABEL, world.text_literal(" – ".join(r.names))),
         (kumi_term("source"), ends[0]),
@@ -170,12 +170,12 @@ def _describe_relation(world: RdfContext, r: Relation) -> Iterator[Resource]:
         (kumi_term("weight"), r.weight),
         (kumi_term("strength"), r.strength),
     ]
-    yield world.row_iri("relations", r.id), about
+    yield world.row_iri("relations", r.id), properties
     yield ends[0], [(kumi_term("related"), ends[1])]
 
 
 def _describe_claim(world: RdfContext, c: Claim) -> Iterator[Resource]:
-    about: list[PropertyValue] = [
+    properties: list[PropertyValue] = [
         (TYPE, kumi_term("Claim")),
         (LABEL, world.text_literal(" – ".join(filter(None, c.names)))),
         (kumi_term("subject"), world.row_iri("entities", c.subject)),
@@ -184,29 +184,29 @@ def _describe_claim(world: RdfContext, c: Claim) -> Iterator[Resource]:
         (kumi_term("status"), c.statuses),
         (kumi_term("from"), date_literal(c.start)),
         (kumi_term("until"), date_literal(c.end)),
-        (kumi_term("quote"), [world.text_literal(quoted) for quoted in c.quotes]),
+        (kumi_term("quote"), [world.text_literal(quote) for quote in c.quotes]),
         (kumi_term("text"), world.text_literal(c.text)),
     ]
-    yield world.row_iri("claims", c.id), about
+    yield world.row_iri("claims", c.id), properties
 
 
 def _describe_community(world: RdfContext, c: Community) -> Iterator[Resource]:
     parts = [world.row_iri("communities", id) for id in c.children]
     members = [world.row_iri("entities", id) for id in c.members]
-    about: list[PropertyValue] = [
+    properties: list[PropertyValue] = [
         (TYPE, kumi_term("Community")),
         (kumi_term("level"), c.level),
         (kumi_term("part"), parts),
     ]
-    spoken = [world.row_iri("documents", id) for id in sorted(world.community_documents.get(c.id, ()))]
+    documents = [world.row_iri("documents", id) for id in sorted(world.community_documents.get(c.id, ()))]
     yield (
         world.row_iri("communities", c.id),
-        [*about, (kumi_term("member"), members), (DERIVED_FROM, [*parts, *members, *spoken])],
+        [*properties, (kumi_term("member"), members), (DERIVED_FROM, [*parts, *members, *documents])],
     )
 
 
 def _describe_report(world: RdfContext, r: Report) -> Iterator[Resource]:
-    about: list[PropertyValue] = [
+    properties: list[PropertyValue] = [
         (TYPE, kumi_term("Report")),
         (LABEL, world.text_literal(r.title)),
         (kumi_term("summary"), world.text_literal(r.summary)),
@@ -215,8 +215,11 @@ def _describe_report(world: RdfContext, r: Report) -> Iterator[Resource]:
         (kumi_term("level"), r.level),
         (kumi_term("cites"), [world.row_iri(table, id) for table, id in r.citations()]),
     ]
-    spoken = [world.row_iri("documents", id) for id in sorted(world.community_documents.get(r.id, ()))]
-    yield world.row_iri("reports", r.id), [*about, (DERIVED_FROM, [world.row_iri("communities", r.id), *spoken])]
+    documents = [world.row_iri("documents", id) for id in sorted(world.community_documents.get(r.id, ()))]
+    yield (
+        world.row_iri("reports", r.id),
+        [*properties, (DERIVED_FROM, [world.row_iri("communities", r.id), *documents])],
+    )
 
 
 def _describe_metadata(world: RdfContext, m: Metadata) -> Iterator[Resource]:
@@ -224,10 +227,14 @@ def _describe_metadata(world: RdfContext, m: Metadata) -> Iterator[Resource]:
 
 
 def _describe_question(world: RdfContext, q: Question) -> Iterator[Resource]:
-    about: list[PropertyValue] = [(TYPE, kumi_term("Question")), (LABEL, world.text_literal(q.text, q.id))]
+    properties: list[PropertyValue] = [(TYPE, kumi_term("Question")), (LABEL, world.text_literal(q.text, q.id))]
     yield (
         world.row_iri("questions", q.id),
-        [*about, (kumi_term("answer"), world.text_literal(q.answer, q.id)), (DERIVED_FROM, world.source_iris(q.id))],
+        [
+            *properties,
+            (kumi_term("answer"), world.text_literal(q.answer, q.id)),
+            (DERIVED_FROM, world.source_iris(q.id)),
+        ],
     )
 
 
@@ -240,12 +247,12 @@ def _describe_tag(world: RdfContext, t: Tag) -> Iterator[Resource]:
 
 
 def _describe_summary(world: RdfContext, s: Summary) -> Iterator[Resource]:
-    about: list[PropertyValue] = [
+    properties: list[PropertyValue] = [
         (TYPE, kumi_term("Summary")),
         (LABEL, s.label),
         (kumi_term("text"), world.text_literal(s.text)),
     ]
-    yield world.row_iri("summaries", s.id), [*about, (kumi_term("questions"), s.questions)]
+    yield world.row_iri("summaries", s.id), [*properties, (kumi_term("questions"), s.questions)]
 
 
 _DESCRIBERS: Mapping[str, Any] = {  # by table
@@ -273,13 +280,13 @@ _MENTION_TABLES = {
 RDF_TABLES = (*_DESCRIBERS, *_MENTION_TABLES)
 
 
-def _describe_sources(world: RdfContext, table: str, column: str, of: str) -> Iterator[Resource]:
-    """What is said in single chunks of an entity, a relation, a claim: it comes from these, and their documents."""
-    document, known = "", set[str]()
+def _describe_sources(world: RdfContext, table: str, column: str, target_table: str) -> Iterator[Resource]:
+    """Yield the source chunks and documents of graph rows."""
+    document, seen_keys = "", set[str]()
     for id, key in world.tables[table].columns("id", column):
         chunk = id.rpartition(".")[0]
-        if (now := id.partition(".")[0]) != document:
-            document, known = now, set()
-        sources = [world.row_iri("chunks", chunk)] if key in known else world.source_iris(id, chunk=chunk)
-        known.add(key)
-        yield world.row_iri(of, key), [(DERIVED_FROM, sources)]
+        if (current := id.partition(".")[0]) != document:
+            document, seen_keys = current, set()
+        sources = [world.row_iri("chunks", chunk)] if key in seen_keys else world.source_iris(id, chunk=chunk)
+        seen_keys.add(key)
+        yield world.row_iri(target_table, key), [(DERIVED_FROM, sources)]

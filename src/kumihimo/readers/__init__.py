@@ -1,4 +1,4 @@
-"""a file -> the documents in it: a driver for each kind of file, chosen by its suffix."""
+"""a file -> its documents, read by the reader for its suffix."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kumihimo.readers.text import read_markdown, read_plain_text
 
 __all__ = ["READERS", "Page", "Reader", "describe_unread", "has_reader", "read_documents", "walk"]
 
-Reader = Callable[[bytes, str], Iterator[Page]]  # (what the file holds, what to call it in an error)
+Reader = Callable[[bytes, str], Iterator[Page]]  # (content of the file, its name in errors)
 
 OFFICE = "application/vnd.openxmlformats-officedocument"
 READERS: dict[str, tuple[str, Reader]] = {
@@ -55,20 +55,21 @@ READERS: dict[str, tuple[str, Reader]] = {
     ".ndjson": ("application/jsonl", read_jsonl_pages),
 }
 
-MAX_TITLE_CHARS = (
-    200  # characters: a title goes with every chunk, so one of a million would be paid for a thousand times
-)
-MAX_FILE_BYTES = 1 << 29  # bytes of a file: it is held in memory while it is read
-MAX_ATTACHMENT_DEPTH = 5  # letters in letters that are opened
+MAX_TITLE_CHARS = 200  # a title goes with every chunk, so a long one would cost tokens a thousand times
+MAX_FILE_BYTES = 1 << 29  # a file is in memory while it is read
+MAX_ATTACHMENT_DEPTH = 5  # letters inside letters
 
 
 def has_reader(path: Path | PurePosixPath) -> bool:
-    """Whether there is a reader for it."""
+    """Return whether a reader exists for the suffix of `path`."""
     return path.suffix.lower() in READERS
 
 
 def read_documents(path: Path, uri: str) -> list[Document]:
-    """The documents of one file, all or none: a `SourceError` says what is wrong with it. Empty ones are left out."""
+    """Read all documents of one file; leave out empty ones.
+
+    Raise SourceError with the reason if the file cannot be read; then nothing is returned.
+    """
     if not has_reader(path):
         raise SourceError(f"{uri}: {describe_unknown('reader for', path.suffix or path.name, READERS)}")
     data, modified = _load_file(path, uri)
@@ -77,7 +78,10 @@ def read_documents(path: Path, uri: str) -> list[Document]:
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """A file, or what is attached within it: at holds the names that lead there."""
+    """The source of a document: a file, or an attachment inside one.
+
+    inner_path: the names that lead to the attachment.
+    """
 
     uri: str
     modified: str
@@ -87,67 +91,68 @@ class _Origin:
         return f"{self.uri}#{'/'.join(self.inner_path)}" if self.inner_path else self.uri
 
 
-def _build_documents(held: _Origin, data: bytes, suffix: str) -> Iterator[Document]:
+def _build_documents(origin: _Origin, data: bytes, suffix: str) -> Iterator[Document]:
+    """Yield the documents of a file, and of its attachments."""
     media_type, reader = READERS[suffix.lower()]
-    for page in _read_pages(reader, data, str(held)):
-        attached, closed = list[Document](), list[str]()
+    for page in _read_pages(reader, data, str(origin)):
+        attached, unread_parts = list[Document](), list[str]()
         for name, content in page.attached:
-            inner = replace(held, inner_path=(*held.inner_path, name.replace("#", "%23")))
-            if not has_reader(PurePosixPath(name)) or len(inner.inner_path) > MAX_ATTACHMENT_DEPTH:
-                closed.append(f"{inner}: of a kind that is not read")
+            inner_origin = replace(origin, inner_path=(*origin.inner_path, name.replace("#", "%23")))
+            if not has_reader(PurePosixPath(name)) or len(inner_origin.inner_path) > MAX_ATTACHMENT_DEPTH:
+                unread_parts.append(f"{inner_origin}: unsupported file type")
             else:
                 try:
-                    attached += list(_build_documents(inner, content, PurePosixPath(name).suffix))
-                except SourceError as error:  # the letter itself can be read
-                    closed.append(str(error))
-        metadata = {**page.metadata, NOT_READ: closed} if closed else page.metadata
+                    attached += list(_build_documents(inner_origin, content, PurePosixPath(name).suffix))
+                except SourceError as error:  # the letter itself stays readable
+                    unread_parts.append(str(error))
+        metadata = {**page.metadata, NOT_READ: unread_parts} if unread_parts else page.metadata
         if page.text.strip():
-            yield _to_document(replace(page, metadata=metadata), held, media_type)
+            yield _to_document(replace(page, metadata=metadata), origin, media_type)
         yield from attached
 
 
 def _read_pages(reader: Reader, data: bytes, name: str) -> list[Page]:
-    """What the reader gives, or a SourceError that says what was wrong."""
+    """Run the reader; turn any failure into a SourceError."""
     try:
         return list(reader(data, name))
     except SourceError:
         raise
     except ModuleNotFoundError as error:
         raise SourceError(f"{name}: reading it needs {error.name}: `pip install 'kumihimo[docs]'`") from error
-    except Exception as error:  # the outer door of every library that reads files: a broken file may raise anything
-        why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise SourceError(f"{name}: cannot be read ({why[:200]}); save it again, or in another format") from error
+    except Exception as error:  # third-party parsers may raise anything for a broken file
+        reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise SourceError(f"{name}: cannot be read ({reason[:200]}); save it again, or in another format") from error
 
 
 def _load_file(path: Path, uri: str) -> tuple[bytes, str]:
     try:
-        if path.exists() and not path.is_file():  # a pipe would never end
-            raise SourceError(f"{uri}: this is no ordinary file; name the files to read")
+        if path.exists() and not path.is_file():  # reading a pipe would never end
+            raise SourceError(f"{uri}: not an ordinary file; name the files to read")
         if path.stat().st_size > MAX_FILE_BYTES:
             raise SourceError(f"{uri}: larger than {MAX_FILE_BYTES >> 20} MB; cut it into several files")
         return path.read_bytes(), format_utc(datetime.fromtimestamp(int(path.stat().st_mtime), UTC))
     except OSError as error:
-        raise SourceError(f"{uri}: {error.strerror}; check that it is there and that you may read it") from error
+        raise SourceError(f"{uri}: {error.strerror}; check that it exists and that you may read it") from error
 
 
 def describe_unread(document: Document) -> str:
-    """What of it could not be read; empty: nothing."""
-    said = document.metadata.get(NOT_READ, [])
-    return "; ".join(map(str, said)) if isinstance(said, list) else ""
+    """Describe the unread parts of a document; empty if there are none."""
+    reasons = document.metadata.get(NOT_READ, [])
+    return "; ".join(map(str, reasons)) if isinstance(reasons, list) else ""
 
 
-def _to_document(page: Page, held: _Origin, media_type: str) -> Document:
-    within = "/".join(filter(None, [*held.inner_path, page.fragment]))
-    own = f"{held.uri}#{within}" if within else held.uri
+def _to_document(page: Page, origin: _Origin, media_type: str) -> Document:
+    inner = "/".join(filter(None, [*origin.inner_path, page.fragment]))
+    document_uri = f"{origin.uri}#{inner}" if inner else origin.uri
     title = " ".join(page.title.split())[:MAX_TITLE_CHARS]
     return Document(
-        id=hash_parts(own),
-        uri=own,
-        file=held.uri,
-        title=title or PurePosixPath(held.inner_path[-1] if held.inner_path else held.uri).stem,
+        id=hash_parts(document_uri),
+        uri=document_uri,
+        file=origin.uri,
+        title=title or PurePosixPath(origin.inner_path[-1] if origin.inner_path else origin.uri).stem,
         media_type=media_type,
         metadata=page.metadata,
-        modified=page.modified if page.fragment else held.modified,
+        modified=page.modified if page.fragment else origin.modified,
         places=page.places,
         body=page.body,
         text=page.text,

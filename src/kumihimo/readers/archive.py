@@ -1,4 +1,4 @@
-"""a zip file -> its parts, unless they would unfold to more than a document ever is."""
+"""a zip file -> its parts, after checks against damage and zip bombs."""
 
 from __future__ import annotations
 
@@ -7,18 +7,23 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from kumihimo.core.errors import SourceError
 
-OLE_MAGIC = b"\xd0\xcf\x11\xe0"  # how files of Office 97 begin, and what it locks
-MAX_TOTAL_BYTES = 1 << 29  # bytes of all parts, unfolded: 512 MB
-MAX_TEXT_BYTES = 200 << 20  # bytes of all text among them: a tree of it takes ten times as much
-MAX_RATIO = 100  # times as large unfolded as folded: text gets to about 20, a bomb begins at 1,000
-RATIO_EXEMPT_BYTES = 4 << 20  # bytes below which a part may be as dense as it likes
+OLE_MAGIC = b"\xd0\xcf\x11\xe0"  # start of Office 97 files and of password-protected ones
+MAX_TOTAL_BYTES = 1 << 29  # all parts unpacked: 512 MB
+MAX_TEXT_BYTES = 200 << 20  # the parsed tree of a text takes ten times as much memory
+MAX_RATIO = 100  # unpacked to packed size: about 20 for text, 1,000 and more for a zip bomb
+RATIO_EXEMPT_BYTES = 4 << 20  # smaller parts may have any ratio
 TEXT_SUFFIXES = (".xml", ".rels", ".html", ".xhtml", ".htm", ".opf", ".ncx")
 
 
 def open_archive(data: bytes, name: str) -> ZipFile:
-    """The archive. Raises SourceError where it is none, is damaged, or is a bomb."""
+    """Open a zip file after checking it.
+
+    Raise SourceError if it is not a zip file, is damaged, or is a zip bomb.
+    """
     if data.startswith(OLE_MAGIC):
-        raise SourceError(f"{name}: locked with a password, or of the old format; save it in the new one, without it")
+        raise SourceError(
+            f"{name}: locked with a password, or in an old format; save it in the new one without a password"
+        )
     try:
         archive = ZipFile(io.BytesIO(data))
     except (BadZipFile, ValueError, OSError, NotImplementedError) as error:
@@ -30,9 +35,9 @@ def open_archive(data: bytes, name: str) -> ZipFile:
             f"{name}: more than {MAX_TEXT_BYTES >> 20} MB of text; cut it into several, or save a table as CSV"
         )
     if sum(part.file_size for part in parts) > MAX_TOTAL_BYTES or any(map(_is_too_dense, parts)):
-        raise SourceError(f"{name}: unfolds to far more than it holds, as no honest document does; it is left alone")
-    if broken := archive.testzip():  # a size that is not true would be believed by what reads it next
-        raise SourceError(f"{name}: its part {broken} is damaged; save it again")
+        raise SourceError(f"{name}: unpacks to far more than its size, like a zip bomb; it is not read")
+    if damaged_part := archive.testzip():  # the next reader would trust a false size
+        raise SourceError(f"{name}: its part {damaged_part} is damaged; save it again")
     return archive
 
 
@@ -41,7 +46,10 @@ def _is_too_dense(part: ZipInfo) -> bool:
 
 
 def read_part(archive: ZipFile, path: str, name: str) -> bytes:
-    """One part, whole. Raises SourceError where it is missing or damaged."""
+    """Read one part in full.
+
+    Raise SourceError if it is missing or damaged.
+    """
     try:
         return archive.read(path)
     except (KeyError, BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError, EOFError) as error:

@@ -1,4 +1,4 @@
-"""the lines of a web page -> those of them that are no menu: of what stands around the article, not the links."""
+"""the lines of a web page -> the same without link menus around the article."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ from itertools import groupby
 
 from kumihimo.readers.layout import LayoutLine, PageLayout
 
-MIN_MATCH_CHARS = 25  # letters from which on a line is found again only where it really stands
-MIN_MENU_LINES = 3  # lines
-MAX_LINK_SHARE = 0.5  # of a line: what has more in links is a menu, outside of the article
+MIN_MATCH_CHARS = 25  # shorter lines may match by chance
+MIN_MENU_LINES = 3
+MAX_LINK_SHARE = 0.5  # of a line's characters; outside the article, a line with more in links is a menu
 
 
 def remove_menus(page: PageLayout, source: str) -> PageLayout:
-    """Without lists of links before and after the article; where that is, trafilatura tells, if it is installed."""
+    """Remove link lists before and after the article.
+
+    trafilatura locates the article, if it is installed.
+    """
     article = _keep_alnum(_extract_article(source))
 
-    def inside(place: int) -> bool:
-        said = _keep_alnum(page.lines[place].text)
-        return len(said) >= MIN_MATCH_CHARS and said in article
+    def inside(index: int) -> bool:
+        text = _keep_alnum(page.lines[index].text)
+        return len(text) >= MIN_MATCH_CHARS and text in article
 
-    every = range(len(page.lines))
-    first, last = next(filter(inside, every), -1), next(filter(inside, reversed(every)), -1)
+    indices = range(len(page.lines))
+    first, last = next(filter(inside, indices), -1), next(filter(inside, reversed(indices)), -1)
     if first < 0:
         return page
     before, after = page.lines[:first], page.lines[last + 1 :]
@@ -30,10 +33,13 @@ def remove_menus(page: PageLayout, source: str) -> PageLayout:
 
 
 def _drop_link_lists(lines: tuple[LayoutLine, ...]) -> Iterator[LayoutLine]:
-    """Several links one after the other are a menu; one alone may be a heading, or a reference."""
-    for linked, group in groupby(lines, key=_is_link_line):
+    """Drop runs of link lines.
+
+    Several links in a row are a menu; a single one may be a heading or a reference.
+    """
+    for is_link, group in groupby(lines, key=_is_link_line):
         run = list(group)
-        if not linked or len(run) < MIN_MENU_LINES:
+        if not is_link or len(run) < MIN_MENU_LINES:
             yield from run
 
 
@@ -48,7 +54,7 @@ def _extract_article(source: str) -> str:
 
     try:
         return extract(source, favor_recall=True) or ""
-    except Exception:  # noqa: BLE001 (nothing is lost: the page then stays as it is)
+    except Exception:  # noqa: BLE001 (on failure the page stays as it is)
         return ""
 
 

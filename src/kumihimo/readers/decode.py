@@ -1,4 +1,4 @@
-"""bytes -> text: what a file says, whatever encoding it was saved in; or that it is no text at all."""
+"""bytes -> text, whatever the encoding; an error if they are not text."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from charset_normalizer import from_bytes
 from kumihimo.core.errors import SourceError
 from kumihimo.readers.legacy_encodings import PLAUSIBLE_SCORE, REPLACEMENT_CHAR, detect_legacy_encoding, familiar_share
 
-BYTE_ORDER_MARKS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
+BYTE_ORDER_MARKS = (  # UTF-32 first: its little-endian mark begins with the one of UTF-16
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-ISO_2022_ESCAPE = re.compile(rb"\x1b\$[@AB]|\x1b\$\([CDOPQ]|\x1b\([IJ]")  # how ISO-2022-JP changes character set
-CONTROL_CHAR = re.compile(
-    r"[\x00-\x07\x0e-\x1a\x1c-\x1f\ufffe\uffff]"
-)  # tab, line ends, form feed, \b and escape are text
+# ISO-2022-JP switches character sets with these.
+ISO_2022_ESCAPE = re.compile(rb"\x1b\$[@AB]|\x1b\$\([CDOPQ]|\x1b\([IJ]")
+# Tab, line ends, form feed, \b and escape are text.
+CONTROL_CHAR = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f\ufffe\uffff]")
 TEXT_CODEC = re.compile(r"utf-8|cp\d|iso|euc|gb|big5|koi8|mac|shift|tis")  # `rot13` and `idna` are codecs too
 HIGH_BYTES = bytes(range(128, 256))
 SAMPLE_BYTES = 4096
-GOOD_PER_BROKEN = 20  # good characters for each broken one: damage to a text, not another encoding
+GOOD_PER_BROKEN = 20  # with fewer good characters for each broken one, it is another encoding, not damage
 
-# What browsers take these labels to mean; others are looked up by Python's names.
+# How browsers interpret these labels; Python knows the others.
 ENCODING_LABELS = {
     "iso-8859-1": "cp1252",
     "latin1": "cp1252",
@@ -38,12 +38,15 @@ ENCODING_LABELS = {
     "gb2312": "gb18030",
     "gbk": "gb18030",
     "euc-kr": "cp949",
-    "utf-16": "utf-8",  # a label one could read in ASCII is not in UTF-16
+    "utf-16": "utf-8",  # a label readable as ASCII is not in UTF-16
 }
 
 
 def decode(data: bytes, name: str = "the file", declared: str = "") -> str:
-    """The text without its byte-order mark. `declared`: the encoding the file says it is in.
+    """Decode bytes to text, without the byte-order mark.
+
+    declared: the encoding that the file itself names.
+    Raise SourceError if the encoding is unknown, or the bytes are not text.
 
     >>> decode("デジタル庁".encode("cp932"))
     'デジタル庁'
@@ -59,19 +62,23 @@ def decode(data: bytes, name: str = "the file", declared: str = "") -> str:
 
 
 def _decode_with_bom(data: bytes) -> str | None:
-    for mark, encoding in BYTE_ORDER_MARKS:
-        if data.startswith(mark):
-            return data[len(mark) :].decode(encoding, "replace")
+    for bom, encoding in BYTE_ORDER_MARKS:
+        if data.startswith(bom):
+            return data[len(bom) :].decode(encoding, "replace")
     return None
 
 
 def _decode_utf16(data: bytes) -> str:
-    """UTF-16 without its mark, the way round that reads better; else binary, its zeros kept for the caller to see."""
+    """Decode UTF-16 without a byte-order mark.
+
+    Use the byte order that reads better. Binary data keeps its zeros, so that the caller can detect them.
+    """
     encoding = max(
-        ("utf-16-le", "utf-16-be"), key=lambda way: familiar_share(data[:SAMPLE_BYTES].decode(way, "replace"))
+        ("utf-16-le", "utf-16-be"),
+        key=lambda byte_order: familiar_share(data[:SAMPLE_BYTES].decode(byte_order, "replace")),
     )
-    likely = familiar_share(data[:SAMPLE_BYTES].decode(encoding, "replace")) > 0.5
-    return data.decode(encoding if likely else "latin-1", "replace")
+    is_text = familiar_share(data[:SAMPLE_BYTES].decode(encoding, "replace")) > 0.5
+    return data.decode(encoding if is_text else "latin-1", "replace")
 
 
 def _decode_narrow(data: bytes, declared: str) -> str | None:
@@ -98,7 +105,7 @@ def _resolve_label(label: str) -> str:
 
 
 def _accepts_all(encoding: str) -> bool:
-    """Whether it has a character for every byte, so that decoding by it proves nothing."""
+    """Return whether every byte decodes, so that success proves nothing."""
     return len(HIGH_BYTES.decode(encoding, "replace")) == len(HIGH_BYTES)
 
 
@@ -114,7 +121,7 @@ def _decode_guessing(data: bytes) -> str | None:
 
 
 def _decode_damaged_utf8(data: bytes) -> str | None:
-    """UTF-8 with a few broken bytes among many good characters."""
+    """Decode UTF-8 with few broken bytes; None if there are many."""
     text = data.decode("utf-8", "replace")
     broken = text.count(REPLACEMENT_CHAR)
     good = sum(not char.isascii() for char in text) - broken

@@ -22,11 +22,12 @@ PROPERTIES |= {"subject": "subject", "description": "description", "rights": "ri
 
 
 def read_epub(data: bytes, name: str) -> Iterator[Page]:
-    """The chapters in reading order, each as the page it is."""
+    """Read the chapters of a book in reading order."""
     with open_archive(data, name) as archive:
         home, package = _read_package(archive, name)
         parts = ((read_part(archive, path, name), f"{name}: {path}") for path in _chapter_paths(package, home))
-        pages = [page for each in parts for page in read_full_html(*each) if page.text]  # a cover may be a picture
+        chapters = (page for chapter_part in parts for page in read_full_html(*chapter_part))
+        pages = [page for page in chapters if page.text]  # a cover may be a picture
     text, places = join_with_places(
         (page.text, page.places or ((0, page.title and f"§ {page.title}"),)) for page in pages
     )
@@ -36,7 +37,7 @@ def read_epub(data: bytes, name: str) -> Iterator[Page]:
 
 
 def _read_package(archive: ZipFile, name: str) -> tuple[str, ElementTree.Element]:
-    """The folder that paths are relative to, and what lists the book's parts."""
+    """Return the base folder of paths, and the package document."""
     root = _parse_part(archive, CONTAINER, name).find(".//{*}rootfile")
     path = "" if root is None else root.get("full-path", "")
     return dirname(path), _parse_part(archive, path, name)
@@ -62,10 +63,10 @@ def _chapter_paths(package: ElementTree.Element, home: str) -> Iterator[str]:
 
 
 def _read_metadata(package: ElementTree.Element) -> tuple[str, dict[str, object]]:
-    found: dict[str, object] = {}
-    for said, ours in PROPERTIES.items():
-        values = [" ".join(element.text.split()) for element in package.iter(f"{DC}{said}") if element.text]
+    metadata: dict[str, object] = {}
+    for term, key in PROPERTIES.items():
+        values = [" ".join(element.text.split()) for element in package.iter(f"{DC}{term}") if element.text]
         if values := list(filter(None, values)):
-            found[ours] = values[0] if len(values) == 1 else values
+            metadata[key] = values[0] if len(values) == 1 else values
     title = package.find(f".//{DC}title")
-    return (title.text or "" if title is not None else ""), found
+    return (title.text or "" if title is not None else ""), metadata

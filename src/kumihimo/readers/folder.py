@@ -1,4 +1,4 @@
-"""a folder -> the files in it that someone means to be read, each with its name below the folder."""
+"""a folder -> the files to read in it, each with its relative path."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ IGNORE_FILES = (".gitignore", ".kumiignore")
 
 @dataclass(frozen=True, slots=True)
 class FolderEntry:
-    """A file, folder or link. at: its names below the root; real: where it is, links resolved."""
+    """A file, folder or link.
+
+    relative: its names below the root. real_path: its path with links resolved.
+    """
 
     path: Path
     real_path: Path
@@ -26,20 +29,20 @@ class FolderEntry:
 
 
 def walk(root: Path) -> Iterator[tuple[Path, str]]:
-    """Each file under `root` with its relative path, sorted by it; `root` itself, where it is a file.
+    """Yield each file under `root` with its relative path, sorted by path.
 
-    Left out: hidden files and folders, what a `.gitignore` or `.kumiignore` names (see `rules`), what is no ordinary
-    file, and links that lead out of `root` or to what is read anyway under its own name. A folder within that cannot
-    be read comes itself, in place of its files. A path is NFC, whatever the file system writes; of two files whose
-    paths then are the same, the second is `path~2`.
+    If `root` is a file, yield it alone. Left out: hidden files and folders, paths that a `.gitignore` or `.kumiignore`
+    names (see `parse_ignore_rules`), special files such as pipes, and links that lead out of `root` or to a file
+    read under its own name. If a folder cannot be read, it is yielded itself, in place of its files. A path is NFC,
+    whatever the file system writes. If two paths become the same, the second is `path~2`.
     """
     if not _is_reachable(root):
-        raise SourceError(f"{root}: there is no such file or folder, or no way to it; check the path")
-    taken: dict[str, int] = {}
+        raise SourceError(f"{root}: no such file or folder, or no access to it; check the path")
+    used: dict[str, int] = {}
     for name, path in sorted(
         ("/".join(entry.relative) or _normalize_name(root.name), entry.path) for entry in _walk_entries(root)
     ):
-        yield path, unique_name(name, taken)
+        yield path, unique_name(name, used)
 
 
 def _is_reachable(root: Path) -> bool:
@@ -51,38 +54,38 @@ def _is_reachable(root: Path) -> bool:
 
 def _walk_entries(root: Path) -> Iterator[FolderEntry]:
     home = root.resolve()
-    seen: set[Path] = set()
-    waiting, links = [FolderEntry(root, home)], list[FolderEntry]()
-    while waiting or links:
-        entry = waiting.pop() if waiting else links.pop()  # links last: only what has no name of its own goes by theirs
-        if entry.real_path in seen or not entry.real_path.is_relative_to(home):
+    visited: set[Path] = set()
+    pending, links = [FolderEntry(root, home)], list[FolderEntry]()
+    while pending or links:
+        entry = pending.pop() if pending else links.pop()  # links last: a file keeps its own name if it has one
+        if entry.real_path in visited or not entry.real_path.is_relative_to(home):
             continue
-        seen.add(entry.real_path)
+        visited.add(entry.real_path)
         if entry.path.is_dir():
             try:
-                inside = _list_folder(entry)
+                children = _list_folder(entry)
             except OSError as error:
                 if entry.path == root:
-                    raise SourceError(f"{root}: {error.strerror}; let it be read") from error
+                    raise SourceError(f"{root}: {error.strerror}; allow reading it") from error
                 yield entry
                 continue
-            for inner in inside:
-                (links if inner.path.is_symlink() else waiting).append(inner)
+            for child in children:
+                (links if child.path.is_symlink() else pending).append(child)
         elif entry.path.is_file():
             yield entry
 
 
 def _list_folder(folder: FolderEntry) -> list[FolderEntry]:
     names = sorted(path.name for path in folder.path.iterdir())
-    among = folder.rules + _read_rules(folder)
-    entries = [_make_entry(folder, name, among) for name in names if not name.startswith(".")]
-    return [entry for entry in entries if not is_ignored(entry.relative, entry.path.is_dir(), among)]
+    rules = folder.rules + _read_rules(folder)
+    entries = [_make_entry(folder, name, rules) for name in names if not name.startswith(".")]
+    return [entry for entry in entries if not is_ignored(entry.relative, entry.path.is_dir(), rules)]
 
 
-def _make_entry(folder: FolderEntry, name: str, among: tuple[IgnoreRule, ...]) -> FolderEntry:
+def _make_entry(folder: FolderEntry, name: str, rules: tuple[IgnoreRule, ...]) -> FolderEntry:
     path = folder.path / name
     real = Path(os.path.realpath(path)) if path.is_symlink() else folder.real_path / name
-    return FolderEntry(path, real, (*folder.relative, _normalize_name(name)), among)
+    return FolderEntry(path, real, (*folder.relative, _normalize_name(name)), rules)
 
 
 def _read_rules(folder: FolderEntry) -> tuple[IgnoreRule, ...]:
@@ -92,5 +95,8 @@ def _read_rules(folder: FolderEntry) -> tuple[IgnoreRule, ...]:
 
 
 def _normalize_name(name: str) -> str:
-    """NFC; bytes that are no UTF-8 become `\ufffd`, since no index could store them."""
+    """Normalize a name to NFC; replace undecodable bytes by U+FFFD.
+
+    An index could not store them.
+    """
     return normalize("NFC", os.fsencode(name).decode("utf-8", "replace"))

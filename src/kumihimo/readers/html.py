@@ -25,8 +25,8 @@ from kumihimo.readers.page import Page
 from kumihimo.text.sentences import collapse_spaces
 
 CHARSET = re.compile(rb"""<(?:meta\b[^>]*?\bcharset|\?xml\b[^>]*?\bencoding)\s*=\s*["']?\s*([\w.:-]+)""", re.I)
-MAX_CHARS = 32 << 20  # characters: a tree of them takes thirty times as much memory
-HEAD_BYTES = 4096  # bytes in which an encoding is declared
+MAX_CHARS = 32 << 20  # the parsed tree takes thirty times as much memory
+HEAD_BYTES = 4096  # an encoding is declared within these
 
 DROPPED_SELECTOR = "script, style, noscript, template, svg, iframe, select, rp, [hidden]"
 NAVIGATION_SELECTOR = "nav, [role=navigation], [role=search]"
@@ -45,13 +45,19 @@ META_KEYS = {
 
 
 def read_html(data: bytes, name: str) -> Iterator[Page]:
-    """What a reader of the page reads; its language, description, author, keywords and date as metadata."""
+    """Read a web page without its menus.
+
+    The metadata is its language, description, author, keywords and date.
+    """
     return _read_page(data, name, "", _find_site_chrome, remove_menus)
 
 
 def read_full_html(data: bytes, name: str, encoding: str = "") -> Iterator[Page]:
-    """The same of a page that stands on no site, so that all of it is meant. encoding: as whoever sends it says."""
-    return _read_page(data, name, encoding, lambda _: [], lambda written, _: written)
+    """Read an HTML page outside of any web site, in full.
+
+    encoding: the encoding that the container declares.
+    """
+    return _read_page(data, name, encoding, lambda _: [], lambda page_layout, _: page_layout)
 
 
 def _read_page(
@@ -59,7 +65,7 @@ def _read_page(
     name: str,
     encoding: str,
     chrome: Callable[[LexborHTMLParser], list[LexborNode]],
-    tidied: Callable[[PageLayout, str], PageLayout],
+    clean: Callable[[PageLayout, str], PageLayout],
 ) -> Iterator[Page]:
     declared = CHARSET.search(data[:HEAD_BYTES])
     source = decode(data, name, encoding or (declared[1].decode("ascii", "ignore") if declared else ""))
@@ -68,22 +74,24 @@ def _read_page(
     tree = LexborHTMLParser(source)
     if tree.body is not None:
         dropped = {node.mem_id for node in [*tree.css(DROPPED_SELECTOR), *chrome(tree)]}
-        written = tidied(layout_tree(tree.body, partial(_visit_node, dropped=dropped)), source)
-        yield Page(title=_find_title(tree), text=written.text, metadata=_read_metadata(tree), places=written.places)
+        page_layout = clean(layout_tree(tree.body, partial(_visit_node, dropped=dropped)), source)
+        yield Page(
+            title=_find_title(tree), text=page_layout.text, metadata=_read_metadata(tree), places=page_layout.places
+        )
 
 
 def _find_title(tree: LexborHTMLParser) -> str:
-    found = tree.css_first("head > title") or tree.css_first("h1")
-    return collapse_spaces(found.text()) if found else ""
+    node = tree.css_first("head > title") or tree.css_first("h1")
+    return collapse_spaces(node.text()) if node else ""
 
 
 def _read_metadata(tree: LexborHTMLParser) -> dict[str, object]:
     root = tree.css_first("html")
-    found: dict[str, object] = {"lang": root.attributes.get("lang")} if root else {}
+    metadata: dict[str, object] = {"lang": root.attributes.get("lang")} if root else {}
     for node in tree.css("meta[content]"):
         key = META_KEYS.get((node.attributes.get("name") or node.attributes.get("property") or "").lower(), "")
-        found[key] = found.get(key) or collapse_spaces(node.attributes.get("content") or "")
-    return {key: value for key, value in found.items() if key and value}
+        metadata[key] = metadata.get(key) or collapse_spaces(node.attributes.get("content") or "")
+    return {key: value for key, value in metadata.items() if key and value}
 
 
 def _find_site_chrome(tree: LexborHTMLParser) -> list[LexborNode]:
@@ -91,13 +99,16 @@ def _find_site_chrome(tree: LexborHTMLParser) -> list[LexborNode]:
 
 
 def _is_site_chrome(node: LexborNode) -> bool:
-    """A site's name and menu above, its imprint below; but a header with the page's heading is the page's."""
+    """Return whether a header or footer belongs to the site.
+
+    A site's header has its name and menu, its footer the imprint. A header with the page's heading belongs to the page.
+    """
     if node.tag == "header" and node.css_first("h1"):
         return False
-    above = node.parent
-    while above is not None and above.tag not in SECTION_TAGS:
-        above = above.parent
-    return above is None
+    ancestor = node.parent
+    while ancestor is not None and ancestor.tag not in SECTION_TAGS:
+        ancestor = ancestor.parent
+    return ancestor is None
 
 
 def _visit_node(node: LexborNode, dropped: set[int]) -> str | Visit[LexborNode]:
@@ -110,7 +121,7 @@ def _visit_node(node: LexborNode, dropped: set[int]) -> str | Visit[LexborNode]:
 
 
 def _is_layout_row(node: LexborNode) -> bool:
-    """A row of a table that is there for the layout: its cells are blocks."""
+    """Return whether a table row serves the layout: its cells hold blocks."""
     return node.tag == "tr" and node.css_first(BLOCK_SELECTOR) is not None
 
 

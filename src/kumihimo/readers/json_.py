@@ -10,19 +10,25 @@ from kumihimo.core.errors import SourceError
 from kumihimo.readers.decode import decode
 from kumihimo.readers.page import Page, Row, row_to_page, rows_to_pages
 
-# JSON can write what no text holds: NUL, and halves of characters. Whole pairs and other escapes are passed over.
+# JSON can escape NUL and lone surrogates, which no text can store. The first group skips pairs and other escapes.
 UNSTORABLE_ESCAPE = re.compile(
     r"\\(?:([^u]|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|u(?:0000|[dD][89a-fA-F][0-9a-fA-F]{2}))"
 )
 
 
 def read_jsonl_pages(data: bytes, name: str) -> Iterator[Page]:
-    """A page for each line; one broken line refuses the file, so that nothing is half read."""
+    """Read a page from each line.
+
+    One broken line raises SourceError, so that no file is read in part.
+    """
     return rows_to_pages(_parse_rows(_decode_json(data, name), name))
 
 
 def read_json_pages(data: bytes, name: str) -> Iterator[Page]:
-    """A page for each object of a list; else the object's `text`, or all it says, a line for each value."""
+    """Read a page from each object of a list.
+
+    Any other value becomes one page: its `text`, or a line for each value.
+    """
     text = _decode_json(data, name)
     if not text.strip():
         return
@@ -42,7 +48,7 @@ def _decode_json(data: bytes, name: str) -> str:
 
 
 def _parse_rows(text: str, name: str) -> Iterator[tuple[int, Row]]:
-    for number, line in enumerate(text.split("\n"), 1):  # only "\n": U+2028 may stand within a JSON string
+    for number, line in enumerate(text.split("\n"), 1):  # not splitlines: a JSON string may contain U+2028
         if line.strip():
             row = _parse_value(
                 line, f"{name}: line {number}", "mend the line, or name the file .json if it is one value"
@@ -52,24 +58,27 @@ def _parse_rows(text: str, name: str) -> Iterator[tuple[int, Row]]:
             yield number, row
 
 
-def _parse_value(text: str, where: str, remedy: str) -> object:
+def _parse_value(text: str, location: str, remedy: str) -> object:
     try:
         return standard.loads(text, parse_constant=str)
     except standard.JSONDecodeError as error:
         line = f": line {error.lineno}" if "\n" in text.strip() else ""
-        raise SourceError(f"{where}{line} is not JSON ({error.msg}, character {error.colno}); {remedy}") from error
-    except (RecursionError, ValueError) as error:  # nested 1,000 deep; a number of over 4,300 digits
-        raise SourceError(f"{where} is beyond this reader ({error}); write it flatter or shorter") from error
+        raise SourceError(f"{location}{line} is not JSON ({error.msg}, character {error.colno}); {remedy}") from error
+    except (RecursionError, ValueError) as error:  # nesting of 1,000 levels, or a number of over 4,300 digits
+        raise SourceError(f"{location} is beyond this reader ({error}); write it flatter or shorter") from error
 
 
 def _flatten(value: object) -> Iterator[str]:
-    """`path.to.key: value` for each value, without recursion: a file may be nested deeper than the stack."""
-    waiting = [("", value)]
-    while waiting:
-        path, value = waiting.pop()
-        inner = _children(value)
-        if inner is not None:
-            waiting += [(f"{path}.{key}" if path else key, item) for key, item in reversed(inner)]
+    """Yield `path.to.key: value` for each value.
+
+    It does not recurse, because a file may be nested deeper than the stack.
+    """
+    pending = [("", value)]
+    while pending:
+        path, value = pending.pop()
+        children = _children(value)
+        if children is not None:
+            pending += [(f"{path}.{key}" if path else key, item) for key, item in reversed(children)]
         elif value not in (None, [], ""):
             yield f"{path}: {_format_value(value)}" if path else _format_value(value)
 
@@ -78,7 +87,7 @@ def _children(value: object) -> list[tuple[str, object]] | None:
     if isinstance(value, dict):
         return list(value.items())
     if isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
-        return [(str(place), item) for place, item in enumerate(value)]
+        return [(str(index), item) for index, item in enumerate(value)]
     return None
 
 

@@ -1,4 +1,4 @@
-"""a tree of marked-up text -> its text in lines, as a page shows them, and where its sections begin."""
+"""a tree of markup -> its text in lines, and where its sections begin."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ from typing import TypeVar
 from kumihimo.text.sentences import collapse_spaces
 
 EMPTY_LINE = re.compile(r"[ |]*")
-MAX_LIST_INDENT = 8  # list in list that is indented: markup without end tags would indent for ever
-MAX_LABEL_CHARS = 80  # characters of a section's name in a citation
+MAX_LIST_INDENT = 8  # markup without end tags would indent without end
+MAX_LABEL_CHARS = 80  # of a section's name in a citation
 
 N = TypeVar("N")
 
 WriterStep = Callable[["Writer"], None]
-Visit = tuple[WriterStep, WriterStep, Iterable[N]]  # what to do before and after what is in a node, and that
+Visit = tuple[WriterStep, WriterStep, Iterable[N]]  # steps before and after a node's children, and the children
 
 
 @dataclass(frozen=True, slots=True)
 class LayoutLine:
-    """gap: line ends before it. prefix: `# ` or `- `. linked: how many of its characters stand in links, about."""
+    """A line of text.
+
+    gap: line ends before it. prefix: `# ` or `- `. link_chars: how many of its characters are in links, about.
+    """
 
     gap: int
     prefix: str
@@ -41,76 +44,79 @@ class PageLayout:
 
     @property
     def sections(self) -> Iterator[tuple[int, str]]:
-        """Where each begins, and its heading."""
-        at = 0
+        """Yield the offset and heading of each section."""
+        offset = 0
         for i, line in enumerate(self.lines):
-            at += line.gap * bool(i)
+            offset += line.gap * bool(i)
             if line.prefix.startswith("#"):
-                yield at, line.text
-            at += len(line.prefix) + len(line.text)
+                yield offset, line.text
+            offset += len(line.prefix) + len(line.text)
 
     @property
     def title(self) -> str:
-        """The first heading."""
+        """Return the first heading."""
         return next((heading for _, heading in self.sections), "")
 
     @property
     def places(self) -> tuple[tuple[int, str], ...]:
-        """The sections, as citations name them."""
-        named = tuple((at, f"§ {heading[:MAX_LABEL_CHARS]}") for at, heading in self.sections)
-        return ((0, ""), *named) if named and named[0][0] else named
+        """Return the offsets of sections with their labels for citations."""
+        labelled = tuple((offset, f"§ {heading[:MAX_LABEL_CHARS]}") for offset, heading in self.sections)
+        return ((0, ""), *labelled) if labelled and labelled[0][0] else labelled
 
 
-def layout_tree(root: N, look: Callable[[N], str | Visit[N]]) -> PageLayout:
-    """Walk a tree, and write down its texts in lines."""
+def layout_tree(root: N, visit: Callable[[N], str | Visit[N]]) -> PageLayout:
+    """Walk a tree, and write its texts in lines."""
     writer = Writer()
-    waiting: list[tuple[WriterStep | None, N]] = [(None, root)]
-    while waiting:  # no recursion: a page may be nested deeper than the stack
-        leaving, node = waiting.pop()
-        if leaving:
-            leaving(writer)
+    pending: list[tuple[WriterStep | None, N]] = [(None, root)]
+    while pending:  # no recursion: a page may be nested deeper than the stack
+        on_leave, node = pending.pop()
+        if on_leave:
+            on_leave(writer)
             continue
-        seen = look(node)
-        if isinstance(seen, str):
-            writer.write(seen)
+        content = visit(node)
+        if isinstance(content, str):
+            writer.write(content)
         else:
-            enter, leave, inside = seen
+            enter, leave, children = content
             enter(writer)
-            waiting += [(leave, node), *((None, inner) for inner in reversed(list(inside)))]
+            pending += [(leave, node), *((None, child) for child in reversed(list(children)))]
     writer.end_line(0)
     return PageLayout(tuple(writer.lines))
 
 
 class Writer:
-    """The lines written so far, and the one being written."""
+    """The lines written so far, and the current one."""
 
     def __init__(self) -> None:
         self.lines: list[LayoutLine] = []
         self.line: list[str] = []
         self.prefix = ""  # of the next line: `# ` or `- `
         self.gap = 0  # line ends due before the next line
-        self.list_depth = 0  # open around the line
-        self.inline_depth = 0  # headings and rows around it: what is a block elsewhere stays on their line
-        self.cell_count = 0  # of the row, so far
-        self.pre_depth = 0  # `pre`s around it
-        self.readings: list[list[str]] = []  # of each open `ruby`
-        self.rt_depth = 0  # open `rt`s
-        self.outer_line: list[str] = []  # the line they stand in
-        self.link_depth = 0  # around it
-        self.link_chars = 0  # characters of the line that are in one
+        self.list_depth = 0  # open lists around the line
+        self.inline_depth = 0  # headings and rows around the line; blocks in them stay on the line
+        self.cell_count = 0  # of the current row
+        self.pre_depth = 0  # open `pre` elements
+        self.readings: list[list[str]] = []  # one list for each open `ruby`
+        self.rt_depth = 0  # open `rt` elements
+        self.outer_line: list[str] = []  # the line around the `rt`
+        self.link_depth = 0  # open links around the line
+        self.link_chars = 0  # characters of the line inside links
 
     def end_line(self, gap: int) -> None:
-        """Ends the line, if anything stands on it; `gap`: 1 starts a new one, 2 leaves one empty."""
-        text, linked = collapse_spaces("".join(self.line)), self.link_chars
+        """End the current line, unless it is empty.
+
+        gap: line ends before the next line; 1 starts a new line, 2 leaves one empty.
+        """
+        text, link_chars = collapse_spaces("".join(self.line)), self.link_chars
         self.line.clear()
         self.link_chars = 0
         if EMPTY_LINE.fullmatch(text):
             self.gap = max(self.gap, gap)
         else:
-            self._append_line(text, gap, linked)
+            self._append_line(text, gap, link_chars)
 
-    def _append_line(self, text: str, gap: int, linked: int = 0) -> None:
-        self.lines.append(LayoutLine(self.gap, self.prefix, text, linked))
+    def _append_line(self, text: str, gap: int, link_chars: int = 0) -> None:
+        self.lines.append(LayoutLine(self.gap, self.prefix, text, link_chars))
         self.prefix, self.gap = "", gap
 
     def write(self, text: str) -> None:
@@ -118,7 +124,7 @@ class Writer:
         self.link_chars += len(text) * bool(self.link_depth)
 
     def break_block(self, gap: int) -> None:
-        """Parts a block from what is around it."""
+        """Separate a block from its surroundings."""
         if self.pre_depth:
             return
         if self.inline_depth:
@@ -140,7 +146,7 @@ class Writer:
     def end_heading(self) -> None:
         self.inline_depth -= 1
         self.break_block(2)
-        self.prefix = self.prefix if self.inline_depth else ""  # of one without words
+        self.prefix = self.prefix if self.inline_depth else ""  # an empty heading leaves no prefix
 
     def pre(self) -> None:
         self.break_block(2)
@@ -169,7 +175,7 @@ class Writer:
         self._begin_with(mark, mark.lstrip("- "))
 
     def _begin_with(self, mark: str, number: str) -> None:
-        """What the line begins with; within a row, its number."""
+        """Set the line's prefix; within a row, append the number instead."""
         if self.inline_depth:
             self.line.append(number)
         else:
@@ -204,14 +210,17 @@ class Writer:
         self.readings.append([])
 
     def end_ruby(self) -> None:
-        """The reading after the whole word, so that `東京（とうきょう）` is still found as `東京`."""
+        """Put the reading after the whole word.
+
+        Search still finds `東京` in `東京（とうきょう）`.
+        """
         reading = "".join(self.readings.pop())
         self.line.append(f"（{reading}）" if reading else "")
 
     def rt(self) -> None:
         self.inline_depth += 1
         self.rt_depth += 1
-        if self.rt_depth == 1:  # a reading of a reading is a part of it
+        if self.rt_depth == 1:  # a nested reading belongs to the outer one
             self.outer_line, self.line = self.line, []
 
     def end_rt(self) -> None:
@@ -223,14 +232,14 @@ class Writer:
 
 
 def stay_inline(writer: Writer) -> None:
-    """For what stands within a line."""
+    """Stay within the line."""
 
 
 def break_line(writer: Writer) -> None:
-    """For what has lines of its own."""
+    """Start a new line."""
     writer.break_block(1)
 
 
 def break_paragraph(writer: Writer) -> None:
-    """For what has an empty line before and after it."""
+    """Leave an empty line."""
     writer.break_block(2)

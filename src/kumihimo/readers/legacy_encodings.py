@@ -1,8 +1,8 @@
-"""bytes of the time before Unicode -> their encoding, of those we promise: told by how the result reads.
+"""bytes in a legacy encoding -> the encoding, judged by how the decoded text reads.
 
-charset-normalizer alone takes a tenth of Japanese sentences in EUC-JP, and half of single words, for something else.
-What tells a right decoding from a wrong one in a dozen characters is whether they are the characters people write: a
-wrong one yields rare ideographs, half-width kana, or an ideograph wedged between two Latin letters.
+charset-normalizer alone mistakes a tenth of Japanese sentences in EUC-JP, and half of single words, for another
+encoding. In a dozen characters, their frequency tells a right decoding from a wrong one: a wrong one yields rare
+ideographs, half-width kana, or an ideograph between two Latin letters.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from codecs import getincrementaldecoder
 
-# The most frequent ideographs of newspapers, about 500 of each script: three in four of all ideographs in running text.
+# The most frequent ideographs of newspapers, about 500 for each script: three in four of those in running text.
 COMMON_KANJI = frozenset(
     "日一国会人年大十二本中長出三同時政事自行社見月分議後前民生連五発間対上部東者党地合市業内相方四定今回新場金員九入選"
     "立開手米力学問高代明実円関決子動京全目表戦経通外最言氏現理調体化田当八六約主題下首意法不来作性的要用制治度務強気小"
@@ -39,10 +39,8 @@ COMMON_HANGUL = frozenset(
 
 CANDIDATE_ENCODINGS = ("cp932", "euc_jp", "gb18030", "big5", "cp949", "cp1252")
 
-REPLACEMENT_CHAR, BROKEN_WEIGHT = (
-    "\ufffd",
-    -10.0,
-)  # one broken character in a page is damage; one in a phrase is the wrong encoding
+REPLACEMENT_CHAR = "\ufffd"
+BROKEN_WEIGHT = -10.0  # one broken character in a page is damage; in a phrase it shows the wrong encoding
 IDEOGRAPHS = range(0x3400, 0xA000)
 KANA = range(0x3041, 0x30FF)
 SYLLABLES = range(0xAC00, 0xD7A4)
@@ -56,33 +54,42 @@ CJK_PUNCTUATION = frozenset(
 LATIN_SIGNS = frozenset("«»“”‘’‚„–—…€£§°©®™·•¿¡ºª±²³µ½¼¾×\xa0´")
 UNNATURAL_PAIR = re.compile(r"[^\W\d_][£¿¡¹²³¼½¾±§©®¥¦×÷][^\W\d_]|[à-öø-ÿ][A-Z]")  # a sign within a word, `åK`
 
-SAMPLE_BYTES = 1 << 16  # bytes, from the first that is not ASCII: enough to tell, and a book is as quick as a page
-PLAUSIBLE_SCORE = 0.4  # right readings of 5 to 25 characters score .4 to 1; Cyrillic, Greek, Arabic or Thai mostly less
+SAMPLE_BYTES = 1 << 16  # from the first byte outside ASCII; enough to decide, and a book takes no longer than a page
+# Correct decodings of 5 to 25 characters score .4 to 1; Cyrillic, Greek, Arabic and Thai mostly score less.
+PLAUSIBLE_SCORE = 0.4
 
 
 def detect_legacy_encoding(data: bytes) -> tuple[float, str]:
-    """How well the likeliest of the promised encodings reads, from below 0 to 1, and its name.
+    """Return the best score among the candidate encodings, and its encoding.
 
-    >>> legacy("会議の資料です。".encode("euc_jp"))
+    A score is at most 1, and may be below 0.
+
+    >>> detect_legacy_encoding("会議の資料です。".encode("euc_jp"))
     (1.0, 'euc_jp')
-    >>> legacy("Café à Genève".encode("latin-1"))
+    >>> detect_legacy_encoding("Café à Genève".encode("latin-1"))
     (1.0, 'cp1252')
     """
-    first = re.search(rb"[^\x00-\x7f]", data)
-    start = max(first.start() - 1, 0) if first else 0
+    match = re.search(rb"[^\x00-\x7f]", data)
+    start = max(match.start() - 1, 0) if match else 0
     sample = data[start : start + SAMPLE_BYTES]
-    scored = [(_score_text(_decode_sample(sample, encoding), encoding), encoding) for encoding in CANDIDATE_ENCODINGS]
-    return max(scored, key=lambda pair: pair[0])  # of equals, the first
+    scores = [(_score_text(_decode_sample(sample, encoding), encoding), encoding) for encoding in CANDIDATE_ENCODINGS]
+    return max(scores, key=lambda pair: pair[0])  # the first of equal scores
 
 
 def familiar_share(text: str) -> float:
-    """The share of characters that belong to an alphabet or are much written: near 0 in what is no text."""
-    known = sum(ALPHABETIC.match(char) is not None or char in COMMON_KANJI or char in COMMON_HANZI for char in text)
-    return known / len(text) if text else 0.0
+    """Return the share of alphabetic or frequent characters.
+
+    It is near 0 if the data is no text.
+    """
+    count = sum(ALPHABETIC.match(char) is not None or char in COMMON_KANJI or char in COMMON_HANZI for char in text)
+    return count / len(text) if text else 0.0
 
 
 def _decode_sample(sample: bytes, encoding: str) -> str:
-    """The sample, less the character it cuts in two; what is no character of `encoding` becomes `BROKEN`."""
+    """Decode the sample, without a character cut at its end.
+
+    Bytes that are invalid in `encoding` become `REPLACEMENT_CHAR`.
+    """
     return getincrementaldecoder(encoding)("replace").decode(sample, final=len(sample) < SAMPLE_BYTES)
 
 
@@ -94,12 +101,15 @@ def _score_text(text: str, encoding: str) -> float:
 
 
 def _latin_weights(run: re.Match[str], text: str) -> list[float]:
-    """Accented letters come by one or two, among plain ones; Cyrillic or Chinese read as Latin makes long runs."""
+    """Return the weights of a run read as Latin.
+
+    Accented letters come by one or two, among plain ones. Cyrillic or Chinese read as Latin makes long runs.
+    """
     letters = [char for char in run[0] if char not in LATIN_SIGNS]
-    around = text[max(run.start() - 1, 0) : run.end() + 1]
+    context = text[max(run.start() - 1, 0) : run.end() + 1]
     if REPLACEMENT_CHAR in run[0]:
         return [BROKEN_WEIGHT]
-    if UNNATURAL_PAIR.search(around):
+    if UNNATURAL_PAIR.search(context):
         return [0.0] * len(run[0])
     if not letters:
         return [0.5]
@@ -107,8 +117,8 @@ def _latin_weights(run: re.Match[str], text: str) -> list[float]:
 
 
 def _cjk_weights(run: re.Match[str], text: str, encoding: str) -> list[float]:
-    around = text[max(run.start() - 1, 0) : run.start()] + text[run.end() : run.end() + 1]
-    if len(run[0]) == 1 and around.isalpha():
+    neighbours = text[max(run.start() - 1, 0) : run.start()] + text[run.end() : run.end() + 1]
+    if len(run[0]) == 1 and neighbours.isalpha():
         return [0.0]  # `Ärger` in Big5 is one ideograph before `ger`
     return [_character_weight(char, encoding) for char in run[0] if char not in CJK_PUNCTUATION] or [0.6]
 

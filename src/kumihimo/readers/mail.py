@@ -1,4 +1,4 @@
-"""an e-mail (.eml) -> a page of its text, with the files attached to it."""
+"""an e-mail (.eml) -> a page of its text, with its attachments."""
 
 from __future__ import annotations
 
@@ -20,46 +20,51 @@ from kumihimo.readers.html import read_full_html
 from kumihimo.readers.page import Page, format_utc, unique_name
 
 HEADERS = {"From": "from", "To": "to", "Cc": "cc"}
-MAX_HEADER_CHARS = 20_000  # characters of a header that are read: to unfold one takes longer than its length
-CONTENT_HEADER = re.compile(
-    rb"^content-[a-z-]+:[^\n]*(?:\n[ \t][^\n]*)*", re.I | re.M
-)  # which the parser unfolds whole
+MAX_HEADER_CHARS = 20_000  # unfolding a header takes more than linear time
+# The parser unfolds these headers completely.
+CONTENT_HEADER = re.compile(rb"^content-[a-z-]+:[^\n]*(?:\n[ \t][^\n]*)*", re.I | re.M)
 LEADING_BLANK = b"\xef\xbb\xbf \t\r\n"
 CONTROL_CHARS = re.compile(r"[\x00-\x1f\x7f]+")
 
 
 def read_mail(data: bytes, name: str) -> Iterator[Page]:
-    """Who wrote to whom, when, and what: the plain text, or what the HTML shows where there is none."""
+    """Read the headers, text and attachments of an e-mail.
+
+    The text is the plain version, or the HTML version if there is no plain one.
+    """
     if any(len(header[0]) > MAX_HEADER_CHARS for header in CONTENT_HEADER.finditer(data)):
-        raise SourceError(f"{name}: a header of it is longer than any mail program writes; it is left alone")
+        raise SourceError(f"{name}: a header is longer than any mail program writes; it is not read")
     message = BytesParser(EmailMessage, policy=policy.default).parsebytes(data.lstrip(LEADING_BLANK))
     if not any(header in message for header in ("From", "Date", "Subject", "Received")):
-        raise SourceError(f"{name}: no e-mail, since it has no headers; name it .txt to read it as text")
-    headers = {ours: said for theirs, ours in HEADERS.items() if (said := _read_header(message, theirs))}
+        raise SourceError(f"{name}: not an e-mail, because it has no headers; name it .txt to read it as text")
+    headers = {key: value for label, key in HEADERS.items() if (value := _read_header(message, label))}
     if date := _read_date(message):
         headers["date"] = date
     if author := parseaddr(headers.get("from", ""))[0]:
         headers["author"] = author
     subject, attached = _read_header(message, "Subject"), tuple(_list_attachments(message))
-    told = [f"{theirs}: {headers[ours]}" for theirs, ours in (*HEADERS.items(), ("Date", "date")) if ours in headers]
+    header_lines = [f"{label}: {headers[key]}" for label, key in (*HEADERS.items(), ("Date", "date")) if key in headers]
     files = {"attachments": [file for file, _ in attached]} if attached else {}
     yield Page(
         title=subject,
-        text="\n".join([*told, f"Subject: {subject}", "", _read_body(message, name)]),
+        text="\n".join([*header_lines, f"Subject: {subject}", "", _read_body(message, name)]),
         metadata={**headers, **files},
         attached=attached,
     )
 
 
 def _read_header(message: EmailMessage, name: str) -> str:
-    """As it is meant, whatever is wrong with it: the parser's own reading of an odd address gives up."""
+    """Return a decoded header, even if it is malformed.
+
+    The standard parser gives up on an unusual address.
+    """
     raw = next((value for key, value in message.raw_items() if key.lower() == name.lower()), "")
     try:
         parts = decode_header(str(raw)[:MAX_HEADER_CHARS])
     except (HeaderParseError, ValueError):
         parts = [(str(raw)[:MAX_HEADER_CHARS], None)]
-    said = "".join(_decode_header_part(part, charset) for part, charset in parts)
-    return " ".join(CONTROL_CHARS.sub(" ", said).split())
+    text = "".join(_decode_header_part(part, charset) for part, charset in parts)
+    return " ".join(CONTROL_CHARS.sub(" ", text).split())
 
 
 def _decode_header_part(part: str | bytes, charset: str | None) -> str:
@@ -72,7 +77,10 @@ def _decode_header_part(part: str | bytes, charset: str | None) -> str:
 
 
 def _normalize_charset(charset: str | None) -> str:
-    """What a label says; ASCII says nothing of what is not."""
+    """Return a usable charset label.
+
+    An ASCII label becomes empty: it says nothing about bytes outside ASCII.
+    """
     return "" if charset is None or charset.lower() in ("us-ascii", "ascii", "unknown-8bit") else charset
 
 
@@ -85,27 +93,36 @@ def _read_date(message: EmailMessage) -> str:
 
 
 def _read_body(message: EmailMessage, name: str) -> str:
-    """The text; of versions of the same, the plain one, if it says anything."""
-    texts = [(leaf, version, _decode_leaf(leaf, name)) for leaf, version in _leaf_parts(message) if _is_body_text(leaf)]
-    versions = [(leaf.get_content_subtype() == "html", text) for leaf, version, text in texts if version and text]
-    chosen = min(versions, key=lambda each: each[0])[1] if versions else ""
-    return "\n\n".join(filter(None, [chosen, *(text for _, version, text in texts if not version)]))
+    """Return the text; of alternative versions, the plain one unless empty."""
+    texts = [
+        (leaf, is_alternative, _decode_leaf(leaf, name))
+        for leaf, is_alternative in _leaf_parts(message)
+        if _is_body_text(leaf)
+    ]
+    versions = [
+        (leaf.get_content_subtype() == "html", text) for leaf, is_alternative, text in texts if is_alternative and text
+    ]
+    preferred = min(versions, key=lambda candidate: candidate[0])[1] if versions else ""
+    return "\n\n".join(filter(None, [preferred, *(text for _, is_alternative, text in texts if not is_alternative)]))
 
 
-def _leaf_parts(part: MIMEPart, version: bool = False) -> Iterator[tuple[MIMEPart, bool]]:
-    """What a message holds, however wrapped; version: whether it says again what another part says."""
+def _leaf_parts(part: MIMEPart, is_alternative: bool = False) -> Iterator[tuple[MIMEPart, bool]]:
+    """Yield the leaf parts of a message, however nested.
+
+    is_alternative: whether the part is one of several versions of the same text.
+    """
     if part.get_content_maintype() != "multipart":
-        yield part, version
+        yield part, is_alternative
         return
     for inner in part.iter_parts():
         if isinstance(inner, MIMEPart):
-            yield from _leaf_parts(inner, version or part.get_content_subtype() == "alternative")
+            yield from _leaf_parts(inner, is_alternative or part.get_content_subtype() == "alternative")
 
 
 def _is_body_text(leaf: MIMEPart) -> bool:
-    """Whether it is to be read as part of the letter."""
-    named = leaf.get_filename() or leaf.get_content_disposition() == "attachment"
-    return not named and leaf.get_content_type() in ("text/plain", "text/html")
+    """Return whether a part belongs to the text of the letter."""
+    is_file = leaf.get_filename() or leaf.get_content_disposition() == "attachment"
+    return not is_file and leaf.get_content_type() in ("text/plain", "text/html")
 
 
 def _decode_leaf(leaf: MIMEPart, name: str) -> str:
@@ -119,12 +136,12 @@ def _decode_leaf(leaf: MIMEPart, name: str) -> str:
 
 
 def _list_attachments(message: EmailMessage) -> Iterator[tuple[str, bytes]]:
-    """All that is not to be read as the letter."""
-    taken: dict[str, int] = {}
+    """Yield all parts outside the text of the letter, as files."""
+    used: dict[str, int] = {}
     for leaf, _ in _leaf_parts(message):
         if not _is_body_text(leaf):
             name = PurePosixPath(" ".join((leaf.get_filename() or _default_name(leaf)).split()))
-            number = unique_name(str(name), taken)[len(str(name)) :]
+            number = unique_name(str(name), used)[len(str(name)) :]
             yield f"{name.stem}{number}{name.suffix}", _leaf_bytes(leaf)
 
 

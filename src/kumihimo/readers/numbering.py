@@ -1,4 +1,4 @@
-"""the numbering of a Word document -> what stands before each of its numbered paragraphs: `1.2`, `(b)`, `第三条`."""
+"""the numbering of a Word document -> the label of each numbered paragraph: `1.2`, `(b)`, `第三条`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ AIUEO = "アイウエオカキクケコサシスセソタチツテトナニヌ�
 
 @dataclass(frozen=True, slots=True)
 class ListLevel:
-    """One level of a list. pattern: `%1.%2` stands for the numbers of the first and second level."""
+    """A level of a list.
+
+    pattern: `%1.%2` stands for the numbers of the first and second level.
+    """
 
     number_format: str = BULLET
     pattern: str = ""
@@ -25,42 +28,44 @@ class ListLevel:
 
 @dataclass(slots=True)
 class Numbering:
-    """Counts as Word does: a paragraph of one level begins the deeper ones anew."""
+    """Counters that work like Word's: a paragraph restarts deeper levels."""
 
-    lists: Mapping[str, tuple[str, Mapping[int, ListLevel]]]  # by the id of a list, with whom it counts, and its levels
+    lists: Mapping[str, tuple[str, Mapping[int, ListLevel]]]  # list id -> the counter it shares, and its levels
     counts: dict[str, dict[int, int]] = field(default_factory=dict)
 
     def next_label(self, list_id: str, depth: int) -> str:
-        """What stands before the next paragraph of that list and depth; empty: nothing.
+        """Return the label of the next paragraph, or an empty string.
 
-        >>> legal = {0: Level("japaneseCounting", "第%1条"), 1: Level("lowerRoman", "%1-%2)")}
-        >>> marks = Numbering({"7": ("7", legal)})
-        >>> [marks.mark("7", depth) for depth in (0, 1, 1, 0, 1)]
+        >>> legal = {0: ListLevel("japaneseCounting", "第%1条"), 1: ListLevel("lowerRoman", "%1-%2)")}
+        >>> numbering = Numbering({"7": ("7", legal)})
+        >>> [numbering.next_label("7", depth) for depth in (0, 1, 1, 0, 1)]
         ['第一条', '一-i)', '一-ii)', '第二条', '二-i)']
         """
-        together, levels = self.lists.get(list_id, ("", {}))
+        counter_id, levels = self.lists.get(list_id, ("", {}))
         level = levels.get(depth, ListLevel())
         if level.number_format == "bullet":
             return BULLET
-        counts = self.counts.setdefault(together, {})
+        counts = self.counts.setdefault(counter_id, {})
         counts[depth] = counts.get(depth, level.start - 1) + 1
-        for deeper in [other for other in counts if other > depth]:
+        for deeper in [index for index in counts if index > depth]:
             del counts[deeper]
 
-        def number(found: re.Match[str]) -> str:
-            other = int(found[1]) - 1
-            said = levels.get(other, ListLevel())
-            return format_list_number(counts.get(other, said.start), said.number_format)
+        def number(match: re.Match[str]) -> str:
+            index = int(match[1]) - 1
+            referenced = levels.get(index, ListLevel())
+            return format_list_number(counts.get(index, referenced.start), referenced.number_format)
 
         return "" if level.number_format == "none" else re.sub(r"%(\d)", number, level.pattern)
 
 
-def format_list_number(number: int, form: str) -> str:
-    """
-    >>> [written(14, form) for form in ("decimal", "upperRoman", "lowerLetter", "japaneseCounting", "aiueo", "new")]
+def format_list_number(number: int, number_format: str) -> str:
+    """Write a number in one of Word's formats.
+
+    >>> forms = ("decimal", "upperRoman", "lowerLetter", "japaneseCounting", "aiueo", "new")
+    >>> [format_list_number(14, form) for form in forms]
     ['14', 'XIV', 'n', '十四', 'セ', '14']
     """
-    return NUMBER_FORMATS.get(form, str)(number)
+    return NUMBER_FORMATS.get(number_format, str)(number)
 
 
 def _roman(number: int) -> str:
@@ -72,7 +77,7 @@ def _roman(number: int) -> str:
 
 
 def _letter(number: int) -> str:
-    """Word doubles the letters after z: aa, bb."""
+    """Return a number as letters; after z, Word doubles them: aa, bb."""
     return chr(ord("a") + (number - 1) % 26) * ((number - 1) // 26 + 1)
 
 

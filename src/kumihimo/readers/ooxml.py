@@ -1,4 +1,4 @@
-"""Office Open XML -> the steps that write it down, and its properties: what Word and PowerPoint files share."""
+"""Office Open XML -> the writing steps of elements, and the properties: shared by Word and PowerPoint."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 
 TEXT_TAGS = {f"{W}t", f"{A}t", f"{M}t"}
-# What was taken out or moved away, codes of fields, and what is there twice for older programs.
+# Deleted and moved text, field codes, and duplicates for older programs.
 DROPPED_TAGS = {f"{W}{name}" for name in ("del", "moveFrom", "instrText", "delText", "pPr", "rPr", "sectPr", "tblPr")}
 DROPPED_TAGS |= {f"{MC}Fallback", f"{A}pPr", f"{A}rPr"}
 
@@ -44,15 +44,15 @@ PROPERTIES = {
 
 
 def read_core_properties(archive: ZipFile, name: str) -> tuple[str, Row]:
-    """The title, and the metadata, that the properties of an Office file say."""
+    """Return the title and the metadata from an Office file's properties."""
     if CORE_PART not in archive.namelist():
         return "", {}
     try:
         root = ElementTree.fromstring(read_part(archive, CORE_PART, name))
     except ElementTree.ParseError as error:
         raise SourceError(f"{name}: its part {CORE_PART} is broken ({error}); save it again") from error
-    said = {element.tag.rpartition("}")[2]: (element.text or "").strip() for element in root}
-    found: dict[str, object] = {ours: said[theirs] for theirs, ours in PROPERTIES.items() if said.get(theirs)}
-    if date := said.get("created", "")[:10]:
-        found["date"] = date
-    return human_title(said.get("title", "")), found
+    properties = {element.tag.rpartition("}")[2]: (element.text or "").strip() for element in root}
+    metadata: dict[str, object] = {key: properties[term] for term, key in PROPERTIES.items() if properties.get(term)}
+    if date := properties.get("created", "")[:10]:
+        metadata["date"] = date
+    return human_title(properties.get("title", "")), metadata

@@ -1,4 +1,4 @@
-"""a row of a file -> the page it holds: what every reader yields."""
+"""a row of a file -> its page, the unit of every reader."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime
 from kumihimo.core.errors import SourceError
 
 Row = Mapping[str, object]
-Places = tuple[tuple[int, str], ...]  # where each begins, and what it is called
+Places = tuple[tuple[int, str], ...]  # the offset and name of each place
 HEADING = re.compile("^## (.+)$", re.M)
 GENERATED_TITLE = re.compile(
     r"^(untitled|(powerpoint|word|excel) (presentation|document|workbook)|microsoft \w+ - .*|presentation\d*)$"
@@ -21,12 +21,12 @@ GENERATED_TITLE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One text of a file.
+    """A text of a file.
 
-    fragment: what follows `#` in its uri; empty where the page is the whole file.
-    title, modified: empty where the text itself does not say.
+    fragment: the part of its uri after `#`; empty if the page is the whole file.
+    title, modified: empty if the text does not give them.
     places, body: as in `Document`.
-    attached: files within the file, by name, each to be read by its own reader.
+    attached: files within the file, by name; each is read by its own reader.
     """
 
     fragment: str = ""
@@ -40,88 +40,96 @@ class Page:
 
 
 def rows_to_pages(rows: Iterable[tuple[int, Row]]) -> Iterator[Page]:
-    """A page for each numbered row, named by its `id`, else by its number.
+    """Yield a page for each numbered row.
 
-    >>> [page.fragment for page in pages([(1, {"id": 7, "text": "a"}), (2, {"text": "b"}), (3, {"id": "7"})])]
+    Its fragment is the row's `id`, or the number.
+
+    >>> rows = [(1, {"id": 7, "text": "a"}), (2, {"text": "b"}), (3, {"id": "7"})]
+    >>> [page.fragment for page in rows_to_pages(rows)]
     ['7', '2', '7~2']
     """
-    taken: dict[str, int] = {}
+    used: dict[str, int] = {}
     for number, row in rows:
-        own = row.get("id")
-        yield row_to_page(row, unique_name(str(number if own in (None, "") else own), taken))
+        row_id = row.get("id")
+        yield row_to_page(row, unique_name(str(number if row_id in (None, "") else row_id), used))
 
 
 def row_to_page(row: Row, fragment: str = "") -> Page:
-    """What `text` says, with all else as metadata; a row without `text` says its other words, `key: value` a paragraph.
+    r"""Build a page from a row.
 
-    >>> found = page({"name": "Ayu", "roles": ["cook", "host"], "age": 31})
-    >>> found.text, found.metadata
-    ('name: Ayu\\n\\nroles: cook; host', {'age': 31})
+    `text` becomes its text, all else its metadata. Without `text`, each string value becomes a paragraph, `key: value`.
+
+    >>> cook = row_to_page({"name": "Ayu", "roles": ["cook", "host"], "age": 31})
+    >>> cook.text, cook.metadata
+    ('name: Ayu\n\nroles: cook; host', {'age': 31})
     """
     rest = {key: value for key, value in row.items() if key != "title" and not (key == "id" and fragment)}
-    said = {"text"} if "text" in row else {key for key, value in rest.items() if _join_strings(value)}
-    lines = [f"{key}: {_join_strings(value)}" for key, value in rest.items() if key in said]
+    text_keys = {"text"} if "text" in row else {key for key, value in rest.items() if _join_strings(value)}
+    lines = [f"{key}: {_join_strings(value)}" for key, value in rest.items() if key in text_keys]
     return Page(
         fragment=fragment,
         title=_join_strings(row.get("title")),
         text=_join_strings(row["text"], "\n") if "text" in row else "\n\n".join(lines),
-        metadata={key: value for key, value in rest.items() if key not in said},
+        metadata={key: value for key, value in rest.items() if key not in text_keys},
         modified=_parse_modified(row.get("modified") or row.get("date")),
     )
 
 
-def unique_name(name: str, taken: dict[str, int]) -> str:
-    """`name`, or `name~2` when it comes again, `name~3` the third time: nothing is lost to its namesake."""
-    while (count := taken.get(name, 0) + 1) > 1:
-        taken[name] = count
+def unique_name(name: str, used: dict[str, int]) -> str:
+    """Return `name`, or `name~2` if it is used already.
+
+    The third becomes `name~3`, so that no namesake is lost. `used` counts the names, and is updated.
+    """
+    while (count := used.get(name, 0) + 1) > 1:
+        used[name] = count
         name = f"{name}~{count}"
-    taken[name] = 1
+    used[name] = 1
     return name
 
 
 def format_utc(moment: datetime) -> str:
-    """ISO 8601, UTC, to the second.
+    """Format a time as ISO 8601, UTC, to the second.
 
-    >>> iso(datetime(2026, 11, 21, 2, 31, tzinfo=UTC))
+    >>> format_utc(datetime(2026, 11, 21, 2, 31, tzinfo=UTC))
     '2026-11-21T02:31:00Z'
     """
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def join_with_places(parts: Iterable[tuple[str, Places]]) -> tuple[str, Places]:
-    """Texts with their places, as one.
+    r"""Join texts, and shift their places.
 
-    >>> joined([("One.", ((0, "slide 1"),)), ("Two.", ((0, "slide 2"),))])
-    ('One.\\n\\nTwo.', ((0, 'slide 1'), (6, 'slide 2')))
+    >>> join_with_places([("One.", ((0, "slide 1"),)), ("Two.", ((0, "slide 2"),))])
+    ('One.\n\nTwo.', ((0, 'slide 1'), (6, 'slide 2')))
     """
     texts, places, length = list[str](), list[tuple[int, str]](), 0
-    for text, own in parts:
+    for text, text_places in parts:
         length += 2 * bool(texts)
-        places += [(length + at, said) for at, said in own]
+        places += [(length + offset, label) for offset, label in text_places]
         texts.append(text)
         length += len(text)
     return "\n\n".join(texts), tuple(places)
 
 
 def human_title(title: str) -> str:
-    """The title of a document's properties, if a person has written it.
+    """Return a document's title, or empty if a program generated it.
 
-    >>> [meant(title) for title in ("On Node.js", "Microsoft Word - a.docx", "PowerPoint Presentation")]
+    >>> [human_title(title) for title in ("On Node.js", "Microsoft Word - a.docx", "PowerPoint Presentation")]
     ['On Node.js', '', '']
     """
     return "" if GENERATED_TITLE.search(title.strip()) else title.strip()
 
 
 def first_heading(text: str) -> str:
-    """What a text without a title may be called; empty where it has no heading."""
-    found = HEADING.search(text)
-    return found[1] if found else ""
+    """Return the first `## ` heading of a text, or empty."""
+    match = HEADING.search(text)
+    return match[1] if match else ""
 
 
 def refuse_empty(text: str, name: str) -> None:
-    """Raises SourceError where a file that is made to be read holds no word."""
+    """Raise SourceError if a document contains no text."""
     if not text.strip():
-        raise SourceError(f"{name}: no text in it, perhaps pictures of text; recognise the text in them first (OCR)")
+        raise SourceError(f"{name}: contains no text, perhaps pictures of text; run text recognition (OCR) first")
 
 
 def _join_strings(value: object, between: str = "; ") -> str:
@@ -131,7 +139,10 @@ def _join_strings(value: object, between: str = "; ") -> str:
 
 
 def _parse_modified(value: object) -> str:
-    """As `Document.modified` wants it; what is not written the ISO way stays in the metadata only."""
+    """Convert a date to the form of `Document.modified`.
+
+    A value that is not ISO 8601 stays in the metadata only.
+    """
     if not isinstance(value, str):
         return ""
     try:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pptx.chart.chart import Chart
     from pptx.slide import Slide
 
-Node = Any  # an element of lxml, which tells no types
+Node = Any  # an element of lxml, which is not typed
 P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 TITLE_TYPES = {"title", "ctrTitle"}
 CHROME_TYPES = {"sldNum", "dt", "ftr", "hdr"}  # on every slide
@@ -24,14 +24,16 @@ BODY_TYPES = {"body", "obj", ""}
 
 
 def read_pptx(data: bytes, name: str) -> Iterator[Page]:
-    """Each slide: its title, the text of its shapes, tables, diagrams and charts, its notes."""
+    """Read each slide's title, shapes, tables, diagrams, charts and notes."""
     from pptx import Presentation
 
     with open_archive(data, name) as archive:
         title, metadata = read_core_properties(archive, name)
-    show = Presentation(io.BytesIO(data))
-    said = ("\n\n".join(filter(None, _slide_texts(slide))) for slide in show.slides)
-    text, places = join_with_places((each, ((0, f"slide {number}"),)) for number, each in enumerate(said, 1))
+    presentation = Presentation(io.BytesIO(data))
+    slide_texts = ("\n\n".join(filter(None, _slide_texts(slide))) for slide in presentation.slides)
+    text, places = join_with_places(
+        (slide_text, ((0, f"slide {number}"),)) for number, slide_text in enumerate(slide_texts, 1)
+    )
     refuse_empty(text, name)
     yield Page(title=title or first_heading(text), text=text, metadata=metadata, places=places)
 
@@ -54,16 +56,16 @@ def _visit_node(node: Node) -> str | Visit[Node]:
         return ""
     if node.tag == f"{P}sp" and _placeholder_type(node) in CHROME_TYPES:
         return ""
-    enter, leave = (
-        _paragraph_steps(node) if node.tag == f"{A}p" else ELEMENT_STEPS.get(node.tag, (stay_inline, stay_inline))
-    )
+    enter, leave = ELEMENT_STEPS.get(node.tag, (stay_inline, stay_inline))
+    if node.tag == f"{A}p":
+        enter, leave = _paragraph_steps(node)
     if node.tag == f"{P}txBody":
         enter = leave = break_paragraph
-    return (
-        enter,
-        leave,
-        sorted(node, key=lambda inner: not (inner.tag == f"{P}sp" and _placeholder_type(inner) in TITLE_TYPES)),
-    )
+    return enter, leave, sorted(node, key=lambda inner: not _is_title(inner))
+
+
+def _is_title(node: Node) -> bool:
+    return bool(node.tag == f"{P}sp") and _placeholder_type(node) in TITLE_TYPES
 
 
 def _paragraph_steps(node: Node) -> tuple[WriterStep, WriterStep]:
@@ -72,8 +74,8 @@ def _paragraph_steps(node: Node) -> tuple[WriterStep, WriterStep]:
         return partial(Writer.heading, mark="## "), Writer.end_heading
     if shape is None or _placeholder_type(shape) not in BODY_TYPES:
         return break_line, break_line
-    own = node.find(f"{A}pPr")
-    if own is not None and own.find(f"{A}buNone") is not None:
+    properties = node.find(f"{A}pPr")
+    if properties is not None and properties.find(f"{A}buNone") is not None:
         return break_line, break_line
     depth = _indent_level(node)
     number = f"{_item_number(node)}." if _is_numbered(node) else "-"
@@ -81,8 +83,8 @@ def _paragraph_steps(node: Node) -> tuple[WriterStep, WriterStep]:
 
 
 def _indent_level(paragraph: Node) -> int:
-    own = paragraph.find(f"{A}pPr")
-    return int(own.get("lvl") or 0) if own is not None else 0
+    properties = paragraph.find(f"{A}pPr")
+    return int(properties.get("lvl") or 0) if properties is not None else 0
 
 
 def _is_numbered(paragraph: Node) -> bool:
@@ -90,17 +92,20 @@ def _is_numbered(paragraph: Node) -> bool:
 
 
 def _item_number(paragraph: Node) -> int:
-    """Its place among the counted paragraphs of its depth, since the last one that is less deep."""
+    """Return the paragraph's place among the numbered ones of its depth.
+
+    Counting starts after the last paragraph that is less deep, or not numbered.
+    """
     number, depth = 1, _indent_level(paragraph)
-    for before in paragraph.itersiblings(f"{A}p", preceding=True):
-        if _indent_level(before) < depth or (_indent_level(before) == depth and not _is_numbered(before)):
+    for sibling in paragraph.itersiblings(f"{A}p", preceding=True):
+        if _indent_level(sibling) < depth or (_indent_level(sibling) == depth and not _is_numbered(sibling)):
             break
-        number += _indent_level(before) == depth
+        number += _indent_level(sibling) == depth
     return number
 
 
 def _placeholder_type(shape: Node) -> str:
-    """What a placeholder is for; "none" where the shape is no placeholder."""
+    """Return a placeholder's type, or "none" for another shape."""
     holder = shape.find(f"{P}nvSpPr/{P}nvPr/{P}ph")
     return "none" if holder is None else str(holder.get("type") or "")
 
@@ -122,18 +127,18 @@ def _find_charts(shapes: Iterable[Any]) -> Iterator[Chart]:
 
 
 def _chart_rows(chart: Chart) -> Iterator[str]:
-    """A row for each category: what every series says of it."""
+    """Yield a row for each category, with the values of all series."""
     if chart.has_title and chart.chart_title.has_text_frame:
         yield chart.chart_title.text_frame.text
     for plot in chart.plots:
         series = [(each.name, each.values) for each in plot.series]
         categories = [str(category) for category in plot.categories]
-        for place, category in enumerate(categories):
-            said = ((name, row[place]) for name, row in series if place < len(row) and row[place] is not None)
-            yield "; ".join([category, *(f"{name}: {_format_figure(value)}" for name, value in said)])
-        for each in plot.series if not categories else ():  # points of a plane
-            across = (value.text or "" for value in each._element.xpath(".//c:xVal//c:v"))
-            points = zip(across, map(_format_figure, each.values), strict=False)
+        for index, category in enumerate(categories):
+            cells = ((name, row[index]) for name, row in series if index < len(row) and row[index] is not None)
+            yield "; ".join([category, *(f"{name}: {_format_figure(value)}" for name, value in cells)])
+        for each in plot.series if not categories else ():  # a scatter chart
+            x_values = (value.text or "" for value in each._element.xpath(".//c:xVal//c:v"))
+            points = zip(x_values, map(_format_figure, each.values), strict=False)
             yield f"{each.name}: {', '.join(f'({x}, {y})' for x, y in points)}"
 
 

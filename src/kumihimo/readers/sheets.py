@@ -20,37 +20,44 @@ if TYPE_CHECKING:
     from python_calamine import CalamineSheet
 
 Cell = int | float | str | bool | time | date | datetime | timedelta
-MAX_TITLE_CHARS = 120  # characters: what is longer is no title
-MAX_CELLS = 8_000_000  # cells of a sheet
+MAX_TITLE_CHARS = 120  # a longer line is no title
+MAX_CELLS = 8_000_000
 CELL_REFERENCE = re.compile(rb'<(?:\w+:)?c\b[^>]*?\br="([A-Z]{1,3})(\d{1,7})"')
 
 
 def read_workbook(data: bytes, name: str) -> Iterator[Page]:
-    """Each visible sheet, table by table; a table's rows each say the names of their columns.
+    """Read each visible sheet, table by table.
 
-    The values are those the workbook was saved with. Formulas, formats, charts and comments are left out.
+    Each row of a table repeats its column names. The values are the ones saved in the workbook. Formulas, formats,
+    charts and comments are left out.
     """
     from python_calamine import CalamineError, CalamineWorkbook, SheetVisibleEnum
 
-    title, metadata = (
-        _read_properties(data, name) if data.startswith(b"PK") else ("", {})
-    )  # of older ones they are not told
+    # The properties of .xls files cannot be read.
+    title, metadata = _read_properties(data, name) if data.startswith(b"PK") else ("", {})
     try:
         book = CalamineWorkbook.from_filelike(io.BytesIO(data))
-        shown = [sheet.name for sheet in book.sheets_metadata if sheet.visible == SheetVisibleEnum.Visible]
-        said = [(each, "\n\n".join(_sheet_texts(book.get_sheet_by_name(each)))) for each in shown]
+        visible = [sheet.name for sheet in book.sheets_metadata if sheet.visible == SheetVisibleEnum.Visible]
+        sheet_texts = [
+            (sheet_name, "\n\n".join(_sheet_texts(book.get_sheet_by_name(sheet_name)))) for sheet_name in visible
+        ]
     except CalamineError as error:
         raise SourceError(
-            f"{name}: not a whole workbook, or locked ({error}); save it again without a password"
+            f"{name}: not a complete workbook, or locked ({error}); save it again without a password"
         ) from error
-    text, places = join_with_places((words, ((0, f"sheet {each}"),)) for each, words in said if words)
-    if not text and len(shown) < len(book.sheets_metadata):
-        raise SourceError(f"{name}: nothing stands in the sheets that are not hidden; show the others")
+    text, places = join_with_places(
+        (sheet_text, ((0, f"sheet {sheet_name}"),)) for sheet_name, sheet_text in sheet_texts if sheet_text
+    )
+    if not text and len(visible) < len(book.sheets_metadata):
+        raise SourceError(f"{name}: the visible sheets are empty; unhide the others")
     yield Page(title=title, text=text, metadata=metadata, places=places)
 
 
 def _sheet_texts(sheet: CalamineSheet) -> Iterator[str]:
-    """What each table says. Tables are parted by empty rows, unless what follows has no header of its own."""
+    """Yield the text of each table.
+
+    An empty row separates tables, unless the row after it continues the table above.
+    """
     tables: list[list[list[str]]] = []
     for filled, rows in groupby(_read_rows(sheet), key=any):
         block = list(rows)
@@ -63,36 +70,43 @@ def _sheet_texts(sheet: CalamineSheet) -> Iterator[str]:
 
 
 def _continues_table(last: Sequence[str], first: Sequence[str]) -> bool:
-    """Whether a row after an empty one is of the table above: it has a number where that has one. Years name columns.
+    """Return whether a row after an empty one continues the table above.
 
-    >>> _goes_on(["Otaru", "1922"], ["Yoichi", "1872"]), _goes_on(["Otaru", "12", "9"], ["port", "2019", "2020"])
-    (True, False)
+    It does if both have a number in the same column. Years do not count, because they name columns.
+
+    >>> _continues_table(["Otaru", "1922"], ["Yoichi", "1872"])
+    True
+    >>> _continues_table(["Otaru", "12", "9"], ["port", "2019", "2020"])
+    False
     """
     pairs = zip(last, first, strict=False)
-    both = [below for above, below in pairs if NUMBER.fullmatch(above) and NUMBER.fullmatch(below)]
+    shared = [below for above, below in pairs if NUMBER.fullmatch(above) and NUMBER.fullmatch(below)]
     years = sum(YEAR.fullmatch(cell) is not None for cell in first)
-    return any(not YEAR.fullmatch(number) for number in both) or (bool(both) and years == 1)
+    return any(not YEAR.fullmatch(number) for number in shared) or (bool(shared) and years == 1)
 
 
 def _read_rows(sheet: CalamineSheet) -> Iterator[list[str]]:
-    """The cells as text; one that is merged over several rows stands in each of them."""
+    """Yield the cells as text; repeat merged cells in each row."""
     spans = deque(sorted(span for span in sheet.merged_cell_ranges or [] if span[0][0] < span[1][0]))
-    margin = (sheet.start or (0, 0))[1]  # columns without anything, which are left out of the rows
-    held: dict[int, tuple[int, str]] = {}  # column -> the last row of what is merged there, and what it says
+    margin = (sheet.start or (0, 0))[1]  # empty columns at the left, which the rows leave out
+    merged: dict[int, tuple[int, str]] = {}  # column -> last row of the merged cell there, and its text
     for number, row in enumerate(sheet.iter_rows()):
         cells = [_format_cell(value) for value in row]
-        held = {place: (bottom, said) for place, (bottom, said) in held.items() if bottom >= number}
+        merged = {column: (bottom, text) for column, (bottom, text) in merged.items() if bottom >= number}
         while spans and spans[0][0][0] <= number:
-            (top, left), (bottom, _) = spans.popleft()
-            if top == number and margin <= left < margin + len(cells):
-                held[left - margin] = (bottom, cells[left - margin])
-        for place, (_, said) in held.items():
-            cells[place] = said
+            (top, first_column), (bottom, _) = spans.popleft()
+            if top == number and margin <= first_column < margin + len(cells):
+                merged[first_column - margin] = (bottom, cells[first_column - margin])
+        for column, (_, text) in merged.items():
+            cells[column] = text
         yield cells
 
 
 def _render_table(rows: Sequence[Sequence[str]], *, last: bool) -> Iterator[str]:
-    """Rows that fill one cell only, above and below a table, are its title and its notes."""
+    """Render a table with its title and notes.
+
+    They are the rows above and below it that fill only one cell.
+    """
     widths = [sum(map(bool, row)) for row in rows]
     first = next((i for i, width in enumerate(widths) if width > 1), len(rows))
     end = next((i for i in range(len(rows), 0, -1) if widths[i - 1] > 1), len(rows))
@@ -105,9 +119,12 @@ def _render_table(rows: Sequence[Sequence[str]], *, last: bool) -> Iterator[str]
 
 
 def _format_cell(value: Cell) -> str:
-    """
-    >>> [_cell(value) for value in (3.0, 0.25, True, date(2024, 5, 1), datetime(2024, 5, 1, 8, 30), " a\\n b ")]
-    ['3', '0.25', 'true', '2024-05-01', '2024-05-01 08:30:00', 'a b']
+    r"""Format a cell's value as text.
+
+    >>> [_format_cell(value) for value in (3.0, 0.25, True, " a\n b ")]
+    ['3', '0.25', 'true', 'a b']
+    >>> [_format_cell(value) for value in (date(2024, 5, 1), datetime(2024, 5, 1, 8, 30))]
+    ['2024-05-01', '2024-05-01 08:30:00']
     """
     if isinstance(value, bool):
         return str(value).lower()
@@ -117,15 +134,19 @@ def _format_cell(value: Cell) -> str:
 
 
 def _count_cells(sheet: bytes) -> int:
-    """How many cells lie between the first row and column and the last: a reader makes room for all of them."""
-    names = CELL_REFERENCE.findall(sheet)
-    rows = max((int(row) for _, row in names), default=0)
-    return rows * max((_column_number(letters) for letters, _ in set(names)), default=0) if rows else 0
+    """Return the number of cells in a sheet's used range.
+
+    A reader makes room for all of them.
+    """
+    references = CELL_REFERENCE.findall(sheet)
+    rows = max((int(row) for _, row in references), default=0)
+    return rows * max((_column_number(letters) for letters, _ in set(references)), default=0) if rows else 0
 
 
 def _column_number(letters: bytes) -> int:
-    """
-    >>> _column(b"A"), _column(b"AA")
+    """Convert column letters to a number.
+
+    >>> _column_number(b"A"), _column_number(b"AA")
     (1, 27)
     """
     number = 0
@@ -135,9 +156,9 @@ def _column_number(letters: bytes) -> int:
 
 
 def _read_properties(data: bytes, name: str) -> tuple[str, Row]:
-    """The properties, once it is sure that its sheets can be held."""
+    """Return the properties after checking the size of each sheet."""
     with open_archive(data, name) as archive:
         for path in archive.namelist():
             if path.startswith("xl/worksheets/") and _count_cells(archive.read(path)) > MAX_CELLS:
-                raise SourceError(f"{name}: {path} takes over {MAX_CELLS:,} cells; cut it, or empty its far edges")
+                raise SourceError(f"{name}: {path} has over {MAX_CELLS:,} cells; split it, or clear its far edges")
         return read_core_properties(archive, name)

@@ -1,4 +1,4 @@
-"""CSV or TSV -> one page with a line for each row, or a page for each row that has a text."""
+"""CSV or TSV -> one page with a line for each row, or a page for each row with a text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kumihimo.readers.decode import decode
 from kumihimo.readers.page import Page, Row, rows_to_pages, unique_name
 
 DELIMITERS = ",\t;|"
-SAMPLE_ROWS = 50  # rows
+SAMPLE_ROWS = 50
 EXCEL_SEPARATOR = re.compile(r"\Asep=([,;\t|])\r?\n")
 KNOWN_COLUMNS = ("id", "title", "text", "modified", "date")
 NUMBER = re.compile(r"[-+]?\d[\d.,]*%?")
@@ -22,7 +22,10 @@ YEAR = re.compile(r"[12]\d{3}")
 
 
 def read_delimited(data: bytes, name: str) -> Iterator[Page]:
-    """Each row says its column names, so that it makes sense by itself: `city: Otaru; founded: 1922`."""
+    """Read a table, repeating the column names in each row.
+
+    Thus each row makes sense by itself: `city: Otaru; founded: 1922`.
+    """
     rows = _parse_rows(decode(data, name), name)
     if not rows:
         return
@@ -34,7 +37,10 @@ def read_delimited(data: bytes, name: str) -> Iterator[Page]:
 
 
 def render_rows(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """A line for each row below the header, which names what stands in it; the header, where that is all."""
+    """Yield a line for each row, with the header's names.
+
+    If there is only a header, yield the header.
+    """
     header = rows[0] if _has_header(rows) else []
     body = rows[1:] if header else rows
     yield from (_render_row(header, row) for row in body)
@@ -43,11 +49,11 @@ def render_rows(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def _parse_rows(text: str, name: str) -> list[list[str]]:
-    said = EXCEL_SEPARATOR.match(text)
-    text = text[said.end() :] if said else text
-    # The limit is the process's: raised, never lowered, so that a whole book may stand in a cell.
+    declared = EXCEL_SEPARATOR.match(text)
+    text = text[declared.end() :] if declared else text
+    # The limit is global to the process. Only raise it, so that a cell may hold a whole book.
     csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
-    delimiter = said[1] if said else _guess_delimiter(text, name)
+    delimiter = declared[1] if declared else _guess_delimiter(text, name)
     try:
         rows = [[cell.strip() for cell in row] for row in _csv_rows(text, delimiter)]
     except csv.Error as error:
@@ -60,7 +66,10 @@ def _csv_rows(text: str, delimiter: str) -> Iterator[list[str]]:
 
 
 def _guess_delimiter(text: str, name: str) -> str:
-    """The one that cuts most rows into equally many cells, and at least two."""
+    """Return the delimiter that cuts most rows into equally many cells.
+
+    There must be at least two cells in a row.
+    """
     if name.lower().endswith(".tsv") and "\t" in text:
         return "\t"
     return max(DELIMITERS, key=lambda delimiter: _evenness(text, delimiter))
@@ -73,16 +82,17 @@ def _evenness(text: str, delimiter: str) -> tuple[float, int]:
 
 
 def _has_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row names the columns: not if it holds a number where each row below holds one.
+    """Return whether the first row names the columns.
 
-    Years name columns (`country, 2019, 2020`), so they say nothing.
+    It does not if it holds a number above a column of numbers. Years do not count (`country, 2019, 2020`): they name
+    columns.
     """
     return not any(
         NUMBER.fullmatch(cell)
         and not YEAR.fullmatch(cell)
         and len(rows) > 1
-        and all(place < len(row) and NUMBER.fullmatch(row[place]) for row in rows[1:])
-        for place, cell in enumerate(rows[0])
+        and all(column < len(row) and NUMBER.fullmatch(row[column]) for row in rows[1:])
+        for column, cell in enumerate(rows[0])
     )
 
 
@@ -93,13 +103,16 @@ def _render_row(header: Sequence[str], row: Sequence[str]) -> str:
 
 
 def _column_names(header: Sequence[str]) -> list[str]:
-    """The columns' names, each once: `Text` is `text`, a second `city` is `city~2`, one without is `column 3`."""
-    taken: dict[str, int] = {}
-    own = (cell.casefold() if cell.casefold() in KNOWN_COLUMNS else cell for cell in header)
-    return [unique_name(cell or f"column {place}", taken) for place, cell in enumerate(own, 1)]
+    """Return unique column names.
+
+    `Text` becomes `text`, a second `city` becomes `city~2`, and an empty name becomes `column 3`.
+    """
+    used: dict[str, int] = {}
+    labels = (cell.casefold() if cell.casefold() in KNOWN_COLUMNS else cell for cell in header)
+    return [unique_name(cell or f"column {number}", used) for number, cell in enumerate(labels, 1)]
 
 
 def _to_mapping(names: Sequence[str], row: Sequence[str]) -> Row:
-    """The row by its column names; cells beyond them are named by their place."""
-    cells = {names[place] if place < len(names) else f"column {place + 1}": cell for place, cell in enumerate(row)}
+    """Map column names to cells; name extra cells by position."""
+    cells = {names[index] if index < len(names) else f"column {index + 1}": cell for index, cell in enumerate(row)}
     return {"text": ""} | {name: cell for name, cell in cells.items() if cell}

@@ -1,4 +1,4 @@
-"""plain text or Markdown -> one page, to the character as it stands in the file."""
+"""plain text or Markdown -> one page, identical to the file in every character."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ SETEXT = re.compile(r" {0,3}=+[ \t]*$")
 
 
 def read_plain_text(data: bytes, name: str) -> Iterator[Page]:
-    """The file as it is."""
+    """Read the file as it is."""
     yield Page(text=decode(data, name))
 
 
 def read_markdown(data: bytes, name: str) -> Iterator[Page]:
-    """The file as it is, titled by its front matter, which is its metadata, or its first heading of the first level."""
+    """Read the file as it is, with its title and metadata.
+
+    The metadata is the front matter. The title comes from there, or is the first heading of the first level.
+    """
     text = decode(data, name)
     metadata, body = parse_front_matter(text)
     title = metadata.pop("title", None)
@@ -27,22 +30,25 @@ def read_markdown(data: bytes, name: str) -> Iterator[Page]:
 
 
 def _first_title(text: str) -> str:
-    fence, above = "", ""
+    fence, previous = "", ""
     for line in text.splitlines():
-        mark = FENCE.match(line)
-        if mark and (not fence or mark[1].startswith(fence)):
-            fence, above = ("" if fence else mark[1]), ""
+        marker = FENCE.match(line)
+        if marker and (not fence or marker[1].startswith(fence)):
+            fence, previous = ("" if fence else marker[1]), ""
         elif not fence:
             if title := _atx_title(line):
                 return title
-            if above and SETEXT.match(line):
-                return above
-            above = line.strip()
+            if previous and SETEXT.match(line):
+                return previous
+            previous = line.strip()
     return ""
 
 
 def _atx_title(line: str) -> str:
-    """What stands between `# ` and the closing `#`s; four spaces before make it code."""
+    """Return the text of an ATX heading, or empty.
+
+    It stands between `# ` and the closing `#`s. Four spaces before make it code.
+    """
     bare = line.strip()
     if not bare.startswith(("# ", "#\t")) or line.startswith(("    ", "\t")):
         return ""

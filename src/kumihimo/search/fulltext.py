@@ -1,7 +1,7 @@
-"""table -> full-text index: BM25 over words, and over pairs of characters in Japanese and Chinese.
+"""table -> full-text index: BM25 over words; pairs of characters in Japanese and Chinese.
 
-SQLite's FTS5 over our own tokens, in the same transaction as the rows. The index keeps no text:
-what is taken out is told again, from the row as it was.
+SQLite's FTS5 over our own tokens, in the same transaction as the rows. The index keeps no text: to delete an entry, its
+tokens are computed again from the old row.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from kumihimo.core.table import Codec, Row, Table
 from kumihimo.storage.sqlite.store import Db
 from kumihimo.text.tokens import content_tokens, tokenize
 
-_FIRST_LIMIT_FACTOR = 4  # times as many rows as are wanted
-_MAX_LIMIT = 2**62  # rows that a query can be limited to
+_FIRST_LIMIT_FACTOR = 4  # of the first query, which is usually enough
+_MAX_LIMIT = 2**62  # of SQLite
 
 
 @dataclass(frozen=True, slots=True)
 class KeywordIndex:
-    """The full-text index of one table, kept while the table is built."""
+    """The full-text index of one table, updated while the table is built."""
 
     db: Db
     table: str
@@ -31,11 +31,11 @@ class KeywordIndex:
 
     @property
     def name(self) -> str:
-        """Of its table in the index, and of its line in `meta`."""
+        """Return the name of the index table and of its `meta` row."""
         return _index_name(self.table)
 
     def ensure(self, fingerprint: str) -> bool:
-        """Make it where it is missing or was made by other code; true if it has to be filled."""
+        """Create the index if missing or outdated; return whether to fill it."""
         if self.db.meta(self.name) == fingerprint:
             return False
         self.clear()
@@ -51,74 +51,75 @@ class KeywordIndex:
         self.db.run(f'CREATE TABLE "{name}_ids" (slot INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL)')
 
     def replace(self, old: list[Row], new: list[Row]) -> None:
-        """Take out what the old rows said and put in what the new ones say."""
-        was, now = self._token_texts(old), self._token_texts(new)
-        same = {id for id in was if now.get(id) == was[id]}
+        """Remove the old rows' tokens and add those of the new rows."""
+        old_texts, new_texts = self._token_texts(old), self._token_texts(new)
+        unchanged = {id for id in old_texts if new_texts.get(id) == old_texts[id]}
         name = self.name
-        for id in was.keys() - same:
+        for id in old_texts.keys() - unchanged:
             slot = self.db.all(f'SELECT slot FROM "{name}_ids" WHERE id = ?', id)[0][0]
-            self.db.run(f'INSERT INTO "{name}" ("{name}", rowid, text) VALUES (\'delete\', ?, ?)', slot, was[id])
+            self.db.run(f'INSERT INTO "{name}" ("{name}", rowid, text) VALUES (\'delete\', ?, ?)', slot, old_texts[id])
             self.db.run(f'DELETE FROM "{name}_ids" WHERE slot = ?', slot)
-        added = [id for id in now if id not in same]
+        added = [id for id in new_texts if id not in unchanged]
         self.db.many(f'INSERT INTO "{name}_ids" (id) VALUES (?)', ((id,) for id in added))
         self.db.many(
             f'INSERT INTO "{name}" (rowid, text) SELECT slot, ? FROM "{name}_ids" WHERE id = ?',
-            ((now[id], id) for id in added),
+            ((new_texts[id], id) for id in added),
         )
 
     def finish(self) -> None:
-        """Nothing waits."""
+        """Do nothing: there is no queue."""
 
     def _token_texts(self, rows: list[Row]) -> dict[str, str]:
         records: list[Record] = [self.codec.decode(row) for row in rows]
-        return {record.id: " ".join(tokenize(said)) for record in records if (said := record.index_text)}
+        return {record.id: " ".join(tokenize(text)) for record in records if (text := record.index_text)}
 
 
 @dataclass(frozen=True, slots=True)
 class SqliteKeywordSearch:
-    """`Match` over one snapshot: BM25 as FTS5 computes it (k1 = 1.2, b = .75), equal scores in the order of ids."""
+    """`KeywordSearch` over one snapshot: BM25 by FTS5, ties by id.
+
+    k1 = 1.2 and b = .75 are fixed by FTS5.
+    """
 
     db: Db
 
     def __call__(self, table: Table[Any], text: str, *, k: int) -> Context:
         if not self.db.has(_index_name(table.name)):
             raise IndexUnavailable(f"{table.name} is not indexed by words: `kumi index --methods bm25` does that")
-        asked = content_tokens(text)
-        if not asked or k < 1:
+        terms = content_tokens(text)
+        if not terms or k < 1:
             return Context()
-        query = " OR ".join(f'"{token}"' for token in asked)
-        best = sorted((-score, id) for score, id in self._rank_rows(table, query, k))[:k]
-        rows = table.get_many(id for _, id in best)
-        return Context(tuple(Evidence(table.name, rows[id], -score) for score, id in best))
+        query = " OR ".join(f'"{token}"' for token in terms)
+        top_pairs = sorted((-score, id) for score, id in self._rank_rows(table, query, k))[:k]
+        rows = table.get_many(id for _, id in top_pairs)
+        return Context(tuple(Evidence(table.name, rows[id], -score) for score, id in top_pairs))
 
     def _rank_rows(self, table: Table[Any], query: str, k: int) -> list[tuple[float, str]]:
-        """The best k that pass, and all that score as much as the last of them."""
-        found: list[tuple[float, str]] = []
-        seen = 0
+        """Return the best `k` visible rows, ties included."""
+        hits: list[tuple[float, str]] = []
+        row_count = 0
 
-        def more(row: Row) -> bool:
-            nonlocal seen
+        def collect(row: Row) -> bool:
+            nonlocal row_count
             score, id = row
-            if len(found) >= k and score < found[k - 1][0]:
+            if len(hits) >= k and score < hits[k - 1][0]:
                 return False
-            seen += 1
+            row_count += 1
             if table.visible(id):
-                found.append((score, id))
+                hits.append((score, id))
             return True
 
-        name = _index_name(table.name)  # sorted by SQLite, not by FTS5 (`ORDER BY rank`), which takes twice as long
+        name = _index_name(table.name)
+        # SQLite sorts: FTS5 (`ORDER BY rank`) takes twice as long
         ranked = f'SELECT -bm25("{name}") AS score, rowid AS place FROM "{name}" WHERE "{name}" MATCH ? ORDER BY 1 DESC'
-        # The outer rows come in the order of the inner query, which LIMIT keeps apart; -1 limits nothing
-        said = f'SELECT score, id FROM ({ranked} LIMIT ?) CROSS JOIN "{name}_ids" ON slot = place'
-        for limit in (
-            min(_FIRST_LIMIT_FACTOR * k, _MAX_LIMIT),
-            -1,
-        ):  # to sort few out of many takes half the time, and they mostly suffice
-            found, seen = [], 0
-            self.db.read(more, said, query, limit)
-            if seen < limit:
+        # LIMIT keeps the inner query separate, so its order is kept; -1 is no limit
+        sql = f'SELECT score, id FROM ({ranked} LIMIT ?) CROSS JOIN "{name}_ids" ON slot = place'
+        for limit in (min(_FIRST_LIMIT_FACTOR * k, _MAX_LIMIT), -1):  # sorting few rows takes half the time
+            hits, row_count = [], 0
+            self.db.read(collect, sql, query, limit)
+            if row_count < limit:
                 break
-        return found
+        return hits
 
 
 def _index_name(table: str) -> str:

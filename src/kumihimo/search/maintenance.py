@@ -1,4 +1,4 @@
-"""views + a build -> the same views, up to date: attached before the tables change, filled and finished after."""
+"""search indexes + a build -> up-to-date search indexes: attached before tables change, filled after."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from kumihimo.storage.sqlite.store import Db, SqlRows
 
 
 class SearchIndex(Protocol):
-    """Another shape of one table."""
+    """A search index over one table."""
 
     @property
-    def kind(self) -> str: ...  # in a person's words
+    def kind(self) -> str: ...  # for progress messages
     @property
     def table(self) -> str: ...
     @property
-    def name(self) -> str: ...  # of its own table in the index
+    def name(self) -> str: ...  # of its index table
     def ensure(self, fingerprint: str) -> bool: ...
     def replace(self, old: list[Row], new: list[Row]) -> None: ...
     def clear(self) -> None: ...
@@ -31,21 +31,24 @@ class SearchIndex(Protocol):
 def maintain_indexes(
     ledger: SqlLedger, views: Sequence[SearchIndex], fingerprint: str, progress: Progress | None = None
 ) -> Iterator[None]:
-    """Within, each write to a table reaches its views. One that is new, or made under another mark, is filled after."""
+    """Update the indexes with each table write inside the context.
+
+    A new index, or one with another fingerprint, is filled on exit.
+    """
     _drop_unused(ledger.db, views)
-    empty = [view for view in views if view.ensure(fingerprint)]
+    to_fill = [view for view in views if view.ensure(fingerprint)]
     for view in views:
-        if view not in empty:
+        if view not in to_fill:
             ledger.views[view.table].append(view)
     yield
-    for view in empty:
+    for view in to_fill:
         _fill_index(view, ledger.db, progress)
     for view in views:
         view.finish()
 
 
 def _drop_unused(db: Db, views: Sequence[SearchIndex]) -> None:
-    """Drop the views that nobody wants: they are not kept up to date."""
+    """Drop the indexes that no method uses."""
     names = {view.name for view in views}
     for (name,) in db.all("SELECT name FROM meta WHERE name GLOB 'words_*' OR name GLOB 'vectors_*'"):
         if name not in names:
@@ -55,11 +58,11 @@ def _drop_unused(db: Db, views: Sequence[SearchIndex]) -> None:
             db.run("DELETE FROM failed WHERE step = ?", name)
 
 
-def _fill_index(view: SearchIndex, db: Db, progress: Progress | None) -> None:
-    rows = SqlRows(db, view.table)
-    done, total = 0, rows.count()
+def _fill_index(index: SearchIndex, db: Db, progress: Progress | None) -> None:
+    rows = SqlRows(db, index.table)
+    row_count, total = 0, rows.count()
     for page in rows.pages():
-        view.replace([], page)
-        done += len(page)
+        index.replace([], page)
+        row_count += len(page)
         if progress:
-            progress(f"{view.kind} of {view.table}", done, total)
+            progress(f"{index.kind} of {index.table}", row_count, total)

@@ -1,4 +1,4 @@
-"""an expression -> which documents pass, by their metadata."""
+"""a filter expression -> the documents whose metadata matches."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from kumihimo.core.table import Table
 if TYPE_CHECKING:
     from lark import Lark
 
-Fields = Mapping[str, object]  # what a document says of itself: field -> value
+Fields = Mapping[str, object]  # the metadata of a document: field -> value
 
 DOCUMENT_COLUMNS = ("uri", "file", "title", "media_type", "modified")  # columns of every document
 FILTER_EXAMPLE = 'author = "Sabine Orrell" and date >= 2024'
 
-# A bare word is of any script: all but spaces, punctuation other than `_-.`, and full-width operators and brackets.
+# A bare word may be of any script: all characters but spaces, punctuation other than `_-.`, and full-width operators
+# and brackets.
 _WORD_CHARACTER = r"[^\s!-,\/:-@\[-^`{-~“”＂「」（），、＝！＜＞≠≤≥≦≧]"
-_KEYWORD_END = f"(?!{_WORD_CHARACTER})"  # of a keyword
+_KEYWORD_END = f"(?!{_WORD_CHARACTER})"
 _GRAMMAR = rf"""
 ?start: any_of
 ?any_of: all_of (_OR all_of)*
@@ -55,7 +56,7 @@ _RIGHT: ")" | "）"
 _COMMA: "," | "，" | "、"
 %ignore /\s+/
 """
-_MAX_DEPTH = 100  # so that no expression can exhaust the stack
+_MAX_DEPTH = 100  # protects the stack
 _ISO_DATE = re.compile(r"\d{4}(?:-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01])(?:[t ].*)?)?)?", re.ASCII | re.DOTALL)
 _SLASH_DATE = re.compile(r"(\d{4})[/.年](\d{1,2})(?:[/.月](\d{1,2})日?|月)?", re.ASCII)
 _NUMBER = re.compile(r"[-+]?(?:\d+|\d{1,3}(?:,\d{3})+)(?:\.\d+)?")
@@ -74,77 +75,75 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 def matching_documents(
     expression: str, documents: Table[Document], model_metadata: Table[Metadata] | None = None
 ) -> frozenset[str]:
-    """The ids of the documents that pass.
+    """Return the ids of the documents that match.
 
-    made: metadata that a model read in the documents, which say what those do not say themselves. Raises SettingsError
-    where the expression is not understood, or asks for a field that no document has.
+    model_metadata: metadata that a model extracted, for fields that the documents do not set themselves.
+
+    Raises SettingsError for a syntax error, or a field that no document has.
     """
-    asked = parse_filter(expression)
-    own = [name for name in DOCUMENT_COLUMNS if name in asked.fields]
-    missing = set(asked.fields).difference(own)
-    found = set()
-    for id, fields in _document_fields(documents, own, _extracted_fields(model_metadata, missing)):
+    filter_ = parse_filter(expression)
+    columns = [name for name in DOCUMENT_COLUMNS if name in filter_.fields]
+    missing = set(filter_.fields).difference(columns)
+    matching = set()
+    for id, fields in _document_fields(documents, columns, _extracted_fields(model_metadata, missing)):
         if missing:
             missing -= {field for field in missing if any(True for _ in field_values(fields, field))}
-        if asked.matches(fields):
-            found.add(id)
+        if filter_.matches(fields):
+            matching.add(id)
     if missing:
-        field = next(field for field in asked.fields if field in missing)
+        field = next(field for field in filter_.fields if field in missing)
         raise SettingsError(f"the filter: {describe_unknown('field', field, _known_fields(documents, model_metadata))}")
-    return frozenset(found)
+    return frozenset(matching)
 
 
-def _extracted_fields(model_metadata: Table[Metadata] | None, asked: Collection[str]) -> dict[str, dict[str, object]]:
-    """By document what was made for it of the fields that are asked for."""
-    found: dict[str, dict[str, object]] = {}
-    for row in (
-        row for field in sorted(asked) for row in (() if model_metadata is None else model_metadata.where(field=field))
-    ):
-        found.setdefault(row.document, {})[row.field] = list(row.values)
-    return found
+def _extracted_fields(model_metadata: Table[Metadata] | None, names: Collection[str]) -> dict[str, dict[str, object]]:
+    """Return the extracted values of these fields, by document."""
+    by_document: dict[str, dict[str, object]] = {}
+    if model_metadata is not None:
+        for field in sorted(names):
+            for row in model_metadata.where(field=field):
+                by_document.setdefault(row.document, {})[row.field] = list(row.values)
+    return by_document
 
 
 def _document_fields(
-    documents: Table[Document], own: Sequence[str], made: Mapping[str, Fields]
+    documents: Table[Document], columns: Sequence[str], extracted: Mapping[str, Fields]
 ) -> Iterator[tuple[str, Fields]]:
-    """A document's metadata, and over them those of its own columns; all metadata once more as `metadata`.
+    """Yield each document id with its fields: metadata, columns, and `metadata` itself.
 
-    Below them those that were made, of what it says nothing itself.
+    Columns win over metadata, and metadata over extracted values.
     """
-    read = json.JSONDecoder().raw_decode  # half the time of `json.loads`
-    for id, metadata, *columns in documents.columns("id", "metadata", *own):
-        told: dict[str, object] = read(metadata)[0]
-        fields = {"metadata": told, **told}
-        if id in made:
-            fields |= {
-                field: said for field, said in made[id].items() if not any(True for _ in field_values(told, field))
-            }
-        fields |= compress(zip(own, columns, strict=True), columns)
+    decode = json.JSONDecoder().raw_decode  # half the time of `json.loads`
+    for id, raw, *values in documents.columns("id", "metadata", *columns):
+        metadata: dict[str, object] = decode(raw)[0]
+        fields = {"metadata": metadata, **metadata}
+        additions = extracted.get(id, {}).items()
+        fields |= {name: value for name, value in additions if not any(True for _ in field_values(metadata, name))}
+        fields |= compress(zip(columns, values, strict=True), values)
         yield id, fields
 
 
 def _known_fields(documents: Table[Document], model_metadata: Table[Metadata] | None) -> set[str]:
-    """The fields by which these documents may be asked for."""
-    known = {
-        *DOCUMENT_COLUMNS,
-        *(field for (field,) in (model_metadata.columns("field") if model_metadata is not None else ())),
-    }
+    """Return the fields that a filter may use."""
+    names = set(DOCUMENT_COLUMNS)
+    if model_metadata is not None:
+        names |= {field for (field,) in model_metadata.columns("field")}
     for (metadata,) in documents.columns("metadata"):
-        _add_field_names(known, json.loads(metadata), "")
-    return known
+        _add_field_names(names, json.loads(metadata), "")
+    return names
 
 
-def _add_field_names(known: set[str], metadata: Fields, outer: str) -> None:
+def _add_field_names(names: set[str], metadata: Fields, outer: str) -> None:
     for key, value in metadata.items():
         if isinstance(value, Mapping):
-            _add_field_names(known, value, f"{outer}{key}.")
-        elif outer + key not in known and any(True for _ in _nested_values(value, ())):
-            known.add(outer + key)
+            _add_field_names(names, value, f"{outer}{key}.")
+        elif outer + key not in names and any(True for _ in _nested_values(value, ())):
+            names.add(outer + key)
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Whether a document passes, and the fields that this depends on."""
+    """A test of documents, and the fields it depends on."""
 
     matches: Callable[[Fields], bool]
     fields: tuple[str, ...]
@@ -152,12 +151,12 @@ class Filter:
 
 
 def parse_filter(expression: str) -> Filter:
-    """What an expression asks. Raises SettingsError, saying where it is not understood.
+    """Return the filter of an expression. Raise SettingsError for a syntax error.
 
-    >>> asked = parsed('author = "Hild Garrow" and (year >= 2020 or not year)')
-    >>> asked.fields
+    >>> parsed = parse_filter('author = "Hild Garrow" and (year >= 2020 or not year)')
+    >>> parsed.fields
     ('author', 'year', 'year')
-    >>> [asked.passes(document) for document in ({"author": "hild garrow", "year": "2,021"}, {"author": "Bo"})]
+    >>> [parsed.matches(document) for document in ({"author": "hild garrow", "year": "2,021"}, {"author": "Bo"})]
     [True, False]
     """
     from lark import UnexpectedInput
@@ -166,11 +165,11 @@ def parse_filter(expression: str) -> Filter:
     try:
         return cast(Filter, _parser().parse(expression))
     except UnexpectedInput as error:
-        ended = isinstance(error, UnexpectedToken) and error.token.type == "$END"
-        at = error.pos_in_stream or 0
-        rest = expression[at : at + 20].split("\n")[0]
-        where = "ends too early" if ended else f"is not understood from {rest!r} (character {at + 1}) on"
-        raise SettingsError(f"the filter {where}: write it like {FILTER_EXAMPLE}") from error
+        at_end = isinstance(error, UnexpectedToken) and error.token.type == "$END"
+        position = error.pos_in_stream or 0
+        rest = expression[position : position + 20].split("\n")[0]
+        problem = "ends too early" if at_end else f"is not understood from {rest!r} (character {position + 1}) on"
+        raise SettingsError(f"the filter {problem}: write it like {FILTER_EXAMPLE}") from error
 
 
 @lru_cache(1)
@@ -181,7 +180,7 @@ def _parser() -> Lark:
 
 
 class _FilterTransformer:
-    """What each rule of the grammar makes of its parts."""
+    """The transformer of the grammar: a method for each rule."""
 
     def any_of(self, parts: Sequence[Filter]) -> Filter:
         return _combine_filters(parts, lambda d: any(part.matches(d) for part in parts))
@@ -197,23 +196,23 @@ class _FilterTransformer:
         return _any_value(parts[0], lambda _: True)
 
     def compared(self, parts: tuple[str, str, FilterValue]) -> Filter:
-        field, order, to = parts
+        field, order, operand = parts
         order = normalize("NFKC", order)
         if order in _COMPARISONS:
-            return _any_value(field, to.compare(_COMPARISONS[order]))
-        equal = _any_value(field, to.compare(eq))
+            return _any_value(field, operand.compare(_COMPARISONS[order]))
+        equal = _any_value(field, operand.compare(eq))
         return equal if order in ("=", "==") else self.negated([equal])
 
     def among(self, parts: tuple[str, list[FilterValue]]) -> Filter:
         words = {value.text for value in parts[1] if value.is_plain_text}  # a list may be long
         equals = [value.compare(eq) for value in parts[1] if not value.is_plain_text]
-        return _any_value(parts[0], lambda said: _fold_value(said) in words or any(equal(said) for equal in equals))
+        return _any_value(parts[0], lambda other: _fold_value(other) in words or any(equal(other) for equal in equals))
 
     def not_among(self, parts: tuple[str, list[FilterValue]]) -> Filter:
         return self.negated([self.among(parts)])
 
     def contains(self, parts: tuple[str, FilterValue]) -> Filter:
-        return _any_value(parts[0], lambda said: parts[1].text in _fold_value(said))
+        return _any_value(parts[0], lambda other: parts[1].text in _fold_value(other))
 
     def lacks(self, parts: tuple[str, FilterValue]) -> Filter:
         return self.negated([self.contains(parts)])
@@ -225,8 +224,8 @@ class _FilterTransformer:
         return parts
 
     def text(self, parts: Sequence[str]) -> FilterValue:
-        said = parts[0] if parts[0][0].isalpha() else re.sub(r"""\\([\\"'「」])""", r"\1", parts[0][1:-1])
-        text = _fold_value(said)
+        unquoted = parts[0] if parts[0][0].isalpha() else re.sub(r"""\\([\\"'「」])""", r"\1", parts[0][1:-1])
+        text = _fold_value(unquoted)
         return FilterValue(text, _parse_number(text), _parse_date(text), quoted=True)
 
     def date(self, parts: Sequence[str]) -> FilterValue:
@@ -240,21 +239,23 @@ class _FilterTransformer:
         return FilterValue(text, _parse_number(text), _parse_date(text))
 
 
-def _combine_filters(parts: Sequence[Filter], passes: Callable[[Fields], bool]) -> Filter:
+def _combine_filters(parts: Sequence[Filter], matches: Callable[[Fields], bool]) -> Filter:
     depth = 1 + max(part.depth for part in parts)
     if depth > _MAX_DEPTH:
         raise SettingsError(f"the filter is nested more than {_MAX_DEPTH} deep: write it flatter")
-    return Filter(passes, tuple(field for part in parts for field in part.fields), depth)
+    return Filter(matches, tuple(field for part in parts for field in part.fields), depth)
 
 
-def _any_value(field: str, holds: Callable[[object], bool]) -> Filter:
-    return Filter(lambda document: any(holds(value) for value in field_values(document, field)), (field,))
+def _any_value(field: str, is_match: Callable[[object], bool]) -> Filter:
+    return Filter(lambda document: any(is_match(value) for value in field_values(document, field)), (field,))
 
 
 def field_values(document: Fields, field: str) -> Iterator[object]:
-    """What a document says of a field, each item of a list by itself; nothing where that is null or empty.
+    """Yield the values of a field, lists item by item.
 
-    >>> list(values({"tags": ["a", "b"], "source": {"name": "N"}, "note": ""}, "source.name"))
+    Null and empty values are skipped.
+
+    >>> list(field_values({"tags": ["a", "b"], "source": {"name": "N"}, "note": ""}, "source.name"))
     ['N']
     """
     return _nested_values(document[field], ()) if field in document else _nested_values(document, field.split("."))
@@ -273,9 +274,10 @@ def _nested_values(value: object, keys: Sequence[str]) -> Iterator[object]:
 
 @dataclass(frozen=True, slots=True)
 class FilterValue:
-    """What a document's value is compared with: as number, as date to the precision given, or as text.
+    """A value of a filter: a number, a date or a text.
 
-    date: ISO 8601 as far as it goes, or empty. quoted: a text, even where it could be read as a number.
+    Dates are compared to the precision of this one.
+    date: ISO 8601, possibly shortened, or empty. quoted: a text, even if it looks like a number.
     """
 
     text: str
@@ -285,23 +287,23 @@ class FilterValue:
 
     @property
     def is_plain_text(self) -> bool:
-        """Whether it is compared as text with whatever a document says."""
+        """Return whether it is compared as text with any value."""
         return self.number is None and not self.date
 
-    def compare(self, holds: Callable[[Any, Any], bool]) -> Callable[[object], bool]:
-        """A test of one value: whether it and this one can be compared, and the comparison holds."""
+    def compare(self, comparison: Callable[[Any, Any], bool]) -> Callable[[object], bool]:
+        """Return a test: a value is comparable and the comparison is true."""
 
-        def test(said: object) -> bool:
-            pair = self._comparable_pair(said)
-            return pair is not None and holds(*pair)
+        def test(other: object) -> bool:
+            pair = self._comparable_pair(other)
+            return pair is not None and comparison(*pair)
 
         return test
 
-    def _comparable_pair(self, said: object) -> tuple[object, object] | None:
-        """Both in the form in which they are compared; None where there is no such form."""
-        if self.number is not None and isinstance(said, int | float) and not isinstance(said, bool):
-            return said, self.number
-        text = _fold_value(said)
+    def _comparable_pair(self, other: object) -> tuple[object, object] | None:
+        """Return both values in comparable form, or None."""
+        if self.number is not None and isinstance(other, int | float) and not isinstance(other, bool):
+            return other, self.number
+        text = _fold_value(other)
         if self.date and (date := _parse_date(text)):
             return date[: len(self.date)], self.date
         if self.quoted:
@@ -311,26 +313,26 @@ class FilterValue:
 
 
 def _fold_value(value: object) -> str:
-    """Folded, so that case and width make no difference."""
-    said = str(value).lower() if isinstance(value, bool) else str(value)
-    return normalize("NFKC", said).casefold()
+    """Return the value as text without differences of case and width."""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return normalize("NFKC", text).casefold()
 
 
 def _parse_number(text: str) -> float | None:
     if not _NUMBER.fullmatch(text):
         return None
     try:
-        return int(text.replace(",", ""))  # exact, as ids may be long
+        return int(text.replace(",", ""))  # exact: ids may have many digits
     except ValueError:
         return float(text.replace(",", ""))
 
 
 def _parse_date(text: str) -> str:
-    """ISO 8601 as far as it goes; empty where it is no date.
+    """Return the date as (shortened) ISO 8601, else an empty text.
 
-    >>> [_date(text) for text in ("2023/4/5", "2023年04月", "2023.04.05", "2023-04-05", "1.5")]
+    >>> [_parse_date(text) for text in ("2023/4/5", "2023年04月", "2023.04.05", "2023-04-05", "1.5")]
     ['2023-04-05', '2023-04', '2023-04-05', '2023-04-05', '']
     """
-    if found := _SLASH_DATE.fullmatch(text):
-        text = "-".join(part.zfill(2) for part in found.groups() if part)
+    if match := _SLASH_DATE.fullmatch(text):
+        text = "-".join(part.zfill(2) for part in match.groups() if part)
     return text.replace(" ", "t").removesuffix("z") if _ISO_DATE.fullmatch(text) else ""

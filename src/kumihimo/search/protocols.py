@@ -10,16 +10,17 @@ from kumihimo.core.table import Table
 
 
 class KeywordSearch(Protocol):
-    """Search a table by words: the best `k`, best first."""
+    """Keyword search in a table: the best `k` rows, best first."""
 
     def __call__(self, table: Table[Any], text: str, *, k: int) -> Context: ...
 
 
 class VectorSearch(Protocol):
-    """Search a table by meaning: the nearest `k`, nearest first; scores are cosines. Of several texts: their mean.
+    """Vector search in a table: the `k` rows with the highest cosine.
 
-    among: the ids of the rows to choose from, where they are few. each: a search for each of the texts, of which many
-    cost little more than one.
+    The nearest come first. Several texts are searched by the mean of their vectors.
+    candidate_ids: search only these rows; for a small number of rows.
+    search_many: one search for each text; many texts cost little more than one.
     """
 
     def __call__(

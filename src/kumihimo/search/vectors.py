@@ -1,8 +1,8 @@
 """table -> vectors: exact search by meaning over a memory-mapped file.
 
-The file only grows; a table in the index says which row of it belongs to which id, in the same
-transaction as the rows. So a reader of an older build still finds the vectors it knows, and what a
-killed build had appended is written over by the next one. When half of it is of no use it is copied.
+The file only grows; a table in the index maps its rows to ids, in the same transaction as the data. So a reader of an
+older build still finds its vectors, and the next build overwrites what a killed one appended. When half of the file is
+unused, it is copied.
 """
 
 from __future__ import annotations
@@ -26,19 +26,17 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_MAX_PENDING_ROUNDS = 4  # rounds of batches whose texts are held until they are embedded
-_BLOCK_ROWS = (
-    256  # rows multiplied at once: BLAS takes no threads for so few, which on a busy machine wait for each other
-)
-_SCORE_MARGIN = 1e-5  # more than rounding moves a cosine when rows are multiplied in another order
+_MAX_PENDING_ROUNDS = 4  # rounds of batches in the queue before they are embedded
+_BLOCK_ROWS = 256  # so few rows that BLAS uses one thread: on a busy machine threads wait for each other
+_SCORE_MARGIN = 1e-5  # above the rounding error of a cosine
 
 
-_EmbeddedBatch = tuple[list[str], "NDArray[np.float32] | None", str | None]  # texts, their vectors, or what went wrong
+_EmbeddedBatch = tuple[list[str], "NDArray[np.float32] | None", str | None]  # texts, and their vectors or an error
 
 
 @dataclass(slots=True)
 class VectorIndex:
-    """The vectors of one table, kept while the table is built."""
+    """The vectors of one table, updated while the table is built."""
 
     db: Db
     folder: Path
@@ -46,16 +44,19 @@ class VectorIndex:
     codec: Codec[Any]
     embedder: Embedder
     pending: dict[str, str] = field(default_factory=dict)
-    failed_ids: set[str] = field(default_factory=set)  # rows that an earlier build could not embed
+    failed_ids: set[str] = field(default_factory=set)  # rows that failed in an earlier build
     kind: ClassVar[str] = "meaning"
 
     @property
     def name(self) -> str:
-        """Of its table in the index, and of its line in `meta`."""
+        """Return the name of the index table and of its `meta` row."""
         return _index_name(self.table)
 
     def ensure(self, fingerprint: str) -> bool:
-        """Make it where it is missing or was made by another model or other code; true if it has to be filled."""
+        """Create the index if missing or outdated; return whether to fill it.
+
+        Outdated: made by another model or other code.
+        """
         fingerprint = f"{fingerprint} {self.embedder.fingerprint}"
         if self._state().get("mark") == fingerprint and self._check_file():
             self.failed_ids = {id for (id,) in self.db.all("SELECT maker FROM failed WHERE step = ?", self.name)}
@@ -74,24 +75,27 @@ class VectorIndex:
         self._start_file(self._state())
 
     def replace(self, old: list[Row], new: list[Row]) -> None:
-        """Let go of the old rows' vectors and make the new ones'; a text that stayed keeps its vector."""
-        was = {row[0]: said for row in old if (said := self.codec.decode(row).index_text)}
-        now = {row[0]: said for row in new if (said := self.codec.decode(row).index_text)}
-        gone = [id for id in was if now.get(id) != was[id]]
-        self.db.many(f'DELETE FROM "{self.name}" WHERE id = ?', ((id,) for id in gone))
-        self._record_failures((id, None) for id in gone)
-        for id in gone:
+        """Remove the old rows' vectors and queue the new texts.
+
+        An unchanged text keeps its vector.
+        """
+        old_texts = {row[0]: indexed for row in old if (indexed := self.codec.decode(row).index_text)}
+        new_texts = {row[0]: indexed for row in new if (indexed := self.codec.decode(row).index_text)}
+        removed = [id for id in old_texts if new_texts.get(id) != old_texts[id]]
+        self.db.many(f'DELETE FROM "{self.name}" WHERE id = ?', ((id,) for id in removed))
+        self._record_failures((id, None) for id in removed)
+        for id in removed:
             self.pending.pop(id, None)
             self.failed_ids.discard(id)
-        self.pending |= {id: text for id, text in now.items() if was.get(id) != text}
+        self.pending |= {id: text for id, text in new_texts.items() if old_texts.get(id) != text}
         if len(self.pending) >= _MAX_PENDING_ROUNDS * self.embedder.batch * self.embedder.workers:
             self._embed_pending()
 
     def finish(self) -> None:
-        """Embed what waits, and make sure that it is on disk before the build is."""
+        """Embed the queued texts and flush the file to disk."""
         rows = SqlRows(self.db, self.table)
-        again = {id: row for id in sorted(self.failed_ids) if (row := rows.get(id))}
-        self.pending |= {id: self.codec.decode(row).index_text for id, row in again.items()}
+        retried = {id: row for id in sorted(self.failed_ids) if (row := rows.get(id))}
+        self.pending |= {id: self.codec.decode(row).index_text for id, row in retried.items()}
         self._embed_pending()
         state = self._state()
         live = self.db.all(f'SELECT count(*) FROM "{self.name}"')[0][0]
@@ -102,21 +106,27 @@ class VectorIndex:
                 os.fsync(file.fileno())
 
     def _embed_pending(self) -> None:
-        """All that waits, as many batches together as the model takes. What fails is listed, for the next build."""
-        wanted: dict[str, list[str]] = {}  # text -> who waits for its vector
+        """Embed all queued texts in concurrent batches.
+
+        Failures are recorded, and the next build tries again.
+        """
+        ids_by_text: dict[str, list[str]] = {}
         for id, text in self.pending.items():
-            wanted.setdefault(text, []).append(id)
-        self.pending, texts = {}, list(wanted)
+            ids_by_text.setdefault(text, []).append(id)
+        self.pending, texts = {}, list(ids_by_text)
         batches = (texts[i : i + self.embedder.batch] for i in range(0, len(texts), self.embedder.batch))
         for parts in map_concurrent(self._embed_batch, batches, self.embedder.workers):
-            for told, vectors, error in parts:
-                ids = [id for text in told for id in wanted[text]]
+            for batch, vectors, error in parts:
+                ids = [id for text in batch for id in ids_by_text[text]]
                 if vectors is not None:
-                    self._append(ids, vectors.repeat([len(wanted[text]) for text in told], axis=0))
+                    self._append(ids, vectors.repeat([len(ids_by_text[text]) for text in batch], axis=0))
                 self._record_failures((id, error) for id in ids)
 
     def _embed_batch(self, batch: list[str]) -> list[_EmbeddedBatch]:
-        """The vectors of a batch, or why there are none; halved as long as its model refuses some of the texts."""
+        """Return the vectors of a batch, or the error.
+
+        If the model refuses the batch, each half is tried alone.
+        """
         try:
             return [(batch, self.embedder(batch), None)]
         except RequestRefused as error:
@@ -146,31 +156,37 @@ class VectorIndex:
         self.db.set_meta(self.name, state)
 
     def _compact(self, state: dict[str, Any]) -> None:
-        """Write the living rows to a new file, in the order of their ids."""
+        """Write the used vectors to a new file, in id order."""
         name = self.name
         pairs = self.db.all(f'SELECT slot, id FROM "{name}" ORDER BY id')
         matrix = _map_file(self._path(), state)
         self.db.run(f'DELETE FROM "{name}"')
         self._start_file(state)
         for i in range(0, len(pairs), 10_000):
-            part = pairs[i : i + 10_000]
-            self._append([id for _, id in part], matrix[[slot for slot, _ in part]])
+            page = pairs[i : i + 10_000]
+            self._append([id for _, id in page], matrix[[slot for slot, _ in page]])
 
     def _start_file(self, state: dict[str, Any]) -> None:
-        """Under a number that no file of this index has had: a reader of an older build may still want that one."""
+        """Start a file with a number that this index never used.
+
+        A reader of an older build may still need the old file.
+        """
         number = self.db.meta("file", 0) + 1
         self.db.set_meta("file", number)
         self.db.set_meta(self.name, {**state, "file": number, "rows": 0, "dimensions": 0})
-        self._path().unlink(missing_ok=True)  # a build that was killed had begun it
+        self._path().unlink(missing_ok=True)  # left by a killed build
 
     def _check_file(self) -> bool:
-        """Whether the file is as long as it has to be; what a killed build had appended is cut off."""
+        """Return whether the file is complete; truncate surplus bytes.
+
+        A killed build may have appended them.
+        """
         state = self._state()
-        length = int(state["rows"] * state["dimensions"] * 4)
-        held = self._path().stat().st_size if self._path().exists() else 0
-        if held > length:
-            os.truncate(self._path(), length)
-        return held >= length
+        expected = int(state["rows"] * state["dimensions"] * 4)
+        actual = self._path().stat().st_size if self._path().exists() else 0
+        if actual > expected:
+            os.truncate(self._path(), expected)
+        return actual >= expected
 
     def _state(self) -> dict[str, Any]:
         state: dict[str, Any] = self.db.meta(self.name, {})
@@ -182,14 +198,12 @@ class VectorIndex:
 
 @dataclass(frozen=True, slots=True)
 class SqliteVectorSearch:
-    """`Near` over one snapshot: the exact nearest rows; equal scores in the order of ids."""
+    """`VectorSearch` over one snapshot: exact nearest rows, ties by id."""
 
     db: Db
     embedder: Embedder
     matrices: Matrices
-    last_query: dict[tuple[str, ...], NDArray[np.float32]] = field(
-        default_factory=dict
-    )  # of the texts searched with last
+    last_query: dict[tuple[str, ...], NDArray[np.float32]] = field(default_factory=dict)  # texts -> their vectors
 
     def __call__(
         self, table: Table[Any], text: str | Sequence[str], *, k: int, candidate_ids: Collection[str] | None = None
@@ -210,7 +224,10 @@ class SqliteVectorSearch:
         averaged: bool = False,
         candidate_ids: Collection[str] | None = None,
     ) -> list[Context]:
-        """What is nearest to each of the texts; or, as `one` question, to their mean."""
+        """Return the nearest rows to each text.
+
+        averaged: search once, with the mean of the texts.
+        """
         state = self.db.meta(_index_name(table.name))
         if state is None:
             raise IndexUnavailable(f"{table.name} is not indexed by meaning: `kumi index --methods naive` does that")
@@ -223,12 +240,12 @@ class SqliteVectorSearch:
             )
         vectors = self._embed_query(state, texts)
         questions = _mean_vector(vectors) if averaged else vectors
-        best = [
-            sorted((-score, id) for score, id in found)[:k]
-            for found in self._score_rows(table, questions, k, candidate_ids)
+        top_pairs = [
+            sorted((-score, id) for score, id in hits)[:k]
+            for hits in self._score_rows(table, questions, k, candidate_ids)
         ]
-        rows = table.get_many(id for found in best for _, id in found)  # each row is read once, whoever is near it
-        return [Context(tuple(Evidence(table.name, rows[id], -score) for score, id in found)) for found in best]
+        rows = table.get_many(id for hits in top_pairs for _, id in hits)
+        return [Context(tuple(Evidence(table.name, rows[id], -score) for score, id in hits)) for hits in top_pairs]
 
     def _embed_query(self, state: dict[str, Any], texts: Sequence[str]) -> NDArray[np.float32]:
         vectors = self.last_query.get(tuple(texts))
@@ -242,13 +259,16 @@ class SqliteVectorSearch:
     def _score_rows(
         self, table: Table[Any], questions: NDArray[np.float32], k: int, candidate_ids: Collection[str] | None
     ) -> Iterator[Iterable[tuple[float, str]]]:
-        """For each question some rows, scored, the best `k` among them."""
+        """Yield candidate rows with scores for each query.
+
+        They include the best `k`.
+        """
         import numpy as np
 
         if candidate_ids is not None:
             yield from self._score_subset(table, questions, list(candidate_ids), k)
             return
-        matrix = np.asarray(self.matrices[table.name])  # of a memmap each slice would be one, which takes longer
+        matrix = np.asarray(self.matrices[table.name])  # slices of a memmap are slower
         scores = np.empty((len(matrix), len(questions)), dtype=np.float32)
         for i in range(0, len(matrix), _BLOCK_ROWS):
             np.matmul(matrix[i : i + _BLOCK_ROWS], questions.T, out=scores[i : i + _BLOCK_ROWS])
@@ -258,81 +278,85 @@ class SqliteVectorSearch:
     def _rescore_nearest(
         self, table: Table[Any], question: NDArray[np.float32], scores: NDArray[np.float32], k: int
     ) -> Iterator[tuple[float, str]]:
-        """At least the best k that pass, scored so that a row's place in the file makes no difference."""
+        """Yield at least the best `k` visible rows, rescored in double precision.
+
+        So the position of a row in the file does not change its score.
+        """
         import numpy as np
 
-        wanted = min(len(scores), 2 * k + 16)
+        count = min(len(scores), 2 * k + 16)
         while True:
-            least = np.partition(scores, -wanted)[-wanted] - _SCORE_MARGIN
-            slots = np.flatnonzero(scores >= least)
+            threshold = np.partition(scores, -count)[-count] - _SCORE_MARGIN
+            slots = np.flatnonzero(scores >= threshold)
             ids = self._visible_ids(table, slots.tolist())
-            if len(ids) >= k or wanted == len(scores):
+            if len(ids) >= k or count == len(scores):
                 break
-            wanted = min(len(scores), wanted * 4)
-        held = self.matrices[table.name][list(ids)].astype(np.float64)
-        yield from zip((held * question).sum(axis=1).tolist(), ids.values(), strict=True)
+            count = min(len(scores), count * 4)
+        exact = self.matrices[table.name][list(ids)].astype(np.float64)
+        yield from zip((exact * question).sum(axis=1).tolist(), ids.values(), strict=True)
 
     def _score_subset(
         self, table: Table[Any], questions: NDArray[np.float32], candidate_ids: list[str], k: int
     ) -> Iterator[Iterable[tuple[float, str]]]:
-        """For each question the best k of these rows, and whichever score as much."""
+        """Yield the best `k` of these rows for each query, ties included."""
         import numpy as np
 
         rows: list[Row] = []
         for i in range(0, len(candidate_ids), 1000):
             marks = ",".join("?" * len(candidate_ids[i : i + 1000]))
-            said = f'SELECT slot, id FROM "{_index_name(table.name)}" WHERE id IN ({marks})'
-            rows += [row for row in self.db.all(said, *candidate_ids[i : i + 1000]) if table.visible(row[1])]
-        held = self.matrices[table.name][[slot for slot, _ in rows]].astype(np.float64)
+            sql = f'SELECT slot, id FROM "{_index_name(table.name)}" WHERE id IN ({marks})'
+            rows += [row for row in self.db.all(sql, *candidate_ids[i : i + 1000]) if table.visible(row[1])]
+        exact = self.matrices[table.name][[slot for slot, _ in rows]].astype(np.float64)
         for question in questions:
-            scores = (held * question).sum(axis=1)
-            least = np.partition(scores, -k)[-k] if len(rows) > k else -np.inf
-            yield [(float(scores[i]), rows[i][1]) for i in np.flatnonzero(scores >= least).tolist()]
+            scores = (exact * question).sum(axis=1)
+            threshold = np.partition(scores, -k)[-k] if len(rows) > k else -np.inf
+            yield [(float(scores[i]), rows[i][1]) for i in np.flatnonzero(scores >= threshold).tolist()]
 
     def _visible_ids(self, table: Table[Any], slots: list[int]) -> dict[int, str]:
-        """Those of the rows that are in use, and pass."""
-        found: dict[int, str] = {}
+        """Return the ids of the visible rows in these slots."""
+        ids: dict[int, str] = {}
         for i in range(0, len(slots), 1000):
             marks = ",".join(map(str, slots[i : i + 1000]))
             rows = self.db.all(f'SELECT slot, id FROM "{_index_name(table.name)}" WHERE slot IN ({marks})')
-            found |= {slot: id for slot, id in rows if table.visible(id)}
-        return found
+            ids |= {slot: id for slot, id in rows if table.visible(id)}
+        return ids
 
 
-MappedFiles = dict[
-    tuple[Path, int], "NDArray[np.float32]"
-]  # files (path, inode) in memory, as far as they were asked for
+MappedFiles = dict[tuple[Path, int], "NDArray[np.float32]"]  # (path, inode) -> the mapped file
 Matrices = dict[str, "NDArray[np.float32]"]  # table -> the vectors of one snapshot
 
 
 def load_matrices(db: Db, folder: Path, files: MappedFiles) -> Matrices:
-    """The vectors that this snapshot reads. Raises FileNotFoundError where a newer build has removed a file."""
-    found: Matrices = {}
+    """Return the vectors that this snapshot reads, by table.
+
+    Raises FileNotFoundError if a newer build removed a file.
+    """
+    by_table: Matrices = {}
     for name, text in db.all("SELECT name, value FROM meta WHERE name GLOB 'vectors_*'"):
         table, state = name.removeprefix("vectors_"), json.loads(text)
         if state["rows"]:
             path = _vector_path(folder, table, state)
             file = path, path.stat().st_ino
-            held = files.get(file)
-            if held is None or len(held) < state["rows"]:
-                held = files[file] = _map_file(path, state)
-            found[table] = held[: state["rows"]]
-            for old in [other for other in list(files) if other != file and other[0].name.startswith(f"{table}-")]:
-                files.pop(old, None)
-    return found
+            mapped = files.get(file)
+            if mapped is None or len(mapped) < state["rows"]:
+                mapped = files[file] = _map_file(path, state)
+            by_table[table] = mapped[: state["rows"]]
+            for outdated in [key for key in list(files) if key != file and key[0].name.startswith(f"{table}-")]:
+                files.pop(outdated, None)
+    return by_table
 
 
 def remove_unused_files(db: Db, folder: Path) -> None:
-    """Remove the files that no table of the index names any more."""
+    """Remove vector files that the index does not use."""
     states = db.all("SELECT name, value FROM meta WHERE name GLOB 'vectors_*'")
-    kept = {_vector_path(folder, name.removeprefix("vectors_"), db.meta(name)).name for name, _ in states}
+    used = {_vector_path(folder, name.removeprefix("vectors_"), db.meta(name)).name for name, _ in states}
     for path in (folder / "vectors").glob("*.f32"):
-        if path.name not in kept:
+        if path.name not in used:
             path.unlink(missing_ok=True)
 
 
 def _mean_vector(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Of all of them one, of length 1."""
+    """Return the mean vector, scaled to length 1."""
     import numpy as np
 
     if len(vectors) == 1:
@@ -342,7 +366,7 @@ def _mean_vector(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _check_dimensions(state: dict[str, Any], vectors: NDArray[np.float32]) -> None:
-    """Raises ModelError where a model gives other vectors than it gave before under the same name."""
+    """Raise ModelError if the model's vector length has changed."""
     if state["rows"] and vectors.shape[1] != state["dimensions"]:
         raise dimension_mismatch(state["embedder"], vectors.shape[1])
 

@@ -1,4 +1,4 @@
-"""prompt -> reply, text -> vector, made up: models for tests and benchmarks, the same every time."""
+"""prompt -> reply, text -> vector, both invented: deterministic models for tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class FakeChat:
-    """A chat model that is a function of the last message; it counts what it was asked. A word is a token.
+    """A chat model that computes its reply, and counts prompts.
 
-    whole: of the conversation, its messages joined by empty lines.
+    answer: the last message -> the reply. A word is a token.
+    join_messages: answer the whole conversation, its messages joined by empty lines.
     """
 
     answer: Callable[[str], str]
@@ -41,13 +42,13 @@ class FakeChat:
         self, messages: Messages, *, reserve: Reserve = reserve_nothing, on_token: TokenCallback | None = None, **_: Any
     ) -> Reply:
         prompt = "\n\n".join(m["content"] for m in messages) if self.join_messages else messages[-1]["content"]
-        with reserve(len(prompt.encode())) as bill:
+        with reserve(len(prompt.encode())) as charge:
             text = self.answer(prompt)
             usage = Usage(1, len(prompt.split()), 0, len(text.split()))
-            bill(usage)
+            charge(usage)
         if on_token:
-            for piece in re.findall(r"\S+\s*|\s+", text):
-                on_token(piece)
+            for token in re.findall(r"\S+\s*|\s+", text):
+                on_token(token)
         with self._lock:
             self.prompt_counts[prompt] += 1
         return Reply(text, usage=usage)
@@ -55,7 +56,7 @@ class FakeChat:
 
 @dataclass(frozen=True, slots=True)
 class FakeEmbedder:
-    """Words thrown into a few dimensions by their digest: texts that share words are near each other."""
+    """An embedder that hashes words: texts with common words are near."""
 
     dimensions: int = 32
     fingerprint: str = "fake-embedder"

@@ -1,4 +1,4 @@
-"""request -> response, as an OpenAI server would give it, or as it would fail: the words of the fake server."""
+"""request -> response of an OpenAI server, or one of its faults: the contents of the fake server."""
 
 from __future__ import annotations
 
@@ -13,74 +13,80 @@ from typing import Any
 
 from kumihimo.testing.fake_models import FakeEmbedder
 
-# What befalls a request is drawn by its digest, not by its turn; the same asked again is drawn anew. The numbers: that
-# status; empty: no content, no vectors, no scores; garbage: a page of HTML; half: half of the body, then the end;
-# never: silence; malformed: broken text, a vector fewer, a document that there is not; slow: the head, then the body
-# over `drip` seconds; wrong: JSON, but no answer; length: half of the reply, and it says so; think: thoughts before it.
+# The fault of a request is drawn by its digest and the number of times it was sent, so that the order of requests does
+# not matter. A number: that status; empty: no content, vectors or scores; garbage: a page of HTML; half: half of the
+# body; never: no response; malformed: broken text, a vector less, an unknown document; slow: the head, then the body
+# over `drip` seconds; wrong: JSON, but no answer; length: half of the reply, and its finish reason; think: reasoning
+# before the reply.
 FAULTS = ("408", "409", "429", "500", "503", "empty", "garbage", "half", "malformed", "never", "slow", "wrong")
 CHAT_FAULTS = ("length", "think")
 Json = dict[str, Any]
-FakeResponse = tuple[bytes, dict[str, int]]  # a response, and what it costs
+FakeResponse = tuple[bytes, dict[str, int]]  # a response, and its counts
 
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """What the server does."""
+    """Behaviour of the fake server."""
 
     latency: float = 0.0  # seconds before each answer
-    key: str = ""  # the one that is let in; empty: anyone is
+    key: str = ""  # the valid key; empty: any
     models: list[str] = field(default_factory=list)  # empty: any
     refuses: list[str] = field(default_factory=list)  # request parameters; "json_schema": that response_format only
-    window: int = 0  # characters of a prompt, or of one text to embed or to rank; 0: no limit
-    usage: bool = True  # is reported
-    cached: float = 0.0  # share of the prompt tokens that are reported as cached
-    retry_after: float = 0.0  # seconds, told with 429 and 503; 0: not told
+    window: int = 0  # characters of a prompt, or of one text to embed or rerank; 0: no limit
+    usage: bool = True  # report usage
+    cached: float = 0.0  # share of prompt tokens to report as cached
+    retry_after: float = 0.0  # seconds, a header of 429 and 503; 0: no header
     faults: dict[str, float] = field(default_factory=dict)  # probabilities
     drip: float = 1.0  # seconds
-    down: bool = False  # close every connection, answer nobody
-    replies: list[tuple[str, str]] = field(default_factory=list)  # (part of the last message, reply): the first counts
+    down: bool = False  # close every connection without a response
+    replies: list[tuple[str, str]] = field(
+        default_factory=list
+    )  # (part of the last message, reply): the first match counts
     seed: int = 0
     dimensions: int = 32
 
     def with_changes(self, changes: dict[str, Any]) -> Behaviour:
-        """The same with some of it changed; ValueError for what there is not."""
-        known = (*asdict(self), *FAULTS, *CHAT_FAULTS)
-        if unknown := [name for name in (*changes, *changes.get("faults", ())) if name not in known]:
-            raise ValueError(f"there is no {unknown[0]!r}; there are {', '.join(known)}")
+        """Return a changed copy. Raise ValueError for an unknown name."""
+        names = (*asdict(self), *FAULTS, *CHAT_FAULTS)
+        if unknown := [name for name in (*changes, *changes.get("faults", ())) if name not in names]:
+            raise ValueError(f"there is no {unknown[0]!r}; there are {', '.join(names)}")
         return replace(self, **changes)
 
 
 class FakeRefusal(Exception):
-    """status, message, code, param: an answer that is an error."""
+    """An error response: status, message, code, param."""
 
 
 def error_response(status: int, message: str, code: str = "", param: str = "", *, retry_after: float = 0) -> bytes:
     kind = "rate_limit_error" if status == 429 else "server_error" if status >= 500 else "invalid_request_error"
-    told = f"\r\nRetry-After: {retry_after:g}" if retry_after and status in (429, 503) else ""
+    retry_header = f"\r\nRetry-After: {retry_after:g}" if retry_after and status in (429, 503) else ""
     error = {"message": message, "type": kind, "param": param or None, "code": code or None}
-    return http_response({"error": error}, status, "Content-Type: application/json" + told)
+    return http_response({"error": error}, status, "Content-Type: application/json" + retry_header)
 
 
 def http_response(body: object, status: int = 200, headers: str = "Content-Type: application/json") -> bytes:
     if not isinstance(body, bytes):  # half a surrogate pair, which UTF-8 cannot hold, becomes JSON's escape for it
         body = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
-    sized = "" if "chunked" in headers else f"\r\nContent-Length: {len(body)}"
-    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n{headers}{sized}\r\n\r\n".encode() + body
+    length_header = "" if "chunked" in headers else f"\r\nContent-Length: {len(body)}"
+    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n{headers}{length_header}\r\n\r\n".encode() + body
 
 
-def parse_request(behaviour: Behaviour, deployment: str | None, param: str, sent: bytes) -> tuple[Json, list[str]]:
-    """The request, if this server takes it, and its texts: the messages' contents, or what to embed or to rank."""
-    body = json.loads(sent)
+def parse_request(behaviour: Behaviour, deployment: str | None, param: str, raw: bytes) -> tuple[Json, list[str]]:
+    """Return the request, if this server accepts it, and its texts.
+
+    Its texts are the contents of the messages, or the texts to embed or to rerank.
+    """
+    body = json.loads(raw)
     model = body["model"] = deployment or body["model"]
     if behaviour.models and model not in behaviour.models:
         raise FakeRefusal(404, f"The model '{model}' does not exist.", "model_not_found", "model")
-    given = {name: name for name, value in body.items() if value is not None}
-    given[(body.get("response_format") or {}).get("type", "")] = "response_format"
+    parameters = {name: name for name, value in body.items() if value is not None}
+    parameters[(body.get("response_format") or {}).get("type", "")] = "response_format"
     for name in behaviour.refuses:
-        if name in given:
-            raise FakeRefusal(400, f"Not supported: '{name}'", "unsupported_parameter", given[name])
-    listed = body[param] if isinstance(body[param], list) else [body[param]]
-    contents = [message.get("content") or "" for message in listed] if param == "messages" else listed
+        if name in parameters:
+            raise FakeRefusal(400, f"Not supported: '{name}'", "unsupported_parameter", parameters[name])
+    items = body[param] if isinstance(body[param], list) else [body[param]]
+    contents = [message.get("content") or "" for message in items] if param == "messages" else items
     chats = param == "messages"
     texts = ["".join(p.get("text", "") for p in c) if chats and not isinstance(c, str) else c for c in contents]
     size = sum(map(len, texts)) if chats else max(map(len, texts))
@@ -91,39 +97,43 @@ def parse_request(behaviour: Behaviour, deployment: str | None, param: str, sent
 
 def chat_response(behaviour: Behaviour, body: Json, texts: list[str], fault: str) -> FakeResponse:
     text = _reply_text(behaviour, body, texts[-1])
-    cut = text[: len(text) // 2]
-    said = {"empty": "", "malformed": '{"' + cut, "length": cut, "think": f"<think>some thoughts\n</think>\n\n{text}"}
-    text = said.get(fault, text)
+    half = text[: len(text) // 2]
+    thinking = f"<think>some thoughts\n</think>\n\n{text}"
+    by_fault = {"empty": "", "malformed": '{"' + half, "length": half, "think": thinking}
+    text = by_fault.get(fault, text)
     prompt = max(1, sum(len(content.split()) for content in texts))
     cost = {"prompt_tokens": prompt, "completion_tokens": len(text.split())}
     cached = int(prompt * behaviour.cached + 1e-9)
     usage = {**cost, "total_tokens": sum(cost.values()), "prompt_tokens_details": {"cached_tokens": cached}}
-    made = {"id": "chatcmpl-fake", "object": "chat.completion", "created": 0, "model": body["model"]}
+    completion = {"id": "chatcmpl-fake", "object": "chat.completion", "created": 0, "model": body["model"]}
     choice = {"message": {"role": "assistant", "content": None if fault == "empty" else text}, "index": 0}
     choice["finish_reason"] = "length" if fault == "length" else "stop"
-    made |= {"choices": [choice]} | ({"usage": usage} if behaviour.usage else {})
-    raw = _stream_response(made, body.get("stream_options") or {}) if body.get("stream") else http_response(made)
+    completion |= {"choices": [choice]} | ({"usage": usage} if behaviour.usage else {})
+    if body.get("stream"):
+        raw = _stream_response(completion, body.get("stream_options") or {})
+    else:
+        raw = http_response(completion)
     return raw, {"answered": 1, "chats": 1, "cached_tokens": cached, **cost}
 
 
-def _stream_response(whole: Json, options: Json) -> bytes:
-    """A completion as a stream of events."""
-    end, text = whole["choices"][0]["finish_reason"], whole["choices"][0]["message"]["content"]
+def _stream_response(completion: Json, options: Json) -> bytes:
+    """Return a completion as a stream of events."""
+    finish_reason, text = completion["choices"][0]["finish_reason"], completion["choices"][0]["message"]["content"]
     pieces = [text[i : i + 16] for i in range(0, len(text), 16)] if text else [text]
-    said = [{"index": 0, "delta": {"role": "assistant", "content": p}, "finish_reason": None} for p in pieces]
-    said.append({"index": 0, "delta": {}, "finish_reason": end})
-    chunks: list[Json] = [{"choices": [choice], "usage": None} for choice in said]
-    if "usage" in whole and options.get("include_usage"):
-        chunks.append({"choices": [], "usage": whole["usage"]})
-    chunks = [whole | {"object": "chat.completion.chunk"} | chunk for chunk in chunks]
+    choices = [{"index": 0, "delta": {"role": "assistant", "content": p}, "finish_reason": None} for p in pieces]
+    choices.append({"index": 0, "delta": {}, "finish_reason": finish_reason})
+    chunks: list[Json] = [{"choices": [choice], "usage": None} for choice in choices]
+    if "usage" in completion and options.get("include_usage"):
+        chunks.append({"choices": [], "usage": completion["usage"]})
+    chunks = [completion | {"object": "chat.completion.chunk"} | chunk for chunk in chunks]
     events = [f"data: {event}\n\n".encode() for event in (*map(json.dumps, chunks), "[DONE]")]
-    sent = b"".join(b"%x\r\n%b\r\n" % (len(event), event) for event in events) + b"0\r\n\r\n"
-    return http_response(sent, headers="Content-Type: text/event-stream\r\nTransfer-Encoding: chunked")
+    raw = b"".join(b"%x\r\n%b\r\n" % (len(event), event) for event in events) + b"0\r\n\r\n"
+    return http_response(raw, headers="Content-Type: text/event-stream\r\nTransfer-Encoding: chunked")
 
 
 def _reply_text(behaviour: Behaviour, body: Json, prompt: str) -> str:
-    for part, reply in behaviour.replies:
-        if part in prompt:
+    for fragment, reply in behaviour.replies:
+        if fragment in prompt:
             return reply
     words = prompt.rstrip().rpartition("\n")[2].split()
     sentence = " ".join([*words[:12], "[1]."])
@@ -135,12 +145,15 @@ def _reply_text(behaviour: Behaviour, body: Json, prompt: str) -> str:
 
 
 def _minimal_instance(schema: Json, root: Json, words: Iterator[str], depth: int = 0) -> Any:
-    """The least that satisfies a schema; depth: how many references led here, for schemas may hold themselves."""
-    if arms := schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf"):
-        return _minimal_instance(arms[0 if depth < 6 else -1], root, words, depth)
+    """Return the smallest value that satisfies a schema.
+
+    depth: how many references led here, since schemas may refer to themselves.
+    """
+    if options := schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf"):
+        return _minimal_instance(options[0 if depth < 6 else -1], root, words, depth)
     if "$ref" in schema:
-        found = reduce(lambda held, name: held[name], schema["$ref"].split("/")[1:], root)
-        return _minimal_instance(found, root, words, depth + 1)
+        target = reduce(lambda node, name: node[name], schema["$ref"].split("/")[1:], root)
+        return _minimal_instance(target, root, words, depth + 1)
     if "enum" in schema or "const" in schema:
         return schema.get("enum", [schema.get("const")])[0]
     kind = schema.get("type", "object" if "properties" in schema else "string")
@@ -161,10 +174,10 @@ def _minimal_instance(schema: Json, root: Json, words: Iterator[str], depth: int
 
 
 def embedding_response(behaviour: Behaviour, body: Json, texts: list[str], fault: str) -> FakeResponse:
-    vectors = FakeEmbedder(body.get("dimensions") or behaviour.dimensions)(texts)
-    kept = {"empty": vectors[:0], "malformed": vectors[:-1]}.get(fault, vectors)
-    coded = body.get("encoding_format") == "base64"
-    values = [b64encode(v.astype("<f4").tobytes()).decode() if coded else v.tolist() for v in kept]
+    embeddings = FakeEmbedder(body.get("dimensions") or behaviour.dimensions)(texts)
+    returned = {"empty": embeddings[:0], "malformed": embeddings[:-1]}.get(fault, embeddings)
+    is_base64 = body.get("encoding_format") == "base64"
+    values = [b64encode(v.astype("<f4").tobytes()).decode() if is_base64 else v.tolist() for v in returned]
     data = [{"object": "embedding", "index": i, "embedding": value} for i, value in enumerate(values)]
     tokens = sum(len(text.split()) for text in texts)
     usage = {"usage": {"prompt_tokens": tokens, "total_tokens": tokens}} if behaviour.usage else {}
@@ -173,9 +186,12 @@ def embedding_response(behaviour: Behaviour, body: Json, texts: list[str], fault
 
 
 def rerank_response(behaviour: Behaviour, body: Json, texts: list[str], fault: str) -> FakeResponse:
-    """As Cohere and Jina have it: the share of the query's words that a document has, the best first."""
-    asked = set(body["query"].casefold().split())
-    shares = [len(asked & set(text.casefold().split())) / max(len(asked), 1) for text in texts]
+    """Return a rerank response as Cohere and Jina write it, best first.
+
+    A document scores the share of the query's words that it has.
+    """
+    query_words = set(body["query"].casefold().split())
+    shares = [len(query_words & set(text.casefold().split())) / max(len(query_words), 1) for text in texts]
     order = sorted(range(len(texts)), key=lambda n: (-shares[n], n))[: body.get("top_n")]
     results = [{"index": n, "relevance_score": shares[n]} for n in order]
     if fault == "malformed":
@@ -187,7 +203,7 @@ def rerank_response(behaviour: Behaviour, body: Json, texts: list[str], fault: s
 
 
 def response_pieces(raw: bytes, fault: str) -> list[bytes]:
-    """What is written in place of a response, one write each."""
+    """Return the writes that replace a response under a fault."""
     head, gap, body = raw.partition(b"\r\n\r\n")
     step = len(body) // 20 + 1
     return {

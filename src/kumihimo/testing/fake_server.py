@@ -1,4 +1,4 @@
-"""HTTP requests -> what an OpenAI server would say, or how it would fail: a process of its own, for tests."""
+"""HTTP requests -> responses of an OpenAI server, or its faults: a separate process, for tests."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ class FakeServer:
     process: subprocess.Popen[str]
 
     def configure(self, **behaviour: Any) -> None:
-        """Change its behaviour from now on; what is not named stays."""
+        """Change its behaviour from now on; other settings stay."""
         self._request("/control", behaviour)
 
     def counts(self) -> dict[str, Any]:
         return self._request("/counts")
 
     def reset(self) -> None:
-        """Forget what was asked, and count from zero."""
+        """Forget all requests, and count from zero."""
         self._request("/reset", {})
 
     def stop(self) -> None:
@@ -68,15 +68,15 @@ class FakeServer:
     def _request(self, path: str, body: object = None) -> dict[str, Any]:
         with closing(HTTPConnection(self.url.split("/")[2], timeout=60)) as connection:
             connection.request("GET" if body is None else "POST", path, json.dumps(body))
-            told: dict[str, Any] = json.loads(connection.getresponse().read())
-        if "error" in told:
-            raise ValueError(told["error"]["message"])
-        return told
+            reply: dict[str, Any] = json.loads(connection.getresponse().read())
+        if "error" in reply:
+            raise ValueError(reply["error"]["message"])
+        return reply
 
 
 @contextmanager
 def run_fake_server(**behaviour: Any) -> Iterator[FakeServer]:
-    """A fake server of this behaviour, stopped at the end."""
+    """Run a fake server with this behaviour; stop it at the end."""
     command = [sys.executable, "-m", "kumihimo.testing.fake_server"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     server = FakeServer(process.stdout.readline().strip() if process.stdout else "", process)
@@ -88,7 +88,7 @@ def run_fake_server(**behaviour: Any) -> Iterator[FakeServer]:
 
 
 def main() -> None:
-    """Serve at a free port, whose address is printed, till stdin closes."""
+    """Serve at a free port, printed to stdout, until stdin closes."""
     server = _FakeHttpServer(("127.0.0.1", 0), _RequestHandler)
     server.reset()
     Thread(target=server.serve_forever, daemon=True).start()
@@ -99,7 +99,7 @@ def main() -> None:
 
 
 class _FakeHttpServer(ThreadingTCPServer):
-    """A thread for each connection, and the books of what was asked and answered."""
+    """A thread for each connection, and the counts of requests and responses."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -114,31 +114,34 @@ class _FakeHttpServer(ThreadingTCPServer):
 
     @contextmanager
     def track_request(self) -> Iterator[list[str]]:
-        """A request's time here; what is put into the list was answered whole and well."""
-        well: list[str] = []
+        """Count a request while it is handled.
+
+        Names put into the list were answered completely and without a fault.
+        """
+        completed: list[str] = []
         with self.lock:
             self.in_flight += 1
             self.sums["requests"] += 1
             self.sums["first_at"] = self.sums["first_at"] or time.monotonic()
             self.sums["most_at_once"] = max(self.sums["most_at_once"], self.in_flight)
         try:
-            yield well
+            yield completed
         finally:
             with self.lock:
                 self.in_flight -= 1
                 self.sums["last_at"] = time.monotonic()
-                for name in well:
+                for name in completed:
                     self.sums["repeats" if name in self.answered else "distinct"] += 1
                     self.answered.add(name)
 
     def draw_fault(self, behaviour: Behaviour, param: str, name: str) -> str:
-        """The fault that befalls what has this name, this time."""
+        """Return the fault for this name, this time."""
         with self.lock:
             self.request_counts[name] += 1
-            drawn = int(hash_parts(str(behaviour.seed), name, str(self.request_counts[name]))[:13], 16) / 16**13
+            draw = int(hash_parts(str(behaviour.seed), name, str(self.request_counts[name]))[:13], 16) / 16**13
         for fault, share in sorted(behaviour.faults.items()):
-            drawn -= share
-            if drawn < 0:
+            draw -= share
+            if draw < 0:
                 return "" if param != "messages" and fault in CHAT_FAULTS else fault
         return ""
 
@@ -157,89 +160,91 @@ class _RequestHandler(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None: ...
 
     def handle(self) -> None:
-        with suppress(OSError):  # the client left, or was left
+        with suppress(OSError):  # either side closed the connection
             super().handle()
 
     def do_GET(self) -> None:
-        sent = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         path = self.path.partition("?")[0]
         if path in ("/control", "/counts", "/reset"):
-            self.connection.sendall(self._control(path, sent))
+            self.connection.sendall(self._control(path, raw))
         elif self.command == "POST" and (route := _ROUTE.fullmatch(path)):
-            self._answer(self.server.behaviour, route, sent)
+            self._answer(self.server.behaviour, route, raw)
         else:
             self.connection.sendall(self._list_models(self.server.behaviour, path))
 
     def do_POST(self) -> None:
         self.do_GET()
 
-    def _control(self, path: str, sent: bytes) -> bytes:
+    def _control(self, path: str, raw: bytes) -> bytes:
         with self.server.lock:
             if path == "/reset":
                 self.server.reset()
             if path != "/control":
                 return http_response(self.server.sums | self.server.counters)
             try:
-                self.server.behaviour = self.server.behaviour.with_changes(json.loads(sent))
+                self.server.behaviour = self.server.behaviour.with_changes(json.loads(raw))
             except (AttributeError, TypeError, ValueError) as error:
                 return error_response(400, str(error))
             return http_response(asdict(self.server.behaviour))
 
-    def _answer(self, behaviour: Behaviour, route: re.Match[str], sent: bytes) -> None:
-        with self.server.track_request() as well:
-            raw, fault, names = self._make_response(behaviour, route, sent)
-            *pieces, last = response_pieces(raw, fault) if fault else [raw]
+    def _answer(self, behaviour: Behaviour, route: re.Match[str], raw_request: bytes) -> None:
+        with self.server.track_request() as completed:
+            response, fault, names = self._make_response(behaviour, route, raw_request)
+            *pieces, last = response_pieces(response, fault) if fault else [response]
             for piece in pieces:
                 self.connection.sendall(piece)
                 if self._client_left(600 if fault == "never" else behaviour.drip / len(pieces)):
                     raise ConnectionAbortedError
-            well += names if fault in ("", "slow", "think") and not self._client_left() else []
-        self.connection.sendall(last)  # only now: who has all of it may look at the counts, or ask for more
+            completed += names if fault in ("", "slow", "think") and not self._client_left() else []
+        self.connection.sendall(last)  # only now, since the client may read the counts once it has the whole response
         self.close_connection |= fault in ("half", "never")
 
-    def _make_response(self, behaviour: Behaviour, route: re.Match[str], sent: bytes) -> tuple[bytes, str, list[str]]:
-        """The response, what befalls it, and the digests of what it answers."""
+    def _make_response(
+        self, behaviour: Behaviour, route: re.Match[str], raw_request: bytes
+    ) -> tuple[bytes, str, list[str]]:
+        """Return the response, its fault, and the digests of answered inputs."""
         fault, cost, names = "", dict[str, int](), list[str]()
         param = "documents" if route[3] else "messages" if route[2] == "chat" else "input"
         try:
             self._check_key(behaviour)
-            body, texts = parse_request(behaviour, route[1], param, sent)
-            asked = [body["query"], body[param]] if route[3] else body[param]
-            name = hash_parts(param, json.dumps(asked, sort_keys=True))
+            body, texts = parse_request(behaviour, route[1], param, raw_request)
+            contents = [body["query"], body[param]] if route[3] else body[param]
+            name = hash_parts(param, json.dumps(contents, sort_keys=True))
             fault = self.server.draw_fault(behaviour, param, name)
             if fault.isdigit():
                 raise FakeRefusal(int(fault), f"{HTTPStatus(int(fault)).phrase}: a made-up fault")
-            make = {"messages": chat_response, "input": embedding_response, "documents": rerank_response}[param]
-            raw, cost = make(behaviour, body, texts, fault)
+            create = {"messages": chat_response, "input": embedding_response, "documents": rerank_response}[param]
+            response, cost = create(behaviour, body, texts, fault)
             names = [hash_parts(text) for text in texts] if param == "input" else [name]
-        except FakeRefusal as refused:
-            raw = error_response(*refused.args, retry_after=behaviour.retry_after)
+        except FakeRefusal as refusal:
+            response = error_response(*refusal.args, retry_after=behaviour.retry_after)
         except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-            raw, fault = error_response(400, f"This is no proper request: {error!r}"), ""
-        self.server.record_response(raw[9:12].decode(), fault, cost)
-        return raw, fault, names
+            response, fault = error_response(400, f"This is no proper request: {error!r}"), ""
+        self.server.record_response(response[9:12].decode(), fault, cost)
+        return response, fault, names
 
     def _list_models(self, behaviour: Behaviour, path: str) -> bytes:
         try:
             self._check_key(behaviour)
-        except FakeRefusal as refused:
-            return error_response(*refused.args)
+        except FakeRefusal as refusal:
+            return error_response(*refusal.args)
         if path != "/v1/models":
             return error_response(404, f"There is no {self.command} {path}")
         models = [{"id": model, "object": "model", "created": 0, "owned_by": "fake"} for model in behaviour.models]
         return http_response({"object": "list", "data": models})
 
     def _check_key(self, behaviour: Behaviour) -> None:
-        """Let in, after a while, who has the key."""
+        """Wait for the latency, then check the key."""
         time.sleep(0 if behaviour.down else behaviour.latency)
         if self.server.behaviour.down:
             raise ConnectionAbortedError
-        given = self.headers.get("Authorization") or f"Bearer {self.headers.get('api-key')}"
-        if behaviour.key and given != f"Bearer {behaviour.key}":
+        authorization = self.headers.get("Authorization") or f"Bearer {self.headers.get('api-key')}"
+        if behaviour.key and authorization != f"Bearer {behaviour.key}":
             raise FakeRefusal(401, "Incorrect API key provided.", "invalid_api_key")
 
     def _client_left(self, seconds: float = 0) -> bool:
-        """Whether the client goes away within so many seconds."""
+        """Return whether the client disconnects within so many seconds."""
         readable, _, _ = select.select([self.connection], [], [], seconds)
         return bool(readable) and not self.connection.recv(1, socket.MSG_PEEK)
 

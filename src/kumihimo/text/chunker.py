@@ -1,4 +1,4 @@
-"""a text -> stretches of about so many tokens, cut at sentence ends: what chunks and passages are made of."""
+"""a text -> spans of about `size` tokens, cut at sentence ends: for chunks and passages."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from typing import NamedTuple
 from kumihimo.core.context import Tokenizer
 from kumihimo.text.sentences import Block, split_blocks, split_sentences
 
-_TOKENIZED_CHARS = 50_000  # characters measured at once
+_TOKENIZED_CHARS = 50_000  # characters in one call of the tokenizer
 
 
 class TokenSpan(NamedTuple):
+    """Offsets of a text span and its number of tokens."""
+
     start: int
     end: int
     tokens: int
@@ -22,20 +24,20 @@ class TokenSpan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """What is not cut: a sentence, a list item, a row, a heading."""
+    """An uncut unit: sentence, list item, table row or heading."""
 
     start: int
     end: int
     tokens: int
-    gap_tokens: int  # tokens between it and the next one
+    gap_tokens: int  # tokens between this unit and the next
     heading: bool
 
 
 def split_text(text: str, begin: int, tokenizer: Tokenizer, size: int, overlap: int = 0) -> Iterator[TokenSpan]:
-    """The text from `begin` on in stretches of at most `size` tokens; each repeats the last `overlap` of the last.
+    """Split the text after `begin` into spans of at most `size` tokens.
 
-    Only whole sentences, list items and table rows are cut apart, unless one alone is longer than `size`; a heading
-    stays with what it heads.
+    Each span repeats the last `overlap` tokens of the previous one. Cuts fall only between sentences, list items and
+    table rows, unless one of them alone is longer than `size`; a heading stays with the text after it.
     """
     units = list(_split_units(text, begin, tokenizer, size))
     for first, last in _pack_units(units, size, overlap):
@@ -44,7 +46,7 @@ def split_text(text: str, begin: int, tokenizer: Tokenizer, size: int, overlap: 
 
 
 def _pack_units(units: list[_Unit], size: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """Which units make up each chunk: [first, last)."""
+    """Yield the half-open unit range of each span: [first, last)."""
     first = 0
     while first < len(units):
         last, total = first, 0
@@ -60,10 +62,13 @@ def _pack_units(units: list[_Unit], size: int, overlap: int) -> Iterator[tuple[i
 
 
 def _overlap_start(units: list[_Unit], first: int, last: int, room: int) -> int:
-    """Where the next chunk begins: as far before `last` as there is room for what is said twice."""
+    """Return the first unit of the next span.
+
+    Step back from `last` as far as the overlap has room.
+    """
     begin = last
     if units[last].heading:
-        return last  # a new section: nothing is said twice
+        return last  # a new section starts without overlap
     while begin - 1 > first and units[begin - 1].tokens + units[begin - 1].gap_tokens <= room:
         begin -= 1
         room -= units[begin].tokens + units[begin].gap_tokens
@@ -71,63 +76,74 @@ def _overlap_start(units: list[_Unit], first: int, last: int, room: int) -> int:
 
 
 def _split_units(text: str, body: int, tokenizer: Tokenizer, size: int) -> Iterator[_Unit]:
-    found = list(split_blocks(text, body))
-    room = size  # what a heading leaves of it for what it heads
-    for block, following in zip_longest(found, found[1:]):
-        until = following.start if following else len(text)
-        for unit in _split_block(text, block, until, tokenizer, size, room):
+    """Yield the units of all blocks of a text."""
+    all_blocks = list(split_blocks(text, body))
+    room = size  # tokens left after a heading for the text under it
+    for block, next_block in zip_longest(all_blocks, all_blocks[1:]):
+        block_end = next_block.start if next_block else len(text)
+        for unit in _split_block(text, block, block_end, tokenizer, size, room):
             yield unit
             room = max(room - unit.tokens - unit.gap_tokens, 1) if unit.heading else size
 
 
 def _split_block(text: str, block: Block, until: int, tokenizer: Tokenizer, size: int, room: int) -> Iterator[_Unit]:
-    """The units of one block, which is followed by white space up to `until`."""
-    starts = list(_token_starts(text, block.start, until, tokenizer))
+    """Yield the units of one block.
 
-    def unit(start: int, end: int, following: int) -> _Unit:
-        begins, ends, begun = (bisect_left(starts, at) for at in (start, end, following))
-        return _Unit(start, end, ends - begins, begun - ends, block.kind == "heading")
+    White space follows the block up to `until`.
+    """
+    token_starts = list(_token_starts(text, block.start, until, tokenizer))
 
-    whole = unit(block.start, block.end, until)
-    if block.kind != "prose" and whole.tokens <= size:
-        yield whole
+    def unit(start: int, end: int, next_start: int) -> _Unit:
+        first_token, end_token, next_token = (bisect_left(token_starts, offset) for offset in (start, end, next_start))
+        return _Unit(start, end, end_token - first_token, next_token - end_token, block.kind == "heading")
+
+    block_unit = unit(block.start, block.end, until)
+    if block.kind != "prose" and block_unit.tokens <= size:
+        yield block_unit
         return
-    spans = list(split_sentences(text, block.start, block.end))
-    for (start, end), following in zip(spans, [*(begin for begin, _ in spans[1:]), until], strict=True):
-        sentence = unit(start, end, following)
+    sentence_spans = list(split_sentences(text, block.start, block.end))
+    for (start, end), next_start in zip(
+        sentence_spans, [*(begin for begin, _ in sentence_spans[1:]), until], strict=True
+    ):
+        sentence = unit(start, end, next_start)
         if sentence.tokens <= size:
             yield sentence
         else:
             yield from (
-                unit(a, b, b) for a, b in _split_long_sentence(text, sentence, starts, size, room) if text[a:b].strip()
+                unit(piece_start, piece_end, piece_end)
+                for piece_start, piece_end in _split_long_sentence(text, sentence, token_starts, size, room)
+                if text[piece_start:piece_end].strip()
             )
 
 
 def _token_starts(text: str, start: int, end: int, tokenizer: Tokenizer) -> Iterator[int]:
-    """Where each token begins. A long stretch is measured in parts, cut at white space: tokenizers hold all of it."""
+    """Yield the offset of each token.
+
+    Tokenizers hold the whole input in memory, so a long text is tokenized in parts, cut at white space.
+    """
     while start < end:
-        until = min(start + _TOKENIZED_CHARS, end)
-        if until < end:
-            until = max((text.rfind(space, start, until) for space in " \n\u3000"), default=-1)
-            until = until if until > start else min(start + _TOKENIZED_CHARS, end)
-        yield from (start + at for at in tokenizer(text[start:until]))
-        start = until
+        part_end = min(start + _TOKENIZED_CHARS, end)
+        if part_end < end:
+            part_end = max((text.rfind(space, start, part_end) for space in " \n\u3000"), default=-1)
+            part_end = part_end if part_end > start else min(start + _TOKENIZED_CHARS, end)
+        yield from (start + offset for offset in tokenizer(text[start:part_end]))
+        start = part_end
 
 
 def _split_long_sentence(
     text: str, sentence: _Unit, starts: list[int], size: int, room: int
 ) -> Iterator[tuple[int, int]]:
-    """A sentence that is too long, cut at white space or a comma where there is one, else between tokens.
+    """Cut a long sentence at white space, commas or between tokens.
 
     The first piece has at most `room` tokens, the others `size`.
     """
     start = sentence.start
     while start < sentence.end:
-        at = bisect_left(starts, start) + room
-        end = min(starts[at], sentence.end) if at < len(starts) else sentence.end
+        token = bisect_left(starts, start) + room
+        end = min(starts[token], sentence.end) if token < len(starts) else sentence.end
         end = max(end, start + 1)
         if end < sentence.end:
-            late = range(end - 1, start + (end - start) // 2, -1)
-            end = next((i + 1 for i in late if text[i].isspace() or text[i] in "、，,;；"), end)
+            cut_positions = range(end - 1, start + (end - start) // 2, -1)
+            end = next((i + 1 for i in cut_positions if text[i].isspace() or text[i] in "、，,;；"), end)
         yield start, end
         start, room = end, size

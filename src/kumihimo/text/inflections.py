@@ -1,10 +1,10 @@
-"""a form of an English verb -> the verb: by lists and by its ending."""
+"""a form of an English verb -> the verb, by lists and endings."""
 
 from __future__ import annotations
 
 from functools import cache, lru_cache
 
-# Verb, past, participle where it is another.
+# Verb, past, and the participle if it differs.
 _STRONG = """be was been/arise arose arisen/awake awoke awoken/bear bore borne/beat beat beaten/become
     became/begin began begun/bend bent/bind bound/bite bit bitten/bleed bled/blow blew blown/break broke
     broken/breed bred/bring brought/build built/burn burnt/buy bought/catch caught/choose chose chosen/cling
@@ -22,8 +22,10 @@ _STRONG = """be was been/arise arose arisen/awake awoke awoken/bear bore borne/b
     thrown/understand understood/wake woke woken/wear wore worn/weave wove woven/weep wept/win won/wind
     wound/withdraw withdrew withdrawn/write wrote written/undergo underwent undergone/overcome
     overcame/undertake undertook undertaken"""
-_UNCHANGED = "cost cut hit hurt let put quit read set shut split spread bet burst cast upset"  # in the past as well
-# Others that texts use most: what ends otherwise is no verb that we know.
+_UNCHANGED = (
+    "cost cut hit hurt let put quit read set shut split spread bet burst cast upset"  # past and participle are the same
+)
+# Frequent regular verbs.
 _VERBS = """accept accuse achieve acquire act add address adjust admit adopt advance advise affect agree aim
     allow announce answer appear apply appoint approach approve argue arrange arrest arrive ask assume attach
     attack attempt attend attract avoid award base battle believe belong block book borrow bother bounce breathe
@@ -61,13 +63,15 @@ _DOUBLED = """stop plan admit commit occur permit refer prefer drop drag wrap sh
 
 @cache
 def verb_forms() -> dict[str, tuple[str, str]]:
-    """Of each form: its verb, and which it is: `v` as in `go`, `s` goes, `e` went or gone, `g` going.
+    """Map each form to its verb and its kind.
 
-    >>> [forms()[form] for form in ("goes", "went", "planned", "hoping", "tries")]
+    Kinds are `v` as in `go`, `s` goes, `e` went or gone, `g` going.
+
+    >>> [verb_forms()[form] for form in ("goes", "went", "planned", "hoping", "tries")]
     [('go', 's'), ('go', 'e'), ('plan', 'e'), ('hope', 'g'), ('try', 's')]
     """
     strong = [verb.split() for verb in _STRONG.replace("\n", " ").split("/")]
-    doubled, found = set(_DOUBLED.split()), dict[str, tuple[str, str]]()
+    doubled, by_form = set(_DOUBLED.split()), dict[str, tuple[str, str]]()
     for verb, *past in [*strong, *([verb, verb] for verb in _UNCHANGED.split()), *([verb] for verb in _VERBS.split())]:
         stem = verb[:-1] if verb.endswith("e") and not verb.endswith(("ee", "oe", "ye")) else verb
         stem += verb[-1] if verb in doubled else ""
@@ -79,11 +83,11 @@ def verb_forms() -> dict[str, tuple[str, str]]:
             if verb.endswith(("s", "x", "ch", "sh", "o"))
             else f"{verb}s"
         )
-        made = [(f"{stem_past}ed", "e")] if not past else [(form, "e") for form in past]
+        past_forms = [(f"{stem_past}ed", "e")] if not past else [(form, "e") for form in past]
         ing = {"die": "dying", "lie": "lying", "tie": "tying"}.get(verb, f"{stem}ing")
-        for form, kind in [*made, (third, "s"), (ing, "g"), (verb, "v")]:
-            found.setdefault(form, (verb, kind))
-    return found
+        for form, kind in [*past_forms, (third, "s"), (ing, "g"), (verb, "v")]:
+            by_form.setdefault(form, (verb, kind))
+    return by_form
 
 
 def _takes_ies(verb: str) -> bool:
@@ -92,9 +96,10 @@ def _takes_ies(verb: str) -> bool:
 
 @lru_cache(maxsize=65536)
 def verb_lemma(form: str) -> str:
-    """The verb that a form, in small letters, is of.
+    """Return the verb of a form in small letters.
 
-    >>> [lemma(form) for form in ("went", "visited", "hopping", "created", "weaves", "cancelled", "sung", "tall")]
+    >>> forms = ("went", "visited", "hopping", "created", "weaves", "cancelled", "sung", "tall")
+    >>> [verb_lemma(form) for form in forms]
     ['go', 'visit', 'hop', 'create', 'weave', 'cancel', 'sing', 'tall']
     """
     if form in verb_forms():
@@ -107,7 +112,7 @@ def verb_lemma(form: str) -> str:
 
 
 def _restore_stem(stem: str, ending: str) -> str:
-    """With the e that the ending took, without the letter that it doubled."""
+    """Restore a dropped e, or remove a doubled letter."""
     if ending == "s" or (ending == "es" and stem.endswith(("s", "x", "z", "ch", "sh"))):
         return stem
     if ending == "es" or stem.endswith(

@@ -1,4 +1,4 @@
-"""words of one slot -> the name by which they are the same wherever they are said."""
+"""the text of a slot -> a normalised name, equal for texts with the same meaning."""
 
 from __future__ import annotations
 
@@ -38,14 +38,17 @@ _KANA_VERBS = {
 }
 
 
-@cache  # these take a while to compile: only who has a value waits for them
+@cache  # slow to compile, so only at the first use
 def _cjk_pattern() -> re.Pattern[str]:
     return re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 
 
 @cache
 def _particle_pattern() -> re.Pattern[str]:
-    """Particles that end words in kanji, katakana or letters: `はは` is no `は` with a particle."""
+    """Return a pattern for Japanese particles at the end of a word.
+
+    The word is in kanji, katakana or letters: `はは` is not `は` with a particle.
+    """
     return re.compile(
         r"(?:(?<=[\u30a1-\u30fe\u3400-\u9fff々a-z0-9])|(?<=さん)|(?<=くん)|(?<=たち))(?:のため(?:に)?|によって|により|において|について|として|ことで|ので|から|まで|より"
         r"|(?:[でにとへ])?[はもの]|頃に|ごろに|が|を|に|で|と|へ|や|も)$"
@@ -54,7 +57,7 @@ def _particle_pattern() -> re.Pattern[str]:
 
 @cache
 def _ending_pattern() -> re.Pattern[str]:
-    """How verbs, adjectives and `である` end, after what carries their meaning."""
+    """Return a pattern for the endings of verbs, adjectives and `である`."""
     return re.compile(
         r"(?:し|され|させ|でき)?(?:て(?:い|お|あ|しま|き|く|い)|で(?:い|お|しま))?"
         r"[\u3041-\u3096]*$"
@@ -73,20 +76,25 @@ def _negation_pattern() -> re.Pattern[str]:
 
 @lru_cache(maxsize=65536)
 def normalise_value(slot: str, text: str, *, paper: bool = False) -> str:
-    """What the texts of one slot have in common that mean the same; nothing, where they say nothing.
+    """Return the normalised form of a slot's text; empty without content.
 
-    >>> [name("who", text) for text in ("the cats", "ＣＡＴ", "田中さんは", "Watson,")]
+    Texts of one slot with the same meaning get the same form.
+
+    >>> [normalise_value("who", text) for text in ("the cats", "ＣＡＴ", "田中さんは", "Watson,")]
     ['cat', 'cat', '田中さん', 'watson']
-    >>> [name("when", text) for text in ("in April 1883", "1883年4月に", "翌朝", "the next morning")]
+    >>> [normalise_value("when", text) for text in ("in April 1883", "1883年4月に", "翌朝", "the next morning")]
     ['1883-04', '1883-04', '翌朝', 'next morning']
-    >>> [name("predicate", text) for text in ("was married", "does not know", "結婚した", "知らない", "描かれていた")]
+    >>> predicates = ("was married", "does not know", "結婚した", "知らない", "描かれていた")
+    >>> [normalise_value("predicate", text) for text in predicates]
     ['marry', 'not know', '結婚', '知ない', '描']
-    >>> [name("where", "at the door of the house"), name("how", "with a pencil"), name("why", "雨のために")]
-    ['door of house', 'pencil', '雨']
+    >>> normalise_value("where", "at the door of the house"), normalise_value("how", "with a pencil")
+    ('door of house', 'pencil')
+    >>> normalise_value("why", "雨のために")
+    '雨'
 
-    paper: small letters and lemmas only, as the paper has it.
+    paper: only lower case and lemmas, as in the paper.
 
-    >>> name("where", "In the Gardens", paper=True), name("who", "田中さんは", paper=True)
+    >>> normalise_value("where", "In the Gardens", paper=True), normalise_value("who", "田中さんは", paper=True)
     ('in the garden', '田中さんは')
     """
     if paper:
@@ -100,12 +108,14 @@ def normalise_value(slot: str, text: str, *, paper: bool = False) -> str:
 
 
 def _lemmatise(word: str) -> str:
+    """Return the dictionary form of an English word."""
     from kumihimo.text.inflections import verb_lemma
 
     return verb_lemma(word)
 
 
 def _iso_date(text: str) -> str:
+    """Return a date text as ISO 8601; empty for other texts."""
     from kumihimo.text.dates import parse_iso_date
 
     if not any(map(str.isdecimal, text)) and len(text) > 12:
@@ -114,13 +124,14 @@ def _iso_date(text: str) -> str:
 
 
 def _strip_lead_word(slot: str, text: str) -> str:
-    """Without the word that leads to it, `in`, `because of`."""
-    leading = _LEAD_WORDS.get(slot)
-    found = leading.match(text.casefold()) if leading else None
-    return text[found.end() :] if found and len(text) == len(text.casefold()) else text
+    """Remove the introductory words of a slot: `in`, `because of`."""
+    lead_words = _LEAD_WORDS.get(slot)
+    match = lead_words.match(text.casefold()) if lead_words else None
+    return text[match.end() :] if match and len(text) == len(text.casefold()) else text
 
 
 def _normalise_spaced(slot: str, text: str) -> str:
+    """Normalise a text in a script with spaces."""
     if _AMOUNT_SIGN.search(text):
         return text.casefold()  # `$5` is not `5%`
     bare = _strip_lead_word(slot, text)
@@ -128,16 +139,20 @@ def _normalise_spaced(slot: str, text: str) -> str:
 
 
 def _normalise_predicate(text: str) -> str:
-    """A verb as a dictionary has it, `not` before it; what follows it stays."""
-    denied = "not " if _NEGATION.search(text) else ""
+    """Return the dictionary form of an English verb, `not` before it.
+
+    The words after the verb stay.
+    """
+    negation = "not " if _NEGATION.search(text) else ""
     plain = " ".join(_NEGATION.sub(" ", text).split())
-    while led := _AUXILIARY.match(plain):
-        plain = plain[led.end() :]
+    while match := _AUXILIARY.match(plain):
+        plain = plain[match.end() :]
     first, space, rest = plain.partition(" ")
-    return denied + _lemmatise(first) + space + _ARTICLE.sub("", rest)
+    return negation + _lemmatise(first) + space + _ARTICLE.sub("", rest)
 
 
 def _normalise_japanese(slot: str, text: str) -> str:
+    """Normalise a Japanese or Chinese text."""
     plain = re.sub(r"(?<=[\u3040-\u9fff]) (?=[\u3040-\u9fff])", "", text)
     if slot == "predicate":
         return _predicate_stem(plain)
@@ -147,12 +162,15 @@ def _normalise_japanese(slot: str, text: str) -> str:
 
 
 def _predicate_stem(text: str) -> str:
-    """What a predicate has before its ending: the kanji of a verb, the noun before `する`."""
+    """Return a Japanese predicate without its ending.
+
+    It is the kanji of a verb, or the noun before `する`.
+    """
     plain = _copula_pattern().sub("", text)
-    denied = "ない" if (no := _negation_pattern().search(plain)) and no.start() else ""
+    negation = "ない" if (match := _negation_pattern().search(plain)) and match.start() else ""
     if "\u3041" <= plain[0] <= "\u3096":
-        begin = next((kana for kana in sorted(_KANA_VERBS, key=len, reverse=True) if plain.startswith(kana)), "")
-        known = begin and len(plain) - len(begin) <= 6
-        return _KANA_VERBS[begin] + denied if known else plain
-    bare = _ending_pattern().sub("", plain) or plain
-    return bare.strip(_EDGE_CHARS) + denied
+        prefix = next((kana for kana in sorted(_KANA_VERBS, key=len, reverse=True) if plain.startswith(kana)), "")
+        is_known = prefix and len(plain) - len(prefix) <= 6
+        return _KANA_VERBS[prefix] + negation if is_known else plain
+    stem = _ending_pattern().sub("", plain) or plain
+    return stem.strip(_EDGE_CHARS) + negation

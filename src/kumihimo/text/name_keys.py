@@ -1,4 +1,4 @@
-"""a name -> the key by which it is the same thing however it is written, and the ids made of keys."""
+"""a name -> its key, equal for all spellings of one thing, and the ids made from keys."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from kumihimo.core.errors import SettingsError
 _LEGAL_FORMS = frozenset(
     "inc incorporated corp corporation ltd limited llc llp plc gmbh srl".split()  # noqa: SIM905
 )
-_SHORT_LEGAL_FORMS = frozenset(
-    ("ag", "sa", "nv", "bv", "kk", "spa", "oy", "ab")
-)  # words too, but not after a comma, or in capitals
+# These are words too, except after a comma or in capitals.
+_SHORT_LEGAL_FORMS = frozenset(("ag", "sa", "nv", "bv", "kk", "spa", "oy", "ab"))
 _LEGAL_FORM_END = re.compile(r"(?:, *[\w.]+|\b(?:AG|NV|BV|KK|S\.A\.|S\.p\.A\.|SpA|Oy))$")
 _JAPANESE_LEGAL_FORMS = r"株式会社|有限会社|合同会社|\((?:株|有|合)\)"
 _CJK_LEGAL_FORM = re.compile(
@@ -27,26 +26,28 @@ _CJK_CHARS = "々〆ー\u3040-\u30ff\u3400-\u9fff"
 _INITIALS = re.compile(r"\b[a-z](?: [a-z]\b)+")
 
 
-@cache  # it takes a while to compile: only who has a name waits for it
+@cache  # slow to compile, so only at the first use
 def _cjk_space_pattern() -> re.Pattern[str]:
     return re.compile(rf"(?<=[{_CJK_CHARS}]) (?=[{_CJK_CHARS}])")
 
 
 @lru_cache(maxsize=65536)
 def name_key(name: str) -> str:
-    """What names of one thing have in common: width, case, spaces, hyphens, legal forms and plurals do not count.
+    """Return a key that all spellings of one name share.
 
-    A plural is taken for its singular where it ends a name of several words, or is written small: `Williams` stays.
+    Width, case, spaces, hyphens, legal forms and plurals do not count. A plural becomes singular only at the end of a
+    name of several words, or in lower case: `Williams` stays.
 
-    >>> [key(name) for name in ("Apple, Inc.", "APPLE", "Ａｐｐｌｅ", "the neural networks", "Neural-Network")]
+    >>> [name_key(name) for name in ("Apple, Inc.", "APPLE", "Ａｐｐｌｅ", "the neural networks", "Neural-Network")]
     ['apple', 'apple', 'apple', 'neural network', 'neural network']
-    >>> [key(name) for name in ("株式会社 東芝", "スティーブ・ジョブズ", "J. B. Lippincott", "U.S.", "C++", "3.14")]
+    >>> names = ("株式会社 東芝", "スティーブ・ジョブズ", "J. B. Lippincott", "U.S.", "C++", "3.14")
+    >>> [name_key(name) for name in names]
     ['東芝', 'スティーブジョブズ', 'jb lippincott', 'us', 'c++', '3.14']
     """
     plain = _CJK_LEGAL_FORM.sub("", normalize("NFKC", name).strip())
-    small = _POSSESSIVE.sub("", plain.casefold()).replace("'", "").replace("’", "")
-    words = _cjk_space_pattern().sub("", " ".join(_WORDS.findall(small)))
-    words = _INITIALS.sub(lambda run: run[0].replace(" ", ""), words)
+    lowered = _POSSESSIVE.sub("", plain.casefold()).replace("'", "").replace("’", "")
+    words = _cjk_space_pattern().sub("", " ".join(_WORDS.findall(lowered)))
+    words = _INITIALS.sub(lambda match: match[0].replace(" ", ""), words)
     parts = words.split(" ")
     while len(parts) > 1 and (
         parts[-1] in _LEGAL_FORMS or (parts[-1] in _SHORT_LEGAL_FORMS and _LEGAL_FORM_END.search(plain))
@@ -56,41 +57,42 @@ def name_key(name: str) -> str:
         parts.pop(0)
     if len(parts) > 1 or plain.islower():
         parts[-1] = _singular(parts[-1])
-    return " ".join(parts) or small or name
+    return " ".join(parts) or lowered or name
 
 
 def _singular(word: str) -> str:
-    """
+    """Return the singular of an English word.
+
     >>> [_singular(word) for word in ("cities", "boats", "glass", "status", "gas", "analysis", "boxes")]
     ['city', 'boat', 'glass', 'status', 'gas', 'analysis', 'box']
     """
     if len(word) < 4 or not word.isascii() or word.endswith(("ss", "us", "is")):
         return word
-    for suffix, instead in (("ies", "y"), ("xes", "x"), ("ches", "ch"), ("shes", "sh"), ("sses", "ss"), ("s", "")):
+    for suffix, replacement in (("ies", "y"), ("xes", "x"), ("ches", "ch"), ("shes", "sh"), ("sses", "ss"), ("s", "")):
         if word.endswith(suffix):
-            return word[: -len(suffix)] + instead
+            return word[: -len(suffix)] + replacement
     return word
 
 
 def entity_id(key: str) -> str:
-    """The id of the entity that has this key."""
+    """Return the id of the entity with this key."""
     return hash_parts(key)
 
 
 def relation_id(one: str, other: str) -> str:
-    """The id of the relation between two entities, whichever is named first."""
+    """Return the id of the relation of two entities, in either order."""
     return hash_parts(*sorted((one, other)))
 
 
 def parse_aliases(lines: Iterable[str]) -> Mapping[str, str]:
-    """Of `Bob Cratchit = Robert Cratchit = Mr Cratchit`: the key of each name -> the key of the first.
+    """Parse alias lines into a map from name keys to canonical keys.
 
-    Lines that share a name are one; the first name of the first of them counts. Raises SettingsError for a line
-    without `=`.
+    A line is `Bob Cratchit = Robert Cratchit = Mr Cratchit`; its first name is canonical. Lines that share a name form
+    one group, with the first name of the first line. Raise SettingsError for a line without `=`.
 
-    >>> aliases(["Bob Cratchit = Robert Cratchit", "Robert Cratchit = Mr Cratchit"])
+    >>> parse_aliases(["Bob Cratchit = Robert Cratchit", "Robert Cratchit = Mr Cratchit"])
     {'robert cratchit': 'bob cratchit', 'mr cratchit': 'bob cratchit'}
-    >>> aliases(["Mr Cratchit = Bob", "Robert = Bob", "Tim = Tiny Tim"])
+    >>> parse_aliases(["Mr Cratchit = Bob", "Robert = Bob", "Tim = Tiny Tim"])
     {'bob': 'mr cratchit', 'robert': 'mr cratchit', 'tiny tim': 'tim'}
     """
     groups: list[list[str]] = []
@@ -98,9 +100,9 @@ def parse_aliases(lines: Iterable[str]) -> Mapping[str, str]:
         names = [name_key(name) for name in line.split("=") if name.strip()]
         if len(names) < 2:
             raise SettingsError(f"{line!r} is no alias: write `name = other name`, a line each")
-        joined = [group for group in groups if not set(names).isdisjoint(group)]
-        at = groups.index(joined[0]) if joined else len(groups)
-        whole = list(dict.fromkeys([*(name for group in joined for name in group), *names]))
-        groups = [group for group in groups if group not in joined]
-        groups.insert(at, whole)
+        overlapping = [group for group in groups if not set(names).isdisjoint(group)]
+        position = groups.index(overlapping[0]) if overlapping else len(groups)
+        merged = list(dict.fromkeys([*(name for group in overlapping for name in group), *names]))
+        groups = [group for group in groups if group not in overlapping]
+        groups.insert(position, merged)
     return {name: group[0] for group in groups for name in group[1:]}

@@ -12,19 +12,18 @@ BlockKind = Literal["heading", "item", "row", "prose"]
 
 _HEADING = re.compile(r" {0,3}#{1,6}\s")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)\s*$")
-LIST_ITEM = re.compile(
-    r"\s*(?:[-*+•‣◦]\s|[・■□●○▪➢✓]|[（(\[]\d{1,3}[)）\]]|\d{1,3}[.)、．）]\s?(?!\d)|[①-⑳])"
-)  # how one of a list begins
+# The beginning of a list item.
+LIST_ITEM = re.compile(r"\s*(?:[-*+•‣◦]\s|[・■□●○▪➢✓]|[（(\[]\d{1,3}[)）\]]|\d{1,3}[.)、．）]\s?(?!\d)|[①-⑳])")
 _ROW = re.compile(r"\s*\||.*\S \| \S|[^\s:;][^:;\n]{0,40}: [^;\n]*; [^:;\n]{1,40}: ")  # `city: Otaru; founded: 1922`
 _STOPS, _OPEN, _CLOSE = "。！？!?｡．", "「『（(【〈《“", "」』）)】〉》”"
 _SPACED = re.compile(r"[.?!…][\"'”’)\]»]*\s")
 
-_SPACES = re.compile(r"[ \t\n\r\f\xa0]+")  # not the ideographic space: it is written on purpose
+_SPACES = re.compile(r"[ \t\n\r\f\xa0]+")  # without the ideographic space, which is there on purpose
 _IDEOGRAPHIC = r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]"
 _INVISIBLE = re.compile("[\xad\u200b\ufeff]")
 
 
-@cache  # these take a while to compile: only who cuts a text waits for it
+@cache  # slow to compile, and needed only where a text is split
 def _stop_pattern() -> re.Pattern[str]:
     return re.compile(r"[。！？｡．」』]|[\u3040-\u9fff][!?]")
 
@@ -41,7 +40,7 @@ def _line_wrap_pattern() -> re.Pattern[str]:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A stretch of text that stands together: a heading, a list item, a table row, a paragraph."""
+    """The span of a heading, list item, table row or paragraph."""
 
     start: int
     end: int
@@ -49,33 +48,33 @@ class Block:
 
 
 def split_blocks(text: str, begin: int = 0) -> Iterator[Block]:
-    """The blocks of a text from `begin` on, in order, without the white space around them.
+    r"""Yield the blocks of a text from `begin` on, without surrounding space.
 
-    >>> text = "# Boats\\n\\nTwo lines\\nof prose.\\n- one\\n- two\\n"
-    >>> [(b.kind, text[b.start:b.end]) for b in blocks(text)]
-    [('heading', '# Boats'), ('prose', 'Two lines\\nof prose.'), ('item', '- one'), ('item', '- two')]
+    >>> text = "# Boats\n\nTwo lines\nof prose.\n- one\n- two\n"
+    >>> [(b.kind, text[b.start:b.end]) for b in split_blocks(text)]
+    [('heading', '# Boats'), ('prose', 'Two lines\nof prose.'), ('item', '- one'), ('item', '- two')]
     """
     start, end, lines = begin, begin, 0
     kind: BlockKind | None = None
     for line in text[begin:].splitlines(keepends=True):
-        at, end = end, end + len(line)
-        found = _block_kind(line) if line.strip() else None
+        line_start, end = end, end + len(line)
+        line_kind = _block_kind(line) if line.strip() else None
         lines += 1
         if kind == "prose" and lines == 2 and _UNDERLINE.match(line):
-            kind = "heading"  # the line before it, underlined
-        elif found == "prose" and kind in ("prose", "item"):
-            pass  # it goes on with the block it stands in
+            kind = "heading"  # this line underlines the one before it
+        elif line_kind == "prose" and kind in ("prose", "item"):
+            pass  # the line continues the block
         else:
-            yield from _trimmed_block(text, start, at, kind)
-            start, kind, lines = at, found, 1
+            yield from _trimmed_block(text, start, line_start, kind)
+            start, kind, lines = line_start, line_kind, 1
     yield from _trimmed_block(text, start, end, kind)
 
 
 def is_table_row(text: str) -> bool:
-    """Whether a text is a row of a table.
+    """Return whether a text is a table row.
 
-    >>> is_row("city: Otaru; founded: 1922"), is_row("| Otaru | 1922 |"), is_row("Otaru: a town by the sea.")
-    (True, True, False)
+    >>> [is_table_row(text) for text in ("city: Otaru; founded: 1922", "| Otaru | 1922 |", "Otaru: a town by the sea.")]
+    [True, True, False]
     """
     return bool(_ROW.match(text))
 
@@ -94,10 +93,10 @@ def _trimmed_block(text: str, start: int, end: int, kind: BlockKind | None) -> I
 
 
 def split_sentences(text: str, start: int = 0, end: int | None = None) -> Iterator[tuple[int, int]]:
-    """Spans of the sentences of `text[start:end]`, without the white space around them.
+    """Yield the spans of the sentences in `text[start:end]`, without surrounding space.
 
     >>> text = "彼は「行く。」と言った。雨だった。Dr. Tose left. It rained."
-    >>> [text[a:b] for a, b in sentences(text)]
+    >>> [text[a:b] for a, b in split_sentences(text)]
     ['彼は「行く。」と言った。', '雨だった。', 'Dr. Tose left.', 'It rained.']
     """
     end = len(text) if end is None else end
@@ -109,7 +108,7 @@ def split_sentences(text: str, start: int = 0, end: int | None = None) -> Iterat
 
 
 def _split_spaced_script(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Sentences of a script that ends them with a full stop and a space."""
+    """Yield sentences that end with a full stop and a space."""
     piece = text[start:end]
     if not _SPACED.search(piece):
         yield start, end
@@ -121,7 +120,7 @@ def _split_spaced_script(text: str, start: int, end: int) -> Iterator[tuple[int,
 
 
 def _split_full_width(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Stretches that end with a full-width stop; those within quotation marks end nothing."""
+    """Yield spans that end with a full-width stop outside quotation marks."""
     if not _stop_pattern().search(text, start, end):
         yield start, end
         return
@@ -141,14 +140,14 @@ def _split_full_width(text: str, start: int, end: int) -> Iterator[tuple[int, in
 
 
 def _ends_sentence(text: str, i: int, char: str) -> bool:
-    """Whether a sentence ends at `i`, after `char`."""
+    """Return whether a sentence ends at `i`, after `char`."""
     if char in "。！？｡":
         return True
     if char in "．!?":  # `である．次に`, `本当?そう`; but not in `図３．２` or `A!B`
         return bool(_letter_pattern().match(text, i - 2)) and (
             char == "．" or bool(_letter_pattern().match(text, i)) or text[i : i + 1] in "!?"
         )
-    # a quotation that is a sentence of its own, 「行く。」, before a line end or another quotation
+    # the quotation is a sentence, 「行く。」, before a line end or another quotation
     return char in "」』" and text[i - 2 : i - 1] in tuple("。！？") and text[i : i + 1] in ("", *"\n\r「『")
 
 
@@ -158,9 +157,11 @@ def _trim_span(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def collapse_spaces(text: str) -> str:
-    """Spaces as a browser shows them; but a line wrapped between two ideographs is no space.
+    r"""Return the text with single spaces, as a browser shows it.
 
-    >>> folded("名前は\\n    まだ  無い")
+    A line break between two ideographs is no space.
+
+    >>> collapse_spaces("名前は\n    まだ  無い")
     '名前はまだ 無い'
     """
     return _SPACES.sub(" ", _line_wrap_pattern().sub("", _INVISIBLE.sub("", text))).strip(" ")

@@ -1,4 +1,4 @@
-"""two keys of names -> how alike they are, and why; all keys -> the pairs that are worth a look."""
+"""name keys -> similar pairs, each with a score and a reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import combinations
 from unicodedata import combining, normalize
 
-PairScores = dict[tuple[int, int], tuple[float, str]]  # places of two keys, the smaller first -> how alike, and why
+PairScores = dict[tuple[int, int], tuple[float, str]]  # positions of two keys, the smaller first -> score and reason
 
 
 def _word_set(words: str) -> frozenset[str]:
@@ -51,27 +51,32 @@ _KANA_FOLDING = (
 )
 _VU = re.compile(r"ヴ([ァィェォ]?)")
 _BU = {"ァ": "バ", "ィ": "ビ", "ェ": "ベ", "ォ": "ボ", "": "ブ"}
-_MAX_NGRAM_NAMES = 40  # names with the same piece: where there are more, it says nothing of a pair
-_MIN_LETTER_RATIO = 0.72  # letters in common, below which spelling says nothing
+_MAX_NGRAM_NAMES = 40  # an n-gram in more names says nothing about a pair
+_MIN_LETTER_RATIO = 0.72  # below, the spelling says nothing
 
 
 @lru_cache(maxsize=65536)
 def fold_key(key: str) -> str:
-    """The key without what writers leave out at will: accents, long vowels, small kana; in katakana, not hiragana.
+    """Return the key without optional spelling: accents, long vowels, small kana.
 
-    >>> [folded(key) for key in ("sextón", "サーバー", "さば", "ヴァイオリン", "バイオリン")]
+    Hiragana becomes katakana.
+
+    >>> [fold_key(key) for key in ("sextón", "サーバー", "さば", "ヴァイオリン", "バイオリン")]
     ['sexton', 'サバ', 'サバ', 'バイオリン', 'バイオリン']
     """
     if key.isascii():
         return key
     bare = "".join(c for c in normalize("NFKD", key) if not combining(c) or c in "\u3099\u309a")
     kana = normalize("NFKC", bare).translate({c: c + 0x60 for c in range(0x3041, 0x3097)})
-    return _VU.sub(lambda v: _BU[v[1]], kana).translate(_KANA_FOLDING)
+    return _VU.sub(lambda match: _BU[match[1]], kana).translate(_KANA_FOLDING)
 
 
 @lru_cache(maxsize=65536)
 def _strip_titles(name: str) -> tuple[str, ...]:
-    """The words of a folded key that are no titles or articles before it, or all of them."""
+    """Return the words of a folded key without leading titles and articles.
+
+    At least one word stays.
+    """
     words = _HONORIFIC.sub("", name).split(" ")
     while len(words) > 1 and words[0] in _TITLES:
         words = words[1:]
@@ -79,9 +84,12 @@ def _strip_titles(name: str) -> tuple[str, ...]:
 
 
 def name_numbers(name: str) -> frozenset[str]:
-    """What sets a name apart from others of its kind: names that differ in it are of different things.
+    """Return numbers, single letters and ordinals of a name.
 
-    >>> [sorted(numbers(name)) for name in ("windows 11", "vitamin b", "henry iv", "a christmas carol", "第三章")]
+    Names that differ in them mean different things.
+
+    >>> names = ("windows 11", "vitamin b", "henry iv", "a christmas carol", "第三章")
+    >>> [sorted(name_numbers(name)) for name in names]
     [['11'], ['b'], ['iv'], [], ['三']]
     """
     words = name.split(" ")
@@ -90,13 +98,17 @@ def name_numbers(name: str) -> frozenset[str]:
 
 
 def name_similarity(one: str, other: str, people: bool = False) -> tuple[float, str]:
-    """How alike two folded keys are, from 0 to 1, and why. people: both are names of people.
+    """Return the similarity of folded keys, 0 to 1, and its reason.
 
-    >>> alike("mr topper", "topper"), alike("bob cratchit", "robert cratchit"), alike("mr fezziwig", "mrs fezziwig")
-    ((0.95, 'title'), (0.9, 'short form'), (0.0, ''))
-    >>> alike("windows 10", "windows 11")[0], alike("boy cratchit", "girl cratchit")[0], alike("fezziwig", "fezziwigg")
-    (0.0, 0.0, (0.79, 'spelling'))
-    >>> alike("scrooge", "ebenezer scrooge", people=True), alike("christmas", "christmas day")
+    people: both are names of people.
+
+    >>> name_similarity("mr topper", "topper"), name_similarity("bob cratchit", "robert cratchit")
+    ((0.95, 'title'), (0.9, 'short form'))
+    >>> name_similarity("mr fezziwig", "mrs fezziwig"), name_similarity("fezziwig", "fezziwigg")
+    ((0.0, ''), (0.79, 'spelling'))
+    >>> name_similarity("windows 10", "windows 11")[0], name_similarity("boy cratchit", "girl cratchit")[0]
+    (0.0, 0.0)
+    >>> name_similarity("scrooge", "ebenezer scrooge", people=True), name_similarity("christmas", "christmas day")
     ((0.8, 'part'), (0.6, 'part'))
     """
     if one == other:
@@ -106,152 +118,168 @@ def name_similarity(one: str, other: str, people: bool = False) -> tuple[float, 
     a, b = _strip_titles(one), _strip_titles(other)
     if a == b:
         return 0.95, "title"
-    few, many = _sort_by_length(a, b)
-    if _is_part(few, many):
-        return _part_similarity(few, many, people), "part"
-    return (
-        _plural_similarity(a, b, people) or _word_similarity(few, many, people)
-        if name_numbers(one) == name_numbers(other)
-        else (0.0, "")
-    )
+    shorter, longer = _sort_by_length(a, b)
+    if _is_part(shorter, longer):
+        return _part_similarity(shorter, longer, people), "part"
+    if name_numbers(one) != name_numbers(other):
+        return 0.0, ""
+    return _plural_similarity(a, b, people) or _word_similarity(shorter, longer, people)
 
 
-def _word_similarity(few: Sequence[str], many: Sequence[str], people: bool) -> tuple[float, str]:
-    if _sorted_words(few) == _sorted_words(many) or "".join(few) == "".join(many):
+def _word_similarity(shorter: Sequence[str], longer: Sequence[str], people: bool) -> tuple[float, str]:
+    """Compare names word by word, then by spelling."""
+    if _sorted_words(shorter) == _sorted_words(longer) or "".join(shorter) == "".join(longer):
         return 0.95, "same words"
-    if len(few) == len(many) and all(map(_is_short_form, few, many)):
+    if len(shorter) == len(longer) and all(map(_is_short_form, shorter, longer)):
         return 0.9, "short form"
-    return _spelling_similarity(few, many, people)
+    return _spelling_similarity(shorter, longer, people)
 
 
 def _are_opposed(one: str, other: str) -> bool:
-    """Whether they cannot be one thing: a man and a woman, old and young, different numbers, addresses, only ends."""
+    """Return whether two names cannot mean the same thing.
+
+    Examples: a man and a woman, old and young, different numbers, two different URLs.
+    """
     a, b = (set(name.split(" ")) for name in (one, other))
-    if any((a & these and b & those) or (a & those and b & these) for these, those in _OPPOSITES):
+    if any((a & first and b & second) or (a & second and b & first) for first, second in _OPPOSITES):
         return True
     if one.startswith(_URL_PREFIXES) and other.startswith(_URL_PREFIXES):
         return True
-    counted = name_numbers(one), name_numbers(other)
-    return all(counted) and counted[0] != counted[1]
+    both_numbers = name_numbers(one), name_numbers(other)
+    return all(both_numbers) and both_numbers[0] != both_numbers[1]
 
 
-def _is_part(few: Sequence[str], many: Sequence[str]) -> bool:
-    """Whether the words of one name stand together in the other; or its letters at an end, without spaces."""
-    if len(few) == len(many) == 1 and _CJK.match(few[0]):
-        return len(few[0]) > 1 and (many[0].startswith(few[0]) or many[0].endswith(few[0]))
-    return any(tuple(many[i : i + len(few)]) == tuple(few) for i in range(len(many) - len(few) + 1))
+def _is_part(shorter: Sequence[str], longer: Sequence[str]) -> bool:
+    """Return whether one name is part of the other.
+
+    Its words stand together in the other name; without spaces, it begins or ends the other name.
+    """
+    if len(shorter) == len(longer) == 1 and _CJK.match(shorter[0]):
+        return len(shorter[0]) > 1 and (longer[0].startswith(shorter[0]) or longer[0].endswith(shorter[0]))
+    return any(tuple(longer[i : i + len(shorter)]) == tuple(shorter) for i in range(len(longer) - len(shorter) + 1))
 
 
-def _part_similarity(few: Sequence[str], many: Sequence[str], people: bool) -> float:
-    """How much it says that one name is inside the other: by what the other has more."""
-    if name_numbers(" ".join(few)) != name_numbers(" ".join(many)):
+def _part_similarity(shorter: Sequence[str], longer: Sequence[str], people: bool) -> float:
+    """Score one name inside another by the words it lacks."""
+    if name_numbers(" ".join(shorter)) != name_numbers(" ".join(longer)):
         return 0.3
-    more = [word for word in many if word not in few]
-    if len(more) == 1 and more[0] == "".join(word[0] for word in few):  # "internal revenue service (irs)"
+    extra = [word for word in longer if word not in shorter]
+    if len(extra) == 1 and extra[0] == "".join(word[0] for word in shorter):  # "internal revenue service (irs)"
         return 0.95
-    bare = {word for word in more if word not in _FUNCTION_WORDS}
-    if bare and bare <= _EPITHETS:
+    content_words = {word for word in extra if word not in _FUNCTION_WORDS}
+    if content_words and content_words <= _EPITHETS:
         return 0.8 if people else 0.85
-    if "and" in more:
+    if "and" in extra:
         return 0.3
-    if len(bare) < len(more) or len(more) > 2:
+    if len(content_words) < len(extra) or len(extra) > 2:
         return 0.45
-    if len(many) == 1:  # written without spaces
+    if len(longer) == 1:  # written without spaces
         return 0.75 if people else 0.5
-    return 0.8 if people and (few[-1] == many[-1] or len(many) == 2) else 0.6
+    return 0.8 if people and (shorter[-1] == longer[-1] or len(longer) == 2) else 0.6
 
 
 def _plural_similarity(a: Sequence[str], b: Sequence[str], people: bool) -> tuple[float, str] | None:
-    """Of one thing and several; people in one and many are not the same."""
-    one, many = sorted((" ".join(a), " ".join(b)), key=lambda name: (len(name), "men" in name))
-    if many in (f"{one}s", f"{one}es", f"{one[:-1]}ies", f"{one[:-3]}men"):
+    """Score a singular and its plural; None if they are neither.
+
+    For people, one and many are different things, so the score is lower.
+    """
+    singular, plural = sorted((" ".join(a), " ".join(b)), key=lambda name: (len(name), "men" in name))
+    if plural in (f"{singular}s", f"{singular}es", f"{singular[:-1]}ies", f"{singular[:-3]}men"):
         return (0.4 if people else 0.6), "plural"
     return None
 
 
 def _sorted_words(words: Sequence[str]) -> list[str]:
-    """The words, however they are ordered; the key has taken the plural off the last alone."""
+    """Return the words sorted, without a final s.
+
+    A key has the plural removed from its last word only.
+    """
     return sorted(word.removesuffix("s") for word in words)
 
 
 def _is_short_form(one: str, other: str) -> bool:
-    """Whether one word may stand for the other: itself, its initial, its short form."""
-    initial = min(len(one), len(other)) == 1 and one[0] == other[0]
-    return one == other or initial or (one in _FULL_NAMES and _FULL_NAMES[one] == _FULL_NAMES.get(other))
+    """Return whether a word equals, abbreviates or is the initial of another."""
+    is_initial = min(len(one), len(other)) == 1 and one[0] == other[0]
+    return one == other or is_initial or (one in _FULL_NAMES and _FULL_NAMES[one] == _FULL_NAMES.get(other))
 
 
-def _spelling_similarity(few: Sequence[str], many: Sequence[str], people: bool) -> tuple[float, str]:
-    """By letters, word by word: a word in either that is like none in the other makes two things of them, mostly."""
+def _spelling_similarity(shorter: Sequence[str], longer: Sequence[str], people: bool) -> tuple[float, str]:
+    """Score names by their letters, word by word.
+
+    A word without a similar word in the other name usually means two different things.
+    """
     from rapidfuzz.fuzz import ratio, token_sort_ratio
 
-    if len("".join(few)) < 5:
+    if len("".join(shorter)) < 5:
         return 0.0, ""
-    if any(max(ratio(word, other) for other in many) < 75 for word in few):
-        shared = set(few).intersection(many) - _FUNCTION_WORDS
-        return (0.0, "") if people or 2 * len(shared) < len(few) else (0.3, "words")
-    letters = token_sort_ratio(" ".join(few), " ".join(many)) / 100
-    return (
-        (round((letters - _MIN_LETTER_RATIO) / (1 - _MIN_LETTER_RATIO), 2), "spelling")
-        if letters > _MIN_LETTER_RATIO
-        else (0.0, "")
-    )
+    if any(max(ratio(word, other) for other in longer) < 75 for word in shorter):
+        shared = set(shorter).intersection(longer) - _FUNCTION_WORDS
+        return (0.0, "") if people or 2 * len(shared) < len(shorter) else (0.3, "words")
+    letter_ratio = token_sort_ratio(" ".join(shorter), " ".join(longer)) / 100
+    if letter_ratio <= _MIN_LETTER_RATIO:
+        return 0.0, ""
+    return round((letter_ratio - _MIN_LETTER_RATIO) / (1 - _MIN_LETTER_RATIO), 2), "spelling"
 
 
-# -- which pairs are worth a look, without comparing all with all
+# -- candidate pairs, without comparing all names with all
 
 
 def similar_pairs(names: Sequence[str], people: Sequence[bool]) -> PairScores:
-    """Of folded keys those pairs that are alike, and how; part of many names says less of each of them."""
-    wanted = _rare_ngram_pairs(names) | set(_containment_pairs(names))
-    found = {(i, j): name_similarity(names[i], names[j], people[i] and people[j]) for i, j in wanted}
-    found |= {pair: (0.85, "acronym") for pair in _acronym_pairs(names) if found.get(pair, (0.0, ""))[0] < 0.85}
-    _discount_ambiguous_parts(found, names)
-    both = Counter(i for pair, (_, why) in found.items() if why == "title" for i in pair)
-    for (i, j), (_, why) in found.items():
+    """Return the similar pairs of folded keys, with score and reason.
+
+    A part of many names scores lower for each of them. It does not compare all names with all names.
+    """
+    candidates = _rare_ngram_pairs(names) | set(_containment_pairs(names))
+    scores = {(i, j): name_similarity(names[i], names[j], people[i] and people[j]) for i, j in candidates}
+    scores |= {pair: (0.85, "acronym") for pair in _acronym_pairs(names) if scores.get(pair, (0.0, ""))[0] < 0.85}
+    _discount_ambiguous_parts(scores, names)
+    title_counts = Counter(i for pair, (_, reason) in scores.items() if reason == "title" for i in pair)
+    for (i, j), (_, reason) in scores.items():
         if (
-            why == "title"
-            and max(both[i], both[j]) > 1
+            reason == "title"
+            and max(title_counts[i], title_counts[j]) > 1
             and any(names[k].split(" ")[0] in _FEMALE_TITLES for k in (i, j))
         ):
-            found[i, j] = 0.6, why  # beside a Mr of that name
-    return {pair: found[pair] for pair in sorted(found) if found[pair][0] > 0}
+            scores[i, j] = 0.6, reason  # there is a Mr of this name too
+    return {pair: scores[pair] for pair in sorted(scores) if scores[pair][0] > 0}
 
 
 def _discount_ambiguous_parts(scores: PairScores, names: Sequence[str]) -> None:
-    """Take from pairs of which one is part of the other, by how many others it could be."""
+    """Lower the score of a part that fits several names."""
     parts = {
         pair: _sort_by_length(*(_strip_titles(names[i]) for i in pair))
-        for pair, (_, why) in scores.items()
-        if why == "part"
+        for pair, (_, reason) in scores.items()
+        if reason == "part"
     }
-    others = Counter(few for few, _ in dict.fromkeys(parts.values()))
-    for pair, (few, many) in parts.items():
-        if not _EPITHETS.issuperset(set(many) - set(few)):
-            scores[pair] = round(max(scores[pair][0] - 0.12 * (others[few] - 1) ** 0.5, 0.0), 2), "part"
+    fits = Counter(shorter for shorter, _ in dict.fromkeys(parts.values()))
+    for pair, (shorter, longer) in parts.items():
+        if not _EPITHETS.issuperset(set(longer) - set(shorter)):
+            scores[pair] = round(max(scores[pair][0] - 0.12 * (fits[shorter] - 1) ** 0.5, 0.0), 2), "part"
 
 
 def _sort_by_length(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    few, many = sorted((one, other), key=lambda words: (len(words), len("".join(words)), words))
-    return few, many
+    shorter, longer = sorted((one, other), key=lambda words: (len(words), len("".join(words)), words))
+    return shorter, longer
 
 
 def _rare_ngram_pairs(names: Sequence[str]) -> set[tuple[int, int]]:
-    """Pairs with a rare piece in common: names that share enough of all pieces share one of their rarest.
+    """Return the pairs of names that share a rare n-gram.
 
-    But: Chaudhuri and others (ICDE 2006) and Bayardo and others (WWW 2007) leave out no piece for being common.
+    Names that share enough n-grams share one of their rarest (prefix filtering). But: Chaudhuri and others (ICDE 2006)
+    and Bayardo and others (WWW 2007) drop no n-gram for being common.
     """
-    pieces = [sorted(_ngrams(name)) for name in names]
-    often = Counter(piece for held in pieces for piece in held)
-    at: defaultdict[str, list[int]] = defaultdict(list)
-    for i, held in enumerate(pieces):
-        rarest = sorted(held, key=lambda piece: (often[piece], piece))[: len(held) // 2 + 1]
-        for piece in rarest:
-            at[piece].append(i)
+    ngrams = [sorted(_ngrams(name)) for name in names]
+    frequency = Counter(ngram for group in ngrams for ngram in group)
+    by_ngram: defaultdict[str, list[int]] = defaultdict(list)
+    for i, group in enumerate(ngrams):
+        rarest = sorted(group, key=lambda ngram: (frequency[ngram], ngram))[: len(group) // 2 + 1]
+        for ngram in rarest:
+            by_ngram[ngram].append(i)
     for i, name in enumerate(names):
-        at["=" + "".join(_sorted_words(_strip_titles(name)))].append(i)
+        by_ngram["=" + "".join(_sorted_words(_strip_titles(name)))].append(i)
         for word in _strip_titles(name)[-1:]:
-            at["-" + word].append(i)
-    return {pair for held in at.values() if len(held) <= _MAX_NGRAM_NAMES for pair in combinations(held, 2)}
+            by_ngram["-" + word].append(i)
+    return {pair for group in by_ngram.values() if len(group) <= _MAX_NGRAM_NAMES for pair in combinations(group, 2)}
 
 
 def _ngrams(name: str) -> set[str]:
@@ -261,22 +289,31 @@ def _ngrams(name: str) -> set[str]:
 
 
 def _acronym_pairs(names: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Names of one word that are the initials of others."""
-    place = {name: i for i, name in enumerate(names) if 2 <= len(name) <= 8 and " " not in name and name.isalpha()}
+    """Yield pairs of a one-word name and a name with these initials."""
+    index_of = {name: i for i, name in enumerate(names) if 2 <= len(name) <= 8 and " " not in name and name.isalpha()}
     for i, name in enumerate(names):
         words = name.split(" ")
         if len(words) > 1:
-            full = "".join(word[0] for word in words)
-            bare = "".join(word[0] for word in words if word not in _FUNCTION_WORDS)
-            yield from (_ordered_pair(place[short], i) for short in (full, bare) if short in place)
+            all_initials = "".join(word[0] for word in words)
+            content_initials = "".join(word[0] for word in words if word not in _FUNCTION_WORDS)
+            yield from (
+                _ordered_pair(index_of[initials], i)
+                for initials in (all_initials, content_initials)
+                if initials in index_of
+            )
 
 
 def _containment_pairs(names: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Pairs of which one is some words of the other, or its beginning or end where it is written without spaces."""
-    place = {name: i for i, name in enumerate(names)}
+    """Yield pairs in which one name contains the other.
+
+    It contains its words, or begins or ends with it where it is written without spaces.
+    """
+    index_of = {name: i for i, name in enumerate(names)}
     for j, name in enumerate(names):
         yield from (
-            _ordered_pair(place[part], j) for part in _name_parts(name) if part in place and part not in _FUNCTION_WORDS
+            _ordered_pair(index_of[part], j)
+            for part in _name_parts(name)
+            if part in index_of and part not in _FUNCTION_WORDS
         )
 
 
@@ -285,6 +322,7 @@ def _ordered_pair(i: int, j: int) -> tuple[int, int]:
 
 
 def _name_parts(name: str) -> Iterable[str]:
+    """Return the parts of a name that may be names themselves."""
     words = name.split(" ")
     if len(words) > 1:
         ends = range(1, len(words) + 1)

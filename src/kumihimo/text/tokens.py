@@ -6,12 +6,12 @@ import re
 from functools import cache, lru_cache
 from unicodedata import combining, normalize
 
-# Scripts written without spaces: kana, CJK ideographs and their marks, Hangul (whose words carry particles), Thai.
+# Scripts in pairs of characters: kana, CJK ideographs and marks, Hangul (its words carry particles), Thai.
 _UNSPACED = (
     "々〆ー\u3040-\u309f\u30a0-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0e7f"
     "\U00020000-\U0003134f"
 )
-# Within a word: accents and vowel signs, which are no letters, soft hyphens, joiners.
+# Characters within a word that are no letters: accents, vowel signs, soft hyphens, joiners.
 _COMBINING_MARKS = (
     "\u00ad\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0963\u0966-\u0dff"
     "\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20ff"
@@ -24,13 +24,15 @@ _STOPWORDS = frozenset(
 )
 
 _ASCII_WORD = re.compile("[a-z0-9]+")
-_NON_LATIN = re.compile("[^\0-\xac\xae-\u02ff\u2010-\u205f]")  # finds what is no Latin letter or mark of punctuation
-_LATIN_WORD = re.compile(r"[^\W_]+")  # what `_runs` finds of Latin letters, sooner
-_ENDINGS = r"['’](?<=\w['’])(?:s|t|d|m|ll|re|ve)\b"  # of the gate's, who's, they've; compiled on first use
-_ASKING_STEMS = frozenset({"about", "describ", "explain", "giv", "know", "show", "tell"})  # roots of how one asks
+_NON_LATIN = re.compile("[^\0-\xac\xae-\u02ff\u2010-\u205f]")  # neither Latin letter nor punctuation
+_LATIN_WORD = re.compile(r"[^\W_]+")  # as `_run_pattern` for Latin text, but faster
+_ENDINGS = r"['’](?<=\w['’])(?:s|t|d|m|ll|re|ve)\b"  # in gate's, who's, they've; compiled on first use
+_ASKING_STEMS = frozenset(
+    {"about", "describ", "explain", "giv", "know", "show", "tell"}
+)  # stems of verbs that only introduce a question
 
 
-@cache  # sets of so many characters take a while to compile: only who reads or searches a text waits for it
+@cache  # slow to compile
 def _run_pattern() -> re.Pattern[str]:
     return re.compile(rf"([{_UNSPACED}]+)|((?:(?![{_UNSPACED}])[^\W_][{_COMBINING_MARKS}]*)+)")
 
@@ -44,38 +46,44 @@ def _subject_pattern() -> re.Pattern[str]:
 
 
 def tokenize(text: str) -> list[str]:
-    """The words of a text as they are indexed: folded, lightly stemmed; unspaced scripts in pairs.
+    """Return the index tokens of a text.
 
-    >>> tokens("The ferries' Café, 2 boats")
+    Words are case-folded and lightly stemmed; unspaced scripts give pairs of characters.
+
+    >>> tokenize("The ferries' Café, 2 boats")
     ['the', 'ferry', 'cafe', '2', 'boat']
-    >>> tokens("組紐の工房 A棟")
+    >>> tokenize("組紐の工房 A棟")
     ['組紐', '紐の', 'の工', '工房', 'a', '棟']
     """
     plain = normalize("NFKC", text).casefold()
     if words := _word_pattern(plain):
         return list(map(_stem, words.findall(plain)))
-    found: list[str] = []
+    tokens: list[str] = []
     for run in _run_pattern().finditer(plain):
         if unspaced := run[1]:
-            found += [unspaced[i : i + 2] for i in range(max(1, len(unspaced) - 1))]
+            tokens += [unspaced[i : i + 2] for i in range(max(1, len(unspaced) - 1))]
         else:
-            found.append(_stem(run[2]))
-    return found
+            tokens.append(_stem(run[2]))
+    return tokens
 
 
-def find_tokens(text: str, asked: frozenset[str]) -> frozenset[str]:
-    """Those of these tokens that a text has, quicker than `tokens` where it is long.
+def find_tokens(text: str, tokens: frozenset[str]) -> frozenset[str]:
+    """Return which of these tokens a text contains.
 
-    >>> sorted(among("The ferries leave, the ferry waits", frozenset({"ferry", "leave", "boat"})))
+    Faster than `tokenize` for long texts.
+
+    >>> sorted(find_tokens("The ferries leave, the ferry waits", frozenset({"ferry", "leave", "boat"})))
     ['ferry', 'leave']
     """
     plain = normalize("NFKC", text).casefold()
     if words := _word_pattern(plain):
-        return asked.intersection(map(_stem, set(words.findall(plain))))
-    pairs = {token for token in asked if len(token) == 2 and _is_unspaced(token)}
-    said = {token for token in pairs if token in plain}  # two such letters side by side are always in one run
-    rest = {token for token in asked - pairs if token in plain or not (token.isdigit() or _is_unspaced(token))}
-    return frozenset(said | rest.intersection(tokenize(plain) if rest else ()))
+        return tokens.intersection(map(_stem, set(words.findall(plain))))
+    pairs = {token for token in tokens if len(token) == 2 and _is_unspaced(token)}
+    found_pairs = {
+        token for token in pairs if token in plain
+    }  # two adjacent characters of these scripts are in one run
+    possible = {token for token in tokens - pairs if token in plain or not (token.isdigit() or _is_unspaced(token))}
+    return frozenset(found_pairs | possible.intersection(tokenize(plain) if possible else ()))
 
 
 @lru_cache(maxsize=65536)
@@ -84,46 +92,52 @@ def _is_unspaced(token: str) -> bool:
 
 
 def _word_pattern(plain: str) -> re.Pattern[str] | None:
-    """What finds the words of a text in Latin letters; None for one that has others too."""
+    """Return the pattern for words of Latin text, else None."""
     return _ASCII_WORD if plain.isascii() else None if _NON_LATIN.search(plain) else _LATIN_WORD
 
 
 def content_tokens(text: str) -> list[str]:
-    """The tokens that say what a text is about, each once; all of them where there are only common words.
+    """Return the distinct tokens without stopwords; all if nothing is left.
 
-    >>> content("Who mended the breakwater, and who paid?")
+    >>> content_tokens("Who mended the breakwater, and who paid?")
     ['mend', 'breakwater', 'paid']
     """
-    found = list(dict.fromkeys(tokenize(text)))
-    return [token for token in found if token not in _STOPWORDS] or found
+    distinct = list(dict.fromkeys(tokenize(text)))
+    return [token for token in distinct if token not in _STOPWORDS] or distinct
 
 
 def subject_terms(text: str) -> list[str]:
-    """What a text speaks of, each once: its content words; words of katakana whole, kanji in pairs.
+    """Return the distinct subject terms of a text.
 
-    Hiragana mostly says how, not what, so that pairs of it would make any two sentences alike.
+    Content words; katakana words as a whole, kanji in pairs. Hiragana is left out: it is mostly grammar, and pairs of
+    it would make any two sentences similar.
 
-    >>> subjects("東京タワーの高さは何メートルですか")
+    >>> subject_terms("東京タワーの高さは何メートルですか")
     ['東京', 'タワー', '高', 'メートル']
-    >>> subjects("Who leaves the gate?") == subjects("Leave the gates"), subjects("The gate's keeper")
+    >>> subject_terms("Who leaves the gate?") == subject_terms("Leave the gates"), subject_terms("The gate's keeper")
     (True, ['gat', 'keeper'])
     """
     plain = normalize("NFKC", text).casefold()
-    return _find_subjects(re.sub(_ENDINGS, "", plain)) or _find_subjects(plain)  # `It'll Be Me` is a name
+    return _find_subjects(re.sub(_ENDINGS, "", plain)) or _find_subjects(
+        plain
+    )  # `It'll Be Me` is a name: keep its endings
 
 
 def _find_subjects(plain: str) -> list[str]:
-    found: list[str] = []
+    terms: list[str] = []
     for run in _subject_pattern().finditer(plain):
         if kanji := run[2]:
-            found += [kanji[i : i + 2] for i in range(max(1, len(kanji) - 1))]
+            terms += [kanji[i : i + 2] for i in range(max(1, len(kanji) - 1))]
         else:
-            found.append(run[1] or run[3] or _root(run[4]))
-    return [word for word in dict.fromkeys(found) if word not in _STOPWORDS and word not in _ASKING_STEMS]
+            terms.append(run[1] or run[3] or _root(run[4]))
+    return [word for word in dict.fromkeys(terms) if word not in _STOPWORDS and word not in _ASKING_STEMS]
 
 
 def _root(word: str) -> str:
-    """What `leave` and `leaves` have in common. For the index a lighter hand finds more (measured)."""
+    """Return a stem that `leave` and `leaves` share.
+
+    The index uses the lighter `_stem`, which finds more (measured).
+    """
     stem = _stem(word)
     return stem[:-1] if stem.endswith("e") and len(stem) > 3 else stem
 
@@ -132,7 +146,7 @@ def _root(word: str) -> str:
 def _stem(word: str) -> str:
     if not word.isascii():
         word = "".join(c for c in normalize("NFKD", word) if not combining(c) and c not in "\u00ad\u200c\u200d")
-    for suffix, instead in (("ies", "y"), ("ing", ""), ("edly", ""), ("ed", ""), ("es", ""), ("s", "")):
+    for suffix, replacement in (("ies", "y"), ("ing", ""), ("edly", ""), ("ed", ""), ("es", ""), ("s", "")):
         if word.endswith(suffix) and len(word) - len(suffix) >= 3 and word.isascii() and not word.endswith("ss"):
-            return word[: -len(suffix)] + instead
+            return word[: -len(suffix)] + replacement
     return word

@@ -1,4 +1,4 @@
-"""Two texts, one after the other -> the sense that a connective gives, and which of them is Arg1."""
+"""Two adjacent texts -> the sense of a connective, and the text in Arg1."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kumihimo.index.rules.connectives import (
 
 
 @pytest.mark.parametrize(
-    ("other", "sense"),
+    ("later", "sense"),
     [
         ("Therefore the ferry waited.", "result"),
         ("So the ferry waited.", "result"),
@@ -55,13 +55,13 @@ from kumihimo.index.rules.connectives import (
         ("總之，船晚了。", "generalization"),
     ],
 )
-def test_what_a_sentence_begins_with(other: str, sense: str) -> None:
-    for one in ("The tide had turned.", "潮が引いた。", "退潮了。", "# A heading", ""):
-        assert find_explicit_relation(one, other) == (sense, True, START_CONFIDENCE)
+def test_what_a_sentence_begins_with(later: str, sense: str) -> None:
+    for earlier in ("The tide had turned.", "潮が引いた。", "退潮了。", "# A heading", ""):
+        assert find_explicit_relation(earlier, later) == (sense, True, START_CONFIDENCE)
 
 
 @pytest.mark.parametrize(
-    "other",
+    "later",
     [
         "Butter is good.", "So far, nobody came.", "Sofas are sold.", "Then-president Ada left.", "Andrew left.",
         "The mill burnt.", "Because the tide had turned, the ferry waited.", "If it rains, it waits.",
@@ -70,8 +70,8 @@ def test_what_a_sentence_begins_with(other: str, sense: str) -> None:
         "因为下雨，所以船晚了。", "结果显示船晚了。", "但丁写了诗。", "", "\u200b", "🙂" * 50, "。", "---", "1. ",
     ],
 )  # fmt: skip
-def test_what_only_looks_like_a_connective_says_nothing(other: str) -> None:
-    assert find_explicit_relation("The tide had turned.", other) is None
+def test_a_look_alike_of_a_connective_marks_nothing(later: str) -> None:
+    assert find_explicit_relation("The tide had turned.", later) is None
 
 
 def test_what_came_before_may_be_the_condition() -> None:
@@ -88,7 +88,7 @@ def test_what_came_before_may_be_the_condition() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "sense", "forward"),
+    ("earlier", "later", "sense", "forward"),
     [
         ("The ferry waited", "because the tide had turned.", "reason", True),
         ("The ferry waited,", "although nobody came.", "expectation", True),
@@ -103,8 +103,8 @@ def test_what_came_before_may_be_the_condition() -> None:
         ("如果下雨，", "船就晚。", "hypothetical", False),
     ],
 )
-def test_two_halves_of_a_sentence(one: str, other: str, sense: str, forward: bool) -> None:
-    assert find_explicit_relation(one, other) == (sense, forward, SPLIT_CONFIDENCE)
+def test_two_halves_of_a_sentence(earlier: str, later: str, sense: str, forward: bool) -> None:
+    assert find_explicit_relation(earlier, later) == (sense, forward, SPLIT_CONFIDENCE)
 
 
 def test_a_conjunction_alone_is_less_sure() -> None:
@@ -117,7 +117,7 @@ def test_a_conjunction_alone_is_less_sure() -> None:
     assert find_explicit_relation("船晚了。", "因为下雨。") == ("reason", True, ALONE_CONFIDENCE)
 
 
-def test_within_a_sentence_it_is_less_sure() -> None:
+def test_a_connective_within_a_sentence_is_less_sure() -> None:
     assert find_explicit_relation("Ada left.", "The ferry, however, stayed.") == (
         "juxtaposition",
         True,
@@ -146,8 +146,8 @@ def passage(id: str, text: str) -> Passage:
 
 def test_only_of_passages_that_follow_each_other() -> None:
     a, b, c = passage("a", "It rained."), passage("b", "Because it rained,"), passage("c", "so the ferry waited.")
-    found = list(link_passages([(a, b), (a, c), (b, c)]))
-    assert [(link.first, link.second, link.text, link.confidence) for link in found] == [
+    relations = list(link_passages([(a, b), (a, c), (b, c)]))
+    assert [(link.first, link.second, link.text, link.confidence) for link in relations] == [
         ("c", "b", "reason", SPLIT_CONFIDENCE)
     ]
 

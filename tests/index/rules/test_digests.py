@@ -1,4 +1,4 @@
-"""a community and sentences -> a report of the most telling of them, worked by hand, the same every time."""
+"""A community and sentences -> an extractive report, checked by hand and always the same."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from kumihimo.index.rules.extractive_reports import (
     select_sentences,
 )
 from kumihimo.text.name_keys import entity_id
-from tests.index.factories_rows import Words, entity, graph, leaf, mentions, relation, split, table
+from tests.index.factories_rows import WordTokenizer, entity, graph, leaf, mentions, relation, split, table
 
-SAID: Mapping[str, Sequence[str]] = {
+SENTENCES: Mapping[str, Sequence[str]] = {
     "Ann mends the boats of the harbour every winter.": ["Ann"],
     "Every winter Ann mends the boats of the harbour.": ["Ann"],  # the same words
     "Bob pays Ann for her work at the end of May.": ["Ann", "Bob"],
@@ -40,57 +40,61 @@ PEOPLE: list[Record] = [
 ALL = leaf("c", "Ann", "Bob", "Cy", level=1)
 
 
-def digest(
-    community: Community, graph: ReportTables, said: Table[Mention] | Mapping[str, Sequence[str]] = SAID
+def build_report(
+    community: Community, graph: ReportTables, mentioned: Table[Mention] | Mapping[str, Sequence[str]] = SENTENCES
 ) -> Report:
-    return build_extractive_report(community, graph, said if isinstance(said, Table) else mentions(said), Words())
+    return build_extractive_report(
+        community, graph, mentioned if isinstance(mentioned, Table) else mentions(mentioned), WordTokenizer()
+    )
 
 
 def test_each_theme_has_one_sentence() -> None:
-    found = digest(ALL, graph(*PEOPLE))
-    plain = [strip_references(said) for said in (found.summary, *(said for _, said in found.findings))]
-    assert sum(said.count("mends the boats") for said in plain) == 1
-    told = " ".join(plain)
-    assert all(name in told for name in ("pays Ann", "lighthouse", "northern spring"))
-    assert "Short" not in told
-    assert len(found.findings) == 2
+    result = build_report(ALL, graph(*PEOPLE))
+    plain = [
+        strip_references(sentence) for sentence in (result.summary, *(sentence for _, sentence in result.findings))
+    ]
+    assert sum(sentence.count("mends the boats") for sentence in plain) == 1
+    full_text = " ".join(plain)
+    assert all(name in full_text for name in ("pays Ann", "lighthouse", "northern spring"))
+    assert "Short" not in full_text
+    assert len(result.findings) == 2
 
 
 def test_each_sentence_has_its_source() -> None:
-    found = digest(ALL, graph(*PEOPLE))
-    chunks = {f"doc.{n:05}": sentence for n, sentence in enumerate(SAID)}
-    known = {"chunks": [id for _, _, id in found.data]}
-    for sentence in (*found.summary.split("] ")[:1], *(said for _, said in found.findings)):
-        (reference,) = resolve_references(sentence if sentence.endswith("]") else f"{sentence}]", known).data
+    result = build_report(ALL, graph(*PEOPLE))
+    chunks = {f"doc.{n:05}": sentence for n, sentence in enumerate(SENTENCES)}
+    chunk_ids = {"chunks": [id for _, _, id in result.data]}
+    for sentence in (*result.summary.split("] ")[:1], *(finding for _, finding in result.findings)):
+        (reference,) = resolve_references(sentence if sentence.endswith("]") else f"{sentence}]", chunk_ids).data
         assert chunks[reference[2]] == strip_references(sentence if sentence.endswith("]") else f"{sentence}]")
-    assert [n for _, n, _ in found.data] == [1, 2, 3, 4]
-    assert resolve_references(found.text, known).dropped == 0
-    assert resolve_references(found.text, known).data == found.data
+    assert [n for _, n, _ in result.data] == [1, 2, 3, 4]
+    assert resolve_references(result.text, chunk_ids).dropped == 0
+    assert resolve_references(result.text, chunk_ids).data == result.data
 
 
-def test_it_is_named_after_its_leaders_and_says_what_it_is() -> None:
-    """Weights of the edges inside: Bob 4, Ann 3, Cy 1. Seven mentions: 10 ln 8 / ln 1001 = 3.01."""
-    found = digest(ALL, graph(*PEOPLE))
-    assert (found.title, found.rating, found.reason) == ("Bob, Ann, Cy", 3.0, "Named 7 times.")
-    assert (found.level, found.extractive, found.dropped) == (1, True, 0)
-    assert found.elements == 3 * 20 + 2 * 24
-    assert found.text == report_markdown(found.title, found.summary, found.findings)
-    assert found.tokens == len(found.text.split())
+def test_title_and_rating() -> None:
+    """Inner edge weights: Bob 4, Ann 3, Cy 1. Seven mentions: 10 ln 8 / ln 1001 = 3.01."""
+    result = build_report(ALL, graph(*PEOPLE))
+    assert (result.title, result.rating, result.reason) == ("Bob, Ann, Cy", 3.0, "Named 7 times.")
+    assert (result.level, result.extractive, result.dropped) == (1, True, 0)
+    assert result.elements == 3 * 20 + 2 * 24
+    assert result.text == report_markdown(result.title, result.summary, result.findings)
+    assert result.tokens == len(result.text.split())
 
 
 def test_findings_are_headed_by_whom_they_name() -> None:
-    found = digest(ALL, graph(*PEOPLE))
-    assert {about for about, _ in found.findings} <= {"Ann", "Bob", "Cy", "Ann, Bob"}
+    result = build_report(ALL, graph(*PEOPLE))
+    assert {about for about, _ in result.findings} <= {"Ann", "Bob", "Cy", "Ann, Bob"}
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_order_of_what_is_given_changes_nothing(seed: int) -> None:
+def test_the_order_of_members_changes_nothing(seed: int) -> None:
     names = random.Random(seed).sample(["Ann", "Bob", "Cy"], 3)
-    assert digest(leaf("c", *names, level=1), graph(*PEOPLE)) == digest(ALL, graph(*PEOPLE))
+    assert build_report(leaf("c", *names, level=1), graph(*PEOPLE)) == build_report(ALL, graph(*PEOPLE))
 
 
 def test_sentences_that_share_nothing_are_all_as_good() -> None:
-    """Each is a theme of its own, of the same weight: they come as they stand."""
+    """The themes have equal weight, so the sentences keep their order."""
     sentences = [MemberSentence(f"{word}a {word}b {word}c", "", "") for word in ("kel", "lom", "mun", "nop")]
     assert select_sentences(sentences) == sentences
 
@@ -115,18 +119,18 @@ def test_no_more_than_ten() -> None:
 
 
 def test_without_sentences_the_descriptions_speak() -> None:
-    found = digest(leaf("c", "Ann", "Bob"), graph(*PEOPLE), {})
-    assert found.summary == "Ann is here. Bob is here."
-    assert found.data == ()
-    assert digest(leaf("c", "Zoe"), graph(), {}).text == "# "
+    result = build_report(leaf("c", "Ann", "Bob"), graph(*PEOPLE), {})
+    assert result.summary == "Ann is here. Bob is here."
+    assert result.data == ()
+    assert build_report(leaf("c", "Zoe"), graph(), {}).text == "# "
 
 
 def test_japanese() -> None:
-    told = ["工房は小樽の港の近くにあります。", "組紐は十月に工房から届きます。"]
-    said = {sentence: ["工房"] for sentence in (*told, "短い。")}
-    found = digest(leaf("c", "工房"), graph(entity("工房", mentions=3)), said)
-    assert found.title == "工房"
-    assert sorted(strip_references(found.summary).split(" ")) == told
+    expected = ["工房は小樽の港の近くにあります。", "組紐は十月に工房から届きます。"]
+    mentioned = {sentence: ["工房"] for sentence in (*expected, "短い。")}
+    result = build_report(leaf("c", "工房"), graph(entity("工房", mentions=3)), mentioned)
+    assert result.title == "工房"
+    assert sorted(strip_references(result.summary).split(" ")) == expected
 
 
 def test_of_very_many_mentions_those_in_shared_chunks_are_read() -> None:
@@ -134,13 +138,14 @@ def test_of_very_many_mentions_those_in_shared_chunks_are_read() -> None:
         Mention(entity_id("Ann"), "Ann", "", id=f"doc.{n:05}.00000", text=f"On day {n} Ann sat at home alone.")
         for n in range(MAX_MENTIONS * 2)
     ]
-    told = "Bob met Ann at the old mill in winter."
+    shared_text = "Bob met Ann at the old mill in winter."
     both = [
-        Mention(entity_id(name), name, "", id=f"doc.99999.{n:05}", text=told) for n, name in enumerate(("Ann", "Bob"))
+        Mention(entity_id(name), name, "", id=f"doc.99999.{n:05}", text=shared_text)
+        for n, name in enumerate(("Ann", "Bob"))
     ]
     people = [entity("Ann", mentions=MAX_MENTIONS * 2 + 1), entity("Bob")]
-    found = digest(leaf("c", "Ann", "Bob"), graph(*people), table("mentions", Mention, [*lone, *both]))
-    assert told in found.summary
+    result = build_report(leaf("c", "Ann", "Bob"), graph(*people), table("mentions", Mention, [*lone, *both]))
+    assert shared_text in result.summary
 
 
 def test_the_rating_grows_with_the_logarithm() -> None:
@@ -150,28 +155,28 @@ def test_the_rating_grows_with_the_logarithm() -> None:
 # -- a community with parts
 
 
-def test_it_chooses_among_what_its_parts_have_chosen() -> None:
+def test_a_parent_selects_from_its_parts() -> None:
     parts = [leaf("ab", "Ann", "Bob", level=1), leaf("cy", "Cy", level=1)]
     below = graph(*PEOPLE, *parts)
-    made = [_stored(digest(part, below), part) for part in parts]
-    whole = graph(*PEOPLE, *parts, *made)
-    found = digest(split("all", "ab", "cy"), whole, table("mentions", Mention, []))
-    assert found.title == "Ann, Cy"  # the first of each part
-    assert found.elements == sum(part.elements for part in made)
-    assert (found.level, found.extractive) == (0, True)
-    assert "northern spring" in found.text
-    assert {id for _, _, id in found.data} <= {id for part in made for _, _, id in part.data}
-    assert (found.rating, found.reason) == (3.0, "Its parts are named about 7 times.")
-    known = {"chunks": [id for _, _, id in found.data]}
-    assert resolve_references(found.text, known).data == found.data
-    assert digest(split("all", "cy", "ab"), whole) == found
+    part_reports = [_stored(build_report(part, below), part) for part in parts]
+    whole = graph(*PEOPLE, *parts, *part_reports)
+    result = build_report(split("all", "ab", "cy"), whole, table("mentions", Mention, []))
+    assert result.title == "Ann, Cy"  # the first of each part
+    assert result.elements == sum(part.elements for part in part_reports)
+    assert (result.level, result.extractive) == (0, True)
+    assert "northern spring" in result.text
+    assert {id for _, _, id in result.data} <= {id for part in part_reports for _, _, id in part.data}
+    assert (result.rating, result.reason) == (3.0, "Its parts are named about 7 times.")
+    chunk_ids = {"chunks": [id for _, _, id in result.data]}
+    assert resolve_references(result.text, chunk_ids).data == result.data
+    assert build_report(split("all", "cy", "ab"), whole) == result
 
 
 def test_parts_without_reports_are_read_in_their_place() -> None:
     whole = graph(*PEOPLE, leaf("ab", "Ann", "Bob", level=1), leaf("cy", "Cy", level=1))
-    found = digest(split("all", "ab", "cy", "gone"), whole)
-    assert "northern spring" in found.text
-    assert found.title
+    result = build_report(split("all", "ab", "cy", "gone"), whole)
+    assert "northern spring" in result.text
+    assert result.title
 
 
 def _stored(report: Report, community: Community) -> Report:

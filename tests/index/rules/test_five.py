@@ -1,4 +1,4 @@
-"""A passage -> who, when, where, what, why, how, predicate, by rule: by hand in three languages."""
+"""A passage -> the 5W1H slots and the predicate, by rule: by hand in three languages."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from kumihimo.index.rules import srl
 
 
 def slots(text: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    values_by_slot: dict[str, list[str]] = {}
     for slot, value in srl.find_slots(text):
-        found.setdefault(slot, []).append(value)
-    return found
+        values_by_slot.setdefault(slot, []).append(value)
+    return values_by_slot
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         (
             "The next morning, Elsie received a letter from America.",
@@ -41,12 +41,12 @@ def slots(text: str) -> dict[str, list[str]]:
          {"when": ["3 May 1972"], "who": ["Kevin Scott"], "predicate": ["was born"], "where": ["Virginia"]}),
     ],
 )  # fmt: skip
-def test_english(text: str, found: dict[str, list[str]]) -> None:
-    assert slots(text) == found
+def test_english(text: str, expected: dict[str, list[str]]) -> None:
+    assert slots(text) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("キュービットは昨年、ロンドンで結婚した。",
          {"who": ["キュービット"], "when": ["昨年"], "where": ["ロンドン"], "predicate": ["結婚した"]}),
@@ -60,12 +60,12 @@ def test_english(text: str, found: dict[str, list[str]]) -> None:
          {"when": ["1883年4月3日", "1883年4月3日"], "who": ["彼"], "what": ["手紙"], "predicate": ["受け取った"]}),
     ],
 )  # fmt: skip
-def test_japanese(text: str, found: dict[str, list[str]]) -> None:
-    assert slots(text) == found
+def test_japanese(text: str, expected: dict[str, list[str]]) -> None:
+    assert slots(text) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("由于大雪，渡轮公司宣布停航。",
          {"why": ["大雪"], "who": ["渡轮公司"], "predicate": ["宣布"], "what": ["停航"]}),
@@ -73,14 +73,14 @@ def test_japanese(text: str, found: dict[str, list[str]]) -> None:
          {"when": ["1912年"] * 2, "where": ["南京"], "who": ["孫中山"], "predicate": ["建立"], "what": ["中華民國"]}),
     ],
 )  # fmt: skip
-def test_chinese(text: str, found: dict[str, list[str]]) -> None:
-    assert slots(text) == found
+def test_chinese(text: str, expected: dict[str, list[str]]) -> None:
+    assert slots(text) == expected
 
 
 @pytest.mark.parametrize(
     "text", ["Ada написала книгу", "كتبت آدا كتابا", "Hon skrev en bok 1883.", "\n\n", "...", "###"]
 )
-def test_other_languages_say_little_and_break_nothing(text: str) -> None:
+def test_other_languages_yield_little_and_break_nothing(text: str) -> None:
     assert set(slots(text)) <= {"who", "when", "what", "where"}
 
 

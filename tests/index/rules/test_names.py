@@ -1,4 +1,4 @@
-"""a chunk -> names and pairs of them: by hand in four languages, each rule, and texts made to hurt."""
+"""A chunk -> names and pairs of them, by hand in four languages, and with hostile texts."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def ties(text: str, title: str = "") -> list[RelationMention]:
     return list(ner.find_relation_mentions(chunk(text, title), {}))
 
 
-def named(text: str, title: str = "") -> list[str]:
+def names_in(text: str, title: str = "") -> list[str]:
     return [mention.name for mention in mentions(text, title)]
 
 
-def typed(text: str) -> list[tuple[str, str]]:
+def names_with_types(text: str) -> list[tuple[str, str]]:
     return [(mention.name, mention.type) for mention in mentions(text)]
 
 
@@ -64,7 +64,7 @@ def entity(name: str) -> str:
     ],
 )
 def test_capitalised_runs(text: str, expected: list[str]) -> None:
-    assert named(text) == expected
+    assert names_in(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -77,16 +77,16 @@ def test_capitalised_runs(text: str, expected: list[str]) -> None:
     ],
 )
 def test_years_and_numbers_count_only_within_a_name(text: str, expected: list[str]) -> None:
-    assert named(text) == expected
+    assert names_in(text) == expected
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("Lisbon is old.", ["Lisbon"]),
-        ("Boats sail. We like boats.", []),  # it stands small elsewhere
+        ("Boats sail. We like boats.", []),  # it is in small letters elsewhere
         ("Boats sail. We like a boat.", []),
-        ("Rust is old. We like Rust and rust.", ["Rust", "Rust"]),  # it stands capitalised elsewhere
+        ("Rust is old. We like Rust and rust.", ["Rust", "Rust"]),  # it is capitalised elsewhere
         ("Yesterday it rained. Sailing is fun. Finally we left.", []),
         ("NASA launched it.", ["NASA"]),
         ("Self-driving cars are rare. (Laughter.) [MUSIC]", []),
@@ -94,12 +94,12 @@ def test_years_and_numbers_count_only_within_a_name(text: str, expected: list[st
     ],
 )
 def test_one_word_that_opens_a_sentence_must_show_that_it_is_a_name(text: str, expected: list[str]) -> None:
-    assert named(text) == expected
+    assert names_in(text) == expected
 
 
 def test_a_transcript() -> None:
     text = "KEVIN SCOTT:  Hi, everyone.  I work at Microsoft with Ada Vance.\n\n[MUSIC]\n\nADA VANCE: Hello, Kevin."
-    assert typed(text) == [
+    assert names_with_types(text) == [
         ("KEVIN SCOTT", "person"),
         ("Microsoft", ""),
         ("Ada Vance", ""),
@@ -110,14 +110,14 @@ def test_a_transcript() -> None:
 
 
 def test_lines_in_capitals_make_no_long_name() -> None:
-    assert named("THIS IS A LINE OF CAPITALS FROM LISBON") == []
-    assert named("One Two Three Alpha Beta Gamma Delta Epsilon Zeta Eta Theta Iota") == []
+    assert names_in("THIS IS A LINE OF CAPITALS FROM LISBON") == []
+    assert names_in("One Two Three Alpha Beta Gamma Delta Epsilon Zeta Eta Theta Iota") == []
 
 
 def test_titles_and_types() -> None:
     text = "Mr Kerrow met Captain Ahab of Whale Ltd at the University of Otaru."
     text += " Kerrow met Dr. Vance in Otaru Town Council."
-    assert typed(text) == [
+    assert names_with_types(text) == [
         ("Mr Kerrow", "person"),
         ("Captain Ahab of Whale Ltd", "organization"),
         ("University of Otaru", "organization"),
@@ -136,37 +136,40 @@ def test_titles_and_types() -> None:
     ],
 )
 def test_an_acronym_is_what_it_stands_for(text: str) -> None:
-    found = mentions(text)
-    assert {mention.entity for mention in found} == {entity("World Health Organization")}
-    assert len(found) == 2
+    result = mentions(text)
+    assert {mention.entity for mention in result} == {entity("World Health Organization")}
+    assert len(result) == 2
 
 
 def test_an_acronym_of_small_words() -> None:
-    assert named("We use natural language processing (NLP) here. NLP is old.") == ["natural language processing", "NLP"]
+    assert names_in("We use natural language processing (NLP) here. NLP is old.") == [
+        "natural language processing",
+        "NLP",
+    ]
     assert len({mention.entity for mention in mentions("We use machine learning (ML) here. ML is old.")}) == 1
 
 
 def test_initials_that_do_not_match_are_another_name() -> None:
-    found = mentions("It joined the World Health Organization (FIFA).")
-    assert [mention.name for mention in found] == ["World Health Organization", "FIFA"]
-    assert len({mention.entity for mention in found}) == 2
+    result = mentions("It joined the World Health Organization (FIFA).")
+    assert [mention.name for mention in result] == ["World Health Organization", "FIFA"]
+    assert len({mention.entity for mention in result}) == 2
 
 
 def test_quoted_titles_and_quoted_speech() -> None:
     text = 'He wrote "A Tale of Two Cities" and ‘Hard Times’. She said “Come in now, Bob.”'
-    assert typed(text) == [("A Tale of Two Cities", "work"), ("Hard Times", "work"), ("Bob", "")]
+    assert names_with_types(text) == [("A Tale of Two Cities", "work"), ("Hard Times", "work"), ("Bob", "")]
 
 
 def test_quantities() -> None:
     text = "it is 41 centimetres, 3.5 km, $20 million, 15%, 120 m², 1,200 tonnes, €5 and 20 years, 7 apples"
-    assert [name for name, kind in typed(text) if kind == "quantity"] == [
+    assert [name for name, kind in names_with_types(text) if kind == "quantity"] == [
         *("41 centimetres", "3.5 km", "$20 million", "15%", "120 m²", "1,200 tonnes", "€5"),
     ]
 
 
 def test_japanese() -> None:
     text = "三菱商事の田中一郎氏はニューヨーク・タイムズに「吾輩は猫である」と『坊っちゃん』を41センチで送った。"
-    assert typed(text) == [
+    assert names_with_types(text) == [
         ("三菱商事", ""),
         ("田中一郎氏", "person"),
         ("ニューヨーク・タイムズ", ""),
@@ -189,23 +192,23 @@ def test_japanese() -> None:
     ],
 )
 def test_rules_of_japanese(text: str, expected: list[str]) -> None:
-    assert named(text) == expected
+    assert names_in(text) == expected
 
 
 def test_chinese() -> None:
-    assert named("在歐洲，梵語的學術研究由威廉·瓊斯開創。") == ["歐洲", "梵語", "學術研究", "威廉·瓊斯"]
-    assert typed("周恩來與以色列、土耳其的《大公報》相距50公里。") == [
+    assert names_in("在歐洲，梵語的學術研究由威廉·瓊斯開創。") == ["歐洲", "梵語", "學術研究", "威廉·瓊斯"]
+    assert names_with_types("周恩來與以色列、土耳其的《大公報》相距50公里。") == [
         *(("周恩來", ""), ("以色列", ""), ("土耳其", ""), ("大公報", "work"), ("50公里", "quantity")),
     ]
-    assert named("中华人民共和国的首都是北京。") == ["中华人民共和国", "北京"]
+    assert names_in("中华人民共和国的首都是北京。") == ["中华人民共和国", "北京"]
 
 
 # -- sentences, titles, aliases
 
 
 def test_the_text_is_the_sentence_and_headings_count() -> None:
-    found = mentions("# Notes on Lisbon\n\nAda met\nBo. Ada left Ada.\n\nThe Old Pier\n============\n")
-    assert [(one.name, one.text) for one in found] == [
+    result = mentions("# Notes on Lisbon\n\nAda met\nBo. Ada left Ada.\n\nThe Old Pier\n============\n")
+    assert [(mention.name, mention.text) for mention in result] == [
         ("Lisbon", "Notes on Lisbon"),
         ("Ada", "Ada met Bo."),
         ("Bo", "Ada met Bo."),
@@ -215,36 +218,36 @@ def test_the_text_is_the_sentence_and_headings_count() -> None:
 
 
 def test_the_title_is_named_by_the_first_sentence_and_where_it_stands() -> None:
-    found = mentions("It is a planet near Venus. All of mercury shines.", "Mercury (planet)")
-    assert [(one.name, one.text) for one in found] == [
+    result = mentions("It is a planet near Venus. All of mercury shines.", "Mercury (planet)")
+    assert [(mention.name, mention.text) for mention in result] == [
         ("Venus", "It is a planet near Venus."),
         ("Mercury", "It is a planet near Venus."),
         ("mercury", "All of mercury shines."),
     ]
-    assert len({one.entity for one in found}) == 2
+    assert len({mention.entity for mention in result}) == 2
 
 
 @pytest.mark.parametrize("title", ["minutes_04.md", "notes/harbour", "What we did when it rained all day", "12", ""])
 def test_a_title_that_is_no_name(title: str) -> None:
-    assert named("it rained.", title) == []
+    assert names_in("it rained.", title) == []
 
 
 def test_aliases_are_one_entity_and_named_once_in_a_sentence() -> None:
     aliases = name_keys.parse_aliases(["Robert Cratchit = Bob"])
-    found = list(ner.find_mentions(chunk("We saw Bob and Robert Cratchit."), aliases))
-    assert [(one.name, one.entity) for one in found] == [("Bob", entity("Robert Cratchit"))]
+    result = list(ner.find_mentions(chunk("We saw Bob and Robert Cratchit."), aliases))
+    assert [(mention.name, mention.entity) for mention in result] == [("Bob", entity("Robert Cratchit"))]
     assert list(ner.find_relation_mentions(chunk("We saw Bob and Robert Cratchit."), aliases)) == []
 
 
-# -- ties
+# -- relation mentions
 
 
 def test_a_tie_for_each_pair_of_a_sentence() -> None:
-    found = ties("We saw Ada, Bo and Lisbon. Then Ada left.")
-    assert {frozenset(tie.names) for tie in found} == {
+    result = ties("We saw Ada, Bo and Lisbon. Then Ada left.")
+    assert {frozenset(tie.names) for tie in result} == {
         frozenset(pair) for pair in (("Ada", "Bo"), ("Ada", "Lisbon"), ("Bo", "Lisbon"))
     }
-    for tie in found:
+    for tie in result:
         assert tie.source < tie.target
         assert (tie.source, tie.target) == tuple(entity(name) for name in tie.names)
         assert tie.relation == name_keys.relation_id(tie.source, tie.target)
@@ -260,9 +263,9 @@ def test_quantities_tie_only_to_names() -> None:
 
 def test_a_list_of_200_names_makes_790_ties() -> None:
     listed = ", ".join(f"Bo{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(200))
-    found = ties(f"we saw {listed}.")
-    assert len(found) == 4 * 200 - 10
-    assert max(Counter(end for tie in found for end in (tie.source, tie.target)).values()) == 8
+    result = ties(f"we saw {listed}.")
+    assert len(result) == 4 * 200 - 10
+    assert max(Counter(end for tie in result for end in (tie.source, tie.target)).values()) == 8
 
 
 # -- any text
@@ -275,29 +278,29 @@ TEXTS = st.text(
 @settings(deadline=None, max_examples=200)
 @given(TEXTS | st.text(max_size=80), TEXTS)
 def test_any_text_is_read(text: str, title: str) -> None:
-    found = mentions(text, title)
-    assert Counter((one.entity, one.text) for one in found) == Counter(
-        (one.entity, one.text) for one in mentions(text, title)
+    result = mentions(text, title)
+    assert Counter((mention.entity, mention.text) for mention in result) == Counter(
+        (mention.entity, mention.text) for mention in mentions(text, title)
     )
-    for one in found:
-        assert one.name
-        assert one.name in one.text or one.name in title or one.name in ner.title_as_name(title)
-    known = {one.entity for one in found}
+    for mention in result:
+        assert mention.name
+        assert mention.name in mention.text or mention.name in title or mention.name in ner.title_as_name(title)
+    entities = {mention.entity for mention in result}
     for tie in ties(text, title):
         assert tie.source < tie.target
-        assert {tie.source, tie.target} <= known
+        assert {tie.source, tie.target} <= entities
 
 
 @settings(deadline=None, max_examples=200)
 @given(TEXTS)
-def test_names_are_where_they_say_and_do_not_overlap(text: str) -> None:
-    said, found, _ = ner._find_names(text, list(ner._split_sentences(text)), "東京"), [], 0
-    for read in (find_japanese_names, find_chinese_names):
-        found = list(drop_overlaps(read(text)))
-        assert all(text[one.start : one.end] == one.name for one in found)
-        assert all(one.end <= other.start for one, other in pairwise(found))
-    for some in said[0]:
-        assert all(one.end <= other.start for one, other in pairwise(some))
+def test_spans_match_their_names_and_do_not_overlap(text: str) -> None:
+    spans, spans_of_text, _ = ner._find_names(text, list(ner._split_sentences(text)), "東京"), [], 0
+    for find in (find_japanese_names, find_chinese_names):
+        spans_of_text = list(drop_overlaps(find(text)))
+        assert all(text[span.start : span.end] == span.name for span in spans_of_text)
+        assert all(span.end <= following.start for span, following in pairwise(spans_of_text))
+    for sentence_spans in spans[0]:
+        assert all(span.end <= following.start for span, following in pairwise(sentence_spans))
 
 
 @pytest.mark.parametrize(

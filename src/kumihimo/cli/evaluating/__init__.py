@@ -1,4 +1,4 @@
-"""`kumi eval`: which method answers your questions best, at what cost, and how sure that is -> its commands."""
+"""`kumi eval`: compare methods on your questions, with cost and confidence -> its commands."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from kumihimo.cli.evaluating.score import score
 from kumihimo.cli.evaluating.status import status
 from kumihimo.cli.evaluating.study import study
 
-EVAL_HELP = "Measure which method serves your documents best, at what cost, and how sure that is."
-EVAL_COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {  # with examples
+EVAL_HELP = "Measure which method works best on your documents, at what cost and confidence."
+EVAL_COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {  # command -> examples
     questions: ("kumi eval questions --draft", "kumi eval questions", "kumi eval questions --personas 0 --local 50"),
     import_: ("kumi eval import my-questions.jsonl", "kumi eval import answers.json --system lightrag"),
     export: ("kumi eval export --format benchmarkqed --out qed",),

@@ -1,4 +1,4 @@
-"""the questions and answers of a study -> a folder, as another program reads it."""
+"""the questions and answers of a study -> a folder for another program."""
 
 from __future__ import annotations
 
@@ -26,42 +26,42 @@ def export(
     study: StudyFolder = DEFAULT_STUDY,
     as_json: JsonOutput = False,
 ) -> None:
-    """Write questions and answers for BenchmarkQED or ragas."""
+    """Export questions and answers for BenchmarkQED or ragas."""
     from kumihimo.app import safe_write
     from kumihimo.evaluate.study import Study
 
-    held = Study(study)
+    study_files = Study(study)
     if format_name == "questions":
-        raise SettingsError(f"{held.path('questions')} is such a file already: export benchmarkqed or ragas")
+        raise SettingsError(f"{study_files.path('questions')} is already such a file: export benchmarkqed or ragas")
     written: list[str] = []
 
-    def fill(made: Path) -> None:
-        for name, text in _export_files(held, format_name):
-            path = made / name
+    def fill(target: Path) -> None:
+        for name, text in _export_files(study_files, format_name):
+            path = target / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8", newline="\n")
             written.append(name)
 
     safe_write.write_folder(out, fill)
-    failed = {system: sum(bool(a.failed) for a in held.answers(system)) for system in held.systems()}
+    failed = {system: sum(bool(a.failed) for a in study_files.answers(system)) for system in study_files.systems()}
     if as_json:
         jsonl.print_json({"written": str(out), "files": written, "failed": failed})
         return
     print(f"Wrote {out}: {', '.join(written)}.")
     for system, count in failed.items():
         if count:
-            print(f"Left out, since they failed: {count:,} answers of {system}.")
+            print(f"Left out, because they failed: {count:,} answers of {system}.")
 
 
-def _export_files(held: Study, kind: str) -> Iterator[tuple[str, str]]:
-    """(name, text): ragas' is one file of lines, with the answers of all systems."""
+def _export_files(study: Study, kind: str) -> Iterator[tuple[str, str]]:
+    """Yield (name, text) of each file; ragas: one file for all systems."""
     from kumihimo.evaluate.benchmarkqed import benchmarkqed_files
     from kumihimo.evaluate.ragas import ragas_lines
 
-    questions, systems = held.questions(), held.systems()
+    questions, systems = study.questions(), study.systems()
     if kind == "ragas":
-        answers = (answer for system in systems for answer in held.answers(system) if not answer.failed)
+        answers = (answer for system in systems for answer in study.answers(system) if not answer.failed)
         yield "ragas.jsonl", "".join(f"{line}\n" for line in ragas_lines(questions, answers))
         return
-    named = {quote(system, safe=" =,+-_."): held.answers(system) for system in systems}
-    yield from benchmarkqed_files(questions, named)
+    answers_by_name = {quote(system, safe=" =,+-_."): study.answers(system) for system in systems}
+    yield from benchmarkqed_files(questions, answers_by_name)

@@ -1,4 +1,4 @@
-"""documents of an index -> how many references to entities are read by chunk size and gleanings: table and figure."""
+"""documents of an index -> entity references by chunk size and gleanings, as table and figure."""
 
 from __future__ import annotations
 
@@ -19,27 +19,30 @@ if TYPE_CHECKING:
 
 
 def run_gleanings_study(
-    held: Study, given: Mapping[str, Any], caps: Caps, count: int, *, yes: bool, quiet: bool
+    study: Study, index_options: Mapping[str, Any], caps: Caps, count: int, *, yes: bool, quiet: bool
 ) -> None:
-    """Ask, write gleanings.jsonl and gleanings.svg, show them. Raises ItemFailed where a document failed."""
+    """Run the study, write gleanings.jsonl and gleanings.svg, print the table.
+
+    Raises ItemFailed if a document failed.
+    """
     from kumihimo.evaluate.gleanings import draw_references, references_table
 
-    held.check_folder()
-    with open_index(**given) as kumi:
-        rows, told = _count_references(kumi, caps, count, yes=yes, quiet=quiet)
-    found = references_table(rows)
-    held.write("gleanings", rows)
-    held.write_text("gleanings.svg", draw_references(found))
-    held.record_stage("gleanings", **told)
+    study.check_folder()
+    with open_index(**index_options) as kumi:
+        rows, manifest = _count_references(kumi, caps, count, yes=yes, quiet=quiet)
+    counts = references_table(rows)
+    study.write("gleanings", rows)
+    study.write_text("gleanings.svg", draw_references(counts))
+    study.record_stage("gleanings", **manifest)
     if quiet:
-        jsonl.print_json({"study": str(held.folder), "entity_references": found, **told})
+        jsonl.print_json({"study": str(study.folder), "entity_references": counts, **manifest})
     else:
-        _show_references(found)
-        print(f"Drawn in {held.folder / 'gleanings.svg'}; by document in {held.path('gleanings')}.")
+        _show_references(counts)
+        print(f"Drawn in {study.folder / 'gleanings.svg'}; by document in {study.path('gleanings')}.")
     if failed := [row for row in rows if row.status == "failed"]:
         raise ItemFailed(
-            f"{len({row.question for row in failed}):,} documents failed and are left out; of the first: "
-            f"{failed[0].reason}. The same command goes on with them"
+            f"{len({row.question for row in failed}):,} documents failed and are left out; the first: "
+            f"{failed[0].reason}. Run the same command to try them again"
         )
 
 
@@ -53,26 +56,26 @@ def _count_references(
 
     role = settings_scope("mentions")
     settings = {n: v for n, v in settings_for_step("mentions", kumi.settings).items() if n != "gleanings"}
-    own: dict[str, Any] = {"tokenizer": kumi.tokenizer, "settings": settings}
-    ask = kumi.models.llm(role, kumi.models.budget(caps))
-    with kumi.snapshot() as reading:
-        documents = sample_documents(reading.table(ROOT), count)
+    common: dict[str, Any] = {"tokenizer": kumi.tokenizer, "settings": settings}
+    llm = kumi.models.llm(role, kumi.models.budget(caps))
+    with kumi.snapshot() as snapshot:
+        documents = sample_documents(snapshot.table(ROOT), count)
     tally = DryRunModels(kumi.models, kumi.tokenizer)
-    list(count_references(documents, tally.llm(role), **own))
+    list(count_references(documents, tally.llm(role), **common))
     spent = kumi.models.cache().usage()
     confirm_plan(
         estimate_plan(tally.tallies, {}, usage_history(spent, tally.tallies), spent), caps, yes=yes, quiet=quiet
     )
     with terminal.progress_bar(not quiet) as progress:
-        rows = list(count_references(documents, ask, **own, progress=progress))
+        rows = list(count_references(documents, llm, **common, progress=progress))
     texts = hash_parts(*(document.text for document in documents))
-    return rows, {"model": ask.fingerprint, "documents": len(documents), "read": texts, "settings": settings}
+    return rows, {"model": llm.fingerprint, "documents": len(documents), "read": texts, "settings": settings}
 
 
-def _show_references(found: Mapping[int, list[float]]) -> None:
+def _show_references(counts: Mapping[int, list[float]]) -> None:
     from kumihimo.evaluate.gleanings import GLEANING_ROUNDS
 
-    rows = [(f"{size:,}", *(f"{value:,.0f}" for value in line)) for size, line in found.items()]
+    rows = [(f"{size:,}", *(f"{value:,.0f}" for value in line)) for size, line in counts.items()]
     head = ("chunks of", *(f"{n} gleaning{'' if n == 1 else 's'}" for n in GLEANING_ROUNDS))
     print("References to entities:")
     terminal.show_rows(rows, head=head, numeric=range(len(head)))

@@ -39,93 +39,98 @@ def study_reader(name: str) -> StudyReader:
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(help="JSONL, CSV, a question a line; JSON of BenchmarkQED.", metavar="FILE")],
+    file: Annotated[
+        Path, typer.Argument(help="JSONL or CSV, one question per line; JSON of BenchmarkQED.", metavar="FILE")
+    ],
     format_name: Annotated[
         str,
-        typer.Option("--format", help="questions, benchmarkqed or ragas; none: as the file is named.", metavar="NAME"),
+        typer.Option("--format", help="questions, benchmarkqed or ragas. Default: by the file name.", metavar="NAME"),
     ] = "",
     system: Annotated[
-        str, typer.Option(help="Take answers out of it, which are those of this system.", metavar="NAME")
+        str, typer.Option(help="Import the answers in the file, as those of this system.", metavar="NAME")
     ] = "",
     merge: Merge = False,
     replace: Replace = False,
     study: StudyFolder = DEFAULT_STUDY,
     as_json: JsonOutput = False,
 ) -> None:
-    """Take in questions of your own, or the answers of another system to be compared with ours."""
+    """Import your own questions, or the answers of another system."""
     from kumihimo.evaluate.study import Study
 
-    held, put = Study(study), import_mode(merge, replace)
+    study_files, mode = Study(study), import_mode(merge, replace)
     format_name = format_name or ("benchmarkqed" if file.suffix.lower() == ".json" else "questions")
-    given = {"answers": True} if system and format_name == "questions" else {}
-    asked, said = study_reader(format_name)(file, **given)
-    if not asked:
+    reader_options = {"answers": True} if system and format_name == "questions" else {}
+    question_rows, answer_rows = study_reader(format_name)(file, **reader_options)
+    if not question_rows:
         raise SettingsError(f"{file} holds no questions")
     if system:
-        _import_answers(held, asked, said, system, file, replace=replace, as_json=as_json)
+        _import_answers(study_files, question_rows, answer_rows, system, file, replace=replace, as_json=as_json)
         return
     from kumihimo.evaluate.importers import merge_questions
 
-    found = merge_questions(held.rows_or_empty("questions"), asked, put)
-    held.write("questions", found.questions)
-    held.record_stage("import", file=file.name, format=format_name, read=len(asked))
-    _show_imported(held, found, said, as_json)
+    merged = merge_questions(study_files.rows_or_empty("questions"), question_rows, mode)
+    study_files.write("questions", merged.questions)
+    study_files.record_stage("import", file=file.name, format=format_name, read=len(question_rows))
+    _show_imported(study_files, merged, answer_rows, as_json)
 
 
-def _show_imported(held: Study, found: MergeResult, said: Sequence[SystemAnswer], as_json: bool) -> None:
+def _show_imported(study: Study, merged: MergeResult, answer_rows: Sequence[SystemAnswer], as_json: bool) -> None:
     if as_json:
-        told = {"written": str(held.path("questions")), "questions": len(found.questions), "added": found.added}
-        jsonl.print_json({**told, "again": found.repeated, "answers_left_out": len(said)})
+        summary = {"written": str(study.path("questions")), "questions": len(merged.questions), "added": merged.added}
+        jsonl.print_json({**summary, "again": merged.repeated, "answers_left_out": len(answer_rows)})
         return
-    show_study_questions(held, found)
-    if found.repeated:
-        print(f"{found.repeated:,} of those in the file were there already, or came twice.")
-    if said:
-        named = ", ".join(dict.fromkeys(answer.system for answer in said if answer.system))
-        print(f"It holds {len(said):,} answers, too{f' ({named})' if named else ''}: --system NAME takes them in.")
+    show_study_questions(study, merged)
+    if merged.repeated:
+        print(f"{merged.repeated:,} questions of the file were already there or came twice.")
+    if answer_rows:
+        systems = ", ".join(dict.fromkeys(answer.system for answer in answer_rows if answer.system))
+        names = f" ({systems})" if systems else ""
+        print(f"It holds {len(answer_rows):,} answers{names}: import them with --system NAME.")
 
 
 def _import_answers(
-    held: Study,
-    asked: Sequence[EvalQuestion],
-    said: Sequence[SystemAnswer],
+    study: Study,
+    question_rows: Sequence[EvalQuestion],
+    answer_rows: Sequence[SystemAnswer],
     system: str,
     file: Path,
     *,
     replace: bool,
     as_json: bool,
 ) -> None:
-    """Write a system's answers; where the study asks nothing yet, their questions become its own."""
+    """Write a system's answers; an empty study takes their questions too."""
     from kumihimo.evaluate.importers import match_answers, merge_questions
 
-    if not said:
-        raise SettingsError(f"{file} holds no answers: without --system its questions are taken")
-    if held.count_generations(system) and not replace:
-        raise SettingsError(f"{system} has answered in this study already: --replace puts these answers in their place")
-    new = not held.has("questions")
-    if new and not all(question.text for question in asked):
-        raise SettingsError(f"{file} does not say what was asked: import the questions first")
-    questions = merge_questions([], asked).questions if new else held.questions()
-    answers, strange = match_answers(questions, asked, [a for a in said if a.system == system] or said, system)
-    if new:
-        held.write("questions", questions)
-    held.write_answers(system, 0, answers)
-    held.record_stage(f"import {system}", file=file.name, answers=len(answers), strange=strange)
-    _show_imported_answers(system, questions, answers, strange, as_json)
+    if not answer_rows:
+        raise SettingsError(f"{file} has no answers: leave out --system to import its questions")
+    if study.count_generations(system) and not replace:
+        raise SettingsError(f"{system} has already answered in this study: --replace overwrites its answers")
+    is_new = not study.has("questions")
+    if is_new and not all(question.text for question in question_rows):
+        raise SettingsError(f"{file} has no question texts: import the questions first")
+    questions = merge_questions([], question_rows).questions if is_new else study.questions()
+    answers, unmatched = match_answers(
+        questions, question_rows, [a for a in answer_rows if a.system == system] or answer_rows, system
+    )
+    if is_new:
+        study.write("questions", questions)
+    study.write_answers(system, 0, answers)
+    study.record_stage(f"import {system}", file=file.name, answers=len(answers), strange=unmatched)
+    _show_imported_answers(system, questions, answers, unmatched, as_json)
 
 
 def _show_imported_answers(
-    system: str, questions: Sequence[EvalQuestion], answers: Sequence[SystemAnswer], strange: int, as_json: bool
+    system: str, questions: Sequence[EvalQuestion], answers: Sequence[SystemAnswer], unmatched: int, as_json: bool
 ) -> None:
     missing, failed = len(questions) - len(answers), sum(bool(answer.failed) for answer in answers)
     if as_json:
-        told = {"system": system, "answers": len(answers), "failed": failed}
-        jsonl.print_json({**told, "without_answer": missing, "to_other_questions": strange})
+        summary = {"system": system, "answers": len(answers), "failed": failed}
+        jsonl.print_json({**summary, "without_answer": missing, "to_other_questions": unmatched})
         return
     print(f"{system}: answers to {len(answers):,} of {len(questions):,} questions.")
     if failed:
-        print(f"Without a text in the file, so that they count as failed: {failed:,}.")
+        print(f"Without a text in the file, counted as failed: {failed:,}.")
     if missing:
-        print(f"Questions without an answer of it, which it is not compared by: {missing:,}.")
-    if strange:
-        print(f"Left out, since the study does not ask that: {strange:,} answers.")
+        print(f"Questions without an answer, left out of comparisons: {missing:,}.")
+    if unmatched:
+        print(f"Left out, because the study has no such question: {unmatched:,} answers.")

@@ -1,4 +1,4 @@
-"""options that commands of an evaluation share -> what they are called, and what they say of themselves."""
+"""options that evaluation commands share -> their names, types and help texts."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from kumihimo.methods import METHODS
 
 StudyFolder = Annotated[
     Path,
-    typer.Option("--study", envvar="KUMI_STUDY", help="The folder of questions, answers, verdicts.", metavar="DIR"),
+    typer.Option("--study", envvar="KUMI_STUDY", help="The study folder: questions, answers, verdicts.", metavar="DIR"),
 ]
 SystemNames = Annotated[
     str,
     typer.Option(
         "--methods",
         "-m",
-        help="What to compare: naive,global:C0,light:hybrid,naive:words=false+k=10; none: all it was built for.",
+        help="Systems: naive,global:C0,light:hybrid,naive:words=false+k=10. Default: all methods of the index.",
         metavar="NAMES",
         autocompletion=lambda: list(METHODS),
     ),
@@ -26,14 +26,14 @@ SystemNames = Annotated[
 AnsweredSystems = Annotated[
     str,
     typer.Option(
-        "--methods", "-m", help="These systems only: bm25,global:C0; none: all that answered.", metavar="NAMES"
+        "--methods", "-m", help="Only these systems: bm25,global:C0. Default: all that answered.", metavar="NAMES"
     ),
 ]
 DEFAULT_STUDY = Path("eval")
-Merge = Annotated[bool, typer.Option("--merge", help="Add to the questions that are there.")]
-Replace = Annotated[bool, typer.Option("--replace", help="Put these in the place of what is there.")]
+Merge = Annotated[bool, typer.Option("--merge", help="Add to the questions of the study.")]
+Replace = Annotated[bool, typer.Option("--replace", help="Replace what the study holds.")]
 
 
 def split_names(names: str) -> list[str]:
-    """Names between commas."""
+    """Split names at commas."""
     return [name.strip() for name in names.split(",") if name.strip()]

@@ -1,4 +1,4 @@
-"""a study as it stands -> what is still to be asked of models for it, and what that costs; nobody is asked."""
+"""a study -> the model calls still to make, and their cost."""
 
 from __future__ import annotations
 
@@ -26,19 +26,21 @@ if TYPE_CHECKING:
 def plan(
     methods: SystemNames = "",
     stages: Annotated[
-        str, typer.Option(help="Of questions, run, judge, claims, score; none: all of them.", metavar="NAMES")
+        str, typer.Option(help="Stages: questions, run, judge, claims, score. Default: all.", metavar="NAMES")
     ] = "",
     protocol: Annotated[str, typer.Option(help="debiased, graphrag, lightrag or mk.", metavar="NAME")] = "debiased",
     questions: Annotated[
-        int, typer.Option(help="For so many questions; 0: those of the study, or 125 where it has none.", min=0)
+        int, typer.Option(help="Number of questions; 0: those of the study, or 125 if it has none.", min=0)
     ] = 0,
-    criteria: Annotated[str, typer.Option(help="Criteria; none: all of the protocol.", metavar="NAMES")] = "",
-    replicates: Annotated[int, typer.Option(help="In each order; 0: those of the protocol.", min=0, max=99)] = 0,
+    criteria: Annotated[str, typer.Option(help="Criteria. Default: all of the protocol.", metavar="NAMES")] = "",
+    replicates: Annotated[
+        int, typer.Option(help="Replicates in each order; 0: as the protocol says.", min=0, max=99)
+    ] = 0,
     against: Annotated[str, typer.Option(help="Only pairs with this system.", metavar="NAME")] = "",
-    generations: Annotated[int, typer.Option(help="How often each system is asked all questions.", min=1)] = 1,
-    economy: Annotated[bool, typer.Option("--economy", help="Claims by one reply for each stage.")] = False,
+    generations: Annotated[int, typer.Option(help="Number of times each system answers all questions.", min=1)] = 1,
+    economy: Annotated[bool, typer.Option("--economy", help="Claims with one reply per stage.")] = False,
     measures: Annotated[
-        str, typer.Option(help="Scores, or groups: words, ragas, assertions, claims, all.", metavar="NAMES")
+        str, typer.Option(help="Measures, or groups: words, ragas, assertions, claims, all.", metavar="NAMES")
     ] = "",
     study: StudyFolder = DEFAULT_STUDY,
     folder: IndexFolder = DEFAULT_INDEX,
@@ -46,7 +48,7 @@ def plan(
     cache: CacheFile = None,
     as_json: JsonOutput = False,
 ) -> None:
-    """Say what a study would ask of models, and cost, without doing it."""
+    """Estimate the model calls and the cost of a study."""
     from kumihimo.evaluate.claims.stages import ECONOMY_VOTES, PAPER_VOTES
     from kumihimo.evaluate.judging.protocols import PROTOCOLS
     from kumihimo.evaluate.scoring.run_scores import resolve_measures
@@ -58,7 +60,7 @@ def plan(
     for name in split_names(stages):
         if name not in STAGES:
             raise SettingsError(describe_unknown("stage", name, STAGES))
-    wanted = StudyRequest(
+    request = StudyRequest(
         split_names(stages) or STAGES,
         PROTOCOLS[protocol],
         questions,
@@ -70,54 +72,60 @@ def plan(
         measures=resolve_measures(split_names(measures)),
     )
     with open_index(folder, options, cache) as kumi:
-        found = estimate_study(kumi, Study(study), methods, wanted)
-    show_study_plan(found, as_json=as_json)
+        estimate = estimate_study(kumi, Study(study), methods, request)
+    show_study_plan(estimate, as_json=as_json)
 
 
-def estimate_study(kumi: Kumihimo, held: Study, methods: str, wanted: StudyRequest) -> StudyEstimate:
-    """Of these systems; none named: those that have answered, or else all that the index was built for."""
+def estimate_study(kumi: Kumihimo, study: Study, methods: str, request: StudyRequest) -> StudyEstimate:
+    """Estimate the calls of a study for these systems.
+
+    methods empty: the systems that have answered, else all methods of the index.
+    """
     from kumihimo.evaluate.cost_estimates import EstimationContext
     from kumihimo.evaluate.study_plan import estimate_stages
 
-    there = held.systems()
-    named = methods or ",".join(there)
-    asks = {"run", "questions"} & {*wanted.stages} or not there or {*split_names(named)} - {*there}
+    answered = study.systems()
+    names = methods or ",".join(answered)
+    needs_index = {"run", "questions"} & {*request.stages} or not answered or {*split_names(names)} - {*answered}
     with ExitStack() as stack:
-        reading = stack.enter_context(kumi.snapshot()) if asks else None
-        systems = _resolve_systems(held, reading, named)
-        models = EstimationContext(kumi.models, kumi.tokenizer, kumi.models.cache().usage(), reading)
-        return estimate_stages(held, models, systems, wanted)
+        snapshot = stack.enter_context(kumi.snapshot()) if needs_index else None
+        systems = _resolve_systems(study, snapshot, names)
+        models = EstimationContext(kumi.models, kumi.tokenizer, kumi.models.cache().usage(), snapshot)
+        return estimate_stages(study, models, systems, request)
 
 
-def _resolve_systems(held: Study, reading: Snapshot | None, named: str) -> Sequence[System | str]:
-    """Those of ours that can be asked, and by name those that have answered and cannot, or need not."""
+def _resolve_systems(study: Study, snapshot: Snapshot | None, names: str) -> Sequence[System | str]:
+    """Return systems to ask, or the names of answered ones.
+
+    Raises SettingsError for a name that is neither.
+    """
     from kumihimo.evaluate.systems import select_systems
 
-    there = held.systems()
-    if reading is None:
-        return split_names(named)
-    found: list[System | str] = []
-    for name in split_names(named):
+    answered = study.systems()
+    if snapshot is None:
+        return split_names(names)
+    systems: list[System | str] = []
+    for name in split_names(names):
         try:
-            found += select_systems(reading, name)[0]
+            systems += select_systems(snapshot, name)[0]
         except SettingsError:
-            if name not in there:
+            if name not in answered:
                 raise
-            found.append(name)
-    return found or select_systems(reading, "")[0]
+            systems.append(name)
+    return systems or select_systems(snapshot, "")[0]
 
 
-def show_study_plan(found: StudyEstimate, *, as_json: bool) -> None:
-    many = found.plan
+def show_study_plan(estimate: StudyEstimate, *, as_json: bool) -> None:
+    total = estimate.plan
     if as_json:
-        shown = {"questions": found.questions, "assumed": found.questions_assumed, "systems": found.systems}
-        jsonl.print_json({**shown, **asdict(many), "calls": many.calls, "tokens": many.tokens, "cost": many.cost})
+        summary = {"questions": estimate.questions, "assumed": estimate.questions_assumed, "systems": estimate.systems}
+        jsonl.print_json({**summary, **asdict(total), "calls": total.calls, "tokens": total.tokens, "cost": total.cost})
         return
-    if found.questions_assumed:
-        print(f"The study has no questions yet: {found.questions:,} are assumed, of one kind.")
-    print(f"{found.questions:,} questions, {len(found.systems):,} systems: {', '.join(found.systems)}.\n")
-    terminal.show_plan(many)
-    if many.estimates:
-        calls, tokens = (terminal.format_range(much) for much in (many.calls, many.tokens))
-        cost = f", cost {terminal.format_range(many.cost, '{:,.2f}')}" if all(e.cost for e in many.estimates) else ""
+    if estimate.questions_assumed:
+        print(f"The study has no questions yet: {estimate.questions:,} are assumed, all of one kind.")
+    print(f"{estimate.questions:,} questions, {len(estimate.systems):,} systems: {', '.join(estimate.systems)}.\n")
+    terminal.show_plan(total)
+    if total.estimates:
+        calls, tokens = (terminal.format_range(bounds) for bounds in (total.calls, total.tokens))
+        cost = f", cost {terminal.format_range(total.cost, '{:,.2f}')}" if all(e.cost for e in total.estimates) else ""
         print(f"In all: {calls} calls, {tokens} tokens{cost}.")

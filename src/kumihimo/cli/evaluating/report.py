@@ -1,4 +1,4 @@
-"""studies -> a page that says which system answers best, at what cost, and how sure that is."""
+"""studies -> an HTML page and CSV tables: quality, cost and confidence of each system."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ StudyFolders = Annotated[
     typer.Option(
         "--study",
         envvar="KUMI_STUDY",
-        help="The folder of a study; several: a row of the grid for each.",
+        help="A study folder; give several for one grid row each.",
         metavar="DIR",
         show_default=str(DEFAULT_STUDY),
     ),
@@ -26,18 +26,19 @@ StudyFolders = Annotated[
 
 def report(
     studies: StudyFolders = None,
-    out: Annotated[Path, typer.Option(help="The page to write; its tables go beside it.", metavar="FILE")] = Path(
+    out: Annotated[Path, typer.Option(help="The page to write, with its tables beside it.", metavar="FILE")] = Path(
         "report.html"
     ),
     systems: Annotated[
-        str, typer.Option(help="Only these, in this order: naive,global:C2.", metavar="NAMES", show_default="all")
+        str,
+        typer.Option(help="Only these systems, in this order: naive,global:C2.", metavar="NAMES", show_default="all"),
     ] = "",
     neighbours: Annotated[
-        bool, typer.Option("--neighbours", help="Compare ratings as MK-RAG: each system with the one before it.")
+        bool, typer.Option("--neighbours", help="Compare ratings as MK-RAG does: each system with the previous one.")
     ] = False,
     as_json: JsonOutput = False,
 ) -> None:
-    """Write what a study found to one HTML page, and to tables as CSV."""
+    """Write the results of studies to an HTML page and CSV tables."""
     from kumihimo.evaluate.report import write_evaluation_report
 
     written = write_evaluation_report(
@@ -46,10 +47,10 @@ def report(
     if as_json:
         jsonl.print_json(asdict(written) | {"page": str(written.page), "tables": str(written.tables)})
         return
-    for name, said in written.words.items():
-        terminal.show_rows([(name if not i else "", sentence) for i, sentence in enumerate(said)])
+    for name, sentences in written.words.items():
+        terminal.show_rows([(name if not i else "", sentence) for i, sentence in enumerate(sentences)])
     for sentence in written.cut:
         print(sentence)
     for name, missing in written.missing.items():
-        terminal.show_rows([(f"{name}: {what}", f"not there yet: `{by}`") for what, by in missing.items()])
+        terminal.show_rows([(f"{name}: {part}", f"not there yet: `{command}`") for part, command in missing.items()])
     print(f"{written.page} ({written.size / 1e6:.1f} MB), and its tables in {written.tables}/")

@@ -1,4 +1,4 @@
-"""questions with gold + an index, or runs made elsewhere -> what is found, measured."""
+"""questions with gold + an index or TREC runs -> retrieval measures."""
 
 from __future__ import annotations
 
@@ -37,35 +37,35 @@ if TYPE_CHECKING:
     from kumihimo.evaluate.study import Study
 
 TrecRuns = Annotated[
-    list[Path] | None, typer.Option("--from-run", help="Measure a run of TREC instead, made elsewhere.", metavar="FILE")
+    list[Path] | None, typer.Option("--from-run", help="Measure a TREC run from elsewhere instead.", metavar="FILE")
 ]
 RunFolder = Annotated[
-    Path | None, typer.Option("--run", help="Write what was found as runs of TREC, into this folder.", metavar="DIR")
+    Path | None, typer.Option("--run", help="Write the results as TREC runs to this folder.", metavar="DIR")
 ]
 Qrels = Annotated[
-    Path | None, typer.Option(help="Write the gold as qrels of TREC; with --from-run, read it there.", metavar="FILE")
+    Path | None, typer.Option(help="Write the gold as TREC qrels; with --from-run, read them.", metavar="FILE")
 ]
 
 
 @dataclass(slots=True)
 class RetrievalResults:
-    """What a command has measured, and what it has to say of it."""
+    """The scores of one command, and notes on them."""
 
     questions: list[EvalQuestion] = field(default_factory=list)  # those with gold
     scores: list[Score] = field(default_factory=list)
-    seconds: dict[str, float] = field(default_factory=dict)  # by system, of a question
+    seconds: dict[str, float] = field(default_factory=dict)  # mean per question, by system
     left_out: dict[str, str] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
-    without_gold: int = 0  # questions that have no gold
-    manifest: dict[str, dict[str, Any]] = field(default_factory=dict)  # how, for the manifest, by system
-    index: dict[str, Any] = field(default_factory=dict)  # whose documents were searched
+    without_gold: int = 0  # questions
+    manifest: dict[str, dict[str, Any]] = field(default_factory=dict)  # by system
+    index: dict[str, Any] = field(default_factory=dict)
     runs: dict[str, dict[str, list[str]]] = field(default_factory=dict)  # by system and question
     gold: dict[str, list[str]] = field(default_factory=dict)
 
 
 def retrieval(
     methods: SystemNames = "",
-    k: Annotated[str, typer.Option("--k", help="Of how many of the first, such as 5,10,20.")] = "5,10,20",
+    k: Annotated[str, typer.Option("--k", help="Cutoffs, such as 5,10,20.")] = "5,10,20",
     run: RunFolder = None,
     qrels: Qrels = None,
     from_run: TrecRuns = None,
@@ -80,186 +80,210 @@ def retrieval(
     show_prompts: ShowPrompts = False,
     as_json: JsonOutput = False,
 ) -> None:
-    """Measure what each system finds of the gold of the questions: recall, MAP, MRR, nDCG, tokens read."""
+    """Measure retrieval against gold: recall, MAP, MRR, nDCG, tokens read."""
     from kumihimo.evaluate.study import Study
 
     configure_logging(verbose, show_prompts)
-    held, ks, made = Study(study), _parse_cutoffs(k), RetrievalResults()
-    held.check_readable("retrieval")
+    study_files, ks, results = Study(study), _parse_cutoffs(k), RetrievalResults()
+    study_files.check_readable("retrieval")
     if from_run and qrels:
         if methods or run:
-            raise SettingsError("--from-run with --qrels measures runs alone: leave out --methods and --run")
-        _measure_runs(made, from_run, qrels, ks)
+            raise SettingsError("--from-run with --qrels measures only runs: leave out --methods and --run")
+        _measure_runs(results, from_run, qrels, ks)
     else:
-        _load_questions(made, held)
-        shown = terminal.progress_bar(not (verbose or show_prompts))
-        with open_index(folder, options, cache) as kumi, kumi.snapshot() as reading, shown as progress:
-            purse = kumi.models.budget(Caps(max_calls, max_tokens, max_cost))
-            _measure_index(made, reading, methods, from_run or [], ks, purse, progress)
-        read = {"index": {"folder": str(folder), **made.index}, "questions": file_digest(held.path("questions"))}
-        made.manifest = {system: {**ran, **read} for system, ran in made.manifest.items()}
-        _write_trec(made, run, qrels)
-    anew = {score.system for score in made.scores}
-    held.replace_rows("retrieval", made.scores, lambda row: row.system in anew)
-    held.update_stage("retrieval", **{system: {"k": ks, **ran} for system, ran in made.manifest.items()})
-    _show_results(made, ks, as_json)
-    if made.failed:
-        said = f"{len(made.failed):,} searches failed; of the first: {made.failed[0]}"
-        raise ItemFailed(f"{said}. The same command goes on with them")
+        _load_questions(results, study_files)
+        bar = terminal.progress_bar(not (verbose or show_prompts))
+        with open_index(folder, options, cache) as kumi, kumi.snapshot() as snapshot, bar as progress:
+            budget = kumi.models.budget(Caps(max_calls, max_tokens, max_cost))
+            _measure_index(results, snapshot, methods, from_run or [], ks, budget, progress)
+        inputs = {
+            "index": {"folder": str(folder), **results.index},
+            "questions": file_digest(study_files.path("questions")),
+        }
+        results.manifest = {system: {**entry, **inputs} for system, entry in results.manifest.items()}
+        _write_trec(results, run, qrels)
+    remeasured = {score.system for score in results.scores}
+    study_files.replace_rows("retrieval", results.scores, lambda row: row.system in remeasured)
+    study_files.update_stage("retrieval", **{system: {"k": ks, **entry} for system, entry in results.manifest.items()})
+    _show_results(results, ks, as_json)
+    if results.failed:
+        message = f"{len(results.failed):,} searches failed; the first: {results.failed[0]}"
+        raise ItemFailed(f"{message}. Run the same command to try them again")
 
 
-def _parse_cutoffs(said: str) -> list[int]:
+def _parse_cutoffs(text: str) -> list[int]:
+    """Parse cutoffs such as 5,10,20. Raises SettingsError."""
     try:
-        ks = sorted({int(part) for part in said.split(",") if part.strip()})
+        ks = sorted({int(part) for part in text.split(",") if part.strip()})
     except ValueError:
         ks = []
     if not ks or ks[0] < 1:
-        raise SettingsError(f"--k {said!r}: write whole numbers from 1, such as 5,10,20")
+        raise SettingsError(f"--k {text!r}: write whole numbers from 1, such as 5,10,20")
     return ks
 
 
-def _load_questions(made: RetrievalResults, held: Study) -> None:
+def _load_questions(results: RetrievalResults, study: Study) -> None:
     from kumihimo.evaluate.run_systems import check_questions
 
-    questions = held.questions()
-    made.questions = [question for question in questions if question.gold]
-    made.without_gold = len(questions) - len(made.questions)
-    if not made.questions:
-        raise SettingsError(f"no question of {held.path('questions')} has gold: `gold` says where its answer stands")
-    check_questions(made.questions)
+    questions = study.questions()
+    results.questions = [question for question in questions if question.gold]
+    results.without_gold = len(questions) - len(results.questions)
+    if not results.questions:
+        raise SettingsError(
+            f"no question of {study.path('questions')} has gold: `gold` names the passages with its answer"
+        )
+    check_questions(results.questions)
 
 
-def _measure_runs(made: RetrievalResults, runs: Iterable[Path], qrels: Path, ks: Sequence[int]) -> None:
-    """Runs against qrels: no index is needed, and no questions but those that are named there."""
+def _measure_runs(results: RetrievalResults, runs: Iterable[Path], qrels: Path, ks: Sequence[int]) -> None:
+    """Measure runs against qrels, without an index or a study."""
     from kumihimo.evaluate.records import EvalQuestion
     from kumihimo.evaluate.retrieval import score_run
     from kumihimo.evaluate.trec import read_trec_qrels
 
-    made.gold = {question: names for question, names in read_trec_qrels(qrels).items() if names}
-    if not made.gold:
-        raise SettingsError(f"{qrels} says of nothing that it is relevant: a relevance above 0 does")
-    made.questions = [EvalQuestion(id, "") for id in made.gold]
+    results.gold = {question: names for question, names in read_trec_qrels(qrels).items() if names}
+    if not results.gold:
+        raise SettingsError(f"{qrels} marks nothing as relevant: use a relevance above 0")
+    results.questions = [EvalQuestion(id, "") for id in results.gold]
     for system, path, rankings in _read_runs(runs):
-        made.scores += score_run(system, rankings, made.gold, ks)
-        made.manifest[system] = {"run": file_digest(path), "qrels": file_digest(qrels)}
-        _warn_missing(system, rankings, made)
+        results.scores += score_run(system, rankings, results.gold, ks)
+        results.manifest[system] = {"run": file_digest(path), "qrels": file_digest(qrels)}
+        _warn_missing(system, rankings, results)
 
 
 def _read_runs(runs: Iterable[Path]) -> list[tuple[str, Path, dict[str, list[str]]]]:
+    """Read TREC runs. Raises SettingsError if two have one name."""
     from kumihimo.evaluate.trec import read_trec_run
 
-    found: dict[str, tuple[str, Path, dict[str, list[str]]]] = {}
+    run_by_system: dict[str, tuple[str, Path, dict[str, list[str]]]] = {}
     for path in runs:
         system, rankings = read_trec_run(path)
-        if system in found:
-            raise SettingsError(f"{path} is a run of {system!r}, as {found[system][1]} is: rename one of them")
-        found[system] = system, path, rankings
-    return list(found.values())
+        if system in run_by_system:
+            raise SettingsError(f"{path} is a run of {system!r}, as {run_by_system[system][1]} is: rename one of them")
+        run_by_system[system] = system, path, rankings
+    return list(run_by_system.values())
 
 
-def _warn_missing(system: str, rankings: Mapping[str, object], made: RetrievalResults) -> None:
-    missing = [id for id in made.gold if id not in rankings]
-    if len(missing) == len(made.gold):
-        some = ", ".join(map(repr, list(rankings)[:3]))
-        raise SettingsError(f"the run {system!r} ranks none of the questions with gold: its ids are such as {some}")
+def _warn_missing(system: str, rankings: Mapping[str, object], results: RetrievalResults) -> None:
+    missing = [id for id in results.gold if id not in rankings]
+    if len(missing) == len(results.gold):
+        examples = ", ".join(map(repr, list(rankings)[:3]))
+        raise SettingsError(f"the run {system!r} ranks none of the questions with gold: its ids look like {examples}")
     if missing:
-        print(f"({system} ranks nothing for {len(missing):,} questions, which count 0.)", file=sys.stderr)
+        print(f"({system} ranks nothing for {len(missing):,} questions, which score 0.)", file=sys.stderr)
 
 
 def _measure_index(
-    made: RetrievalResults,
-    reading: Snapshot,
+    results: RetrievalResults,
+    snapshot: Snapshot,
     methods: str,
     runs: Sequence[Path],
     ks: Sequence[int],
-    purse: Budget,
+    budget: Budget,
     progress: Any,
 ) -> None:
-    """Systems, unless there are runs and none is named; and runs, against the gold of the study."""
-    from kumihimo.evaluate import retrieval as of
+    """Measure systems and runs against the gold of the study.
+
+    With runs and no methods, only the runs.
+    """
+    from kumihimo.evaluate import retrieval as measuring
     from kumihimo.evaluate.gold import read_index_layout, resolve_gold
     from kumihimo.evaluate.run_systems import describe_index, describe_run
     from kumihimo.evaluate.systems import select_systems
 
-    given = _read_runs(runs)
-    systems, made.left_out = ([], {}) if runs and not methods else select_systems(reading, methods)
-    if same := {system.name for system in systems} & {name for name, _, _ in given}:
-        raise SettingsError(f"{min(same)} is a run and a system: name the run's system otherwise in its last column")
-    warn_left_out(made.left_out)
-    there = read_index_layout(reading)
-    meant = resolve_gold(reading, there, made.questions)
-    made.gold = {question: [one.name for one in each] for question, each in meant.items()}
-    made.index = describe_index(reading)
-    made.manifest = {s.name: describe_run(reading, s) for s in systems} | {
-        name: {"run": file_digest(path)} for name, path, _ in given
+    given_runs = _read_runs(runs)
+    systems, results.left_out = ([], {}) if runs and not methods else select_systems(snapshot, methods)
+    if ambiguous := {system.name for system in systems} & {name for name, _, _ in given_runs}:
+        raise SettingsError(f"{min(ambiguous)} is both a run and a system: rename the system in the run's last column")
+    warn_left_out(results.left_out)
+    index_layout = read_index_layout(snapshot)
+    gold_places = resolve_gold(snapshot, index_layout, results.questions)
+    results.gold = {question: [gold.name for gold in places] for question, places in gold_places.items()}
+    results.index = describe_index(snapshot)
+    results.manifest = {s.name: describe_run(snapshot, s) for s in systems} | {
+        name: {"run": file_digest(path)} for name, path, _ in given_runs
     }
-    follow = of.ChunkTracer(reading, there)
+    follower = measuring.ChunkTracer(snapshot, index_layout)
     for system in systems:
-        rows = of.retrieve_all(reading, system, made.questions, follow, purse, progress=progress)
-        made.failed += [row.failed for row in rows if row.failed]
-        made.seconds[system.name] = sum(row.seconds for row in rows) / len(rows)
-        made.runs[system.name] = {
-            row.question: of.unique_names(of.name_places(row.places, meant[row.question], there))
+        rows = measuring.retrieve_all(snapshot, system, results.questions, follower, budget, progress=progress)
+        results.failed += [row.failed for row in rows if row.failed]
+        results.seconds[system.name] = sum(row.seconds for row in rows) / len(rows)
+        results.runs[system.name] = {
+            row.question: measuring.unique_names(
+                measuring.name_places(row.places, gold_places[row.question], index_layout)
+            )
             for row in rows
             if not row.failed
         }
-        made.scores += [score for row in rows for score in of.score_result(row, meant[row.question], there, ks)]
-    for name, _, rankings in given:
-        _warn_missing(name, rankings, made)
-        order, strange = of.translate_rankings(rankings, meant, there)
-        if strange:
-            print(f"({name} ranks {strange:,} times what the index does not hold under that name.)", file=sys.stderr)
-        made.scores += of.score_run(name, order, made.gold, ks)
+        results.scores += [
+            score for row in rows for score in measuring.score_result(row, gold_places[row.question], index_layout, ks)
+        ]
+    for name, _, rankings in given_runs:
+        _warn_missing(name, rankings, results)
+        order, unmatched = measuring.translate_rankings(rankings, gold_places, index_layout)
+        if unmatched:
+            print(f"({name} ranks {unmatched:,} entries that the index does not have.)", file=sys.stderr)
+        results.scores += measuring.score_run(name, order, results.gold, ks)
 
 
-def _write_trec(made: RetrievalResults, runs: Path | None, qrels: Path | None) -> None:
+def _write_trec(results: RetrievalResults, runs: Path | None, qrels: Path | None) -> None:
     from kumihimo.app.safe_write import write_folder
     from kumihimo.evaluate.trec import trec_qrels_lines, trec_run_lines
 
-    def fill(into: Path) -> None:
-        for system, rankings in made.runs.items():
+    def fill(target: Path) -> None:
+        for system, rankings in results.runs.items():
             text = "".join(f"{line}\n" for line in trec_run_lines(system, rankings))
-            (into / f"{quote(system, safe='=+-_.,')}.run").write_text(text, encoding="utf-8")
+            (target / f"{quote(system, safe='=+-_.,')}.run").write_text(text, encoding="utf-8")
 
     if qrels:
-        said = [f"{line}\n" for line in trec_qrels_lines(made.gold)]
-        if qrels.exists() and (qrels.is_dir() or qrels.read_bytes() != "".join(said).encode()):
-            raise SettingsError(f"{qrels} is there already, with other gold: choose another --qrels, or move it away")
-        jsonl.write_text_lines(qrels, [line.rstrip("\n") for line in said])
+        qrels_text = [f"{line}\n" for line in trec_qrels_lines(results.gold)]
+        if qrels.exists() and (qrels.is_dir() or qrels.read_bytes() != "".join(qrels_text).encode()):
+            raise SettingsError(f"{qrels} already exists with other gold: choose another --qrels, or move it")
+        jsonl.write_text_lines(qrels, [line.rstrip("\n") for line in qrels_text])
     if runs:
         write_folder(runs, fill)
 
 
-# -- what is told of it
+# -- results
 
 
-def _show_results(made: RetrievalResults, ks: Sequence[int], as_json: bool) -> None:
+def _show_results(results: RetrievalResults, ks: Sequence[int], as_json: bool) -> None:
     from kumihimo.evaluate.retrieval import BASELINES, average_measures
 
-    found = average_measures(made.scores, made.questions)
-    missing = [name for name in BASELINES if name not in found]
+    means_by_system = average_measures(results.scores, results.questions)
+    missing = [name for name in BASELINES if name not in means_by_system]
     if as_json:
-        systems = {system: {name: asdict(mean) for name, mean in by.items()} for system, by in found.items()}
-        told = {"questions": len(made.questions), "without_gold": made.without_gold, "failed": len(made.failed)}
-        seconds = {"seconds": made.seconds, "left_out": made.left_out, "missing_baselines": missing}
-        jsonl.print_json({**told, **seconds, "systems": systems})
+        systems = {
+            system: {name: asdict(mean) for name, mean in by_name.items()}
+            for system, by_name in means_by_system.items()
+        }
+        summary = {
+            "questions": len(results.questions),
+            "without_gold": results.without_gold,
+            "failed": len(results.failed),
+        }
+        details = {"seconds": results.seconds, "left_out": results.left_out, "missing_baselines": missing}
+        jsonl.print_json({**summary, **details, "systems": systems})
         return
-    _show_table(found, made.seconds, ks)
-    print(f"\n{len(made.questions):,} questions with gold, {made.without_gold:,} without. Below means: 95 % intervals.")
+    _show_table(means_by_system, results.seconds, ks)
+    print(
+        f"\n{len(results.questions):,} questions with gold, {results.without_gold:,} without. "
+        "Below means: 95 % intervals."
+    )
     if missing:
-        print(f"(Not among them: {', '.join(missing)}, without which a figure says little.)", file=sys.stderr)
+        print(f"(Missing baselines: {', '.join(missing)}; compare with them.)", file=sys.stderr)
 
 
 def _show_table(
-    found: Mapping[str, Mapping[str, MeasureMean]], seconds: Mapping[str, float], ks: Sequence[int]
+    means_by_system: Mapping[str, Mapping[str, MeasureMean]], seconds: Mapping[str, float], ks: Sequence[int]
 ) -> None:
-    """Some of the measures; all are in the file, and in --json."""
+    """Print the main measures; the file and --json have all."""
     from kumihimo.evaluate.retrieval import TOKEN_BUDGETS
 
-    few = dict.fromkeys([ks[0], ks[-1]])
+    cutoffs = dict.fromkeys([ks[0], ks[-1]])
     ndcg = 10 if 10 in ks else ks[0]
-    shown = [
-        *(f"recall@{k}" for k in few),
+    columns = [
+        *(f"recall@{k}" for k in cutoffs),
         f"all-gold@{ks[0]}",
         "MAP",
         "MRR",
@@ -269,13 +293,13 @@ def _show_table(
     rows = [
         (
             system,
-            *(_format_mean(by.get(name)) for name in shown),
-            *(_format_count(by.get(n)) for n in ("tokens", "chunks")),
+            *(_format_mean(by_name.get(name)) for name in columns),
+            *(_format_count(by_name.get(n)) for n in ("tokens", "chunks")),
             f"{1000 * seconds[system]:,.0f}" if system in seconds else "",
         )
-        for system, by in found.items()
+        for system, by_name in means_by_system.items()
     ]
-    head = ["system", *(name.replace("tokens", " tokens") for name in shown), "tokens", "chunks", "ms"]
+    head = ["system", *(name.replace("tokens", " tokens") for name in columns), "tokens", "chunks", "ms"]
     terminal.show_rows(rows, head=head, numeric=range(1, len(head)))
 
 

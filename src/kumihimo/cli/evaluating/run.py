@@ -1,4 +1,4 @@
-"""the questions of a study + an index -> the answers of each system, a file each."""
+"""the questions of a study + an index -> one answer file per system."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from kumihimo.evaluate.systems import System
 
 RepeatedSystems = Annotated[
-    str, typer.Option(help="Ask these systems once more than the others: what differs is chance.", metavar="NAMES")
+    str, typer.Option(help="Run these systems twice, to measure variation by chance.", metavar="NAMES")
 ]
 
 
 def run(
     methods: SystemNames = "",
-    generations: Annotated[int, typer.Option(help="How often each system is asked all questions.", min=1)] = 1,
+    generations: Annotated[int, typer.Option(help="Number of times each system answers all questions.", min=1)] = 1,
     again: RepeatedSystems = "",
     study: StudyFolder = DEFAULT_STUDY,
     folder: IndexFolder = DEFAULT_INDEX,
@@ -57,40 +57,45 @@ def run(
     show_prompts: ShowPrompts = False,
     as_json: JsonOutput = False,
 ) -> None:
-    """Ask the questions of a study of each system: answers, their evidence, what they took."""
+    """Ask each system the questions of a study, and keep its answers."""
     from kumihimo.evaluate.study import Study
     from kumihimo.evaluate.systems import select_systems
 
     configure_logging(verbose, show_prompts)
-    held = Study(study)
-    held.check_readable()
-    with open_index(folder, options, cache) as kumi, kumi.snapshot() as reading:
-        purse = kumi.models.budget(Caps(max_calls, max_tokens, max_cost))
-        systems, left = select_systems(reading, methods)
-        warn_left_out(left)
+    study_files = Study(study)
+    study_files.check_readable()
+    with open_index(folder, options, cache) as kumi, kumi.snapshot() as snapshot:
+        budget = kumi.models.budget(Caps(max_calls, max_tokens, max_cost))
+        systems, left_out = select_systems(snapshot, methods)
+        warn_left_out(left_out)
         times = _count_generations(systems, generations, again)
-        if max(times.values()) > 1 and not reading.models.chat("answer"):
-            print("(Without a chat model every generation says the same.)", file=sys.stderr)
+        if max(times.values()) > 1 and not snapshot.models.chat("answer"):
+            print("(Without a chat model, all generations are identical.)", file=sys.stderr)
         with terminal.progress_bar(not (verbose or show_prompts)) as progress:
-            made = dict(_answer_questions(held, reading, systems, times, purse, str(folder), progress))
-    shown = {name: _summarize_answers(rows, times[name]) for name, rows in made.items()}
+            answers = dict(_answer_questions(study_files, snapshot, systems, times, budget, str(folder), progress))
+    summaries = {name: _summarize_answers(rows, times[name]) for name, rows in answers.items()}
     if as_json:
-        saved = sum(purse.saved.values(), Usage())
-        spent = {"paid": asdict(purse.total), "remembered": asdict(saved)}
-        jsonl.print_json({"study": str(study), "systems": shown, "left_out": left, **spent})
+        saved = sum(budget.saved.values(), Usage())
+        spent = {"paid": asdict(budget.total), "remembered": asdict(saved)}
+        jsonl.print_json({"study": str(study), "systems": summaries, "left_out": left_out, **spent})
     else:
-        _show_answers(shown)
-        if purse.total.calls:
-            print(f"Paid now: {purse.total.calls:,} calls, {purse.total.tokens:,} tokens{_format_cost(purse.total)}.")
-    failed = [row.failed for rows in made.values() for row in rows if row.failed]
+        _show_answers(summaries)
+        if budget.total.calls:
+            print(
+                f"Paid now: {budget.total.calls:,} calls, {budget.total.tokens:,} tokens{_format_cost(budget.total)}."
+            )
+    failed = [row.failed for rows in answers.values() for row in rows if row.failed]
     if failed:
-        of = sum(map(len, made.values()))
-        said = f"{len(failed):,} of {of:,} answers failed; of the first: {failed[0]}"
-        raise ItemFailed(f"{said}. The same command goes on with them")
+        total = sum(map(len, answers.values()))
+        message = f"{len(failed):,} of {total:,} answers failed; the first: {failed[0]}"
+        raise ItemFailed(f"{message}. Run the same command to try them again")
 
 
 def _count_generations(systems: Sequence[System], generations: int, again: str) -> dict[str, int]:
-    """How often each system is asked. Raises SettingsError where one is to be asked again that is not asked."""
+    """Return the number of generations per system.
+
+    Raises SettingsError if --again names an unknown system.
+    """
     times = {system.name: generations for system in systems}
     for name in split_names(again):
         if name not in times:
@@ -100,15 +105,15 @@ def _count_generations(systems: Sequence[System], generations: int, again: str) 
 
 
 def _answer_questions(
-    held: Study,
-    reading: Snapshot,
+    study: Study,
+    snapshot: Snapshot,
     systems: Sequence[System],
     times: Mapping[str, int],
-    purse: Budget,
+    budget: Budget,
     folder: str,
     progress: Progress | None,
 ) -> Iterator[tuple[str, list[SystemAnswer]]]:
-    """Of each system all answers, written as soon as they are whole."""
+    """Yield each system's answers, after writing them."""
     from kumihimo.evaluate.run_systems import (
         answer_questions,
         check_questions,
@@ -117,29 +122,34 @@ def _answer_questions(
         keep_earlier_answers,
     )
 
-    questions = held.questions()
+    questions = study.questions()
     check_questions(questions)
-    common = {"index": {"folder": folder, **describe_index(reading)}, "questions": file_digest(held.path("questions"))}
+    common = {
+        "index": {"folder": folder, **describe_index(snapshot)},
+        "questions": file_digest(study.path("questions")),
+    }
     for system in systems:
         all_rows: list[SystemAnswer] = []
         for n in range(times[system.name]):
-            before = list(held.answers(system.name, n)) if n < held.count_generations(system.name) else []
-            rows = answer_questions(reading, system, questions, purse, generation=n, earlier=before, progress=progress)
-            held.write_answers(system.name, n, keep_earlier_answers(rows, before))
+            earlier = list(study.answers(system.name, n)) if n < study.count_generations(system.name) else []
+            rows = answer_questions(
+                snapshot, system, questions, budget, generation=n, earlier=earlier, progress=progress
+            )
+            study.write_answers(system.name, n, keep_earlier_answers(rows, earlier))
             all_rows += rows
-        ran = {**describe_run(reading, system), **common, "generations": times[system.name]}
-        held.update_stage("run", **{system.name: ran})
+        entry = {**describe_run(snapshot, system), **common, "generations": times[system.name]}
+        study.update_stage("run", **{system.name: entry})
         yield system.name, all_rows
 
 
-def warn_left_out(left: Mapping[str, str]) -> None:
-    """Which of the index's methods are left out."""
-    for name, why in left.items():
-        print(f"(Left out: {name}. {why}.)", file=sys.stderr)
+def warn_left_out(left_out: Mapping[str, str]) -> None:
+    """Print the methods of the index that were left out."""
+    for name, reason in left_out.items():
+        print(f"(Left out: {name}. {reason}.)", file=sys.stderr)
 
 
 def file_digest(path: Path) -> str:
-    """Of a file that a stage has read."""
+    """Return the digest of a file that a stage reads."""
     return sha256(path.read_bytes()).hexdigest()[:20]
 
 
@@ -158,15 +168,15 @@ def _summarize_answers(rows: Sequence[SystemAnswer], generations: int) -> dict[s
     }
 
 
-def _show_answers(shown: Mapping[str, Mapping[str, Any]]) -> None:
-    """A line a system. Of what answers took: the mean."""
+def _show_answers(summaries: Mapping[str, Mapping[str, Any]]) -> None:
+    """Print one line per system, with mean cost."""
     rows = []
-    for name, told in shown.items():
-        n = max(told["answered"] + told["failed"], 1)
-        usage = Usage(**told["usage"])
-        seconds = "" if told["median_seconds"] is None else f"{told['median_seconds']:.2f}"
-        each = (f"{usage.calls / n:,.1f}", f"{usage.tokens / n:,.0f}", f"{usage.cost / n:,.4f}" if usage.cost else "")
-        rows.append((name, f"{told['answered']:,}", f"{told['failed']:,}", *each, seconds))
+    for name, summary in summaries.items():
+        n = max(summary["answered"] + summary["failed"], 1)
+        usage = Usage(**summary["usage"])
+        seconds = "" if summary["median_seconds"] is None else f"{summary['median_seconds']:.2f}"
+        costs = (f"{usage.calls / n:,.1f}", f"{usage.tokens / n:,.0f}", f"{usage.cost / n:,.4f}" if usage.cost else "")
+        rows.append((name, f"{summary['answered']:,}", f"{summary['failed']:,}", *costs, seconds))
     head = ("system", "answers", "failed", "calls each", "tokens each", "cost each", "median s")
     terminal.show_rows(rows, head=head, numeric=range(1, 7))
 

@@ -1,4 +1,4 @@
-"""a study's answers -> scores.jsonl: what each is worth by itself, without another to compare it with."""
+"""a study's answers -> scores.jsonl: a score of each answer by itself."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ if TYPE_CHECKING:
     from kumihimo.evaluate.study import Study
 
 _ROLE = "scorer"
-_MAX_REASONS, _MAX_NAMES = 10, 3  # reasons, measures of one
+_MAX_REASONS, _MAX_NAMES = 10, 3  # names: measures per reason
 
 
 def score(
     study: StudyFolder = DEFAULT_STUDY,
     methods: AnsweredSystems = "",
     measures: Annotated[
-        str, typer.Option(help="These measures, or groups: words, ragas, assertions, claims, all.", metavar="NAMES")
+        str, typer.Option(help="Measures, or groups: words, ragas, assertions, claims, all.", metavar="NAMES")
     ] = "",
-    repeats: Annotated[int, typer.Option(help="Score each answer so many times, and take the mean.", min=1)] = 1,
+    repeats: Annotated[int, typer.Option(help="Score each answer this many times; report the mean.", min=1)] = 1,
     folder: IndexFolder = DEFAULT_INDEX,
     options: SettingOverrides = None,
     max_calls: MaxCalls = None,
@@ -59,41 +59,46 @@ def score(
     show_prompts: ShowPrompts = False,
     as_json: JsonOutput = False,
 ) -> None:
-    """Score each answer: faithful, correct, its evidence relevant and complete; some measures need no model."""
+    """Score each answer: faithfulness, correctness, evidence; some measures need no model."""
     from kumihimo.evaluate.scoring.run_scores import mean_scores, resolve_measures
     from kumihimo.evaluate.study import Study
 
     configure_logging(verbose, show_prompts)
-    held = Study(study)
-    systems = held.select_systems(split_names(methods))
-    held.check_readable("scores")
+    study_files = Study(study)
+    systems = study_files.select_systems(split_names(methods))
+    study_files.check_readable("scores")
     with open_index(folder, options, cache) as kumi:
-        names, left = _select_computable(kumi, resolve_measures(split_names(measures)), explicit=bool(measures))
+        names, skipped = _select_computable(kumi, resolve_measures(split_names(measures)), explicit=bool(measures))
         scores = _score_answers(
             kumi,
-            held,
+            study_files,
             systems,
             names,
             Caps(max_calls, max_tokens, max_cost),
             repeats,
             show_progress=not (verbose or show_prompts),
         )
-    _show_scores(held, scores, mean_scores(scores, held.questions()), left, as_json=as_json)
+    _show_scores(study_files, scores, mean_scores(scores, study_files.questions()), skipped, as_json=as_json)
     _raise_failures(scores)
 
 
 def _select_computable(kumi: Kumihimo, names: Sequence[str], *, explicit: bool) -> tuple[list[str], list[str]]:
-    """The measures that can be had, and those left out for want of a model, which nobody has asked for by name."""
+    """Return the computable measures, and those that lack a model.
+
+    A measure chosen by name is always computable: a missing model raises an error later.
+    """
     from kumihimo.evaluate.scoring import SCORE_MEASURES
 
     if explicit or kumi.models.chat(_ROLE):
         return list(names), []
-    return [n for n in names if not SCORE_MEASURES[n].needs_model], [n for n in names if SCORE_MEASURES[n].needs_model]
+    return [name for name in names if not SCORE_MEASURES[name].needs_model], [
+        name for name in names if SCORE_MEASURES[name].needs_model
+    ]
 
 
 def _score_answers(
     kumi: Kumihimo,
-    held: Study,
+    study: Study,
     systems: Sequence[str],
     names: Sequence[str],
     caps: Caps,
@@ -101,86 +106,96 @@ def _score_answers(
     *,
     show_progress: bool,
 ) -> list[Score]:
-    """The scores, written, with how they were made."""
+    """Score the answers, and write the scores and the manifest."""
     from kumihimo.evaluate.scoring import SCORE_MEASURES
     from kumihimo.evaluate.scoring.run_scores import build_cases, score_cases, scoring_prompt_digests
     from kumihimo.evaluate.study import row_to_json
 
-    purse = kumi.models.budget(caps)
-    ask = kumi.models.llm(_ROLE, purse) if any(SCORE_MEASURES[n].needs_model for n in names) else None
-    embedder = kumi.models.embedder(purse) if any("embedder" in SCORE_MEASURES[n].needs for n in names) else None
-    questions = held.questions()
-    answers = [answer for system in systems for answer in held.answers(system)]
+    budget = kumi.models.budget(caps)
+    llm = kumi.models.llm(_ROLE, budget) if any(SCORE_MEASURES[name].needs_model for name in names) else None
+    embedder = kumi.models.embedder(budget) if any("embedder" in SCORE_MEASURES[name].needs for name in names) else None
+    questions = study.questions()
+    answers = [answer for system in systems for answer in study.answers(system)]
     cases = list(build_cases(questions, answers))
     if len(cases) < len(answers):
-        print(f"(Left out, since the study does not ask that: {len(answers) - len(cases):,} answers.)", file=sys.stderr)
+        print(
+            f"(Left out, because the study has no such question: {len(answers) - len(cases):,} answers.)",
+            file=sys.stderr,
+        )
     with terminal.progress_bar(show_progress) as progress:
-        made = list(score_cases(cases, names, ask, embedder, repeats=repeats, progress=progress))
-    held.replace_rows("scores", made, lambda row: row.system in systems and row.name in names)
-    marks = {"model": ask.fingerprint if ask else "", "embedder": embedder.fingerprint if embedder else ""}
-    reads = {s: hash_parts(*(row_to_json(case.answer) for case in cases if case.answer.system == s)) for s in systems}
-    told = {
+        results = list(score_cases(cases, names, llm, embedder, repeats=repeats, progress=progress))
+    study.replace_rows("scores", results, lambda row: row.system in systems and row.name in names)
+    fingerprints = {"model": llm.fingerprint if llm else "", "embedder": embedder.fingerprint if embedder else ""}
+    answer_digests = {
+        s: hash_parts(*(row_to_json(case.answer) for case in cases if case.answer.system == s)) for s in systems
+    }
+    settings = {
         "repeats": repeats,
-        **marks,
-        "prompts": scoring_prompt_digests() if ask else {},
+        **fingerprints,
+        "prompts": scoring_prompt_digests() if llm else {},
         "questions": hash_parts(*map(row_to_json, questions)),
     }
-    ran = {"measures": list(names), "systems": reads, **told}
-    held.record_stage("score", runs=[*_earlier_runs(held, systems, names), ran])
-    return made
+    entry = {"measures": list(names), "systems": answer_digests, **settings}
+    study.record_stage("score", runs=[*_earlier_runs(study, systems, names), entry])
+    return results
 
 
-def _earlier_runs(held: Study, systems: Sequence[str], names: Sequence[str]) -> list[dict[str, Any]]:
-    """How other scores were made: runs all of whose scores were made anew are not told any more."""
-    runs = held.read_manifest().get("score", {}).get("runs", [])
+def _earlier_runs(study: Study, systems: Sequence[str], names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return earlier runs with scores that this run did not replace."""
+    runs = study.read_manifest().get("score", {}).get("runs", [])
     return [run for run in runs if not (set(run["systems"]) <= set(systems) and set(run["measures"]) <= set(names))]
 
 
 def _show_scores(
-    held: Study, scores: Sequence[Score], found: Sequence[ScoreMean], left: Sequence[str], *, as_json: bool
+    study: Study, scores: Sequence[Score], mean_rows: Sequence[ScoreMean], skipped: Sequence[str], *, as_json: bool
 ) -> None:
     if as_json:
         missed = {status: sum(score.status == status for score in scores) for status in ("invalid", "failed")}
-        written = {"written": str(held.path("scores")), "scores": len(scores), **missed, "needs_a_model": list(left)}
-        jsonl.print_json({**written, "means": [asdict(mean) for mean in found]})
+        written = {
+            "written": str(study.path("scores")),
+            "scores": len(scores),
+            **missed,
+            "needs_a_model": list(skipped),
+        }
+        jsonl.print_json({**written, "means": [asdict(mean) for mean in mean_rows]})
         return
     head = ("measure", "system", "mean", "95 %", "n/N")
-    again = any(mean.spread is not None for mean in found)
-    defined = {mean.measure for mean in found if mean.n}
+    repeated = any(mean.spread is not None for mean in mean_rows)
+    defined = {mean.measure for mean in mean_rows if mean.n}
     rows = [
-        (*_mean_row(mean), *([_format_number(mean.spread)] if again else []))
-        for mean in found
+        (*_mean_row(mean), *([_format_number(mean.spread)] if repeated else []))
+        for mean in mean_rows
         if mean.measure in defined
     ]
-    terminal.show_rows(rows, head=(*head, "spread") if again else head, numeric=(2, 3, 4, 5))
-    if nowhere := [name for name in dict.fromkeys(mean.measure for mean in found) if name not in defined]:
-        print(f"Of no answer: {', '.join(nowhere)}.")
+    terminal.show_rows(rows, head=(*head, "spread") if repeated else head, numeric=(2, 3, 4, 5))
+    if undefined := [name for name in dict.fromkeys(mean.measure for mean in mean_rows) if name not in defined]:
+        print(f"Undefined for every answer: {', '.join(undefined)}.")
     for line in islice(_missing_values(scores), _MAX_REASONS):
         print(replace_controls(line), file=sys.stderr)
-    if left:
+    if skipped:
         print(
-            f"Not computed, since a chat model is needed: {', '.join(left)}. To have them, {SET_MODEL_HINT}.",
+            f"Not computed without a chat model: {', '.join(skipped)}. To compute them, {SET_MODEL_HINT}.",
             file=sys.stderr,
         )
-    print(f"{len(scores):,} scores are in {held.path('scores')}.")
+    print(f"{len(scores):,} scores are in {study.path('scores')}.")
 
 
 def _missing_values(scores: Sequence[Score]) -> Iterator[str]:
-    """Why scores have no value, the most frequent reason first."""
-    why: dict[str, Counter[str]] = {}
+    """Yield the reasons for missing values, most frequent first."""
+    reasons: dict[str, Counter[str]] = {}
     for score in scores:
         if score.value is None:
-            why.setdefault(score.reason, Counter())[score.name] += 1
-    for reason, names in sorted(why.items(), key=lambda each: -each[1].total()):
-        which = ", ".join(list(names)[:_MAX_NAMES]) + (
+            reasons.setdefault(score.reason, Counter())[score.name] += 1
+    for reason, names in sorted(reasons.items(), key=lambda each: -each[1].total()):
+        measures = ", ".join(list(names)[:_MAX_NAMES]) + (
             f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
         )
-        yield f"No value for {names.total():,} of {len(scores):,}: {reason} ({which})."
+        yield f"No value for {names.total():,} of {len(scores):,}: {reason} ({measures})."
 
 
 def _mean_row(mean: ScoreMean) -> tuple[str, ...]:
-    between = f"{_format_number(mean.low)}–{_format_number(mean.high)}" if mean.n else ""
-    return mean.measure, mean.system, _format_number(mean.value), between, f"{mean.n:,}/{mean.of:,}"
+    interval = f"{_format_number(mean.low)}–{_format_number(mean.high)}" if mean.n else ""
+    return mean.measure, mean.system, _format_number(mean.value), interval, f"{mean.n:,}/{mean.of:,}"
 
 
 def _format_number(value: float | None) -> str:
@@ -188,11 +203,11 @@ def _format_number(value: float | None) -> str:
 
 
 def _raise_failures(scores: Sequence[Score]) -> None:
-    """Raises ItemFailed where a score could not be had from the model."""
+    """Raise ItemFailed if the model failed to give scores."""
     failed = [score for score in scores if score.status != "ok"]
     if failed:
-        unread = sum(score.status == "invalid" for score in failed)
+        invalid = sum(score.status == "invalid" for score in failed)
         raise ItemFailed(
-            f"{len(failed):,} of {len(scores):,} scores could not be had, {unread:,} of them since replies cannot be "
-            f"read; the same command tries them again. Of the first: {failed[0].reason}"
+            f"{len(failed):,} of {len(scores):,} scores failed, {invalid:,} of them because replies cannot be "
+            f"read; run the same command to try again. The first: {failed[0].reason}"
         )

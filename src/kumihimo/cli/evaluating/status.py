@@ -1,4 +1,4 @@
-"""a study -> what it holds, and which command adds to it."""
+"""a study -> its contents, and the commands that add to it."""
 
 from __future__ import annotations
 
@@ -11,33 +11,37 @@ from kumihimo.cli.options import JsonOutput
 
 
 def status(study: StudyFolder = DEFAULT_STUDY, as_json: JsonOutput = False) -> None:
-    """Show what a study holds: questions, answers, verdicts, scores, and the commands that add to it."""
+    """Show what a study holds, and the commands that add to it."""
     from kumihimo.evaluate.study import FILE_COMMANDS, ROW_TYPES, Study
 
-    held = Study(study)
-    held.check_folder()
+    study_files = Study(study)
+    study_files.check_folder()
     rows: dict[str, Any] = {
-        name: sum(1 for _ in held.rows(name, ROW_TYPES[name])) for name in ROW_TYPES if held.has(name)
+        name: sum(1 for _ in study_files.rows(name, ROW_TYPES[name])) for name in ROW_TYPES if study_files.has(name)
     }
     answers: dict[str, dict[str, int]] = {}
-    for system in held.systems():
-        found: Counter[str] = Counter(_outcome(row) for row in held.answers(system))
-        answers[system] = {"generations": held.count_generations(system), **found}
+    for system in study_files.systems():
+        outcomes: Counter[str] = Counter(_outcome(row) for row in study_files.answers(system))
+        answers[system] = {"generations": study_files.count_generations(system), **outcomes}
     made_by = {"questions": FILE_COMMANDS["questions"], "answers": "kumi eval run", **FILE_COMMANDS}
-    missing = {name: by for name, by in made_by.items() if name not in rows and (name != "answers" or not answers)}
+    missing = {
+        name: adding_command
+        for name, adding_command in made_by.items()
+        if name not in rows and (name != "answers" or not answers)
+    }
     if as_json:
         jsonl.print_json({"folder": str(study), "rows": rows, "answers": answers, "missing": missing})
         return
-    listed = [(name, f"{count:,} rows") for name, count in rows.items()]
-    listed += [(system, _describe_answers(told)) for system, told in answers.items()]
-    listed += [(name, f"not there yet: `{command}`") for name, command in missing.items()]
-    terminal.show_rows(listed)
+    table = [(name, f"{count:,} rows") for name, count in rows.items()]
+    table += [(system, _describe_answers(counts)) for system, counts in answers.items()]
+    table += [(name, f"not there yet: `{command}`") for name, command in missing.items()]
+    terminal.show_rows(table)
 
 
-def _describe_answers(told: dict[str, int]) -> str:
-    times = told["generations"]
-    found = ", ".join(f"{n:,} {what}" for what, n in told.items() if what != "generations")
-    return found + (f", asked {times} times" if times > 1 else "")
+def _describe_answers(counts: dict[str, int]) -> str:
+    times = counts["generations"]
+    parts = ", ".join(f"{n:,} {outcome}" for outcome, n in counts.items() if outcome != "generations")
+    return parts + (f", {times} generations" if times > 1 else "")
 
 
 def _outcome(row: Any) -> str:

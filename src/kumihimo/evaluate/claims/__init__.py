@@ -1,4 +1,4 @@
-"""answers -> the claims they make, and what became of each of their sentences (Claimify, arXiv:2502.10855)."""
+"""answers -> their claims, and one outcome for every sentence (Claimify, arXiv:2502.10855)."""
 
 from __future__ import annotations
 
@@ -31,63 +31,78 @@ def extract_answer_claims(
     votes: Votes = PAPER_VOTES,
     progress: Progress | None = None,
 ) -> ClaimExtraction:
-    """The claims of the answers to these questions, each once for an answer; and every sentence, with its outcome.
+    """Extract the claims of these answers, and record each sentence's outcome.
 
-    votes: how often selection, disambiguation and decomposition are asked; more than half have to agree.
+    Each claim counts once per answer. Answers to unknown questions are skipped.
+    votes: LLM replies for selection, disambiguation and decomposition; more than half must agree.
     """
-    asked = {question.id: question.text for question in questions}
-    told = [(answer, split_answer(answer.text)) for answer in answers if answer.question in asked]
+    question_texts = {question.id: question.text for question in questions}
+    split_answers = [(answer, split_answer(answer.text)) for answer in answers if answer.question in question_texts]
     jobs = [
-        SentenceJob(asked[answer.question], held, i)
-        for answer, held in told
+        SentenceJob(question_texts[answer.question], pieces, i)
+        for answer, pieces in split_answers
         if not answer.failed
-        for i in _sentence_positions(held)
+        for i in _sentence_positions(pieces)
     ]
-    made = _report_progress(
+    results = _report_progress(
         map_concurrent(partial(extract_sentence_claims, llm=llm, votes=votes), jobs, llm.workers), len(jobs), progress
     )
-    claimed: list[AnswerClaim] = []
+    claims: list[AnswerClaim] = []
     sentences: list[AnswerSentence] = []
-    for answer, held in told:
-        mine = [] if answer.failed else _sentence_positions(held)
-        found, rows = _assemble_answer(answer, held, dict(zip(mine, islice(made, len(mine)), strict=True)))
-        claimed += found
+    for answer, pieces in split_answers:
+        positions = [] if answer.failed else _sentence_positions(pieces)
+        answer_claims, rows = _assemble_answer(
+            answer, pieces, dict(zip(positions, islice(results, len(positions)), strict=True))
+        )
+        claims += answer_claims
         sentences += rows
-    return claimed, sentences
+    return claims, sentences
 
 
 def estimate_claim_calls(answers: Iterable[SystemAnswer], votes: Votes = PAPER_VOTES) -> tuple[int, int]:
-    """How often the model is asked at least, if nothing is selected, and at most, if nothing is remembered."""
+    """Return the minimum and maximum number of LLM calls.
+
+    Minimum: selection rejects every sentence. Maximum: no reply is cached.
+    """
     count = sum(len(_sentence_positions(split_answer(answer.text))) for answer in answers if not answer.failed)
     return count * (votes[0] - votes_needed(votes[0]) + 1), count * sum(votes)
 
 
-def _sentence_positions(held: Sequence[Piece]) -> list[int]:
-    return [i for i, piece in enumerate(held) if piece.kind == "sentence"]
+def _sentence_positions(pieces: Sequence[Piece]) -> list[int]:
+    """Return the positions of the pieces that are sentences."""
+    return [i for i, piece in enumerate(pieces) if piece.kind == "sentence"]
 
 
-def _report_progress(made: Iterator[SentenceResult], total: int, progress: Progress | None) -> Iterator[SentenceResult]:
-    for done, each in enumerate(made, 1):
+def _report_progress(
+    results: Iterator[SentenceResult], total: int, progress: Progress | None
+) -> Iterator[SentenceResult]:
+    """Yield the results and report the progress of each."""
+    for done, result in enumerate(results, 1):
         if progress:
             progress("claims", done, total)
-        yield each
+        yield result
 
 
-def _assemble_answer(answer: SystemAnswer, held: Sequence[Piece], made: dict[int, SentenceResult]) -> ClaimExtraction:
-    """Of one answer, whose sentences became this."""
-    if answer.failed or not held:
-        outcome, why = ("no answer", {"why": answer.failed}) if answer.failed else ("empty", {})
-        return [], [AnswerSentence(answer.system, answer.question, -1, "", outcome, why)]
-    seen: set[str] = set()
-    found: list[AnswerClaim] = []
+def _assemble_answer(
+    answer: SystemAnswer, pieces: Sequence[Piece], results: dict[int, SentenceResult]
+) -> ClaimExtraction:
+    """Build the claims and sentence rows of one answer.
+
+    results: the result of each sentence, by its position in `pieces`.
+    """
+    if answer.failed or not pieces:
+        outcome, reasons = ("no answer", {"why": answer.failed}) if answer.failed else ("empty", {})
+        return [], [AnswerSentence(answer.system, answer.question, -1, "", outcome, reasons)]
+    keys: set[str] = set()
+    claims: list[AnswerClaim] = []
     rows: list[AnswerSentence] = []
-    for i, piece in enumerate(held):
-        became = made.get(i, SentenceResult("heading"))
-        new = [claim for claim in became.claims if claim_key(claim) not in seen]
-        seen |= set(map(claim_key, new))
-        found += [AnswerClaim(answer.system, answer.question, i, claim) for claim in new]
-        repeated = len(became.claims) - len(new)
-        outcome = "repeated" if repeated and not new else became.outcome
-        trace = {**became.trace, "repeated": repeated} if repeated else became.trace
+    for i, piece in enumerate(pieces):
+        result = results.get(i, SentenceResult("heading"))
+        new = [claim for claim in result.claims if claim_key(claim) not in keys]
+        keys |= set(map(claim_key, new))
+        claims += [AnswerClaim(answer.system, answer.question, i, claim) for claim in new]
+        repeated = len(result.claims) - len(new)
+        outcome = "repeated" if repeated and not new else result.outcome
+        trace = {**result.trace, "repeated": repeated} if repeated else result.trace
         rows.append(AnswerSentence(answer.system, answer.question, i, piece.text, outcome, trace))
-    return found, rows
+    return claims, rows

@@ -1,1 +1,1 @@
-"""answers of several systems -> verdicts on each pair of them, or ratings of each, as the papers ask, and as we do."""
+"""answers of several systems -> verdicts on pairs, or ratings, by published protocols and our own."""

@@ -1,4 +1,4 @@
-"""questions + answers of several systems -> Call: what a judge is asked, each pair in the orders of a protocol."""
+"""questions + answers of several systems -> the calls of a judge, in a protocol's presentation orders."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from kumihimo.evaluate.judging.protocols import JudgeProtocol, PresentationOrder
 from kumihimo.evaluate.records import EvalQuestion, SystemAnswer
 
 FirstShown = Literal["a", "b"]
-AnswersBySystem = Mapping[str, Mapping[str, SystemAnswer]]  # by system, by question
+AnswersBySystem = Mapping[str, Mapping[str, SystemAnswer]]  # by system, by question id
 NO_ANSWERS: AnswersBySystem = {}
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeCall:
-    """Two answers to a question, to be compared by one criterion, or by several together."""
+    """A comparison of two answers to a question, by one or several criteria."""
 
     question: EvalQuestion
     a: SystemAnswer
@@ -30,7 +30,10 @@ class JudgeCall:
 
     @property
     def sample(self) -> int:
-        """Of several replies; another in each order, since two answers may be the same word for word."""
+        """Return the sample number of the LLM call.
+
+        It differs between the two orders, because the two answers may be identical.
+        """
         return 2 * self.replicate + (self.first == "b")
 
 
@@ -45,42 +48,55 @@ def plan_judge_calls(
     order: PresentationOrder | Literal[""] = "",
     against: str = "",
 ) -> list[JudgeCall]:
-    """Question by question all pairs that both have answered; prompts that begin alike follow each other.
+    """Plan the judge calls for each question and pair of answers.
 
-    again: other generations of the same systems, each of which is compared with the first. criteria, replicates,
-    order: none, those of the protocol. against: only pairs with that system. Raises SettingsError.
+    Calls with the same prompt prefix are adjacent. other_answers: another generation of the same systems; each is
+    compared with the first. criteria, replicates, order: the protocol's own if empty. against: only pairs with that
+    system. Raises SettingsError for an unknown criterion or an unsuitable option.
     """
-    named = resolve_criteria(protocol, criteria)
-    together = [tuple(named)] if protocol.one_call else [(name,) for name in named]
-    shown = plan_presentations(resolve_order(protocol, order), replicates or protocol.replicates)
+    names = resolve_criteria(protocol, criteria)
+    criteria_sets = [tuple(names)] if protocol.one_call else [(name,) for name in names]
+    presentations = plan_presentations(resolve_order(protocol, order), replicates or protocol.replicates)
     pairs = [pair for pair in combinations(answers, 2) if not against or against in pair]
-    made: list[JudgeCall] = []
+    planned: list[JudgeCall] = []
     for question in questions:
-        both = [(_valid_answer(answers, a, question), _valid_answer(answers, b, question)) for a, b in pairs]
-        both += [
+        answer_pairs = [(_valid_answer(answers, a, question), _valid_answer(answers, b, question)) for a, b in pairs]
+        answer_pairs += [
             (_valid_answer(answers, system, question), _valid_answer(other_answers, system, question))
             for system in other_answers
         ]
-        for one, other in both:
-            if one and other:
-                made += [JudgeCall(question, one, other, c, first, n) for first, n in shown for c in together]
-    return made
+        for first_answer, second_answer in answer_pairs:
+            if first_answer and second_answer:
+                planned += [
+                    JudgeCall(question, first_answer, second_answer, criteria_set, first, n)
+                    for first, n in presentations
+                    for criteria_set in criteria_sets
+                ]
+    return planned
 
 
 def _valid_answer(answers: AnswersBySystem, system: str, question: EvalQuestion) -> SystemAnswer | None:
-    """The answer of that system, if there is one; an empty one is one."""
-    found = answers[system].get(question.id)
-    return found if found and not found.failed else None
+    """Return the system's answer, or None if missing or failed.
+
+    An empty answer counts as an answer.
+    """
+    answer = answers[system].get(question.id)
+    return answer if answer and not answer.failed else None
 
 
 def count_unanswered(questions: Sequence[EvalQuestion], answers: AnswersBySystem) -> dict[str, int]:
-    """By system how many questions it has no answer to: their pairs are not judged."""
-    found = {system: sum(1 for q in questions if not _valid_answer(answers, system, q)) for system in answers}
-    return {system: count for system, count in found.items() if count}
+    """Count each system's unanswered questions; their pairs are not judged."""
+    counts = {
+        system: sum(1 for question in questions if not _valid_answer(answers, system, question)) for system in answers
+    }
+    return {system: count for system, count in counts.items() if count}
 
 
 def resolve_criteria(protocol: JudgeProtocol, criteria: Sequence[str]) -> list[str]:
-    """Those criteria, or all. Raises SettingsError."""
+    """Return these criteria, or all of the protocol.
+
+    Raises SettingsError for an unknown name, or if the protocol uses one call for all.
+    """
     for name in criteria:
         if name not in protocol.criteria:
             raise SettingsError(describe_unknown("criterion", name, protocol.criteria))
@@ -90,32 +106,39 @@ def resolve_criteria(protocol: JudgeProtocol, criteria: Sequence[str]) -> list[s
 
 
 def resolve_order(protocol: JudgeProtocol, order: PresentationOrder | Literal[""]) -> PresentationOrder:
-    """That order, or the protocol's own. Raises SettingsError where it would not be the protocol any more."""
+    """Return the given order, or the protocol's own.
+
+    Raises SettingsError if another order would break the protocol.
+    """
     if order and order != protocol.order and protocol.name in ("debiased", "mk"):
         raise SettingsError(f"{protocol.name} has its own order: leave out --order, or judge by another --protocol")
     return order or protocol.order
 
 
 def plan_presentations(order: PresentationOrder, replicates: int) -> list[tuple[FirstShown, int]]:
-    """Which answer is shown first, and the number of the replicate, of each call for a pair.
+    """Return the answer shown first and the replicate number of each call.
 
-    >>> showings("alternate", 3)
+    >>> plan_presentations("alternate", 3)
     [('a', 0), ('b', 1), ('a', 2)]
-    >>> showings("both", 2)
+    >>> plan_presentations("both", 2)
     [('a', 0), ('a', 1), ('b', 0), ('b', 1)]
     """
-    every = range(replicates)
+    numbers = range(replicates)
     if order == "alternate":
-        return [("b" if n % 2 else "a", n) for n in every]
-    return [("a", n) for n in every] + ([("b", n) for n in every] if order == "both" else [])
+        return [("b" if n % 2 else "a", n) for n in numbers]
+    return [("a", n) for n in numbers] + ([("b", n) for n in numbers] if order == "both" else [])
 
 
 def sample_calls(calls: Iterable[JudgeCall], percent: float) -> list[JudgeCall]:
-    """A sample of them, the same ones each time, whatever else is asked: chosen by what they are."""
+    """Return a fixed sample of the calls, chosen by their digests.
+
+    The same call is chosen in every run, whatever else is planned.
+    """
     bound = int(percent / 100 * 16**8)
     return [call for call in calls if int(_call_digest(call)[:8], 16) < bound]
 
 
 def _call_digest(call: JudgeCall) -> str:
-    of = (call.question.id, call.a.system, call.b.system, str(call.b.generation))
-    return hash_parts(*of, *call.criteria, call.first, str(call.replicate))
+    """Return a digest that identifies the call."""
+    names = (call.question.id, call.a.system, call.b.system, str(call.b.generation))
+    return hash_parts(*names, *call.criteria, call.first, str(call.replicate))

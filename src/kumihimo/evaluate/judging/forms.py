@@ -1,4 +1,4 @@
-"""what a judge is asked for -> the forms of its replies."""
+"""a protocol -> the reply forms of its judge."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """By GraphRAG, appendix F.1: 0 is a tie."""
+    """A GraphRAG judgement (appendix F.1); winner 0 is a tie."""
 
     winner: Literal[1, 2, 0]
     reasoning: str
@@ -17,7 +17,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What it chooses follows from its reasoning, not the other way round."""
+    """A judgement with the reasoning before the choice."""
 
     reasoning: str
     choice: Literal["first", "second", "tie"]
@@ -25,7 +25,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """By LightRAG, figure 7: named before it is explained."""
+    """A LightRAG judgement (figure 7): the winner before the explanation."""
 
     Winner: Literal["Answer 1", "Answer 2"]
     Explanation: str
@@ -33,6 +33,8 @@ class Best:
 
 @dataclass(frozen=True, slots=True)
 class Bests:
+    """LightRAG judgements by each criterion and overall."""
+
     Comprehensiveness: Best
     Diversity: Best
     Empowerment: Best
@@ -41,7 +43,7 @@ class Bests:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """Raises ValueError, which is told to the judge, where the score is none from 0 to 100."""
+    """A justified score. A score outside 0 to 100 raises ValueError, which the judge is shown."""
 
     justification: str
     score: float
@@ -53,6 +55,6 @@ class Scored:
 
 @cache
 def build_rating_form(criteria: tuple[str, ...], systems: int) -> type[Any]:
-    """The scores of so many systems, system_1 and so on, by each criterion."""
-    one = make_dataclass("One", [(name, Scored) for name in criteria], frozen=True)
-    return make_dataclass("Rated", [(f"system_{i}", one) for i in range(1, systems + 1)], frozen=True)
+    """Build the form of scores for systems `system_1` ... by each criterion."""
+    form = make_dataclass("One", [(name, Scored) for name in criteria], frozen=True)
+    return make_dataclass("Rated", [(f"system_{i}", form) for i in range(1, systems + 1)], frozen=True)

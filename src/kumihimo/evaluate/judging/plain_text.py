@@ -1,4 +1,4 @@
-"""an answer -> its words without marks: headings, emphasis, bullets, links, citations; judges like their looks."""
+"""an answer -> its text without headings, emphasis, bullets, links and citations, which can sway judges."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ StripMode = Literal["none", "markdown", "citations", "all"]
 _CITATION = re.compile(r"[ \t]*(?:\[(?:\d+(?:\s*[,;–-]\s*\d+)*)\]|【\d+(?:[,、]\s*\d+)*】|\[Data: [^\]]*\])")
 _MARKUP_RULES = (
     (re.compile(r"^[ \t]*(?:```|~~~).*$\n?", re.M), ""),
-    (re.compile(r"^[ \t]*(?:[-*_][ \t]*){3,}$\n?", re.M), ""),  # rules
-    (
-        re.compile(r"^[ \t]*\|?(?:[ \t]*:?-{2,}:?[ \t]*\|)+[ \t]*(?::?-{2,}:?)?[ \t]*$\n?", re.M),
-        "",
-    ),  # below a table's head
+    (re.compile(r"^[ \t]*(?:[-*_][ \t]*){3,}$\n?", re.M), ""),  # horizontal rules
+    # the rule below a table's header
+    (re.compile(r"^[ \t]*\|?(?:[ \t]*:?-{2,}:?[ \t]*\|)+[ \t]*(?::?-{2,}:?)?[ \t]*$\n?", re.M), ""),
     (re.compile(r"^[ \t]*\|(.*)\|[ \t]*$", re.M), r"\1"),
     (re.compile(r"^[ \t]{0,3}#{1,6}[ \t]+(.*?)[ \t]*#*[ \t]*$", re.M), r"\1"),
     (re.compile(r"^[ \t]*(?:>[ \t]?)+", re.M), ""),
@@ -32,16 +30,16 @@ _MARKUP_RULES = (
 
 @lru_cache(maxsize=8192)
 def strip_markup(text: str, strip: StripMode = "all") -> str:
-    """The text without those marks; its words and its lines stay.
+    r"""Remove the chosen markup; words and line breaks stay.
 
-    >>> plain("## Who\\n\\n- **Ada** mended `it` [1, 3].\\n- See [the log](x.md) [2]")
-    'Who\\n\\nAda mended it.\\nSee the log'
-    >>> plain("## Who\\n**Ada** [1]", "citations")
-    '## Who\\n**Ada**'
+    >>> strip_markup("## Who\n\n- **Ada** mended `it` [1, 3].\n- See [the log](x.md) [2]")
+    'Who\n\nAda mended it.\nSee the log'
+    >>> strip_markup("## Who\n**Ada** [1]", "citations")
+    '## Who\n**Ada**'
     """
     if strip in ("citations", "all"):
         text = _CITATION.sub("", text)
     if strip in ("markdown", "all"):
-        for mark, instead in _MARKUP_RULES:
-            text = mark.sub(instead, text)
+        for pattern, replacement in _MARKUP_RULES:
+            text = pattern.sub(replacement, text)
     return text.strip()

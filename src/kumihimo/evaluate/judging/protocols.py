@@ -1,4 +1,4 @@
-"""a name -> Protocol: by which criteria a judge compares answers, in which orders, how often, and what it replies.
+"""a name -> a judge protocol: criteria, presentation orders, number of replicates, reply form.
 
 The criteria are those of the papers, in our words.
 """
@@ -13,8 +13,8 @@ from typing import Any, Literal
 from kumihimo.evaluate.judging.forms import Bests, Chosen, Compared
 from kumihimo.evaluate.judging.plain_text import StripMode
 
-PresentationOrder = Literal["fixed", "alternate", "both", "square"]  # square: of several answers, by a Latin square
-Judgements = Sequence[tuple[int, str]]  # by criterion: the better answer as shown, 1 or 2, or 0 for a tie; and why
+PresentationOrder = Literal["fixed", "alternate", "both", "square"]  # square: Latin square
+Judgements = Sequence[tuple[int, str]]  # per criterion: winner by position, 1 or 2, 0 for a tie; reason
 
 GRAPHRAG_CRITERIA = {
     "comprehensiveness": (
@@ -61,11 +61,12 @@ MK_CRITERIA = {
 
 @dataclass(frozen=True, slots=True)
 class JudgeProtocol:
-    """How a judge is asked.
+    """The settings of a judge.
 
-    criteria: name -> what it is told of them. together: all in one call, else one a call. order: which of two answers
-    is shown first: always a; in turns, replicate by replicate; each replicate in both orders. strip: which marks are
-    taken out of the answers before. read: a reply -> what it says of each criterion of its call.
+    criteria: name -> its text in the prompt. one_call: ask for all criteria in one call, else one call each. order:
+    which answer comes first: `fixed` always a; `alternate` by replicate; `both` orders for each replicate; `square`
+    by a Latin square over several answers. strip: the
+    markup to remove from answers. parse: a reply -> one judgement per criterion of its call.
     """
 
     name: str
@@ -81,25 +82,29 @@ class JudgeProtocol:
 
 
 def _parse_compared(reply: Compared) -> Judgements:
+    """Return the judgement of a GraphRAG reply."""
     return [(reply.winner, reply.reasoning)]
 
 
 def _parse_chosen(reply: Chosen) -> Judgements:
+    """Return the judgement of a debiased reply."""
     return [({"first": 1, "second": 2, "tie": 0}[reply.choice], reply.reasoning)]
 
 
 def _parse_bests(reply: Bests) -> Judgements:
-    found = (reply.Comprehensiveness, reply.Diversity, reply.Empowerment, reply.Overall)
-    return [(1 if best.Winner == "Answer 1" else 2, best.Explanation) for best in found]
+    """Return the judgements of a LightRAG reply, by criterion."""
+    judgements = (reply.Comprehensiveness, reply.Diversity, reply.Empowerment, reply.Overall)
+    return [(1 if best.Winner == "Answer 1" else 2, best.Explanation) for best in judgements]
 
 
 def _prompt_path(name: str) -> Path:
+    """Return the path of a protocol's prompt."""
     return Path(__file__).with_name(f"judge_{name}.md")
 
 
 DEBIASED = JudgeProtocol(
     "debiased",
-    "One criterion a call, neutral labels, reasons before the choice, ties, each replicate in both orders.",
+    "One criterion per call, neutral labels, reasons before the choice, ties, each replicate in both orders.",
     GRAPHRAG_CRITERIA,
     "both",
     3,
@@ -110,7 +115,7 @@ DEBIASED = JudgeProtocol(
 )
 GRAPHRAG = JudgeProtocol(
     "graphrag",
-    "GraphRAG, section 3.3 and appendix F: one criterion a call, winner 1, 2 or 0, five times.",
+    "GraphRAG, section 3.3 and appendix F: one criterion per call, winner 1, 2 or 0, five times.",
     GRAPHRAG_CRITERIA,
     "fixed",  # the paper does not say
     5,
@@ -131,7 +136,7 @@ LIGHTRAG = JudgeProtocol(
 )
 MK_RAG = JudgeProtocol(
     "mk",
-    "MK-RAG, section 4: six scores from 0 to 100 for all systems in one call, in changing places.",
+    "MK-RAG, section 4: six scores from 0 to 100 for all systems in one call, in rotating places.",
     MK_CRITERIA,
     "square",
     1,

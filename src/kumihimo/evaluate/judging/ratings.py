@@ -1,6 +1,6 @@
-"""answers of several systems + a judge -> Rating: six scores for what each found and said (MK-RAG, section 4).
+"""answers of several systems + a judge -> ratings: six scores of evidence and answer (MK-RAG, section 4).
 
-But: the paper shows all systems in one order. Here each stands in each place equally often, without its name.
+But: the paper shows all systems in one order. Here each system appears equally often in each place, without its name.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Messages
 
 NO_EVIDENCE_TEXT = "(nothing was found)"
-CONTEXT_TOKENS = 2000  # tokens shown of what each system found
+CONTEXT_TOKENS = 2000  # tokens of evidence to show per system
 
 
 @dataclass(frozen=True, slots=True)
 class RatingCall:
-    """The answers to a question, in the order in which they are shown."""
+    """The answers to a question, in presentation order."""
 
     question: EvalQuestion
     answers: tuple[SystemAnswer, ...]
@@ -38,23 +38,24 @@ class RatingCall:
 def plan_rating_calls(
     questions: Iterable[EvalQuestion], answers: AnswersBySystem, *, replicates: int = 1, one_system: bool = False
 ) -> list[RatingCall]:
-    """Each question so many times: places by a Latin square over questions and replicates; failed answers left out.
+    """Plan the rating calls for each question and replicate.
 
-    alone: one system a call.
+    A Latin square over questions and replicates sets the places. Failed answers are left out.
+    one_system: one system per call.
     """
-    made: list[RatingCall] = []
+    planned: list[RatingCall] = []
     for i, question in enumerate(questions):
-        found = [held[question.id] for held in answers.values() if question.id in held]
-        there = [answer for answer in found if not answer.failed]
-        for n in range(replicates if there else 0):
-            turn = (i + n) % len(there)
-            turned = there[turn:] + there[:turn]
-            made += (
-                [RatingCall(question, (a,), n) for a in turned]
+        answers_found = [by_question[question.id] for by_question in answers.values() if question.id in by_question]
+        valid = [answer for answer in answers_found if not answer.failed]
+        for n in range(replicates if valid else 0):
+            shift = (i + n) % len(valid)
+            rotated = valid[shift:] + valid[:shift]
+            planned += (
+                [RatingCall(question, (a,), n) for a in rotated]
                 if one_system
-                else [RatingCall(question, tuple(turned), n)]
+                else [RatingCall(question, tuple(rotated), n)]
             )
-    return made
+    return planned
 
 
 def rate_answers(
@@ -66,72 +67,90 @@ def rate_answers(
     context: int = CONTEXT_TOKENS,
     strip: StripMode | None = None,
 ) -> Iterator[Rating]:
-    """A row for each system and criterion of each call. context: tokens shown of what each system found."""
-    marks = protocol.strip if strip is None else strip
+    """Yield a row for each call, system and criterion.
 
-    def judged(call: RatingCall) -> list[Rating]:
-        return _rating_rows(protocol, call, llm, render_systems(call.answers, tokenizer, context, marks))
+    context: tokens of evidence to show per system. strip: the markup to remove; None for the protocol's own.
+    """
+    strip_mode = protocol.strip if strip is None else strip
 
-    for rows in map_concurrent(judged, calls, llm.workers):
+    def rate(call: RatingCall) -> list[Rating]:
+        """Return the rows of one call."""
+        return _rating_rows(protocol, call, llm, render_systems(call.answers, tokenizer, context, strip_mode))
+
+    for rows in map_concurrent(rate, calls, llm.workers):
         yield from rows
 
 
 def _rating_rows(protocol: JudgeProtocol, call: RatingCall, llm: LLM, systems: str) -> list[Rating]:
+    """Request the scores of one call and return its rows."""
     reply, status, why = _request_ratings(protocol, call, llm, systems)
-    made: list[Rating] = []
+    rows: list[Rating] = []
     for place, answer in enumerate(call.answers, 1):
         for criterion in protocol.criteria:
-            scored = getattr(getattr(reply, f"system_{place}"), criterion) if reply else None
-            value, reason = (float(scored.score), scored.justification) if scored else (None, "")
-            of = (protocol.name, criterion, call.question.id, answer.system, place, call.replicate)
-            made.append(Rating(*of, value, reason, status, why, llm.fingerprint))
-    return made
+            score = getattr(getattr(reply, f"system_{place}"), criterion) if reply else None
+            value, reason = (float(score.score), score.justification) if score else (None, "")
+            key = (protocol.name, criterion, call.question.id, answer.system, place, call.replicate)
+            rows.append(Rating(*key, value, reason, status, why, llm.fingerprint))
+    return rows
 
 
 def _request_ratings(protocol: JudgeProtocol, call: RatingCall, llm: LLM, systems: str) -> tuple[Any, ReplyStatus, str]:
+    """Return the reply, its status, and why it is not ok."""
     form = build_rating_form(tuple(protocol.criteria), len(call.answers))
     try:
         return llm(build_rating_prompt(protocol, call, systems), schema=form, sample=call.replicate), "ok", ""
-    except UnparsableReply as unreadable:
-        return None, "invalid", str(unreadable)
-    except ItemFailed as failed:
-        return None, "failed", str(failed)
+    except UnparsableReply as error:
+        return None, "invalid", str(error)
+    except ItemFailed as failure:
+        return None, "failed", str(failure)
 
 
 def build_rating_prompt(protocol: JudgeProtocol, call: RatingCall, systems: str) -> Messages:
+    """Build the prompt of a rating call."""
     return render_prompt(protocol.prompt, question=call.question.text, systems=systems, **protocol.criteria)
 
 
 def render_systems(
     answers: Sequence[SystemAnswer], tokenizer: Tokenizer, context: int, strip: StripMode = "none"
 ) -> str:
-    """What each system found, the first `context` tokens of it, and what it answered; their names are not told."""
+    """Render the evidence and answer of each system, without its name.
+
+    context: tokens of evidence to show per system.
+    """
     parts = []
     for place, answer in enumerate(answers, 1):
-        found = (
+        evidence = (
             truncate_tokens("\n\n".join(source.text for source in answer.contexts), tokenizer, context)
             or NO_EVIDENCE_TEXT
         )
-        said = strip_markup(answer.text, strip) or NO_ANSWER_TEXT
+        text = strip_markup(answer.text, strip) or NO_ANSWER_TEXT
         name = f"system_{place}"
-        parts.append(f"=== {name} found ===\n\n{found}\n\n=== {name} answered ===\n\n{said}\n\n=== end of {name} ===")
+        parts.append(
+            f"=== {name} found ===\n\n{evidence}\n\n=== {name} answered ===\n\n{text}\n\n=== end of {name} ==="
+        )
     return "\n\n".join(parts)
 
 
 def truncate_tokens(text: str, tokenizer: Tokenizer, tokens: int) -> str:
-    """Its first tokens."""
-    begins = tokenizer(text)
-    return text if len(begins) <= tokens else text[: begins[tokens]].rstrip()
+    """Return the first tokens of a text."""
+    starts = tokenizer(text)
+    return text if len(starts) <= tokens else text[: starts[tokens]].rstrip()
 
 
 RatingMeans = Mapping[str, Mapping[str, Mapping[str, float]]]  # by criterion, system and question
 
 
 def mean_ratings(rows: Iterable[Rating]) -> RatingMeans:
-    """The mean of replicates, of those that could be read; a system of which none could has no questions."""
-    said: dict[str, dict[str, defaultdict[str, list[float]]]] = {}
+    """Return the mean over readable replicates, by criterion, system and question.
+
+    A system without readable ratings has no questions.
+    """
+    values: dict[str, dict[str, defaultdict[str, list[float]]]] = {}
     for row in rows:
-        held = said.setdefault(row.criterion, {}).setdefault(row.system, defaultdict(list))
+        by_question = values.setdefault(row.criterion, {}).setdefault(row.system, defaultdict(list))
         if row.value is not None:
-            held[row.question].append(row.value)
-    return {c: {s: {q: sum(v) / len(v) for q, v in held.items()} for s, held in of.items()} for c, of in said.items()}
+            by_question[row.question].append(row.value)
+    return {
+        c: {s: {q: sum(v) / len(v) for q, v in by_question.items()} for s, by_question in by_system.items()}
+        for c, by_system in values.items()
+    }

@@ -1,6 +1,6 @@
-"""studies -> each question with answers, sources and verdicts, as JSON in a page: as much as there is room for.
+"""studies -> each question with answers, sources and verdicts as JSON, within size limits.
 
-A question's JSON stands in an element of its own, so that a browser reads only that of the question which is opened.
+Each question has its own JSON element, so a browser parses only the question you open.
 """
 
 from __future__ import annotations
@@ -16,229 +16,254 @@ from kumihimo.evaluate.records import AnswerSource, EvalQuestion, SystemAnswer, 
 from kumihimo.evaluate.report.summary_data import StudyResults
 from kumihimo.page import json_for_html, shorten
 
-BYTE_LIMITS = {"answers": 7_000_000, "quotes": 3_000_000, "reasons": 12_500_000}  # bytes, of all studies together
+BYTE_LIMITS = {"answers": 7_000_000, "quotes": 3_000_000, "reasons": 12_500_000}  # for all studies together
 _LONGEST_QUOTE = 500
-_MAX_CITATIONS = 20  # of one answer
-_MAX_PLACES = 3  # of one citation
+_MAX_CITATIONS = 20  # per answer
+_MAX_PLACES = 3  # per citation
 
 
 @dataclass(frozen=True, slots=True)
 class DetailLimits:
-    """How long each may be. replicates: of which the reasons are told, of each study the same."""
+    """The maximum bytes of each text, and the replicates with reasons, for all studies."""
 
     answer: int
     quote: int
     reason: int
     replicates: frozenset[int]
-    cut_notes: tuple[str, ...]  # what was cut, in words
+    cut_notes: tuple[str, ...]  # what was cut
 
 
 def compute_detail_limits(studies: Sequence[StudyResults], room: Mapping[str, int] = BYTE_LIMITS) -> DetailLimits:
-    """What there is room for: each answer its share; the reasons of as many replicates as fit, the first ones first."""
-    answers = [len(row.text.encode()) for row in _answer_records(studies)]
-    answer = _fair_limit(answers, room["answers"])
-    quotes = [
-        len(_quote_text(cited).encode()) for row in _answer_records(studies) for cited in row.citations[:_MAX_CITATIONS]
+    """Compute text limits that keep the page within these sizes.
+
+    Reasons are kept for as many replicates as fit, starting with the first.
+    """
+    answer_sizes = [len(row.text.encode()) for row in _answer_records(studies)]
+    answer = _fair_limit(answer_sizes, room["answers"])
+    quote_sizes = [
+        len(_quote_text(citation).encode())
+        for row in _answer_records(studies)
+        for citation in row.citations[:_MAX_CITATIONS]
     ]
-    quote = min(_LONGEST_QUOTE, _fair_limit(quotes, room["quotes"]))
+    quote = min(_LONGEST_QUOTE, _fair_limit(quote_sizes, room["quotes"]))
     sizes: dict[int, list[int]] = defaultdict(list)
-    for held in studies:
-        for v in held.verdicts:
-            sizes[v.replicate].append(len(v.reason.encode()) + len(v.why.encode()))
-    kept: list[int] = []
-    left = room["reasons"]
+    for study in studies:
+        for verdict in study.verdicts:
+            sizes[verdict.replicate].append(len(verdict.reason.encode()) + len(verdict.why.encode()))
+    kept_replicates: list[int] = []
+    remaining = room["reasons"]
     for replicate in sorted(sizes):
         total = sum(sizes[replicate])
-        if kept and total > left:
+        if kept_replicates and total > remaining:
             break
-        kept.append(replicate)
-        left -= total
-    reason = _fair_limit([size for replicate in kept for size in sizes[replicate]], room["reasons"])
-    told = list(_describe_cuts(answers, answer, "answers", "answers/*.jsonl"))
-    gone = sum(len(sizes[replicate]) for replicate in sizes if replicate not in kept)
-    if gone:
-        told.append(
-            f"The reasons of {gone:,} verdicts are left out, those of replicates above {max(kept)}: "
-            "they are in verdicts.jsonl."
+        kept_replicates.append(replicate)
+        remaining -= total
+    reason = _fair_limit([size for replicate in kept_replicates for size in sizes[replicate]], room["reasons"])
+    notes = list(_describe_cuts(answer_sizes, answer, "answers", "answers/*.jsonl"))
+    omitted = sum(len(sizes[replicate]) for replicate in sizes if replicate not in kept_replicates)
+    if omitted:
+        notes.append(
+            f"The reasons of {omitted:,} verdicts are left out (replicates above {max(kept_replicates)}): "
+            "see verdicts.jsonl."
         )
-    told += _describe_cuts(
-        [size for replicate in kept for size in sizes[replicate]], reason, "reasons", "verdicts.jsonl"
+    notes += _describe_cuts(
+        [size for replicate in kept_replicates for size in sizes[replicate]], reason, "reasons", "verdicts.jsonl"
     )
-    return DetailLimits(answer, quote, reason, frozenset(kept), tuple(told))
+    return DetailLimits(answer, quote, reason, frozenset(kept_replicates), tuple(notes))
 
 
 def _answer_records(studies: Sequence[StudyResults]) -> Iterator[SystemAnswer]:
-    for held in studies:
-        for by_question in held.answers.values():
+    """Yield all answers of the studies."""
+    for study in studies:
+        for by_question in study.answers.values():
             yield from by_question.values()
 
 
 def _fair_limit(sizes: Sequence[int], room: int) -> int:
-    """The longest that each may be for all to fit."""
-    left = room
+    """Return the maximum length that makes all texts fit."""
+    remaining = room
     for done, size in enumerate(sorted(sizes)):
-        if size * (len(sizes) - done) > left:
-            return max(60, left // (len(sizes) - done))
-        left -= size
+        if size * (len(sizes) - done) > remaining:
+            return max(60, remaining // (len(sizes) - done))
+        remaining -= size
     return 1_000_000_000
 
 
-def _describe_cuts(sizes: Sequence[int], longest: int, what: str, file: str) -> Iterator[str]:
+def _describe_cuts(sizes: Sequence[int], longest: int, noun: str, file: str) -> Iterator[str]:
+    """Yield a note if some texts exceed the limit."""
     longer = sum(size > longest for size in sizes)
     if longer:
-        yield f"{longer:,} of {len(sizes):,} {what} are cut to {longest:,} bytes: whole, they are in {file}."
+        yield f"{longer:,} of {len(sizes):,} {noun} are cut to {longest:,} bytes: see {file} for the full text."
 
 
-def _quote_text(cited: AnswerSource) -> str:
-    return " ".join(cited.text.split())[:_LONGEST_QUOTE]
+def _quote_text(citation: AnswerSource) -> str:
+    """Return a quotation on one line, at most 500 characters."""
+    return " ".join(citation.text.split())[:_LONGEST_QUOTE]
 
 
 def truncate_bytes(text: str, longest: int) -> str:
-    """As many bytes of it, its lines as they are.
+    """Return the first bytes of a text; line breaks stay.
 
-    >>> beginning("組紐です", 6), beginning("braid", 6)
+    >>> truncate_bytes("組紐です", 6), truncate_bytes("braid", 6)
     ('組紐 …', 'braid')
     """
     raw = text.encode()
     return text if len(raw) <= longest else raw[:longest].decode("utf-8", "ignore") + " …"
 
 
-# -- what the page's script reads
+# -- data for the page's script
 
 
-def build_question_index(studies: Sequence[StudyResults], told: DetailLimits) -> str:
-    """Names, and of each question what a list shows: id, text, the mean points of each system."""
+def build_question_index(studies: Sequence[StudyResults], limits: DetailLimits) -> str:
+    """Return the JSON of names and questions for the list.
+
+    Each question has its id, text and the mean points of each system.
+    """
     return json_for_html(
         {
             "studies": [
                 {
-                    "name": held.name,
-                    "systems": list(held.systems),
-                    "questions": [[q.id, shorten(q.text, 300), _mean_points(held, q.id)] for q in held.questions],
+                    "name": study.name,
+                    "systems": list(study.systems),
+                    "questions": [
+                        [question.id, shorten(question.text, 300), _mean_points(study, question.id)]
+                        for question in study.questions
+                    ],
                 }
-                for held in studies
+                for study in studies
             ],
-            "cut": list(told.cut_notes),
+            "cut": list(limits.cut_notes),
         }
     )
 
 
-def _mean_points(held: StudyResults, question: str) -> list[float | None]:
-    """By the criterion that decides, against all others."""
-    found: dict[str, list[float]] = defaultdict(list)
-    for (a, b), values in (held.deciding_criterion.points if held.deciding_criterion else {}).items():
+def _mean_points(study: StudyResults, question: str) -> list[float | None]:
+    """Return each system's mean points by the deciding criterion."""
+    points: dict[str, list[float]] = defaultdict(list)
+    for (a, b), values in (study.deciding_criterion.points if study.deciding_criterion else {}).items():
         if a != b and question in values:
-            found[a].append(values[question])
-            found[b].append(100 - values[question])
-    return [round(sum(found[s]) / len(found[s]), 1) if found[s] else None for s in held.systems]
+            points[a].append(values[question])
+            points[b].append(100 - values[question])
+    return [round(sum(points[system]) / len(points[system]), 1) if points[system] else None for system in study.systems]
 
 
-def render_question_elements(studies: Sequence[StudyResults], told: DetailLimits) -> Iterator[str]:
-    """An element for each question."""
-    for at, held in enumerate(studies):
-        found = [
-            *with_swapped_pairs(points_by_pair(held.verdicts)).items(),
-            *points_by_pair(held.verdicts, self_pairs=True).items(),
+def render_question_elements(studies: Sequence[StudyResults], limits: DetailLimits) -> Iterator[str]:
+    """Yield a JSON element for each question."""
+    for position, study in enumerate(studies):
+        pairs = [
+            *with_swapped_pairs(points_by_pair(study.verdicts)).items(),
+            *points_by_pair(study.verdicts, self_pairs=True).items(),
         ]
         verdicts: dict[str, list[Verdict]] = defaultdict(list)
-        for verdict in held.verdicts:
+        for verdict in study.verdicts:
             verdicts[verdict.question].append(verdict)
-        for n, question in enumerate(held.questions):
-            means = {pair: values[question.id] for pair, values in found if question.id in values}
-            said = json_for_html(_question_data(held, question, verdicts[question.id], means, told))
-            yield f'<script type="application/json" id="q{at}-{n}">{said}</script>\n'
+        for n, question in enumerate(study.questions):
+            means = {pair: values[question.id] for pair, values in pairs if question.id in values}
+            data = json_for_html(_question_data(study, question, verdicts[question.id], means, limits))
+            yield f'<script type="application/json" id="q{position}-{n}">{data}</script>\n'
 
 
 def _question_data(
-    held: StudyResults,
-    q: EvalQuestion,
+    study: StudyResults,
+    question: EvalQuestion,
     verdicts: Sequence[Verdict],
     means: Mapping[CriterionPair, float],
-    told: DetailLimits,
+    limits: DetailLimits,
 ) -> dict[str, Any]:
+    """Return the data of one question."""
     answers = [
-        [held.systems.index(s), *_answer_row(rows[q.id], told), _measure_values(held, s, q.id)]
-        for s, rows in held.answers.items()
-        if q.id in rows
+        [
+            study.systems.index(system),
+            *_answer_row(rows[question.id], limits),
+            _measure_values(study, system, question.id),
+        ]
+        for system, rows in study.answers.items()
+        if question.id in rows
     ]
     names = _NameTable()
-    rows = [_verdict_row(held, v, told, names) for v in verdicts]
+    rows = [_verdict_row(study, verdict, limits, names) for verdict in verdicts]
     return {
-        "id": q.id,
-        "text": q.text,
-        "of": [q.scope, q.persona, q.task],
-        "reference": q.reference,
-        "assertions": list(q.assertions),
+        "id": question.id,
+        "text": question.text,
+        "of": [question.scope, question.persona, question.task],
+        "reference": question.reference,
+        "assertions": list(question.assertions),
         "answers": answers,
         "names": names.names,
         "verdicts": rows,
-        "points": {_points_key(held, names, pair): round(value, 1) for pair, value in means.items()},
+        "points": {_points_key(study, names, pair): round(value, 1) for pair, value in means.items()},
     }
 
 
-def _points_key(held: StudyResults, names: _NameTable, pair: CriterionPair) -> str:
-    """As the page's script asks for it."""
-    of = (
+def _points_key(study: StudyResults, names: _NameTable, pair: CriterionPair) -> str:
+    """Return the key under which the page's script finds points."""
+    indices = (
         names.position(pair.protocol),
         names.position(pair.criterion),
-        held.systems.index(pair.a),
-        held.systems.index(pair.b),
+        study.systems.index(pair.a),
+        study.systems.index(pair.b),
     )
-    return " ".join(map(str, of))
+    return " ".join(map(str, indices))
 
 
 class _NameTable:
-    """Words that many rows say, each told once."""
+    """A list of repeated words, each stored once."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
         self._positions: Counter[str] = Counter()
 
     def position(self, name: str) -> int:
+        """Return the index of a name, and add it if new."""
         if name not in self._positions:
             self._positions[name] = len(self.names)
             self.names.append(name)
         return self._positions[name]
 
 
-def _answer_row(row: SystemAnswer, told: DetailLimits) -> list[Any]:
-    cited = [
+def _answer_row(row: SystemAnswer, limits: DetailLimits) -> list[Any]:
+    """Return an answer with its citations and usage."""
+    citations = [
         [
-            c.n,
-            truncate_bytes(_quote_text(c), told.quote),
-            [[at.uri, at.place or f"{at.start}–{at.end}"] for at in c.places[:_MAX_PLACES]],
+            citation.n,
+            truncate_bytes(_quote_text(citation), limits.quote),
+            [[place.uri, place.place or f"{place.start}–{place.end}"] for place in citation.places[:_MAX_PLACES]],
         ]
-        for c in row.citations[:_MAX_CITATIONS]
+        for citation in row.citations[:_MAX_CITATIONS]
     ]
     usage = [row.usage.calls, row.usage.tokens, round(row.usage.cost, 6), row.seconds]
-    return [truncate_bytes(row.text, told.answer), row.failed, cited, usage, len(row.contexts)]
+    return [truncate_bytes(row.text, limits.answer), row.failed, citations, usage, len(row.contexts)]
 
 
-def _measure_values(held: StudyResults, system: str, question: str) -> list[list[Any]]:
+def _measure_values(study: StudyResults, system: str, question: str) -> list[list[Any]]:
+    """Return the measured values of one answer."""
     return [
         [measure.name, round(measure.values[system][question], 4)]
-        for measure in held.measures
+        for measure in study.measures
         if question in measure.values.get(system, {})
     ]
 
 
-def _verdict_row(held: StudyResults, v: Verdict, told: DetailLimits, names: _NameTable) -> list[Any]:
-    """protocol, criterion, a, b, which was first, replicate, who won, second judge or not, reason, why it is not ok."""
-    reason = truncate_bytes(v.reason, told.reason) if v.replicate in told.replicates else None
+def _verdict_row(study: StudyResults, verdict: Verdict, limits: DetailLimits, names: _NameTable) -> list[Any]:
+    """Return a verdict as a list.
+
+    The order: protocol, criterion, a, b, first shown, replicate, winner or status, is second judge, reason, error.
+    """
+    reason = truncate_bytes(verdict.reason, limits.reason) if verdict.replicate in limits.replicates else None
     return [
-        names.position(v.protocol),
-        names.position(v.criterion),
-        held.systems.index(v.a),
-        held.systems.index(v.b),
-        v.first,
-        v.replicate,
-        v.winner or v.status,
-        int(v.role == "second_judge"),
+        names.position(verdict.protocol),
+        names.position(verdict.criterion),
+        study.systems.index(verdict.a),
+        study.systems.index(verdict.b),
+        verdict.first,
+        verdict.replicate,
+        verdict.winner or verdict.status,
+        int(verdict.role == "second_judge"),
         reason,
-        truncate_bytes(v.why, told.reason),
+        truncate_bytes(verdict.why, limits.reason),
     ]
 
 
 def format_json(document: object) -> str:
-    """JSON as a person reads it."""
+    """Return indented JSON."""
     return json.dumps(document, ensure_ascii=False, indent=2, sort_keys=True)

@@ -1,4 +1,4 @@
-"""studies -> CSV files: every pair, every rank, every mean, every cost, and the points of every question."""
+"""studies -> CSV files: all pairs, ranks, means, costs, and points per question."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _COMPARISON_FIELDS = [
     "flipped",
     "detectable",
     "corrected_detectable",
-]  # of Compared
+]  # names of columns and of fields of Comparison
 _COLUMNS = {
     "pairs": ["study", "by", "metric", "a", "b", *_COMPARISON_FIELDS, "shapiro_w", "shapiro_p", "shapiro_why"],
     "ranks": ["study", "protocol", "criterion", "system", "rank", "best", "worst", "mean", "strength"],
@@ -40,7 +40,7 @@ _COLUMNS = {
 
 
 def write_result_tables(studies: Sequence[StudyResults], path: Path) -> None:
-    """A folder of tables."""
+    """Write the tables into a folder."""
     tables = {
         "pairs": _pairs(studies),
         "ranks": _ranks(studies),
@@ -48,12 +48,13 @@ def write_result_tables(studies: Sequence[StudyResults], path: Path) -> None:
         "values": _values(studies),
         "points": _points(studies),
         "cost": _cost(studies),
-        "bias": (row for held in studies if held.bias for row in _bias(held.name, held.bias)),
+        "bias": (row for study in studies if study.bias for row in _bias(study.name, study.bias)),
     }
 
-    def fill(made: Path) -> None:
+    def fill(target: Path) -> None:
+        """Write each table."""
         for name, rows in tables.items():
-            with (made / f"{name}.csv").open("w", encoding="utf-8", newline="") as out:
+            with (target / f"{name}.csv").open("w", encoding="utf-8", newline="") as out:
                 lines = csv.writer(out, lineterminator="\n")
                 lines.writerow(_COLUMNS[name])
                 lines.writerows(["" if cell is None else cell for cell in row] for row in rows)
@@ -62,89 +63,98 @@ def write_result_tables(studies: Sequence[StudyResults], path: Path) -> None:
 
 
 def _all_criteria(studies: Iterable[StudyResults]) -> Iterator[tuple[StudyResults, CriterionResults]]:
-    for held in studies:
-        for criterion in held.criteria:
-            yield held, criterion
-        if held.deciding_criterion is not None and held.deciding_criterion not in held.criteria:
-            yield held, held.deciding_criterion
+    """Yield each study's criteria, including the combined one."""
+    for study in studies:
+        for criterion in study.criteria:
+            yield study, criterion
+        if study.deciding_criterion is not None and study.deciding_criterion not in study.criteria:
+            yield study, study.deciding_criterion
 
 
 def _pairs(studies: Sequence[StudyResults]) -> Iterator[CsvRow]:
-    found = [(held, c.protocol, c.comparisons) for held, c in _all_criteria(studies)]
-    found += [(held, m.group, m.comparisons) for held in studies for m in held.measures]
-    for held, by, compared in found:
-        for pair in compared:
+    """Yield a row for each comparison."""
+    groups = [(study, criterion.protocol, criterion.comparisons) for study, criterion in _all_criteria(studies)]
+    groups += [(study, measure.group, measure.comparisons) for study in studies for measure in study.measures]
+    for study, by, comparisons in groups:
+        for pair in comparisons:
             numbers = [getattr(pair, name) for name in _COMPARISON_FIELDS]
             shape = [pair.shape.w, pair.shape.p, pair.shape.why]
-            yield [held.name, by, pair.metric, pair.a, pair.b, *numbers, *shape]
+            yield [study.name, by, pair.metric, pair.a, pair.b, *numbers, *shape]
 
 
 def _ranks(studies: Sequence[StudyResults]) -> Iterator[CsvRow]:
-    for held, c in _all_criteria(studies):
-        for one in c.ranking:
-            place = [one.rank, one.best, one.worst, one.mean, one.strength]
-            yield [held.name, c.protocol, c.name, one.system, *place]
+    """Yield a row for each criterion and system."""
+    for study, criterion in _all_criteria(studies):
+        for entry in criterion.ranking:
+            place = [entry.rank, entry.best, entry.worst, entry.mean, entry.strength]
+            yield [study.name, criterion.protocol, criterion.name, entry.system, *place]
 
 
 def _measures(studies: Sequence[StudyResults]) -> Iterator[CsvRow]:
-    for held in studies:
-        for m in held.measures:
-            for system in held.systems:
-                if system in m.values or system in m.undefined:
-                    why = "; ".join(f"{reason}: {n}" for reason, n in m.undefined.get(system, {}).items())
-                    n = len(m.values.get(system, {}))
-                    yield [held.name, m.group, m.name, system, m.mean(system), n, m.total, why]
+    """Yield a row for each measure and system."""
+    for study in studies:
+        for measure in study.measures:
+            for system in study.systems:
+                if system in measure.values or system in measure.undefined:
+                    why = "; ".join(f"{reason}: {n}" for reason, n in measure.undefined.get(system, {}).items())
+                    n = len(measure.values.get(system, {}))
+                    yield [study.name, measure.group, measure.name, system, measure.mean(system), n, measure.total, why]
 
 
 def _values(studies: Sequence[StudyResults]) -> Iterator[CsvRow]:
-    for held in studies:
-        for m in held.measures:
-            for system, values in m.values.items():
+    """Yield a row for each measured value."""
+    for study in studies:
+        for measure in study.measures:
+            for system, values in measure.values.items():
                 for question, value in values.items():
-                    yield [held.name, m.group, m.name, system, question, value]
+                    yield [study.name, measure.group, measure.name, system, question, value]
 
 
 def _points(studies: Sequence[StudyResults]) -> Iterator[CsvRow]:
-    for held in studies:
-        for c in held.criteria:
-            for (a, b), values in c.points.items():
+    """Yield a row for each pair and question."""
+    for study in studies:
+        for criterion in study.criteria:
+            for (a, b), values in criterion.points.items():
                 for question, value in values.items():
-                    yield [held.name, c.protocol, c.name, a, b, question, value]
+                    yield [study.name, criterion.protocol, criterion.name, a, b, question, value]
 
 
 def _cost(studies: Sequence[StudyResults]) -> Iterator[CsvRow]:
-    for held in studies:
-        for s in held.costs:
+    """Yield a row for each system's cost."""
+    for study in studies:
+        for cost in study.costs:
             yield [
-                held.name,
-                s.system,
-                s.answered,
-                s.failed,
-                s.calls,
-                s.tokens,
-                s.cost,
-                s.median_seconds,
-                s.p95_seconds,
-                s.timed,
+                study.name,
+                cost.system,
+                cost.answered,
+                cost.failed,
+                cost.calls,
+                cost.tokens,
+                cost.cost,
+                cost.median_seconds,
+                cost.p95_seconds,
+                cost.timed,
             ]
 
 
 def _bias(name: str, bias: BiasReport) -> Iterator[CsvRow]:
+    """Yield a row for each bias check."""
     for order in bias.orders:
         for panel in ("flips", "first", "ties", "invalid", "failed"):
-            part: Proportion = getattr(order, panel)
-            yield [name, panel, order.protocol, order.criterion, "", part.percent, None, None, part.of, ""]
-    for aa in bias.same:
-        yield [name, "A/A", aa.protocol, aa.criterion, aa.system, *_rate(aa.rate), aa.alarm]
+            share: Proportion = getattr(order, panel)
+            yield [name, panel, order.protocol, order.criterion, "", share.percent, None, None, share.of, ""]
+    for result in bias.same:
+        yield [name, "A/A", result.protocol, result.criterion, result.system, *_rate(result.rate), result.alarm]
     for length in bias.lengths:
         yield [name, "longer", length.protocol, length.criterion, "", *_rate(length.longer), length.alarm]
     for pair in bias.adjusted:
-        of = [pair.protocol, pair.criterion, f"{pair.a} over {pair.b}"]
+        key = [pair.protocol, pair.criterion, f"{pair.a} over {pair.b}"]
         for panel, rate in (("raw", pair.raw), ("matched", pair.matched), ("adjusted", pair.adjusted)):
-            yield [name, panel, *of, *_rate(rate), pair.alarm if panel == "matched" else ""]
+            yield [name, panel, *key, *_rate(rate), pair.alarm if panel == "matched" else ""]
     for second in bias.agreement:
         yield [name, "kappa", second.protocol, second.criterion, "", second.kappa, None, None, second.alike.of, ""]
 
 
 def _rate(rate: WinRate) -> CsvRow:
+    """Return the cells of a rate."""
     return [rate.value, rate.low, rate.high, rate.n]

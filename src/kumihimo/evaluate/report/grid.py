@@ -1,4 +1,4 @@
-"""studies -> Figure 2 of GraphRAG for them: a row for each data set, a column for each criterion, row beats column."""
+"""studies -> Figure 2 of GraphRAG: a row per study, a matrix per criterion, row against column."""
 
 from __future__ import annotations
 
@@ -22,63 +22,75 @@ from kumihimo.evaluate.report.summary_data import CriterionResults, StudyResults
 
 
 def render_grids(studies: Sequence[StudyResults]) -> Iterator[Html]:
-    """Of each protocol one, the one that decides first."""
-    for protocol in dict.fromkeys(name for held in studies for name in held.protocols):
+    """Yield a grid for each protocol, the deciding one first."""
+    for protocol in dict.fromkeys(name for study in studies for name in study.protocols):
         yield tag("h3", "Protocol ", protocol)
         yield tag(
-            "div", *(_study_row(held, protocol) for held in studies if held.criteria_of(protocol)), class_="figure2"
+            "div", *(_study_row(study, protocol) for study in studies if study.criteria_of(protocol)), class_="figure2"
         )
         yield p(_family_note(protocol, studies), class_="soft")
-        for held in studies:
-            if held.criteria_of(protocol):
+        for study in studies:
+            if study.criteria_of(protocol):
                 yield collapsible(
-                    f"All pairs of {held.name} in numbers", *(pairs_table(c) for c in held.criteria_of(protocol))
+                    f"All pairs of {study.name} in numbers",
+                    *(pairs_table(criterion) for criterion in study.criteria_of(protocol)),
                 )
 
 
-def _study_row(held: StudyResults, protocol: str) -> Html:
-    criteria = held.criteria_of(protocol)
-    cells = (_matrix(held, criterion) for criterion in criteria)
-    name = f"{held.name}: win rates by each criterion"
+def _study_row(study: StudyResults, protocol: str) -> Html:
+    """Return the row of one study."""
+    criteria = study.criteria_of(protocol)
+    cells = (_matrix(study, criterion) for criterion in criteria)
+    name = f"{study.name}: win rates by each criterion"
     return join_html(
         [
-            tag("h4", held.name, tag("span", f" {pluralise(len(held.questions), 'question')}", class_="soft")),
+            tag("h4", study.name, tag("span", f" {pluralise(len(study.questions), 'question')}", class_="soft")),
             tag("div", *cells, class_="scroll", tabindex="0", role="group", aria_label=name),
         ]
     )
 
 
 def _family_note(protocol: str, studies: Sequence[StudyResults]) -> str:
-    sizes = sorted({pair.family for held in studies for c in held.criteria_of(protocol) for pair in c.comparisons})
+    """Return the note below a grid: test, correction and legend."""
+    sizes = sorted(
+        {
+            pair.family
+            for study in studies
+            for criterion in study.criteria_of(protocol)
+            for pair in criterion.comparisons
+        }
+    )
     zeros = "left out before ranking, as published" if _drops_zeros(protocol) else "ranked, then left out (Pratt)"
-    of = " or ".join(map(str, sizes)) or "no"
+    count = " or ".join(map(str, sizes)) or "no"
     return (
-        f"Protocol {protocol}. Each number: how many points of 100 the row has against the column, a tie 50, the mean "
-        f"of the questions. * : p < .05 by Wilcoxon's signed-rank test (questions without a difference {zeros}), "
-        f"corrected by Holm among the {of} pairs of one criterion and one data set. Bold: the best row. Hatched: "
-        "of a system that does not come out even against another answer of its own (A/A)."
+        f"Protocol {protocol}. Each number: the row's mean points against the column, from 0 to 100; a tie is 50. "
+        f"* : p < .05 by Wilcoxon's signed-rank test (questions without a difference {zeros}), corrected by Holm "
+        f"among the {count} pairs of one criterion and one data set. Bold: the best row. Hatched: the system differs "
+        "significantly from another answer of its own (A/A)."
     )
 
 
 def _drops_zeros(protocol: str) -> bool:
+    """Return whether the protocol's test drops zero differences before ranking."""
     from kumihimo.evaluate.comparison import zero_method_for
 
     return zero_method_for(protocol) == "wilcox"
 
 
-def _matrix(held: StudyResults, criterion: CriterionResults) -> Html:
-    systems = [s for s in held.systems if any(s in pair for pair in criterion.points)]
+def _matrix(study: StudyResults, criterion: CriterionResults) -> Html:
+    """Return the win rates of one criterion."""
+    systems = [system for system in study.systems if any(system in pair for pair in criterion.points)]
     cells = comparison_matrix(criterion.comparisons)
-    rung = doubtful_systems(held.bias, criterion)
-    means = {one.system: one.mean for one in criterion.ranking}
-    first = max(means, key=lambda s: means[s], default="")
-    head = tag("tr", tag("td"), *(tag("th", tag("span", s), scope="col") for s in systems))
+    alarmed = doubtful_systems(study.bias, criterion)
+    means = {entry.system: entry.mean for entry in criterion.ranking}
+    best = max(means, key=lambda system: means[system], default="")
+    head = tag("tr", tag("td"), *(tag("th", tag("span", system), scope="col") for system in systems))
     rows = [
         tag(
             "tr",
             tag("th", row, scope="row"),
-            *(_cell(cells, (row, column), doubtful=bool(rung & {row, column})) for column in systems),
-            class_="best" if row == first else None,
+            *(_cell(cells, (row, column), doubtful=bool(alarmed & {row, column})) for column in systems),
+            class_="best" if row == best else None,
         )
         for row in systems
     ]
@@ -86,6 +98,7 @@ def _matrix(held: StudyResults, criterion: CriterionResults) -> Html:
 
 
 def _cell(cells: Mapping[SystemPair, Comparison], sides: SystemPair, *, doubtful: bool) -> Html:
+    """Return a cell of the matrix."""
     if sides[0] == sides[1]:
         return tag("td", "50", class_="self")
     pair = cells.get(sides)
@@ -93,34 +106,43 @@ def _cell(cells: Mapping[SystemPair, Comparison], sides: SystemPair, *, doubtful
         return tag("td", "–", class_="self", title=f"{sides[0]} and {sides[1]} were not compared")
     strength = min(1.0, abs(pair.mean - 50) / 40)
     kind = "more" if pair.mean > 50 else "less"
-    shown = f"{round(pair.mean)}{'*' if pair.is_significant else ''}"
-    told = (
+    label = f"{round(pair.mean)}{'*' if pair.is_significant else ''}"
+    title = (
         f"{pair.a} over {pair.b}: {format_percent(pair.mean)}, interval {round(pair.low)}–{round(pair.high)}, "
         f"p {format_p_value(pair.corrected)} after Holm, {pluralise(pair.n, 'question')}"
     )
-    return tag("td", shown, class_=f"{kind} doubted" if doubtful else kind, style=f"--by:{strength:.2f}", title=told)
+    return tag("td", label, class_=f"{kind} doubted" if doubtful else kind, style=f"--by:{strength:.2f}", title=title)
 
 
 def doubtful_systems(bias: BiasReport | None, criterion: CriterionResults) -> set[str]:
-    """Systems that do not come out even against themselves."""
-    same = bias.same if bias else ()
+    """Return the systems that differ from their own other answers."""
+    aa_results = bias.same if bias else ()
     names = (criterion.name, *criterion.parts)
-    return {one.system for one in same if one.protocol == criterion.protocol and one.criterion in names and one.alarm}
+    return {
+        result.system
+        for result in aa_results
+        if result.protocol == criterion.protocol and result.criterion in names and result.alarm
+    }
 
 
-COMPARISON_COLUMNS = ("Pair", "Mean", "95 %", "n", "Not shared", "Z", "p", "p Holm", "m", "Effect r", "p by flips", "Detectable",
-        "… by m", "Shapiro–Wilk p")  # fmt: skip
+COMPARISON_COLUMNS = (
+    "Pair", "Mean", "95 %", "n", "Not shared", "Z", "p", "p Holm", "m", "Effect r", "p by sign flips", "Detectable",
+    "Detectable, m", "Shapiro–Wilk p",
+)  # fmt: skip
 
 
 def pairs_table(criterion: CriterionResults) -> Html:
+    """Return the table of a criterion's comparisons."""
     return comparison_table(f"{criterion.name}, {criterion.protocol}", criterion.comparisons)
 
 
-def comparison_table(caption: str, compared: Sequence[Comparison]) -> Html:
-    return html_table(caption, COMPARISON_COLUMNS, (_comparison_cells(pair) for pair in compared), class_="numbers")
+def comparison_table(caption: str, comparisons: Sequence[Comparison]) -> Html:
+    """Return a table of comparisons."""
+    return html_table(caption, COMPARISON_COLUMNS, (_comparison_cells(pair) for pair in comparisons), class_="numbers")
 
 
 def _comparison_cells(pair: Comparison) -> list[str]:
+    """Return the cells of one comparison."""
     digits = 1 if pair.kind == "points" else 3
     return [
         f"{pair.a} – {pair.b}",

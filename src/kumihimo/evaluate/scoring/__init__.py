@@ -1,4 +1,4 @@
-"""an answer, its evidence, the reference -> MEASURES: what each is, what it needs, when it is undefined."""
+"""an answer, its evidence, the reference -> the catalogue of measures: formula, needs, undefined cases."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ MeasureFunction = Callable[[Case, Tools], ScoreResult]
 
 @dataclass(frozen=True, slots=True)
 class ScoreMeasure:
-    """One of the catalogue. needs: beside an answer. undefined: when it is, beside where something needed is missing.
+    """A measure of the catalogue.
 
-    better: whether more of it is better, or less. paid: whether a model is asked.
+    needs: inputs besides the answer. undefined: the case without a value, apart from missing inputs. better: whether
+    `more` or `less` is better.
     """
 
     function: MeasureFunction
@@ -37,6 +38,7 @@ class ScoreMeasure:
 
     @property
     def needs_model(self) -> bool:
+        """Return whether the measure calls an LLM."""
         return "model" in self.needs
 
 
@@ -46,20 +48,30 @@ _REFERENCE, _NO_STATEMENT = "reference answer", "the answer makes no statement"
 def _claim_measure(
     share: Callable[[claims.ClaimMatrices], float | None], formula: str, undefined: str = _NO_STATEMENT
 ) -> ScoreMeasure:
+    """Return the measure of a share of claims."""
     needs = ("model", _REFERENCE, "evidence")
     return ScoreMeasure(claims.make_claim_measure(share, undefined), "claims", formula, needs, undefined)
 
 
 def _lower_is_better(measure: ScoreMeasure) -> ScoreMeasure:
+    """Return the measure with lower values as better."""
     return replace(measure, better="less")
 
 
 SCORE_MEASURES: Mapping[str, ScoreMeasure] = {
     "exact_match": ScoreMeasure(
-        exact_match, "words", "1 if the words are those of a reference, else 0", (_REFERENCE,), "it has no words"
+        exact_match,
+        "words",
+        "1 if the words equal those of a reference, else 0",
+        (_REFERENCE,),
+        "the reference answer has no words",
     ),
     "token_f1": ScoreMeasure(
-        token_f1, "words", "2PR / (P + R) of words shared with a reference", (_REFERENCE,), "it has no words"
+        token_f1,
+        "words",
+        "2PR / (P + R) of words shared with a reference",
+        (_REFERENCE,),
+        "the reference answer has no words",
     ),
     "faithfulness": ScoreMeasure(
         faithfulness, "ragas", "supported statements / statements of the answer", ("model", "evidence"), _NO_STATEMENT
@@ -97,39 +109,36 @@ SCORE_MEASURES: Mapping[str, ScoreMeasure] = {
         "ragas",
         "sum of P@k v_k / sum of v_k",
         ("model", _REFERENCE, "evidence"),
-        "there is no evidence, or none of it is of use",
+        "there is no evidence, or no piece is useful",
     ),
     "assertions": ScoreMeasure(
-        assertions_met, "assertions", "assertions met / assertions", ("model", "assertions"), "there are none"
+        assertions_met, "assertions", "assertions met / assertions", ("model", "assertions"), "the question has none"
     ),
     "claim_precision": _claim_measure(claims.claim_precision, "right claims / claims of the answer"),
     "claim_recall": _claim_measure(
         claims.claim_recall,
-        "claims of the reference that a chunk says / claims of the reference",
+        "reference claims in a chunk / reference claims",
         "the reference answer states nothing",
     ),
     "chunk_precision": _claim_measure(
-        claims.chunk_precision, "chunks that say a claim of the reference / chunks", "there is no evidence"
+        claims.chunk_precision, "chunks with a reference claim / chunks", "there is no evidence"
     ),
     "context_utilisation": _claim_measure(
         claims.context_utilisation,
-        "of the claims of the reference that a chunk says: those that the answer says",
-        "no chunk says any claim of the reference",
+        "reference claims in a chunk and the answer / reference claims in a chunk",
+        "no chunk supports a claim of the reference",
     ),
     "noise_in_relevant": _lower_is_better(
-        _claim_measure(claims.noise_in_relevant, "wrong claims that a relevant chunk says / claims of the answer")
+        _claim_measure(claims.noise_in_relevant, "wrong claims in a relevant chunk / claims of the answer")
     ),
     "noise_in_irrelevant": _lower_is_better(
-        _claim_measure(
-            claims.noise_in_irrelevant, "wrong claims that only irrelevant chunks say / claims of the answer"
-        )
+        _claim_measure(claims.noise_in_irrelevant, "wrong claims in irrelevant chunks only / claims of the answer")
     ),
     "hallucination": _lower_is_better(
-        _claim_measure(claims.hallucination, "wrong claims that no chunk says / claims of the answer")
+        _claim_measure(claims.hallucination, "wrong claims in no chunk / claims of the answer")
     ),
-    "self_knowledge": _claim_measure(claims.self_knowledge, "right claims that no chunk says / claims of the answer"),
+    "self_knowledge": _claim_measure(claims.self_knowledge, "right claims in no chunk / claims of the answer"),
 }
 MEASURE_GROUPS: tuple[MeasureGroup, ...] = ("words", "ragas", "assertions", "claims")
-DEFAULT_MEASURES: tuple[str, ...] = tuple(
-    name for name, m in SCORE_MEASURES.items() if m.group != "claims"
-)  # two calls a chunk
+# without `claims`: these need two calls per chunk
+DEFAULT_MEASURES: tuple[str, ...] = tuple(name for name, m in SCORE_MEASURES.items() if m.group != "claims")

@@ -1,4 +1,4 @@
-"""an answer + what a good answer should say -> assertions: how much of that it says."""
+"""an answer + assertions about a good answer -> assertions: the share it meets."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ PROMPT = Path(__file__).with_name("scoring_assertions.md")
 
 
 def assertions_met(case: Case, tools: Tools) -> ScoreResult:
-    """Assertions that the answer meets / assertions of the question (as BenchmarkQED has them).
+    """Score the assertions that the answer meets / all assertions (BenchmarkQED).
 
-    Three of four met: .75. Undefined where the question carries none; 0 where the answer is empty.
+    Three of four met: .75. Undefined without assertions; 0 for an empty answer.
     """
-    wanted = [text for text in case.question.assertions if text.strip()]
-    if not wanted:
-        return ScoreResult(None, "the question carries no assertions")
+    expected = [text for text in case.question.assertions if text.strip()]
+    if not expected:
+        return ScoreResult(None, "the question has no assertions")
     if not case.answer_text:
-        met = [Checked(n, "the answer is empty", False) for n, _ in enumerate(wanted, 1)]
+        checks = [Checked(n, "the answer is empty", False) for n, _ in enumerate(expected, 1)]
     else:
-        met = check_items(tools, PROMPT, wanted, question=case.question.text, text=case.answer_text)
+        checks = check_items(tools, PROMPT, expected, question=case.question.text, text=case.answer_text)
     return ScoreResult(
-        fraction_true([v.holds for v in met]),
+        fraction_true([check.holds for check in checks]),
         "" if case.answer_text else "the answer is empty",
-        {"assertions": describe_checks(wanted, met)},
+        {"assertions": describe_checks(expected, checks)},
     )

@@ -1,4 +1,4 @@
-"""a question + a system's answer to it -> Case, and what a measure finds of one: Found."""
+"""a question + a system's answer -> a case to score; a measure's result for it."""
 
 from __future__ import annotations
 
@@ -22,45 +22,50 @@ NO_REFERENCE = "the question has no reference answer"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What measures look at."""
+    """A question with one answer to it."""
 
     question: EvalQuestion
     answer: SystemAnswer
 
     @property
     def answer_text(self) -> str:
-        """The answer without the marks of its citations, which are no part of what it says.
+        """Return the answer text without its citation marks.
 
         >>> from kumihimo.evaluate.records import AnswerSource
-        >>> quoted = (AnswerSource(1, "At nine."), AnswerSource(2, "Daily."))
-        >>> Case(Question("q", "?"), Answered("naive", "q", "At nine [1][2], see a[7].", citations=quoted)).said
+        >>> cited = (AnswerSource(1, "At nine."), AnswerSource(2, "Daily."))
+        >>> answer = SystemAnswer("naive", "q", "At nine [1][2], see a[7].", citations=cited)
+        >>> Case(EvalQuestion("q", "?"), answer).answer_text
         'At nine, see a[7].'
         """
-        known = {source.n for source in self.answer.citations}
+        numbers = {source.n for source in self.answer.citations}
 
-        def kept(mark: re.Match[str]) -> str:
-            return "" if {int(n) for n in re.findall(r"\d+", mark[1])} <= known else mark[0]
+        def unknown_mark(mark: re.Match[str]) -> str:
+            """Return the mark, unless all its numbers are citations."""
+            return "" if {int(n) for n in re.findall(r"\d+", mark[1])} <= numbers else mark[0]
 
-        return _CITATION_MARK.sub(kept, self.answer.text).strip()
+        return _CITATION_MARK.sub(unknown_mark, self.answer.text).strip()
 
     @property
     def references(self) -> tuple[str, ...]:
-        """The reference answer, and others that came with the question in `references`, all of them right."""
-        others = self.question.more.get("references")
-        more = [text for text in others if isinstance(text, str)] if isinstance(others, list | tuple) else []
-        return tuple(dict.fromkeys(text for text in (self.question.reference, *more) if text.strip()))
+        """Return all reference answers; each of them is correct.
+
+        The first is `reference`; the others come from `more['references']`.
+        """
+        listed = self.question.more.get("references")
+        alternatives = [text for text in listed if isinstance(text, str)] if isinstance(listed, list | tuple) else []
+        return tuple(dict.fromkeys(text for text in (self.question.reference, *alternatives) if text.strip()))
 
     @property
     def contexts(self) -> list[str]:
-        """The evidence, best first; what is empty says nothing."""
+        """Return the evidence texts, best first, without empty ones."""
         return [source.text for source in self.answer.contexts if source.text.strip()]
 
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """Who can be asked about one case. sample: which of several scorings of it is meant.
+    """The models for scoring one case. sample: the number of the repeat.
 
-    What was asked is kept, failures too, since several measures want the same, and none should pay for it again.
+    Replies and failures are cached, because several measures send the same prompt.
     """
 
     llm: LLM | None = None
@@ -69,21 +74,21 @@ class Tools:
     _replies: dict[Any, Any] = field(default_factory=dict)
 
     def ask(self, path: Path, schema: type[A], **values: str) -> A:
-        """What a model says to that prompt."""
+        """Return the LLM's reply to this prompt."""
         if self.llm is None:
             raise SettingsError("this measure needs a chat model")
-        asked = (path, *sorted(values.items()))
-        if asked not in self._replies:
+        key = (path, *sorted(values.items()))
+        if key not in self._replies:
             try:
-                self._replies[asked] = self.llm(render_prompt(path, **values), schema=schema, sample=self.sample)
+                self._replies[key] = self.llm(render_prompt(path, **values), schema=schema, sample=self.sample)
             except ItemFailed as failure:
-                self._replies[asked] = failure
-        if isinstance(said := self._replies[asked], ItemFailed):
-            raise said
-        return cast(A, said)
+                self._replies[key] = failure
+        if isinstance(reply := self._replies[key], ItemFailed):
+            raise reply
+        return cast(A, reply)
 
     def cosine(self, one: str, other: str) -> float:
-        """How near two texts are: from 0, what is beyond a right angle too, to 1."""
+        """Return the cosine of two texts, limited to 0 to 1."""
         if self.embedder is None:
             raise SettingsError("this measure needs an embedder")
         first, second = self.embedder([one, other])
@@ -92,7 +97,10 @@ class Tools:
 
 @dataclass(frozen=True, slots=True)
 class ScoreResult:
-    """What a measure says of one case. value None: undefined, and why; of a value, the reason may add a remark."""
+    """The result of a measure for one case.
+
+    value: None if undefined. reason: why it is undefined, or a remark on the value.
+    """
 
     value: float | None
     reason: str = ""
@@ -100,9 +108,9 @@ class ScoreResult:
 
 
 def render_numbered_list(texts: Sequence[str]) -> str:
-    """One to a line, as models are shown lists.
+    r"""Return the texts as a numbered list, one line each.
 
-    >>> print(numbered(["It rained.", "Roake\\nleft."]))
+    >>> print(render_numbered_list(["It rained.", "Roake\nleft."]))
     1. It rained.
     2. Roake left.
     """
@@ -110,13 +118,14 @@ def render_numbered_list(texts: Sequence[str]) -> str:
 
 
 def join_passages(texts: Sequence[str]) -> str:
+    """Return the texts as passages between lines of `---`."""
     return "\n\n---\n\n".join(text.strip() for text in texts)
 
 
 def split_into_sentences(text: str) -> Iterator[str]:
-    """Its sentences; rows of tables are whole, headings none.
+    r"""Yield the sentences of a text without headings; table rows stay whole.
 
-    >>> list(cut("# Boats\\n\\nThe Tern sailed. It rained.\\n\\n組紐は届いた。雨だった。"))
+    >>> list(split_into_sentences("# Boats\n\nThe Tern sailed. It rained.\n\n組紐は届いた。雨だった。"))
     ['The Tern sailed.', 'It rained.', '組紐は届いた。', '雨だった。']
     """
     for block in split_blocks(text):
@@ -126,6 +135,6 @@ def split_into_sentences(text: str) -> Iterator[str]:
             yield from (text[start:end] for start, end in split_sentences(text, block.start, block.end))
 
 
-def fraction_true(held: Sequence[bool]) -> float:
-    """Of those that are true."""
-    return sum(held) / len(held)
+def fraction_true(values: Sequence[bool]) -> float:
+    """Return the share of true values."""
+    return sum(values) / len(values)

@@ -1,4 +1,4 @@
-"""an answer + its evidence -> faithfulness: how much of what it says the evidence says, too."""
+"""an answer + its evidence -> faithfulness: the share of statements that the evidence supports."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from kumihimo.evaluate.scoring.support_check import check_support, describe_chec
 
 
 def faithfulness(case: Case, tools: Tools) -> ScoreResult:
-    """Statements of the answer that the evidence supports / statements of the answer (ragas, arXiv:2309.15217, 3).
+    """Score the supported statements / statements of the answer (ragas, arXiv:2309.15217, 3).
 
-    An answer of four statements, three of which the evidence supports: .75. Undefined where the answer makes no
-    statement; 0 where it makes some and there is no evidence.
-    But: the statements are those of the whole answer, taken apart in one call, not sentence by sentence.
+    Four statements, three of them supported by the evidence: .75. Undefined if the answer makes no statement; 0 if it
+    makes some without any evidence.
+    But: one call extracts the statements of the whole answer, instead of one call per sentence.
     """
-    made = answer_statements(case, tools)
-    if not made:
+    claims = answer_statements(case, tools)
+    if not claims:
         return ScoreResult(None, "the answer makes no statement", {"statements": []})
-    verdicts = check_support(tools, case.question.text, made, join_passages(case.contexts))
+    verdicts = check_support(tools, case.question.text, claims, join_passages(case.contexts))
     reason = "" if case.contexts else "there is no evidence"
     return ScoreResult(
-        fraction_true([v.holds for v in verdicts]), reason, {"statements": describe_checks(made, verdicts)}
+        fraction_true([verdict.holds for verdict in verdicts]),
+        reason,
+        {"statements": describe_checks(claims, verdicts)},
     )

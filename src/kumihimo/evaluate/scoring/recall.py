@@ -1,4 +1,4 @@
-"""the reference answer + the evidence -> context_recall: how much of the reference the evidence says."""
+"""the reference answer + the evidence -> context_recall: the share of the reference that the evidence supports."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from kumihimo.evaluate.scoring.support_check import check_support, describe_chec
 
 
 def context_recall(case: Case, tools: Tools) -> ScoreResult:
-    """Sentences of the reference that the evidence supports / sentences of the reference (ragas).
+    """Score the supported sentences / sentences of the reference (ragas).
 
-    One of two: .5. Undefined without a reference answer; 0 where there is no evidence.
+    One of two: .5. Undefined without a reference answer; 0 without evidence.
     """
-    wanted = list(split_into_sentences(case.question.reference))
-    if not wanted:
+    expected = list(split_into_sentences(case.question.reference))
+    if not expected:
         return ScoreResult(None, NO_REFERENCE)
-    verdicts = check_support(tools, case.question.text, wanted, join_passages(case.contexts))
+    verdicts = check_support(tools, case.question.text, expected, join_passages(case.contexts))
     reason = "" if case.contexts else "there is no evidence"
     return ScoreResult(
-        fraction_true([v.holds for v in verdicts]), reason, {"sentences": describe_checks(wanted, verdicts)}
+        fraction_true([verdict.holds for verdict in verdicts]),
+        reason,
+        {"sentences": describe_checks(expected, verdicts)},
     )

@@ -1,4 +1,4 @@
-"""a question + the evidence -> context_relevance_graded: whether it could be answered from that, by two ratings."""
+"""a question + the evidence -> context_relevance_graded: whether the evidence suffices, by two ratings."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ GRADE_PROMPTS = tuple(Path(__file__).with_name(name) for name in ("scoring_grade
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """The reason first."""
+    """A grade with the reason before it."""
 
     reason: str
     grade: Literal[0, 1, 2]
 
 
 def context_relevance_graded(case: Case, tools: Tools) -> ScoreResult:
-    """The mean of two ratings, 0 none, 1 a part, 2 all of what the question needs, / 2 (as ragas has it from Nvidia).
+    """Score the mean of two grades / 2 (ragas, from Nvidia).
 
-    Ratings of 2 and 1: .75. Undefined where there is no evidence.
-    But: two prompts in our own words, for those of the original contradict themselves; where one rating cannot be had
-    there is no value, instead of that of the other alone.
+    Grades: 0 for nothing, 1 for a part, 2 for everything the question needs. Grades of 2 and 1: .75. Undefined without
+    evidence.
+    But: the two prompts are our own, because the original ones contradict themselves. If one grade is missing there is
+    no value; ragas uses the other grade alone.
     """
     if not case.contexts:
         return ScoreResult(None, "there is no evidence")
     values = {"question": case.question.text, "text": join_passages(case.contexts)}
-    given = [tools.ask(path, Grade, **values) for path in GRADE_PROMPTS]
-    detail = {"ratings": [{"grade": g.grade, "reason": g.reason} for g in given]}
-    return ScoreResult(sum(g.grade for g in given) / (2 * len(given)), detail=detail)
+    grades = [tools.ask(path, Grade, **values) for path in GRADE_PROMPTS]
+    detail = {"ratings": [{"grade": grade.grade, "reason": grade.reason} for grade in grades]}
+    return ScoreResult(sum(grade.grade for grade in grades) / (2 * len(grades)), detail=detail)

@@ -1,4 +1,4 @@
-"""a question + the evidence -> context_relevance_sentences: how much of what was read is needed."""
+"""a question + the evidence -> context_relevance_sentences: the share of evidence that is needed."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ PROMPT = Path(__file__).with_name("scoring_needed.md")
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """The numbers of the sentences that are needed."""
+    """The numbers of the needed sentences."""
 
     numbers: list[int]
 
 
 def context_relevance_sentences(case: Case, tools: Tools) -> ScoreResult:
-    """Sentences of the evidence that are needed to answer / sentences of the evidence (arXiv:2309.15217, section 3).
+    """Score the needed sentences / sentences of the evidence (arXiv:2309.15217, section 3).
 
-    Two needed of eight: .25. Undefined where there is no evidence, or none with sentences; 0 where none is needed.
-    But: the model names the sentences by their numbers instead of copying them out, so that none can be changed;
-    numbers that there are not are passed over, and kept in the detail.
+    Two needed of eight: .25. Undefined without evidence or without sentences in it; 0 if none is needed.
+    But: the model returns the numbers of the sentences instead of copying them, so it cannot change them. Unknown
+    numbers are ignored and kept in the detail.
     """
-    found = [sentence for text in case.contexts for sentence in split_into_sentences(text)]
-    if not found:
+    sentences = [sentence for text in case.contexts for sentence in split_into_sentences(text)]
+    if not sentences:
         return ScoreResult(None, "there is no evidence" if not case.contexts else "the evidence has no sentences")
-    said = tools.ask(PROMPT, Needed, question=case.question.text, items=render_numbered_list(found)).numbers
-    needed = sorted({n for n in said if 1 <= n <= len(found)})
-    beyond = sorted({n for n in said if not 1 <= n <= len(found)})
-    detail = {"sentences": len(found), "needed": [found[n - 1] for n in needed], "beyond": beyond}
-    return ScoreResult(len(needed) / len(found), detail=detail)
+    numbers = tools.ask(PROMPT, Needed, question=case.question.text, items=render_numbered_list(sentences)).numbers
+    needed = sorted({n for n in numbers if 1 <= n <= len(sentences)})
+    unknown = sorted({n for n in numbers if not 1 <= n <= len(sentences)})
+    detail = {"sentences": len(sentences), "needed": [sentences[n - 1] for n in needed], "beyond": unknown}
+    return ScoreResult(len(needed) / len(sentences), detail=detail)

@@ -1,4 +1,4 @@
-"""numbered items + what they are held against -> a verdict on each, by a model."""
+"""numbered items + a text to check them against -> an LLM verdict on each."""
 
 from __future__ import annotations
 
@@ -11,55 +11,61 @@ from kumihimo.core.errors import UnparsableReply
 from kumihimo.evaluate.scoring.case import Tools, render_numbered_list
 
 SUPPORT_PROMPT = Path(__file__).with_name("scoring_supported.md")
-_BATCH_SIZE = 40  # items in one call: the reply has a sentence on each
+_BATCH_SIZE = 40  # items per call; the reply has a sentence on each
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The reason first, then whether it holds of the item with that number."""
+    """A verdict on the item with this number, with the reason first."""
 
     number: int
     reason: str
     holds: bool
 
 
-N = TypeVar("N", bound=Any)  # with a number
+N = TypeVar("N", bound=Any)  # a reply form with a `number`
 
 
 def check_support(tools: Tools, question: str, statements: Sequence[str], text: str) -> list[Checked]:
-    """Whether the text says each statement, in their order; nobody is asked where there are none, or no text."""
+    """Check each statement against the text, and return the verdicts in order.
+
+    Without statements or text no LLM is called.
+    """
     if not text.strip():
-        return [Checked(n, "there is no text", False) for n, _ in enumerate(statements, 1)]
+        return [Checked(number, "there is no text", False) for number, _ in enumerate(statements, 1)]
     return check_items(tools, SUPPORT_PROMPT, statements, question=question, text=text)
 
 
 def check_items(tools: Tools, path: Path, items: Sequence[str], **values: str) -> list[Checked]:
-    """A verdict on each item, in their order, by a prompt that shows them as `{items}`."""
+    """Return a verdict on each item, in order.
+
+    path: a prompt that shows the items as `{items}`.
+    """
     return ask_by_item(tools, path, items, Checked, **values)
 
 
 def ask_by_item(tools: Tools, path: Path, items: Sequence[str], schema: type[N], **values: str) -> list[N]:
-    """What a model says of each item, in their order; into: its form, which has the number of the item.
+    """Return the LLM's reply on each item, in order.
 
-    Those that a reply leaves out are asked about again, by themselves; of two verdicts on one item the first counts.
-    Raises Unreadable where a reply says nothing about any of those it was asked about.
+    schema: a reply form with the `number` of its item. Items missing from a reply are requested again. If a reply has
+    two entries for an item, the first counts. Raises UnparsableReply if a reply covers no requested item.
     """
-    found: dict[int, N] = {}
-    for begin in range(0, len(items), _BATCH_SIZE):
-        left = list(range(begin, min(begin + _BATCH_SIZE, len(items))))
-        while left:
+    replies: dict[int, N] = {}
+    for start in range(0, len(items), _BATCH_SIZE):
+        pending = list(range(start, min(start + _BATCH_SIZE, len(items))))
+        while pending:
             kind: Any = schema
-            for one in tools.ask(path, list[kind], items=render_numbered_list([items[i] for i in left]), **values):
-                if 1 <= one.number <= len(left):
-                    found.setdefault(left[one.number - 1], one)
-            still = [i for i in left if i not in found]
-            if still == left:
-                raise UnparsableReply(f"a reply gave no verdict on {len(left)} of {len(items)} items")
-            left = still
-    return [replace(found[i], number=i + 1) for i in range(len(items))]
+            for reply in tools.ask(path, list[kind], items=render_numbered_list([items[i] for i in pending]), **values):
+                if 1 <= reply.number <= len(pending):
+                    replies.setdefault(pending[reply.number - 1], reply)
+            missing = [i for i in pending if i not in replies]
+            if missing == pending:
+                raise UnparsableReply(f"a reply gave no verdict on {len(pending)} of {len(items)} items")
+            pending = missing
+    return [replace(replies[i], number=i + 1) for i in range(len(items))]
 
 
 def describe_checks(items: Sequence[str], verdicts: Sequence[Checked]) -> list[dict[str, Any]]:
-    """As the detail of a score keeps them."""
+    """Return the verdicts as rows for the detail of a score."""
     pairs = zip(items, verdicts, strict=True)
     return [{"text": item, "holds": verdict.holds, "reason": verdict.reason} for item, verdict in pairs]

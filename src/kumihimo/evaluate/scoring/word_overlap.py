@@ -1,4 +1,4 @@
-"""an answer + reference answers -> exact_match, token_f1: what words tell without a model."""
+"""an answer + reference answers -> exact_match, token_f1: word measures without a model."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from kumihimo.evaluate.scoring.case import NO_REFERENCE, Case, ScoreResult, Tool
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
-@cache  # sets of so many characters take a while to compile
+@cache  # large character sets are slow to compile
 def _token_pattern() -> re.Pattern[str]:
-    """Words; of scripts that are written without spaces, characters."""
-    alone = "々〆ー\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f\U00020000-\U0003134f"
-    return re.compile(rf"[{alone}]|[^\s{alone}]+")
+    """Return the pattern of words, or characters of unspaced scripts."""
+    unspaced = (
+        "々〆ー\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f\U00020000-\U0003134f"
+    )
+    return re.compile(rf"[{unspaced}]|[^\s{unspaced}]+")
 
 
 def normalise_answer(text: str) -> str:
-    """Without case, widths, punctuation, English articles and what is too much of white space (SQuAD, 2016).
+    """Return the text without case, width, punctuation, articles and extra spaces.
 
-    But: Unicode's punctuation, where SQuAD knows ASCII's alone; symbols such as `$` and `+` go as there; full-width
-    letters are as any.
+    The rules are those of SQuAD (2016).
+    But: all Unicode punctuation and symbols go, where SQuAD removes only ASCII. Full-width letters become half-width.
 
-    >>> normalised("The  Émile-Café, «Ｔｅｒｎ»!"), normalised("「組紐」は、十月。")
+    >>> normalise_answer("The  Émile-Café, «Ｔｅｒｎ»!"), normalise_answer("「組紐」は、十月。")
     ('émilecafé tern', '組紐は十月')
     """
     folded = normalize("NFKC", text).casefold()
@@ -34,43 +36,46 @@ def normalise_answer(text: str) -> str:
 
 
 def answer_tokens(text: str) -> list[str]:
-    """
-    >>> tokens("The Tern of 1922"), tokens("組紐 in 2 colours")
+    """Return the normalised words, or characters of unspaced scripts.
+
+    >>> answer_tokens("The Tern of 1922"), answer_tokens("組紐 in 2 colours")
     (['tern', 'of', '1922'], ['組', '紐', 'in', '2', 'colours'])
     """
     return _token_pattern().findall(normalise_answer(text))
 
 
 def exact_match(case: Case, _: Tools) -> ScoreResult:
-    """1 if the answer is a reference answer but for case, punctuation, articles and spaces, else 0 (SQuAD).
+    """Score 1 if the normalised answer equals a reference, else 0 (SQuAD).
 
-    The best of several references counts. Undefined without one, and where one is nothing but punctuation and
-    articles; an empty answer is 0.
+    The best of several references counts. Undefined without a reference, or if every reference is only punctuation and
+    articles. An empty answer scores 0.
     """
-    known = {text: normalise_answer(text) for text in case.references}
-    wanted = {text: plain for text, plain in known.items() if plain}
-    if not wanted:
-        return ScoreResult(None, "the reference answer has no words" if known else NO_REFERENCE)
-    said = normalise_answer(case.answer_text)
-    return ScoreResult(float(said in wanted.values()), detail={"said": said})
+    by_text = {text: normalise_answer(text) for text in case.references}
+    references = {text: plain for text, plain in by_text.items() if plain}
+    if not references:
+        return ScoreResult(None, "the reference answer has no words" if by_text else NO_REFERENCE)
+    answer = normalise_answer(case.answer_text)
+    return ScoreResult(float(answer in references.values()), detail={"said": answer})
 
 
 def token_f1(case: Case, _: Tools) -> ScoreResult:
-    """2PR / (P + R) of the words that answer and reference share, each as often as in both (SQuAD).
+    """Score 2PR / (P + R) of the words shared with a reference (SQuAD).
 
-    "The Tern sailed" against "a white Tern": 1 of 2 words, 1 of 2: .5. Of Japanese and Chinese the characters count.
-    The best of several references. Undefined as exact_match; 0 where no word is shared.
+    A word counts as often as both texts have it. "The Tern sailed" against "a white Tern": 1 of 2 words, 1 of 2: .5.
+    In Japanese and Chinese, characters count. The best of several references counts. Undefined like exact_match; 0
+    without a shared word.
     """
-    wanted = [found for text in case.references if (found := answer_tokens(text))]
-    if not wanted:
+    references = [words for text in case.references if (words := answer_tokens(text))]
+    if not references:
         return ScoreResult(None, "the reference answer has no words" if case.references else NO_REFERENCE)
-    said = answer_tokens(case.answer_text)
-    return ScoreResult(max(token_overlap_f1(said, reference) for reference in wanted))
+    answer = answer_tokens(case.answer_text)
+    return ScoreResult(max(token_overlap_f1(answer, reference) for reference in references))
 
 
 def token_overlap_f1(one: list[str], other: list[str]) -> float:
-    """
-    >>> overlap(["a", "a", "b"], ["a", "c"])  # 1 of 3, 1 of 2
+    """Return 2PR / (P + R) of two token lists.
+
+    >>> token_overlap_f1(["a", "a", "b"], ["a", "c"])  # 1 of 3, 1 of 2
     0.4
     """
     shared = (Counter(one) & Counter(other)).total()

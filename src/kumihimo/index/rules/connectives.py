@@ -1,4 +1,4 @@
-"""pairs of passages -> links, without a model: what connectives say, in English, Japanese and Chinese."""
+"""pairs of passages -> discourse relations by their connectives, in English, Japanese and Chinese."""
 
 from __future__ import annotations
 
@@ -10,106 +10,101 @@ from pathlib import Path
 
 from kumihimo.core.records import DiscourseRelation, Passage
 
-# How sure one may be. Nobody has measured these: they only say which is surer than which.
-START_CONFIDENCE = 0.8  # a sentence begins with a word that ties it to the one before: "However, ..."
-SPLIT_CONFIDENCE = (
-    0.7  # one sentence goes on in the next passage, and one of its clauses begins with its conjunction there
-)
-INSIDE_CONFIDENCE = 0.5  # the word stands within the sentence, between commas: "The ferry, however, ..."
-ALONE_CONFIDENCE = (
-    0.4  # a conjunction begins a sentence too short to have another clause: "Because the tide had turned."
-)
+# Confidences. They are not measured: only their order has a meaning.
+START_CONFIDENCE = 0.8  # a sentence begins with an adverb that links it to the one before: "However, ..."
+SPLIT_CONFIDENCE = 0.7  # a sentence continues in the next passage, and a conjunction joins the two parts
+INSIDE_CONFIDENCE = 0.5  # the adverb stands inside the sentence, between commas: "The ferry, however, ..."
+ALONE_CONFIDENCE = 0.4  # a conjunction begins a sentence with no other clause: "Because the tide had turned."
 
 _TABLE_PATH = Path(__file__).with_suffix(".tsv")
 _COMMAS = ",，、"
 _COMMA = f"[{_COMMAS}]"
-_INSIDE_SENSES = (
-    "result",
-    "contra-expectation",
-    "juxtaposition",
-    "opposition",
-    "instantiation",
-    "synchronous",
-)  # inside, too
+# The adverbs of these senses may also stand inside a sentence.
+_INSIDE_SENSES = ("result", "contra-expectation", "juxtaposition", "opposition", "instantiation", "synchronous")
 _LINE_START = re.compile(r"[\s>#*•・\-–—「『“\"'‘(（【\[]*(?:\d{1,3}[.)．、）]\s*)?")
-_SENTENCE = re.compile(r"(?:[^.?!。？！\n]|[.?!](?!\s))*")  # up to its stop
+_SENTENCE = re.compile(r"(?:[^.?!。？！\n]|[.?!](?!\s))*")  # up to its final punctuation
 _TRAILING_COMMA = re.compile(rf"{_COMMA}\Z")
 _LAST_SENTENCE = re.compile(r"(?:.*(?:[.?!]\s|[。？！\n]))?(.*)\Z", re.S)
-_MAX_SENTENCE_CHARS = 400  # characters of a sentence that are looked at
-_MAX_ALONE_BYTES = 45  # bytes of one that has no other clause, and no comma
-_WORD_JOINING_SENSES = ("conjunction", "disjunctive")  # what says so joins words as well as clauses, within a sentence
+_MAX_SENTENCE_CHARS = 400  # longer sentences are cut
+_MAX_ALONE_BYTES = 45  # of a sentence with one clause, without a comma
+_WORD_JOINING_SENSES = ("conjunction", "disjunctive")  # within a sentence, these also join words
 
 
 def link_passages(pairs: Iterable[tuple[Passage, Passage]]) -> Iterator[DiscourseRelation]:
-    """What connectives say of passages that follow each other; of those further apart they say nothing.
+    """Yield the relations that connectives mark between adjacent passages.
 
-    Arg2 is the text that the connective stands in, as the PDTB has it.
+    Passages further apart get none. Arg2 is the text with the connective, as in the PDTB.
     """
-    before = ""
-    for one, other in pairs:
-        if one.id != before and (found := find_explicit_relation(one.text, other.text)):
-            sense, forward, confidence = found
-            first, second = (one, other) if forward else (other, one)
+    previous_id = ""
+    for earlier, later in pairs:
+        if earlier.id != previous_id and (relation := find_explicit_relation(earlier.text, later.text)):
+            sense, forward, confidence = relation
+            first, second = (earlier, later) if forward else (later, earlier)
             yield DiscourseRelation(first.id, second.id, confidence, text=sense)
-        before = one.id
+        previous_id = earlier.id
 
 
-def find_explicit_relation(one: str, other: str) -> tuple[str, bool, float] | None:
-    """The sense in which two texts stand that follow each other, whether the first is Arg1, and how sure that is.
+def find_explicit_relation(earlier: str, later: str) -> tuple[str, bool, float] | None:
+    """Return the relation of two adjacent texts, or None.
 
-    >>> relation("The tide had turned.", "Therefore the ferry waited.")
+    It is the sense, whether the first text is Arg1, and the confidence.
+
+    >>> find_explicit_relation("The tide had turned.", "Therefore the ferry waited.")
     ('result', True, 0.8)
-    >>> relation("船は遅れた。", "なぜなら、潮が引いていたからだ。")
+    >>> find_explicit_relation("船は遅れた。", "なぜなら、潮が引いていたからだ。")
     ('reason', True, 0.8)
-    >>> relation("Because the tide had turned,", "the ferry waited.")
+    >>> find_explicit_relation("Because the tide had turned,", "the ferry waited.")
     ('reason', False, 0.7)
-    >>> relation("The ferry waited.", "Because the tide had turned, nobody minded.")
+    >>> find_explicit_relation("The ferry waited.", "Because the tide had turned, nobody minded.")
     """
-    if _continues_sentence(one, other):
-        return _split_relation(one, other)
-    if found := _leading_connective(other, "adverb", "backward"):
-        kind, sense = found
+    if _continues_sentence(earlier, later):
+        return _split_relation(earlier, later)
+    if connective := _leading_connective(later, "adverb", "backward"):
+        kind, sense = connective
         return sense, kind == "adverb", START_CONFIDENCE
-    sentence = _first_sentence(other)
-    if found := _leading_connective(other, "conjunction"):
-        whole = len(sentence.encode()) > _MAX_ALONE_BYTES or re.search(_COMMA, sentence)
-        return None if whole else (found[1], True, ALONE_CONFIDENCE)
-    inside = _inside_pattern().search(sentence)
-    return (_look_up_word(inside[1])[1], True, INSIDE_CONFIDENCE) if inside else None
+    sentence = _first_sentence(later)
+    if connective := _leading_connective(later, "conjunction"):
+        has_other_clause = len(sentence.encode()) > _MAX_ALONE_BYTES or re.search(_COMMA, sentence)
+        return None if has_other_clause else (connective[1], True, ALONE_CONFIDENCE)
+    inner_match = _inside_pattern().search(sentence)
+    return (_look_up_word(inner_match[1])[1], True, INSIDE_CONFIDENCE) if inner_match else None
 
 
 def _first_sentence(text: str) -> str:
     start = _LINE_START.match(text)
-    found = _SENTENCE.match(text[start.end() if start else 0 :][:_MAX_SENTENCE_CHARS])
-    return found[0] if found else ""
+    match = _SENTENCE.match(text[start.end() if start else 0 :][:_MAX_SENTENCE_CHARS])
+    return match[0] if match else ""
 
 
-def _continues_sentence(one: str, other: str) -> bool:
-    """Whether the second text goes on with a sentence of the first: what is cut off has a comma, or a small letter."""
-    start = other.lstrip()[:1]
-    return bool(_TRAILING_COMMA.search(one.rstrip())) or (start.islower() and one.rstrip()[-1:].isalnum())
+def _continues_sentence(earlier: str, later: str) -> bool:
+    """Return whether the second text continues a sentence of the first.
+
+    Then the first ends with a comma, or the second begins with a small letter.
+    """
+    start = later.lstrip()[:1]
+    return bool(_TRAILING_COMMA.search(earlier.rstrip())) or (start.islower() and earlier.rstrip()[-1:].isalnum())
 
 
-def _split_relation(one: str, other: str) -> tuple[str, bool, float] | None:
-    """The relation of two halves of a sentence."""
-    if found := _leading_connective(other, "conjunction"):
-        return found[1], True, SPLIT_CONFIDENCE
-    last = _LAST_SENTENCE.match(one.rstrip()[-_MAX_SENTENCE_CHARS:])
-    if last and (found := _leading_connective(last[1], "conjunction")):
-        return found[1], False, SPLIT_CONFIDENCE
+def _split_relation(earlier: str, later: str) -> tuple[str, bool, float] | None:
+    """Return the relation between two halves of a sentence."""
+    if connective := _leading_connective(later, "conjunction"):
+        return connective[1], True, SPLIT_CONFIDENCE
+    last_sentence = _LAST_SENTENCE.match(earlier.rstrip()[-_MAX_SENTENCE_CHARS:])
+    if last_sentence and (connective := _leading_connective(last_sentence[1], "conjunction")):
+        return connective[1], False, SPLIT_CONFIDENCE
     pattern, senses = _ending_pattern()
-    if ending := pattern.search(one.rstrip()):
+    if ending := pattern.search(earlier.rstrip()):
         return senses[ending[1]], False, SPLIT_CONFIDENCE
-    found = _leading_connective(other, "adverb")
-    return (found[1], True, SPLIT_CONFIDENCE) if found and found[1] not in _WORD_JOINING_SENSES else None
+    connective = _leading_connective(later, "adverb")
+    return (connective[1], True, SPLIT_CONFIDENCE) if connective and connective[1] not in _WORD_JOINING_SENSES else None
 
 
 def _leading_connective(text: str, *kinds: str) -> tuple[str, str] | None:
-    """Kind and sense of the connective of these kinds that a text begins with."""
+    """Return kind and sense of a leading connective of these kinds."""
     start = _LINE_START.match(text)
-    found = _leading_pattern().match(text, start.end() if start else 0)
-    said = _look_up_word(found[0]) if found else None
-    return said if said and said[0] in kinds else None
+    match = _leading_pattern().match(text, start.end() if start else 0)
+    connective = _look_up_word(match[0]) if match else None
+    return connective if connective and connective[0] in kinds else None
 
 
 def _look_up_word(word: str) -> tuple[str, str]:
@@ -118,7 +113,10 @@ def _look_up_word(word: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Connective:
-    """One word of the table. text: with its comma, where it has to have one."""
+    """A connective of the table.
+
+    text: with its comma, if one must follow.
+    """
 
     kind: str
     sense: str
@@ -130,9 +128,12 @@ class _Connective:
         return self.text.rstrip(_COMMAS)
 
 
-@cache  # these are read and compiled when they are first needed
+@cache  # loaded and compiled on first use
 def _load_connectives() -> list[_Connective]:
-    """Longest first, so that no word hides one that begins with it."""
+    """Return the connectives, longest first.
+
+    Thus a short one never hides a longer one that begins with it.
+    """
     lines = [
         line.split("\t") for line in _TABLE_PATH.read_text(encoding="utf-8").splitlines() if not line.startswith("#")
     ]
@@ -152,7 +153,7 @@ def _sense_by_word() -> Mapping[str, tuple[str, str]]:
 
 @cache
 def _leading_pattern() -> re.Pattern[str]:
-    """What begins with one of them, or with what only looks like one."""
+    """Return the pattern of leading connectives and their look-alikes."""
     return re.compile("|".join(_word_pattern(word) for word in _load_connectives() if word.kind != "ending"), re.I)
 
 
@@ -165,7 +166,10 @@ def _word_pattern(word: _Connective) -> str:
 
 @cache
 def _inside_pattern() -> re.Pattern[str]:
-    """One of them between commas. Not in Chinese, where commas part clauses: it would tie these."""
+    """Return the pattern of connectives between commas.
+
+    Chinese is left out: its commas separate clauses, and the connective would link these, not the passages.
+    """
     words = (
         w for w in _load_connectives() if w.kind == "adverb" and w.sense in _INSIDE_SENSES and w.language != "Chinese"
     )
@@ -174,6 +178,6 @@ def _inside_pattern() -> re.Pattern[str]:
 
 @cache
 def _ending_pattern() -> tuple[re.Pattern[str], Mapping[str, str]]:
-    """How a clause ends, and the senses of that."""
+    """Return the pattern of clause endings, and their senses."""
     senses = {word.text: word.sense for word in _load_connectives() if word.kind == "ending"}
     return re.compile(f"({'|'.join(map(re.escape, senses))})\\Z"), senses

@@ -1,4 +1,4 @@
-"""a community and the sentences that name its members -> a report made of the most telling of them."""
+"""a community and the sentences about its members -> an extractive report."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-MAX_SENTENCES = 48  # sentences that are compared
-MAX_MENTIONS = 300  # mentions that are read at once; of more, those in chunks that name most members
+MAX_SENTENCES = 48  # sentences to compare
+MAX_MENTIONS = 300  # of more, the ones in chunks that name most members
 MAX_THEMES = 10
-COVERED_VARIANCE = 0.95  # of the sentences' variance (SVD-RAG's value)
-MAX_SIMILARITY = 0.7  # cosine from which one sentence makes another needless
-MAX_TITLE_NAMES = 3  # names in a title
+COVERED_VARIANCE = 0.95  # of the sentences' variance; the value of SVD-RAG
+MAX_SIMILARITY = 0.7  # cosine; sentences at least so similar are duplicates
+MAX_TITLE_NAMES = 3
 
 _SENTENCE_END = re.compile(r"[.!?。！？][\"'”’」』)）*_]*\s*$")
 _CJK_LETTER = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
@@ -38,7 +38,10 @@ _CJK_LETTER = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 
 @dataclass(frozen=True, slots=True)
 class MemberSentence:
-    """A sentence that names members of a community. chunk: where it stands. about: heading."""
+    """A sentence that names members of a community.
+
+    chunk: the id of its chunk. heading: the title of its finding.
+    """
 
     text: str
     chunk: str
@@ -49,22 +52,23 @@ class MemberSentence:
 def build_extractive_report(
     community: Community, graph: ReportTables, mentions: Table[Mention], tokenizer: Tokenizer
 ) -> Report:
-    """The most central and least redundant sentences of a community, each with its source.
+    """Build a report from the most central sentences of a community.
 
-    Sentences by terms, weighted by tf-idf, taken apart by SVD; of each component the sentence that has most of it
-    (Steinberger and Ježek, 2004; SVD-RAG). A community with parts chooses among what its parts have chosen.
+    Each sentence cites its source. SVD decomposes the matrix of sentences by terms, weighted by tf-idf. The report
+    takes the sentence with the largest share of each component (Steinberger and Ježek, 2004; SVD-RAG). A community
+    with parts selects from the sentences that its parts selected.
     """
     if community.children:
         return _report_from_parts(community, graph, mentions, tokenizer)
-    found = community_subgraph(graph, community.members)
-    entities = found.entities
-    sentences = _member_sentences(found, mentions) or [
+    subgraph = community_subgraph(graph, community.members)
+    entities = subgraph.entities
+    sentences = _member_sentences(subgraph, mentions) or [
         MemberSentence(e.text, "", e.name) for e in sorted(entities.values(), key=lambda e: (e.name, e.id)) if e.text
     ]
     rating, reason = rate_mentions(sum(entity.mentions for entity in entities.values()))
-    elements = sum(map(line_tokens, entities.values())) + sum(map(line_tokens, found.edges))
+    elements = sum(map(line_tokens, entities.values())) + sum(map(line_tokens, subgraph.edges))
     return _make_report(
-        ", ".join(_leading_names(found)),
+        ", ".join(_leading_names(subgraph)),
         select_sentences(sentences),
         rating,
         reason,
@@ -75,88 +79,101 @@ def build_extractive_report(
 
 
 def select_sentences(sentences: Sequence[MemberSentence]) -> list[MemberSentence]:
-    """For each of the main themes of the sentences, the one that says most of it; none is much like another.
+    """Select the main sentence of each theme, without near-duplicates.
 
-    Of sentences that say as much, the first.
+    Of equal sentences, the first wins.
     """
-    words = [_subject_terms(sentence.text) for sentence in sentences]
-    sentences = [sentence for sentence, found in zip(sentences, words, strict=True) if found]
+    terms = [_subject_terms(sentence.text) for sentence in sentences]
+    sentences = [sentence for sentence, sentence_terms in zip(sentences, terms, strict=True) if sentence_terms]
     if len(sentences) < 2:
         return list(sentences)
-    similar, shares = _sentence_themes([found for found in words if found], [sentence.weight for sentence in sentences])
-    taken: list[int] = []
+    similar, shares = _sentence_themes(
+        [sentence_terms for sentence_terms in terms if sentence_terms], [sentence.weight for sentence in sentences]
+    )
+    selected: list[int] = []
     for share in shares:
-        free = [
-            i for i in range(len(sentences)) if i not in taken and all(similar[i, j] < MAX_SIMILARITY for j in taken)
+        candidates = [
+            i
+            for i in range(len(sentences))
+            if i not in selected and all(similar[i, j] < MAX_SIMILARITY for j in selected)
         ]
-        if not free:
+        if not candidates:
             break
-        taken.append(max(free, key=lambda i: (share[i], -i)))
-    return [sentences[i] for i in taken]
+        selected.append(max(candidates, key=lambda i: (share[i], -i)))
+    return [sentences[i] for i in selected]
 
 
 def _sentence_themes(
     words: list[tuple[str, ...]], weights: list[float]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Cosines of sentences, shape (n, n); how much each has of each theme, shape (themes, n), the main theme first.
+    """Return the sentences' cosines, and their shares in each theme.
 
-    Sentences in front weigh a hair more, so that no two themes weigh the same, whose sentences any machine could
-    mix as it likes; and both are rounded, so that the last bits decide nothing.
+    Shapes are (n, n) and (themes, n), the main theme first. Earlier sentences weigh slightly more, so that no two
+    themes weigh the same: machines could mix the sentences of such themes differently. Both results are rounded, so
+    that the last bits decide nothing.
     """
     import numpy as np
 
-    terms = {term: i for i, term in enumerate(dict.fromkeys(term for found in words for term in found))}
+    terms = {
+        term: i for i, term in enumerate(dict.fromkeys(term for sentence_terms in words for term in sentence_terms))
+    }
     matrix = np.zeros((len(words), len(terms)))
-    for row, found in zip(matrix, words, strict=True):
-        row[[terms[term] for term in found]] = 1
+    for row, sentence_terms in zip(matrix, words, strict=True):
+        row[[terms[term] for term in sentence_terms]] = 1
     matrix *= np.log(1 + len(words) / matrix.sum(axis=0))
     matrix /= np.sqrt((matrix**2).sum(axis=1, keepdims=True))
     similar = np.round(matrix @ matrix.T, 6)
     scale = np.array(weights) * (1 + 1e-4 * np.arange(len(words), 0, -1) / len(words))
-    values, vectors = np.linalg.eigh(similar * np.outer(scale, scale))  # of A Aᵀ: squares of A's singular values
+    values, vectors = np.linalg.eigh(similar * np.outer(scale, scale))  # of A Aᵀ: the squares of A's singular values
     values, vectors = np.maximum(values[::-1], 0), vectors[:, ::-1]
     count = int(np.searchsorted(np.round(values.cumsum() / values.sum(), 6), COVERED_VARIANCE)) + 1
     return similar, np.round(np.abs(vectors[:, : min(count, MAX_THEMES)]).T, 6)
 
 
-@lru_cache(maxsize=4096)  # what a leaf has chosen is looked at again on each level above it
+@lru_cache(maxsize=4096)  # each level above a leaf reads the leaf's sentences again
 def _subject_terms(text: str) -> tuple[str, ...]:
     return tuple(subject_terms(text))
 
 
-# -- of a leaf
+# -- leaf communities
 
 
-def _member_sentences(found: CommunitySubgraph, mentions: Table[Mention]) -> list[MemberSentence]:
-    """The sentences that name members, each once; those that name most come first, the rest in no order but a fixed."""
+def _member_sentences(subgraph: CommunitySubgraph, mentions: Table[Mention]) -> list[MemberSentence]:
+    """Return the distinct sentences that name members.
+
+    Sentences with most members come first. A digest orders the rest, so the order is fixed but arbitrary.
+    """
     members: dict[str, set[str]] = {}
-    first: dict[str, Mention] = {}
-    for mention in sorted(_select_mentions(found, mentions), key=lambda m: m.id):
+    mention_by_key: dict[str, Mention] = {}
+    for mention in sorted(_select_mentions(subgraph, mentions), key=lambda m: m.id):
         key = " ".join(mention.text.casefold().split())
-        first.setdefault(key, mention)
+        mention_by_key.setdefault(key, mention)
         members.setdefault(key, set()).add(mention.entity)
-    fit = [key for key in first if _has_sentence_length(key)] or list(first)
-    fit = [key for key in fit if _is_prose(first[key].text)] or fit
-    order = sorted(fit, key=lambda key: (-len(members[key]), hash_parts(key)))[:MAX_SENTENCES]
+    usable = [key for key in mention_by_key if _has_sentence_length(key)] or list(mention_by_key)
+    usable = [key for key in usable if _is_prose(mention_by_key[key].text)] or usable
+    order = sorted(usable, key=lambda key: (-len(members[key]), hash_parts(key)))[:MAX_SENTENCES]
     return [
         MemberSentence(
-            " ".join(first[key].text.split()),
-            first[key].id.rpartition(".")[0],
-            ", ".join(sorted(found.entities[id].name for id in members[key])[:MAX_TITLE_NAMES]),
+            " ".join(mention_by_key[key].text.split()),
+            mention_by_key[key].id.rpartition(".")[0],
+            ", ".join(sorted(subgraph.entities[id].name for id in members[key])[:MAX_TITLE_NAMES]),
             1 + log(len(members[key])),
         )
         for key in order
     ]
 
 
-def _select_mentions(found: CommunitySubgraph, mentions: Table[Mention]) -> list[Mention]:
-    """All of them where they are few; else so many, from the chunks that name most members."""
-    if sum(entity.mentions for entity in found.entities.values()) <= MAX_MENTIONS:
-        return [mention for id in found.entities for mention in mentions.where(entity=id)]
-    ids = [id for entity in found.entities for id in mentions.ids(entity=entity)]
-    named = Counter(_chunk_id(id) for id in ids)
-    best = sorted(ids, key=lambda id: (-named[_chunk_id(id)], hash_parts(_chunk_id(id)), id))[:MAX_MENTIONS]
-    return [mention for id in best if (mention := mentions.get(id))]
+def _select_mentions(subgraph: CommunitySubgraph, mentions: Table[Mention]) -> list[Mention]:
+    """Return all mentions, or MAX_MENTIONS if there are more.
+
+    The latter are from the chunks that name most members.
+    """
+    if sum(entity.mentions for entity in subgraph.entities.values()) <= MAX_MENTIONS:
+        return [mention for id in subgraph.entities for mention in mentions.where(entity=id)]
+    ids = [id for entity in subgraph.entities for id in mentions.ids(entity=entity)]
+    chunk_counts = Counter(_chunk_id(id) for id in ids)
+    best_ids = sorted(ids, key=lambda id: (-chunk_counts[_chunk_id(id)], hash_parts(_chunk_id(id)), id))[:MAX_MENTIONS]
+    return [mention for id in best_ids if (mention := mentions.get(id))]
 
 
 def _chunk_id(mention: str) -> str:
@@ -164,9 +181,12 @@ def _chunk_id(mention: str) -> str:
 
 
 def _has_sentence_length(text: str) -> bool:
-    """Whether it is as long as a sentence: 5 to 60 words, or 12 to 200 characters of Japanese or Chinese.
+    """Return whether a text is as long as a sentence.
 
-    >>> [_fits(text) for text in ("Marley.", "Marley was dead, to begin with.", "組紐は十月に工房から届きます。")]
+    That is 5 to 60 words, or 12 to 200 characters of Japanese or Chinese.
+
+    >>> texts = ("Marley.", "Marley was dead, to begin with.", "組紐は十月に工房から届きます。")
+    >>> [_has_sentence_length(text) for text in texts]
     [False, True, True]
     """
     if 3 * len(_CJK_LETTER.findall(text)) > len(text):
@@ -175,26 +195,29 @@ def _has_sentence_length(text: str) -> bool:
 
 
 def _is_prose(text: str) -> bool:
-    """Whether it is a sentence that ends as one does, not a row of a table or little but names.
+    """Return whether a text is a full sentence of prose.
 
-    >>> [_tells(text) for text in ("**Present:** Dessa Crake, Joss Kerrow.", "Kerrow lost the key.", "What it is for")]
+    A row of a table is none, nor a list of names, nor a text without a stop.
+
+    >>> texts = ("**Present:** Dessa Crake, Joss Kerrow.", "Kerrow lost the key.", "What it is for")
+    >>> [_is_prose(text) for text in texts]
     [False, True, False]
     """
     words = text.split()
-    capital = sum(word.lstrip("*_(\"'“‘")[:1].isupper() for word in words)
-    return bool(_SENTENCE_END.search(text)) and 5 * capital <= 2 * len(words) and not is_table_row(text)
+    capitalised = sum(word.lstrip("*_(\"'“‘")[:1].isupper() for word in words)
+    return bool(_SENTENCE_END.search(text)) and 5 * capitalised <= 2 * len(words) and not is_table_row(text)
 
 
-def _leading_names(found: CommunitySubgraph) -> list[str]:
-    """The names of the members whose edges to others weigh most."""
+def _leading_names(subgraph: CommunitySubgraph) -> list[str]:
+    """Return the names of the members with the heaviest edges."""
     weights: Counter[str] = Counter()
-    for edge in found.edges:
+    for edge in subgraph.edges:
         weights.update({edge.source: edge.weight, edge.target: edge.weight})
-    ranked = sorted(found.entities.values(), key=lambda e: (-weights[e.id], -e.mentions, e.name, e.id))
+    ranked = sorted(subgraph.entities.values(), key=lambda e: (-weights[e.id], -e.mentions, e.name, e.id))
     return [entity.name for entity in ranked[:MAX_TITLE_NAMES]]
 
 
-# -- of a community with parts
+# -- communities with parts
 
 
 def _report_from_parts(
@@ -207,12 +230,12 @@ def _report_from_parts(
     ]
     parts.sort(key=lambda part: (-part[1].rating, part[1].title, part[1].text))
     leaders = [_leading_name(child, graph) for child, _ in parts[:MAX_TITLE_NAMES]]
-    named = round(sum(exp(part.rating / 10 * log(1 + TOP_RATING_MENTIONS)) - 1 for _, part in parts))
+    mention_count = round(sum(exp(part.rating / 10 * log(1 + TOP_RATING_MENTIONS)) - 1 for _, part in parts))
     return _make_report(
         ", ".join(dict.fromkeys(filter(None, leaders))),
         select_sentences(_pool_sentences([_report_sentences(part) for _, part in parts])),
-        rate_mentions(named)[0],
-        f"Its parts are named about {named} times.",
+        rate_mentions(mention_count)[0],
+        f"Its parts are named about {mention_count} times.",
         community.level,
         sum(part.elements for _, part in parts),
         tokenizer,
@@ -220,7 +243,7 @@ def _report_from_parts(
 
 
 def _leading_name(community: Community, graph: ReportTables) -> str:
-    """The name that leads the largest leaf of the largest part."""
+    """Return the leading name of the largest leaf of the largest part."""
     while community.children:
         sizes = {id: part.elements for id in community.children if (part := graph.reports.get(id))}
         largest = min(community.children, key=lambda id: (-sizes.get(id, 0), id))
@@ -232,44 +255,47 @@ def _leading_name(community: Community, graph: ReportTables) -> str:
 
 
 def _report_sentences(part: Report) -> list[MemberSentence]:
-    """The sentences that a part's report is made of."""
+    """Return the sentences in the report of a part."""
     chunks = {number: id for table, number, id in part.data if table == "chunks"}
-    said = [(part.title, part.summary), *part.findings]
+    sections = [(part.title, part.summary), *part.findings]
     return [
-        MemberSentence(text, chunks.get(named.get("chunks", [0])[0], ""), about)
-        for about, explanation in said
-        for text, named in split_cited_statements(explanation)
+        MemberSentence(text, chunks.get(citations.get("chunks", [0])[0], ""), heading)
+        for heading, explanation in sections
+        for text, citations in split_cited_statements(explanation)
     ]
 
 
 def _pool_sentences(parts: Sequence[Sequence[MemberSentence]]) -> list[MemberSentence]:
-    """The first sentence of each part, then the second; each once, weighted by how many parts have chosen it."""
-    first: dict[str, MemberSentence] = {}
-    times: Counter[str] = Counter()
+    """Return the first sentence of each part, then the second ones.
+
+    A sentence appears once, weighted by the number of parts that selected it.
+    """
+    by_text: dict[str, MemberSentence] = {}
+    counts: Counter[str] = Counter()
     for row in zip_longest(*parts):
         for sentence in filter(None, row):
-            first.setdefault(sentence.text, sentence)
-            times[sentence.text] += 1
-    return [replace(first[text], weight=1 + log(times[text])) for text in list(first)[:MAX_SENTENCES]]
+            by_text.setdefault(sentence.text, sentence)
+            counts[sentence.text] += 1
+    return [replace(by_text[text], weight=1 + log(counts[text])) for text in list(by_text)[:MAX_SENTENCES]]
 
 
 def _make_report(
     title: str,
-    picked: Sequence[MemberSentence],
+    selected: Sequence[MemberSentence],
     rating: float,
     reason: str,
     level: int,
     elements: int,
     tokenizer: Tokenizer,
 ) -> Report:
-    """The report of these sentences: the first two sum it up, the others are its findings."""
-    numbers = {chunk: n for n, chunk in enumerate(dict.fromkeys(s.chunk for s in picked if s.chunk), 1)}
-    said = [
+    """Build the report; two sentences are the summary, the rest findings."""
+    numbers = {chunk: n for n, chunk in enumerate(dict.fromkeys(s.chunk for s in selected if s.chunk), 1)}
+    cited = [
         " ".join(filter(None, [s.text, format_reference({"chunks": [numbers[s.chunk]] if s.chunk else []})]))
-        for s in picked
+        for s in selected
     ]
-    summary = " ".join(said[:2])
-    findings = tuple(zip((s.heading for s in picked[2:]), said[2:], strict=True))
+    summary = " ".join(cited[:2])
+    findings = tuple(zip((s.heading for s in selected[2:]), cited[2:], strict=True))
     text = report_markdown(title, summary, findings)
     data = tuple(("chunks", n, chunk) for chunk, n in numbers.items())
     return Report(

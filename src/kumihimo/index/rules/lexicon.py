@@ -1,4 +1,4 @@
-"""nothing -> word lists: what tells that a word is no name, and what tells of what type a name is."""
+"""word lists -> whether a word is a name, and the type of a name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ def _word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Words that are in no name, wherever they stand: they come capitalised at sentence starts and in headings.
+# Words that belong to no name, even capitalised at a sentence start or in a heading.
 STOP_WORDS = _word_set(
     """a an the this that these those there here it its he she they them their theirs his her hers him we us our ours
     you your yours i me my mine who whom whose which what when where why how and or but nor so yet if because
@@ -21,7 +21,7 @@ STOP_WORDS = _word_set(
     ever never always often then now later today tomorrow yesterday soon already else etc eg ie vs n't"""
 )
 
-# Words that are no name on their own, nor with a number: `January 1960`; but `Sunday Times` and `Los Angeles` are.
+# Words that are no name alone or with a number (`January 1960`), but may be part of one (`Sunday Times`).
 NO_NAME_ALONE = _word_set(
     """january february march april may june july august september october november december will monday tuesday
     wednesday thursday friday saturday sunday jan feb mar apr jun jul aug sept sep oct nov dec mon tue wed thu fri
@@ -31,7 +31,7 @@ NO_NAME_ALONE = _word_set(
     sur avec pour par que qui el los las una con por para del"""
 )
 
-# Words that open sentences: no part of a name where only a sentence start or a heading capitalises them.
+# Words that open sentences. They belong to no name if only a sentence start or a heading capitalises them.
 SENTENCE_OPENERS = _word_set(
     """absolutely according actually additionally afterwards ago agreed ahead almost alone alongside alright
     altogether amazing amen anyone anything anyway apart apparently arguably aside asked awesome basically become
@@ -51,7 +51,7 @@ SENTENCE_OPENERS = _word_set(
     whatever whenever wherever whichever whoever widely will write written"""
 )
 
-# The same, but they may begin a name: `World War II`.
+# The same, but they may begin a name (`World War II`).
 NOMINAL_OPENERS = _word_set(
     """audience best big children city common company cool critics curious data design development different earlier
     early easy education eight eighth eleven engineering example excellent fair family fans far fifth film fine
@@ -70,10 +70,10 @@ OPENER_SUFFIXES = ("ally", "ously", "ently", "antly", "ively", "ably", "ibly", "
 
 PARTICLES = _word_set("""of the de la von van du del bin ibn al der den für et di da do dos""")
 
-# Words that titles of works and the names behind acronyms leave small.
+# Words that stay in small letters in titles of works and in expansions of acronyms.
 LOWERCASE_WORDS = _word_set("a an of the and or for in on at to by with de la du des et für und")
 
-# Before a name: the first kind is no part of the key, so that `Mr Kerrow` and `Kerrow` are one.
+# Words before a name. Courtesy titles are not part of the key, so that `Mr Kerrow` and `Kerrow` are one entity.
 COURTESY_TITLES = _word_set(
     """mr mrs ms miss mx dr doctor prof professor sir madam mister herr frau monsieur madame señor señora signor"""
 )
@@ -83,7 +83,7 @@ RANK_TITLES = _word_set(
     archbishop cardinal saint father reverend rev rabbi imam senator sen governor gov mayor judge justice inspector
     detective uncle aunt tsar sultan"""
 )
-# Before `of`: what follows is the name.
+# Words before `of` and a name.
 ROLE_NOUNS = _word_set(
     """ceo cto cfo coo president director chief head founder chairman professor vice officer editor dean"""
 )
@@ -100,7 +100,7 @@ ORGANISATION_STARTS = _word_set(
     society association board office"""
 )
 
-# Of quantities: patterns. Backwards, `km/h` comes before `km`.
+# Patterns of units. In reverse order, `km/h` comes before `km`.
 _UNITS = _word_set(
     """centimetres? centimeters? millimetres? millimeters? kilometres? kilometers? metres? meters? miles? yards? feet
     foot inch(?:es)? acres? hectares? kilograms? kilogrammes? kilos? grams? grammes? milligrams? tonnes? tons? pounds?
@@ -113,7 +113,7 @@ _UNITS = _word_set(
 UNITS = "|".join(sorted(_UNITS, reverse=True))
 TIME_UNITS = "years?|months?|weeks?|days?|hours?|minutes?|seconds?|decades?|centuries|people|times"
 
-# Japanese words of two or more kanji that name nothing.
+# Japanese words of two or more kanji that are no names.
 COMMON_JAPANESE = _word_set(
     """今日 昨日 明日 今年 昨年 来年 毎年 毎日 時間 時期 時代 時点 当時 当初 現在 過去 将来 未来 最近 最初 最後 最終
     同時 同年 同様 同士 場合 場所 自分 自身 自体 必要 問題 可能 不可能 以上 以下 以前 以後 以降 以外 以内 一般 一部
@@ -131,7 +131,7 @@ COMMON_JAPANESE = _word_set(
     所有 担当 紹介 公開 公表 制作 製作 放送 放映 出演 出場 発売 販売 開催 開設 設立 創設 建設 廃止 中止 停止 移動
     移転 変更"""
 )
-# Chinese words at which a clause falls into pieces, and the single characters that do so alone.
+# Chinese words that split a clause into pieces.
 CHINESE_CUTS = _word_set(
     """因為 因为 由於 由于 所以 但是 但 不過 不过 雖然 虽然 如果 而且 並且 并且 以及 或者 或是 或 還有 还有 同時 同时
     後來 后来 然後 然后 此後 此后 之後 之后 之前 以後 以后 以前 其中 其他 其它 此外 另外 當時 当时 現在 现在 目前
@@ -144,7 +144,7 @@ CHINESE_CUTS = _word_set(
     後期 期間 另一方面 來自 来自 用於 用于 加上 協助 协助 形成 支持 決定 决定 控制 不 無法 无法 仍然 仍 時期 时期
     期间 年代 世紀 世纪 等等 分別 分别 共同 一起 一直 逐漸 逐渐 為了 为了 只要 無論 无论"""
 )
-# Names and words that hold such characters.
+# Names and words that contain such characters, and stay whole.
 CHINESE_UNCUT = _word_set(
     """共和 和平 和約 和约 昭和 和歌 和尚 和服 和諧 和谐 緩和 缓和 自由 以色列 土耳其 埃及 首都 成都 京都 古都 都市
     都會 都会 將軍 将军 大將 大将 上將 上将 中將 中将 少將 少将 名將 名将 將領 将领 大使 天使 使徒 使館 使馆 使者

@@ -1,4 +1,4 @@
-"""a sentence -> names in Japanese and Chinese: runs of katakana and kanji, names in brackets, pieces of clauses."""
+"""a sentence -> names in Japanese and Chinese: katakana and kanji runs, bracketed names, pieces of clauses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from kumihimo.index.rules.lexicon import CHINESE_CUTS, CHINESE_UNCUT, COMMON_CHINESE, COMMON_JAPANESE
 from kumihimo.index.rules.ner_spans import QUANTITY, NameSpan
 
-MAX_COMPOUND_CHARS = 10  # characters of a compound of several scripts: a longer one falls into its pieces
+MAX_COMPOUND_CHARS = 10  # a longer compound of several scripts is split by script
 
 _HAN, _KATA = "々〆\u3400-\u9fff", "\u30a1-\u30fa\u30fc"
 _CJK_CHAR = re.compile(rf"[{_HAN}{_KATA}]")
@@ -19,7 +19,7 @@ _PIECE = re.compile(rf"[{_HAN}]+|{_KATAKANA_RUN}")
 _BRACKETED = re.compile(
     "「([^「」。！？、\n]{2,20})」|『([^『』。！？\n]{2,20})』|【([^【】\n]{2,20})】|《([^《》\n]{1,20})》|〈([^〈〉\n]{2,20})〉"
 )
-_WORKS = (2, 4)  # groups of the pattern above that hold titles of works
+_WORKS = (2, 4)  # groups of the pattern above for titles of works
 _SPEECH = re.compile("[\u3041-\u3096、]{1,4}$|.*(?:です|ます|ました|ません|ない|たい|[だよねかろ])$")
 _HIRAGANA = re.compile("[\u3041-\u309fー]+")
 _DIGITS = "0-9０-９一二三四五六七八九十百千万億兆〇零数"
@@ -56,7 +56,10 @@ NameFinder = Callable[[str], Iterator[NameSpan]]
 
 
 def choose_name_finder(text: str, title: str = "") -> NameFinder:
-    """What reads the sentences of a text: as Chinese, where next to no kana stand among its ideographs."""
+    """Return the name finder for a text, Chinese or Japanese.
+
+    A text with next to no kana among its ideographs is Chinese.
+    """
     if text.isascii() or not _CJK_CHAR.search(text):
         return lambda _: iter(())
     kana, han = len(_KANA.findall(text)), len(_IDEOGRAPHS.findall(text))
@@ -66,12 +69,20 @@ def choose_name_finder(text: str, title: str = "") -> NameFinder:
 
 
 def is_inside_word(text: str, start: int, end: int) -> bool:
-    """Whether `[start, end)` is only a part of a word: letters or digits of its own script stand around it."""
+    """Return whether `[start, end)` is only a part of a word.
+
+    Then letters or digits of the same script stand next to it.
+    """
     return _same_word(text[start - 1 : start], text[start]) or _same_word(text[end - 1], text[end : end + 1])
 
 
-def _same_word(one: str, other: str) -> bool:
-    return bool(one and other) and one.isalnum() and other.isalnum() and _script_of(one) == _script_of(other)
+def _same_word(previous: str, following: str) -> bool:
+    return (
+        bool(previous and following)
+        and previous.isalnum()
+        and following.isalnum()
+        and _script_of(previous) == _script_of(following)
+    )
 
 
 def _script_of(char: str) -> str:
@@ -81,9 +92,10 @@ def _script_of(char: str) -> str:
 
 
 def find_japanese_names(text: str) -> Iterator[NameSpan]:
-    """Names of a Japanese sentence.
+    """Yield the names of a Japanese sentence.
 
-    >>> [one.name for one in japanese("田中さんは東京タワーに、梅雨明けの今日、ジョン・マンと行った。")]
+    >>> sentence = "田中さんは東京タワーに、梅雨明けの今日、ジョン・マンと行った。"
+    >>> [span.name for span in find_japanese_names(sentence)]
     ['田中さん', '東京タワー', '梅雨', 'ジョン・マン']
     """
     yield from find_bracketed_names(text)
@@ -97,7 +109,10 @@ def find_japanese_names(text: str) -> Iterator[NameSpan]:
 
 
 def find_bracketed_names(text: str) -> Iterator[NameSpan]:
-    """Names in brackets; `行《ゆ》く` is how a word is read, `「行くよ」` what somebody says."""
+    """Yield names in brackets.
+
+    Readings such as `行《ゆ》く` and speech such as `「行くよ」` are left out.
+    """
     for match in _BRACKETED.finditer(text):
         group = match.lastindex or 0
         name = match[group]
@@ -107,9 +122,9 @@ def find_bracketed_names(text: str) -> Iterator[NameSpan]:
 
 
 def find_cjk_amounts(text: str) -> Iterator[NameSpan]:
-    """Numbers with their units.
+    """Yield numbers with their units.
 
-    >>> [one.name for one in amounts("三センチの木と20万円、3.5km、五月天")]
+    >>> [span.name for span in find_cjk_amounts("三センチの木と20万円、3.5km、五月天")]
     ['三センチ', '20万円', '3.5km']
     """
     for match in _AMOUNT.finditer(text):
@@ -142,7 +157,10 @@ def _compound_names(text: str, start: int, end: int) -> Iterator[NameSpan]:
 
 
 def _trim_affixes(start: int, name: str) -> Iterator[NameSpan]:
-    """Without what says when or of which kind: `戦争後`, `一般的`."""
+    """Yield a name without affixes of time or kind.
+
+    Examples: `戦争後`, `一般的`.
+    """
     while len(name) > 2 and (name[-1] in "後頃的" or (name[-1] == "等" and len(name) > 3)):
         name = name[:-1]
     if len(name) > 2 and name[0] in "各約":
@@ -152,31 +170,36 @@ def _trim_affixes(start: int, name: str) -> Iterator[NameSpan]:
 
 
 def find_chinese_names(text: str, title: str = "") -> Iterator[NameSpan]:
-    """Names of a Chinese sentence: what is left of its clauses between function words, two to eight characters.
+    """Yield the names of a Chinese sentence.
 
-    >>> [one.name for one in chinese("在歐洲，梵語的學術研究由威廉·瓊斯開創。")]
+    A name is a piece of two to eight characters between function words.
+
+    >>> [span.name for span in find_chinese_names("在歐洲，梵語的學術研究由威廉·瓊斯開創。")]
     ['歐洲', '梵語', '學術研究', '威廉·瓊斯']
     """
     yield from find_bracketed_names(text)
     yield from find_cjk_amounts(text)
     for clause in _CLAUSE.finditer(text):
-        at = clause.start()
+        start = clause.start()
         for cut in _CLAUSE_CUT.finditer(text, clause.start(), clause.end()):
             if cut[1]:
-                yield from _clause_names(text, at, cut.start(), title)
-                at = cut.end()
-        yield from _clause_names(text, at, clause.end(), title)
+                yield from _clause_names(text, start, cut.start(), title)
+                start = cut.end()
+        yield from _clause_names(text, start, clause.end(), title)
 
 
 def _clause_names(text: str, start: int, end: int, title: str) -> Iterator[NameSpan]:
-    """What a clause holds between two function words; the document's title stands apart in it."""
-    at = text.find(title, start, end) if title else -1
-    if at < 0:
+    """Yield the names between two function words.
+
+    The document's title is a name of its own there.
+    """
+    title_start = text.find(title, start, end) if title else -1
+    if title_start < 0:
         yield from _piece_name(text, start, end)
         return
-    yield from _piece_name(text, start, at)
-    yield NameSpan(at, at + len(title), title)
-    yield from _piece_name(text, at + len(title), end)
+    yield from _piece_name(text, start, title_start)
+    yield NameSpan(title_start, title_start + len(title), title)
+    yield from _piece_name(text, title_start + len(title), end)
 
 
 def _piece_name(text: str, start: int, end: int) -> Iterator[NameSpan]:

@@ -1,4 +1,4 @@
-"""a sentence -> names in scripts that have capitals: capitalised runs, quoted titles, acronyms, quantities."""
+"""a sentence -> names in scripts with capitals: capitalised runs, quoted titles, acronyms, quantities."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kumihimo.index.rules.lexicon import (
 )
 from kumihimo.index.rules.ner_spans import QUANTITY, NameSpan
 
-MAX_NAME_WORDS = 7  # words of a name: a longer run is a heading, or a list without commas
+MAX_NAME_WORDS = 7  # a longer run is a heading, or a list without commas
 
 _CASED = (*range(0x41, 0x590), *range(0x10A0, 0x1100), *range(0x13A0, 0x1400), *range(0x1E00, 0x2000))
 _U = "".join(char for char in map(chr, _CASED) if char.isupper() or char.istitle())
@@ -57,41 +57,49 @@ _QUANTITY = re.compile(
 )
 _PARENTHESIS = re.compile(r" ?\(([^()]{2,90})\)")
 _ACRONYM = re.compile(rf"(?:[{_U}]\.?){{2,8}}")
-_EXEMPT_ACRONYMS = frozenset(["US", "WHO", "IT"])  # acronyms that in small letters are stop words
+_EXEMPT_ACRONYMS = frozenset(["US", "WHO", "IT"])  # acronyms that are stop words in small letters
 
 
 class CapitalRun(NamedTuple):
-    """A capitalised run and whether only its place may have capitalised it."""
+    """A capitalised run of words.
+
+    opens_sentence: whether its place alone may explain the capital.
+    """
 
     span: NameSpan
     opens_sentence: bool
 
 
 def find_capital_runs(text: str, is_heading: bool = False) -> Iterator[CapitalRun]:
-    """The capitalised runs of a sentence; `shown`: it is a heading, whose capitals tell little."""
-    letters = text.upper() == text
-    if letters and text.count(" ") > 3 and _has_case(text):
+    """Yield the capitalised runs of a sentence.
+
+    is_heading: in a heading, capitals tell little.
+    """
+    all_capitals = text.upper() == text
+    if all_capitals and text.count(" ") > 3 and _has_case(text):
         return
     for start, end in _run_spans(text):
         if text[end : end + 1] in ("_", "@") or (text[start - 1 : start] == "[" and text[end : end + 1] == "]"):
             continue
-        opens = is_heading or bool(_SENTENCE_START.search(text[max(start - 5, 0) : start]))
-        for words in _split_run(text[start:end].split(" "), opens):
-            yield from _build_run(text, start + words[0][0], [word for _, word in words], opens and words[0][0] == 0)
+        opens_sentence = is_heading or bool(_SENTENCE_START.search(text[max(start - 5, 0) : start]))
+        for words in _split_run(text[start:end].split(" "), opens_sentence):
+            yield from _build_run(
+                text, start + words[0][0], [word for _, word in words], opens_sentence and words[0][0] == 0
+            )
 
 
 def _run_spans(text: str) -> Iterator[tuple[int, int]]:
-    at = 0
-    while capital := _CAPITAL.search(text, at):
-        start = at = capital.start()
-        before = text[max(start - 12, 0) : start]
-        prefix = _PREFIX.search(before)
-        run = _RUN.match(text, start) if prefix or not _WORD_BEFORE.search(before) else None
+    position = 0
+    while capital := _CAPITAL.search(text, position):
+        start = position = capital.start()
+        preceding = text[max(start - 12, 0) : start]
+        prefix = _PREFIX.search(preceding)
+        run = _RUN.match(text, start) if prefix or not _WORD_BEFORE.search(preceding) else None
         if not run:
-            at += 1
+            position += 1
             continue
-        at = run.end()
-        yield start - (len(prefix[1] or prefix[2]) if prefix else 0), at
+        position = run.end()
+        yield start - (len(prefix[1] or prefix[2]) if prefix else 0), position
 
 
 def _has_case(text: str) -> bool:
@@ -101,20 +109,25 @@ def _has_case(text: str) -> bool:
 PlacedWords = list[tuple[int, str]]
 
 
-def _split_run(words: list[str], opens: bool) -> Iterator[PlacedWords]:
-    """A run of words cut at stop words and after possessives, each word with its place."""
+def _split_run(words: list[str], opens_sentence: bool) -> Iterator[PlacedWords]:
+    """Split a run at stop words and after possessives.
+
+    Yield each piece as words with their offsets.
+    """
     piece: PlacedWords = []
-    at = 0
+    offset = 0
     for word in words:
-        place, at = at, at + len(word) + 1
-        owner = word.endswith(("'s", "’s", "'", "’"))
-        if _is_stop_word(word) or (opens and not place and word.lower() in SENTENCE_OPENERS and len(words) > 1):
+        start, offset = offset, offset + len(word) + 1
+        possessive = word.endswith(("'s", "’s", "'", "’"))
+        if _is_stop_word(word) or (
+            opens_sentence and not start and word.lower() in SENTENCE_OPENERS and len(words) > 1
+        ):
             yield from _trim_run(piece)
             piece = []
             continue
-        piece.append((place, word))
+        piece.append((start, word))
         if (
-            owner
+            possessive
             and word[:-2].lower() not in NAME_POSSESSORS
             and piece[0][1].rstrip(".").lower() not in NAME_POSSESSORS
         ):
@@ -134,20 +147,20 @@ def _is_stop_word(word: str) -> bool:
 
 
 def _trim_run(words: PlacedWords) -> Iterator[PlacedWords]:
-    """Without particles and years at the ends, and without `CEO of`."""
+    """Strip particles at both ends, and a role such as `CEO of`."""
     while words and (words[-1][1].lower() in PARTICLES or words[-1][1] == "&"):
         words = words[:-1]
     while words and (words[0][1] in PARTICLES or words[0][1].lower() in ("the", "of")):
         words = words[1:]
-    of = next((i for i, word in enumerate(words) if word[1].lower() == "of"), 0)
-    if of and words[of - 1][1].lower() in ROLE_NOUNS:
-        yield from _trim_run(words[of:])
+    of_index = next((i for i, word in enumerate(words) if word[1].lower() == "of"), 0)
+    if of_index and words[of_index - 1][1].lower() in ROLE_NOUNS:
+        yield from _trim_run(words[of_index:])
         return
     if words:
         yield words
 
 
-def _build_run(text: str, start: int, words: list[str], opens: bool) -> Iterator[CapitalRun]:
+def _build_run(text: str, start: int, words: list[str], opens_sentence: bool) -> Iterator[CapitalRun]:
     name = " ".join(words)
     if name.endswith(("'s", "’s")):
         name = name[:-2]
@@ -156,21 +169,24 @@ def _build_run(text: str, start: int, words: list[str], opens: bool) -> Iterator
         word.isdigit() or word.rstrip(".").lower() in NO_NAME_ALONE for word in words
     ):
         return
-    if len(words) == 1 and (len(name) < 2 or (opens and _is_word_part(text, start, end))):
+    if len(words) == 1 and (len(name) < 2 or (opens_sentence and _is_word_part(text, start, end))):
         return
     kind, bare = _classify_name(text, start, end, words)
-    yield CapitalRun(NameSpan(start, end, name, kind, bare), opens)
+    yield CapitalRun(NameSpan(start, end, name, kind, bare), opens_sentence)
 
 
 def _is_word_part(text: str, start: int, end: int) -> bool:
-    """Whether a word is only a part of one, `Self-driving`, or what a transcript notes, `(Laughter.)`."""
+    """Return whether a word is a word part or a transcript note.
+
+    Examples: `Self` in `Self-driving`; `(Laughter.)`.
+    """
     return text[end : end + 1] == "-" or (text[start - 1 : start] == "(" and text[end : end + 2].strip(".")[:1] == ")")
 
 
 def _classify_name(text: str, start: int, end: int, words: list[str]) -> tuple[str, str]:
-    """Of what type a name is, and what of it counts.
+    """Return the type of a name, and the text for its key.
 
-    >>> _kind("", 0, 0, ["Mr", "Kerrow"]), _kind("", 0, 0, ["Otaru", "University"])
+    >>> _classify_name("", 0, 0, ["Mr", "Kerrow"]), _classify_name("", 0, 0, ["Otaru", "University"])
     (('person', 'Kerrow'), ('organization', ''))
     """
     first, last = words[0].rstrip(".").lower(), words[-1].rstrip(".").lower()
@@ -182,25 +198,26 @@ def _classify_name(text: str, start: int, end: int, words: list[str]) -> tuple[s
         if last in ORGANISATION_ENDS or (first in ORGANISATION_STARTS and words[1].lower() == "of"):
             return "organization", ""
         if not start and text[end : end + 1] == ":" and len(words) < 4 and text[:end].isupper():
-            return "person", ""  # who speaks, in a transcript
+            return "person", ""  # the speaker in a transcript
     return "", ""
 
 
 def collect_words(text: str) -> frozenset[str]:
-    """The words of a text as they are written."""
+    """Return the words of a text, as written."""
     return frozenset(_LETTERS.findall(text))
 
 
-def is_name_run(run: CapitalRun, steady: frozenset[str], words: frozenset[str]) -> bool:
-    """Whether a run is a name: one word that opens a sentence must show elsewhere that it is.
+def is_name_run(run: CapitalRun, inner_capitals: frozenset[str], words: frozenset[str]) -> bool:
+    """Return whether a run is a name.
 
-    steady: words that stand capitalised within a sentence. words: all that are written around it.
+    A single word that opens a sentence needs further evidence.
+    inner_capitals: words that stand capitalised within a sentence. words: all words of the text.
     """
     name = run.span.name
     if not run.opens_sentence or " " in name:
         return True
     word = name.lower()
-    if name in steady:
+    if name in inner_capitals:
         return True
     if (
         word in SENTENCE_OPENERS
@@ -212,17 +229,17 @@ def is_name_run(run: CapitalRun, steady: frozenset[str], words: frozenset[str]) 
 
 
 def find_quoted_titles(text: str) -> Iterator[NameSpan]:
-    """Titles of works: two to six quoted words, mostly capitalised.
+    """Yield titles of works: two to six quoted words, mostly capitalised.
 
-    >>> [one.name for one in quoted('He read “A Tale of Two Cities” and said “Come in now”.')]
+    >>> [title.name for title in find_quoted_titles('He read “A Tale of Two Cities” and said “Come in now”.')]
     ['A Tale of Two Cities']
     """
     for match in _QUOTED_TITLE.finditer(text) if _QUOTE.search(text) else ():
-        which = match.lastindex or 0
-        phrase = match[which].rstrip(",. ")
+        group = match.lastindex or 0
+        phrase = match[group].rstrip(",. ")
         words = phrase.split()
         if 2 <= len(words) <= 6 and phrase[0].isupper() and not words[-1].islower() and all(map(_fits_title, words)):
-            yield NameSpan(match.start(which), match.start(which) + len(phrase), phrase, "work")
+            yield NameSpan(match.start(group), match.start(group) + len(phrase), phrase, "work")
 
 
 def _fits_title(word: str) -> bool:
@@ -230,9 +247,10 @@ def _fits_title(word: str) -> bool:
 
 
 def find_quantities(text: str) -> Iterator[NameSpan]:
-    """Numbers with their units.
+    """Yield numbers with their units.
 
-    >>> [one.name for one in quantities("$20 million for 3.5 km, 41 centimetres, 15% and 120 m² in 25 years")]
+    >>> text = "$20 million for 3.5 km, 41 centimetres, 15% and 120 m² in 25 years"
+    >>> [quantity.name for quantity in find_quantities(text)]
     ['$20 million', '3.5 km', '41 centimetres', '15%', '120 m²']
     """
     for match in _QUANTITY.finditer(text) if _DIGIT.search(text) else ():
@@ -240,19 +258,19 @@ def find_quantities(text: str) -> Iterator[NameSpan]:
 
 
 def find_acronyms(text: str) -> Iterator[tuple[str, NameSpan]]:
-    """Acronyms with what they stand for, where the initials match.
+    """Yield acronyms with their expansions, if the initials match.
 
     >>> text = "NASA (National Aeronautics and Space Administration) uses deep learning (DL)"
-    >>> [(short, one.name) for short, one in acronyms(text)]
+    >>> [(short, expansion.name) for short, expansion in find_acronyms(text)]
     [('NASA', 'National Aeronautics and Space Administration'), ('DL', 'deep learning')]
     """
     for match in _PARENTHESIS.finditer(text):
         inner, start = match[1].removesuffix("s"), match.start()
         if _ACRONYM.fullmatch(inner):
-            begin = max(start - 90, 0)
-            long = _find_expansion(text[begin:start], inner.replace(".", ""))
-            if long:
-                yield inner, NameSpan(start - len(long), start, long, _expansion_type(long))
+            window_start = max(start - 90, 0)
+            expansion = _find_expansion(text[window_start:start], inner.replace(".", ""))
+            if expansion:
+                yield inner, NameSpan(start - len(expansion), start, expansion, _expansion_type(expansion))
             continue
         short = text[max(start - 12, 0) : start].rpartition(" ")[2].lstrip('(“"‘')
         if _ACRONYM.fullmatch(short) and _find_expansion(match[1], short.replace(".", "")) == match[1]:
@@ -264,20 +282,23 @@ def _expansion_type(name: str) -> str:
 
 
 def _find_expansion(text: str, short: str) -> str:
-    """The end of a text whose words begin with the letters of `short`; small words count if it needs them to."""
+    """Return the end of a text whose words begin with `short`'s letters.
+
+    Small words count only if they are needed.
+    """
     return _match_initials(text, short.lower(), LOWERCASE_WORDS) or _match_initials(text, short.lower(), frozenset())
 
 
 def _match_initials(text: str, letters: str, skipped: frozenset[str]) -> str:
-    at = len(text)
+    end = len(text)
     while letters:
-        if at < 0:
+        if end < 0:
             return ""
-        place = max(text.rfind(" ", 0, at), text.rfind("-", 0, at)) + 1
-        word = text[place:at].strip('“"‘(').lower()
+        start = max(text.rfind(" ", 0, end), text.rfind("-", 0, end)) + 1
+        word = text[start:end].strip('“"‘(').lower()
         if word not in skipped:
             if word[:1] != letters[-1]:
                 return ""
             letters = letters[:-1]
-        at = place - 1
-    return text[at + 1 :]
+        end = start - 1
+    return text[end + 1 :]

@@ -1,4 +1,4 @@
-"""spans of names in a sentence -> those that do not overlap, in reading order."""
+"""spans of names in a sentence -> spans without overlap, in reading order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ QUANTITY = "quantity"
 
 
 class NameSpan(NamedTuple):
-    """A name in a sentence: `[start, end)`; `bare`: what its key is made of, a title such as `Mr` left out."""
+    """A name in a sentence, at `[start, end)`.
+
+    key_text: the text for its key, without a title such as `Mr`.
+    """
 
     start: int
     end: int
@@ -18,14 +21,15 @@ class NameSpan(NamedTuple):
     key_text: str = ""
 
 
-def drop_overlaps(found: Iterable[NameSpan]) -> Iterator[NameSpan]:
-    """Those that do not overlap: what begins first, of those the longest, of those the one given first.
+def drop_overlaps(spans: Iterable[NameSpan]) -> Iterator[NameSpan]:
+    """Yield spans without overlap: earliest first, then longest, then first given.
 
-    >>> [one.name for one in apart([Found(3, 9, "Physics"), Found(0, 9, "Mathematical Physics"), Found(9, 11, "II")])]
+    >>> spans = [NameSpan(3, 9, "Physics"), NameSpan(0, 9, "Mathematical Physics"), NameSpan(9, 11, "II")]
+    >>> [span.name for span in drop_overlaps(spans)]
     ['Mathematical Physics', 'II']
     """
     end = 0
-    for one in sorted(found, key=lambda one: (one.start, -one.end)):
-        if one.start >= end:
-            yield one
-            end = one.end
+    for span in sorted(spans, key=lambda span: (span.start, -span.end)):
+        if span.start >= end:
+            yield span
+            end = span.end

@@ -1,7 +1,7 @@
-"""a passage -> who, when, where, what, why, how, predicate, by rule: what a model would be asked.
+"""a passage -> the 5W1H slots and the predicate, by rules instead of a model.
 
-Light: no grammar is parsed. English by the kinds of its words, Japanese by particles, Chinese by a list of verbs; of
-other languages only dates are found.
+No grammar is parsed. English uses the kinds of words, Japanese particles, Chinese a list of verbs. In other
+languages only dates are found.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cache
 
 from kumihimo.text.dates import find_dates
 
-MAX_CHARS = 3000  # characters that are read: no passage is longer but one without sentences
+MAX_CHARS = 3000  # only a passage without sentences is longer
 
 
 @cache
@@ -21,13 +21,13 @@ def _script_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def find_slots(text: str) -> Iterator[tuple[str, str]]:
-    """Slots and values, in the words of the text.
+    """Yield slots and values, in the words of the text.
 
-    >>> dict(slots("In 1883 Helen Stoner visited Holmes in London because of her fear."))
+    >>> dict(find_slots("In 1883 Helen Stoner visited Holmes in London because of her fear."))
     {'when': '1883', 'who': 'Helen Stoner', 'predicate': 'visited', 'what': 'Holmes', 'where': 'London', 'why': 'fear'}
-    >>> dict(slots("ヘレンは昨夜、寝室で口笛を聞いた。"))
+    >>> dict(find_slots("ヘレンは昨夜、寝室で口笛を聞いた。"))
     {'who': 'ヘレン', 'when': '昨夜', 'where': '寝室', 'what': '口笛', 'predicate': '聞いた'}
-    >>> dict(slots("1883年，福爾摩斯在倫敦發現了毒蛇。"))
+    >>> dict(find_slots("1883年，福爾摩斯在倫敦發現了毒蛇。"))
     {'when': '1883年', 'where': '倫敦', 'who': '福爾摩斯', 'predicate': '發現', 'what': '毒蛇'}
     """
     text = text[:MAX_CHARS]

@@ -1,4 +1,4 @@
-"""a Chinese passage -> who, when, where, what, why, how, predicate: by a list of verbs and the words around them."""
+"""a Chinese passage -> the 5W1H slots and the predicate, by a list of verbs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-_MAX_VALUE_CHARS = 12  # characters of a value
+_MAX_VALUE_CHARS = 12
 _VERBS = """位於 位于 成為 成为 建立 成立 創立 创立 創建 创建 創辦 创办 發現 发现 發明 发明 發表 发表 發生
     发生 發行 发行 發展 发展 出版 出生 舉行 举行 舉辦 举办 參加 参加 參與 参与 擔任 担任 獲得
     获得 取得 得到 受到 進入 进入 進行 进行 開始 开始 結束 结束 前往 離開 离开 返回 到達 到达
@@ -23,7 +23,7 @@ _VERBS = """位於 位于 成為 成为 建立 成立 創立 创立 創建 创�
 _PLACE_ENDS = "上下中裡里內内外旁邊边附近"
 
 
-@cache  # it takes a while to compile: only who reads Chinese waits for it
+@cache  # slow to compile, so only on first use
 def _verb_pattern() -> re.Pattern[str]:
     return re.compile("|".join(sorted(_VERBS.split(), key=lambda verb: (-len(verb), verb))))
 
@@ -31,9 +31,10 @@ def _verb_pattern() -> re.Pattern[str]:
 @cache
 def _phrase_patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
     run = "[A-Za-z0-9\u3400-\u9fff·‧・•]"
-    until = rf"(?=[，,。；、的]|{_verb_pattern().pattern})"
+    verb = _verb_pattern().pattern
+    until = rf"(?=[，,。；、的]|{verb})"
     why = rf"(?:因為|因为|由於|由于)({run}{{2,20}}?)(?=[，,。；]|而|所以)"
-    how = rf"(?:透過|通過|通过|利用|使用|藉由|借助|憑藉|凭借)({run}{{2,14}}?)(?=[，,。；]|來|来|{_verb_pattern().pattern})"
+    how = rf"(?:透過|通過|通过|利用|使用|藉由|借助|憑藉|凭借)({run}{{2,14}}?)(?=[，,。；]|來|来|{verb})"
     where = rf"[在於于至到](?!年)({run}{{2,12}}?)[{_PLACE_ENDS}]?{until}"
     return ("why", re.compile(why)), ("how", re.compile(how)), ("where", re.compile(where))
 
@@ -55,26 +56,28 @@ _PRONOUNS = frozenset(
 
 
 def find_chinese_slots(text: str) -> Iterator[tuple[str, str]]:
-    """Slots and values, in the words of the text, clause by clause.
+    """Yield slots and values, clause by clause.
 
-    >>> found = slots("1949年後，因為戰爭，國民政府遷往臺灣。王先生通過考試進入大學。")
-    >>> "; ".join(map(": ".join, found))
+    Values are words of the text.
+
+    >>> slots = find_chinese_slots("1949年後，因為戰爭，國民政府遷往臺灣。王先生通過考試進入大學。")
+    >>> "; ".join(map(": ".join, slots))
     'when: 1949年後; why: 戰爭; how: 考試; who: 王先生; predicate: 進入; what: 大學'
     """
     for clause in _CLAUSE.finditer(text):
-        said = clause[0].strip()
-        yield from (("when", time[0]) for time in _TIME.finditer(said))
-        rest = _TIME_PHRASE.sub("", said)
+        phrase = clause[0].strip()
+        yield from (("when", time[0]) for time in _TIME.finditer(phrase))
+        rest = _TIME_PHRASE.sub("", phrase)
         for slot, pattern in _phrase_patterns():
-            for found in pattern.finditer(f"{rest}。"):
-                if not _TIME.fullmatch(found[1]):
-                    yield slot, found[1]
+            for match in pattern.finditer(f"{rest}。"):
+                if not _TIME.fullmatch(match[1]):
+                    yield slot, match[1]
             rest = pattern.sub("", f"{rest}。").rstrip("。")
         yield from _clause_slots(rest)
 
 
 def _clause_slots(clause: str) -> Iterator[tuple[str, str]]:
-    """A verb, what does it and what it is done to."""
+    """Yield a verb, its subject and its object."""
     verb = _verb_pattern().search(clause)
     if not verb:
         return

@@ -1,7 +1,7 @@
-"""an English passage -> who, when, where, what, why, how, predicate: by patterns over the kinds of its words.
+"""an English passage -> the 5W1H slots and the predicate, by patterns over word kinds.
 
-Each word is one letter: d the, n noun, m Name, q plural, t time, r I, p in, w with, f about, o of, h to, a and, c that,
-x is, N not, b also, and of a verb v go, s goes, e went, g going. A form of a verb that is a noun there is k.
+One letter stands for the kind of a word: d the, n noun, m Name, q plural, t time, r I, p in, w with, f about, o of,
+h to, a and, c that, x is, N not, b also, and for verbs v go, s goes, e went, g going. A verb form used as a noun is k.
 """
 
 from __future__ import annotations
@@ -71,16 +71,17 @@ _WHY = re.compile(
     re.I,
 )
 _SPEAKER = re.compile(r"^([A-Z][A-Z.]+(?: [A-Z][A-Z.]+){1,3}) ?:", re.M)
-_MAX_REASON_WORDS = 12  # words of a reason
+_MAX_REASON_WORDS = 12
 
 Spans = list[tuple[int, int]]
 
 
 def find_english_slots(text: str) -> Iterator[tuple[str, str]]:
-    """Slots and values, in the words of the text.
+    """Yield slots and values, in the words of the text.
 
-    >>> found = slots("The horse boy does not know Abe Slaney's past, and he ran into the garden with a lamp.")
-    >>> "; ".join(map(": ".join, found))
+    >>> text = "The horse boy does not know Abe Slaney's past, and he ran into the garden with a lamp."
+    >>> slots = find_english_slots(text)
+    >>> "; ".join(map(": ".join, slots))
     "who: horse boy; predicate: does not know; what: Abe Slaney's past; predicate: ran; where: garden; how: lamp"
     """
     for speaker in _SPEAKER.finditer(text):
@@ -97,10 +98,10 @@ def find_english_slots(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _tag_words(text: str) -> tuple[str, Spans]:
-    """A letter for each word, and where the words stand."""
-    found = list(_WORDS.finditer(text))
-    spans = [word.span() for word in found]
-    kinds = "".join([_word_kind(word[0]) for word in found])
+    """Return a letter for each word, and the words' spans."""
+    matches = list(_WORDS.finditer(text))
+    spans = [word.span() for word in matches]
+    kinds = "".join([_word_kind(word[0]) for word in matches])
     for start, end in find_dates(text):
         kinds = "".join("t" if start <= spans[i][0] < end else kind for i, kind in enumerate(kinds))
     if "M" in kinds:
@@ -111,17 +112,20 @@ def _tag_words(text: str) -> tuple[str, Spans]:
 @cache
 def _kind_by_word() -> dict[str, str]:
     verbs = {form: kind for form, (_, kind) in verb_forms().items()}
-    said = {word: kind for kind, words in reversed(_KINDS.items()) for word in words.split()}
-    return verbs | {word: "c" if kind == "rx" else kind for word, kind in said.items()}
+    function_words = {word: kind for kind, words in reversed(_KINDS.items()) for word in words.split()}
+    return verbs | {word: "c" if kind == "rx" else kind for word, kind in function_words.items()}
 
 
 @lru_cache(maxsize=65536)
 def _word_kind(word: str) -> str:
-    """The kind of a word; M of a verb with a capital, which may be a name."""
+    """Return the kind of a word.
+
+    M is a verb with a capital, which may be a name.
+    """
     first, small = word[0], word.lower().replace("’", "'")
-    known = _kind_by_word().get(small)
-    if known:
-        return "M" if known in "vseg" and first.isupper() else known
+    kind = _kind_by_word().get(small)
+    if kind:
+        return "M" if kind in "vseg" and first.isupper() else kind
     if not first.isalnum():
         return "n" if first in "$€£&" else "," if first in ",()\"“”‘’'—–-" else "."
     if first.isupper():
@@ -130,58 +134,64 @@ def _word_kind(word: str) -> str:
 
 
 def _kind_by_ending(word: str) -> str:
-    """The kind that the ending of a word tells."""
+    """Return the kind that a word's ending suggests."""
     if word.endswith(("ly", "ed")) and len(word) > 4:
         return "b" if word.endswith("ly") else "e"
     return "q" if word.endswith("s") and not word.endswith(("ss", "us", "is", "'s")) and len(word) > 3 else "n"
 
 
 def _span_text(text: str, kinds: str, spans: Spans, start: int, end: int) -> str:
-    """The words from one to another, without an article before them."""
+    """Return the text of a range of words, without leading articles."""
     while start < end and kinds[start] in "dbf,":
         start += 1
     return text[spans[start][0] : spans[end - 1][1]] if start < end else ""
 
 
 def _list_items(text: str, kinds: str, spans: Spans, start: int, end: int) -> Iterator[str]:
-    """What is listed between two words: `Ada, Bo and Cy`."""
+    """Yield the items of a list such as `Ada, Bo and Cy`."""
     begin = start
-    for at in range(start, end + 1):
-        if at == end or kinds[at] in "a,":
-            if said := _span_text(text, kinds, spans, begin, at):
-                yield said
-            begin = at + 1
+    for index in range(start, end + 1):
+        if index == end or kinds[index] in "a,":
+            if item := _span_text(text, kinds, spans, begin, index):
+                yield item
+            begin = index + 1
 
 
 def _clause_slots(text: str, kinds: str, spans: Spans, clause: re.Match[str]) -> Iterator[tuple[str, str]]:
-    """A subject, its verb, and what that is done to; a pronoun tells nobody who."""
-    subject, said, verb, rest = clause["subject"], clause["object"], clause["verb"], clause["rest"]
-    nobody, copula = subject == "r", verb[-1] in "xNb"
+    """Yield a clause's subject, predicate and object.
+
+    A pronoun does not fill `who`.
+    """
+    subject, object_kinds, verb, rest = clause["subject"], clause["object"], clause["verb"], clause["rest"]
+    is_pronoun, copula = subject == "r", verb[-1] in "xNb"
     first, (start, end) = spans[clause.start("subject")], clause.span("verb")
-    there = nobody and text[slice(*first)].lower() == "there"
-    if not nobody:
+    is_existential = is_pronoun and text[slice(*first)].lower() == "there"
+    if not is_pronoun:
         slot = "when" if "t" in subject else "who"
-        yield from ((slot, one) for one in _list_items(text, kinds, spans, *clause.span("subject")))
-    plain = copula and rest.lstrip("b") in ("n", "q")
-    if plain and not there:
+        yield from ((slot, item) for item in _list_items(text, kinds, spans, *clause.span("subject")))
+    is_adjectival = copula and rest.lstrip("b") in ("n", "q")
+    if is_adjectival and not is_existential:
         yield "predicate", _span_text(text, kinds, spans, start, clause.end())  # `is tall`
-    elif not copula and not (nobody and not said and text[slice(*spans[end - 1])].lower() in _EMPTY_VERBS):
+    elif not copula and not (is_pronoun and not object_kinds and text[slice(*spans[end - 1])].lower() in _EMPTY_VERBS):
         yield "predicate", _span_text(text, kinds, spans, start, end)
-    if said and (there or not plain):
-        slot = "when" if "t" in said else "who" if there else "what"
-        yield from ((slot, one) for one in _list_items(text, kinds, spans, *clause.span("object")))
+    if object_kinds and (is_existential or not is_adjectival):
+        slot = "when" if "t" in object_kinds else "who" if is_existential else "what"
+        yield from ((slot, item) for item in _list_items(text, kinds, spans, *clause.span("object")))
 
 
 def _phrase_slots(text: str, kinds: str, spans: Spans, phrase: re.Match[str]) -> Iterator[tuple[str, str]]:
-    """What a preposition leads to: a time, a place, a means; else nothing, for much may follow `in`."""
+    """Yield the time, place or means of a prepositional phrase.
+
+    Other phrases yield nothing, because too much may follow `in`.
+    """
     noun = phrase["noun"]
-    said = _span_text(text, kinds, spans, *phrase.span("noun"))
-    if not said:
+    value = _span_text(text, kinds, spans, *phrase.span("noun"))
+    if not value:
         return
     if "t" in noun:
-        if phrase["by"] == "p" and not said[0].isdecimal():
-            yield "when", said
+        if phrase["by"] == "p" and not value[0].isdecimal():
+            yield "when", value
     elif phrase["by"] == "w":
-        yield "how", said
-    elif noun[0] != "g" and (noun.strip("dbo")[:1] == "m" or not _PLACE_NOUNS.isdisjoint(said.lower().split())):
-        yield "where", said
+        yield "how", value
+    elif noun[0] != "g" and (noun.strip("dbo")[:1] == "m" or not _PLACE_NOUNS.isdisjoint(value.lower().split())):
+        yield "where", value

@@ -1,4 +1,4 @@
-"""a Japanese passage -> who, when, where, what, why, how, predicate: by the particles after its words."""
+"""a Japanese passage -> the 5W1H slots and the predicate, by particles."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from functools import cache
 
 _HAN, _KATA = "々〆\u3400-\u9fff", "\u30a1-\u30fa\u30fc"
 _RUN = rf"[{_HAN}{_KATA}A-Za-z0-9Ａ-Ｚａ-ｚ０-９・＝]"
-_MAX_VALUE_CHARS = 24  # characters of a value
+_MAX_VALUE_CHARS = 24
 
 
-@cache  # these take a while to compile: only who reads Japanese waits for them
+@cache  # slow to compile, so only on first use
 def _term_pattern() -> re.Pattern[str]:
-    """Words with the particle after them: `踊る人形を`, `物置の扉の上に`."""
+    """Return the pattern of a term and its particle.
+
+    Examples: `踊る人形を`, `物置の扉の上に`.
+    """
     led = rf"(?:(?<![ぁ-ん{_HAN}])[{_HAN}]{{1,2}}[いるたな](?=[{_HAN}{_KATA}]))?"
     honour = "(?:さん|ちゃん|くん|たち|ら(?=[はがをにの]))?"
     term = rf"{led}{_RUN}+{honour}(?:の{_RUN}+{honour})*(?:のところ)?"
@@ -42,7 +45,10 @@ def _place_pattern() -> re.Pattern[str]:
 
 @cache
 def _predicate_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """How a sentence ends: after a particle, `ある`; else `結婚した`, `受け取った`, `紳士である`."""
+    """Return the patterns of verbs at the end of a sentence.
+
+    The first matches `ある` after a particle; the second `結婚した`, `受け取った`, `紳士である`.
+    """
     verb = rf"(?:[{_HAN}][きぎしじちびみりけげせてねべめれいえ])?{_RUN}+[ぁ-ん]*"
     kana = "(?:あ[るっり]|い[るたなま]|な[るっりい]|でき|し[たてま]|する|され|もら|くれ|わか|つく|かか)[ぁ-ん]*"
     return re.compile(rf"(?<={_RUN}[はがもをにでと]){kana}$"), re.compile(f"{verb}$")
@@ -76,11 +82,13 @@ _STOP_TERMS = frozenset(
 
 
 def find_japanese_slots(text: str) -> Iterator[tuple[str, str]]:
-    """Slots and values, in the words of the text, sentence by sentence.
+    """Yield slots and values, sentence by sentence.
 
-    >>> [said for _, said in slots("翌朝、キュービットとエルシィは雨のために馬車で駅に行った。")]
+    Values are words of the text.
+
+    >>> [value for _, value in find_japanese_slots("翌朝、キュービットとエルシィは雨のために馬車で駅に行った。")]
     ['翌朝', 'キュービット', 'エルシィ', '雨', '馬車', '駅', '行った']
-    >>> list(slots("父は病気なので、家にいる。"))
+    >>> list(find_japanese_slots("父は病気なので、家にいる。"))
     [('why', '病気な'), ('who', '父'), ('where', '家'), ('predicate', 'いる')]
     """
     for sentence in _SENTENCE_CUT.split(text):
@@ -89,30 +97,36 @@ def find_japanese_slots(text: str) -> Iterator[tuple[str, str]]:
             for why in _WHY.finditer(sentence):
                 yield "why", why[1]
             ends = (verb.search(plain, max(len(plain) - 40, 0)) for verb in _predicate_patterns())
-            verb = next((found[0] for found in ends if found), "")
+            verb = next((match[0] for match in ends if match), "")
             yield from _term_slots(plain, bool(_BEING_VERB.match(verb)))
             if verb and verb[0] not in "誰何":
                 yield "predicate", verb
 
 
 def _term_slots(sentence: str, moving: bool) -> Iterator[tuple[str, str]]:
-    """What the particles of a sentence tell of the words before them. moving: its verb is one of being somewhere."""
-    waiting = list[str]()
-    for found in _term_pattern().finditer(sentence):
-        term, particle = found[1], found[2]
+    """Yield slots and terms by the particles of a sentence.
+
+    moving: whether its verb is one of being or going somewhere.
+    """
+    listed = list[str]()
+    for match in _term_pattern().finditer(sentence):
+        term, particle = match[1], match[2]
         if term in _STOP_TERMS or len(term) > _MAX_VALUE_CHARS or term.isdecimal():
             continue
         slot = "when" if _time_pattern().search(term) else _slot_of_term(term, particle, moving)
         if particle == "と" and not slot:
-            waiting.append(term)  # `AとBは`: what B is, A is
+            listed.append(term)  # `AとBは`: A gets the slot of B
             continue
         if slot:
-            yield from ((slot, one) for one in (*waiting, term))
-        waiting = []
+            yield from ((slot, value) for value in (*listed, term))
+        listed = []
 
 
 def _slot_of_term(term: str, particle: str, moving: bool) -> str:
-    """In which slot a word is that is no time; empty: in none that a rule could tell."""
+    """Return the slot of a term, or empty if no rule applies.
+
+    The term is not a time.
+    """
     if particle in ("は", "が", "も", "とは"):
         return "who"
     if particle == "を":

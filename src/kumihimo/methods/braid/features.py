@@ -1,4 +1,4 @@
-"""candidates + the passages read first -> what speaks for each candidate, as numbers that a scorer weighs."""
+"""candidates + anchors -> features of each candidate, for a linear scorer."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from kumihimo.text.name_keys import entity_id, name_key
 from kumihimo.text.tokens import content_tokens, find_tokens
 
 Features = dict[str, float]
-_MAX_RANK = 100  # places of a ranking that count
-_UNRANKED = 200  # the place of what is not among them
+_MAX_RANK = 100  # ranks below count as unranked
+_UNRANKED = 200  # rank of an unranked candidate
 _ANCHOR_FEATURES = ("adds", "shares", "named", "bridges")
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Passages that may answer a question, and what is known of each. spoken: the entities that the question names.
+    """Candidate chunks for a question, with cached lookups.
 
-    heard: the words of the question that were found in passages so far.
+    question_entities: the entities that the question names. word_cache: the words of the question found in each chunk
+    so far.
     """
 
     question: str
@@ -34,81 +35,98 @@ class Candidates:
 
     @cached_property
     def matched_words(self) -> dict[str, frozenset[str]]:
-        """The words of the question that each says."""
-        asked = frozenset(content_tokens(self.question))
+        """Return the question words in each candidate."""
+        question_words = frozenset(content_tokens(self.question))
         for id in self.chunks.keys() - self.word_cache.keys():
-            self.word_cache[id] = find_tokens(self.chunks[id].index_text, asked)
+            self.word_cache[id] = find_tokens(self.chunks[id].index_text, question_words)
         return {id: self.word_cache[id] for id in self.chunks}
 
     @cached_property
     def rarity(self) -> Scores:
-        """How much each word of the question tells, by how few of the candidates say it; 1 in all."""
+        """Return the weight of each question word, by rarity; sum 1."""
         counts = {
-            word: sum(word in said for said in self.matched_words.values()) for word in content_tokens(self.question)
+            word: sum(word in found_words for found_words in self.matched_words.values())
+            for word in content_tokens(self.question)
         }
-        rare = {word: log(1 + len(self.matched_words) / (1 + count)) for word, count in counts.items()}
-        return {word: much / sum(rare.values()) for word, much in rare.items()}
+        idf = {word: log(1 + len(self.matched_words) / (1 + count)) for word, count in counts.items()}
+        return {word: weight / sum(idf.values()) for word, weight in idf.items()}
 
     def coverage(self, words: Iterable[str]) -> float:
-        """How much these words of the question tell together."""
+        """Return the total weight of these question words."""
         return sum(self.rarity[word] for word in sorted(words))
 
     @cached_property
     def title_entities(self) -> dict[str, str]:
-        """The entities that the titles of their documents name, as far as they look like names."""
+        """Return the entity in each document title, if it is a name."""
         return {id: entity for id, chunk in self.chunks.items() if (entity := _title_entity(chunk.title))}
 
     @cached_property
     def entities(self) -> dict[str, EntitySet]:
-        """The entities that each mentions."""
+        """Return the entities that each candidate mentions."""
         return self.graph.entities(self.chunks)
 
     def entity_rarity(self, id: str) -> Features:
-        """The entities that it mentions, each by how few passages do; hubs are none of them."""
-        return {entity: 1 / len(found) for entity, found in self.graph.passages(self.entities[id]).items() if found}
+        """Return the entities of a chunk, weighted by rarity, without hubs."""
+        return {
+            entity: 1 / len(passages) for entity, passages in self.graph.passages(self.entities[id]).items() if passages
+        }
 
 
-def compute_features(of: Candidates, rankings: Mapping[str, Scores], anchors: Sequence[str]) -> dict[str, Features]:
-    """For each candidate: its score and place in each ranking, and how it goes on from the anchors, read before it.
+def compute_features(
+    candidates: Candidates, rankings: Mapping[str, Scores], anchors: Sequence[str]
+) -> dict[str, Features]:
+    """Return the features of each candidate, relative to the anchors.
 
-    covers: the fourth power of the share of the question, by rarity, that it says: little, unless it says nearly all.
-    new: the share that it says and no anchor does. titled: its title is named in the question. The others are those of
-    the anchor to which they are most.
+    Each ranking gives a score and a reciprocal rank. covers: the fourth power of the weighted share of question words;
+    it is small unless the candidate contains nearly all of them. new: the share that no anchor contains. titled: 1 if
+    the question names the title entity. The remaining features are maxima over anchors.
     """
-    ranked = [(name, scores, max(scores.values(), default=0.0), _rank_ids(scores)) for name, scores in rankings.items()]
-    read = frozenset[str]().union(*(of.matched_words[anchor] for anchor in anchors))
-    rare = {anchor: of.entity_rarity(anchor) for anchor in anchors}
-    found: dict[str, Features] = {}
-    for id, said in of.matched_words.items():
-        told = {"covers": of.coverage(said) ** 4, "new": of.coverage(said - read)}
-        told["titled"] = float(of.title_entities.get(id) in of.question_entities)
-        for name, scores, most, places in ranked:
-            told[name] = scores.get(id, 0.0) / most if most > 0 else 0.0
-            told[f"{name} rank"] = 1 / (1 + places.get(id, _UNRANKED))
-        ties = [_anchor_features(of, id, anchor, rare[anchor]) for anchor in anchors if anchor != id]
-        found[id] = told | {name: max((tie[name] for tie in ties), default=0.0) for name in _ANCHOR_FEATURES}
-    return found
+    scored_rankings = [
+        (name, scores, max(scores.values(), default=0.0), _rank_ids(scores)) for name, scores in rankings.items()
+    ]
+    anchor_words = frozenset[str]().union(*(candidates.matched_words[anchor] for anchor in anchors))
+    rarity = {anchor: candidates.entity_rarity(anchor) for anchor in anchors}
+    features: dict[str, Features] = {}
+    for id, words in candidates.matched_words.items():
+        values = {"covers": candidates.coverage(words) ** 4, "new": candidates.coverage(words - anchor_words)}
+        values["titled"] = float(candidates.title_entities.get(id) in candidates.question_entities)
+        for name, scores, top, ranks in scored_rankings:
+            values[name] = scores.get(id, 0.0) / top if top > 0 else 0.0
+            values[f"{name} rank"] = 1 / (1 + ranks.get(id, _UNRANKED))
+        links = [_anchor_features(candidates, id, anchor, rarity[anchor]) for anchor in anchors if anchor != id]
+        features[id] = values | {name: max((link[name] for link in links), default=0.0) for name in _ANCHOR_FEATURES}
+    return features
 
 
-def _anchor_features(of: Candidates, id: str, anchor: str, rare: Features) -> Features:
-    """How a passage goes on from an anchor. rare: the entities of the anchor.
+def _anchor_features(candidates: Candidates, id: str, anchor: str, rare: Features) -> Features:
+    """Return how a chunk continues an anchor.
 
-    adds: share of the question, by rarity, that it says and the anchor does not. shares: how specifically it is tied to
-    it. named: the anchor mentions its title. bridges: what it adds, as far as they are tied, by titles either way.
+    rare: the rarity of the anchor's entities. adds: weighted share of question words in the chunk but not in the
+    anchor. shares: rarity of the entities in common. named: 1 if the anchor mentions the title of the chunk. bridges:
+    adds, times the strongest link between both, titles included.
     """
-    adds = of.coverage(of.matched_words[id] - of.matched_words[anchor])
-    shares = min(1.0, sum(much for entity, much in rare.items() if entity in of.entities[id]))
-    named = back = 0.0
-    if of.title_entities.get(id) != of.title_entities.get(anchor):
-        named = float(of.title_entities.get(id) in of.entities[anchor])
-        back = float(of.title_entities.get(anchor) in of.entities[id])
-    return {"adds": adds, "shares": shares, "named": named, "bridges": adds * max(shares, named, back)}
+    adds = candidates.coverage(candidates.matched_words[id] - candidates.matched_words[anchor])
+    shares = min(1.0, sum(weight for entity, weight in rare.items() if entity in candidates.entities[id]))
+    forward = back = 0.0
+    if candidates.title_entities.get(id) != candidates.title_entities.get(anchor):
+        forward = float(candidates.title_entities.get(id) in candidates.entities[anchor])
+        back = float(candidates.title_entities.get(anchor) in candidates.entities[id])
+    return {"adds": adds, "shares": shares, "named": forward, "bridges": adds * max(shares, forward, back)}
 
 
-def find_anchor_link(of: Candidates, id: str, anchors: Iterable[str]) -> tuple[str, str]:
-    """The anchor that it is tied to most specifically, and the entity that both mention; empty where nothing ties."""
-    ties = [(much, e, a) for a in anchors if a != id for e, much in of.entity_rarity(a).items() if e in of.entities[id]]
-    _, entity, anchor = max(ties, default=(0.0, "", ""))
+def find_anchor_link(candidates: Candidates, id: str, anchors: Iterable[str]) -> tuple[str, str]:
+    """Return the anchor with the rarest common entity, and this entity.
+
+    Both are empty if the chunk shares no entity with an anchor.
+    """
+    links = [
+        (weight, shared, other)
+        for other in anchors
+        if other != id
+        for shared, weight in candidates.entity_rarity(other).items()
+        if shared in candidates.entities[id]
+    ]
+    _, entity, anchor = max(links, default=(0.0, "", ""))
     return anchor, entity
 
 
@@ -119,17 +137,21 @@ def _title_entity(title: str) -> str:
 
 
 def _rank_ids(scores: Scores) -> dict[str, int]:
-    return {id: place for place, id in enumerate(top_ids(scores, _MAX_RANK), 1)}
+    return {id: rank for rank, id in enumerate(top_ids(scores, _MAX_RANK), 1)}
 
 
-def score_candidates(found: Mapping[str, Features], weights: Scores) -> dict[str, float]:
-    """The weighted sum of each candidate's features, spread from 0, the last, to 1, the best."""
-    sums = {id: sum(much * told.get(name, 0.0) for name, much in weights.items()) for id, told in found.items()}
+def score_candidates(features: Mapping[str, Features], weights: Scores) -> dict[str, float]:
+    """Return the weighted feature sums, scaled from 0 to 1."""
+    sums = {
+        id: sum(value * values.get(name, 0.0) for name, value in weights.items()) for id, values in features.items()
+    }
     low, high = min(sums.values(), default=0.0), max(sums.values(), default=0.0)
-    return {id: (much - low) / (high - low) if high > low else 1.0 for id, much in sums.items()}
+    return {id: (value - low) / (high - low) if high > low else 1.0 for id, value in sums.items()}
 
 
-def feature_contributions(told: Features, weights: Scores) -> tuple[tuple[str, float], ...]:
-    """What each feature adds to the sum, most first."""
-    parts = {name: round(much * told.get(name, 0.0), 4) for name, much in weights.items()}
-    return tuple(sorted(((name, much) for name, much in parts.items() if much), key=lambda part: (-part[1], part[0])))
+def feature_contributions(features: Features, weights: Scores) -> tuple[tuple[str, float], ...]:
+    """Return what each feature adds to the sum, largest first."""
+    contributions = {name: round(value * features.get(name, 0.0), 4) for name, value in weights.items()}
+    return tuple(
+        sorted(((name, value) for name, value in contributions.items() if value), key=lambda pair: (-pair[1], pair[0]))
+    )

@@ -1,4 +1,4 @@
-"""passages + what they mention -> the part of the entity graph around them, and what reaches which passage of it."""
+"""chunks + mentions -> a bipartite graph of passages and entities, and personalized PageRank on it."""
 
 from __future__ import annotations
 
@@ -16,144 +16,161 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-    Places = NDArray[np.int64]
+    Positions = NDArray[np.int64]
 
-HUB_MENTIONS = (
-    200  # mentions of an entity beyond which it says little about any passage, and none is reached through it
-)
-_MAX_PASSAGES = 300  # of a neighbourhood, those that the seeds lie nearest to
-_ITERATIONS = 10  # of the walk; what goes further has lost nearly all of its weight
+HUB_MENTIONS = 200  # an entity with more mentions is a hub: too common to link passages
+_MAX_PASSAGES = 300  # in a subgraph: those best linked to the seeds
+_ITERATIONS = 10  # later steps carry almost no mass
 _EPSILON = 1e-9
 
 Scores = Mapping[str, float]  # by id
-EntitySet = Mapping[str, None]  # a set that keeps its order
+EntitySet = Mapping[str, None]  # an ordered set
 
 
 @dataclass(frozen=True, slots=True)
 class PassageGraph:
-    """Passages and the entities that they mention, as far as somebody has asked; each is read once for a question."""
+    """Passages and their entities, read lazily and cached for one question."""
 
     mentions: Table[Mention]
     _entity_cache: dict[str, EntitySet] = field(default_factory=dict)
     _passage_cache: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def entities(self, passages: Iterable[str]) -> dict[str, EntitySet]:
-        """The entities that each passage mentions, each once, in their order."""
-        listed = list(passages)
-        new = [passage for passage in listed if passage not in self._entity_cache]
-        for passage, found in self.mentions.child_values(new, "entity").items() if new else ():
-            self._entity_cache[passage] = dict.fromkeys(found)
-        return {passage: self._entity_cache[passage] for passage in listed}
+        """Return the entities of each passage, each once and in order."""
+        ids = list(passages)
+        missing = [passage for passage in ids if passage not in self._entity_cache]
+        for passage, entities in self.mentions.child_values(missing, "entity").items() if missing else ():
+            self._entity_cache[passage] = dict.fromkeys(entities)
+        return {passage: self._entity_cache[passage] for passage in ids}
 
     def passages(self, entities: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """The passages that mention each entity; of one that is a hub none."""
-        listed = list(entities)
-        new = [entity for entity in listed if entity not in self._passage_cache]
-        for entity, ids in self.mentions.ids_grouped("entity", new, limit=HUB_MENTIONS + 1).items() if new else ():
-            few = ids if len(ids) <= HUB_MENTIONS else []
-            self._passage_cache[entity] = tuple(dict.fromkeys(id.rpartition(".")[0] for id in few))
-        return {entity: self._passage_cache[entity] for entity in listed}
+        """Return the passages that mention each entity; none for hubs."""
+        keys = list(entities)
+        missing = [entity for entity in keys if entity not in self._passage_cache]
+        for entity, ids in (
+            self.mentions.ids_grouped("entity", missing, limit=HUB_MENTIONS + 1).items() if missing else ()
+        ):
+            kept_ids = ids if len(ids) <= HUB_MENTIONS else []
+            self._passage_cache[entity] = tuple(dict.fromkeys(id.rpartition(".")[0] for id in kept_ids))
+        return {entity: self._passage_cache[entity] for entity in keys}
 
 
 @dataclass(frozen=True, slots=True)
 class Subgraph:
-    """A neighbourhood, as a walk needs it: places of passages and entities, edges between them, each with its weight.
+    """A subgraph as arrays: positions of passages and entities, weighted edges.
 
-    spoken: the entities of the question, and what each is worth. gives: what the edges of each passage, and of each
-    entity, weigh in all.
+    question_entities: entities of the question and their weights. out_weights: total edge weight of each passage, and
+    of each entity.
     """
 
     passages: Mapping[str, int]
     entities: Mapping[str, int]
     question_entities: Scores
-    edge_passages: Places
-    edge_entities: Places
+    edge_passages: Positions
+    edge_entities: Positions
     edge_weights: Floats
     out_weights: tuple[Floats, Floats]
 
 
-def expand_graph(graph: PassageGraph, seeds: Iterable[str], spoken: Iterable[str]) -> Subgraph:
-    """What lies around these passages, and the entities that the question names.
+def expand_graph(graph: PassageGraph, seeds: Iterable[str], question_entities: Iterable[str]) -> Subgraph:
+    """Return the subgraph around the seeds and the question's entities.
 
-    An edge weighs 1 / sqrt(df), so that it matters little what many mention; hubs have no edges. df is how many
-    passages mention the entity; of one that neither seeds mention nor the question, how many do here.
+    An edge weighs 1 / sqrt(df), so frequent entities matter little; hubs have no edges. df is the number of passages
+    that mention the entity. For entities of neither the seeds nor the question, df counts the passages of this subgraph
+    only.
     """
-    first, asked = list(dict.fromkeys(seeds)), list(dict.fromkeys(spoken))
-    known = dict.fromkeys([*asked, *(entity for found in graph.entities(first).values() for entity in found)])
-    through = {entity: passages for entity, passages in graph.passages(known).items() if passages}
-    chosen = _nearest_passages(first, through)
-    named = graph.entities(chosen)
-    here = Counter(entity for passage in chosen for entity in named[passage])
-    others = {entity: count for entity, count in here.items() if entity not in known}
-    df = {entity: len(passages) for entity, passages in through.items()} | others
-    worth = {entity: 1 / max(1.0, log(1 + df[entity])) for entity in asked if entity in df}
-    return _build_subgraph([named[passage] for passage in chosen], chosen, df, worth)
+    seed_ids, question_ids = list(dict.fromkeys(seeds)), list(dict.fromkeys(question_entities))
+    entry_entities = dict.fromkeys(
+        [*question_ids, *(entity for entities in graph.entities(seed_ids).values() for entity in entities)]
+    )
+    passages_of = {entity: passages for entity, passages in graph.passages(entry_entities).items() if passages}
+    nearest = _nearest_passages(seed_ids, passages_of)
+    entities_of = graph.entities(nearest)
+    local_counts = Counter(entity for passage in nearest for entity in entities_of[passage])
+    local_df = {entity: count for entity, count in local_counts.items() if entity not in entry_entities}
+    df = {entity: len(passages) for entity, passages in passages_of.items()} | local_df
+    entity_weights = {entity: 1 / max(1.0, log(1 + df[entity])) for entity in question_ids if entity in df}
+    return _build_subgraph([entities_of[passage] for passage in nearest], nearest, df, entity_weights)
 
 
-def _nearest_passages(seeds: Sequence[str], through: Mapping[str, Sequence[str]]) -> list[str]:
-    """The seeds, and what entities tie to them; those first that most entities do, and rare ones."""
-    near: dict[str, float] = defaultdict(float, dict.fromkeys(seeds, inf))
-    for passages in through.values():
+def _nearest_passages(seeds: Sequence[str], passages_of: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the seeds and passages linked to them, the best linked first.
+
+    A shared entity with few passages counts more.
+    """
+    closeness: dict[str, float] = defaultdict(float, dict.fromkeys(seeds, inf))
+    for passages in passages_of.values():
         for passage in passages:
-            near[passage] += 1 / sqrt(len(passages))
-    return top_ids(near, _MAX_PASSAGES)
+            closeness[passage] += 1 / sqrt(len(passages))
+    return top_ids(closeness, _MAX_PASSAGES)
 
 
 def _build_subgraph(
-    named: Sequence[Iterable[str]], passages: Sequence[str], df: Mapping[str, int], spoken: Scores
+    entity_lists: Sequence[Iterable[str]], passages: Sequence[str], df: Mapping[str, int], question_entities: Scores
 ) -> Subgraph:
     import numpy as np
 
-    places = {entity: i for i, entity in enumerate(df)}
-    edges = [(i, places[entity]) for i, found in enumerate(named) for entity in found if entity in places]
+    positions = {entity: i for i, entity in enumerate(df)}
+    edges = [
+        (i, positions[entity]) for i, entities in enumerate(entity_lists) for entity in entities if entity in positions
+    ]
     rows, columns = np.array(edges, dtype=np.int64).reshape(-1, 2).T
-    damped = np.sqrt(np.array(list(df.values()), dtype=np.float64))
-    weights = 1 / damped[columns]
-    given = np.bincount(rows, weights, len(passages)).astype(np.float64)
-    gives = given, damped  # of an entity: df edges of 1 / sqrt(df)
-    return Subgraph({passage: i for i, passage in enumerate(passages)}, places, spoken, rows, columns, weights, gives)
-
-
-def personalized_pagerank(part: Subgraph, seeds: Scores, *, passage_share: float, damping: float) -> dict[str, float]:
-    """What arrives at each passage by personalised PageRank from these passages and the question's entities.
-
-    text: share of the passages in what is given out; the rest is the entities', if there are any. further: what goes on
-    at each step. What is given out to a passage is not counted there, only what comes along edges.
-    """
-    share = 0.0 if not seeds else passage_share if part.question_entities else 1.0
-    home = _distribute(seeds, part.passages, share)
-    asked = _distribute(part.question_entities, part.entities, 1 - share)
-    passages, entities = home, asked
-    for _ in range(_ITERATIONS):
-        onto, into = _propagate(part, passages, entities)
-        passages, entities = damping * onto + (1 - damping) * home, damping * into + (1 - damping) * asked
-    arrived = (passages - (1 - damping) * home).round(12)  # in whichever order equals were added up
-    return {passage: float(arrived[i]) for passage, i in part.passages.items() if arrived[i] > _EPSILON}
-
-
-def _distribute(scores: Scores, places: Mapping[str, int], share: float) -> Floats:
-    """That much, shared out by the scores."""
-    import numpy as np
-
-    found, total = np.zeros(len(places)), sum(scores.values())
-    for id, much in scores.items() if total else ():
-        found[places[id]] = share * much / total
-    return found
-
-
-def _propagate(part: Subgraph, passages: Floats, entities: Floats) -> tuple[Floats, Floats]:
-    """What comes onto passages, and into entities, by one step along every edge, both ways at once."""
-    import numpy as np
-
-    by_passage, by_entity = part.out_weights
-    onto = np.bincount(
-        part.edge_passages, part.edge_weights * (entities / by_entity)[part.edge_entities], len(passages)
+    sqrt_df = np.sqrt(np.array(list(df.values()), dtype=np.float64))
+    weights = 1 / sqrt_df[columns]
+    passage_totals = np.bincount(rows, weights, len(passages)).astype(np.float64)
+    totals = passage_totals, sqrt_df  # an entity has df edges of weight 1 / sqrt(df)
+    return Subgraph(
+        {passage: i for i, passage in enumerate(passages)}, positions, question_entities, rows, columns, weights, totals
     )
-    leaving = passages / np.maximum(by_passage, _EPSILON)
-    into = np.bincount(part.edge_entities, part.edge_weights * leaving[part.edge_passages], len(entities))
-    return onto.astype(np.float64), into.astype(np.float64)
+
+
+def personalized_pagerank(graph: Subgraph, seeds: Scores, *, passage_share: float, damping: float) -> dict[str, float]:
+    """Return each passage's score by personalized PageRank.
+
+    The walk starts at the seeds and at the entities of the question. passage_share: share of the passages in the
+    restart distribution; the rest goes to the entities, if there are any. damping: share that continues at each step.
+    Restart mass of a passage does not count for its score; only mass that arrives along edges does.
+    """
+    share = 0.0 if not seeds else passage_share if graph.question_entities else 1.0
+    passage_restart = _distribute(seeds, graph.passages, share)
+    entity_restart = _distribute(graph.question_entities, graph.entities, 1 - share)
+    passages, entities = passage_restart, entity_restart
+    for _ in range(_ITERATIONS):
+        to_passages, to_entities = _propagate(graph, passages, entities)
+        passages, entities = (
+            damping * to_passages + (1 - damping) * passage_restart,
+            damping * to_entities + (1 - damping) * entity_restart,
+        )
+    scores = (passages - (1 - damping) * passage_restart).round(12)  # sums do not depend on the order
+    return {passage: float(scores[i]) for passage, i in graph.passages.items() if scores[i] > _EPSILON}
+
+
+def _distribute(scores: Scores, positions: Mapping[str, int], share: float) -> Floats:
+    """Distribute `share` over the positions, in proportion to the scores."""
+    import numpy as np
+
+    vector, total = np.zeros(len(positions)), sum(scores.values())
+    for id, score in scores.items() if total else ():
+        vector[positions[id]] = share * score / total
+    return vector
+
+
+def _propagate(graph: Subgraph, passages: Floats, entities: Floats) -> tuple[Floats, Floats]:
+    """Return the mass on passages and entities after one step.
+
+    Mass moves along every edge, in both directions at once.
+    """
+    import numpy as np
+
+    by_passage, by_entity = graph.out_weights
+    to_passages = np.bincount(
+        graph.edge_passages, graph.edge_weights * (entities / by_entity)[graph.edge_entities], len(passages)
+    )
+    outflow = passages / np.maximum(by_passage, _EPSILON)
+    to_entities = np.bincount(graph.edge_entities, graph.edge_weights * outflow[graph.edge_passages], len(entities))
+    return to_passages.astype(np.float64), to_entities.astype(np.float64)
 
 
 def top_ids(scores: Scores, k: int) -> list[str]:
-    """The ids of the best k, equal ones in the order of their ids."""
+    """Return the ids of the `k` best scores, ties by id."""
     return sorted(scores, key=lambda id: (-scores[id], id))[:k]

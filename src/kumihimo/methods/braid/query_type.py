@@ -1,4 +1,4 @@
-"""question -> whether it asks across the documents, and of what: by its words, in English, Japanese and Chinese."""
+"""question -> whether it is broad, and its topic: by word lists in English, Japanese and Chinese."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from kumihimo.methods.shared.report_extracts import (
 )
 from kumihimo.text.tokens import subject_terms
 
-# Patterns are compiled when they are first used: most questions need few of them.
-# Parts and makers of a collection that are hardly anything else: to speak of them is to ask across it.
+# Patterns are compiled on first use: most questions need few of them.
+# Parts and authors of a corpus, in a clear sense: a question with one of these words is broad.
 _CORPUS_PARTS = "conversations episodes guests interviewees interviews panelists podcast podcasts transcripts"
-# Parts and makers that are: they have to say something, or be asked what of them is frequent.
-_POSSIBLE_PARTS = """articles authors chapters commentators contributors discussions documents essays host hosts interviewers
-    papers participants passages presenters reports respondents speakers stories talks texts writers"""
-# Those whose saying counts in the present only: `Which experts did the court hear?` is about one event.
+# Parts and authors in an ambiguous sense: these count only with a verb of saying, or a word of frequency.
+_POSSIBLE_PARTS = """articles authors chapters commentators contributors discussions documents essays host hosts
+    interviewers papers participants passages presenters reports respondents speakers stories talks texts writers"""
+# People: they count in the present tense only. `Which experts did the court hear?` is about one event.
 _PEOPLE = """citizens clients companies customers developers employees engineers entrepreneurs executives experts firms
     founders innovators investors leaders managers newcomers organisations organizations patients people practitioners
     professionals readers researchers residents reviewers scholars scientists startups students teachers teams tenants
     thinkers users veterans"""
-_SAY_VERBS = """according address advise advocate agree approach argue assess believe cite consider criticise criticize define
-    describe described differ disagree discuss emphasise emphasize envision evaluate explain explains explore express
-    focus foresee highlight identify mention perceive predict raise recommend recount reflect regard respond revolve
+_SAY_VERBS = """according address advise advocate agree approach argue assess believe cite consider criticise criticize
+    define describe described differ disagree discuss emphasise emphasize envision evaluate explain explains explore
+    express focus foresee highlight identify mention perceive predict raise recommend recount reflect regard respond revolve
     said say says speculate stress suggest talk tell tells think"""
-_CONTAIN_VERBS = """contain contains cover covers deal deals feature features give offer provide represented see share speak
-    touch vary view"""  # to say, of parts, or where views and the like are said
-_FREQUENCY_WORDS = """across amongst common commonly consensus consistent consistently contrasting differ different diverse
-    frequent frequently general generally mostly multiple often overall recurrent recurring repeatedly similar tend
-    throughout typical typically unanimous usual usually various widely"""
-_VIEW_NOUNS = """anecdotes attitudes beliefs criticisms experiences insights opinions perceptions perspectives sentiments
-    stances standpoints viewpoints"""
-_TOPIC_NOUNS = """advice challenges comments concerns examples lessons misconceptions narratives patterns predictions quotes
-    recommendations stories subjects takeaways themes thoughts topics trends views"""
-_SAY_PARTICIPLES = """brought cited covered debated discussed emphasised emphasized expressed given highlighted identified
-    mentioned predicted presented raised recommended shared suggested talked"""
-# What says nothing of the topic either.
+_CONTAIN_VERBS = """contain contains cover covers deal deals feature features give offer provide represented see share
+    speak touch vary view"""  # verbs with the meaning of saying, next to parts or views
+_FREQUENCY_WORDS = """across amongst common commonly consensus consistent consistently contrasting differ different
+    diverse frequent frequently general generally mostly multiple often overall recurrent recurring repeatedly similar
+    tend throughout typical typically unanimous usual usually various widely"""
+_VIEW_NOUNS = """anecdotes attitudes beliefs criticisms experiences insights opinions perceptions perspectives
+    sentiments stances standpoints viewpoints"""
+_TOPIC_NOUNS = """advice challenges comments concerns examples lessons misconceptions narratives patterns predictions
+    quotes recommendations stories subjects takeaways themes thoughts topics trends views"""
+_SAY_PARTICIPLES = """brought cited covered debated discussed emphasised emphasized expressed given highlighted
+    identified mentioned predicted presented raised recommended shared suggested talked"""
+# Further words that are no topic.
 _GENERIC_WORDS = """according after also among anecdote another any appear appears are article aspect aspects associated
     author based because become becoming been before being best between called can certain compare compared comparing
     concerning considerations considered controversial conversation could did discuss discussion document does doing
@@ -58,16 +58,15 @@ _ACRONYM_PATTERN = r"(?:I|(?!\d+$)[A-Z0-9&/-]{2,}(?:[’']?s)?)(?:[’'-]\w+)?" 
 _ABOUT_PATTERN = r"\b(?:about|on|regarding|concerning|around|towards?)\b"
 _FACTOID_PATTERN = r"^(?i:\W*(?:who|whom|whose|when|where|how (?:many|much|old|long|far|tall|big))\b)"
 _PAST_PATTERN = r"\b(?:did|was|were|had)\b"
-_FIRST_PERSON_PATTERN = (
-    r"\b(?:I|me|my|we|our|should|must|needs?|have to|allowed)\b"  # who asks wants to know what to do
-)
+# Users who ask about themselves want advice on one case.
+_FIRST_PERSON_PATTERN = r"\b(?:I|me|my|we|our|should|must|needs?|have to|allowed)\b"
 _PARTS_ABOUT_PATTERN = (
     r"\b(?:articles|conversations|discussions|interviews|essays|reports|stories|talks|texts) "
     r"(?:about|on|of how|regarding)\b"
 )
 _DISCUSSED_PATTERN = r"\bare (?:\w+ )?(?:debated|discussed|emphasi[sz]ed|highlighted|mentioned)\b"
 _ANY_PATTERN = r"\W*(?:are|did|do|does|has|have|is) any\b"
-_NOUN_CLASSES = ("views", "matters")
+_NOUN_CLASSES = ("views", "topics")
 _PLURAL_PATTERN = r"\b(?:advice|are|do|have|there)\b"
 _CJK = "[\u3041-\u30fa\u3400-\u9fff]"
 
@@ -109,26 +108,34 @@ _CJK_GENERIC = (
 
 
 def extract_topic(question: str) -> str:
-    """What a question asks about, without the words by which it asks across the documents; empty, where none is left.
+    """Return the topic of a question without corpus-level wording.
 
-    >>> topic("Which guests discuss the role of failure in schools?"), topic("How often do they disagree?")
-    ('failure schools?', '')
-    >>> subjects(topic("ゲストは教育についてどのように語っていますか")), subjects(topic("嘉宾们如何看待教育？"))
-    (['教育'], ['教育'])
+    Empty if no topic is left.
+
+    >>> extract_topic("Which guests discuss the role of failure in schools?")
+    'failure schools?'
+    >>> extract_topic("How often do they disagree?")
+    ''
+    >>> subject_terms(extract_topic("ゲストは教育についてどのように語っていますか"))
+    ['教育']
+    >>> subject_terms(extract_topic("嘉宾们如何看待教育？"))
+    ['教育']
     """
     if re.search(_CJK, question):
-        left = CJK_CORPUS_PATTERN.sub(" ", re.sub(_CJK_GENERIC, " ", question))
-        return left if subject_terms(left) else ""
+        rest = CJK_CORPUS_PATTERN.sub(" ", re.sub(_CJK_GENERIC, " ", question))
+        return rest if subject_terms(rest) else ""
     return " ".join(word for word in question.split() if not _generic_stems().issuperset(subject_terms(word)))
 
 
 def detect_topic(question: str, *, force: bool = False) -> str | None:
-    """The topic of a question that asks across the documents, empty if it asks of the whole; None: it asks of few.
+    """Return the topic of a broad question.
 
-    always: as if it asked of one or the other.
+    Empty for a corpus-level question, None for a specific one. force: treat every question as broad or corpus-level.
 
-    >>> sought("What do the guests say of tides?"), sought("What are the main themes?"), sought("Where is Osk?")
-    ('tides?', '', None)
+    >>> detect_topic("What do the guests say of tides?"), detect_topic("What are the main themes?")
+    ('tides?', '')
+    >>> detect_topic("Where is Osk?") is None
+    True
     """
     if not question_terms(question) and not SINGLE_FACT_PATTERN.search(question):
         return ""
@@ -138,11 +145,11 @@ def detect_topic(question: str, *, force: bool = False) -> str | None:
 
 
 def is_broad(question: str) -> bool:
-    """Whether it asks across the documents: names nothing in particular, and speaks of their parts or makers, many.
+    """Return whether a question is broad: about many documents, not one thing.
 
-    Or of how often a thing is said, of what is common, of views on it.
+    Broad questions ask what parts or authors of the corpus say, how often, or which views are common.
 
-    >>> [broad(f"What {rest}?") for rest in ("do guests say of tides", "do guests say of Osk", "is the tide")]
+    >>> [is_broad(f"What {rest}?") for rest in ("do guests say of tides", "do guests say of Osk", "is the tide")]
     [True, False, False]
     """
     if re.search(_CJK, question):
@@ -157,50 +164,55 @@ def is_broad(question: str) -> bool:
 
 
 def contains_name(question: str) -> bool:
-    """Whether a name stands in a question of Latin script: a capital within a sentence, but not as in AI; a year.
+    """Return whether a Latin-script question contains a name or a year.
 
-    >>> names("What do guests say of AI and VR?"), names("What do guests say of Osk?")
+    A name is a capitalised word within the sentence. Acronyms do not count.
+
+    >>> contains_name("What do guests say of AI and VR?"), contains_name("What do guests say of Osk?")
     (False, True)
     """
-    return any(not re.fullmatch(_ACRONYM_PATTERN, found[0]) for found in re.finditer(_NAME_PATTERN, question))
+    return any(not re.fullmatch(_ACRONYM_PATTERN, match[0]) for match in re.finditer(_NAME_PATTERN, question))
 
 
 def _has_broad_words(words: frozenset[str], question: str) -> bool:
-    """Whether words of these classes stand together as in a question across the documents."""
-    has = {name: bool(words & held) for name, held in _word_classes().items()}
-    says = has["say"] or not _stem_words(_SAY_VERBS).isdisjoint(subject_terms(question))
+    """Return whether the word classes combine as in a broad question."""
+    has = {name: bool(words & class_words) for name, class_words in _word_classes().items()}
+    speaks = has["say"] or not _stem_words(_SAY_VERBS).isdisjoint(subject_terms(question))
     past = bool(re.search(_PAST_PATTERN, question))
-    whether = re.match(_ANY_PATTERN, question)
-    shares = has["hold"] and (whether or any(has[name] for name in _NOUN_CLASSES))
-    if has["parts"] and (says or whether or any(has[name] for name in ("again", "hold", *_NOUN_CLASSES))):
+    yes_no = re.match(_ANY_PATTERN, question)
+    contains = has["contain"] and (yes_no or any(has[name] for name in _NOUN_CLASSES))
+    if has["parts"] and (speaks or yes_no or any(has[name] for name in ("frequent", "contain", *_NOUN_CLASSES))):
         return True
-    if not past and (has["perhaps"] or has["people"]) and (says or shares):
+    if not past and (has["possible parts"] or has["people"]) and (speaks or contains):
         return True
-    if has["views"] and (has["again"] or re.search(_ABOUT_PATTERN, question)):
+    if has["views"] and (has["frequent"] or re.search(_ABOUT_PATTERN, question)):
         return True
-    return not past and _asks_what_is_discussed(has, question, says=says)
+    return not past and _asks_what_is_discussed(has, question, says=speaks)
 
 
 def _asks_what_is_discussed(has: Mapping[str, bool], question: str, *, says: bool) -> bool:
-    """Whether it asks for what is said, of many things: `Which cures are discussed?`, `... often mentioned?`"""
-    several = bool(re.search(_PLURAL_PATTERN, question))
-    matters, again = several and has["matters"], has["again"]
-    told = re.search(_DISCUSSED_PATTERN, question) or re.search(_PARTS_ABOUT_PATTERN, question)
-    return bool(told) or (matters and (again or says)) or (several and again and has["told"])
+    """Return whether a question asks what is discussed or often mentioned.
+
+    Examples: `Which cures are discussed?`, `... often mentioned?`
+    """
+    plural = bool(re.search(_PLURAL_PATTERN, question))
+    topical, frequent = plural and has["topics"], has["frequent"]
+    passive = re.search(_DISCUSSED_PATTERN, question) or re.search(_PARTS_ABOUT_PATTERN, question)
+    return bool(passive) or (topical and (frequent or says)) or (plural and frequent and has["discussed"])
 
 
 @cache
 def _word_classes() -> Mapping[str, frozenset[str]]:
-    said = {
+    classes = {
         "parts": _CORPUS_PARTS,
-        "perhaps": _POSSIBLE_PARTS,
+        "possible parts": _POSSIBLE_PARTS,
         "people": _PEOPLE,
         "say": _SAY_VERBS,
-        "hold": _CONTAIN_VERBS,
-        "again": _FREQUENCY_WORDS,
+        "contain": _CONTAIN_VERBS,
+        "frequent": _FREQUENCY_WORDS,
     }
-    said |= {"views": _VIEW_NOUNS, "matters": _TOPIC_NOUNS, "told": _SAY_PARTICIPLES}
-    return {name: frozenset(words.split()) for name, words in said.items()}
+    classes |= {"views": _VIEW_NOUNS, "topics": _TOPIC_NOUNS, "discussed": _SAY_PARTICIPLES}
+    return {name: frozenset(words.split()) for name, words in classes.items()}
 
 
 @cache
@@ -210,8 +222,8 @@ def _stem_words(words: str) -> frozenset[str]:
 
 @cache
 def _generic_stems() -> frozenset[str]:
-    """The roots of all that is none of the topic."""
-    said = (
+    """Return the stems of all words that are no topic."""
+    classes = (
         CORPUS_WORDS,
         _CORPUS_PARTS,
         _POSSIBLE_PARTS,
@@ -223,4 +235,4 @@ def _generic_stems() -> frozenset[str]:
         _SAY_PARTICIPLES,
         _GENERIC_WORDS,
     )
-    return frozenset(subject_terms(" ".join(said)))
+    return frozenset(subject_terms(" ".join(classes)))

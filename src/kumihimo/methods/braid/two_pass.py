@@ -1,4 +1,4 @@
-"""question -> two passes over its candidates: as they are found, and as they go on from what is read first."""
+"""question -> candidates and their features in two passes: direct hits, then continuations of the best hits."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from kumihimo.methods.braid.ppr import PassageGraph, Scores, expand_graph, perso
 from kumihimo.methods.shared import entity_linking
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 
-DEFAULT_POOL = 40  # the best of each ranking, which are candidates
-DEFAULT_ANCHORS = 2  # the best of the first pass, which the second goes on from
-_SEARCH_DEPTH = 100  # passages of each search
-_SEEDS_PER_SEARCH = 2  # the best of each search, from which the graph is entered
-_FIRST_ANCHORS = 3  # the best by words, which the first pass goes on from
+DEFAULT_POOL = 40  # candidates from each ranking
+DEFAULT_ANCHORS = 2  # best chunks of the first pass
+_SEARCH_DEPTH = 100  # hits of each search
+_SEEDS_PER_SEARCH = 2  # entry points of the graph
+_FIRST_ANCHORS = 3  # keyword hits that are anchors of the first pass
 FIRST_FEATURES = ("words rank", "covers", "meaning", "graph rank", "titled", "adds", "shares", "named", "bridges")
 SECOND_FEATURES = ("words rank", "covers", "meaning", "before", "onward rank", "new", "adds", "named", "bridges")
 
 
 @dataclass(frozen=True)
 class Pass:
-    """Candidates, the rankings they are in, the passages they go on from, and what speaks for each.
+    """Candidates of one pass with rankings, anchors and features.
 
-    told: the features of each candidate.
+    anchors: the chunks that candidates are compared with.
     """
 
     candidates: Candidates
@@ -44,54 +44,65 @@ def run_first_pass(
     *,
     pool: int = DEFAULT_POOL,
 ) -> Pass:
-    """What words, meaning and the graph around the best of both find, each going on from the best by words."""
-    by_words, by_meaning = (
+    """Search by keywords, vectors and graph, with keyword hits as anchors."""
+    keyword_hits, vector_hits = (
         keyword_search(chunks, question, k=_SEARCH_DEPTH),
         vector_search(chunks, question, k=_SEARCH_DEPTH),
     )
-    words, meaning = _positive_scores(by_words), _positive_scores(by_meaning)
-    graph, spoken = PassageGraph(mentions), entity_linking.link_entity_ids(question, mentions)
-    part = expand_graph(graph, [*top_ids(words, _SEEDS_PER_SEARCH), *top_ids(meaning, _SEEDS_PER_SEARCH)], spoken)
-    seeds = {id: words[id] ** 2 for id in top_ids(words, _SEEDS_PER_SEARCH)}
+    keyword_scores, vector_scores = _positive_scores(keyword_hits), _positive_scores(vector_hits)
+    passage_graph, entity_ids = PassageGraph(mentions), entity_linking.link_entity_ids(question, mentions)
+    subgraph = expand_graph(
+        passage_graph,
+        [*top_ids(keyword_scores, _SEEDS_PER_SEARCH), *top_ids(vector_scores, _SEEDS_PER_SEARCH)],
+        entity_ids,
+    )
+    seeds = {id: keyword_scores[id] ** 2 for id in top_ids(keyword_scores, _SEEDS_PER_SEARCH)}
     rankings = {
-        "words": words,
-        "meaning": meaning,
-        "graph": personalized_pagerank(part, seeds, passage_share=0.8, damping=0.6),
+        "words": keyword_scores,
+        "meaning": vector_scores,
+        "graph": personalized_pagerank(subgraph, seeds, passage_share=0.8, damping=0.6),
     }
-    known = {item.record.id: item.record for item in (*by_words, *by_meaning) if isinstance(item.record, Chunk)}
-    of = Candidates(question, _load_candidates(rankings, pool, chunks, known), graph, frozenset(spoken))
-    return _build_pass(of, rankings, top_ids(words, _FIRST_ANCHORS))
+    chunks_by_id = {
+        item.record.id: item.record for item in (*keyword_hits, *vector_hits) if isinstance(item.record, Chunk)
+    }
+    candidates = Candidates(
+        question, _load_candidates(rankings, pool, chunks, chunks_by_id), passage_graph, frozenset(entity_ids)
+    )
+    return _build_pass(candidates, rankings, top_ids(keyword_scores, _FIRST_ANCHORS))
 
 
 def run_second_pass(
-    before: Pass, scores: Scores, chunks: Table[Chunk], *, anchors: int = DEFAULT_ANCHORS, pool: int = DEFAULT_POOL
+    first_pass: Pass, scores: Scores, chunks: Table[Chunk], *, anchors: int = DEFAULT_ANCHORS, pool: int = DEFAULT_POOL
 ) -> Pass:
-    """The same candidates, and what the graph reaches from the best of them, each going on from those.
+    """Score the candidates and graph neighbours against the first hop.
 
-    scores: what the first pass came to.
+    scores: the scores of the first pass.
     """
-    start, was = top_ids(scores, anchors), before.candidates
-    part = expand_graph(was.graph, start, sorted(was.question_entities))
-    onward = personalized_pagerank(part, {id: scores[id] for id in start}, passage_share=1.0, damping=0.5)
-    rankings = {**before.rankings, "before": scores, "onward": onward}
-    chosen = was.chunks | _load_candidates({"onward": onward}, pool, chunks, was.chunks)
-    of = replace(was, chunks=dict(sorted(chosen.items())))
-    return _build_pass(of, rankings, start)
+    anchor_ids, previous = top_ids(scores, anchors), first_pass.candidates
+    subgraph = expand_graph(previous.graph, anchor_ids, sorted(previous.question_entities))
+    reachable = personalized_pagerank(subgraph, {id: scores[id] for id in anchor_ids}, passage_share=1.0, damping=0.5)
+    rankings = {**first_pass.rankings, "before": scores, "onward": reachable}
+    candidate_chunks = previous.chunks | _load_candidates({"onward": reachable}, pool, chunks, previous.chunks)
+    candidates = replace(previous, chunks=dict(sorted(candidate_chunks.items())))
+    return _build_pass(candidates, rankings, anchor_ids)
 
 
-def _build_pass(of: Candidates, rankings: Mapping[str, Scores], anchors: Iterable[str]) -> Pass:
-    read = tuple(id for id in anchors if id in of.chunks)
-    return Pass(of, rankings, read, compute_features(of, rankings, read))
+def _build_pass(candidates: Candidates, rankings: Mapping[str, Scores], anchors: Iterable[str]) -> Pass:
+    present_anchors = tuple(id for id in anchors if id in candidates.chunks)
+    return Pass(candidates, rankings, present_anchors, compute_features(candidates, rankings, present_anchors))
 
 
-def _positive_scores(found: Context) -> dict[str, float]:
-    return {item.record.id: max(item.score, 0.0) for item in found}
+def _positive_scores(hits: Context) -> dict[str, float]:
+    return {item.record.id: max(item.score, 0.0) for item in hits}
 
 
 def _load_candidates(
-    rankings: Mapping[str, Scores], pool: int, chunks: Table[Chunk], known: Mapping[str, Chunk]
+    rankings: Mapping[str, Scores], pool: int, chunks: Table[Chunk], loaded_before: Mapping[str, Chunk]
 ) -> dict[str, Chunk]:
-    """The best of each ranking, sorted by id; those are read that are not known yet."""
-    wanted = {id for scores in rankings.values() for id in top_ids(scores, pool)}
-    read = chunks.get_many(sorted(wanted - known.keys()))
-    return {id: chunk for id in sorted(wanted) if (chunk := known.get(id) or read.get(id))}
+    """Return the best chunks of each ranking, sorted by id.
+
+    Chunks in `loaded_before` are not read again.
+    """
+    ids = {id for scores in rankings.values() for id in top_ids(scores, pool)}
+    loaded = chunks.get_many(sorted(ids - loaded_before.keys()))
+    return {id: chunk for id in sorted(ids) if (chunk := loaded_before.get(id) or loaded.get(id))}

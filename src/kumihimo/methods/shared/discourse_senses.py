@@ -1,4 +1,4 @@
-"""question -> the senses of discourse relations by which passages that answer it hang together."""
+"""question -> the senses of discourse relations that an answer needs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from kumihimo.llm.structured import Reply
 PROMPT = Path(__file__).with_suffix(".md")
 log = logging.getLogger("kumihimo")
 
-# What one asks with, in English, Japanese and Chinese, and the senses that an answer then takes. Broad ones: which of
-# two texts is Arg1 is not for the question to say.
+# Cue words of questions in English, Japanese and Chinese, and the senses that an answer needs. The senses are broad: a
+# question does not tell which passage is Arg1.
 _CUES = (
     (
         ("cause", "pragmatic cause"),
@@ -62,10 +62,10 @@ _CUES = (
 
 
 def infer_senses(question: str, llm: LLM | None) -> tuple[str, ...]:
-    """The senses that knowledge which answers the question holds, each a label; none, where nothing tells.
+    """Return the sense labels that an answer to the question needs.
 
-    A chain of thought, whose last line names them, broad or narrow (江上・福田, section 3.2.2). Without a model, or
-    where its replies cannot be read: by the words that the question asks with.
+    The model thinks step by step and names senses in the last line (江上・福田, section 3.2.2). Without a model, or
+    if the reply is unusable, the wording of the question decides.
     """
     if llm:
         try:
@@ -73,13 +73,14 @@ def infer_senses(question: str, llm: LLM | None) -> tuple[str, ...]:
                 render_prompt(PROMPT, senses="\n".join(_sense_outline()), question=question), parse=_parse_senses
             )
         except UnparsableReply as error:
-            log.warning("discourse takes the senses that the question's words ask for: %s", error)
+            log.warning("discourse finds the senses by the words of the question: %s", error)
     return senses_by_cues(question)
 
 
 def senses_by_cues(question: str) -> tuple[str, ...]:
-    """
-    >>> by_cues("Why did the ferry wait?"), by_cues("船はいつ出た"), by_cues("Who wound the cord?")
+    """Return the senses that the question's cue words ask for.
+
+    >>> senses_by_cues("Why did the ferry wait?"), senses_by_cues("船はいつ出た"), senses_by_cues("Who wound the cord?")
     (('cause', 'pragmatic cause'), ('temporal',), ())
     """
     return tuple(label for cues, labels in _cue_patterns() if cues.search(question) for label in labels)
@@ -94,7 +95,7 @@ def _cue_patterns() -> list[tuple[re.Pattern[str], tuple[str, ...]]]:
 
 
 def _sense_outline() -> Iterator[str]:
-    """The senses, each indented below the one that it is a kind of."""
+    """Yield the senses, indented below their parents."""
     depth: dict[str, int] = {}
     for sense in senses_by_name().values():
         if sense.label:
@@ -103,13 +104,16 @@ def _sense_outline() -> Iterator[str]:
 
 
 def _parse_senses(reply: Reply) -> tuple[str, ...]:
-    """The senses in the last line of a reply. Raises Malformed where there are none, nor the word `none`."""
+    """Return the senses in the last line of a reply.
+
+    Raises MalformedReply if it names no sense and is not `none`.
+    """
     lines = reply.text.splitlines()
-    last = lines[-1].rpartition(":")[2] if lines else ""
-    parts = re.split(r"[,;、，；]|\band\b", last)
-    found = tuple(dict.fromkeys(label for part in parts if (label := match_sense_label(part))))
-    if not found and last.strip(" .*`\"'").casefold() != "none":
+    last_line = lines[-1].rpartition(":")[2] if lines else ""
+    parts = re.split(r"[,;、，；]|\band\b", last_line)
+    labels = tuple(dict.fromkeys(label for part in parts if (label := match_sense_label(part))))
+    if not labels and last_line.strip(" .*`\"'").casefold() != "none":
         raise MalformedReply(
             "The last line of the reply has to hold names of the list, with commas between them, or none."
         )
-    return found
+    return labels

@@ -1,4 +1,4 @@
-"""rows of the graph -> Context: on one scale, each saying something else, and the chunks that they come from."""
+"""graph rows -> Context: scores on one scale, duplicate texts dropped, and the chunks behind the rows."""
 
 from __future__ import annotations
 
@@ -10,23 +10,26 @@ from kumihimo.core.records import Chunk, Entity, Mention, Relation, RelationMent
 from kumihimo.core.table import Table
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 
-_MAX_SUPPORT_CHUNKS = 300  # chunks behind what was found that are looked at, those behind most of it first
+_MAX_SUPPORT_CHUNKS = 300  # searched source chunks, the best supported first
 
 
-def scale_scores(found: Iterable[Evidence]) -> Context:
-    """Best first, the best with a score of 1."""
-    items = sorted(found, key=lambda item: -item.score)
-    best = items[0].score if items and items[0].score > 0 else 1.0
-    return Context(tuple(Evidence(item.table, item.record, max(item.score, 0.0) / best) for item in items))
+def scale_scores(evidence: Iterable[Evidence]) -> Context:
+    """Return the evidence by descending score, with a maximum of 1."""
+    items = sorted(evidence, key=lambda item: -item.score)
+    max_score = items[0].score if items and items[0].score > 0 else 1.0
+    return Context(tuple(Evidence(item.table, item.record, max(item.score, 0.0) / max_score) for item in items))
 
 
 def merge_by_score(one: Context, other: Context) -> Context:
-    """Both, best first; of a row that is in both the better score."""
+    """Return both contexts by descending score; duplicates keep the better score."""
     return Context(tuple(sorted([*one, *other], key=lambda item: -item.score)))
 
 
 def drop_same_text(items: Iterable[Evidence]) -> Context:
-    """Of those that say the same the first: by rule, one sentence ties many."""
+    """Drop items whose text repeats an earlier one.
+
+    Rule-based extraction relates many entities by the same sentence.
+    """
     first: dict[str, Evidence] = {}
     for item in items:
         first.setdefault(item.text, item)
@@ -34,40 +37,49 @@ def drop_same_text(items: Iterable[Evidence]) -> Context:
 
 
 def relation_sort_key(item: Evidence) -> tuple[float, int, str]:
-    """The order of relations that are equally near."""
+    """Return the sort key of relations: score, then weight, then id."""
     return -item.score, -getattr(item.record, "weight", 0), item.record.id
 
 
 def share_budget(parts: Sequence[tuple[Context, float]], budget: int, tokenizer: Tokenizer) -> list[Context]:
-    """What of each part fits into its share of the budget; what the others leave is given to one after the other."""
-    kept = [part.fit(int(budget * share), tokenizer) for part, share in parts]
+    """Fit each part to its share of the budget.
+
+    Unused tokens go to the other parts, in order.
+    """
+    fitted = [part.fit(int(budget * share), tokenizer) for part, share in parts]
     for i, (part, _) in enumerate(parts):
-        others = sum(item.tokens(tokenizer) for j, other in enumerate(kept) if j != i for item in other)
-        kept[i] = part.fit(budget - others, tokenizer)
-    return kept
+        used = sum(item.tokens(tokenizer) for j, other in enumerate(fitted) if j != i for item in other)
+        fitted[i] = part.fit(budget - used, tokenizer)
+    return fitted
 
 
 def fuse_entities(exact: Iterable[Entity], searches: Sequence[Context], k: int) -> Context:
-    """The best k entities: those that are named exactly, with those that searches find, each at half weight."""
-    named = Context(tuple(Evidence("entities", entity, 1.0) for entity in exact))
-    return scale_scores(Context.fuse([named, *searches], weights=[1.0, *(0.5 for _ in searches)]).top(k))
+    """Return the best `k` entities from exact names and searches.
+
+    Each search counts half as much as an exact name.
+    """
+    exact_hits = Context(tuple(Evidence("entities", entity, 1.0) for entity in exact))
+    return scale_scores(Context.fuse([exact_hits, *searches], weights=[1.0, *(0.5 for _ in searches)]).top(k))
 
 
 def relations_by_entity(relations: Table[Relation], ids: Sequence[str]) -> dict[str, list[str]]:
-    """Of each entity the relations that it is an end of."""
+    """Return the relations of each entity, as source or target."""
     sources, targets = (relations.ids_grouped(end, ids) for end in ("source", "target"))
     return {id: [*sources[id], *targets[id]] for id in ids}
 
 
 def source_chunk_scores(
-    mentions: Table[Mention], ties: Table[RelationMention], found: Context, tied: Context
+    mentions: Table[Mention], ties: Table[RelationMention], entities: Context, relations: Context
 ) -> Mapping[str, float]:
-    """The chunks that entities and relations come from, and the scores of those that each speaks of, added up."""
-    made = mentions.ids_grouped("entity", (item.record.id for item in found))
-    made |= ties.ids_grouped("relation", (item.record.id for item in tied))
+    """Return the source chunks of entities and relations, with support scores.
+
+    A chunk scores the sum of the rows that it is a source of.
+    """
+    sources = mentions.ids_grouped("entity", (item.record.id for item in entities))
+    sources |= ties.ids_grouped("relation", (item.record.id for item in relations))
     support: dict[str, float] = defaultdict(float)
-    for item in (*found, *tied):
-        for chunk in {id.rpartition(".")[0] for id in made[item.record.id]}:
+    for item in (*entities, *relations):
+        for chunk in {id.rpartition(".")[0] for id in sources[item.record.id]}:
             support[chunk] += item.score
     return support
 
@@ -82,19 +94,19 @@ def rank_source_chunks(
     *,
     include_plain_hits: bool = True,
 ) -> Context:
-    """The chunks behind what was found, and what plain search finds: by words, meaning, and how much they support.
+    """Rank the source chunks together with the hits of plain search.
 
-    plain: whether those count that plain search alone finds. They do anyway where nothing else shares a word with the
-    question.
+    Ranks by keywords, by meaning and by support are fused. include_plain_hits: whether to keep hits outside `support`.
+    They are kept anyway if no chunk in `support` shares a word with the question.
     """
-    by_words, by_meaning = keyword_search(chunks, question, k=pool), Context()
-    among = Context(tuple(item for item in by_words if item.record.id in support))
-    if include_plain_hits or not among:
-        by_meaning = vector_search(chunks, question, k=pool)
+    keyword_hits, vector_hits = keyword_search(chunks, question, k=pool), Context()
+    supported = Context(tuple(item for item in keyword_hits if item.record.id in support))
+    if include_plain_hits or not supported:
+        vector_hits = vector_search(chunks, question, k=pool)
     else:
-        by_words = among
-    if most := sorted(support, key=lambda id: (-support[id], id))[:_MAX_SUPPORT_CHUNKS]:
-        by_meaning = merge_by_score(by_meaning, vector_search(chunks, question, k=pool, candidate_ids=most))
-    found = [item for item in (*by_words, *by_meaning) if item.record.id in support]
-    supporting = Context(tuple(Evidence("chunks", item.record, support[item.record.id]) for item in found))
-    return scale_scores(Context.fuse([by_words, by_meaning, supporting], weights=[1.0, 0.5, 0.5]))
+        keyword_hits = supported
+    if best_supported := sorted(support, key=lambda id: (-support[id], id))[:_MAX_SUPPORT_CHUNKS]:
+        vector_hits = merge_by_score(vector_hits, vector_search(chunks, question, k=pool, candidate_ids=best_supported))
+    hits = [item for item in (*keyword_hits, *vector_hits) if item.record.id in support]
+    supporting = Context(tuple(Evidence("chunks", item.record, support[item.record.id]) for item in hits))
+    return scale_scores(Context.fuse([keyword_hits, vector_hits, supporting], weights=[1.0, 0.5, 0.5]))

@@ -1,4 +1,4 @@
-"""questions -> rows by words and meaning, a ranking for each; and which questions ask for the same."""
+"""queries -> rows by keyword and vector search, one ranking each; and which queries are the same."""
 
 from __future__ import annotations
 
@@ -23,43 +23,45 @@ def hybrid_search(
     pool: int,
     meaning: float,
 ) -> list[Context]:
-    """What words and meaning find for each question: the best `pool` of both, fused, those of meaning times `meaning`.
+    """Return a fused keyword and vector ranking for each query.
 
-    The questions are embedded together.
+    Each search gives its best `pool`; vector scores count times `meaning`. All queries are embedded together.
     """
-    near_them = vector_search.search_many(rows, questions, k=pool)
-    by_words = [keyword_search(rows, question, k=pool) for question in questions]
-    return [Context.fuse(pair, weights=[1.0, meaning]) for pair in zip(by_words, near_them, strict=True)]
+    vector_hits = vector_search.search_many(rows, questions, k=pool)
+    keyword_hits = [keyword_search(rows, question, k=pool) for question in questions]
+    return [Context.fuse(hits, weights=[1.0, meaning]) for hits in zip(keyword_hits, vector_hits, strict=True)]
 
 
 def question_signature(question: str) -> str:
-    """What two questions have in common that ask for the same.
+    """Return a key that equal queries share, whatever their word order.
 
-    >>> said("Who mended the breakwater?") == said("The breakwater: who has mended it?")
+    >>> question_signature("Who mended the breakwater?") == question_signature("The breakwater: who has mended it?")
     True
     """
     return " ".join(sorted(content_tokens(question)))
 
 
 def new_questions(questions: Iterable[str], earlier: Iterable[str]) -> list[str]:
-    """The questions that ask for something else than what is known, and than those before them.
+    """Return the queries that repeat no earlier one.
 
-    >>> others(["The ferry: when?", "  ", "Is the pier deep?", "Deep the pier is."], known=["When is the ferry?"])
+    >>> queries = ["The ferry: when?", "  ", "Is the pier deep?", "Deep the pier is."]
+    >>> new_questions(queries, earlier=["When is the ferry?"])
     ['Is the pier deep?']
     """
-    there = {"", *map(question_signature, earlier)}
-    found: list[str] = []
+    signatures = {"", *map(question_signature, earlier)}
+    distinct: list[str] = []
     for question in questions:
-        if question_signature(question) not in there:
-            there.add(question_signature(question))
-            found.append(question.strip())
-    return found
+        if question_signature(question) not in signatures:
+            signatures.add(question_signature(question))
+            distinct.append(question.strip())
+    return distinct
 
 
 def merge_best(rankings: Iterable[Context]) -> Context:
-    """One ranking of several: a row has the best of its scores in any.
+    """Merge rankings; each row keeps its best score.
 
-    They are not added: a part of a question has a passage of its own, which the others say nothing of (measured).
+    Scores are not added: each part of a question has a passage of its own, which the other parts do not match
+    (measured).
     """
-    found = [item for ranking in rankings for item in ranking]
-    return Context(tuple(sorted(found, key=lambda item: (-item.score, item.reference))))
+    hits = [item for ranking in rankings for item in ranking]
+    return Context(tuple(sorted(hits, key=lambda item: (-item.score, item.reference))))

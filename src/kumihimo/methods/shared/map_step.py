@@ -1,4 +1,4 @@
-"""question + rows -> points: what a model reads out of rows for a question, batch by batch, and how much it helps."""
+"""question + rows -> points with scores: the map step, a model call for each batch of rows."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM
 
 PROMPT = Path(__file__).with_suffix(".md")
-REDUCE_PROMPT = Path(__file__).with_name("reduce.md")  # how an answer is written from points
+REDUCE_PROMPT = Path(__file__).with_name("reduce.md")  # the answer prompt for points
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A point as a model gives it."""
+    """A point in the model's reply."""
 
     description: str
     score: int
@@ -27,70 +27,76 @@ class Said:
 
 
 def extract_points(question: str, rows: Iterable[Evidence], llm: LLM, tokenizer: Tokenizer, *, window: int) -> Context:
-    """The points of all rows, those that help most first; those of no help are left out.
+    """Extract points from all rows, the most helpful first.
 
-    The rows are read in batches of `window` tokens, side by side. Raises ItemFailed where a batch could not be read:
-    what it holds may matter most.
+    Rows are read in batches of `window` tokens, concurrently. Points with score 0 are dropped. Raises ItemFailed if a
+    batch fails, because it may hold the most important point.
     """
 
-    def points(batch: Sequence[Evidence]) -> list[tuple[float, KeyPoint]]:
-        said = llm(render_prompt(PROMPT, sources=format_sources(batch), question=question), schema=list[Said])
+    def extract(batch: Sequence[Evidence]) -> list[tuple[float, KeyPoint]]:
+        reply = llm(render_prompt(PROMPT, sources=format_sources(batch), question=question), schema=list[Said])
         return [
-            (float(min(one.score, 100)), make_point(one.description, cited_references(one.sources, batch), tokenizer))
-            for one in said
-            if one.score > 0 and one.description.strip()
+            (
+                float(min(item.score, 100)),
+                make_point(item.description, cited_references(item.sources, batch), tokenizer),
+            )
+            for item in reply
+            if item.score > 0 and item.description.strip()
         ]
 
-    found = map_concurrent(points, batch_evidence(rows, window, tokenizer), llm.workers)
-    return rank_points(each for points in found for each in points)
+    results = map_concurrent(extract, batch_evidence(rows, window, tokenizer), llm.workers)
+    return rank_points(scored for points in results for scored in points)
 
 
 def shuffle_ids(ids: Iterable[str], seed: int) -> list[str]:
-    """The ids in an order that is nobody's, and the same wherever and in whichever order the rows were made."""
+    """Return the ids in a pseudo-random order that depends on `seed` only."""
     return sorted(ids, key=lambda id: hash_parts(str(seed), id))
 
 
 def batch_evidence(rows: Iterable[Evidence], window: int, tokenizer: Tokenizer) -> Iterator[list[Evidence]]:
-    """The rows in their order, as many together as the window takes; one that is longer stands alone."""
+    """Yield batches of rows within the window; a longer row stands alone."""
     batch: list[Evidence] = []
-    left = window
+    remaining = window
     for row in rows:
         size = row.tokens(tokenizer)
-        if batch and size > left:
+        if batch and size > remaining:
             yield batch
-            batch, left = [], window
+            batch, remaining = [], window
         batch.append(row)
-        left -= size
+        remaining -= size
     if batch:
         yield batch
 
 
 def format_sources(rows: Sequence[Evidence]) -> str:
-    """The rows as a model is told them."""
+    """Return the rows as numbered sources for a prompt."""
     return "\n\n".join(f"[{n}]\n{source_text(row)}" for n, row in enumerate(rows, 1))
 
 
 def source_text(row: Evidence) -> str:
-    """What a row says; without the references of a report, whose numbers mean something within it only."""
+    """Return the text of a row for a prompt.
+
+    References in a report are removed: their numbers have a meaning inside the report only.
+    """
     from kumihimo.index.data_refs import strip_references
 
     return strip_references(row.text) if isinstance(row.record, Report) else row.prompt_text
 
 
 def cited_references(numbers: Iterable[int], rows: Sequence[Evidence]) -> tuple[Reference, ...]:
-    """The rows of these numbers; where none is right, all of them: it was read out of one of those."""
-    right = {n for n in numbers if 1 <= n <= len(rows)} or set(range(1, len(rows) + 1))
-    return tuple(rows[n - 1].reference for n in sorted(right))
+    """Return the rows with these numbers; all rows if none is valid."""
+    valid = {n for n in numbers if 1 <= n <= len(rows)} or set(range(1, len(rows) + 1))
+    return tuple(rows[n - 1].reference for n in sorted(valid))
 
 
 def make_point(text: str, sources: Sequence[Reference], tokenizer: Tokenizer, *, verbatim: bool = False) -> KeyPoint:
-    """A statement read out of these rows, named after both."""
+    """Return a point with these sources; both determine its id."""
     text = text.strip()
     id = hash_parts(text, *(part for source in sources for part in source))
     return KeyPoint(id=id, text=text, sources=tuple(sources), tokens=len(tokenizer(text)), verbatim=verbatim)
 
 
 def rank_points(points: Iterable[tuple[float, KeyPoint]]) -> Context:
-    """The points, the best first; equal ones in the order of their texts."""
-    ranked = sorted(points, key=lambda each: (-each[0], each[1].text, each[1].sources))
+    """Return the points by descending score, ties by text."""
+    ranked = sorted(points, key=lambda pair: (-pair[0], pair[1].text, pair[1].sources))
     return Context(tuple(Evidence("points", point, score) for score, point in ranked))

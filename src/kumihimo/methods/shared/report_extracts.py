@@ -1,4 +1,4 @@
-"""question + reports -> points, without a model: their sentences, from as many communities as possible."""
+"""question + reports -> points without a model: sentences of the reports, from as many communities as possible."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.sentences import is_table_row
 from kumihimo.text.tokens import subject_terms
 
-SourcedText = tuple[str, tuple[Reference, ...], bool]  # a text, what it rests on, whether it stands so in a document
-_NAME_PATTERN = re.compile(r"\b[A-Z]+[a-z][\w'’-]*|^[A-Z][A-Z.'’ -]+:")  # what a theme is not called by; nor who speaks
-_MIN_REPORTS = 3  # reports that share a word of which they may be about
-_MAX_EXPANDED = 30  # communities of whose parts the reports are read, too
-_SHORT_WORDS = 15  # words: a sentence of so many counts half
-_POOL = 50  # reports that are searched out
-_MIN_COVERAGE = 0.4  # share of what is asked about that a report has to speak of to be sought
-_RATING_WEIGHT = 0.3  # what the rating of a report counts beside its being sought
-# How one asks of the whole; where it is in a script without spaces, taken out of the question first.
+SourcedText = tuple[str, tuple[Reference, ...], bool]  # a text, its sources, and whether it is verbatim
+_NAME_PATTERN = re.compile(r"\b[A-Z]+[a-z][\w'’-]*|^[A-Z][A-Z.'’ -]+:")  # names and speaker labels
+_MIN_REPORTS = 3  # that contain a theme word
+_MAX_EXPANDED = 30  # communities whose descendants are read
+_SHORT_WORDS = 15  # a sentence of this length gets half the density
+_POOL = 50  # reports of each search
+_MIN_COVERAGE = 0.4  # of the question's terms in a report
+_RATING_WEIGHT = 0.3  # of a report's rating, relative to its search score
+# Words of corpus-level questions. Those in scripts without spaces are removed from the question first.
 CORPUS_WORDS = """across all any anything arise around articles back big biggest book brief briefly broad can central
     chief collection come common commonly compilation concerns conclusions connect connects content contents core
     corpus could cover covered covers deal debated discuss discussed discussion documents dominant dominate drawn
@@ -47,7 +47,7 @@ CJK_CORPUS_PATTERN = re.compile(
     "|[贯貫]穿|始[终終]|涉及|想|[围圍][绕繞]|[讨討][论論]|[关關](?:心|注|于|於)|大家|人[们們]|[问問][题題]|一下|告[诉訴]我"
     "|内容|內容|[请請绍讲講谈談说說和与與都最些的是有在了用到事]"
 )
-# Of one thing, however it is put; not of the whole.
+# Questions about one fact, which are never corpus-level.
 SINGLE_FACT_PATTERN = re.compile(
     r"^\W*$|\b(?:who|whom|whose|when|where|why|how (?:long|many|much|old|far))\b|\b(?:collection|meeting) point\b"
     r"|\b(?:article|chapter|item|page|part|section|step) (?:\d+|one|two|three|four|five|six|seven|eight|nine|ten)\b"
@@ -59,119 +59,145 @@ SINGLE_FACT_PATTERN = re.compile(
 
 def extract_report_points(
     question: str,
-    chosen: Iterable[Report],
+    selected: Iterable[Report],
     reports: Table[Report],
     keyword_search: KeywordSearch,
     vector_search: VectorSearch,
     tokenizer: Tokenizer,
-    parts: Mapping[str, Sequence[Report]] | None = None,
+    part_reports: Mapping[str, Sequence[Report]] | None = None,
 ) -> Context:
-    """Sentences of the chosen reports: the best of each, then the second of each.
+    """Return sentences of the reports, the best of each report first.
 
-    Those of the reports that speak of what the question asks about; of all, the largest first, where it names nothing
-    and asks of the whole: then the first of each report score between .5 and 1, the second between .25 and .5 ...
-    Rows of tables score a quarter of that. parts: further reports, of what is part of a chosen one; they count as its.
+    If the question has a subject, only reports on it count. If it is corpus-level, all reports count, the largest
+    first: first sentences score between .5 and 1, second ones between .25 and .5, and so on. Table rows score a
+    quarter. part_reports: further reports by the id of the report that they belong to; their sentences count as its
+    own.
     """
-    all_of = {report.id: report for report in chosen}
-    asked = question_terms(question)
-    most = max((report.elements for report in all_of.values()), default=0) or 1
-    size = {id: (report.elements / most + report.rating / 10) / 2 for id, report in all_of.items()}
-    ranks = _search_reports(question, asked, all_of, reports, keyword_search, vector_search) if asked else size
-    told = {id: _report_texts(report, (parts or {}).get(id, ())) for id, report in all_of.items() if id in ranks}
-    themes = {} if asked else _find_themes(told)
-    found: dict[str, tuple[float, KeyPoint]] = {}  # by text: chunks overlap, and so may reports
-    for id, rank in sorted(ranks.items(), key=lambda item: (-item[1], item[0])):
-        for turn, share, (text, sources, verbatim) in _order_texts(asked, themes.get(id, {}), told[id]):
-            score = (0.25 if is_table_row(text) else 1.0) * (0.8 if asked else 0.5) ** turn * (rank + share) / 2
-            if text not in found or found[text][0] < score:
-                found[text] = score, make_point(text, sources, tokenizer, verbatim=verbatim)
-    return rank_points(found.values())
+    by_id = {report.id: report for report in selected}
+    terms = question_terms(question)
+    max_elements = max((report.elements for report in by_id.values()), default=0) or 1
+    size_scores = {id: (report.elements / max_elements + report.rating / 10) / 2 for id, report in by_id.items()}
+    report_scores = (
+        _search_reports(question, terms, by_id, reports, keyword_search, vector_search) if terms else size_scores
+    )
+    texts_of = {
+        id: _report_texts(report, (part_reports or {}).get(id, ()))
+        for id, report in by_id.items()
+        if id in report_scores
+    }
+    themes = {} if terms else _find_themes(texts_of)
+    best_points: dict[str, tuple[float, KeyPoint]] = {}  # by text: chunks and reports may repeat it
+    for id, report_score in sorted(report_scores.items(), key=lambda item: (-item[1], item[0])):
+        for turn, share, (text, sources, verbatim) in _order_texts(terms, themes.get(id, {}), texts_of[id]):
+            score = (0.25 if is_table_row(text) else 1.0) * (0.8 if terms else 0.5) ** turn * (report_score + share) / 2
+            if text not in best_points or best_points[text][0] < score:
+                best_points[text] = score, make_point(text, sources, tokenizer, verbatim=verbatim)
+    return rank_points(best_points.values())
 
 
 def descendant_reports(
-    chosen: Iterable[Report], communities: Table[Community], reports: Table[Report]
+    selected: Iterable[Report], communities: Table[Community], reports: Table[Report]
 ) -> dict[str, list[Report]]:
-    """The reports of what the largest of these communities are made of, level by level; each by whose part it is."""
-    largest = sorted(chosen, key=lambda report: (-report.elements, report.id))[:_MAX_EXPANDED]
-    of = {report.id: report.id for report in largest}
-    level = list(of)
+    """Return the reports on descendants of the largest communities, by ancestor."""
+    largest = sorted(selected, key=lambda report: (-report.elements, report.id))[:_MAX_EXPANDED]
+    root_of = {report.id: report.id for report in largest}
+    level = list(root_of)
     while level:
-        children = {child: of[each.id] for each in communities.get_many(level).values() for child in each.children}
-        of |= children
+        children = {
+            child: root_of[community.id]
+            for community in communities.get_many(level).values()
+            for child in community.children
+        }
+        root_of |= children
         level = list(children)
-    found: dict[str, list[Report]] = {}
-    for id, report in reports.get_many(id for id in of if of[id] != id).items():
-        found.setdefault(of[id], []).append(report)
-    return found
+    by_root: dict[str, list[Report]] = {}
+    for id, report in reports.get_many(id for id in root_of if root_of[id] != id).items():
+        by_root.setdefault(root_of[id], []).append(report)
+    return by_root
 
 
 def question_terms(question: str) -> set[str]:
-    """What a question asks about; nothing, where it asks of the documents as a whole.
+    """Return the subject terms of a question; empty if it is corpus-level.
 
-    >>> about("What are the main themes of these stories?"), about("这些文档的主要主题是什么？")
+    >>> question_terms("What are the main themes of these stories?"), question_terms("这些文档的主要主题是什么？")
     (set(), set())
-    >>> about("What do people in the stories say of ferries?")
+    >>> question_terms("What do people in the stories say of ferries?")
     {'ferry'}
-    >>> sorted(about("Who is the main speaker?"))
+    >>> sorted(question_terms("Who is the main speaker?"))
     ['main', 'speaker']
     """
-    asked = set(subject_terms(CJK_CORPUS_PATTERN.sub(" ", question))) - set(subject_terms(CORPUS_WORDS))
-    return asked or (set(subject_terms(question)) if SINGLE_FACT_PATTERN.search(question) else asked)
+    terms = set(subject_terms(CJK_CORPUS_PATTERN.sub(" ", question))) - set(subject_terms(CORPUS_WORDS))
+    return terms or (set(subject_terms(question)) if SINGLE_FACT_PATTERN.search(question) else terms)
 
 
 def _search_reports(
     question: str,
-    asked: set[str],
-    chosen: dict[str, Report],
+    terms: set[str],
+    reports_by_id: dict[str, Report],
     reports: Table[Report],
     keyword_search: KeywordSearch,
     vector_search: VectorSearch,
 ) -> dict[str, float]:
-    """How well the reports fit that speak of what is asked, from 0 to 1."""
-    by_words = Context(tuple(item for item in keyword_search(reports, question, k=_POOL) if item.record.id in chosen))
-    shares = {item.record.id: len(asked & set(subject_terms(item.text))) / len(asked) for item in by_words}
-    least = max(_MIN_COVERAGE, max(shares.values(), default=0.0) / 2)
-    fused = Context.fuse(
-        [by_words, vector_search(reports, question, k=_POOL, candidate_ids=sorted(chosen))], weights=[1.0, 0.5]
+    """Return how well each matching report fits, from 0 to 1."""
+    keyword_hits = Context(
+        tuple(item for item in keyword_search(reports, question, k=_POOL) if item.record.id in reports_by_id)
     )
-    sure = {item.record.id: item.score for item in fused if shares.get(item.record.id, 0.0) >= least}
+    shares = {item.record.id: len(terms & set(subject_terms(item.text))) / len(terms) for item in keyword_hits}
+    minimum = max(_MIN_COVERAGE, max(shares.values(), default=0.0) / 2)
+    fused = Context.fuse(
+        [keyword_hits, vector_search(reports, question, k=_POOL, candidate_ids=sorted(reports_by_id))],
+        weights=[1.0, 0.5],
+    )
+    matching = {item.record.id: item.score for item in fused if shares.get(item.record.id, 0.0) >= minimum}
     return {
-        id: (score + _RATING_WEIGHT * chosen[id].rating / 10) / (1.5 + _RATING_WEIGHT) for id, score in sure.items()
+        id: (score + _RATING_WEIGHT * reports_by_id[id].rating / 10) / (1.5 + _RATING_WEIGHT)
+        for id, score in matching.items()
     }
 
 
-def _report_texts(report: Report, parts: Sequence[Report]) -> list[SourcedText]:
-    """What a report says, as it has it; then what those of its parts say."""
-    said = list(dict.fromkeys(each for part in (report, *parts) for each in _extractive_sentences(part)))
-    return said or ([(report.summary, (("reports", report.id),), False)] if report.summary.strip() else [])
+def _report_texts(report: Report, part_reports: Sequence[Report]) -> list[SourcedText]:
+    """Return the sentences of a report, then those of its parts.
 
-
-def _find_themes(told: Mapping[str, Sequence[SourcedText]]) -> dict[str, dict[str, float]]:
-    """What each report is about, and how much: the words that it says more often than others do.
-
-    But: no detail of one or two, and no names, for those of a community tell who, seldom what.
+    A report without quotable sentences gives its summary.
     """
-    counts = {id: Counter(word for text, _, _ in said for word in _theme_words(text)) for id, said in told.items()}
-    among = Counter(word for count in counts.values() for word in count)
-    of_all = Counter[str]()
+    texts = list(
+        dict.fromkeys(sentence for source in (report, *part_reports) for sentence in _extractive_sentences(source))
+    )
+    return texts or ([(report.summary, (("reports", report.id),), False)] if report.summary.strip() else [])
+
+
+def _find_themes(texts_of: Mapping[str, Sequence[SourcedText]]) -> dict[str, dict[str, float]]:
+    """Return the theme words of each report, with weights.
+
+    A theme word is more frequent in the report than elsewhere. But: it has to occur in at least three reports, and
+    names do not count, because they say who, not what.
+    """
+    counts = {
+        id: Counter(word for text, _, _ in texts for word in _theme_words(text)) for id, texts in texts_of.items()
+    }
+    report_frequency = Counter(word for count in counts.values() for word in count)
+    total = Counter[str]()
     for count in counts.values():
-        of_all.update(count)
+        total.update(count)
     return {
-        id: _distinctive_words(count, of_all, {word for word in count if among[word] >= _MIN_REPORTS})
+        id: _distinctive_words(count, total, {word for word in count if report_frequency[word] >= _MIN_REPORTS})
         for id, count in counts.items()
     }
 
 
-def _distinctive_words(count: Counter[str], of_all: Counter[str], words: set[str]) -> dict[str, float]:
-    """Those of these words that are more frequent here than in all: how often, and by how much."""
-    usual = count.total() / of_all.total() if count else 0.0
-    lift = {word: count[word] / (of_all[word] * usual) for word in sorted(words)}
-    return {word: sqrt(count[word]) * log(more) for word, more in lift.items() if more > 1}
+def _distinctive_words(count: Counter[str], total: Counter[str], words: set[str]) -> dict[str, float]:
+    """Return the words over-represented here, with weights."""
+    expected_share = count.total() / total.total() if count else 0.0
+    lift = {word: count[word] / (total[word] * expected_share) for word in sorted(words)}
+    return {word: sqrt(count[word]) * log(ratio) for word, ratio in lift.items() if ratio > 1}
 
 
 @lru_cache(maxsize=65536)
 def _theme_words(text: str) -> tuple[str, ...]:
-    """What a sentence of prose speaks of that no name is, and no number."""
+    """Return the words of a prose sentence that can be themes.
+
+    Names and numbers do not count.
+    """
     return (
         tuple(word for word in subject_terms(_NAME_PATTERN.sub(" ", text)) if not word.isdigit())
         if is_prose(text)
@@ -180,32 +206,36 @@ def _theme_words(text: str) -> tuple[str, ...]:
 
 
 def _order_texts(
-    asked: set[str], themes: Mapping[str, float], said: Sequence[SourcedText]
+    terms: set[str], themes: Mapping[str, float], texts: Sequence[SourcedText]
 ) -> Iterator[tuple[int, float, SourcedText]]:
-    """What a report says: in which turn it comes, and how much of what is asked it speaks of, from 0 to 1.
+    """Yield the texts of a report with turn and match, best first.
 
-    Most to the point first; of the whole by how much of it are themes, lists and tables a turn later than prose.
+    The match is from 0 to 1. With terms, texts rank by the terms they contain. Without, they rank by theme density, and
+    lists and tables come one turn after prose.
     """
-    if not asked:
-        ranked = sorted(said, key=lambda each: (not is_prose(each[0]), -_theme_density(each[0], themes)))
-        return ((turn + (not is_prose(each[0])), 1.0, each) for turn, each in enumerate(ranked))
-    shares = [(len(asked & set(subject_terms(each[0]))) / len(asked), each) for each in said]
-    most = sorted(filter(lambda pair: pair[0], shares), key=lambda pair: -pair[0])
-    return ((turn, share, each) for turn, (share, each) in enumerate(most))
+    if not terms:
+        ranked = sorted(texts, key=lambda text: (not is_prose(text[0]), -_theme_density(text[0], themes)))
+        return ((turn + (not is_prose(text[0])), 1.0, text) for turn, text in enumerate(ranked))
+    shares = [(len(terms & set(subject_terms(text[0]))) / len(terms), text) for text in texts]
+    matching = sorted(filter(lambda pair: pair[0], shares), key=lambda pair: -pair[0])
+    return ((turn, share, text) for turn, (share, text) in enumerate(matching))
 
 
 def _theme_density(text: str, themes: Mapping[str, float]) -> float:
-    """How much of a text speaks of themes; less, the shorter it is, and where it does not stand alone."""
+    """Return how dense the themes are in a text.
+
+    Short texts and texts that need their context get less.
+    """
     words = _theme_words(text)
     return rate_sentence(text) * sum(themes.get(word, 0.0) for word in words) / (len(words) + _SHORT_WORDS)
 
 
 def _extractive_sentences(report: Report) -> Iterator[SourcedText]:
-    """The sentences of an extractive report, each with its chunks."""
+    """Yield the sentences of an extractive report with their chunks."""
     from kumihimo.index.data_refs import split_cited_statements
 
     ids = {number: id for table, number, id in report.data if table == "chunks"}
-    for told in (report.summary, *(text for _, text in report.findings)) if report.extractive else ():
-        for text, named in split_cited_statements(told):
-            if chunks := tuple(("chunks", ids[number]) for number in named.get("chunks", ()) if number in ids):
-                yield text, chunks, True
+    for paragraph in (report.summary, *(sentence for _, sentence in report.findings)) if report.extractive else ():
+        for sentence, references in split_cited_statements(paragraph):
+            if chunks := tuple(("chunks", ids[number]) for number in references.get("chunks", ()) if number in ids):
+                yield sentence, chunks, True

@@ -1,4 +1,4 @@
-"""sentence -> how well it stands alone, from 0 to 1: as a quotation of its own, without what is around it."""
+"""sentence -> its quality as a stand-alone quotation, from 0 to 1."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from kumihimo.text.sentences import is_table_row
 from kumihimo.text.tokens import subject_terms
 
 _SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？", "．")
-_FILE_NAME = re.compile(r"\w_\w|\w\.(?:txt|docx?|pdf|md|html?)\b")  # as of a heading that became part of a sentence
-_SPEAKER_LABEL = re.compile(r"^[A-Z][A-Z.'’ -]+:\s*")  # as in a transcript
-# What presents somebody, or the documents themselves, and says nothing of their matter.
+_FILE_NAME = re.compile(r"\w_\w|\w\.(?:txt|docx?|pdf|md|html?)\b")  # from a heading that became part of the sentence
+_SPEAKER_LABEL = re.compile(r"^[A-Z][A-Z.'’ -]+:\s*")  # of a transcript
+# Introductions of people or of the documents, without content.
 _INTRODUCTION = (  # compiled on first use
     r"\b(?:[Ss]?[Hh]e|[A-Z]\w+)(?:['’]s| is| was| has been)(?: also| currently)?"
     r" (?:an? (?:\w+ ){0,2}|the |our |\w+ as an? )?"
@@ -28,13 +28,15 @@ _INTRODUCTION = (  # compiled on first use
 _QUESTION_PATTERN = re.compile(
     r"[?？][”\"'’)]*$|\b(?:tell (?:us|me)|I['’]d love (?:to|for)|I would love|your perspective|do you think|ask you)\b"
 )
-_FILLERS = re.compile(r"\b(?:you know|I mean|sort of|kind of|uh|um)\b|,? like,", re.IGNORECASE)  # while one thinks
-_TURN_START = r"^(?:like|no|oh|right|um|well|yeah|yes)\b"  # how one takes one's turn
-_MIN_WORDS, _MAX_WORDS = 4, 30  # words that say something
+_FILLERS = re.compile(r"\b(?:you know|I mean|sort of|kind of|uh|um)\b|,? like,", re.IGNORECASE)
+_TURN_START = r"^(?:like|no|oh|right|um|well|yeah|yes)\b"
+_MIN_WORDS, _MAX_WORDS = 4, 30  # subject terms
 
 
 def is_prose(text: str) -> bool:
-    """Whether it is a sentence of prose: no row, no heading or name of a file that became part of it, and it ends.
+    """Return whether a text is a complete sentence of prose.
+
+    Table rows, headings and file names are no prose.
 
     >>> is_prose("The tide turns."), is_prose("tides_2.txt The tide turns."), is_prose("Tides and")
     (True, False, False)
@@ -47,18 +49,20 @@ def is_prose(text: str) -> bool:
 
 
 def rate_sentence(text: str) -> float:
-    """Less of a question, a fragment, what presents somebody; nothing of what is no prose.
+    """Rate a sentence as a quotation, from 0 to 1.
 
-    >>> [worth(text) for text in ("Long tides wear the old stone steps down.", "and a tide.")]
+    Questions, fragments and introductions of people score less; text that is no prose scores 0.
+
+    >>> [rate_sentence(text) for text in ("Long tides wear the old stone steps down.", "and a tide.")]
     [1.0, 0.25]
     """
     if not is_prose(text):
         return 0.0
-    said = _SPEAKER_LABEL.sub("", text)
-    size = len(subject_terms(said))
-    part = 0.25 if re.search(_INTRODUCTION, said) else 1.0
-    fragment, spoken = said[:1].islower() or said[:1] in ",.;-–—", len(_FILLERS.findall(said)) > size / 8
-    turn = re.match(_TURN_START, said, re.IGNORECASE)
-    for wrong in (_QUESTION_PATTERN.search(said), fragment or turn, spoken, not _MIN_WORDS <= size <= _MAX_WORDS):
-        part *= 0.5 if wrong else 1.0
-    return part
+    body = _SPEAKER_LABEL.sub("", text)
+    size = len(subject_terms(body))
+    score = 0.25 if re.search(_INTRODUCTION, body) else 1.0
+    fragment, colloquial = body[:1].islower() or body[:1] in ",.;-–—", len(_FILLERS.findall(body)) > size / 8
+    turn = re.match(_TURN_START, body, re.IGNORECASE)
+    for flaw in (_QUESTION_PATTERN.search(body), fragment or turn, colloquial, not _MIN_WORDS <= size <= _MAX_WORDS):
+        score *= 0.5 if flaw else 1.0
+    return score

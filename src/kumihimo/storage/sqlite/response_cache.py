@@ -1,7 +1,7 @@
-"""what determines a reply -> the reply: the one thing remembered between builds.
+"""everything that determines a reply -> the reply: the only state kept between builds.
 
 A reply is returned only once it is on disk, so that a build killed at any moment pays again at most
-for what was in flight. Whoever finds the file free writes what all threads are waiting to write.
+for the requests in flight. The first thread that finds the file free writes the replies of all threads.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CREATE TABLE IF NOT EXISTS usage (
     completion_tokens INTEGER, cost REAL, seconds REAL, bytes INTEGER, PRIMARY KEY (kind, scope, model)
 ) WITHOUT ROWID
 """
-_BATCH_KEYS = 500  # keys looked up at once
+_BATCH_KEYS = 500  # keys of one query
 _USAGE_COLUMNS = ("calls", "prompt_tokens", "cached_tokens", "completion_tokens", "cost", "seconds", "bytes")
 _ADD_USAGE = f"""
 INSERT INTO usage VALUES (?, ?, ?{", ?" * len(_USAGE_COLUMNS)}) ON CONFLICT (kind, scope, model)
@@ -37,7 +37,10 @@ DO UPDATE SET {", ".join(f"{name} = {name} + excluded.{name}" for name in _USAGE
 
 
 class UsageEntry(NamedTuple):
-    """All that was spent for one step, method or role on one model, or that the memo saved."""
+    """The usage of one scope with one model, spent or saved.
+
+    kind: spent, or saved by the cache. scope: a step, method or role.
+    """
 
     kind: str  # spent, saved
     scope: str
@@ -46,38 +49,44 @@ class UsageEntry(NamedTuple):
     bytes: int  # of the prompts
 
 
-def cache_key(**determines: object) -> bytes:
-    """The digest of everything that determines a reply: model, messages, parameters, schema, attempt."""
-    text = json.dumps(determines, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+def cache_key(**determinants: object) -> bytes:
+    """Return the digest of everything that determines a reply.
+
+    That is the model, messages, parameters, schema and attempt.
+    """
+    text = json.dumps(determinants, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 class ResponseCache:
-    """Replies by key, in one SQLite file that several threads and processes may share."""
+    """Replies by key, in one SQLite file shared by threads and processes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.hits = self.misses = 0
-        self.used_keys: set[bytes] | None = None  # while not None: the keys asked for
+        self.used_keys: set[bytes] | None = None  # the requested keys, while it is not None
         path.parent.mkdir(parents=True, exist_ok=True)
         self._read_lock, self._write_lock, self._lock = Lock(), Lock(), Lock()
         self._unwritten: list[tuple[bytes, bytes]] = []
-        self._contested: set[bytes] = set()  # keys under which the file may hold another reply than ours
-        self._unwritten_usage: dict[tuple[str, str, str], tuple[Usage, int]] = {}  # used and not yet written
+        self._contested: set[bytes] = set()  # keys whose stored reply may differ from ours
+        self._unwritten_usage: dict[tuple[str, str, str], tuple[Usage, int]] = {}
         self._in_flight: dict[bytes, Future[bytes]] = {}
         self._db, self._writer = _open_cache(path), _open_cache(path)
 
     def get_or_fetch(self, key: bytes, fetch: Callable[[], bytes]) -> bytes:
-        """The reply remembered under `key`, else what `ask` gives, remembered. Equal requests in flight are one."""
+        """Return the cached reply, else fetch and cache it.
+
+        Equal requests in flight become one.
+        """
         with self._lock:
             if self.used_keys is not None:
                 self.used_keys.add(key)
-            if asked := self._in_flight.get(key):
+            if running := self._in_flight.get(key):
                 self.hits += 1
             else:
-                mine = self._in_flight[key] = Future()
-        if asked:
-            return asked.result()
+                own = self._in_flight[key] = Future()
+        if running:
+            return running.result()
         try:
             value = self._get(key)
             if value is None:
@@ -88,9 +97,9 @@ class ResponseCache:
                     value = self._get(key) or value
             else:
                 self.hits += 1
-            mine.set_result(value)
+            own.set_result(value)
         except BaseException as error:
-            mine.set_exception(error)
+            own.set_exception(error)
             raise
         finally:
             with self._lock:
@@ -98,22 +107,22 @@ class ResponseCache:
         return value
 
     def get_many(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:
-        """Those of the keys that are remembered."""
-        wanted = list(keys)
-        found: dict[bytes, bytes] = {}
-        for i in range(0, len(wanted), _BATCH_KEYS):
-            part = wanted[i : i + _BATCH_KEYS]
-            ask = f"SELECT key, value FROM replies WHERE key IN ({','.join('?' * len(part))})"
+        """Return the cached replies among these keys."""
+        wanted_keys = list(keys)
+        replies: dict[bytes, bytes] = {}
+        for i in range(0, len(wanted_keys), _BATCH_KEYS):
+            batch = wanted_keys[i : i + _BATCH_KEYS]
+            query = f"SELECT key, value FROM replies WHERE key IN ({','.join('?' * len(batch))})"
             with self._read_lock:
-                found |= dict(self._db.execute(ask, part).fetchall())
+                replies |= dict(self._db.execute(query, batch).fetchall())
         with self._lock:
-            self.hits += len(found)
+            self.hits += len(replies)
             if self.used_keys is not None:
-                self.used_keys.update(found)
-        return found
+                self.used_keys.update(replies)
+        return replies
 
     def put_many(self, replies: Iterable[tuple[bytes, bytes]]) -> None:
-        """Remember these, in one transaction."""
+        """Store these replies, in one transaction."""
         replies = list(replies)
         with self._lock:
             if self.used_keys is not None:
@@ -133,7 +142,10 @@ class ResponseCache:
         self._flush()
 
     def _flush(self, *, usage: bool = False) -> None:
-        """Write all that waits; when this returns, what the caller added is on disk. usage: even if no reply waits."""
+        """Write all waiting replies to disk, those of the caller included.
+
+        usage: write the usage even if no reply waits.
+        """
         with self._write_lock:
             with self._lock:
                 if not self._unwritten and not (usage and self._unwritten_usage):
@@ -142,27 +154,32 @@ class ResponseCache:
                 amounts, self._unwritten_usage = self._unwritten_usage, {}
             try:
                 with self._transaction():
-                    put = self._writer.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", batch)
-                    if put.rowcount < len(batch):  # another process has been first with some of them
+                    inserted = self._writer.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", batch)
+                    if inserted.rowcount < len(batch):  # another process stored some of them before us
                         self._contested.update(key for key, _ in batch)
-                    rows = [(*whom, *attrgetter(*_USAGE_COLUMNS[:-1])(u), size) for whom, (u, size) in amounts.items()]
+                    rows = [
+                        (*owner, *attrgetter(*_USAGE_COLUMNS[:-1])(u), size) for owner, (u, size) in amounts.items()
+                    ]
                     self._writer.executemany(_ADD_USAGE, rows)
             except BaseException:
                 with self._lock:
-                    self._unwritten = batch + self._unwritten  # whoever waits for them tries by itself
-                for whom, (u, size) in amounts.items():
-                    self.record_usage(*whom, u, size)
+                    self._unwritten = batch + self._unwritten  # the threads that wait for them try to write them
+                for owner, (u, size) in amounts.items():
+                    self.record_usage(*owner, u, size)
                 raise
 
     def record_usage(self, kind: str, scope: str, model: str, usage: Usage, size: int) -> None:
-        """Note what was spent, or saved, on prompts of so many bytes; written with the next reply, or at the end."""
-        whom = kind, scope, model
+        """Record usage, spent or saved, on prompts of this many bytes.
+
+        It is written with the next reply, or on close.
+        """
+        owner = kind, scope, model
         with self._lock:
-            before, so_far = self._unwritten_usage.get(whom, (Usage(), 0))
-            self._unwritten_usage[whom] = before + usage, so_far + size
+            earlier_usage, earlier_size = self._unwritten_usage.get(owner, (Usage(), 0))
+            self._unwritten_usage[owner] = earlier_usage + usage, earlier_size + size
 
     def usage(self) -> list[UsageEntry]:
-        """What was spent and saved, of all time, this session's included."""
+        """Return all usage, spent and saved, this session included."""
         self._flush(usage=True)
         with self._read_lock:
             rows = self._db.execute("SELECT * FROM usage ORDER BY kind, scope, model").fetchall()
@@ -180,32 +197,35 @@ class ResponseCache:
             raise
 
     def size(self) -> tuple[int, int]:
-        """Replies, and bytes of their text."""
+        """Return the number of replies, and the bytes of their text."""
         with self._read_lock:
-            ask = "SELECT count(*), ifnull(sum(length(value)), 0) FROM replies"
-            ((replies, length),) = self._db.execute(ask).fetchall()
+            query = "SELECT count(*), ifnull(sum(length(value)), 0) FROM replies"
+            ((replies, length),) = self._db.execute(query).fetchall()
         return replies, length
 
     def totals(self) -> dict[str, int]:
-        """Hits and misses of all time, this session's included."""
+        """Return all hits and misses, this session included."""
         with self._read_lock:
-            told = dict(self._db.execute("SELECT name, value FROM counts").fetchall())
-        return {"hits": told.get("hits", 0) + self.hits, "misses": told.get("misses", 0) + self.misses}
+            counts = dict(self._db.execute("SELECT name, value FROM counts").fetchall())
+        return {"hits": counts.get("hits", 0) + self.hits, "misses": counts.get("misses", 0) + self.misses}
 
     def prune(self, used_keys: set[bytes]) -> int:
-        """Erase every reply but these; gives how many went. What the file frees is overwritten."""
+        """Delete all other replies, and return how many were deleted.
+
+        Freed space in the file is overwritten.
+        """
         with self._write_lock:
             with self._transaction():
                 self._writer.execute("PRAGMA secure_delete = ON")
-                held = [k for (k,) in self._writer.execute("SELECT key FROM replies").fetchall()]
-                gone = [(k,) for k in held if k not in used_keys]
-                self._writer.executemany("DELETE FROM replies WHERE key = ?", gone)
+                stored = [k for (k,) in self._writer.execute("SELECT key FROM replies").fetchall()]
+                deleted = [(k,) for k in stored if k not in used_keys]
+                self._writer.executemany("DELETE FROM replies WHERE key = ?", deleted)
             self._writer.execute("VACUUM")
             self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        return len(gone)
+        return len(deleted)
 
     def close(self) -> None:
-        """Add this session's counts to the file's and let go of it."""
+        """Add this session's counts to the file, and close it."""
         self._flush(usage=True)
         with self._write_lock, self._transaction() if self.hits or self.misses else nullcontext():
             for name, value in (("hits", self.hits), ("misses", self.misses)):
@@ -219,15 +239,18 @@ class ResponseCache:
 
 
 def _open_cache(path: Path) -> sqlite3.Connection:
-    """A connection to a memo, made where there is none. Raises Unusable where the file is something else."""
+    """Return a connection to a cache file, and create it if needed.
+
+    Raises IndexUnavailable where the file is something else.
+    """
     try:
         db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=60)
     except sqlite3.OperationalError as error:
-        raise IndexUnavailable(f"{path} cannot be opened: name another memo with --cache FILE") from error
+        raise IndexUnavailable(f"{path} cannot be opened: name another cache with --cache FILE") from error
     try:
-        held = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if held and "replies" not in held:
-            raise IndexUnavailable(f"{path} is a database of something else: name another memo with --cache FILE")
+        tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if tables and "replies" not in tables:
+            raise IndexUnavailable(f"{path} is a database of something else: name another cache with --cache FILE")
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
         for statement in _CREATE_TABLES.split(";"):
@@ -235,8 +258,10 @@ def _open_cache(path: Path) -> sqlite3.Connection:
     except (sqlite3.DatabaseError, IndexUnavailable) as error:
         db.close()
         if "readonly" in str(error):
-            raise IndexUnavailable(f"{path} cannot be written: name another memo with --cache FILE") from error
-        if type(error) is not sqlite3.DatabaseError:  # a lock, a full disk: the file is as good as before
+            raise IndexUnavailable(f"{path} cannot be written: name another cache with --cache FILE") from error
+        if type(error) is not sqlite3.DatabaseError:  # a lock or a full disk does no harm to the file
             raise
-        raise IndexUnavailable(f"{path} cannot be used ({error}): move it away; what it held is paid again") from error
+        raise IndexUnavailable(
+            f"{path} cannot be used ({error}): move it away; its replies are paid for again"
+        ) from error
     return db

@@ -1,4 +1,4 @@
-"""a folder -> index.db: tables in SQLite, one transaction a build, one read transaction a question."""
+"""a folder -> index.db: tables in SQLite, one transaction per build, one read transaction per question."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, NewerFormat
 from kumihimo.core.table import Row
 
-PAGE_ROWS = 1000  # rows read at once: never a live cursor, which would hold the log
+PAGE_ROWS = 1000  # rows of one query; an open cursor would keep the log from being truncated
 MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = []  # from format 1 to 2, from 2 to 3 ...
 
 _LEDGER_TABLES = """
@@ -30,7 +30,10 @@ CREATE TABLE files  (uri TEXT PRIMARY KEY, source TEXT NOT NULL, stamp TEXT NOT 
 
 @dataclass(slots=True)
 class Db:
-    """One connection, for any thread: each statement runs and is read, as far as it is, under a lock."""
+    """A connection for all threads.
+
+    A lock covers each statement and the reading of its rows.
+    """
 
     connection: sqlite3.Connection
     lock: RLock = field(default_factory=RLock)
@@ -44,10 +47,10 @@ class Db:
             rows = self.connection.execute(sql, values).fetchall()
         return rows[0] if rows else None
 
-    def read(self, more: Callable[[Row], bool], sql: str, *values: object) -> None:
-        """Hand over one row after another, as long as there are any and `more` says to go on."""
+    def read(self, on_row: Callable[[Row], bool], sql: str, *values: object) -> None:
+        """Pass rows one by one to `on_row` until it returns false."""
         with self.lock, closing(self.connection.execute(sql, values)) as rows:
-            while (row := rows.fetchone()) and more(row):
+            while (row := rows.fetchone()) and on_row(row):
                 pass
 
     def run(self, sql: str, *values: object) -> None:
@@ -59,7 +62,7 @@ class Db:
             self.connection.executemany(sql, rows)
 
     def close(self) -> None:
-        """Once no thread is in the middle of a statement."""
+        """Close the connection once no statement is running."""
         with self.lock:
             self.connection.close()
 
@@ -67,7 +70,7 @@ class Db:
         return self.one("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", table) is not None
 
     def meta(self, name: str, default: Any = None) -> Any:
-        """A fact about the index: its sources, models, wanted methods."""
+        """Return a fact about the index, such as its sources or models."""
         row = self.one("SELECT value FROM meta WHERE name = ?", name)
         return default if row is None else json.loads(row[0])
 
@@ -87,44 +90,43 @@ class SqlRows:
         return self.db.one(f'SELECT * FROM "{self.table}" WHERE id = ?', id)
 
     def get_many(self, ids: Sequence[str]) -> list[Row]:
-        found: list[Row] = []
+        rows: list[Row] = []
         for i in range(0, len(ids), PAGE_ROWS):
-            asked = ids[i : i + PAGE_ROWS]
-            found += self.db.all(f'SELECT * FROM "{self.table}" WHERE id IN ({",".join("?" * len(asked))})', *asked)
-        return found
+            batch = ids[i : i + PAGE_ROWS]
+            rows += self.db.all(f'SELECT * FROM "{self.table}" WHERE id IN ({",".join("?" * len(batch))})', *batch)
+        return rows
 
     def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
-        asked = " AND ".join(f'"{column}" IS ?' for column in columns)
-        return self.db.all(f'SELECT * FROM "{self.table}" WHERE {asked} ORDER BY id', *values)
+        condition = " AND ".join(f'"{column}" IS ?' for column in columns)
+        return self.db.all(f'SELECT * FROM "{self.table}" WHERE {condition} ORDER BY id', *values)
 
     def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
-        asked = " AND ".join(f'"{column}" IS ?' for column in columns)
-        return [id for (id,) in self.db.all(f'SELECT id FROM "{self.table}" WHERE {asked} ORDER BY id', *values)]
+        condition = " AND ".join(f'"{column}" IS ?' for column in columns)
+        return [id for (id,) in self.db.all(f'SELECT id FROM "{self.table}" WHERE {condition} ORDER BY id', *values)]
 
     def ids_grouped(self, column: str, values: Sequence[str], limit: int | None = None) -> list[tuple[str, str]]:
-        found: list[tuple[str, str]] = []
+        pairs: list[tuple[str, str]] = []
         if limit is not None:
-            few = f'SELECT "{column}", id FROM "{self.table}" WHERE "{column}" = ? ORDER BY id LIMIT ?'
-            return [row for value in values for row in self.db.all(few, value, limit)]
+            query_one = f'SELECT "{column}", id FROM "{self.table}" WHERE "{column}" = ? ORDER BY id LIMIT ?'
+            return [row for value in values for row in self.db.all(query_one, value, limit)]
         for i in range(0, len(values), PAGE_ROWS):
-            asked = values[i : i + PAGE_ROWS]
-            said = f'SELECT "{column}", id FROM "{self.table}" WHERE "{column}" IN ({",".join("?" * len(asked))})'
-            found += self.db.all(f'{said} ORDER BY "{column}", id', *asked)
-        return found
+            batch = values[i : i + PAGE_ROWS]
+            query = f'SELECT "{column}", id FROM "{self.table}" WHERE "{column}" IN ({",".join("?" * len(batch))})'
+            pairs += self.db.all(f'{query} ORDER BY "{column}", id', *batch)
+        return pairs
 
     def child_values(self, parents: Sequence[str], column: str) -> dict[str, list[Any]]:
-        below = "id > value || '.' AND id < value || '/'"  # / follows . in ASCII
-        held = f'SELECT "{column}" AS held FROM "{self.table}" WHERE {below} ORDER BY id'
-        said = f"SELECT value, (SELECT json_group_array(held) FROM ({held})) FROM json_each(?)"
-        return {maker: json.loads(found) for maker, found in self.db.all(said, json.dumps(list(parents)))}
+        condition = "id > value || '.' AND id < value || '/'"  # / follows . in ASCII
+        subquery = f'SELECT "{column}" AS child FROM "{self.table}" WHERE {condition} ORDER BY id'
+        query = f"SELECT value, (SELECT json_group_array(child) FROM ({subquery})) FROM json_each(?)"
+        return {parent: json.loads(values) for parent, values in self.db.all(query, json.dumps(list(parents)))}
 
     def pages(self, *columns: str) -> Iterator[list[Row]]:
         names = "*" if not columns else ", ".join(f'"{c}"' for c in ("id", *columns))
-        after = ""
-        while page := self.db.all(
-            f'SELECT {names} FROM "{self.table}" WHERE id > ? ORDER BY id LIMIT {PAGE_ROWS}', after
-        ):
-            after = page[-1][0]
+        last_id = ""
+        query = f'SELECT {names} FROM "{self.table}" WHERE id > ? ORDER BY id LIMIT {PAGE_ROWS}'
+        while page := self.db.all(query, last_id):
+            last_id = page[-1][0]
             yield [row[1:] for row in page] if columns else page
 
     def count(self) -> int:
@@ -138,29 +140,32 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.path = folder / "index.db"
-        self._idle: list[tuple[int, Db]] = []  # connections for the next question, with the file they are to
+        self._idle: list[tuple[int, Db]] = []  # inode of the file, connection
         self._lock = Lock()
 
     @contextmanager
     def read_transaction(self) -> Iterator[Db]:
-        """One read transaction: what it sees is one finished build, whatever goes on meanwhile."""
+        """Open a read transaction: a snapshot of one finished build."""
         with self._explain_errors():
-            file, db = self._acquire()
+            inode, db = self._acquire()
         try:
             with self._explain_errors():
                 db.run("BEGIN")
-                self._check_for_reading(_file_format(db))  # the first read is what fixes the snapshot
+                self._check_for_reading(_file_format(db))  # the first read fixes the snapshot
                 yield db
         except BaseException:
             db.close()
             raise
         db.run("COMMIT")
         with self._lock:
-            self._idle.append((file, db))
+            self._idle.append((inode, db))
 
     @contextmanager
     def write_transaction(self, *, wait: bool = False) -> Iterator[Db]:
-        """One write transaction: the build, the lock and the swap. Raises Busy where another build runs."""
+        """Open the write transaction of a build: its lock and its swap.
+
+        Raises IndexBusy where another build runs.
+        """
         with self._explain_errors():
             db = self._open_to_write()
             try:
@@ -168,7 +173,7 @@ class Store:
                 _migrate(db)
                 yield db
                 db.run("COMMIT")
-                db.run("PRAGMA busy_timeout = 50")  # a reader may hold the log: the next build truncates it then
+                db.run("PRAGMA busy_timeout = 50")  # a reader may hold the log: then the next build truncates it
                 db.all("PRAGMA wal_checkpoint(TRUNCATE)")
             except BaseException:
                 if db.connection.in_transaction:
@@ -183,23 +188,26 @@ class Store:
                 self._idle.pop()[1].close()
 
     def _acquire(self) -> tuple[int, Db]:
-        """A connection to the file that is there now."""
+        """Return the inode of the present file, and a connection to it."""
         if not self.path.is_file():
             raise IndexUnavailable(f"there is no index in {self.folder}: make one with `kumi index PATH`")
-        now = self.path.stat().st_ino
+        inode = self.path.stat().st_ino
         with self._lock:
             while self._idle:
-                file, db = self._idle.pop()
-                if file == now:
-                    return file, db
+                file_inode, db = self._idle.pop()
+                if file_inode == inode:
+                    return file_inode, db
                 db.close()
-        still = self._is_immutable()
-        db = Db(_connect(self.path, immutable=still))
+        immutable = self._is_immutable()
+        db = Db(_connect(self.path, immutable=immutable))
         db.run("PRAGMA query_only = 1")
-        return 0 if still else now, db  # one that takes the file for unchanging is good for one question
+        return 0 if immutable else inode, db  # an immutable connection serves one question only
 
     def _is_immutable(self) -> bool:
-        """Whether to read without the log and its locks, which a folder that is read-only to us cannot hold."""
+        """Return whether to read without the log and its locks.
+
+        A folder that is read-only to us cannot hold them.
+        """
         log = self.folder / "index.db-wal"
         return not os.access(self.folder, os.W_OK) and not (log.exists() and log.stat().st_size)
 
@@ -247,27 +255,27 @@ class Store:
         self._check_for_building(version)
         if version == 0:
             raise IndexUnavailable(
-                f"the first build of {self.folder} is not done: wait, or begin anew, `kumi index PATH`"
+                f"the first build of {self.folder} is not finished: wait, or start again with `kumi index PATH`"
             )
         if version < _current_format():
             raise IndexUnavailable(f"the index in {self.folder} has an older format: `kumi index` brings it up to date")
 
     @contextmanager
     def _explain_errors(self) -> Iterator[None]:
-        """Says what to do where the file is no index, or is broken."""
+        """Raise IndexUnavailable with a remedy if the file is no valid index."""
         try:
             yield
         except sqlite3.DatabaseError as error:
-            if type(error) is not sqlite3.DatabaseError:  # a lock, a full disk: the file is as good as before
+            if type(error) is not sqlite3.DatabaseError:  # a lock or a full disk does no harm to the file
                 raise
             message = f"{self.path} is no index ({error}): move it away and run `kumi index PATH` again"
             raise IndexUnavailable(message) from error
 
 
 def _connect(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
-    where = f"{path.resolve().as_uri()}?immutable=1" if immutable else str(path)
+    address = f"{path.resolve().as_uri()}?immutable=1" if immutable else str(path)
     return sqlite3.connect(
-        where, uri=immutable, isolation_level=None, check_same_thread=False, timeout=5, cached_statements=512
+        address, uri=immutable, isolation_level=None, check_same_thread=False, timeout=5, cached_statements=512
     )
 
 
@@ -276,7 +284,7 @@ def _current_format() -> int:
 
 
 def _file_format(db: Db) -> int:
-    """The file's format; 0 where nothing has been written yet."""
+    """Return the file's format; 0 where nothing was written yet."""
     return int(db.all("PRAGMA user_version")[0][0])
 
 
