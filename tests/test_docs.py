@@ -57,7 +57,7 @@ def named(path: Path) -> str:
 def commands() -> dict[str, Any]:
     group: Any = typer.main.get_command(app)
     found = dict(group.commands)
-    return found | {f"eval {name}": command for name, command in found.pop("eval").commands.items()}
+    return found | {f"eval {name}": command for name, command in found.pop("eval").loaded.items()}
 
 
 def command_of(words: list[str]) -> tuple[str, list[str]]:

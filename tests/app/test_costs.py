@@ -234,7 +234,7 @@ def test_a_plan_knows_how_far_a_conversation_may_go(
     tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def gists(chunk: Chunk, llm: LLM, *, words: int = 9) -> Gist:
-        """What a chunk is about, and more of it where there is more."""
+        """Return the subject of a chunk, over several turns."""
         messages: list[Mapping[str, str]] = [{"role": "user", "content": f"{chunk.text}\nThat in {words} words."}]
         for remaining in (2, 1, 0):
             messages.append({"role": "assistant", "content": llm(messages, followups=remaining)})

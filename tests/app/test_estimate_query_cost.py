@@ -68,7 +68,7 @@ def point(reply: PointReply, batch: list[Chunk], tokenizer: Tokenizer) -> KeyPoi
 def onward(
     question: str, chunks: Table[Chunk], llm: LLM, vector_search: VectorSearch, *, depth: int = 2, width: int = 3
 ) -> Context:
-    """Return chunks near the question and near its follow-up questions, to a depth."""
+    """Return chunks near the question and its follow-up questions."""
     context, pending = vector_search(chunks, question, k=2), [question]
     for _ in range(depth):
         texts = "\n".join(item.text for item in context)
@@ -80,7 +80,7 @@ def onward(
 
 
 def sought(question: str, chunks: Table[Chunk], llm: LLM, vector_search: VectorSearch) -> Context:
-    """Return chunks near the question, if the model says it is worth it."""
+    """Return chunks near the question, if the model agrees."""
 
     def verdict(reply: Reply) -> bool:
         if reply.text.casefold() not in ("yes", "no"):

@@ -328,7 +328,7 @@ def test_a_second_builder_is_told_at_once_or_waits(kumi: Kumihimo, notes: Path) 
 
 
 def test_a_reader_sees_whole_builds_only(kumi: Kumihimo, tmp_path: Path) -> None:
-    """Version n of the folder has n + 1 files, and all of them say so."""
+    """Build versions: version n is n + 1 files with that number."""
     notes, over = tmp_path / "notes", Event()
     connected(kumi)
 

@@ -98,7 +98,7 @@ def test_what_is_wrong_is_told(graph: Run) -> None:
     assert "line 1, column 1" in error_of(graph("sparql", "SELEC * {}"))
     assert "nothing is changed" in error_of(graph("sparql", "DELETE WHERE { ?s ?p ?o }"))
     assert "no format 'xml'" in error_of(graph("sparql", LEVELS, "--format", "xml"))
-    assert "rdf.base has to be the beginning of IRIs" in error_of(graph("sparql", LEVELS, "--set", "rdf.base=kb"))
+    assert "rdf.base has to be the start of IRIs" in error_of(graph("sparql", LEVELS, "--set", "rdf.base=kb"))
 
 
 def test_a_terminal_is_not_steered(graph: Run) -> None:

@@ -1,4 +1,4 @@
-"""steps + changes -> tables: which steps run, what table steps do, dropped tables, memory."""
+"""steps + changes -> tables: the steps to run, table steps, dropped tables, memory."""
 
 from __future__ import annotations
 

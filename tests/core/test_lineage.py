@@ -171,22 +171,22 @@ def test_a_row_passes_if_all_its_documents_do(
 
 
 def test_whether_a_row_passes_is_told_without_reading_or_read_once(tmp_path: Path) -> None:
-    read: list[str] = []
+    tables_read: list[str] = []
     with index(tmp_path) as tables:
 
-        def reading(name: str) -> Table[Record]:
-            read.append(name)
+        def recording_tables(name: str) -> Table[Record]:
+            tables_read.append(name)
             return tables(name)
 
-        filters = visibility_filters(collect_signatures(*STEPS), reading, {A, B})
+        filters = visibility_filters(collect_signatures(*STEPS), recording_tables, {A, B})
         assert filters("words")(f"{A}.00000.00000")
-        assert read == []
+        assert tables_read == []
         assert filters("shelves")("all")
-        assert sorted(read) == ["shelves", "words", "words"]  # the words of each entry of the shelf
+        assert sorted(tables_read) == ["shelves", "words", "words"]  # the words of each entry of the shelf
         assert filters("shelves")("all")
         assert filters("entries")(hash_parts("sky"))
         assert filters("glosses")(hash_parts("sky"))
-        assert len(read) == 3
+        assert len(tables_read) == 3
 
 
 def test_a_row_that_is_not_there_cannot_pass(tmp_path: Path) -> None:

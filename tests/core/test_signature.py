@@ -30,7 +30,7 @@ def read_one(function: Any) -> Signature:
 
 def test_a_row_step() -> None:
     def words(chunk: Chunk, words: Table[Word], tokenizer: Any, llm: Any, *, most: int = 5) -> Iterable[Word]:
-        """Each word.
+        """Yield each word.
 
         More of it.
         """
@@ -49,7 +49,7 @@ def test_a_row_step() -> None:
         output_type=Word,
         many=True,
     )
-    assert read_one(words).summary == "Each word."
+    assert read_one(words).summary == "Yield each word."
 
 
 def test_a_port_a_step_can_do_without() -> None:

@@ -291,7 +291,7 @@ def test_the_pool_of_one_is_lazy() -> None:
 
 
 def test_an_item_does_not_wait_for_itself() -> None:
-    """Only a lookup by id may wait.
+    """Check that a step waits after lookups by id alone.
 
     A lookup by another column that finds nothing does not mean a failed call.
     """

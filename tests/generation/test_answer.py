@@ -133,7 +133,7 @@ def test_empty_reply_fails() -> None:
         answer_with("<think>Hm.</think>", FERRY)
 
 
-class Cut(FakeChat):
+class TruncatingChat(FakeChat):
     """Chat model whose replies are truncated."""
 
     def __call__(self, *_: object, **__: object) -> Reply:
@@ -142,7 +142,7 @@ class Cut(FakeChat):
 
 def test_truncated_answer_says_so() -> None:
     pieces: list[str] = []
-    result = ask_model(Cut(str), FERRY, on_token=pieces.append)
+    result = ask_model(TruncatingChat(str), FERRY, on_token=pieces.append)
     assert result.text == "".join(pieces) == f"At nine [1], and the of\n\n{TRUNCATION_NOTE}"
     assert quotes(result) == [(1, "The ferry leaves at nine.")]
 

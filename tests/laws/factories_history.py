@@ -95,24 +95,22 @@ class World:
             contents["looked"] = [
                 [*row[:2], row[2].hex()] for row in db.all("SELECT * FROM looked ORDER BY step, maker")
             ]
-            contents |= self._found(db)
+            contents |= self._search_results(db)
         return contents
 
     def fingerprints(self) -> dict[str, str]:
         with self.store.read_transaction() as db:
             return dict(db.all("SELECT step, fingerprint FROM steps WHERE fingerprint IS NOT NULL"))
 
-    def _found(self, db: Db) -> Tables:
-        near, match = (
-            SqliteVectorSearch(db, FakeEmbedder(), load_matrices(db, self.folder, {})),
-            SqliteKeywordSearch(db),
-        )
+    def _search_results(self, db: Db) -> Tables:
+        vector_search = SqliteVectorSearch(db, FakeEmbedder(), load_matrices(db, self.folder, {}))
+        keyword_search = SqliteKeywordSearch(db)
         results: Tables = {}
         for name in SEARCHED:
             record = self.steps[name].output_type if name in self.steps else None
             if record:
                 table = Table(name, codec(record), SqlRows(db, name))
-                for kind, search in (("vector_search", near), ("keyword_search", match)):
+                for kind, search in (("vector_search", vector_search), ("keyword_search", keyword_search)):
                     results[f"{kind} {name}"] = [
                         [e.record.id, e.score] for question in QUESTIONS for e in search(table, question, k=4)
                     ]

@@ -153,7 +153,7 @@ def check_accounted(kumi: Kumihimo) -> None:
 
 
 class FreshProcess:
-    """Another process, which builds fresh indexes."""
+    """A second process for fresh indexes."""
 
     def __init__(self) -> None:
         environment = {**os.environ, "PYTHONHASHSEED": "4242"}
@@ -163,7 +163,7 @@ class FreshProcess:
         )  # fmt: skip
 
     def fresh(self, documents: Documents) -> Held:
-        """Return the tables of a new index, with the documents in reverse order."""
+        """Return the tables of a new index, with documents in reverse order."""
         assert self.process.stdin
         assert self.process.stdout
         self.process.stdin.write(json.dumps(dict(reversed(list(documents.items())))) + "\n")

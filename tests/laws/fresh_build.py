@@ -17,7 +17,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 def build_fresh(folder: Path, methods: Iterable[str] = BUILT) -> Held:
-    """Return the contents of a new index of `folder`, with another hash seed."""
+    """Return the contents of a new index, with another hash seed."""
     command = [sys.executable, "-m", "tests.laws.fresh_build", str(folder), *methods]
     environment = {**os.environ, "PYTHONHASHSEED": "4242"}
     process = subprocess.run(

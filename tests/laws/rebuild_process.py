@@ -14,7 +14,7 @@ from tests.laws.factories_history import Documents, Tables, World
 
 
 class RebuildProcess:
-    """Another process, started on first use.
+    """A second process, started on first use.
 
     It returns the tables of a fresh build of documents in their order.
     """

@@ -52,7 +52,7 @@ def kumi(tmp_path: Path) -> Iterator[Kumihimo]:
 
 
 def build_rows(kumi: Kumihimo, home: Path) -> Held:
-    """Build an index of a folder and return its rows; nothing may fail."""
+    """Build an index without failures and return its rows."""
     assert not kumi.index(home, methods=["fivew"]).failed
     return {name: rows for name, rows in tables(kumi).items() if name in TABLES}
 

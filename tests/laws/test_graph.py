@@ -76,7 +76,7 @@ def rows(town: Town) -> Rows:
 
 
 def check_settled(town: Town, documents: Documents) -> Held:
-    """Check that nothing is missing, and that a rebuild changes nothing.
+    """Check that nothing is missing and a rebuild changes nothing.
 
     Returns the rows.
     """
@@ -197,7 +197,7 @@ def within(community: Community, rows: Rows) -> Iterator[str]:
 
 
 def changed_rows(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the rows that came or changed, as they are now, and removed ones."""
+    """Return new and changed rows, as they are now, and removed rows."""
     return {
         id: row
         for rows, other_rows in ((before, now), (now, before))

@@ -26,16 +26,23 @@ MUTANTS = {
     "the new group of a changed row is not updated": (
         "storage/sqlite/ledger.py", "            self._record_changes(table, new)\n", "",
     ),
-    "failed items are not tried again": ("storage/sqlite/ledger.py", "        self.add_keys(self.failures(step))\n", ""),
+    "failed items are not tried again": (
+        "storage/sqlite/ledger.py", "        self.add_keys(self.failures(step))\n", "",
+    ),
     "the members of a group have a random order": (
         "core/task.py", "Group(map(self.decode, rows))", "Group(set(map(self.decode, rows)))",
     ),
     "equal requests in flight are all sent": (
-        "storage/sqlite/response_cache.py", "running := self._in_flight.get(key)", "running := self._in_flight.get(b'')",
+        "storage/sqlite/response_cache.py", "running := self._in_flight.get(key)",
+        "running := self._in_flight.get(b'')",
     ),
     "waves run in reverse order": ("storage/sqlite/ledger.py", """f'-"{wave}"'""", """f'"{wave}"'"""),
-    "a wave does not notify the next ones": ("core/engine.py", "            if step.wave_column:\n", "            if False:\n"),
-    "the fingerprint is not transitive": ("core/engine.py", "*(step_fingerprints[table] for table in step.inputs)", "*()"),
+    "a wave does not notify the next ones": (
+        "core/engine.py", "            if step.wave_column:\n", "            if False:\n",
+    ),
+    "the fingerprint is not transitive": (
+        "core/engine.py", "*(step_fingerprints[table] for table in step.inputs)", "*()",
+    ),
     "lookups of an earlier run remain": (
         "storage/sqlite/ledger.py", "lookups in dependencies if not lookups)", "lookups in dependencies if False)",
     ),

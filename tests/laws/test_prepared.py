@@ -196,6 +196,9 @@ def test_a_sample_is_of_documents_and_of_chunks(tmp_path: Path) -> None:
     plan = prepared.kumi.plan(prepared.home, methods=["answered", "local"], sample=2)
     texts = [prompt.partition("\nText:\n")[2] for prompt in prepared.reply_counts if FORM in prompt]
     assert len(set(texts)) == 2
-    assert len({text for text in TOWN.values() if any(text in s for s in prepared.reply_counts if "entity<|>NAME" in s)}) == 2
+    assert (
+        len({text for text in TOWN.values() if any(text in s for s in prepared.reply_counts if "entity<|>NAME" in s)})
+        == 2
+    )
     assert {estimate.step for estimate in plan.estimates} >= {"metadata", "mentions"}
     prepared.kumi.close()

@@ -123,7 +123,7 @@ def test_the_order_and_the_seed_change_nothing(complete: Held, tmp_path: Path) -
 
 
 def check_removed(kumi: Kumihimo, never: Held, complete: Held) -> None:
-    """Check that the index looks as if the removed part had never existed.
+    """Check that the index equals one without the removed part.
 
     For steps with state: after they forget it.
     """

@@ -78,7 +78,7 @@ def change(rng: Random, documents: Documents, library: Library) -> None:
 
 
 def build_fresh(documents: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
-    """Return the tables of a new index, with the documents in reverse order."""
+    """Return the tables of a new index, with documents in reverse order."""
     with TemporaryDirectory() as folder:
         library = Library(Path(folder), dict(reversed(list(documents.items()))))
         rows = summary_rows(library)

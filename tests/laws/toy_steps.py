@@ -135,7 +135,7 @@ def entities(mentions: Group[Mention], llm: LLM, *, limit: int = 1) -> Entity:
 
 
 def relations(ties: Group[Tie]) -> Relation:
-    """Return a relation for a pair, with the text of its first line.
+    """Return the relation of a pair, with its first line.
 
     Members are ordered by id.
     """

@@ -43,11 +43,14 @@ def search(
     question: str = "Why did the Tern wait?", first: Sequence[int] = (0, 5, 3), llm: Any = None, **settings: Any
 ) -> list[int]:
     """Return the positions of the passages found; `first`: those that are nearest."""
-    held_tables = {name: each for name, each in tables().items() if name in ("passages", "frames", "values", "links")}
-    searches = {"keyword_search": returns_passages(), "vector_search": PassageSearch(returns_passages(*first))}
+    inputs: dict[str, Any] = {name: tables()[name] for name in ("passages", "frames", "values", "links")}
+    searches: dict[str, Any] = {
+        "keyword_search": returns_passages(),
+        "vector_search": PassageSearch(returns_passages(*first)),
+    }
     context = discourse(
-        question, **held_tables, **searches, tokenizer=tokenizer, rerank=rerank, llm=llm or scripted_llm(), **settings
-    )  # type: ignore[arg-type]
+        question, **inputs, **searches, tokenizer=tokenizer, rerank=rerank, llm=llm or scripted_llm(), **settings
+    )
     assert {item.table for item in context} <= {"passages"}
     scores = [item.score for item in context]
     assert scores == sorted(scores, reverse=True)
@@ -72,11 +75,9 @@ class PassageSearch:
 
 @pytest.mark.parametrize(("case", "expected"), TIED.items(), ids=lambda value: str(value))
 def test_senses_and_narrower_ones_link_in_both_directions(case: tuple[int, str], expected: tuple[int, ...]) -> None:
-    held_tables = tables()
+    all_tables = tables()
     place, sense = case
-    linked = expand_by_discourse(
-        held_tables["passages"][P[place]], [sense], held_tables["links"], held_tables["passages"]
-    )
+    linked = expand_by_discourse(all_tables["passages"][P[place]], [sense], all_tables["links"], all_tables["passages"])
     assert [P.index(passage.id) for passage in linked] == list(expected)
 
 
@@ -95,32 +96,32 @@ def test_senses_and_narrower_ones_link_in_both_directions(case: tuple[int, str],
     ],
 )
 def test_fallback_senses(place: int, sense: str, fallback: Fallback, expected: list[int]) -> None:
-    held_tables = tables()
+    all_tables = tables()
     linked = expand_by_discourse(
-        held_tables["passages"][P[place]], [sense], held_tables["links"], held_tables["passages"], fallback=fallback
+        all_tables["passages"][P[place]], [sense], all_tables["links"], all_tables["passages"], fallback=fallback
     )
     assert [P.index(passage.id) for passage in linked] == expected
 
 
 @pytest.mark.parametrize(("place", "beside"), [(0, [1]), (2, [1, 3]), (3, [2, 4]), (7, [6])])
 def test_fallback_to_adjacent_passages(place: int, beside: list[int]) -> None:
-    held_tables = tables() | {"links": table(DiscourseRelation, [])}
-    passage = held_tables["passages"][P[place]]
-    assert expand_by_discourse(passage, ["cause"], held_tables["links"], held_tables["passages"], fallback="any") == []
-    linked = expand_by_discourse(passage, [], held_tables["links"], held_tables["passages"], fallback="neighbours")
+    all_tables = tables() | {"links": table(DiscourseRelation, [])}
+    passage = all_tables["passages"][P[place]]
+    assert expand_by_discourse(passage, ["cause"], all_tables["links"], all_tables["passages"], fallback="any") == []
+    linked = expand_by_discourse(passage, [], all_tables["links"], all_tables["passages"], fallback="neighbours")
     assert [P.index(other.id) for other in linked] == beside
 
 
 def test_links_below_minimum_confidence_are_ignored() -> None:
-    held_tables = tables()
+    all_tables = tables()
 
     def linked_passages(place: int, minimum: float) -> list[int]:
         sense = ["contigency", "expansion", "temporal"]
         linked = expand_by_discourse(
-            held_tables["passages"][P[place]],
+            all_tables["passages"][P[place]],
             sense,
-            held_tables["links"],
-            held_tables["passages"],
+            all_tables["links"],
+            all_tables["passages"],
             min_confidence=minimum,
         )
         return [P.index(other.id) for other in linked]
@@ -130,11 +131,11 @@ def test_links_below_minimum_confidence_are_ignored() -> None:
 
 
 def test_broken_and_self_links_are_ignored() -> None:
-    held_tables = tables()
+    all_tables = tables()
     odd = [replace(LINKS[0], second="gone"), replace(LINKS[0], id="x.00000", second=P[0])]
     assert (
         expand_by_discourse(
-            held_tables["passages"][P[0]], ["cause"], table(DiscourseRelation, odd), held_tables["passages"]
+            all_tables["passages"][P[0]], ["cause"], table(DiscourseRelation, odd), all_tables["passages"]
         )
         == []
     )
@@ -191,7 +192,7 @@ def test_rare_values_count_more() -> None:
 
 
 def test_keyword_search_is_optional() -> None:
-    held_tables = {name: each for name, each in tables().items() if name in ("passages", "frames", "values", "links")}
+    all_tables = {name: each for name, each in tables().items() if name in ("passages", "frames", "values", "links")}
 
     def first(**settings: Any) -> str:
         llm = scripted_llm("none", {"who": "none"})
@@ -202,7 +203,7 @@ def test_keyword_search_is_optional() -> None:
             "rerank": rerank,
             "llm": llm,
         }
-        return next(iter(discourse("Who mended the winch?", **held_tables, **ports, **settings))).text  # type: ignore[arg-type]
+        return next(iter(discourse("Who mended the winch?", **all_tables, **ports, **settings))).text  # type: ignore[arg-type]
 
     assert first() == "Ada mended the winch meanwhile."
     assert first(words=False) == first(paper=True) == "Had the winch failed, it would have stayed."

@@ -7,11 +7,11 @@ import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from html.parser import HTMLParser
 from itertools import combinations
 from pathlib import Path
 from shutil import which
-from time import process_time
 from typing import Any
 
 import pytest
@@ -25,6 +25,7 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable, SettingsError
 from kumihimo.page.layout import Circle, GraphLayout, enclosing_circle, layout_graph, pack_circles
 from tests import factories_graphs
+from tests.counters import count_lines
 
 BROWSER = which("chromium") or which("google-chrome")
 RADII = st.lists(st.floats(0.5, 40), max_size=40)
@@ -150,8 +151,9 @@ def test_the_most_connected_of_a_leaf_is_its_middle() -> None:
     assert min(degree, key=lambda id: abs(drawing.entities[id].centre - middle)) == "e0-0-4"
 
 
-def test_ten_thousand_are_placed_at_once() -> None:
-    tables = factories_graphs.made(10_000, 10_000)
+def tree_and_degrees(size: int) -> tuple[CommunityTree, dict[str, int]]:
+    """Return the communities of a made-up graph, and the degrees of its entities."""
+    tables = factories_graphs.made(size, size)
     by_id = {c.id: c for c in tables["communities"]}
     communities = CommunityTree(
         {id: c.level for id, c in by_id.items()},
@@ -159,13 +161,17 @@ def test_ten_thousand_are_placed_at_once() -> None:
         {id: c.children for id, c in by_id.items()},
         {id: c.members for id, c in by_id.items()},
     )
-    degree = {entity.id: i % 40 for i, entity in enumerate(tables["entities"])}
-    start = process_time()
-    placed = layout_graph(communities, degree)
-    took = process_time() - start
-    print(f"{took:.2f} s")
-    assert took < 2
-    check(placed, communities, degree)
+    return communities, {entity.id: i % 40 for i, entity in enumerate(tables["entities"])}
+
+
+def test_ten_thousand_are_placed() -> None:
+    communities, degree = tree_and_degrees(10_000)
+    check(layout_graph(communities, degree), communities, degree)
+
+
+def test_the_work_of_a_layout_grows_with_the_graph() -> None:
+    few, many = (count_lines(partial(layout_graph, *tree_and_degrees(size))) for size in (1000, 4000))
+    assert many < 5 * few
 
 
 # -- page contents

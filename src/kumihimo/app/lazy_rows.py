@@ -116,5 +116,5 @@ def cache_only(llm: CachedLLM) -> CachedLLM:
 
 @dataclass(frozen=True, slots=True)
 class _CacheOnlyLLM(CachedLLM):
-    def _request_reply(self, _asked: bytes, _messages: Messages, *_: Any) -> Reply:
+    def _request_reply(self, _request_key: bytes, _messages: Messages, *_: Any) -> Reply:
         raise ItemFailed("not asked")

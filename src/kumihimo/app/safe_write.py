@@ -35,7 +35,7 @@ def write_file_with(path: Path, fill: Callable[[Path], None]) -> None:
     """
     with _wrap_os_errors(path):
         if path.is_dir() or (path.exists() and FILE_MARK not in _file_start(path)):
-            raise SettingsError(f"{path} is there already and was not written by `kumi`: choose another name, or move it away")
+            raise SettingsError(f"{path} is there already, not written by `kumi`: choose another name, or move it away")
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.part")
         try:
@@ -60,7 +60,9 @@ def write_folder(path: Path, fill: Callable[[Path], None]) -> None:
             new = sorted(file.relative_to(temporary).as_posix() for file in temporary.rglob("*") if file.is_file())
             foreign = [name for name in new if name not in ours and (path / name).exists()]
             if foreign:
-                raise SettingsError(f"{path / foreign[0]} is there already and was not written by `kumi`: choose another --out")
+                raise SettingsError(
+                    f"{path / foreign[0]} is there already, not written by `kumi`: choose another --out"
+                )
             _replace_files(temporary, path, new, ours)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -100,7 +102,7 @@ def _own_files(path: Path) -> set[str]:
         names = json.loads((path / OWNED_FILES_LIST).read_text(encoding="utf-8"))["files"]
         return {name for name in names if ".." not in Path(name).parts and not Path(name).is_absolute()}
     except (OSError, ValueError, KeyError, TypeError):
-        message = f"{path} is there already and was not written by `kumi`: choose another --out, or an empty folder"
+        message = f"{path} is there already, not written by `kumi`: choose another --out, or an empty folder"
         raise SettingsError(message) from None
 
 

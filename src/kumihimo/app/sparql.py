@@ -39,7 +39,7 @@ def rdf_prefixes(*, base: str = "http://example.org/") -> dict[str, str]:
     except ValueError:
         base = ""
     if ":" not in base or not base.endswith(("/", "#", ":")):
-        raise SettingsError("rdf.base has to be the beginning of IRIs, such as http://example.org/, and end with / or #")
+        raise SettingsError("rdf.base has to be the start of IRIs, such as http://example.org/, and end with / or #")
     return prefix_map(base)
 
 

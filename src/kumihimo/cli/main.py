@@ -7,17 +7,19 @@ import sqlite3
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+import typer.main
+from typer.core import TyperGroup
 
 from kumihimo.app import config
 from kumihimo.app.settings_registry import SETTINGS, SUMMARIES
 from kumihimo.app.snapshot import DEFAULT_METHOD
 from kumihimo.cli import (
     ask_commands,
-    evaluating,
     graph_commands,
     jsonl,
     report_commands,
@@ -278,6 +280,13 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # heading -
     },
 }
 EXAMPLES = ("kumi index FOLDER", "kumi ask 'What do they say about ...?'")
+EVAL_HELP = "Measure which method works best on your documents, at what cost and confidence."
+EVAL_EXAMPLES = (
+    "kumi eval questions",
+    "kumi eval run --methods bm25,naive,local --again naive --max-cost 5",
+    "kumi eval judge --max-cost 20",
+    "kumi eval report",
+)
 
 
 def _build_app(*, colour: bool) -> typer.Typer:
@@ -293,11 +302,34 @@ def _build_app(*, colour: bool) -> typer.Typer:
     for panel, commands in COMMANDS.items():
         _add_commands(root, commands, panel, colour)
     group = typer.Typer(
-        help=evaluating.EVAL_HELP, epilog=_format_examples(evaluating.EVAL_EXAMPLES, colour), no_args_is_help=True
+        cls=_EvalGroup, help=EVAL_HELP, epilog=_format_examples(EVAL_EXAMPLES, colour), no_args_is_help=True
     )
-    _add_commands(group, evaluating.EVAL_COMMANDS, None, colour)
+    group.callback()(_no_options)
     root.add_typer(group, name="eval", rich_help_panel="Evaluate it")
     return root
+
+
+class _EvalGroup(TyperGroup):
+    """The group `kumi eval`, which imports its commands when it needs them."""
+
+    @cached_property
+    def loaded(self) -> dict[str, Any]:
+        """Return the commands by name."""
+        from kumihimo.cli.evaluating import EVAL_COMMANDS
+
+        group = typer.Typer()
+        _add_commands(group, EVAL_COMMANDS, None, self.rich_markup_mode == "rich")
+        return dict(typer.main.get_group(group).commands)
+
+    def list_commands(self, _ctx: Any) -> list[str]:
+        return list(self.loaded)
+
+    def get_command(self, _ctx: Any, cmd_name: str) -> Any:
+        return self.loaded.get(cmd_name)
+
+
+def _no_options() -> None:
+    """Let a group stand without options of its own."""
 
 
 def _add_commands(

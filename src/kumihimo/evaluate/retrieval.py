@@ -22,6 +22,7 @@ from kumihimo.evaluate.gold import DocumentSpan, GoldPassage, IndexLayout, parse
 from kumihimo.evaluate.measures import Ranking, measures_at, recall
 from kumihimo.evaluate.records import EvalQuestion, Score
 from kumihimo.evaluate.run_systems import count_workers
+from kumihimo.evaluate.statistics import bootstrap_interval
 from kumihimo.evaluate.systems import System
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.concurrency import map_concurrent
@@ -240,7 +241,6 @@ class MeasureMean:
 
 def average_measures(rows: Iterable[Score], questions: Iterable[EvalQuestion]) -> dict[str, dict[str, MeasureMean]]:
     """Average each system's measures over questions with a value."""
-    from kumihimo.evaluate.statistics import bootstrap_interval
 
     cluster: Mapping[str, str] = {question.id: question.cluster for question in questions}
     pairs_by_system: dict[str, dict[str, list[tuple[float, str]]]] = {}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from kumihimo.core.errors import SettingsError
 from kumihimo.evaluate.systems import parse_system
+from kumihimo.methods import METHODS
 
 WINDOWS = (8000, 16000, 32000, 64000)
 _MANY_CHUNKS = 300  # retrieved, so that only the window limits the context
@@ -67,7 +68,6 @@ def window_systems(base: str = f"naive:words=false+k={_MANY_CHUNKS}") -> dict[st
 
 def setting_names(method: str) -> Sequence[str]:
     """Return the setting names of a method."""
-    from kumihimo.methods import METHODS
 
     return list(METHODS[method].settings)
 

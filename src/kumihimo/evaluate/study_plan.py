@@ -18,6 +18,7 @@ from kumihimo.core.errors import ItemFailed
 from kumihimo.evaluate.claims import extract_answer_claims
 from kumihimo.evaluate.claims.stages import PAPER_VOTES, Votes
 from kumihimo.evaluate.claims.voting import votes_needed
+from kumihimo.evaluate.corpus_description import describe_documents, sample_pieces
 from kumihimo.evaluate.cost_estimates import EstimationContext, merge_estimates, pick_evenly, scale_estimate
 from kumihimo.evaluate.judging.calls import plan_judge_calls, sample_calls
 from kumihimo.evaluate.judging.protocols import DEBIASED, JudgeProtocol
@@ -121,7 +122,6 @@ def _estimate_questions(study: Study, context: EstimationContext) -> list[Estima
     One call for the users, one for the tasks of each user, one for the questions of each task. Similar items are asked
     for again, up to three calls a list.
     """
-    from kumihimo.evaluate.corpus_description import describe_documents, sample_pieces
 
     dry_run = DryRunModels(context.registry, context.tokenizer)
     llm, description, draft_calls = dry_run.llm("questioner"), study.read_text("description.md"), 0

@@ -11,6 +11,7 @@ from kumihimo.app.safe_write import FILE_MARK, write_file_with
 from kumihimo.app.snapshot import Snapshot, row_counts
 from kumihimo.app.sparql import index_triples, rdf_prefixes, rdf_settings
 from kumihimo.core.errors import SettingsError, describe_unknown
+from kumihimo.rdf.triples import RDF_TABLES
 
 if TYPE_CHECKING:
     from pyoxigraph import Quad, Triple
@@ -27,8 +28,6 @@ def write_rdf(snapshot: Snapshot, path: Path) -> dict[str, int]:
     if rdf_format is None:
         raise SettingsError(describe_unknown("ending of an RDF file", path.suffix, _FORMATS))
     from pyoxigraph import RdfFormat, serialize
-
-    from kumihimo.rdf.triples import RDF_TABLES
 
     prefixes, count = rdf_prefixes(**rdf_settings(snapshot.settings)), {"triples": 0}
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kumihimo.core.errors import MalformedReply
+from kumihimo.index.rules import srl
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Messages
+from kumihimo.llm.structured import Reply, reply_form
 from kumihimo.text.lemmas import SLOTS, normalise_value
-
-if TYPE_CHECKING:
-    from kumihimo.llm.structured import Reply
 
 PROMPT = Path(__file__).with_name("frames.md")
 MAX_SLOT_VALUES = 16  # per slot
@@ -43,8 +42,6 @@ def extract_slots(text: str, llm: LLM | None, *, language: str = "", paper: bool
     Raise ItemFailed if the model fails.
     """
     if llm is None:
-        from kumihimo.index.rules import srl  # imported here: only a build needs the rules
-
         return normalise_slots(srl.find_slots(text), paper=paper)
     return normalise_slots(llm(slot_messages(text, language), parse=parse_slots_reply), paper=paper)
 
@@ -84,7 +81,6 @@ def parse_slots_reply(reply: Reply) -> list[tuple[str, str]]:
 
 def _read_slots(reply: Reply) -> Mapping[str, object]:
     """Return the known slots of a reply: JSON or labelled lines."""
-    from kumihimo.llm.structured import reply_form
 
     try:
         values = reply_form(dict[str, object]).parse(reply)

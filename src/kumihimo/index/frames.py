@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Passage, SlotFiller, SlotValue
 from kumihimo.core.table import Group
+from kumihimo.index.five_w1h import extract_slots
 from kumihimo.llm.protocols import LLM
 
 
@@ -18,7 +19,6 @@ def frames(passage: Passage, llm: LLM | None, *, language: str = "", paper: bool
     do not count. paper: only case and English lemmas do not count, as in the paper.
     But: a slot may have several values; without a model the rules fill the slots (`rules/srl.py`).
     """
-    from kumihimo.index.five_w1h import extract_slots  # imported here: only a build needs it
 
     for slot, text, name in extract_slots(passage.text, llm, language=language, paper=paper):
         yield SlotFiller(value=hash_parts(slot, name), slot=slot, name=name, passage=passage.id, text=text)

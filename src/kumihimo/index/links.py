@@ -14,6 +14,7 @@ from kumihimo.core.errors import ItemFailed, MalformedReply, SettingsError
 from kumihimo.core.records import Chunk, DiscourseRelation, Passage
 from kumihimo.core.table import Table
 from kumihimo.index.pdtb_senses import leaf_sense_labels, match_sense_label, senses_by_label
+from kumihimo.index.rules import connectives
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM
 
@@ -55,8 +56,6 @@ def links(
     following = _next_passages(chunk, chunks, passages, reach) if own_passages else []
     pairs = list(_passage_pairs(own_passages, following, reach))
     if llm is None:
-        from kumihimo.index.rules import connectives  # imported here: only a build without a model needs the rules
-
         return connectives.link_passages(pairs)
     size = 1 if paper else batch
     batches = [pairs[start : start + size] for start in range(0, len(pairs), size)]

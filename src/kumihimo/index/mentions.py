@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Assertion, Chunk, Mention, Record, RelationMention
+from kumihimo.index import extraction_llm
+from kumihimo.index.extraction_parser import ExtractedClaim, ExtractedEntity, ExtractedRecord, ExtractedRelation
 from kumihimo.llm.protocols import LLM
 from kumihimo.text import name_keys
-
-if TYPE_CHECKING:
-    from kumihimo.index.extraction_parser import ExtractedRecord
 
 R = TypeVar("R", bound=Record)
 
@@ -42,7 +41,6 @@ def mentions(
         from kumihimo.index.rules import ner  # imported here: only a build needs the rules
 
         return ner.find_mentions(chunk, _parse_aliases(aliases))
-    from kumihimo.index import extraction_llm  # imported here: only a build calls a model
 
     records, failure = extraction_llm.extract_records(
         chunk,
@@ -80,7 +78,6 @@ def ties(
         from kumihimo.index.rules import ner
 
         return ner.find_relation_mentions(chunk, _parse_aliases(aliases))
-    from kumihimo.index import extraction_llm  # imported here: only a build calls a model
 
     records, failure = extraction_llm.extract_records(
         chunk,
@@ -118,7 +115,6 @@ def assertions(
     """
     if llm is None or not claims:
         return []
-    from kumihimo.index import extraction_llm  # imported here: only a build calls a model
 
     records, failure = extraction_llm.extract_records(
         chunk,
@@ -162,7 +158,6 @@ def _entity_id(name: str, aliases: Mapping[str, str]) -> str:
 
 def _build_mentions(records: Sequence[ExtractedRecord], aliases: Mapping[str, str]) -> Iterator[Mention]:
     """Yield mentions of entities, and of relation ends without an entity record."""
-    from kumihimo.index.extraction_parser import ExtractedEntity, ExtractedRelation
 
     described_ids = {_entity_id(record.name, aliases) for record in records if isinstance(record, ExtractedEntity)}
     for record in records:
@@ -180,7 +175,6 @@ def _build_relation_mentions(
     records: Sequence[ExtractedRecord], aliases: Mapping[str, str]
 ) -> Iterator[RelationMention]:
     """Yield the relation mentions of the records."""
-    from kumihimo.index.extraction_parser import ExtractedRelation
 
     for record in records:
         if not isinstance(record, ExtractedRelation):
@@ -201,7 +195,6 @@ def _build_relation_mentions(
 
 def _build_assertions(records: Sequence[ExtractedRecord], aliases: Mapping[str, str]) -> Iterator[Assertion]:
     """Yield the assertions of the records."""
-    from kumihimo.index.extraction_parser import ExtractedClaim
 
     for record in records:
         if not isinstance(record, ExtractedClaim):

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import NOT_READ, Document, Metadata, Question, Record
+from kumihimo.index import metadata_llm
 from kumihimo.index.metadata_fields import Preset, resolve_fields
+from kumihimo.index.metadata_llm import MetadataResult
 from kumihimo.llm.protocols import LLM
-
-if TYPE_CHECKING:
-    from kumihimo.index.metadata_llm import MetadataResult
 
 R = TypeVar("R", bound=Record)
 
@@ -109,7 +108,6 @@ def _read_document(
     language: str,
 ) -> MetadataResult:
     """Run the metadata prompt on a document."""
-    from kumihimo.index import metadata_llm  # imported here: only a build calls a model
 
     return metadata_llm.extract_metadata(
         document,

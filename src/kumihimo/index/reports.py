@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.records import Claim, Community, Entity, Mention, Relation, Report
 from kumihimo.core.table import Table
+from kumihimo.index import data_refs
+from kumihimo.index.data_refs import ResolvedReferences
+from kumihimo.index.report_context import ReportContext, ReportTables, render_report_context, select_report_context
 from kumihimo.index.report_render import rate_mentions, report_markdown
+from kumihimo.index.rules import extractive_reports
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Messages
-
-if TYPE_CHECKING:
-    from kumihimo.index.data_refs import ResolvedReferences
-    from kumihimo.index.report_context import ReportContext
 
 PROMPT = Path(__file__).with_suffix(".md")
 LANGUAGE_OF_TABLES = (
@@ -77,14 +77,9 @@ def reports(
     """
     if when == "asked" or (len(community.members) == 1 and not community.parent):
         return None
-    from kumihimo.index.report_context import ReportTables, select_report_context
 
     tables = ReportTables(communities, entities, relations, claims, reports)
     if llm is None:
-        from kumihimo.index.rules import (
-            extractive_reports,
-        )  # imported here: only a build without a model needs the rules
-
         report = extractive_reports.build_extractive_report(community, tables, mentions, tokenizer)
         return report if report.title else None
     context = select_report_context(community, tables, window=window, order=order)
@@ -99,7 +94,6 @@ def reports(
 
 def report_messages(context: ReportContext, persona: str = "", language: str = "") -> Messages:
     """Return the messages for one report."""
-    from kumihimo.index.report_context import render_report_context
 
     return render_prompt(
         PROMPT,
@@ -121,7 +115,6 @@ def _single_entity_report(context: ReportContext) -> Report:
 
 def _to_report(reply: Written, context: ReportContext) -> Report:
     """Convert a reply to a report; map its references back to rows."""
-    from kumihimo.index import data_refs
 
     texts = [reply.summary, *(text for finding in reply.findings for text in (finding.summary, finding.explanation))]
     resolved = [data_refs.resolve_references(text.strip(), context.ids_by_table) for text in texts]

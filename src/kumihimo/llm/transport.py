@@ -247,10 +247,7 @@ class ModelServer:
         return ModelError(str(refusal))
 
     def _no_credit_error(self, message: str) -> Exception:
-        """Return the error for an account without credit.
-
-        Earlier replies stay cached.
-        """
+        """Return the error for an account without credit."""
         if not self._has_answered:
             return ModelError(message)
         with self._lock:

@@ -73,15 +73,15 @@ def rq(
     rankings = search(searched)
     for _ in range(depth - 1):
         passages = _merge_rankings(rankings).top(k).fit(shown, tokenizer)
-        further = (
+        added = (
             new_questions(_refine(_followup_prompt(question, searched, passages), llm), searched)[:queries]
             if passages
             else []
         )
-        if not further:
+        if not added:
             break
-        searched += further
-        rankings += search(further)
+        searched += added
+        rankings += search(added)
     context = rerank(question, _merge_rankings(rankings), reranker).top(k).fit(budget, tokenizer)
     return replace(context, queries=tuple(searched[1:]))
 

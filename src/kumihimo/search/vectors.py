@@ -20,6 +20,7 @@ from kumihimo.core.table import Codec, Row, Table
 from kumihimo.llm.cached_llm import dimension_mismatch
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.protocols import Embedder
+from kumihimo.storage.sqlite.ledger import write_failures
 from kumihimo.storage.sqlite.store import Db, SqlRows
 
 if TYPE_CHECKING:
@@ -140,7 +141,6 @@ class VectorIndex:
             return [(batch, None, str(error))]
 
     def _record_failures(self, errors: Iterable[tuple[str, str | None]]) -> None:
-        from kumihimo.storage.sqlite.ledger import write_failures
 
         write_failures(self.db, self.name, errors)
 

@@ -7,6 +7,8 @@ from functools import cache, lru_cache
 from unicodedata import normalize
 
 from kumihimo.text import name_keys
+from kumihimo.text.dates import parse_iso_date
+from kumihimo.text.inflections import verb_lemma
 
 SLOTS = ("who", "when", "where", "what", "why", "how", "predicate")
 
@@ -109,14 +111,12 @@ def normalise_value(slot: str, text: str, *, paper: bool = False) -> str:
 
 def _lemmatise(word: str) -> str:
     """Return the dictionary form of an English word."""
-    from kumihimo.text.inflections import verb_lemma
 
     return verb_lemma(word)
 
 
 def _iso_date(text: str) -> str:
     """Return a date text as ISO 8601; empty for other texts."""
-    from kumihimo.text.dates import parse_iso_date
 
     if not any(map(str.isdecimal, text)) and len(text) > 12:
         return ""

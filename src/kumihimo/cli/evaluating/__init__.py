@@ -18,7 +18,6 @@ from kumihimo.cli.evaluating.score import score
 from kumihimo.cli.evaluating.status import status
 from kumihimo.cli.evaluating.study import study
 
-EVAL_HELP = "Measure which method works best on your documents, at what cost and confidence."
 EVAL_COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {  # command -> examples
     questions: ("kumi eval questions --draft", "kumi eval questions", "kumi eval questions --personas 0 --local 50"),
     import_: ("kumi eval import my-questions.jsonl", "kumi eval import answers.json --system lightrag"),
@@ -41,9 +40,3 @@ EVAL_COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {  # command -> exam
     status: ("kumi eval status",),
     study: ("kumi eval study", "kumi eval study levels --max-cost 20"),
 }
-EVAL_EXAMPLES = (
-    "kumi eval questions",
-    "kumi eval run --methods bm25,naive,local --again naive --max-cost 5",
-    "kumi eval judge --max-cost 20",
-    "kumi eval report",
-)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
+from kumihimo.app.facade import Kumihimo
 from kumihimo.cli import jsonl, terminal
 from kumihimo.cli.cli_session import configure_logging, open_index
 from kumihimo.cli.evaluating.options import DEFAULT_STUDY, StudyFolder
@@ -21,14 +21,19 @@ from kumihimo.cli.options import (
     ShowPrompts,
     Verbose,
 )
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed
+from kumihimo.evaluate.assertions import (
+    MAX_ASSERTIONS,
+    MIN_RATING,
+    RATE_PROMPT,
+    WRITE_PROMPT,
+    AssertionResult,
+    generate_assertions,
+)
+from kumihimo.evaluate.records import EvalQuestion, Gold
+from kumihimo.evaluate.study import Study
 from kumihimo.llm.budget import Caps
-
-if TYPE_CHECKING:
-    from kumihimo.app.facade import Kumihimo
-    from kumihimo.evaluate.assertions import AssertionResult
-    from kumihimo.evaluate.records import EvalQuestion, Gold
-    from kumihimo.evaluate.study import Study
 
 _ROLE = "questioner"
 
@@ -46,8 +51,6 @@ def assertions(
     as_json: JsonOutput = False,
 ) -> None:
     """Write assertions for each question from its gold passages, for scoring."""
-    from kumihimo.evaluate.assertions import generate_assertions
-    from kumihimo.evaluate.study import Study
 
     configure_logging(verbose, show_prompts)
     study_files = Study(study)
@@ -82,8 +85,6 @@ def _gold_text(gold: Gold, text: str) -> str:
 
 
 def _save_assertions(study: Study, results: Sequence[AssertionResult], fingerprint: str) -> None:
-    from kumihimo.core.digests import hash_parts
-    from kumihimo.evaluate.assertions import MAX_ASSERTIONS, MIN_RATING, RATE_PROMPT, WRITE_PROMPT
 
     study.write("questions", [row.question for row in results])
     prompts = {path.stem: hash_parts(path.read_text(encoding="utf-8")) for path in (WRITE_PROMPT, RATE_PROMPT)}

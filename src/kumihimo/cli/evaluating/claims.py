@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.cli import jsonl, terminal
 from kumihimo.cli.cli_session import configure_logging, open_index
 from kumihimo.cli.evaluating.confirm import require_consent
@@ -28,13 +29,23 @@ from kumihimo.cli.options import (
     Verbose,
 )
 from kumihimo.core.errors import ItemFailed
+from kumihimo.evaluate.claims import estimate_claim_calls
+from kumihimo.evaluate.claims.stages import ECONOMY_VOTES, PAPER_VOTES, Votes
+from kumihimo.evaluate.claims.study_claims import (
+    ClaimChecks,
+    ClaimInputs,
+    count_failures,
+    describe_claim_run,
+    describe_samples,
+    extract_checked_claims,
+    first_failure,
+    select_claim_inputs,
+    summarise_claims,
+)
+from kumihimo.evaluate.fabrication import SampleCounts
+from kumihimo.evaluate.study import Study
 from kumihimo.llm.budget import Caps
-
-if TYPE_CHECKING:
-    from kumihimo.app.snapshot import Snapshot
-    from kumihimo.evaluate.claims.stages import Votes
-    from kumihimo.evaluate.claims.study_claims import ClaimInputs
-    from kumihimo.llm.protocols import LLM
+from kumihimo.llm.protocols import LLM
 
 ROLE = "claimer"
 _MAX_PASSAGES, _PASSAGE_TOKENS = 10, 4000  # per claim
@@ -72,17 +83,6 @@ def claims(
     as_json: JsonOutput = False,
 ) -> None:
     """Extract the claims of each answer; count, cluster and check them."""
-    from kumihimo.evaluate.claims.stages import ECONOMY_VOTES, PAPER_VOTES
-    from kumihimo.evaluate.claims.study_claims import (
-        ClaimChecks,
-        count_failures,
-        describe_claim_run,
-        extract_checked_claims,
-        first_failure,
-        select_claim_inputs,
-        summarise_claims,
-    )
-    from kumihimo.evaluate.study import Study
 
     configure_logging(verbose, show_prompts)
     files, votes, caps = Study(study), ECONOMY_VOTES if economy else PAPER_VOTES, Caps(max_calls, max_tokens, max_cost)
@@ -120,7 +120,6 @@ def claims(
 
 def _announce(inputs: ClaimInputs, llm: LLM, votes: Votes, caps: Caps, *, yes: bool, quiet: bool) -> None:
     """Print the number of calls. Raises ConsentRequired without consent to many."""
-    from kumihimo.evaluate.claims import estimate_claim_calls
 
     least, most = estimate_claim_calls(inputs.all_answers, votes)
     note = f"about {sum(votes)} per sentence with claims, fewer for others, none for cached replies"
@@ -144,8 +143,6 @@ def _passage_search(snapshot: Snapshot) -> Callable[[str], Sequence[str]]:
 
 
 def _show_claims(summaries: Mapping[str, Mapping[str, Any]]) -> None:
-    from kumihimo.evaluate.claims.study_claims import describe_samples
-    from kumihimo.evaluate.fabrication import SampleCounts
 
     measures = list(next(iter(summaries.values()))["means"])
     checks = [name for name in _CHECK_HEADS if any(name in each["fabrication"] for each in summaries.values())]

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 from urllib.parse import quote
 
 import typer
 
+from kumihimo.app import safe_write
 from kumihimo.cli import jsonl
 from kumihimo.cli.evaluating.options import DEFAULT_STUDY, StudyFolder
 from kumihimo.cli.options import JsonOutput
 from kumihimo.core.errors import SettingsError
-
-if TYPE_CHECKING:
-    from kumihimo.evaluate.study import Study
+from kumihimo.evaluate.benchmarkqed import benchmarkqed_files
+from kumihimo.evaluate.ragas import ragas_lines
+from kumihimo.evaluate.study import Study
 
 
 def export(
@@ -27,8 +28,6 @@ def export(
     as_json: JsonOutput = False,
 ) -> None:
     """Export questions and answers for BenchmarkQED or ragas."""
-    from kumihimo.app import safe_write
-    from kumihimo.evaluate.study import Study
 
     study_files = Study(study)
     if format_name == "questions":
@@ -55,8 +54,6 @@ def export(
 
 def _export_files(study: Study, kind: str) -> Iterator[tuple[str, str]]:
     """Yield (name, text) of each file; ragas: one file for all systems."""
-    from kumihimo.evaluate.benchmarkqed import benchmarkqed_files
-    from kumihimo.evaluate.ragas import ragas_lines
 
     questions, systems = study.questions(), study.systems()
     if kind == "ragas":

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from kumihimo.app.cost import DryRunModels, estimate_plan, usage_history
+from kumihimo.app.facade import Kumihimo
 from kumihimo.cli import jsonl, terminal
 from kumihimo.cli.cli_session import open_index
 from kumihimo.cli.evaluating.confirm import confirm_plan
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed
+from kumihimo.core.wiring import ROOT
+from kumihimo.evaluate.gleanings import (
+    GLEANING_ROUNDS,
+    count_references,
+    draw_references,
+    references_table,
+    sample_documents,
+)
+from kumihimo.evaluate.records import Score
+from kumihimo.evaluate.study import Study
+from kumihimo.index import settings_for_step, settings_scope
 from kumihimo.llm.budget import Caps
-
-if TYPE_CHECKING:
-    from kumihimo.app.facade import Kumihimo
-    from kumihimo.evaluate.records import Score
-    from kumihimo.evaluate.study import Study
 
 
 def run_gleanings_study(
@@ -25,7 +33,6 @@ def run_gleanings_study(
 
     Raises ItemFailed if a document failed.
     """
-    from kumihimo.evaluate.gleanings import draw_references, references_table
 
     study.check_folder()
     with open_index(**index_options) as kumi:
@@ -49,10 +56,6 @@ def run_gleanings_study(
 def _count_references(
     kumi: Kumihimo, caps: Caps, count: int, *, yes: bool, quiet: bool
 ) -> tuple[list[Score], dict[str, Any]]:
-    from kumihimo.app.cost import DryRunModels, estimate_plan, usage_history
-    from kumihimo.core.wiring import ROOT
-    from kumihimo.evaluate.gleanings import count_references, sample_documents
-    from kumihimo.index import settings_for_step, settings_scope
 
     role = settings_scope("mentions")
     settings = {n: v for n, v in settings_for_step("mentions", kumi.settings).items() if n != "gleanings"}
@@ -73,7 +76,6 @@ def _count_references(
 
 
 def _show_references(counts: Mapping[int, list[float]]) -> None:
-    from kumihimo.evaluate.gleanings import GLEANING_ROUNDS
 
     rows = [(f"{size:,}", *(f"{value:,.0f}" for value in line)) for size, line in counts.items()]
     head = ("chunks of", *(f"{n} gleaning{'' if n == 1 else 's'}" for n in GLEANING_ROUNDS))

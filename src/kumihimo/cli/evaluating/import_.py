@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,20 +13,17 @@ from kumihimo.cli.evaluating.options import DEFAULT_STUDY, Merge, Replace, Study
 from kumihimo.cli.evaluating.questions import import_mode, show_study_questions
 from kumihimo.cli.options import JsonOutput
 from kumihimo.core.errors import SettingsError, describe_unknown
-
-if TYPE_CHECKING:
-    from kumihimo.evaluate.importers import MergeResult
-    from kumihimo.evaluate.records import EvalQuestion, SystemAnswer
-    from kumihimo.evaluate.study import Study
+from kumihimo.evaluate.benchmarkqed import read_benchmarkqed
+from kumihimo.evaluate.importers import MergeResult, match_answers, merge_questions, read_question_file
+from kumihimo.evaluate.ragas import read_ragas
+from kumihimo.evaluate.records import EvalQuestion, SystemAnswer
+from kumihimo.evaluate.study import Study
 
 StudyReader = Callable[..., tuple[list["EvalQuestion"], list["SystemAnswer"]]]
 
 
 def study_reader(name: str) -> StudyReader:
     """Return the function that reads a file of this format. Raises SettingsError."""
-    from kumihimo.evaluate.benchmarkqed import read_benchmarkqed
-    from kumihimo.evaluate.importers import read_question_file
-    from kumihimo.evaluate.ragas import read_ragas
 
     readers: dict[str, StudyReader] = {
         "questions": read_question_file,
@@ -55,7 +52,6 @@ def import_(
     as_json: JsonOutput = False,
 ) -> None:
     """Import your own questions, or the answers of another system."""
-    from kumihimo.evaluate.study import Study
 
     study_files, mode = Study(study), import_mode(merge, replace)
     format_name = format_name or ("benchmarkqed" if file.suffix.lower() == ".json" else "questions")
@@ -66,7 +62,6 @@ def import_(
     if system:
         _import_answers(study_files, question_rows, answer_rows, system, file, replace=replace, as_json=as_json)
         return
-    from kumihimo.evaluate.importers import merge_questions
 
     merged = merge_questions(study_files.rows_or_empty("questions"), question_rows, mode)
     study_files.write("questions", merged.questions)
@@ -99,7 +94,6 @@ def _import_answers(
     as_json: bool,
 ) -> None:
     """Write a system's answers; an empty study takes their questions too."""
-    from kumihimo.evaluate.importers import match_answers, merge_questions
 
     if not answer_rows:
         raise SettingsError(f"{file} has no answers: leave out --system to import its questions")

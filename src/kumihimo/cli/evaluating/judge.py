@@ -8,6 +8,7 @@ import typer
 
 from kumihimo.cli import jsonl, terminal
 from kumihimo.cli.cli_session import configure_logging, open_index
+from kumihimo.cli.evaluating.judge_steps import JudgingRun
 from kumihimo.cli.evaluating.options import DEFAULT_STUDY, AnsweredSystems, StudyFolder, split_names
 from kumihimo.cli.options import (
     DEFAULT_INDEX,
@@ -22,6 +23,9 @@ from kumihimo.cli.options import (
     Verbose,
 )
 from kumihimo.core.errors import ItemFailed, SettingsError, describe_unknown
+from kumihimo.evaluate.judging.protocols import PROTOCOLS
+from kumihimo.evaluate.judging.study_verdicts import select_judge_inputs
+from kumihimo.evaluate.study import Study
 from kumihimo.llm.budget import Caps
 
 ProtocolName = Annotated[str, typer.Option(help="debiased, graphrag, lightrag or mk.", metavar="NAME")]
@@ -70,10 +74,6 @@ def judge(
     as_json: JsonOutput = False,
 ) -> None:
     """Let a judge model compare answers in pairs, or rate them."""
-    from kumihimo.cli.evaluating.judge_steps import JudgingRun
-    from kumihimo.evaluate.judging.protocols import PROTOCOLS
-    from kumihimo.evaluate.judging.study_verdicts import select_judge_inputs
-    from kumihimo.evaluate.study import Study
 
     configure_logging(verbose, show_prompts)
     if protocol not in PROTOCOLS:

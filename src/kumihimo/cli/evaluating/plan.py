@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from kumihimo.app.facade import Kumihimo
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.cli import jsonl, terminal
 from kumihimo.cli.cli_session import open_index
 from kumihimo.cli.evaluating.options import DEFAULT_STUDY, StudyFolder, SystemNames, split_names
 from kumihimo.cli.options import DEFAULT_INDEX, CacheFile, IndexFolder, JsonOutput, SettingOverrides
 from kumihimo.core.errors import SettingsError, describe_unknown
-
-if TYPE_CHECKING:
-    from kumihimo.app.facade import Kumihimo
-    from kumihimo.app.snapshot import Snapshot
-    from kumihimo.evaluate.study import Study
-    from kumihimo.evaluate.study_plan import StudyEstimate, StudyRequest
-    from kumihimo.evaluate.systems import System
+from kumihimo.evaluate.claims.stages import ECONOMY_VOTES, PAPER_VOTES
+from kumihimo.evaluate.cost_estimates import EstimationContext
+from kumihimo.evaluate.judging.protocols import PROTOCOLS
+from kumihimo.evaluate.scoring.run_scores import resolve_measures
+from kumihimo.evaluate.study import Study
+from kumihimo.evaluate.study_plan import STAGES, StudyEstimate, StudyRequest, estimate_stages
+from kumihimo.evaluate.systems import System, select_systems
 
 
 def plan(
@@ -49,11 +51,6 @@ def plan(
     as_json: JsonOutput = False,
 ) -> None:
     """Estimate the model calls and the cost of a study."""
-    from kumihimo.evaluate.claims.stages import ECONOMY_VOTES, PAPER_VOTES
-    from kumihimo.evaluate.judging.protocols import PROTOCOLS
-    from kumihimo.evaluate.scoring.run_scores import resolve_measures
-    from kumihimo.evaluate.study import Study
-    from kumihimo.evaluate.study_plan import STAGES, StudyRequest
 
     if protocol not in PROTOCOLS:
         raise SettingsError(describe_unknown("protocol", protocol, PROTOCOLS))
@@ -81,8 +78,6 @@ def estimate_study(kumi: Kumihimo, study: Study, methods: str, request: StudyReq
 
     methods empty: the systems that have answered, else all methods of the index.
     """
-    from kumihimo.evaluate.cost_estimates import EstimationContext
-    from kumihimo.evaluate.study_plan import estimate_stages
 
     answered = study.systems()
     names = methods or ",".join(answered)
@@ -99,7 +94,6 @@ def _resolve_systems(study: Study, snapshot: Snapshot | None, names: str) -> Seq
 
     Raises SettingsError for a name that is neither.
     """
-    from kumihimo.evaluate.systems import select_systems
 
     answered = study.systems()
     if snapshot is None:

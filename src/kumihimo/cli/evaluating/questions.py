@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.cli import jsonl, terminal
 from kumihimo.cli.cli_session import configure_logging, open_index
 from kumihimo.cli.evaluating.options import DEFAULT_STUDY, Merge, Replace, StudyFolder
@@ -26,16 +27,17 @@ from kumihimo.cli.options import (
     Verbose,
 )
 from kumihimo.cli.sanitize import replace_controls
-from kumihimo.core.errors import ItemFailed, SettingsError
+from kumihimo.core.digests import hash_parts
+from kumihimo.core.errors import ItemFailed, SettingsError, describe_unknown
+from kumihimo.core.task import Progress
+from kumihimo.evaluate import corpus_description, grounded_questions, question_generation
+from kumihimo.evaluate.corpus_description import DescriptionSource, describe_documents, sample_pieces
+from kumihimo.evaluate.grounded_questions import pair_chunks
+from kumihimo.evaluate.importers import MergeResult, merge_questions
+from kumihimo.evaluate.question_generation import GeneratedQuestions, Missing, Variant, generate_global_questions
+from kumihimo.evaluate.study import Study
 from kumihimo.llm.budget import Caps
-
-if TYPE_CHECKING:
-    from kumihimo.app.snapshot import Snapshot
-    from kumihimo.core.task import Progress
-    from kumihimo.evaluate.importers import MergeResult
-    from kumihimo.evaluate.question_generation import GeneratedQuestions, Missing, Variant
-    from kumihimo.evaluate.study import Study
-    from kumihimo.llm.cached_llm import CachedLLM
+from kumihimo.llm.cached_llm import CachedLLM
 
 DESCRIPTION = "description.md"
 _MAX_REASONS = 20
@@ -75,7 +77,6 @@ def questions(
 ) -> None:
     """Write questions: global ones from user personas, local and linked ones."""
     configure_logging(verbose, show_prompts)
-    from kumihimo.evaluate.study import Study
 
     study_files = Study(study)
     request: dict[str, Any] = {
@@ -111,7 +112,6 @@ def _save_questions(
     study: Study, generated: GeneratedQuestions, mode: Any, is_draft: bool, as_json: bool, run_with: dict[str, Any]
 ) -> None:
     """Write the questions; print what is missing. Raises ItemFailed after failures."""
-    from kumihimo.evaluate.importers import merge_questions
 
     if not as_json:
         _print_missing(generated.missing)
@@ -136,10 +136,6 @@ def _check_options(request: dict[str, Any], *, draft: bool) -> None:
     """Raise SettingsError for bad options, before any call."""
     from typing import get_args
 
-    from kumihimo.core.errors import describe_unknown
-    from kumihimo.evaluate.corpus_description import DescriptionSource
-    from kumihimo.evaluate.question_generation import Variant
-
     for name, choices, label in (
         ("from", DescriptionSource, "source of a description"),
         ("variant", Variant, "variant"),
@@ -151,7 +147,6 @@ def _check_options(request: dict[str, Any], *, draft: bool) -> None:
 
 
 def _check_pairs(snapshot: Snapshot) -> None:
-    from kumihimo.evaluate.grounded_questions import pair_chunks
 
     pair_chunks(snapshot, 1)
 
@@ -163,7 +158,6 @@ def _get_description(
 
     It is the given text, else the study's file, else a draft, which is written there.
     """
-    from kumihimo.evaluate.corpus_description import describe_documents, sample_pieces
 
     path = study.folder / DESCRIPTION
     if draft and path.exists() and not redraft:
@@ -192,8 +186,6 @@ def _read_description(description: str) -> str:
 def _generate_questions(
     snapshot: Snapshot, llm: CachedLLM, description: str, request: dict[str, Any], progress: Progress | None
 ) -> GeneratedQuestions:
-    from kumihimo.evaluate import grounded_questions
-    from kumihimo.evaluate.question_generation import GeneratedQuestions, generate_global_questions
 
     variant: Variant = request["variant"]
     sizes = {name: request[name] for name in ("personas", "tasks", "questions")}
@@ -211,8 +203,6 @@ def _generate_questions(
 
 
 def _prompts() -> dict[str, str]:
-    from kumihimo.core.digests import hash_parts
-    from kumihimo.evaluate import corpus_description, grounded_questions, question_generation
 
     paths = (
         corpus_description.PROMPT,

@@ -11,6 +11,7 @@ import typer
 from kumihimo.cli import jsonl, terminal
 from kumihimo.cli.evaluating.options import DEFAULT_STUDY, split_names
 from kumihimo.cli.options import JsonOutput
+from kumihimo.evaluate.report import write_evaluation_report
 
 StudyFolders = Annotated[
     list[Path] | None,
@@ -39,7 +40,6 @@ def report(
     as_json: JsonOutput = False,
 ) -> None:
     """Write the results of studies to an HTML page and CSV tables."""
-    from kumihimo.evaluate.report import write_evaluation_report
 
     written = write_evaluation_report(
         studies or [DEFAULT_STUDY], out, systems=split_names(systems), neighbours=neighbours

@@ -6,11 +6,12 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
 import typer
 
+from kumihimo.app.safe_write import write_folder
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.cli import jsonl, terminal
 from kumihimo.cli.cli_session import configure_logging, open_index
@@ -29,12 +30,15 @@ from kumihimo.cli.options import (
     Verbose,
 )
 from kumihimo.core.errors import ItemFailed, SettingsError
+from kumihimo.evaluate import retrieval as measuring
+from kumihimo.evaluate.gold import read_index_layout, resolve_gold
+from kumihimo.evaluate.records import EvalQuestion, Score
+from kumihimo.evaluate.retrieval import BASELINES, TOKEN_BUDGETS, MeasureMean, average_measures, score_run
+from kumihimo.evaluate.run_systems import check_questions, describe_index, describe_run
+from kumihimo.evaluate.study import Study
+from kumihimo.evaluate.systems import select_systems
+from kumihimo.evaluate.trec import read_trec_qrels, read_trec_run, trec_qrels_lines, trec_run_lines
 from kumihimo.llm.budget import Budget, Caps
-
-if TYPE_CHECKING:
-    from kumihimo.evaluate.records import EvalQuestion, Score
-    from kumihimo.evaluate.retrieval import MeasureMean
-    from kumihimo.evaluate.study import Study
 
 TrecRuns = Annotated[
     list[Path] | None, typer.Option("--from-run", help="Measure a TREC run from elsewhere instead.", metavar="FILE")
@@ -81,7 +85,6 @@ def retrieval(
     as_json: JsonOutput = False,
 ) -> None:
     """Measure retrieval against gold: recall, MAP, MRR, nDCG, tokens read."""
-    from kumihimo.evaluate.study import Study
 
     configure_logging(verbose, show_prompts)
     study_files, ks, results = Study(study), _parse_cutoffs(k), RetrievalResults()
@@ -123,7 +126,6 @@ def _parse_cutoffs(text: str) -> list[int]:
 
 
 def _load_questions(results: RetrievalResults, study: Study) -> None:
-    from kumihimo.evaluate.run_systems import check_questions
 
     questions = study.questions()
     results.questions = [question for question in questions if question.gold]
@@ -137,9 +139,6 @@ def _load_questions(results: RetrievalResults, study: Study) -> None:
 
 def _measure_runs(results: RetrievalResults, runs: Iterable[Path], qrels: Path, ks: Sequence[int]) -> None:
     """Measure runs against qrels, without an index or a study."""
-    from kumihimo.evaluate.records import EvalQuestion
-    from kumihimo.evaluate.retrieval import score_run
-    from kumihimo.evaluate.trec import read_trec_qrels
 
     results.gold = {question: names for question, names in read_trec_qrels(qrels).items() if names}
     if not results.gold:
@@ -153,7 +152,6 @@ def _measure_runs(results: RetrievalResults, runs: Iterable[Path], qrels: Path, 
 
 def _read_runs(runs: Iterable[Path]) -> list[tuple[str, Path, dict[str, list[str]]]]:
     """Read TREC runs. Raises SettingsError if two have one name."""
-    from kumihimo.evaluate.trec import read_trec_run
 
     run_by_system: dict[str, tuple[str, Path, dict[str, list[str]]]] = {}
     for path in runs:
@@ -186,10 +184,6 @@ def _measure_index(
 
     With runs and no methods, only the runs.
     """
-    from kumihimo.evaluate import retrieval as measuring
-    from kumihimo.evaluate.gold import read_index_layout, resolve_gold
-    from kumihimo.evaluate.run_systems import describe_index, describe_run
-    from kumihimo.evaluate.systems import select_systems
 
     given_runs = _read_runs(runs)
     systems, results.left_out = ([], {}) if runs and not methods else select_systems(snapshot, methods)
@@ -227,8 +221,6 @@ def _measure_index(
 
 
 def _write_trec(results: RetrievalResults, runs: Path | None, qrels: Path | None) -> None:
-    from kumihimo.app.safe_write import write_folder
-    from kumihimo.evaluate.trec import trec_qrels_lines, trec_run_lines
 
     def fill(target: Path) -> None:
         for system, rankings in results.runs.items():
@@ -248,7 +240,6 @@ def _write_trec(results: RetrievalResults, runs: Path | None, qrels: Path | None
 
 
 def _show_results(results: RetrievalResults, ks: Sequence[int], as_json: bool) -> None:
-    from kumihimo.evaluate.retrieval import BASELINES, average_measures
 
     means_by_system = average_measures(results.scores, results.questions)
     missing = [name for name in BASELINES if name not in means_by_system]
@@ -278,7 +269,6 @@ def _show_table(
     means_by_system: Mapping[str, Mapping[str, MeasureMean]], seconds: Mapping[str, float], ks: Sequence[int]
 ) -> None:
     """Print the main measures; the file and --json have all."""
-    from kumihimo.evaluate.retrieval import TOKEN_BUDGETS
 
     cutoffs = dict.fromkeys([ks[0], ks[-1]])
     ndcg = 10 if 10 in ks else ks[0]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -30,12 +30,17 @@ from kumihimo.cli.options import (
 from kumihimo.core.errors import ItemFailed, SettingsError, describe_unknown
 from kumihimo.core.task import Progress
 from kumihimo.core.usage import Usage
+from kumihimo.evaluate.records import SystemAnswer
+from kumihimo.evaluate.run_systems import (
+    answer_questions,
+    check_questions,
+    describe_index,
+    describe_run,
+    keep_earlier_answers,
+)
+from kumihimo.evaluate.study import Study
+from kumihimo.evaluate.systems import System, select_systems
 from kumihimo.llm.budget import Budget, Caps
-
-if TYPE_CHECKING:
-    from kumihimo.evaluate.records import SystemAnswer
-    from kumihimo.evaluate.study import Study
-    from kumihimo.evaluate.systems import System
 
 RepeatedSystems = Annotated[
     str, typer.Option(help="Run these systems twice, to measure variation by chance.", metavar="NAMES")
@@ -58,8 +63,6 @@ def run(
     as_json: JsonOutput = False,
 ) -> None:
     """Ask each system the questions of a study, and keep its answers."""
-    from kumihimo.evaluate.study import Study
-    from kumihimo.evaluate.systems import select_systems
 
     configure_logging(verbose, show_prompts)
     study_files = Study(study)
@@ -114,13 +117,6 @@ def _answer_questions(
     progress: Progress | None,
 ) -> Iterator[tuple[str, list[SystemAnswer]]]:
     """Yield each system's answers, after writing them."""
-    from kumihimo.evaluate.run_systems import (
-        answer_questions,
-        check_questions,
-        describe_index,
-        describe_run,
-        keep_earlier_answers,
-    )
 
     questions = study.questions()
     check_questions(questions)

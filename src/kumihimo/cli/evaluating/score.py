@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from kumihimo.app.facade import Kumihimo
 from kumihimo.cli import jsonl, terminal
 from kumihimo.cli.cli_session import configure_logging, open_index
 from kumihimo.cli.evaluating.options import DEFAULT_STUDY, AnsweredSystems, StudyFolder, split_names
@@ -29,14 +30,19 @@ from kumihimo.cli.options import (
 from kumihimo.cli.sanitize import replace_controls
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed
+from kumihimo.evaluate.records import Score
+from kumihimo.evaluate.scoring import SCORE_MEASURES
+from kumihimo.evaluate.scoring.run_scores import (
+    ScoreMean,
+    build_cases,
+    mean_scores,
+    resolve_measures,
+    score_cases,
+    scoring_prompt_digests,
+)
+from kumihimo.evaluate.study import Study, row_to_json
 from kumihimo.llm.budget import Caps
 from kumihimo.llm.registry import SET_MODEL_HINT
-
-if TYPE_CHECKING:
-    from kumihimo.app.facade import Kumihimo
-    from kumihimo.evaluate.records import Score
-    from kumihimo.evaluate.scoring.run_scores import ScoreMean
-    from kumihimo.evaluate.study import Study
 
 _ROLE = "scorer"
 _MAX_REASONS, _MAX_NAMES = 10, 3  # names: measures per reason
@@ -60,8 +66,6 @@ def score(
     as_json: JsonOutput = False,
 ) -> None:
     """Score each answer: faithfulness, correctness, evidence; some measures need no model."""
-    from kumihimo.evaluate.scoring.run_scores import mean_scores, resolve_measures
-    from kumihimo.evaluate.study import Study
 
     configure_logging(verbose, show_prompts)
     study_files = Study(study)
@@ -87,7 +91,6 @@ def _select_computable(kumi: Kumihimo, names: Sequence[str], *, explicit: bool) 
 
     A measure chosen by name is always computable: a missing model raises an error later.
     """
-    from kumihimo.evaluate.scoring import SCORE_MEASURES
 
     if explicit or kumi.models.chat(_ROLE):
         return list(names), []
@@ -107,9 +110,6 @@ def _score_answers(
     show_progress: bool,
 ) -> list[Score]:
     """Score the answers, and write the scores and the manifest."""
-    from kumihimo.evaluate.scoring import SCORE_MEASURES
-    from kumihimo.evaluate.scoring.run_scores import build_cases, score_cases, scoring_prompt_digests
-    from kumihimo.evaluate.study import row_to_json
 
     budget = kumi.models.budget(caps)
     llm = kumi.models.llm(_ROLE, budget) if any(SCORE_MEASURES[name].needs_model for name in names) else None

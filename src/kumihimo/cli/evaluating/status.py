@@ -8,11 +8,11 @@ from typing import Any
 from kumihimo.cli import jsonl, terminal
 from kumihimo.cli.evaluating.options import DEFAULT_STUDY, StudyFolder
 from kumihimo.cli.options import JsonOutput
+from kumihimo.evaluate.study import FILE_COMMANDS, ROW_TYPES, Study
 
 
 def status(study: StudyFolder = DEFAULT_STUDY, as_json: JsonOutput = False) -> None:
     """Show what a study holds, and the commands that add to it."""
-    from kumihimo.evaluate.study import FILE_COMMANDS, ROW_TYPES, Study
 
     study_files = Study(study)
     study_files.check_folder()

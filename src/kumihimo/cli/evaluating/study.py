@@ -9,16 +9,19 @@ from contextlib import nullcontext, redirect_stdout
 from dataclasses import asdict, replace
 from functools import partial
 from io import StringIO
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from kumihimo.app.results import CommunityLevel
 from kumihimo.cli import jsonl, terminal
 from kumihimo.cli.cli_session import configure_logging, open_index
 from kumihimo.cli.evaluating.claims import claims
 from kumihimo.cli.evaluating.confirm import confirm_plan
+from kumihimo.cli.evaluating.gleanings import run_gleanings_study
 from kumihimo.cli.evaluating.judge import judge
 from kumihimo.cli.evaluating.options import DEFAULT_STUDY, StudyFolder, split_names
+from kumihimo.cli.evaluating.plan import estimate_study
 from kumihimo.cli.evaluating.report import report
 from kumihimo.cli.evaluating.run import run
 from kumihimo.cli.evaluating.score import score
@@ -36,12 +39,11 @@ from kumihimo.cli.options import (
 )
 from kumihimo.core.errors import ItemFailed, SettingsError, describe_unknown
 from kumihimo.core.usage import Usage
+from kumihimo.evaluate.judging.protocols import PROTOCOLS
+from kumihimo.evaluate.studies import STUDIES, StudyDesign, window_systems
+from kumihimo.evaluate.study import Study
+from kumihimo.evaluate.study_plan import StudyRequest
 from kumihimo.llm.budget import Caps
-
-if TYPE_CHECKING:
-    from kumihimo.app.results import CommunityLevel
-    from kumihimo.evaluate.studies import StudyDesign
-    from kumihimo.evaluate.study import Study
 
 _DEFAULT_DOCUMENTS = 10  # for the gleanings study
 
@@ -73,8 +75,6 @@ def study(
     as_json: JsonOutput = False,
 ) -> None:
     """Run a study of the papers: levels, windows, gleanings, ablations, arms, discourse."""
-    from kumihimo.evaluate.studies import STUDIES
-    from kumihimo.evaluate.study import Study
 
     configure_logging(verbose, show_prompts)
     if not name:
@@ -86,8 +86,6 @@ def study(
     index_options = {"folder": folder, "options": options, "cache": cache}
     output_options = {"verbose": verbose, "show_prompts": show_prompts, "as_json": as_json}
     if not STUDIES[name].systems:
-        from kumihimo.cli.evaluating.gleanings import run_gleanings_study
-
         run_gleanings_study(study_files, index_options, caps, documents, yes=yes, quiet=as_json)
         return
     design = _adjust_design(name, methods, protocol, stages)
@@ -101,7 +99,6 @@ def study(
 
 
 def _list_studies(*, as_json: bool) -> None:
-    from kumihimo.evaluate.studies import STUDIES
 
     if as_json:
         fields = ("summary", "paper", "systems", "measured", "stages", "protocol")
@@ -116,8 +113,6 @@ def _list_studies(*, as_json: bool) -> None:
 
 def _adjust_design(name: str, methods: str, protocol: str, stages: str) -> StudyDesign:
     """Return the design with the options applied. Raises SettingsError."""
-    from kumihimo.evaluate.judging.protocols import PROTOCOLS
-    from kumihimo.evaluate.studies import STUDIES, window_systems
 
     design = STUDIES[name]
     if name == "windows" and methods:
@@ -157,9 +152,6 @@ def _confirm_cost(
 
     Raises ConsentRequired; IndexUnavailable if a system cannot be asked.
     """
-    from kumihimo.cli.evaluating.plan import estimate_study
-    from kumihimo.evaluate.judging.protocols import PROTOCOLS
-    from kumihimo.evaluate.study_plan import StudyRequest
 
     protocol = PROTOCOLS[design.protocol]
     request = StudyRequest(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from kumihimo.evaluate.bias import BiasReport
-from kumihimo.evaluate.comparison import Comparison, SystemPair, comparison_matrix
+from kumihimo.evaluate.comparison import Comparison, SystemPair, comparison_matrix, zero_method_for
 from kumihimo.evaluate.report.markup import (
     Html,
     collapsible,
@@ -72,7 +72,6 @@ def _family_note(protocol: str, studies: Sequence[StudyResults]) -> str:
 
 def _drops_zeros(protocol: str) -> bool:
     """Return whether the protocol's test drops zero differences before ranking."""
-    from kumihimo.evaluate.comparison import zero_method_for
 
     return zero_method_for(protocol) == "wilcox"
 

@@ -31,6 +31,7 @@ from kumihimo.evaluate.points import points_by_pair
 from kumihimo.evaluate.records import AnswerClaim, AnswerSentence, EvalQuestion, Rating, Score, SystemAnswer, Verdict
 from kumihimo.evaluate.scoring import SCORE_MEASURES
 from kumihimo.evaluate.study import FILE_COMMANDS, ROW_TYPES, Study
+from kumihimo.llm.local_embedder import LocalTokenizer
 
 CONTROL_CRITERION = "directness"  # no method should win by this and by all others
 OVERALL_CRITERION = "overall"  # some protocols ask for it directly
@@ -250,7 +251,6 @@ def _bias(
     """Return the bias checks, or None without verdicts."""
     if not verdicts:
         return None
-    from kumihimo.llm.local_embedder import LocalTokenizer
 
     return measure_bias(verdicts, questions, answers, LocalTokenizer())
 

@@ -14,6 +14,7 @@ from kumihimo.core.task import Progress
 from kumihimo.evaluate.records import EvalQuestion, ReplyStatus, Score, SystemAnswer
 from kumihimo.evaluate.scoring import DEFAULT_MEASURES, MEASURE_GROUPS, SCORE_MEASURES
 from kumihimo.evaluate.scoring.case import Case, ScoreResult, Tools
+from kumihimo.evaluate.statistics import bootstrap_interval
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.protocols import LLM, Embedder
 
@@ -154,7 +155,6 @@ def mean_scores(scores: Iterable[Score], questions: Iterable[EvalQuestion]) -> l
 
 def _mean(measure: str, system: str, rows: Sequence[Score], clusters: Mapping[str, str]) -> ScoreMean:
     """Return the mean of one measure for one system."""
-    from kumihimo.evaluate.statistics import bootstrap_interval
 
     valid = [(row.value, clusters[row.question]) for row in rows if row.value is not None]
     reasons = dict(Counter(row.reason for row in rows if row.value is None).most_common())

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+from kumihimo.index.rules import srl_chinese, srl_english, srl_japanese
 from kumihimo.text.dates import find_dates
 
 MAX_CHARS = 3000  # only a passage without sentences is longer
@@ -38,14 +39,8 @@ def find_slots(text: str) -> Iterator[tuple[str, str]]:
     else:
         kana, han = (len(letters.findall(text)) for letters in _script_patterns())
     if (kana + han) * 4 < len(text):
-        from kumihimo.index.rules import srl_english
-
         yield from srl_english.find_english_slots(text)
     elif kana * 20 >= kana + han:
-        from kumihimo.index.rules import srl_japanese
-
         yield from srl_japanese.find_japanese_slots(text)
     else:
-        from kumihimo.index.rules import srl_chinese
-
         yield from srl_chinese.find_chinese_slots(text)

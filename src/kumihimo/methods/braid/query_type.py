@@ -27,8 +27,8 @@ _PEOPLE = """citizens clients companies customers developers employees engineers
     thinkers users veterans"""
 _SAY_VERBS = """according address advise advocate agree approach argue assess believe cite consider criticise criticize
     define describe described differ disagree discuss emphasise emphasize envision evaluate explain explains explore
-    express focus foresee highlight identify mention perceive predict raise recommend recount reflect regard respond revolve
-    said say says speculate stress suggest talk tell tells think"""
+    express focus foresee highlight identify mention perceive predict raise recommend recount reflect regard respond
+    revolve said say says speculate stress suggest talk tell tells think"""
 _CONTAIN_VERBS = """contain contains cover covers deal deals feature features give offer provide represented see share
     speak touch vary view"""  # verbs with the meaning of saying, next to parts or views
 _FREQUENCY_WORDS = """across amongst common commonly consensus consistent consistently contrasting differ different

@@ -71,8 +71,8 @@ def _find_spans(text: str, lookup: Callable[[Iterable[str]], Mapping[str, T]]) -
     last_end = 0
     for start, end in ids:
         entity = existing.get(ids[start, end])
-        is_name = _is_cjk(pieces[start]) or subject_terms(names[start, end])  # not "What" or "Will"
-        if start >= last_end and entity and is_name:
+        # A name has a subject term; "What" and "Will" have none
+        if start >= last_end and entity and (_is_cjk(pieces[start]) or subject_terms(names[start, end])):
             yield pieces[start].start(), pieces[end - 1].end(), entity
             last_end = end
 

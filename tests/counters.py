@@ -1,0 +1,81 @@
+"""work -> how much was done, counted: lines of our code, SQL statements. No clock."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import kumihimo
+
+SOURCE = f"{Path(kumihimo.__file__).parent}/"
+PATIENCE = 60.0  # seconds; only for work that never ends
+
+
+def count_lines(work: Callable[[], object], folder: str = SOURCE) -> int:
+    """Return how many lines of our Python code the work executes.
+
+    Loops inside C code, such as those of regular expressions, count as one.
+    folder: count lines of files under it.
+    """
+    counts = Counter[str]()
+
+    def count(frame: FrameType, event: str, _: Any) -> Any:
+        counts[event] += 1
+        return count
+
+    def enter(frame: FrameType, event: str, _: Any) -> Any:
+        return count if frame.f_code.co_filename.startswith(folder) else None
+
+    before = sys.gettrace()
+    sys.settrace(enter)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return counts["line"]
+
+
+@contextmanager
+def trace_statements(connection: sqlite3.Connection) -> Iterator[list[str]]:
+    """Collect the SQL statements that run on this connection."""
+    statements: list[str] = []
+    connection.set_trace_callback(statements.append)
+    try:
+        yield statements
+    finally:
+        connection.set_trace_callback(None)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait until the condition holds. Fail if it never does."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "it never happens"
+        time.sleep(0.001)
+
+
+@contextmanager
+def stop_endless_work() -> Iterator[None]:
+    """Fail after a minute of CPU time: the work never ends.
+
+    Give it an input for which quadratic work takes many minutes.
+    """
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        raise AssertionError(f"not finished after {PATIENCE:g} s of CPU time")
+
+    previous = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, PATIENCE)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, previous)
