@@ -13,7 +13,8 @@ from typing import Literal
 
 from benchmarks.meter import bound, least, measured
 from benchmarks.options import bench_parser, read_options
-from kumihimo.evaluate.bias import JudgedPoints, adjust_for_length, compare_with_self, measure_length_bias
+from kumihimo.evaluate.bias import adjust_for_length, compare_with_self, measure_length_bias
+from kumihimo.evaluate.bias_measures import JudgedPoints
 from kumihimo.evaluate.judging.calls import plan_presentations
 from kumihimo.evaluate.judging.protocols import DEBIASED, GRAPHRAG, PresentationOrder
 from kumihimo.evaluate.points import CriterionPair, points_by_pair

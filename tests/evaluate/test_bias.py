@@ -10,9 +10,6 @@ import pytest
 from benchmarks.biases import CLUSTERS, DEBIASED_DESIGN, DESIGNS, Judge, alarm, false_positives, sized, study
 
 from kumihimo.evaluate.bias import (
-    BiasReport,
-    JudgedPoints,
-    Proportion,
     adjust_for_length,
     cohen_kappa,
     compare_with_self,
@@ -21,6 +18,7 @@ from kumihimo.evaluate.bias import (
     measure_length_bias,
     measure_order_bias,
 )
+from kumihimo.evaluate.bias_measures import BiasReport, JudgedPoints, Proportion
 from kumihimo.evaluate.comparison import compare_by_criteria
 from kumihimo.evaluate.logistic import UndefinedEstimate, share_without_gap
 from kumihimo.evaluate.points import CriterionPair, points_by_pair

@@ -14,7 +14,7 @@ import pytest
 
 from kumihimo.core.errors import SettingsError
 from kumihimo.evaluate import report
-from kumihimo.evaluate.bias import SelfComparison
+from kumihimo.evaluate.bias_measures import SelfComparison
 from kumihimo.evaluate.records import EvalQuestion, Score, Verdict
 from kumihimo.evaluate.report import answer_details, conclusion
 from kumihimo.evaluate.report.grid import render_grids

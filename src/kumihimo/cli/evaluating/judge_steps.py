@@ -13,7 +13,8 @@ from kumihimo.cli import terminal
 from kumihimo.cli.evaluating.confirm import require_consent
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.task import Progress
-from kumihimo.evaluate.bias import BiasReport, Proportion, WinRate, measure_bias, self_judging_of
+from kumihimo.evaluate.bias import measure_bias, self_judging_of
+from kumihimo.evaluate.bias_measures import BiasReport, Proportion, WinRate
 from kumihimo.evaluate.comparison import Comparison, compare_by_criteria
 from kumihimo.evaluate.judging.calls import JudgeCall, count_unanswered, plan_judge_calls, resolve_order, sample_calls
 from kumihimo.evaluate.judging.plain_text import StripMode

@@ -77,14 +77,8 @@ def questions(
 ) -> None:
     """Write questions: global ones from user personas, local and linked ones."""
     configure_logging(verbose, show_prompts)
-
     study_files = Study(study)
-    request: dict[str, Any] = {
-        "variant": variant,
-        "personas": personas,
-        "tasks": tasks,
-        "questions": questions,
-    }
+    request: dict[str, Any] = {"variant": variant, "personas": personas, "tasks": tasks, "questions": questions}
     request |= {"local": local, "linked": linked, "from": source}
     mode = import_mode(merge, replace)
     _check_options(request, draft=draft)

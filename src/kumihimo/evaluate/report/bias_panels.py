@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kumihimo.evaluate.bias import Proportion, WinRate
+from kumihimo.evaluate.bias_measures import Proportion, WinRate
 from kumihimo.evaluate.report.charts import draw_interval
 from kumihimo.evaluate.report.markup import (
     Html,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kumihimo.app.safe_write import write_folder
-from kumihimo.evaluate.bias import BiasReport, Proportion, WinRate
+from kumihimo.evaluate.bias_measures import BiasReport, Proportion, WinRate
 from kumihimo.evaluate.report.summary_data import CriterionResults, StudyResults
 
 CsvRow = Sequence[Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kumihimo.evaluate.bias import BiasReport
+from kumihimo.evaluate.bias_measures import BiasReport
 from kumihimo.evaluate.comparison import Comparison, SystemPair, comparison_matrix, zero_method_for
 from kumihimo.evaluate.report.markup import (
     Html,

@@ -10,7 +10,8 @@ from typing import Any
 
 from kumihimo.core.errors import SettingsError
 from kumihimo.evaluate.agreement import CountAgreement, compare_with_counts
-from kumihimo.evaluate.bias import BiasReport, measure_bias
+from kumihimo.evaluate.bias import measure_bias
+from kumihimo.evaluate.bias_measures import BiasReport
 from kumihimo.evaluate.claims.claim_counts import measure_claims
 from kumihimo.evaluate.comparison import (
     Comparison,

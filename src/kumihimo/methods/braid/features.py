@@ -8,7 +8,6 @@ from functools import cached_property, lru_cache
 from math import log
 
 from kumihimo.core.records import Chunk
-from kumihimo.index.rules.ner import title_as_name
 from kumihimo.methods.braid.ppr import EntitySet, PassageGraph, Scores, top_ids
 from kumihimo.text.name_keys import entity_id, name_key
 from kumihimo.text.tokens import content_tokens, find_tokens
@@ -132,6 +131,8 @@ def find_anchor_link(candidates: Candidates, id: str, anchors: Iterable[str]) ->
 
 @lru_cache(maxsize=16384)
 def _title_entity(title: str) -> str:
+    from kumihimo.index.rules.ner import title_as_name  # its patterns take long to compile
+
     name = title_as_name(title)
     return entity_id(name_key(name)) if name else ""
 
