@@ -30,10 +30,10 @@ from benchmarks.meter import least, measured
 from benchmarks.options import bench_parser, read_options
 from benchmarks.passages import SETS, questions
 from kumihimo import Kumihimo
-from kumihimo.app.snapshot import RECORD_TYPES, Snapshot
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.context import Context
 from kumihimo.core.lineage import trace_sources
-from kumihimo.index import STEPS
+from kumihimo.index import RECORD_TYPES, STEPS
 from kumihimo.llm.protocols import Chat
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.methods import METHODS

@@ -20,12 +20,11 @@ from tempfile import TemporaryDirectory
 from benchmarks.meter import Cost, bound, measured
 from benchmarks.options import bench_parser, read_options
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.snapshot import RECORD_TYPES
 from kumihimo.core.context import Context
 from kumihimo.core.records import Chunk, Record
 from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Table
-from kumihimo.index import STEPS
+from kumihimo.index import RECORD_TYPES, STEPS
 from kumihimo.llm.protocols import LLM
 from kumihimo.methods import METHODS
 from kumihimo.search.protocols import VectorSearch

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -41,6 +42,17 @@ def count_lines(work: Callable[[], object], folder: str = SOURCE) -> int:
     finally:
         sys.settrace(before)
     return counts["line"]
+
+
+def check_linear(work: Callable[[str], object], piece: str, size: int = 1_000_000) -> None:
+    """Fail if the work on a long text grows faster than the text.
+
+    Our lines are counted. Quadratic C code does not finish on a text of `size` characters.
+    """
+    few, many = (count_lines(partial(work, piece * times)) for times in (250, 1000))
+    assert many < 5 * few
+    with stop_endless_work():
+        work((piece * size)[:size])
 
 
 @contextmanager

@@ -8,12 +8,11 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
-from kumihimo.app.snapshot import RECORD_TYPES
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Chunk, Claim, Community, Document, Entity, Member, Mention, Record, Relation, Report
 from kumihimo.core.table import codec
 from kumihimo.core.wiring import order_steps
-from kumihimo.index import STEPS
+from kumihimo.index import RECORD_TYPES, STEPS
 from kumihimo.storage.sqlite.ledger import SqlLedger
 from kumihimo.storage.sqlite.store import Store
 

@@ -10,13 +10,12 @@ import pytest
 
 from kumihimo.app import settings_registry
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.snapshot import RECORD_TYPES
 from kumihimo.core.context import Context
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Chunk, Record
 from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Group, Table
-from kumihimo.index import STEPS
+from kumihimo.index import RECORD_TYPES, STEPS
 from kumihimo.llm.protocols import LLM
 from kumihimo.llm.registry import scope_chat_settings
 from kumihimo.methods import METHODS

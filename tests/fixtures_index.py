@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from kumihimo import Kumihimo
-from kumihimo.app.snapshot import RECORD_TYPES
-from kumihimo.index import STEPS, downstream_steps, upstream_steps
+from kumihimo.index import RECORD_TYPES, STEPS, downstream_steps, upstream_steps
 from kumihimo.llm.protocols import Chat
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.methods import METHODS
-from kumihimo.storage.sqlite.store import SqlRows
 from kumihimo.testing.fake_models import FakeChat
 from tests import fake_graph_reader
 
@@ -86,8 +84,8 @@ def tables(kumi: Kumihimo) -> Held:
     """Every row of every table that was built, and what failed."""
     with kumi.snapshot() as reading:
         built = [name for name in RECORD_TYPES if reading.db.has(name)]
-        held: Held = {name: [list(row) for page in SqlRows(reading.db, name).pages() for row in page] for name in built}
-        return held | {"failed": [list(row) for row in reading.db.all("SELECT * FROM failed ORDER BY step, maker")]}
+        held: Held = {name: [list(row) for page in reading.db.rows(name).pages() for row in page] for name in built}
+        return held | {"failed": [list(row) for row in reading.db.failures()]}
 
 
 def dump(kumi: Kumihimo, methods: Iterable[str] = BUILT) -> Held:

@@ -22,12 +22,11 @@ from docs import draw
 import kumihimo
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.settings_registry import SETTINGS
-from kumihimo.app.snapshot import RECORD_TYPES
 from kumihimo.cli.main import COMMANDS, app
 from kumihimo.core.signature import Signature, collect_signatures
 from kumihimo.core.table import codec
 from kumihimo.core.wiring import order_steps
-from kumihimo.index import STEPS
+from kumihimo.index import RECORD_TYPES, STEPS
 from kumihimo.methods import METHODS
 from kumihimo.methods.braid import published_weights
 from kumihimo.readers import READERS

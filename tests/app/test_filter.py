@@ -16,12 +16,10 @@ from kumihimo.core.context import Context
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.table import Table
-from kumihimo.llm.local_embedder import LocalEmbedder
+from kumihimo.llm.budget import Budget
 from kumihimo.llm.rerank import CandidateReranker
 from kumihimo.methods import METHODS
-from kumihimo.search.fulltext import SqliteKeywordSearch
 from kumihimo.search.metadata_filter import parse_filter
-from kumihimo.search.vectors import SqliteVectorSearch
 from kumihimo.testing.fake_server import FakeServer
 from tests.docs_console import HERE
 from tests.factories_paid_steps import notes, opened
@@ -96,8 +94,8 @@ class FilterAfterSearch:
 def test_every_method_finds_the_best_visible_rows(reading: Snapshot, name: str, where: str) -> None:
     method_signature, uris = METHODS[name], FILTERS[where]
     ports = {
-        "keyword_search": FilterAfterSearch(SqliteKeywordSearch(reading.db), uris),
-        "vector_search": FilterAfterSearch(SqliteVectorSearch(reading.db, LocalEmbedder(), reading.matrices), uris),
+        "keyword_search": FilterAfterSearch(reading.keyword_search(), uris),
+        "vector_search": FilterAfterSearch(reading.vector_search(Budget()), uris),
         "tokenizer": reading.tokenizer,
         "rerank": CandidateReranker({}),
     }

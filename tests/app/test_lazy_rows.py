@@ -15,14 +15,13 @@ import pytest
 from kumihimo import Kumihimo
 from kumihimo.app import settings_registry
 from kumihimo.app.lazy_rows import LazyRows, RowMaker
-from kumihimo.app.snapshot import RECORD_TYPES
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Chunk, Record
 from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Row, Table
 from kumihimo.core.wiring import ROOT, order_steps
-from kumihimo.index import STEPS
+from kumihimo.index import RECORD_TYPES, STEPS
 from kumihimo.llm.budget import Caps
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.protocols import LLM

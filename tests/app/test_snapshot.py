@@ -166,7 +166,7 @@ def test_a_row_is_found_by_id_table_or_uri(snapshot: Snapshot) -> None:
 
 def test_lines_are_told_where_the_text_is_the_file(snapshot: Snapshot) -> None:
     def line(uri: str, start: int) -> str:
-        return snapshot.locate(Span("", uri, start, start + 1, "")).place
+        return snapshot.tracer.locate(Span("", uri, start, start + 1, "")).place
 
     assert [line("notes/gate.md", offset) for offset in (0, 6, 7, 8, len(GATE) - 2)] == [
         f"line {n}" for n in (1, 1, 2, 3, 5)
@@ -184,7 +184,7 @@ def test_lines_of_a_long_file_are_counted_once(tmp_path: Path) -> None:
         with kumi.snapshot() as snapshot:
             start = process_time()
             spans = [Span("", "notes/a.txt", n * 9999, n * 9999 + 5, "") for n in range(200)]
-            placed = [snapshot.locate(span).place for span in spans]
+            placed = [snapshot.tracer.locate(span).place for span in spans]
             assert process_time() - start < 1
     assert placed == [f"line {span.start // len(line) + 1}" for span in spans]
 

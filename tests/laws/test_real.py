@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app.snapshot import RECORD_TYPES, Snapshot
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.context import Evidence
 from kumihimo.core.records import Reference
-from kumihimo.index import STEPS, upstream_steps
+from kumihimo.index import RECORD_TYPES, STEPS, upstream_steps
 from kumihimo.methods import METHODS
 from tests.fixtures_index import BUILT, EXAMPLES, FREE, QUESTIONS, Held, apart, connected, dump
 from tests.laws.fresh_build import build_fresh

@@ -305,7 +305,7 @@ def test_reports_have_their_sources(tmp_path: Path) -> None:
 
 
 def test_every_table_with_content_has_triples() -> None:
-    from kumihimo.app.snapshot import RECORD_TYPES
+    from kumihimo.index import RECORD_TYPES
 
     assert set(RECORD_TYPES) - set(RDF_TABLES) == {"members"}, "communities list their members"
     results = triples_of({**factories_graphs.made(60, 240), **ROWS})

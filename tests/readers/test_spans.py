@@ -146,7 +146,7 @@ def spans(kumi: Kumihimo, file: str) -> Iterator[tuple[Document, Span]]:
         for chunk in random.Random(file).sample(chunks, min(SAMPLE, len(chunks))):
             document = documents[chunk.document]
             assert document.text[chunk.start : chunk.end] == chunk.text
-            yield document, snapshot.locate(Span(chunk.id, document.uri, chunk.start, chunk.end, chunk.text))
+            yield document, snapshot.tracer.locate(Span(chunk.id, document.uri, chunk.start, chunk.end, chunk.text))
 
 
 def check(document: Document, span: Span, look: Callable[[str], str] | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
 from time import perf_counter
@@ -261,51 +262,57 @@ def test_an_index_that_was_moved_away_is_not_read_any_more(tmp_path: Path) -> No
     store.close()
 
 
-def test_a_build_runs_the_migrations_that_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_format_is_refused_and_named(tmp_path: Path) -> None:
     store = Store(tmp_path)
     fill(store, "one")
+    set_format(tmp_path, module.FORMAT - 1)
+    for transaction in (store.read_transaction, store.write_transaction):
+        with pytest.raises(IndexUnavailable) as refused, transaction():
+            pass
+        assert str(refused.value) == (
+            f"the index in {tmp_path} was built by an older version: run `kumi index --rebuild`; "
+            "cached replies of models are kept"
+        )
+    store.close()
 
-    def to_two(connection: sqlite3.Connection) -> None:
-        connection.execute("ALTER TABLE t ADD COLUMN language TEXT NOT NULL DEFAULT 'en'")
 
-    monkeypatch.setattr(module, "MIGRATIONS", [to_two])
-    with pytest.raises(IndexUnavailable) as refused, store.read_transaction():
-        pass
-    assert str(refused.value) == (f"the index in {tmp_path} has an older format: `kumi index` brings it up to date")
+def test_a_rebuild_keeps_sources_methods_and_communities(tmp_path: Path) -> None:
+    store = Store(tmp_path)
     with store.write_transaction() as db:
-        assert db.one("SELECT text, language FROM t") == ("one", "en")
-    with store.write_transaction():  # it runs only once
-        pass
+        db.run("CREATE TABLE t (text TEXT)")
+        db.run("CREATE TABLE communities (id TEXT)")
+        db.run("INSERT INTO communities VALUES ('c')")
+        db.run("INSERT INTO steps VALUES ('communities', 'print', 'shape'), ('t', 'print', 'shape')")
+        for name in ("sources", "methods", "models", "words_t"):
+            db.set_meta(name, [name])
+    set_format(tmp_path, module.FORMAT - 1)
+    with store.write_transaction(rebuild=True) as db:
+        assert not db.has("t")
+        assert db.all("SELECT * FROM communities") == [("c",)]
+        assert db.all("SELECT * FROM steps") == [("communities", None, "shape")]
+        assert [db.meta(name) for name in ("sources", "methods", "models", "words_t")] == [
+            ["sources"],
+            ["methods"],
+            ["models"],
+            None,
+        ]
     with store.read_transaction() as db:
-        assert db.one("PRAGMA user_version") == (2,)
+        assert db.one("PRAGMA user_version") == (module.FORMAT,)
     store.close()
 
 
-def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rebuild_that_fails_changes_nothing(tmp_path: Path) -> None:
     store = Store(tmp_path)
     fill(store, "one")
-
-    def half(connection: sqlite3.Connection) -> None:
-        connection.execute("DROP TABLE t")
+    with pytest.raises(ValueError, match="half way"), store.write_transaction(rebuild=True):
         raise ValueError("half way")
-
-    monkeypatch.setattr(module, "MIGRATIONS", [half])
-    with pytest.raises(ValueError, match="half way"), store.write_transaction():
-        pass
-    monkeypatch.undo()
     assert texts(store) == ["one"]
     store.close()
 
 
-def test_a_new_index_needs_no_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def never(connection: sqlite3.Connection) -> None:
-        raise AssertionError("a new index has the newest format")
-
-    monkeypatch.setattr(module, "MIGRATIONS", [never])
-    store = Store(tmp_path)
-    fill(store, "one")
-    assert texts(store) == ["one"]
-    store.close()
+def set_format(folder: Path, version: int) -> None:
+    with closing(sqlite3.connect(folder / "index.db")) as connection:
+        connection.execute(f"PRAGMA user_version = {version}")
 
 
 def test_a_file_that_is_no_database_is_not_touched(tmp_path: Path) -> None:

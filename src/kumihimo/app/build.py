@@ -19,18 +19,18 @@ from kumihimo.app.cost import (
     usage_from_sample,
     usage_history,
 )
-from kumihimo.app.results import Built, Plan
-from kumihimo.app.snapshot import RECORD_TYPES, failures, row_counts, steps_without_llm
+from kumihimo.app.results import Built, Consent, Plan
+from kumihimo.app.snapshot import row_counts, steps_without_llm
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.engine import build_tables, fingerprints, watch_tables
-from kumihimo.core.errors import SettingsError
+from kumihimo.core.errors import ConsentRequired, SettingsError
 from kumihimo.core.settings import SettingValues
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import codec
 from kumihimo.core.task import Pool, Port, Progress, inline
 from kumihimo.core.wiring import ROOT, order_steps
-from kumihimo.index import STEPS, downstream_steps, settings_for_step, settings_scope, upstream_steps
+from kumihimo.index import RECORD_TYPES, STEPS, downstream_steps, settings_for_step, settings_scope, upstream_steps
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.cached_llm import EMBEDDING, CachedLLM
 from kumihimo.llm.protocols import Embedder
@@ -40,8 +40,9 @@ from kumihimo.rdf import store as rdf_store
 from kumihimo.search.fulltext import KeywordIndex
 from kumihimo.search.maintenance import SearchIndex, maintain_indexes
 from kumihimo.search.vectors import VectorIndex, remove_unused_files
+from kumihimo.storage.protocols import IndexTransaction
 from kumihimo.storage.sqlite.ledger import SqlLedger
-from kumihimo.storage.sqlite.store import Db, SqlRows
+from kumihimo.storage.sqlite.store import as_db
 
 if TYPE_CHECKING:
     from kumihimo.index.documents import IndexedSource
@@ -59,7 +60,7 @@ class Build:
     previous rows.
     """
 
-    db: Db
+    db: IndexTransaction
     folder: Path
     settings: SettingValues
     models: ModelRegistry
@@ -86,9 +87,9 @@ class Build:
         start, db, steps = perf_counter(), self.db, self.steps
         code, fingerprint = code or table_code(), fingerprint or code_digest("core", "text", "search")
         rows_before = row_counts(db)
-        remove_unused_files(db, self.folder)
+        remove_unused_files(as_db(db), self.folder)
         rdf_store.remove_old_stores(self.folder, number := db.meta(rdf_store.BUILD_KEY, 0))
-        ledger = SqlLedger(db)
+        ledger = SqlLedger(as_db(db))
         watch_tables(steps, ledger)
         with maintain_indexes(ledger, self._views() if with_views else [], fingerprint, self.progress):
             sources = self.sources.values()
@@ -114,7 +115,7 @@ class Build:
         partial = tuple(refreshed.partial)
         spent, saved, seconds = dict(self.budget.spent), dict(self.budget.saved), perf_counter() - start
         return Built(
-            *files, rows_before, row_counts(db), ledger.rows_written, failures(db), seconds, spent, saved, (), partial
+            *files, rows_before, row_counts(db), ledger.rows_written, db.failures(), seconds, spent, saved, (), partial
         )
 
     @property
@@ -159,7 +160,10 @@ class Build:
             for table in s.tables
             if RECORD_TYPES[table].SEARCHABLE
         )
-        return [*(KeywordIndex(self.db, table, codec(RECORD_TYPES[table])) for table in searched), *self._vectors()]
+        return [
+            *(KeywordIndex(as_db(self.db), table, codec(RECORD_TYPES[table])) for table in searched),
+            *self._vectors(),
+        ]
 
     def _vectors(self) -> list[VectorIndex]:
         signatures = [METHODS[name] for name in self.methods]
@@ -170,7 +174,10 @@ class Build:
             for table in s.tables
             if RECORD_TYPES[table].SEARCHABLE
         )
-        return [VectorIndex(self.db, self.folder, table, codec(RECORD_TYPES[table]), self.embedder) for table in tables]
+        return [
+            VectorIndex(as_db(self.db), self.folder, table, codec(RECORD_TYPES[table]), self.embedder)
+            for table in tables
+        ]
 
     @property
     def rule_based(self) -> tuple[str, ...]:
@@ -190,7 +197,7 @@ class Build:
         """Return a description of each paid result to be made again."""
         steps, db = self.steps, self.db
         current = fingerprints(steps, settings=self._values(), ports=self._ports, code=table_code())
-        stored: dict[str, str] = dict(db.all("SELECT step, fingerprint FROM steps WHERE fingerprint IS NOT NULL"))
+        stored = db.fingerprints()
         changed = {name for name in steps if name in stored and stored[name] != current[name]}
         paid_steps = downstream_steps(self.llm_steps) & downstream_steps(
             [name for name, model in db.meta("models", {}).items() if model != RULES]
@@ -212,7 +219,7 @@ class Build:
     def would_pay_again(self) -> bool:
         """Return whether it repeats paid requests that are not cached."""
         dry_models = DryRunModels(self.models, self.tokenizer, models_by_scope(self.db))
-        failing = sum(step.startswith("vectors_") for step, _, _ in failures(self.db))
+        failing = sum(step.startswith("vectors_") for step, _, _ in self.db.failures())
         with_views = self.models.paid_embedder is not None
         replace(self._with_dry_models(dry_models), source_names=set(), pool=skip_failed).dry_run(with_views=with_views)
         texts = dry_models.tallies[EMBEDDING].texts if EMBEDDING in dry_models.tallies else 0
@@ -238,20 +245,18 @@ class Build:
         )
 
     def _run_sample(self, size: int) -> dict[str, PastUsage]:
-        documents = SqlRows(self.db, ROOT)
+        documents = self.db.rows(ROOT)
         sample = SamplingPool(size, self.pool, lambda id: documents.get(id) is not None)
         replace(self, pool=sample).dry_run(with_views=False)
         return usage_from_sample(sample, self.budget)
 
     def dry_run(self, *, code: str = "", fingerprint: str = "", with_views: bool = True) -> None:
         """Run the build and roll it back."""
-        self.db.run("SAVEPOINT dry")
         try:
-            self.run(code=code, fingerprint=fingerprint, with_views=with_views)
+            with self.db.rolled_back():
+                self.run(code=code, fingerprint=fingerprint, with_views=with_views)
         finally:
-            self.db.run("ROLLBACK TO dry")
-            self.db.run("RELEASE dry")
-            remove_unused_files(self.db, self.folder)
+            remove_unused_files(as_db(self.db), self.folder)
 
     def _llm_dependencies(self) -> dict[str, list[str]]:
         """Return the LLM steps that each step depends on, directly or not."""
@@ -266,6 +271,26 @@ class Build:
             name for name in llm_scopes if any(name in (table, *dependencies[table]) for table in embedded)
         ]
         return dependencies
+
+
+def require_consent(build: Build, consent: bool | Consent, *, rebuild: bool = False) -> None:
+    """Raise ConsentRequired if the build would pay again without consent."""
+    changes = build.changes() or (["every table would be built again"] if rebuild else [])
+    if not changes or consent is True:
+        return
+    free_replacement = build.embedder_changes() and not build.models.paid_embedder  # possibly by accident
+    if not free_replacement and not rebuild and not build.would_pay_again():
+        return
+    plan = build.plan()
+    if rebuild and not free_replacement and not any(plan.calls):
+        return
+    if consent and consent(plan, changes):
+        return
+    low, high = (f"{calls:,.0f}" for calls in plan.calls)
+    raise ConsentRequired(
+        f"{'; '.join(changes)}: {low if low == high else f'{low} to {high}'} calls. Nothing was changed: "
+        "`kumi plan` says what it costs, `kumi index --yes` does it, the previous settings avoid it"
+    )
 
 
 def free_methods(models: ModelRegistry) -> list[str]:
@@ -290,7 +315,7 @@ def skipped_methods(models: ModelRegistry, methods: Sequence[str]) -> tuple[str,
     return tuple(name for name, m in METHODS.items() if name not in methods and not steps_without_llm(models, m.tables))
 
 
-def models_by_scope(db: Db) -> dict[str, str]:
+def models_by_scope(db: IndexTransaction) -> dict[str, str]:
     """Return the model that made each table, by scope."""
     return {
         settings_scope(name): model for name, model in db.meta("models", {}).items() if name in STEPS and model != RULES

@@ -9,7 +9,7 @@ from kumihimo.core.records import Chunk, Community, Report
 from kumihimo.core.table import Table, codec
 from kumihimo.index import STEPS, settings_for_step
 from kumihimo.index.community_levels import communities_at_level, deepest_level
-from kumihimo.storage.sqlite.store import Db, SqlRows
+from kumihimo.storage.protocols import IndexTransaction
 
 SOURCE_LEVEL = "TS"  # the source texts, as in the paper
 
@@ -33,20 +33,20 @@ def _measure_level(name: str, sizes: list[int], source: int) -> CommunityLevel:
     return CommunityLevel(name, len(sizes), sum(sizes), 100 * sum(sizes) / source if source else 0.0)
 
 
-def index_levels(db: Db) -> tuple[CommunityLevel, ...]:
+def index_levels(db: IndexTransaction) -> tuple[CommunityLevel, ...]:
     """Return the levels of an index; empty without reports."""
     if not all(map(db.has, ("communities", "reports", "chunks"))):
         return ()
     return tuple(measure_levels(_open_table(db, "communities"), _open_table(db, "reports"), _open_table(db, "chunks")))
 
 
-def index_modularity(db: Db) -> tuple[float, float] | None:
+def index_modularity(db: IndexTransaction) -> tuple[float, float] | None:
     """Return the modularity of an index and of fresh communities.
 
     None if the index has no communities.
     """
     tables = ("entities", "relations", "communities")
-    if not all(map(db.has, tables)) or not SqlRows(db, "communities").count():
+    if not all(map(db.has, tables)) or not db.count("communities"):
         return None
     from kumihimo.index.communities import community_modularity
 
@@ -54,7 +54,7 @@ def index_modularity(db: Db) -> tuple[float, float] | None:
     return community_modularity(*(_open_table(db, name) for name in tables), seed=int(str(seed)))
 
 
-def _open_table(db: Db, name: str) -> Table[Any]:
+def _open_table(db: IndexTransaction, name: str) -> Table[Any]:
     record_type = STEPS[name].output_type
     assert record_type
-    return Table(name, codec(record_type), SqlRows(db, name))
+    return Table(name, codec(record_type), db.rows(name))

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from kumihimo.app.snapshot import RECORD_TYPES, Snapshot
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.records import Chunk, Entity, Reference, Report
 from kumihimo.core.spans import Span
 from kumihimo.core.table import NO_ROWS, Table, codec
+from kumihimo.index import RECORD_TYPES
 from kumihimo.index.data_refs import split_at_references
 
 TextParts = list[str | list[Reference]]  # texts, and references between them
@@ -167,7 +168,7 @@ def entity_excerpts(snapshot: Snapshot, uris: Mapping[str, str], entity: Entity,
     rows = (table_or_empty(snapshot, "chunks").get(id) for id in chunk_ids)
     forms = entity.forms or (entity.name,)
     return [
-        snapshot.locate(cut_excerpt(chunk, forms, uris[chunk.document], width))
+        snapshot.tracer.locate(cut_excerpt(chunk, forms, uris[chunk.document], width))
         for chunk in rows
         if chunk and chunk.document in uris
     ]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kumihimo.app import config, settings_registry
-from kumihimo.app.results import Built, Plan, Solutions, Status
-from kumihimo.app.snapshot import Snapshot, failures, get_method, partial_documents, row_counts
+from kumihimo.app.build import Build, free_methods, models_by_scope, require_consent, skipped_methods, steps_using_llm
+from kumihimo.app.estimate_query_cost import estimate_query_cost
+from kumihimo.app.results import Built, Consent, Plan, Solutions, Status
+from kumihimo.app.snapshot import Snapshot, get_method, partial_documents, row_counts
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import ConsentRequired, IndexUnavailable, SourceError
 from kumihimo.core.records import Reference
@@ -25,14 +27,10 @@ from kumihimo.llm.local_embedder import LocalTokenizer
 from kumihimo.llm.protocols import TokenCallback
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.search.vectors import MappedFiles, load_matrices
-from kumihimo.storage.sqlite.response_cache import ResponseCache, UsageEntry
-from kumihimo.storage.sqlite.store import Db, Store
-
-if TYPE_CHECKING:
-    from kumihimo.app.build import Build
-    from kumihimo.index.documents import IndexedSource
-
-Consent = Callable[[Plan, Sequence[str]], bool]  # plan, descriptions of paid changes -> whether to continue
+from kumihimo.storage import StorageError as StorageError
+from kumihimo.storage.protocols import IndexTransaction
+from kumihimo.storage.sqlite.response_cache import ResponseCache, UsageEntry, adopt_old_cache
+from kumihimo.storage.sqlite.store import Store, as_db
 
 
 class Kumihimo:
@@ -95,6 +93,7 @@ class Kumihimo:
         wait: bool = False,
         reread: bool = False,
         recluster: bool = False,
+        rebuild: bool = False,
         caps: Caps | None = None,
         consent: bool | Consent = False,
         progress: Progress | None = None,
@@ -103,17 +102,18 @@ class Kumihimo:
 
         methods: the methods to build for; the index remembers them (at first: all that cost nothing). wait: wait for a
         running build; without it IndexBusy is raised. reread: read files again even if size and time are the same.
-        recluster: compute the communities from scratch. caps: limits on what is spent. consent: allow paying again for
-        what was paid before, after a change of model, prompt or setting; a function is called with the plan and
-        decides. Without consent ConsentRequired is raised, and nothing changes.
+        recluster: compute the communities from scratch. rebuild: build every table again, also if an older version
+        built the index; cached replies are kept. caps: limits on what is spent. consent: allow paying again after a
+        change of model, prompt or setting; a function is called with the plan and decides. Without consent
+        ConsentRequired is raised, and nothing changes.
         """
-        from kumihimo.app.build import skipped_methods
-
         absolute, budget = self._absolute_paths(paths, methods), self.models.budget(caps)
-        with self.store.write_transaction(wait=wait) as db:
+        if rebuild:
+            adopt_old_cache(self._cache_path)
+        with self.store.write_transaction(wait=wait, rebuild=rebuild) as db:
             build = self._build(db, absolute, methods, budget, progress, reread=reread)
             build = replace(build, from_scratch=frozenset({"communities"} if recluster else ()))
-            self._require_consent(build, consent)
+            require_consent(build, consent, rebuild=rebuild)
             built = self._run_build(build)
         if methods:
             return built
@@ -144,8 +144,6 @@ class Kumihimo:
 
         No model is called. Without a question, a typical one is used.
         """
-        from kumihimo.app.estimate_query_cost import estimate_query_cost
-
         with self.snapshot() as snapshot:
             return estimate_query_cost(snapshot, question, method, filter=filter, **settings)
 
@@ -163,17 +161,14 @@ class Kumihimo:
         with self.store.write_transaction(wait=wait) as db:
             build = self._build(db, (), (), self.models.budget(), progress)
             build = replace(build, source_names=remove_source(db, build.sources, str(target)))
-            self._require_consent(build, False)
+            require_consent(build, False)
             built = self._run_build(build)
         if forget:
             self.prune(wait=wait)
         return built
 
     def _absolute_paths(self, paths: Sequence[str | Path], methods: Sequence[str]) -> list[Path]:
-        """Return absolute paths.
-
-        Raises SourceError or SettingsError before anything is created.
-        """
+        """Return absolute paths; raise SourceError or SettingsError first."""
         from kumihimo.index.documents import resolve_source_path
 
         for name in methods:
@@ -184,7 +179,7 @@ class Kumihimo:
 
     def _build(
         self,
-        db: Db,
+        db: IndexTransaction,
         paths: Sequence[Path],
         methods: Sequence[str],
         budget: Budget,
@@ -196,15 +191,13 @@ class Kumihimo:
 
         Without paths: all known sources. Without methods: the ones the index remembers.
         """
-        from kumihimo.app.build import Build, free_methods, models_by_scope, steps_using_llm
-        from kumihimo.index.documents import add_source_paths
+        from kumihimo.index.documents import add_source_paths, load_sources
 
-        sources = self._sources(db)
+        sources = load_sources(db, self._base)
         source_names = add_source_paths(sources, paths) or set(sources)
         if not sources:
             raise SourceError("nothing to index yet: say which folder, `kumi index PATH`")
         previous_models = models_by_scope(db)
-        wanted_methods = list(methods) or db.meta("methods") or free_methods(self.models)
         return Build(
             db,
             self.folder,
@@ -213,7 +206,7 @@ class Kumihimo:
             self.tokenizer,
             sources,
             source_names,
-            wanted_methods,
+            list(methods) or db.meta("methods") or free_methods(self.models),
             budget,
             llm_steps=steps_using_llm(self.models, db.meta("models", {}), methods_named=bool(methods)),
             llm_for=lambda step: self.models.llm(step, budget, previous_models.get(step, "")),
@@ -223,45 +216,18 @@ class Kumihimo:
             reread=reread,
         )
 
-    def _require_consent(self, build: Build, consent: bool | Consent) -> None:
-        """Raise ConsentRequired if the build would pay again without consent."""
-        changes = build.changes()
-        if not changes or consent is True:
-            return
-        free_replacement = build.embedder_changes() and not self.models.paid_embedder  # possibly by accident
-        if not free_replacement and not build.would_pay_again():
-            return
-        plan = build.plan()
-        if consent and consent(plan, changes):
-            return
-        low, high = (f"{calls:,.0f}" for calls in plan.calls)
-        raise ConsentRequired(
-            f"{'; '.join(changes)}: {low if low == high else f'{low} to {high}'} calls. Nothing was changed: "
-            "`kumi plan` says what it costs, `kumi index --yes` does it, the previous settings avoid it"
-        )
-
     def _run_build(self, build: Build) -> Built:
         """Run the build and store its sources."""
+        from kumihimo.index.documents import save_sources
+
         built = build.run()
-        sources = {s.name: [self._relative(s.path), list(s.rules)] for s in build.sources.values()}
-        build.db.set_meta("sources", sources)
+        save_sources(build.db, build.sources, self._base)
         return built
 
-    def _sources(self, db: Db) -> dict[str, IndexedSource]:
-        from kumihimo.index.documents import IndexedSource
-
-        base = self.folder.resolve().parent
-        stored = db.meta("sources", {})
-        return {name: IndexedSource(name, base / path, tuple(rules)) for name, (path, rules) in stored.items()}
-
-    def _relative(self, path: Path) -> str:
-        """Return the path to store: relative if beside the index.
-
-        A relative path lets you move both.
-        """
-        with suppress(ValueError):
-            return path.relative_to(self.folder.resolve().parent).as_posix()
-        return str(path)
+    @property
+    def _base(self) -> Path:
+        """Return the folder that stored paths are relative to."""
+        return self.folder.resolve().parent
 
     # -- reading
 
@@ -271,7 +237,7 @@ class Kumihimo:
         for _ in range(5):
             with self.store.read_transaction() as db:
                 try:
-                    vectors = load_matrices(db, self.folder, self._files)
+                    vectors = load_matrices(as_db(db), self.folder, self._files)
                 except FileNotFoundError:  # a build has just replaced them: open the new ones
                     continue
                 yield Snapshot(db, self.settings, self.models, self.tokenizer, vectors)
@@ -347,9 +313,10 @@ class Kumihimo:
         levels: include the figures of each community level.
         """
         from kumihimo.app.community_stats import index_levels, index_modularity
+        from kumihimo.index.documents import load_sources
 
         with self.store.read_transaction() as db:
-            sources = self._sources(db)
+            sources = load_sources(db, self._base)
             size = sum(_file_size(path) for path in self.folder.rglob("*"))
             return Status(
                 folder=str(self.folder),
@@ -359,7 +326,7 @@ class Kumihimo:
                 methods=tuple(db.meta("methods", [])),
                 models=db.meta("models", {}),
                 settings=settings_registry.non_default_settings(db.meta("settings", {})),
-                failed=failures(db),
+                failed=db.failures(),
                 partial=partial_documents(db),
                 bytes=size,
                 cache=self.cache_stats(),

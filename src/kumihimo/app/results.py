@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kumihimo.core.usage import Usage
@@ -146,3 +146,6 @@ class Solutions:
 def _sum_ranges(ranges: Iterable[Range]) -> Range:
     pairs = list(ranges)
     return (sum(low for low, _ in pairs), sum(high for _, high in pairs))
+
+
+Consent = Callable[[Plan, Sequence[str]], bool]  # plan, descriptions of paid changes -> whether to continue

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import re
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import islice
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
+from kumihimo.app.source_tracer import SourceTracer
 from kumihimo.core.context import Answer, Context, Evidence, Tokenizer
 from kumihimo.core.digests import hash_parts, replace_surrogates
 from kumihimo.core.errors import IndexUnavailable, SettingsError, describe_unknown
-from kumihimo.core.lineage import trace_sources, visibility_filters
-from kumihimo.core.records import NOT_READ, Chunk, Document, Passage, Record, Reference
+from kumihimo.core.lineage import visibility_filters
+from kumihimo.core.records import NOT_READ, Reference
 from kumihimo.core.settings import Setting, SettingValues, resolve_settings
 from kumihimo.core.signature import Signature
-from kumihimo.core.spans import Span, describe_place
+from kumihimo.core.spans import Span
 from kumihimo.core.table import RowFilter, Rows, Table, codec
 from kumihimo.core.task import Port
 from kumihimo.core.usage import Usage
@@ -27,7 +23,7 @@ from kumihimo.core.wiring import ROOT, order_steps
 from kumihimo.generation.answer import PROMPT, answer
 from kumihimo.generation.followups import suggest_questions
 from kumihimo.generation.standalone_question import rewrite_standalone
-from kumihimo.index import STEPS, settings_for_step, settings_scope, upstream_steps
+from kumihimo.index import RECORD_TYPES, STEPS, settings_for_step, settings_scope, upstream_steps
 from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.cached_llm import CachedLLM
 from kumihimo.llm.local_embedder import LocalEmbedder
@@ -36,17 +32,14 @@ from kumihimo.llm.registry import RULES, SET_MODEL_HINT, ModelRegistry
 from kumihimo.methods import ANSWER_PROMPTS, METHODS
 from kumihimo.search.fulltext import SqliteKeywordSearch
 from kumihimo.search.vectors import Matrices, SqliteVectorSearch
-from kumihimo.storage.sqlite.store import Db, SqlRows
+from kumihimo.storage.protocols import IndexTransaction
+from kumihimo.storage.sqlite.store import as_db
 
 if TYPE_CHECKING:
     from kumihimo.app.lazy_rows import RowFutures
 
 DEFAULT_METHOD = "braid"
 _FALLBACK_METHOD = "naive"  # for an index not built for the default method
-_MAX_SPANS = 50  # source spans of one piece of evidence
-RECORD_TYPES: dict[str, type[Record]] = {ROOT: Document} | {
-    name: s.output_type for name, s in STEPS.items() if s.output_type
-}
 
 
 def get_method(name: str) -> Signature:
@@ -73,7 +66,7 @@ def steps_without_llm(models: ModelRegistry, tables: Iterable[str]) -> list[str]
 class Snapshot:
     """A finished build, readable as long as its transaction lasts."""
 
-    db: Db
+    db: IndexTransaction
     settings: SettingValues
     models: ModelRegistry
     tokenizer: Tokenizer
@@ -99,7 +92,7 @@ class Snapshot:
 
         The budget pays for rows made on demand. Without a budget, only free and cached rows are included.
         """
-        rows = SqlRows(self.db, name)
+        rows = self.db.rows(name)
         settings = self._lazy_settings(name)
         if settings is None:
             return rows
@@ -112,9 +105,7 @@ class Snapshot:
             ports["llm"] = llm if budget else cache_only(llm)
         step = next(step for step in order_steps(STEPS) if step.name == name)
         made_rows = self.lazy_rows.setdefault(name, {})
-        maker = RowMaker(
-            step, settings, ports, partial(SqlRows, self.db), made_rows if budget else {**made_rows}, strict=not budget
-        )
+        maker = RowMaker(step, settings, ports, self.db.rows, made_rows if budget else {**made_rows}, strict=not budget)
         return LazyRows(rows, maker, visible, lenient=not budget)
 
     def _lazy_settings(self, name: str) -> dict[str, object] | None:
@@ -198,11 +189,11 @@ class Snapshot:
 
     def keyword_search(self) -> SqliteKeywordSearch:
         """Return the keyword search, for use without a method."""
-        return SqliteKeywordSearch(self.db)
+        return SqliteKeywordSearch(as_db(self.db))
 
     def vector_search(self, budget: Budget) -> SqliteVectorSearch:
         """Return the vector search, with the embedder of the index."""
-        return SqliteVectorSearch(self.db, self._embedder(budget), self.matrices)
+        return SqliteVectorSearch(as_db(self.db), self._embedder(budget), self.matrices)
 
     def _runs_without_llm(self, signature: Signature) -> bool:
         """Return whether the method must run without its optional LLM."""
@@ -265,8 +256,7 @@ class Snapshot:
 
         The settings may have changed since the build.
         """
-        states = [json.loads(state) for (state,) in self.db.all("SELECT value FROM meta WHERE name GLOB 'vectors_*'")]
-        local = all(state["embedder"] == LocalEmbedder().fingerprint for state in states)
+        local = all(state["embedder"] == LocalEmbedder().fingerprint for state in self.db.view_states("vectors"))
         return LocalEmbedder() if local else self.models.embedder(budget)
 
     def ask(
@@ -298,7 +288,7 @@ class Snapshot:
                 question,
                 name,
                 context,
-                self._quotable_spans,
+                self.tracer.quotable_spans,
                 llm,
                 self.tokenizer,
                 ANSWER_PROMPTS.get(name, PROMPT),
@@ -308,10 +298,10 @@ class Snapshot:
         else:
             from kumihimo.generation.extractive_answer import quote_answer  # imported here: builds do not need it
 
-            result = quote_answer(question, name, context, self._quotable_spans, LocalEmbedder())
+            result = quote_answer(question, name, context, self.tracer.quotable_spans, LocalEmbedder())
             if on_token:
                 on_token(result.text)
-        citations = tuple(replace(citation, span=self.locate(citation.span)) for citation in result.citations)
+        citations = tuple(replace(citation, span=self.tracer.locate(citation.span)) for citation in result.citations)
         usage, saved = replace(budget.total, seconds=perf_counter() - start), sum(budget.saved.values(), Usage())
         return replace(result, citations=citations, usage=usage, saved=saved)
 
@@ -334,75 +324,14 @@ class Snapshot:
 
         return add_followups
 
+    @property
+    def tracer(self) -> SourceTracer:
+        """Return what finds the source spans of rows."""
+        return SourceTracer(self.db, self.table, self.line_ends)
+
     def trace(self, item: Reference | Evidence) -> Iterator[Span]:
-        """Yield the source spans of a row or of evidence.
-
-        The sources that its text cites come first, then all others. Each is read lazily.
-        """
-        return map(self.locate, self._source_spans(item))
-
-    def _quotable_spans(self, item: Evidence) -> Iterator[Span]:
-        """Yield the first source spans, for an answer to quote.
-
-        Only quoted spans are located later.
-        """
-        return islice(self._source_spans(item), _MAX_SPANS)
-
-    def _source_spans(self, item: Reference | Evidence) -> Iterator[Span]:
-        visited: set[Reference] = set()
-        for table, id in self.sources(item):
-            if (table, id) in visited:
-                continue
-            visited.add((table, id))
-            record = self.table(table)[id]
-            if isinstance(record, Chunk | Passage):
-                ((uri,),) = self.db.all("SELECT uri FROM documents WHERE id = ?", id.partition(".")[0])
-                chunk = id if isinstance(record, Chunk) else record.chunk
-                yield Span(chunk, uri, record.start, record.end, record.text)
-            else:
-                yield Span("", record.uri, 0, len(record.text), record.text)
-
-    def sources(self, item: Reference | Evidence) -> Iterator[Reference]:
-        """Yield the source chunks and documents, or the passage itself.
-
-        A source may occur more than once.
-        """
-        in_no_table = isinstance(item, Evidence) and item.table not in RECORD_TYPES
-        if isinstance(item, Evidence) and item.duplicates:
-            for part in item.parts:
-                yield from self.sources(part)
-            return
-        record = item.record if isinstance(item, Evidence) else self.table(item[0]).get(item[1])
-        reference = item.reference if isinstance(item, Evidence) else item
-        for row in record.parents() if in_no_table and record else record.citations() if record else ():
-            yield from self.sources(row)
-        if isinstance(record, Passage):
-            yield reference
-        elif not in_no_table:
-            yield from trace_sources(STEPS, self.table, reference)
-
-    def locate(self, span: Span) -> Span:
-        """Return the span with its page, slide, sheet or line.
-
-        A line needs a document whose text is its file.
-        """
-        ((places,),) = self.db.all("SELECT places FROM documents WHERE id = ?", hash_parts(span.uri))
-        if named_places := json.loads(places):
-            return replace(span, place=describe_place(named_places, span.start, span.end))
-        if (ends := self._line_ends(span.uri)) is None:
-            return span
-        return replace(span, place=f"line {bisect_left(ends, span.start) + 1}")
-
-    def _line_ends(self, uri: str) -> list[int] | None:
-        """Return the line ends of a plain-text document, or None.
-
-        They are read once.
-        """
-        if uri not in self.line_ends:
-            verbatim = "file = uri AND media_type IN ('text/plain', 'text/markdown')"
-            row = self.db.one(f"SELECT text FROM documents WHERE id = ? AND {verbatim}", hash_parts(uri))
-            self.line_ends[uri] = [match.start() for match in re.finditer("\n", row[0])] if row else None
-        return self.line_ends[uri]
+        """Yield the source spans of a row or of evidence, cited ones first."""
+        return self.tracer.trace(item)
 
     def find(self, id: str) -> Evidence:
         """Return the row with this id, or the document with this uri.
@@ -420,22 +349,12 @@ class Snapshot:
         raise SettingsError(f"nothing in the index has the id {id!r}: `kumi retrieve QUESTION` shows ids")
 
 
-def row_counts(db: Db) -> dict[str, int]:
+def row_counts(db: IndexTransaction) -> dict[str, int]:
     """Return the number of rows of each table."""
-    return {table: SqlRows(db, table).count() for table in RECORD_TYPES if db.has(table)}
+    return {table: db.count(table) for table in RECORD_TYPES if db.has(table)}
 
 
-def failures(db: Db) -> tuple[tuple[str, str, str], ...]:
-    """Return the failed items: (step, item, error)."""
-    return tuple(db.all("SELECT step, maker, error FROM failed ORDER BY step, maker"))
-
-
-def partial_documents(db: Db) -> tuple[str, ...]:
+def partial_documents(db: IndexTransaction) -> tuple[str, ...]:
     """Return the documents read in part, with the reasons."""
-    if not db.has(ROOT):
-        return ()
-    rows = db.all(f"""SELECT uri, metadata FROM {ROOT} WHERE metadata LIKE '%"{NOT_READ}"%' ORDER BY uri""")
-    reasons_by_uri = ((uri, json.loads(metadata).get(NOT_READ)) for uri, metadata in rows)
-    return tuple(
-        f"{uri}: {'; '.join(map(str, reasons))}" for uri, reasons in reasons_by_uri if isinstance(reasons, list)
-    )
+    notes = db.documents_with(NOT_READ) if db.has(ROOT) else ()
+    return tuple(f"{uri}: {'; '.join(map(str, reasons))}" for uri, reasons in notes if isinstance(reasons, list))

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kumihimo.app.results import RdfTerm, Solutions
-from kumihimo.app.snapshot import RECORD_TYPES, Snapshot
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.settings import SettingValues
 from kumihimo.core.table import Table, codec
+from kumihimo.index import RECORD_TYPES
 from kumihimo.rdf import store
-from kumihimo.storage.sqlite.store import Db, SqlRows
+from kumihimo.storage.protocols import IndexTransaction
 
 if TYPE_CHECKING:
     from pyoxigraph import Quad, Triple
@@ -54,8 +55,8 @@ def index_triples(snapshot: Snapshot, prefixes: dict[str, str]) -> Iterator[Quad
     return table_triples(tables, senses_by_name().values() if "links" in tables else (), prefixes["ex"])
 
 
-def _open_table(db: Db, name: str) -> Table[Any]:
-    return Table(name, codec(RECORD_TYPES[name]), SqlRows(db, name))
+def _open_table(db: IndexTransaction, name: str) -> Table[Any]:
+    return Table(name, codec(RECORD_TYPES[name]), db.rows(name))
 
 
 def run_sparql(

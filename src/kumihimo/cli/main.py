@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 import typer.main
-from typer.core import TyperGroup
 
 from kumihimo.app import config
+from kumihimo.app.facade import StorageError
 from kumihimo.app.settings_registry import SETTINGS, SUMMARIES
 from kumihimo.app.snapshot import DEFAULT_METHOD
 from kumihimo.cli import (
@@ -29,6 +27,7 @@ from kumihimo.cli import (
     tune,
 )
 from kumihimo.cli.cli_session import Interrupted, configure_logging, open_index
+from kumihimo.cli.command_groups import EVAL_EXAMPLES, EVAL_HELP, EvalGroup, add_commands, format_examples
 from kumihimo.cli.options import (
     DEFAULT_INDEX,
     CacheFile,
@@ -63,6 +62,9 @@ def index(
     recluster: Annotated[
         bool, typer.Option("--recluster", help="Detect the communities of the graph from scratch.")
     ] = False,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Build every table again; cached replies are kept.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Agree to pay again if a change requires it.")] = False,
     max_calls: MaxCalls = None,
     max_tokens: MaxTokens = None,
@@ -83,6 +85,7 @@ def index(
             wait=wait,
             reread=reread,
             recluster=recluster,
+            rebuild=rebuild,
             caps=caps,
             consent=consent,
             progress=progress,
@@ -280,78 +283,25 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # heading -
     },
 }
 EXAMPLES = ("kumi index FOLDER", "kumi ask 'What do they say about ...?'")
-EVAL_HELP = "Measure which method works best on your documents, at what cost and confidence."
-EVAL_EXAMPLES = (
-    "kumi eval questions",
-    "kumi eval run --methods bm25,naive,local --again naive --max-cost 5",
-    "kumi eval judge --max-cost 20",
-    "kumi eval report",
-)
 
 
 def _build_app(*, colour: bool) -> typer.Typer:
     """Build the command line. colour: with help for a terminal."""
     root = typer.Typer(
         help=HELP,
-        epilog=_format_examples(EXAMPLES, colour),
+        epilog=format_examples(EXAMPLES, colour),
         invoke_without_command=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich" if colour else None,
     )
     root.callback()(show_version_or_help)
     for panel, commands in COMMANDS.items():
-        _add_commands(root, commands, panel, colour)
+        add_commands(root, commands, panel, colour)
     group = typer.Typer(
-        cls=_EvalGroup, help=EVAL_HELP, epilog=_format_examples(EVAL_EXAMPLES, colour), no_args_is_help=True
+        cls=EvalGroup, help=EVAL_HELP, epilog=format_examples(EVAL_EXAMPLES, colour), no_args_is_help=True
     )
-    group.callback()(_no_options)
     root.add_typer(group, name="eval", rich_help_panel="Evaluate it")
     return root
-
-
-class _EvalGroup(TyperGroup):
-    """The group `kumi eval`, which imports its commands when it needs them."""
-
-    @cached_property
-    def loaded(self) -> dict[str, Any]:
-        """Return the commands by name."""
-        from kumihimo.cli.evaluating import EVAL_COMMANDS
-
-        group = typer.Typer()
-        _add_commands(group, EVAL_COMMANDS, None, self.rich_markup_mode == "rich")
-        return dict(typer.main.get_group(group).commands)
-
-    def list_commands(self, _ctx: Any) -> list[str]:
-        return list(self.loaded)
-
-    def get_command(self, _ctx: Any, cmd_name: str) -> Any:
-        return self.loaded.get(cmd_name)
-
-
-def _no_options() -> None:
-    """Let a group stand without options of its own."""
-
-
-def _add_commands(
-    group: typer.Typer, commands: Mapping[Callable[..., None], Sequence[str]], panel: str | None, colour: bool
-) -> None:
-    for command, examples in commands.items():
-        register = group.command(
-            command.__name__.rstrip("_"), epilog=_format_examples(examples, colour), rich_help_panel=panel
-        )
-        register(command)
-
-
-def _format_examples(examples: Sequence[str], colour: bool) -> str:
-    r"""Return the examples as an epilog, one per line.
-
-    Without colour, the first line is the mark \b, so that Click keeps the line breaks.
-    """
-    if not colour:
-        return "\n".join(["\b", "For example:", *(f"  {line}" for line in examples)])
-    from rich.markup import escape
-
-    return "\n\n".join(["[bold]For example[/bold]", *(f"  [cyan]{escape(line)}[/cyan]" for line in examples)])
 
 
 app = _build_app(colour=bool(sys.stdout) and sys.stdout.isatty())
@@ -379,7 +329,7 @@ def main() -> None:
         sys.exit(_print_error(str(error), 1 if isinstance(error, ItemFailed) else 2))
     except Interrupted:
         _exit_now(_print_error("stopped; the index is as it was before. Run the same command again to go on.", 130))
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, StorageError) as error:
         sys.exit(_print_error(f"{error}: check that the disk has room and that the index folder can be written", 2))
 
 

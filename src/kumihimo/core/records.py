@@ -15,8 +15,7 @@ class Record:
     """An immutable row of a table.
 
     A step leaves `id` empty: the engine derives it from the id of the source row (`doc`, `doc.00003`,
-    `doc.00003.00007`), so the id shows the sources of a row. Only whole-table steps choose ids; these contain neither
-    `.` nor `/`.
+    `doc.00003.00007`), which shows its sources. Only whole-table steps choose ids, without `.` and `/`.
     """
 
     GROUP: ClassVar[str] = ""  # the column that groups rows; its value, a hash, is the id of the merged row
@@ -39,10 +38,7 @@ class Record:
         return self.index_text or self.text
 
     def parents(self) -> tuple[Reference, ...]:
-        """Return the source rows, if the id does not show them.
-
-        Rows of whole-table steps implement this.
-        """
+        """Return the source rows of a row whose id does not show them."""
         return ()
 
     def citations(self) -> tuple[Reference, ...]:
@@ -54,10 +50,9 @@ class Record:
 class Document(Record):
     """A text of a source: a file or a row of one.
 
-    The id is the hash of the uri. uri: the name of the source and the path within it, `notes/harbour.md`,
-    `reports.jsonl#r-17`. modified: ISO 8601, UTC; empty if the source does not say. places: start and name of each
-    page, slide, sheet or chapter, in order: (0, "p. 1"). body: start of the text after the front matter, whose values
-    are in the metadata.
+    The id is the hash of the uri. uri: source name and path, `notes/harbour.md`, `reports.jsonl#r-17`. modified: ISO
+    8601, UTC, or empty. places: start and name of each page, slide, sheet or chapter: (0, "p. 1"). body: start of the
+    text after the front matter, whose values are in the metadata.
     """
 
     BIG: ClassVar[bool] = True
@@ -75,10 +70,7 @@ class Document(Record):
 
 @dataclass(frozen=True, slots=True)
 class Chunk(Record):
-    """A part of a document, split at sentence ends.
-
-    `document.text[start:end] == chunk.text`.
-    """
+    """A part of a document, split at sentence ends; `document.text[start:end] == chunk.text`."""
 
     BIG: ClassVar[bool] = True
 
@@ -107,10 +99,7 @@ class Chunk(Record):
 
 @dataclass(frozen=True, slots=True)
 class Mention(Record):
-    """A mention of an entity in a chunk.
-
-    text: a description, or the sentence with the name.
-    """
+    """A mention of an entity in a chunk; text: a description, or the sentence with the name."""
 
     GROUP: ClassVar[str] = "entity"
     SEARCHABLE: ClassVar[bool] = False
@@ -213,10 +202,7 @@ class Relation(Record):
 
 @dataclass(frozen=True, slots=True)
 class Claim(Record):
-    """A claim, merged by subject, object and type.
-
-    text: its descriptions.
-    """
+    """A claim, merged by subject, object and type; text: its descriptions."""
 
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("subject", "object")
 
@@ -267,10 +253,9 @@ class Member(Record):
 class Report(Record):
     """A report on a community.
 
-    text: the whole report, in Markdown. rating: importance, 0 to 10, with the reason. findings: (summary, explanation)
-    each. data: the references of the text, as in `[Data: Entities (5, 7)]`: (table, number in the text, id). dropped:
-    the number of dangling references. elements: tokens of all element summaries of the community. extractive: made of
-    sentences, not by a model.
+    text: the whole report, in Markdown. rating: importance, 0 to 10. findings: (summary, explanation) each. data: the
+    references of the text, `[Data: Entities (5, 7)]`: (table, number in the text, id). dropped: number of dangling
+    references. elements: tokens of all element summaries. extractive: made of sentences, not by a model.
     """
 
     BIG: ClassVar[bool] = True
@@ -296,10 +281,7 @@ class Report(Record):
 
 @dataclass(frozen=True, slots=True)
 class Metadata(Record):
-    """The values of one metadata field of a document.
-
-    text: the values, a line each.
-    """
+    """The values of one metadata field of a document; text: the values, a line each."""
 
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("document", "field")
     SEARCHABLE: ClassVar[bool] = False
@@ -311,10 +293,7 @@ class Metadata(Record):
 
 @dataclass(frozen=True, slots=True)
 class Question(Record):
-    """A question that a document answers.
-
-    text: the question, clear without the document.
-    """
+    """A question that a document answers; text: the question, clear without the document."""
 
     BIG: ClassVar[bool] = True
 
@@ -329,10 +308,7 @@ class Question(Record):
 
 @dataclass(frozen=True, slots=True)
 class Tag(Record):
-    """The label of a question, from the metadata of its document.
-
-    text: the question.
-    """
+    """The label of a question, from the metadata of its document; text: the question."""
 
     GROUP: ClassVar[str] = "summary"
     SEARCHABLE: ClassVar[bool] = False
@@ -343,10 +319,7 @@ class Tag(Record):
 
 @dataclass(frozen=True, slots=True)
 class Summary(Record):
-    """A summary of all questions with a label: an MK Summary.
-
-    text: the concepts in these questions.
-    """
+    """A summary of all questions with a label: an MK Summary; text: the concepts in these questions."""
 
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("label",)
 
@@ -380,10 +353,7 @@ class Passage(Record):
 
 @dataclass(frozen=True, slots=True)
 class SlotFiller(Record):
-    """A filler of a 5W1H or predicate slot in a passage.
-
-    text: the words of the passage.
-    """
+    """A filler of a 5W1H or predicate slot in a passage; text: the words of the passage."""
 
     GROUP: ClassVar[str] = "value"
     SEARCHABLE: ClassVar[bool] = False
@@ -396,10 +366,7 @@ class SlotFiller(Record):
 
 @dataclass(frozen=True, slots=True)
 class SlotValue(Record):
-    """A normalised slot value, merged from its fillers.
-
-    text: the normalised name. frames: the number of fillers.
-    """
+    """A normalised slot value, merged from its fillers; text: the normalised name. frames: the number of fillers."""
 
     slot: str
     forms: tuple[str, ...]  # as written in passages, most frequent first
@@ -408,10 +375,7 @@ class SlotValue(Record):
 
 @dataclass(frozen=True, slots=True)
 class DiscourseRelation(Record):
-    """A discourse relation between two passages.
-
-    text: the label of its sense, a class of the PDTB.
-    """
+    """A discourse relation between two passages; text: the label of its sense, a class of the PDTB."""
 
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("first", "second", "text")
     SEARCHABLE: ClassVar[bool] = False

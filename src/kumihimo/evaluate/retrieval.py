@@ -12,7 +12,7 @@ from itertools import islice
 from statistics import fmean
 from time import perf_counter
 
-from kumihimo.app.snapshot import RECORD_TYPES, Snapshot
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.context import Evidence
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Passage, Reference
@@ -24,6 +24,7 @@ from kumihimo.evaluate.records import EvalQuestion, Score
 from kumihimo.evaluate.run_systems import count_workers
 from kumihimo.evaluate.statistics import bootstrap_interval
 from kumihimo.evaluate.systems import System
+from kumihimo.index import RECORD_TYPES
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.concurrency import map_concurrent
 
@@ -82,7 +83,7 @@ class ChunkTracer:
         if item.table == "chunks" and not item.duplicates:
             yield item.record.id
             return
-        for table, id in self.snapshot.sources(item):
+        for table, id in self.snapshot.tracer.sources(item):
             if table == ROOT:
                 yield from self.layout.chunk_ids.get(id, ())
             else:

@@ -2,9 +2,10 @@
 
 from collections.abc import Container, Iterable
 
+from kumihimo.core.records import Document, Record
 from kumihimo.core.settings import Setting, SettingValues
 from kumihimo.core.signature import collect_signatures
-from kumihimo.core.wiring import order_steps
+from kumihimo.core.wiring import ROOT, order_steps
 from kumihimo.index.chunks import chunks
 from kumihimo.index.communities import communities, members
 from kumihimo.index.frames import frames
@@ -37,6 +38,10 @@ STEPS = collect_signatures(
     values_,
     links,
 )
+
+RECORD_TYPES: dict[str, type[Record]] = {ROOT: Document} | {
+    name: step.output_type for name, step in STEPS.items() if step.output_type
+}
 
 # These steps continue the conversation of another step, with its settings and its model.
 _SHARED_CONVERSATIONS = {"ties": "mentions", "assertions": "mentions", "questions": "metadata"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -17,8 +17,8 @@ from kumihimo.core.records import Document
 from kumihimo.core.table import Row, codec
 from kumihimo.core.wiring import ROOT
 from kumihimo.readers import READERS, describe_unread, has_reader, read_documents, walk
+from kumihimo.storage.protocols import IndexTransaction
 from kumihimo.storage.sqlite.ledger import SqlLedger
-from kumihimo.storage.sqlite.store import Db
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,22 @@ def _create_source(sources: dict[str, IndexedSource], path: Path) -> str:
     return name
 
 
-def remove_source(db: Db, sources: dict[str, IndexedSource], target: str) -> set[str]:
+def load_sources(db: IndexTransaction, base: Path) -> dict[str, IndexedSource]:
+    """Return the sources of an index; stored paths are relative to `base`."""
+    stored = db.meta("sources", {})
+    return {name: IndexedSource(name, base / path, tuple(rules)) for name, (path, rules) in stored.items()}
+
+
+def save_sources(db: IndexTransaction, sources: Mapping[str, IndexedSource], base: Path) -> None:
+    """Store the sources; paths below `base` become relative, so that you can move both."""
+
+    def stored_path(path: Path) -> str:
+        return path.relative_to(base).as_posix() if path.is_relative_to(base) else str(path)
+
+    db.set_meta("sources", {s.name: [stored_path(s.path), list(s.rules)] for s in sources.values()})
+
+
+def remove_source(db: IndexTransaction, sources: dict[str, IndexedSource], target: str) -> set[str]:
     """Remove a source, or exclude a part of one, from `sources`.
 
     Return the names of the sources to scan again. Raise SourceError if nothing matches `target`: a source's name or
@@ -156,7 +171,7 @@ def remove_source(db: Db, sources: dict[str, IndexedSource], target: str) -> set
         del sources[source.name]
         return set()
     nested_uris = [source.uri(path) for source in sources.values() if source.path in path.parents]
-    uris = [uri for (uri,) in db.all("SELECT uri FROM documents ORDER BY uri")] if db.has(ROOT) else []
+    uris = db.column(ROOT, "uri") if db.has(ROOT) else []
     target = target.rstrip("/")
     for uri in [target, _encode_uri_part(target), *nested_uris]:
         if any(_is_within(document_uri, uri) for document_uri in uris):
@@ -202,7 +217,7 @@ def refresh_documents(
     if ledger.ensure_table(ROOT, codec(Document)):  # the columns have changed: read every file again
         for source in by_name.values():
             source.files()  # a missing source stops the build here, before anything is deleted
-        ledger.db.run("DELETE FROM files")
+        ledger.forget_files()
         names = by_name
     scan = _SourceScan(ledger, fingerprint, reread, ledger.failures(ROOT))
     for name in sorted(by_name.keys() & set(names)):
@@ -228,7 +243,7 @@ class _SourceScan:
         self.ledger, self.fingerprint, self.reread, self.failed_before = ledger, fingerprint, reread, failed_before
         self.result = RefreshResult()
         self.stamps: defaultdict[str, dict[str, str]] = defaultdict(dict)  # source -> file uri -> stamp
-        for uri, source, stamp in ledger.db.all("SELECT * FROM files ORDER BY uri"):
+        for uri, source, stamp in ledger.files():
             self.stamps[source][uri] = stamp
 
     def scan_source(self, source: IndexedSource, progress: Callable[[str, int, int], None] | None) -> None:
@@ -259,14 +274,12 @@ class _SourceScan:
 
     def remove_excluded(self, source: IndexedSource) -> None:
         """Remove excluded documents now, whether or not the source is readable."""
-        condition = "file = ?1 OR id = ?2 OR (file > ?1 || '/' AND file < ?1 || '0')"
         for rule in source.rules:
-            rows = self.ledger.db.all(f"SELECT * FROM documents WHERE {condition} ORDER BY id", rule, hash_parts(rule))
+            rows = self.ledger.documents_at(rule, hash_parts(rule))
             excluded = [row for row in rows if source.excludes_uri(codec(Document).decode(row).uri)]
             self.ledger.change(ROOT, excluded, [])
             for row in excluded:  # so that the file is read again when it is restored
-                file = codec(Document).decode(row).file
-                self.ledger.db.run("UPDATE files SET stamp = '' WHERE uri = ?", file)
+                self.ledger.reset_file(codec(Document).decode(row).file)
 
     def _read_file(self, source: IndexedSource, uri: str, path: Path) -> None:
         """Read one file if it changed, and store its documents."""
@@ -286,7 +299,7 @@ class _SourceScan:
                 f"{document.uri}: {note}" for document in documents if (note := describe_unread(document))
             ]
             self.store(uri, documents, new=uri not in self.stamps[source.name])
-            self.ledger.db.run("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", uri, source.name, stamp)
+            self.ledger.record_file(uri, source.name, stamp)
 
     def _stamp(self, source: IndexedSource, uri: str, path: Path) -> str:
         """Return a digest that changes when the file may read differently."""
@@ -308,7 +321,7 @@ class _SourceScan:
         )
         self.ledger.change(ROOT, removed, added)
         if not documents:
-            self.ledger.db.run("DELETE FROM files WHERE uri = ?", uri)
+            self.ledger.forget_file(uri)
 
 
 def _encode_uri_part(name: str) -> str:

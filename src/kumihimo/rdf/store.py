@@ -8,15 +8,15 @@ left.
 from __future__ import annotations
 
 import json
-import sqlite3
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from threading import Event, Timer
 from typing import TYPE_CHECKING, Any
 
 from kumihimo.core.errors import KumiError, SettingsError
+from kumihimo.storage.sqlite.file_lock import exclusive_lock
 
 if TYPE_CHECKING:
     import subprocess
@@ -52,7 +52,7 @@ def ensure_store(folder: Path, name: str, make_triples: Callable[[], Iterator[Qu
     if path.exists():
         return path
     path.parent.mkdir(exist_ok=True)
-    with _exclusive_lock(path.parent):
+    with exclusive_lock(path.parent / "lock.db", timeout=_LOCK_TIMEOUT):
         if not path.exists():
             for other in path.parent.iterdir():
                 if other.is_dir() and _build_number(other) <= _build_number(
@@ -85,18 +85,6 @@ def write_store(path: Path, triples: Iterator[Quad]) -> None:
     store = Store(path)
     store.bulk_extend(triples)
     store.flush()
-
-
-@contextmanager
-def _exclusive_lock(folder: Path) -> Iterator[None]:
-    """Hold an exclusive lock between processes.
-
-    It is an SQLite lock, which ends with its process.
-    """
-    with closing(sqlite3.connect(folder / "lock.db", timeout=_LOCK_TIMEOUT, isolation_level=None)) as lock:
-        lock.execute("BEGIN EXCLUSIVE")
-        yield
-        lock.execute("ROLLBACK")
 
 
 Head = dict[str, Any]

@@ -257,6 +257,33 @@ class SqlLedger:
         stored = ((step, maker, lookups) for maker, lookups in dependencies if lookups)
         self.db.many("INSERT OR REPLACE INTO looked VALUES (?, ?, ?)", stored)
 
+    # -- files of the sources, with the stamp of their last read
+
+    def files(self) -> list[tuple[str, str, str]]:
+        """Return (uri, source, stamp) of every file, sorted by uri."""
+        return [(uri, source, stamp) for uri, source, stamp in self.db.all("SELECT * FROM files ORDER BY uri")]
+
+    def record_file(self, uri: str, source: str, stamp: str) -> None:
+        """Store the stamp of a file that was read."""
+        self.db.run("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", uri, source, stamp)
+
+    def reset_file(self, uri: str) -> None:
+        """Make the next build read this file again."""
+        self.db.run("UPDATE files SET stamp = '' WHERE uri = ?", uri)
+
+    def forget_file(self, uri: str) -> None:
+        """Forget one file."""
+        self.db.run("DELETE FROM files WHERE uri = ?", uri)
+
+    def forget_files(self) -> None:
+        """Forget all files, so that the next build reads them again."""
+        self.db.run("DELETE FROM files")
+
+    def documents_at(self, uri: str, id: str) -> list[Row]:
+        """Return the document with this id, or all documents in the file or folder `uri`."""
+        condition = "file = ?1 OR id = ?2 OR (file > ?1 || '/' AND file < ?1 || '0')"  # 0 follows / in ASCII
+        return self.db.all(f"SELECT * FROM documents WHERE {condition} ORDER BY id", uri, id)
+
 
 def write_failures(db: Db, step: str, errors: Iterable[tuple[str, str | None]]) -> None:
     """Store the failed makers and their errors; None removes a maker."""

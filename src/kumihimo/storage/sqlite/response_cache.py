@@ -10,7 +10,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from hashlib import blake2b
 from operator import attrgetter
 from pathlib import Path
@@ -236,6 +236,15 @@ class ResponseCache:
         with self._write_lock, self._read_lock:
             self._writer.close()
             self._db.close()
+
+
+def adopt_old_cache(path: Path) -> None:
+    """Rename memo.db, the cache of version 0.1 beside `path`, so that its replies are used."""
+    old = path.with_name("memo.db")
+    if path.name == "cache.db" and old.exists() and not path.exists():
+        for suffix in ("", "-wal", "-shm"):
+            with suppress(FileNotFoundError):
+                Path(f"{old}{suffix}").rename(f"{path}{suffix}")
 
 
 def _open_cache(path: Path) -> sqlite3.Connection:

@@ -15,16 +15,19 @@ from typing import Any
 
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, NewerFormat
 from kumihimo.core.table import Row
+from kumihimo.storage.protocols import IndexTransaction
 
 PAGE_ROWS = 1000  # rows of one query; an open cursor would keep the log from being truncated
-MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = []  # from format 1 to 2, from 2 to 3 ...
+FORMAT = 2  # of index.db; version 0.1 wrote 1
+_KEPT_BY_REBUILD = ("communities", "meta", "steps")  # communities remember; meta holds the sources and methods
+_KEPT_META = ("sources", "methods", "models")
 
 _LEDGER_TABLES = """
-CREATE TABLE steps  (step TEXT PRIMARY KEY, fingerprint TEXT, shape TEXT) WITHOUT ROWID;
-CREATE TABLE failed (step TEXT, maker TEXT, error TEXT NOT NULL, PRIMARY KEY (step, maker)) WITHOUT ROWID;
-CREATE TABLE looked (step TEXT, maker TEXT, at BLOB NOT NULL, PRIMARY KEY (step, maker)) WITHOUT ROWID;
-CREATE TABLE meta   (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE files  (uri TEXT PRIMARY KEY, source TEXT NOT NULL, stamp TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS steps  (step TEXT PRIMARY KEY, fingerprint TEXT, shape TEXT) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS failed (step TEXT, maker TEXT, error TEXT NOT NULL, PRIMARY KEY (step, maker)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS looked (step TEXT, maker TEXT, at BLOB NOT NULL, PRIMARY KEY (step, maker)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS meta   (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS files  (uri TEXT PRIMARY KEY, source TEXT NOT NULL, stamp TEXT NOT NULL) WITHOUT ROWID;
 """
 
 
@@ -77,6 +80,52 @@ class Db:
     def set_meta(self, name: str, value: object) -> None:
         text = json.dumps(value, sort_keys=True)
         self.run("INSERT OR REPLACE INTO meta VALUES (?, ?)", name, text)
+
+    def rows(self, table: str) -> SqlRows:
+        return SqlRows(self, table)
+
+    def count(self, table: str) -> int:
+        return SqlRows(self, table).count()
+
+    def value(self, table: str, id: str, column: str) -> Any:
+        row = self.one(f'SELECT "{column}" FROM "{table}" WHERE id = ?', id)
+        return row[0] if row else None
+
+    def column(self, table: str, column: str) -> list[Any]:
+        return [value for (value,) in self.all(f'SELECT "{column}" FROM "{table}" ORDER BY 1')]
+
+    def fingerprints(self) -> dict[str, str]:
+        return dict(self.all("SELECT step, fingerprint FROM steps WHERE fingerprint IS NOT NULL"))
+
+    def failures(self) -> tuple[tuple[str, str, str], ...]:
+        return tuple((step, item, error) for step, item, error in self.all("SELECT * FROM failed ORDER BY step, maker"))
+
+    def view_states(self, kind: str) -> list[Any]:
+        names = self.all("SELECT value FROM meta WHERE name GLOB ? ORDER BY name", f"{kind}_*")
+        return [json.loads(value) for (value,) in names]
+
+    def documents_with(self, key: str) -> list[tuple[str, Any]]:
+        """Return the uri and the value of this metadata key of each document that has it."""
+        query = "SELECT uri, metadata FROM documents WHERE metadata LIKE ? ORDER BY uri"
+        rows = ((uri, json.loads(metadata)) for uri, metadata in self.all(query, f'%"{key}"%'))
+        return [(uri, metadata[key]) for uri, metadata in rows if key in metadata]
+
+    @contextmanager
+    def rolled_back(self) -> Iterator[None]:
+        """Undo every change made inside the context."""
+        self.run("SAVEPOINT undone")
+        try:
+            yield
+        finally:
+            self.run("ROLLBACK TO undone")
+            self.run("RELEASE undone")
+
+
+def as_db(transaction: IndexTransaction) -> Db:
+    """Return the SQLite connection of a transaction, for storage and search."""
+    if not isinstance(transaction, Db):
+        raise TypeError(f"this needs an index in SQLite, not {type(transaction).__name__}")
+    return transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,16 +210,17 @@ class Store:
             self._idle.append((inode, db))
 
     @contextmanager
-    def write_transaction(self, *, wait: bool = False) -> Iterator[Db]:
+    def write_transaction(self, *, wait: bool = False, rebuild: bool = False) -> Iterator[Db]:
         """Open the write transaction of a build: its lock and its swap.
 
-        Raises IndexBusy where another build runs.
+        rebuild: drop what can be built again, also in an index of an older version. Raises IndexBusy where another
+        build runs.
         """
         with self._explain_errors():
             db = self._open_to_write()
             try:
-                self._begin_write(db, wait=wait)
-                _migrate(db)
+                self._begin_write(db, wait=wait, rebuild=rebuild)
+                _prepare_tables(db, rebuild=rebuild)
                 yield db
                 db.run("COMMIT")
                 db.run("PRAGMA busy_timeout = 50")  # a reader may hold the log: then the next build truncates it
@@ -225,11 +275,11 @@ class Store:
             ignore.write_text("*\n")
         return Db(_connect(self.path))
 
-    def _begin_write(self, db: Db, *, wait: bool) -> None:
+    def _begin_write(self, db: Db, *, wait: bool, rebuild: bool) -> None:
         while True:
             try:
                 db.run("PRAGMA busy_timeout = 1000")
-                self._check_for_building(_file_format(db))
+                self._check_format(_file_format(db), rebuild=rebuild)
                 db.all("PRAGMA journal_mode = WAL")
                 db.run("PRAGMA synchronous = NORMAL")
                 db.run("PRAGMA cache_size = -131072")
@@ -244,21 +294,24 @@ class Store:
             else:
                 return
 
-    def _check_for_building(self, version: int) -> None:
-        if version > _current_format():
+    def _check_format(self, version: int, *, rebuild: bool = False) -> None:
+        if version > FORMAT:
             raise NewerFormat(
-                f"the index in {self.folder} has format {version}, this version reads up to {_current_format()}: "
+                f"the index in {self.folder} has format {version}, this version reads up to {FORMAT}: "
                 "upgrade with `pip install -U kumihimo`, or make a new index with `--index DIR`"
+            )
+        if 0 < version < FORMAT and not rebuild:
+            raise IndexUnavailable(
+                f"the index in {self.folder} was built by an older version: run `kumi index --rebuild`; "
+                "cached replies of models are kept"
             )
 
     def _check_for_reading(self, version: int) -> None:
-        self._check_for_building(version)
+        self._check_format(version)
         if version == 0:
             raise IndexUnavailable(
                 f"the first build of {self.folder} is not finished: wait, or start again with `kumi index PATH`"
             )
-        if version < _current_format():
-            raise IndexUnavailable(f"the index in {self.folder} has an older format: `kumi index` brings it up to date")
 
     @contextmanager
     def _explain_errors(self) -> Iterator[None]:
@@ -279,21 +332,26 @@ def _connect(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
     )
 
 
-def _current_format() -> int:
-    return 1 + len(MIGRATIONS)
-
-
 def _file_format(db: Db) -> int:
     """Return the file's format; 0 where nothing was written yet."""
     return int(db.all("PRAGMA user_version")[0][0])
 
 
-def _migrate(db: Db) -> None:
-    version = _file_format(db)
-    if version == 0:
-        for statement in filter(str.strip, _LEDGER_TABLES.split(";")):
-            db.run(statement)
-    else:
-        for step in MIGRATIONS[version - 1 :]:
-            step(db.connection)
-    db.run(f"PRAGMA user_version = {_current_format()}")
+def _prepare_tables(db: Db, *, rebuild: bool) -> None:
+    """Create the tables of the ledger where they are missing; to rebuild, drop all others first."""
+    if rebuild and _file_format(db):
+        _drop_tables(db)
+    for statement in filter(str.strip, _LEDGER_TABLES.split(";")):
+        db.run(statement)
+    db.run(f"PRAGMA user_version = {FORMAT}")
+
+
+def _drop_tables(db: Db) -> None:
+    """Drop what can be built again: all but the sources, the methods and the previous communities."""
+    tables = db.all("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+    for (name,) in tables:
+        if name not in _KEPT_BY_REBUILD:
+            db.run(f'DROP TABLE IF EXISTS "{name}"')  # a full-text table takes its own tables with it
+    db.run(f"DELETE FROM meta WHERE name NOT IN ({','.join('?' * len(_KEPT_META))})", *_KEPT_META)
+    db.run("DELETE FROM steps WHERE step <> 'communities'")
+    db.run("UPDATE steps SET fingerprint = NULL")

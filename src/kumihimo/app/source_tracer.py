@@ -1,0 +1,103 @@
+"""rows and evidence -> the spans of documents they come from, with page, slide, sheet or line."""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
+
+from kumihimo.core.context import Evidence
+from kumihimo.core.digests import hash_parts
+from kumihimo.core.lineage import trace_sources
+from kumihimo.core.records import Chunk, Passage, Reference
+from kumihimo.core.spans import Span, describe_place
+from kumihimo.core.table import Table
+from kumihimo.core.wiring import ROOT
+from kumihimo.index import RECORD_TYPES, STEPS
+from kumihimo.storage.protocols import IndexTransaction
+
+_MAX_SPANS = 50  # source spans of one piece of evidence
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTracer:
+    """The way back from rows to documents, in one snapshot."""
+
+    db: IndexTransaction
+    table: Callable[[str], Table[Any]]
+    line_ends: dict[str, list[int] | None] = field(default_factory=dict)  # by uri
+
+    def trace(self, item: Reference | Evidence) -> Iterator[Span]:
+        """Yield the source spans of a row or of evidence.
+
+        The sources that its text cites come first, then all others. Each is read lazily.
+        """
+        return map(self.locate, self._source_spans(item))
+
+    def quotable_spans(self, item: Evidence) -> Iterator[Span]:
+        """Yield the first source spans, for an answer to quote.
+
+        Only quoted spans are located later.
+        """
+        return islice(self._source_spans(item), _MAX_SPANS)
+
+    def _source_spans(self, item: Reference | Evidence) -> Iterator[Span]:
+        visited: set[Reference] = set()
+        for table, id in self.sources(item):
+            if (table, id) in visited:
+                continue
+            visited.add((table, id))
+            record = self.table(table)[id]
+            if isinstance(record, Chunk | Passage):
+                uri = self.db.value(ROOT, id.partition(".")[0], "uri")
+                chunk = id if isinstance(record, Chunk) else record.chunk
+                yield Span(chunk, uri, record.start, record.end, record.text)
+            else:
+                yield Span("", record.uri, 0, len(record.text), record.text)
+
+    def sources(self, item: Reference | Evidence) -> Iterator[Reference]:
+        """Yield the source chunks and documents, or the passage itself.
+
+        A source may occur more than once.
+        """
+        in_no_table = isinstance(item, Evidence) and item.table not in RECORD_TYPES
+        if isinstance(item, Evidence) and item.duplicates:
+            for part in item.parts:
+                yield from self.sources(part)
+            return
+        record = item.record if isinstance(item, Evidence) else self.table(item[0]).get(item[1])
+        reference = item.reference if isinstance(item, Evidence) else item
+        for row in record.parents() if in_no_table and record else record.citations() if record else ():
+            yield from self.sources(row)
+        if isinstance(record, Passage):
+            yield reference
+        elif not in_no_table:
+            yield from trace_sources(STEPS, self.table, reference)
+
+    def locate(self, span: Span) -> Span:
+        """Return the span with its page, slide, sheet or line.
+
+        A line needs a document whose text is its file.
+        """
+        if named_places := json.loads(self.db.value(ROOT, hash_parts(span.uri), "places")):
+            return replace(span, place=describe_place(named_places, span.start, span.end))
+        if (ends := self._line_ends(span.uri)) is None:
+            return span
+        return replace(span, place=f"line {bisect_left(ends, span.start) + 1}")
+
+    def _line_ends(self, uri: str) -> list[int] | None:
+        """Return the line ends of a plain-text document, or None.
+
+        They are read once.
+        """
+        if uri not in self.line_ends:
+            id = hash_parts(uri)
+            file, media_type = self.db.value(ROOT, id, "file"), self.db.value(ROOT, id, "media_type")
+            verbatim = file == uri and media_type in ("text/plain", "text/markdown")
+            text = self.db.value(ROOT, id, "text") if verbatim else None
+            self.line_ends[uri] = None if text is None else [match.start() for match in re.finditer("\n", text)]
+        return self.line_ends[uri]

@@ -1,0 +1,31 @@
+"""an index on disk -> what the packages above may do with it: no SQL and no connection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from kumihimo.core.table import Rows
+
+
+class IndexTransaction(Protocol):
+    """One transaction over the tables of an index."""
+
+    def has(self, table: str) -> bool: ...
+    def rows(self, table: str) -> Rows: ...
+    def count(self, table: str) -> int: ...
+    def value(self, table: str, id: str, column: str) -> Any: ...  # None where there is no such row
+    def column(self, table: str, column: str) -> list[Any]: ...  # all values, sorted
+
+    # facts about the index, such as its sources and models
+    def meta(self, name: str, default: Any = None) -> Any: ...
+    def set_meta(self, name: str, value: object) -> None: ...
+
+    # the state of the last build
+    def fingerprints(self) -> dict[str, str]: ...  # by step
+    def failures(self) -> tuple[tuple[str, str, str], ...]: ...  # (step, item, error)
+    def view_states(self, kind: str) -> list[Any]: ...  # kind: words or vectors
+
+    def documents_with(self, key: str) -> Sequence[tuple[str, Any]]: ...  # (uri, value of this metadata key)
+    def rolled_back(self) -> AbstractContextManager[None]: ...  # undoes every change made inside it
