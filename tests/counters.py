@@ -7,7 +7,7 @@ import sqlite3
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any
 
 import kumihimo
+from kumihimo.core.context import Tokenizer
 
 SOURCE = f"{Path(kumihimo.__file__).parent}/"
 PATIENCE = 60.0  # seconds; only for work that never ends
@@ -53,6 +54,17 @@ def check_linear(work: Callable[[str], object], piece: str, size: int = 1_000_00
     assert many < 5 * few
     with stop_endless_work():
         work((piece * size)[:size])
+
+
+class CountingTokenizer:
+    """A tokenizer that counts the characters it is given."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer, self.fingerprint, self.characters = tokenizer, tokenizer.fingerprint, 0
+
+    def __call__(self, text: str) -> Sequence[int]:
+        self.characters += len(text)
+        return self.tokenizer(text)
 
 
 @contextmanager

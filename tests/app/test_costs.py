@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ from kumihimo.llm.protocols import LLM
 from kumihimo.methods import ANSWER_PROMPTS
 from kumihimo.testing.fake_server import FakeServer
 from tests.factories_paid_steps import Gist, notes, opened, paid
+from tests.fixtures_index import tables
 
 __all__ = ["paid"]
 pytestmark = pytest.mark.usefixtures("paid")
@@ -75,6 +78,33 @@ def test_building_again_and_anew_asks_nothing(tmp_path: Path, server: FakeServer
         built = kumi.index(source, methods=["told"])
     assert server.counts()["requests"] == before
     assert built.saved["gists"].calls == COUNT
+
+
+def test_a_rebuild_uses_the_replies_of_version_0_1(tmp_path: Path, server: FakeServer) -> None:
+    source = notes(tmp_path / "notes", COUNT)
+    with opened(tmp_path, server) as kumi:
+        kumi.index(source, methods=["told"])
+        before = tables(kumi)
+    (tmp_path / ".kumi" / "cache.db").rename(tmp_path / ".kumi" / "memo.db")
+    with closing(sqlite3.connect(tmp_path / ".kumi" / "index.db")) as db:
+        db.execute("PRAGMA user_version = 1")
+    requests = server.counts()["requests"]
+    with opened(tmp_path, server) as kumi:
+        kumi.index(rebuild=True)
+        assert (server.counts()["requests"], tables(kumi)) == (requests, before)
+    assert not (tmp_path / ".kumi" / "memo.db").exists()
+
+
+def test_a_rebuild_without_replies_needs_consent(tmp_path: Path, server: FakeServer) -> None:
+    with opened(tmp_path, server) as kumi:
+        kumi.index(notes(tmp_path / "notes", COUNT), methods=["told"])
+    (tmp_path / ".kumi" / "cache.db").unlink()
+    requests = server.counts()["requests"]
+    with opened(tmp_path, server) as kumi:
+        with pytest.raises(ConsentRequired, match="again: .* calls.*`kumi index --rebuild --yes` does it"):
+            kumi.index(rebuild=True)
+        assert server.counts()["requests"] == requests
+        assert kumi.index(rebuild=True, consent=True).spent["gists"].calls == COUNT
 
 
 @pytest.mark.parametrize(("name", "cap"), [("calls", 12), ("tokens", 500), ("cost", 0.002)])

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from threading import Event, Timer
 
@@ -22,7 +23,7 @@ from kumihimo.core.errors import IndexBusy, IndexUnavailable, NewerFormat, Setti
 from kumihimo.llm.local_embedder import LocalEmbedder
 from kumihimo.methods import METHODS
 from kumihimo.storage.sqlite.store import Store
-from tests.fixtures_index import BUILT, EXAMPLES, RANKING, connected, dump, fill, found, texts, uris
+from tests.fixtures_index import BUILT, EXAMPLES, RANKING, connected, dump, fill, found, tables, texts, uris
 
 ZEBRA = "Zebras sleep in the observatory at noon."
 
@@ -76,6 +77,20 @@ def test_an_index_of_a_later_version_is_left_alone(kumi: Kumihimo, notes: Path) 
     for use in (lambda: kumi.ask("ferry"), lambda: kumi.index()):
         with pytest.raises(NewerFormat, match="pip install -U kumihimo"):
             use()
+
+
+def test_an_index_of_an_older_version_is_rebuilt(kumi: Kumihimo, notes: Path) -> None:
+    kumi.index(notes, methods=["naive", "braid"])
+    before = tables(kumi)
+    kumi.close()
+    with closing(sqlite3.connect(".kumi/index.db")) as db:
+        db.execute("PRAGMA user_version = 1")
+    for use in (lambda: kumi.ask("ferry"), lambda: kumi.index(), lambda: kumi.status(), lambda: kumi.remove("notes")):
+        with pytest.raises(IndexUnavailable, match="built by an older version: run `kumi index --rebuild`"):
+            use()
+    built = kumi.index(rebuild=True)
+    assert built.read == len(before["documents"])
+    assert (kumi.status().methods, tables(kumi)) == (("naive", "braid"), before)
 
 
 def test_what_is_no_index_is_left_alone(kumi: Kumihimo, notes: Path) -> None:

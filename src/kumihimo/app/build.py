@@ -268,7 +268,9 @@ class Build:
         llm_scopes = [settings_scope(name) for name in self.steps if name in self.llm_steps]
         embedded = [view.table for view in self._vectors()]
         dependencies[EMBEDDING] = [
-            name for name in llm_scopes if any(name in (table, *dependencies[table]) for table in embedded)
+            name
+            for name in llm_scopes
+            if any(name in (table, *dependencies[settings_scope(table)]) for table in embedded)
         ]
         return dependencies
 
@@ -287,10 +289,13 @@ def require_consent(build: Build, consent: bool | Consent, *, rebuild: bool = Fa
     if consent and consent(plan, changes):
         return
     low, high = (f"{calls:,.0f}" for calls in plan.calls)
-    raise ConsentRequired(
-        f"{'; '.join(changes)}: {low if low == high else f'{low} to {high}'} calls. Nothing was changed: "
-        "`kumi plan` says what it costs, `kumi index --yes` does it, the previous settings avoid it"
+    remedy = (
+        "`kumi index --rebuild --yes` does it"
+        if rebuild
+        else "`kumi plan` says what it costs, `kumi index --yes` does it, the previous settings avoid it"
     )
+    calls = low if low == high else f"{low} to {high}"
+    raise ConsentRequired(f"{'; '.join(changes)}: {calls} calls. Nothing was changed: {remedy}")
 
 
 def free_methods(models: ModelRegistry) -> list[str]:
