@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from importlib.metadata import requires
@@ -59,6 +60,29 @@ def test_the_first_line_says_what_goes_in_and_comes_out(path: Path) -> None:
     if path.parent.name != "core" or path.name != "__init__.py":
         first = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
         assert " -> " in first
+
+
+NO_VERBS = frozenset(
+    """a an the this these that those it its what which who whom whose where when why how whether whatever whoever
+    of for from by with in on at to such as only so if once none nothing nobody each every all any some another
+    other others one two""".split()  # noqa: SIM905
+)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=named)
+def test_docstrings_of_functions_begin_with_a_verb(path: Path) -> None:
+    """The first line has at most 12 words and one clause, and ends with a period."""
+    wrong = []
+    for function in functions(path):
+        first = (ast.get_docstring(function) or "").partition("\n")[0]
+        words = first.split()
+        if not words or first.startswith(">>>"):
+            continue
+        clauses = re.findall(r"\b(?:which|that|who|whom|whose|those|where|what|whatever|whoever)\b", first)
+        opens_well = words[0][0].isupper() and words[0].lower().strip(".,:;") not in NO_VERBS
+        if not opens_well or len(words) > 12 or len(clauses) > 1 or not first.endswith((".", ":")):
+            wrong.append(f"{function.name}: {first}")
+    assert wrong == []
 
 
 def test_functions_are_short() -> None:

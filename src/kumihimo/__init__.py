@@ -1,4 +1,4 @@
-"""The public names of Kumihimo."""
+"""nothing -> the public names."""
 
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.results import Built, Plan, Solutions, Status

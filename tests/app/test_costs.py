@@ -101,7 +101,7 @@ def test_a_rebuild_without_replies_needs_consent(tmp_path: Path, server: FakeSer
     (tmp_path / ".kumi" / "cache.db").unlink()
     requests = server.counts()["requests"]
     with opened(tmp_path, server) as kumi:
-        with pytest.raises(ConsentRequired, match="again: .* calls.*`kumi index --rebuild --yes` does it"):
+        with pytest.raises(ConsentRequired, match=r"again: .* calls.*`kumi index --rebuild --yes` does it"):
             kumi.index(rebuild=True)
         assert server.counts()["requests"] == requests
         assert kumi.index(rebuild=True, consent=True).spent["gists"].calls == COUNT

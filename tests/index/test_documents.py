@@ -433,13 +433,16 @@ def test_documents_of_another_shape_lose_none_whose_source_is_away(kumi: Kumihim
 
 
 def test_the_work_for_many_sources_grows_with_their_number(tmp_path: Path) -> None:
-    def count(size: int) -> int:
+    def count(size: int) -> tuple[int, int]:
+        """Return the lines run to add the sources, and to index them."""
         files = [tmp_path / f"{size}-{n}.txt" for n in range(size)]
         for file in files:
             file.write_text("One line.", encoding="utf-8")
         with Kumihimo.open(tmp_path / f".kumi-{size}") as kumi:
-            lines = count_lines(lambda: kumi.index(*files))
+            lines = count_lines(lambda: add_source_paths({}, files)), count_lines(lambda: kumi.index(*files))
             assert len(uris(kumi)) == size
         return lines
 
-    assert count(400) < 5 * count(100)
+    few, many = count(100), count(400)
+    assert many[0] < 5 * few[0]
+    assert many[1] < 5 * few[1]

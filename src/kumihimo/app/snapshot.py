@@ -330,7 +330,7 @@ class Snapshot:
         return SourceTracer(self.db, self.table, self.line_ends)
 
     def trace(self, item: Reference | Evidence) -> Iterator[Span]:
-        """Yield the source spans of a row or of evidence, cited ones first."""
+        """Yield the source spans of a row or evidence, cited first."""
         return self.tracer.trace(item)
 
     def find(self, id: str) -> Evidence:

@@ -13,7 +13,9 @@ import typer
 import typer.main
 
 from kumihimo.app import config
+from kumihimo.app.catalogue import METHODS
 from kumihimo.app.facade import StorageError
+from kumihimo.app.method_guide import BEST_FOR, RECALL, RECALL_SETS
 from kumihimo.app.settings_registry import SETTINGS, SUMMARIES
 from kumihimo.app.snapshot import DEFAULT_METHOD
 from kumihimo.cli import (
@@ -44,8 +46,6 @@ from kumihimo.cli.options import (
 )
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, describe_unknown
 from kumihimo.llm.budget import Caps
-from kumihimo.methods import METHODS
-from kumihimo.methods.method_guide import BEST_FOR, RECALL, RECALL_SETS
 
 Paths = Annotated[list[str] | None, typer.Argument(help="Files and folders. Default: everything indexed before.")]
 

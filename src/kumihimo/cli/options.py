@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from kumihimo.app.catalogue import METHODS
 from kumihimo.app.settings_registry import ALL_SETTINGS
-from kumihimo.methods import METHODS
 
 IndexFolder = Annotated[Path, typer.Option("--index", envvar="KUMI_INDEX", help="The index folder.", metavar="DIR")]
 CacheFile = Annotated[

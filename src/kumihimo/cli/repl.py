@@ -10,13 +10,13 @@ from functools import partial
 from io import TextIOWrapper
 from unicodedata import normalize
 
+from kumihimo.app.catalogue import METHODS
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.snapshot import Snapshot, get_method
 from kumihimo.cli import terminal
 from kumihimo.core.context import Answer
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, describe_unknown
 from kumihimo.llm.budget import Caps
-from kumihimo.methods import METHODS
 
 GREETING = "Ask a question. /help lists the commands, Ctrl-D quits."
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager, redirect_stdout
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from kumihimo.app.method_guide import BEST_FOR
 from kumihimo.app.results import Built, CommunityLevel, Plan, Range, Status
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.cli.sanitize import replace_controls
@@ -20,7 +21,6 @@ from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT
 from kumihimo.llm.protocols import TokenCallback
 from kumihimo.llm.registry import RULES
-from kumihimo.methods.method_guide import BEST_FOR
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -38,7 +38,7 @@ class Record:
         return self.index_text or self.text
 
     def parents(self) -> tuple[Reference, ...]:
-        """Return the source rows of a row whose id does not show them."""
+        """Return the source rows, if the id does not show them."""
         return ()
 
     def citations(self) -> tuple[Reference, ...]:

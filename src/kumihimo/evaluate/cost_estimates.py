@@ -9,13 +9,12 @@ from typing import Any, TypeVar
 
 from kumihimo.app.cost import DryRunModels, RequestTally, estimate_plan, usage_history
 from kumihimo.app.estimate_query_cost import StubModels, merge_plans
-from kumihimo.app.results import Estimate, Plan, Range
+from kumihimo.app.results import Estimate, Plan, Range, UsageEntry
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.context import Tokenizer
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.cached_llm import CachedLLM
 from kumihimo.llm.registry import ModelRegistry
-from kumihimo.storage.sqlite.response_cache import UsageEntry
 
 A = TypeVar("A")
 StageRunner = Callable[[StubModels, bool], object]  # runs a stage with stubs; True: with maximal replies

@@ -12,6 +12,7 @@ from itertools import islice
 from statistics import fmean
 from time import perf_counter
 
+from kumihimo.app.catalogue import RECORD_TYPES
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.context import Evidence
 from kumihimo.core.errors import ItemFailed
@@ -24,7 +25,6 @@ from kumihimo.evaluate.records import EvalQuestion, Score
 from kumihimo.evaluate.run_systems import count_workers
 from kumihimo.evaluate.statistics import bootstrap_interval
 from kumihimo.evaluate.systems import System
-from kumihimo.index import RECORD_TYPES
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.concurrency import map_concurrent
 

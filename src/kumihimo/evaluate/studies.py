@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from kumihimo.app.catalogue import METHODS
 from kumihimo.core.errors import SettingsError
 from kumihimo.evaluate.systems import parse_system
-from kumihimo.methods import METHODS
 
 WINDOWS = (8000, 16000, 32000, 64000)
 _MANY_CHUNKS = 300  # retrieved, so that only the window limits the context

@@ -8,11 +8,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from kumihimo.app.catalogue import RECORD_TYPES
 from kumihimo.app.safe_write import write_folder
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.errors import KumiError
 from kumihimo.exports.csv_ import GRAPH_TABLES, column_names, table_rows
-from kumihimo.index import RECORD_TYPES
 
 _BATCH_ROWS = 10_000  # in memory at once
 

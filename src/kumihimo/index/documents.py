@@ -143,7 +143,7 @@ def load_sources(db: IndexTransaction, base: Path) -> dict[str, IndexedSource]:
 
 
 def save_sources(db: IndexTransaction, sources: Mapping[str, IndexedSource], base: Path) -> None:
-    """Store the sources; paths below `base` become relative, so that you can move both."""
+    """Store the sources, with paths relative to `base` where possible."""
 
     def stored_path(path: Path) -> str:
         return path.relative_to(base).as_posix() if path.is_relative_to(base) else str(path)

@@ -1,4 +1,4 @@
-"""an index on disk: protocols for the packages above, and their implementation with SQLite."""
+"""tables -> an index on disk: protocols for the packages above, and SQLite."""
 
 from sqlite3 import Error as StorageError
 

@@ -75,7 +75,7 @@ def _match_to_iso(match: re.Match[str]) -> str:
 
 
 def _parse_number(text: str) -> int:
-    """Return the number of a month name or of digits; 0 without a text."""
+    """Return the number of a month name or digits, or 0."""
     if text and not text.isdecimal():
         return _MONTHS.index(text[:3].lower()) + 1
     return int(text or 0)

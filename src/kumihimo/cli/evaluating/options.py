@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kumihimo.methods import METHODS
+from kumihimo.app.catalogue import METHODS
 
 StudyFolder = Annotated[
     Path,

@@ -87,7 +87,7 @@ def score(
 
 
 def _select_computable(kumi: Kumihimo, names: Sequence[str], *, explicit: bool) -> tuple[list[str], list[str]]:
-    """Return the computable measures, and those that lack a model.
+    """Return the computable measures, and the ones without a model.
 
     A measure chosen by name is always computable: a missing model raises an error later.
     """

@@ -12,7 +12,7 @@ from kumihimo.evaluate.study import FILE_COMMANDS, ROW_TYPES, Study
 
 
 def status(study: StudyFolder = DEFAULT_STUDY, as_json: JsonOutput = False) -> None:
-    """Show what a study holds, and the commands that add to it."""
+    """Show the contents of a study and the commands for more."""
 
     study_files = Study(study)
     study_files.check_folder()

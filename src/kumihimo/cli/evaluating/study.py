@@ -233,7 +233,7 @@ def _total_spent(index_options: Mapping[str, Any]) -> Usage:
 
 
 def _remaining_caps(caps: Caps, now: Usage, before: Usage) -> Caps:
-    """Return the caps that remain of those for the whole study."""
+    """Return what is left of the caps of the whole study."""
     calls = None if caps.calls is None else max(caps.calls - now.calls + before.calls, 0)
     tokens = None if caps.tokens is None else max(caps.tokens - now.tokens + before.tokens, 0)
     cost = None if caps.cost is None else max(caps.cost - now.cost + before.cost, 0.0)

@@ -59,7 +59,7 @@ def exact_match(case: Case, _: Tools) -> ScoreResult:
 
 
 def token_f1(case: Case, _: Tools) -> ScoreResult:
-    """Score 2PR / (P + R) of the words shared with a reference (SQuAD).
+    """Score the F1 of words shared with a reference (SQuAD).
 
     A word counts as often as both texts have it. "The Tern sailed" against "a white Tern": 1 of 2 words, 1 of 2: .5.
     In Japanese and Chinese, characters count. The best of several references counts. Undefined like exact_match; 0

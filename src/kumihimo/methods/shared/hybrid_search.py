@@ -33,7 +33,7 @@ def hybrid_search(
 
 
 def question_signature(question: str) -> str:
-    """Return a key that equal queries share, whatever their word order.
+    """Return a key that ignores word order and case.
 
     >>> question_signature("Who mended the breakwater?") == question_signature("The breakwater: who has mended it?")
     True

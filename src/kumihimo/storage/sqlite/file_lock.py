@@ -10,7 +10,10 @@ from pathlib import Path
 
 @contextmanager
 def exclusive_lock(path: Path, *, timeout: float) -> Iterator[None]:
-    """Hold a lock on this file, which ends with its process. timeout: in seconds."""
+    """Hold a lock on this file until the process ends.
+
+    timeout: in seconds.
+    """
     with closing(sqlite3.connect(path, timeout=timeout, isolation_level=None)) as lock:
         lock.execute("BEGIN EXCLUSIVE")
         yield

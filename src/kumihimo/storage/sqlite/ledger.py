@@ -280,7 +280,7 @@ class SqlLedger:
         self.db.run("DELETE FROM files")
 
     def documents_at(self, uri: str, id: str) -> list[Row]:
-        """Return the document with this id, or all documents in the file or folder `uri`."""
+        """Return the document with this id, and all in file `uri`."""
         condition = "file = ?1 OR id = ?2 OR (file > ?1 || '/' AND file < ?1 || '0')"  # 0 follows / in ASCII
         return self.db.all(f"SELECT * FROM documents WHERE {condition} ORDER BY id", uri, id)
 

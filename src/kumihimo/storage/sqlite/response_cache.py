@@ -239,7 +239,7 @@ class ResponseCache:
 
 
 def adopt_old_cache(path: Path) -> None:
-    """Rename memo.db, the cache of version 0.1 beside `path`, so that its replies are used."""
+    """Rename memo.db, the cache of version 0.1, to use its replies."""
     old = path.with_name("memo.db")
     if path.name == "cache.db" and old.exists() and not path.exists():
         for suffix in ("", "-wal", "-shm"):

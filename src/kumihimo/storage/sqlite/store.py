@@ -105,7 +105,7 @@ class Db:
         return [json.loads(value) for (value,) in names]
 
     def documents_with(self, key: str) -> list[tuple[str, Any]]:
-        """Return the uri and the value of this metadata key of each document that has it."""
+        """Return (uri, value) of each document with this metadata key."""
         query = "SELECT uri, metadata FROM documents WHERE metadata LIKE ? ORDER BY uri"
         rows = ((uri, json.loads(metadata)) for uri, metadata in self.all(query, f'%"{key}"%'))
         return [(uri, metadata[key]) for uri, metadata in rows if key in metadata]
@@ -338,7 +338,7 @@ def _file_format(db: Db) -> int:
 
 
 def _prepare_tables(db: Db, *, rebuild: bool) -> None:
-    """Create the tables of the ledger where they are missing; to rebuild, drop all others first."""
+    """Create missing ledger tables; to rebuild, drop the others first."""
     if rebuild and _file_format(db):
         _drop_tables(db)
     for statement in filter(str.strip, _LEDGER_TABLES.split(";")):
@@ -347,7 +347,7 @@ def _prepare_tables(db: Db, *, rebuild: bool) -> None:
 
 
 def _drop_tables(db: Db) -> None:
-    """Drop what can be built again: all but the sources, the methods and the previous communities."""
+    """Drop the tables that a build makes, except the communities."""
     tables = db.all("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
     for (name,) in tables:
         if name not in _KEPT_BY_REBUILD:

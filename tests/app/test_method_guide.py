@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kumihimo.app.method_guide import BEST_FOR, RECALL, RECALL_SETS
 from kumihimo.methods import METHODS
-from kumihimo.methods.method_guide import BEST_FOR, RECALL, RECALL_SETS
 
 PAGE = Path(__file__).parents[2] / "docs" / "methods.md"
 
