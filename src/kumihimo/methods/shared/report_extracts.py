@@ -12,6 +12,7 @@ from kumihimo.core.context import Context, Tokenizer
 from kumihimo.core.records import Community, KeyPoint, Reference, Report
 from kumihimo.core.table import Table
 from kumihimo.methods.shared.map_step import make_point, rank_points
+from kumihimo.methods.shared.question_words import class_stems, question_pattern
 from kumihimo.methods.shared.sentence_quality import is_prose, rate_sentence
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.sentences import is_table_row
@@ -25,36 +26,6 @@ _SHORT_WORDS = 15  # a sentence of this length gets half the density
 _POOL = 50  # reports of each search
 _MIN_COVERAGE = 0.4  # of the question's terms in a report
 _RATING_WEIGHT = 0.3  # of a report's rating, relative to its search score
-# Words of corpus-level questions. Those in scripts without spaces are removed from the question first.
-CORPUS_WORDS = """across all any anything arise around articles back big biggest book brief briefly broad can central
-    chief collection come common commonly compilation concerns conclusions connect connects content contents core
-    corpus could cover covered covers deal debated discuss discussed discussion documents dominant dominate drawn
-    emerge entire episodes essays essence essential everyone everything files find five focus frequent frequently
-    general gist have help here highlight highlights idea ideas important inside interviews issues keep key kind learn
-    lessons list main major material matters message most mostly motifs name notes often out outline overall overview
-    papers passages patterns people picture point points prominent questions quick raised read recur recurring
-    repeated revolve run said say says short sort sources speakers stand stands stories story storylines subject
-    subjects sum summarise summarize summary takeaways talk ten texts theme themes these think thinks this those
-    threads three through together topic topics treated trends up whole worried worry would writings s"""
-CJK_CORPUS_PATTERN = re.compile(
-    "文書集?|文章|資料[集群]?|記事|[この]の本|本書|全体像?|全部|全て|全編|[を一]通[して]*り?|主[なに要題旨張]|要[約点旨]|趣旨|話題|内容|概[要略]"
-    "|論点|議論|共通|中心|核心|重要|大切|大事|大まか|大きな|一番|一言|繰り返|出て[くき]|取り上げ|多[いく]|見どころ|頻繁|考え|述べ|語られ|書かれ|扱[うわっ]"
-    "|話し手|話[しす]|重視|の話|言[えうっ]|教え|挙げ|説明|知り|紹介|関心|人々|持[ちっ]|傾向|簡単|簡潔|三つ|一覧|読め|分か|テーマ|トピック|ドキュメント|エピソード|メッセージ"
-    "|ポイント|コレクション|まとめ|何"
-    "|什[么麼]|甚[么麼]|哪些|哪[几幾][个個]|[这這那]些|[这這][个個里裡裏批]+面?|文[集本中]|文[档檔]|文件|[资資]料[库庫]?|材料|故事|全文|作者[们們]?|信息|[几幾]句[话話]?|能不能|[记記][录錄]"
-    "|整[体體]上?|全[体體]|所有|主要|主[题題旨]|[议議][题題]|[话話][题題]|重[点點要]|要[点點]|[观觀][点點]|思想|核心|[结結][论論]"
-    "|共同[点點]?|共通|[总總][结結的]|概[括述览覽要]|[归歸][纳納]|大意|大致|大概|[简簡][要单單短介]+|介[绍紹]|列[出举舉]|表[达達]|反[复覆]|常[见見]|出[现現]"
-    "|[贯貫]穿|始[终終]|涉及|想|[围圍][绕繞]|[讨討][论論]|[关關](?:心|注|于|於)|大家|人[们們]|[问問][题題]|一下|告[诉訴]我"
-    "|内容|內容|[请請绍讲講谈談说說和与與都最些的是有在了用到事]"
-)
-# Questions about one fact, which are never corpus-level.
-SINGLE_FACT_PATTERN = re.compile(
-    r"^\W*$|\b(?:who|whom|whose|when|where|why|how (?:long|many|much|old|far))\b|\b(?:collection|meeting) point\b"
-    r"|\b(?:article|chapter|item|page|part|section|step) (?:\d+|one|two|three|four|five|six|seven|eight|nine|ten)\b"
-    "|なぜ|どうして|[为為]什[么麼]|[谁誰]|いつ|どこ(?!ろ)|どちら|いくつ|いくら|何[年月日時人名回歳円つ]"
-    "|何[时時]|多少|多[长長久高大]|[几幾](?!句)|哪[里裡裏儿兒年]|什[么麼][时時]候",
-    re.IGNORECASE,
-)
 
 
 def extract_report_points(
@@ -126,8 +97,8 @@ def question_terms(question: str) -> set[str]:
     >>> sorted(question_terms("Who is the main speaker?"))
     ['main', 'speaker']
     """
-    terms = set(subject_terms(CJK_CORPUS_PATTERN.sub(" ", question))) - set(subject_terms(CORPUS_WORDS))
-    return terms or (set(subject_terms(question)) if SINGLE_FACT_PATTERN.search(question) else terms)
+    terms = set(subject_terms(question_pattern("cjk corpus").sub(" ", question))) - class_stems("corpus")
+    return terms or (set(subject_terms(question)) if question_pattern("single fact").search(question) else terms)
 
 
 def _search_reports(
