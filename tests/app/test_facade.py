@@ -7,12 +7,13 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
-from threading import Event, Timer
+from threading import Event
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,7 +23,9 @@ from kumihimo.core import task
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, NewerFormat, SettingsError, SourceError
 from kumihimo.llm.local_embedder import LocalEmbedder
 from kumihimo.methods import METHODS
+from kumihimo.storage.sqlite import store as store_module
 from kumihimo.storage.sqlite.store import Store
+from tests.counters import wait_until
 from tests.fixtures_index import BUILT, EXAMPLES, RANKING, connected, dump, fill, found, tables, texts, uris
 
 ZEBRA = "Zebras sleep in the observatory at noon."
@@ -218,7 +221,7 @@ def test_asking_without_vectors_says_what_to_do(kumi: Kumihimo, notes: Path, har
     harmed = f"from pathlib import Path; file = next(Path('.kumi/vectors').iterdir()); {harm}; "
     question_code = "from kumihimo import Kumihimo; Kumihimo.open().ask('Does the gate leak?')"
     process = subprocess.run(
-        [sys.executable, "-c", harmed + question_code], capture_output=True, text=True, timeout=5, check=False
+        [sys.executable, "-c", harmed + question_code], capture_output=True, text=True, timeout=60, check=False
     )
     assert "kumihimo.core.errors.IndexUnavailable" in process.stderr
     assert "`kumi index`" in process.stderr
@@ -327,32 +330,37 @@ def test_progress_counts_to_the_end(kumi: Kumihimo, notes: Path) -> None:
     assert progress_by_step["documents"] == progress_by_step["chunks"] == (2, 2)
 
 
-def test_a_second_builder_is_told_at_once_or_waits(kumi: Kumihimo, notes: Path) -> None:
+def test_a_second_builder_is_told_at_once_or_waits(
+    kumi: Kumihimo, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kumi.index(notes)
     fill(notes, {"c.txt": "Late."})
     store = Store(Path(".kumi"))
     with store.write_transaction(), pytest.raises(IndexBusy, match="`--wait`"):
         kumi.index()
-    holding = store.write_transaction()
-    holding.__enter__()
-    done = Timer(0.3, holding.__exit__, (None, None, None))
-    start = time.perf_counter()
-    done.start()
+    first_build, waits = store.write_transaction(), list[float]()
+
+    def sleep(seconds: float) -> None:
+        """End the first build."""
+        waits.append(seconds)
+        first_build.__exit__(None, None, None)
+
+    monkeypatch.setattr(store_module, "time", SimpleNamespace(sleep=sleep))
+    first_build.__enter__()
     assert kumi.index(wait=True).read == 1
-    assert time.perf_counter() - start > 0.2
+    assert len(waits) == 1
 
 
 def test_a_reader_sees_whole_builds_only(kumi: Kumihimo, tmp_path: Path) -> None:
     """Build versions: version n is n + 1 files with that number."""
-    notes, over = tmp_path / "notes", Event()
+    notes, over, version_counts = tmp_path / "notes", Event(), set[tuple[int, ...]]()
     connected(kumi)
 
     def write(version: int) -> None:
         fill(notes, {f"{i}.txt": f"This is version {version:02} of the lamp log." for i in range(version + 1)})
         kumi.index(notes)
 
-    def read() -> set[tuple[int, ...]]:
-        version_counts: set[tuple[int, ...]] = set()
+    def read() -> None:
         while not over.is_set():
             with kumi.snapshot() as snapshot:
                 rows = [row.text for table in ("documents", "chunks") for row in snapshot.table(table)]
@@ -361,20 +369,22 @@ def test_a_reader_sees_whole_builds_only(kumi: Kumihimo, tmp_path: Path) -> None
                 versions = {int(text[16:18]) for text in [*rows, *texts_read, *quoted]}
                 assert quoted
                 version_counts.add((*versions, len(rows), len(texts_read)))
-        return version_counts
+
+    def is_seen(version: int) -> bool:
+        return len(version_counts) > version or any(reader.done() for reader in readers)
 
     write(0)
     with ThreadPoolExecutor(2) as pool:
         readers = [pool.submit(read) for _ in range(2)]
         try:
-            for version in range(1, 11):
+            for version in range(11):
                 write(version)
+                wait_until(partial(is_seen, version))
         finally:
             over.set()
-        version_counts = readers[0].result() | readers[1].result()
+        assert [reader.result() for reader in readers] == [None, None]
     files = {version: version + 1 for version in range(11)}
-    assert version_counts <= {(v, 2 * n, len(RANKING) * n) for v, n in files.items()}
-    assert len(version_counts) > 2
+    assert version_counts == {(v, 2 * n, len(RANKING) * n) for v, n in files.items()}
 
 
 def test_a_reading_keeps_its_vectors_while_others_come_and_go(kumi: Kumihimo, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from time import process_time
 
 import pytest
 
@@ -15,7 +14,9 @@ from kumihimo.app.snapshot import Snapshot, get_method
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable, SettingsError
 from kumihimo.methods import METHODS
+from kumihimo.storage.sqlite.store import as_db
 from tests import factories_office
+from tests.counters import count_lines, trace_statements
 from tests.fixtures_index import BUILT, RANKING, connected, fill
 
 GATE = "# Gate\n\nThe gate leaks.\n\nNobody mends it.\n"
@@ -182,10 +183,11 @@ def test_lines_of_a_long_file_are_counted_once(tmp_path: Path) -> None:
     with Kumihimo.open(tmp_path / ".kumi", settings=settings) as kumi:
         kumi.index(tmp_path / "notes", methods=["bm25"])
         with kumi.snapshot() as snapshot:
-            start = process_time()
             spans = [Span("", "notes/a.txt", n * 9999, n * 9999 + 5, "") for n in range(200)]
-            placed = [snapshot.tracer.locate(span).place for span in spans]
-            assert process_time() - start < 1
+            with trace_statements(as_db(snapshot.db).connection) as statements:
+                placed = [snapshot.tracer.locate(span).place for span in spans]
+            assert sum('"text"' in statement for statement in statements) == 1
+            assert count_lines(lambda: [snapshot.tracer.locate(span) for span in spans]) < 50 * len(spans)
     assert placed == [f"line {span.start // len(line) + 1}" for span in spans]
 
 
@@ -225,7 +227,7 @@ def test_quotes_are_the_documents_words(snapshot: Snapshot) -> None:
 def test_asking_costs_nothing_but_time(snapshot: Snapshot) -> None:
     usage = snapshot.ask("When does the ferry leave?", "naive").usage
     assert (usage.calls, usage.prompt_tokens, usage.completion_tokens, usage.cost) == (0, 0, 0, 0.0)
-    assert 0 < usage.seconds < 5
+    assert usage.seconds > 0
 
 
 def test_a_reading_sees_one_build(tmp_path: Path) -> None:

@@ -228,9 +228,9 @@ def test_index_before_prune_is_heard(built: Run) -> None:
 
 def test_the_json_of_an_answer(built: Run) -> None:
     answer = json_of(built("ask", "When does the ferry leave, and who lit the lamp?", "--json"))
-    keys = ["question", "method", "model", "text", "citations", "dangling", "searched", "decided", "evidence"]
-    assert list(answer) == [*keys, "suggested", "usage", "saved"]
-    assert answer["searched"] == []
+    keys = ["question", "method", "model", "text", "citations", "dangling", "queries", "query_type", "evidence"]
+    assert list(answer) == [*keys, "followups", "usage", "saved"]
+    assert answer["queries"] == []
     assert (answer["question"], answer["method"]) == ("When does the ferry leave, and who lit the lamp?", "braid")
     assert (answer["model"], answer["dangling"]) == ("", 0)
     counts = ["calls", "prompt_tokens", "cached_tokens", "completion_tokens", "cost", "seconds"]
@@ -248,11 +248,11 @@ def test_the_json_of_an_answer(built: Run) -> None:
 def test_the_json_of_evidence(built: Run) -> None:
     result = json_of(built("retrieve", "ferry", "--json", "-m", "bm25"))
     (only,) = result.pop("evidence")
-    assert result == {"id": "", "question": "ferry", "searched": [], "decided": ""}
+    assert result == {"id": "", "question": "ferry", "queries": [], "query_type": ""}
     assert only.pop("score") > 0
     assert only.pop("id").endswith(".00000")
     chunks = [{"uri": "notes/ferry.txt", "place": "line 1", "start": 0, "end": 52}]
-    reason: dict[str, Any] = {"words": ["ferry"], "why": {}, "path": None}
+    reason: dict[str, Any] = {"words": ["ferry"], "feature_scores": {}, "via": None}
     assert only == {"rank": 1, "table": "chunks", "text": NOTES["ferry.txt"], "chunks": chunks, **reason}
 
 
@@ -274,7 +274,7 @@ def test_many_questions_give_a_line_each(built: Run) -> None:
     assert (code, err, [list(line) for line in lines]) == (
         0,
         "",
-        [["id", "question", "searched", "decided", "evidence"]] * 3,
+        [["id", "question", "queries", "query_type", "evidence"]] * 3,
     )
     assert [(line["id"], len(line["evidence"])) for line in lines] == [("q1", 1), (7, 1), ("4", 0)]
     assert lines[0]["evidence"][0]["chunks"][0]["uri"] == "notes/ferry.txt"

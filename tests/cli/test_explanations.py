@@ -44,12 +44,12 @@ def test_of_other_methods_it_is_told_which_words_are_said(indexed: Run) -> None:
 def test_as_json(indexed: Run) -> None:
     (first, second, *_) = json.loads(indexed("retrieve", QUESTION, "--json")[1])["evidence"]
     assert isinstance(first["words"], list)
-    assert list(first["why"].values()) == sorted(first["why"].values(), reverse=True)
-    via = second["path"]
+    assert list(first["feature_scores"].values()) == sorted(first["feature_scores"].values(), reverse=True)
+    via = second["via"]
     assert (via["name"], via["goes_on"], via["uri"]) == ("Ada Holm", True, first["chunks"][0]["uri"])
     answer = json.loads(indexed("ask", QUESTION, "--json")[1])
-    assert answer["decided"] == ""
-    assert answer["evidence"][0]["why"] == first["why"]
+    assert answer["query_type"] == ""
+    assert answer["evidence"][0]["feature_scores"] == first["feature_scores"]
     assert "text" not in answer["evidence"][0]
 
 
@@ -58,7 +58,7 @@ def test_what_a_question_was_taken_for_is_said(indexed: Run) -> None:
     assert "corpus-level question" not in out
     assert "(Corpus-level question: reports of " in err or "communities" not in err
     result = json.loads(indexed("retrieve", "What are the main themes?", "--json")[1])
-    assert bool(result["decided"]) == ("Corpus-level question" in err)
+    assert bool(result["query_type"]) == ("Corpus-level question" in err)
 
 
 def test_as_a_page(indexed: Run, tmp_path: Path) -> None:

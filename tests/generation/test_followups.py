@@ -104,8 +104,8 @@ def test_on_the_command_line(tmp_path: Path, server: FakeServer) -> None:
     assert out.startswith("It leaves. [1]\n")
     assert out.endswith("\nYou could ask next:\n  When does the ferry leave?\n  Who keeps harbour 2?\n")
     assert "2 calls" in stderr
-    assert json.loads(command(tmp_path, "Which ferry?", "--suggest", "--json")[0])["suggested"] == [*EXPECTED]
-    assert json.loads(command(tmp_path, "Which ferry?", "--json")[0])["suggested"] == []
+    assert json.loads(command(tmp_path, "Which ferry?", "--suggest", "--json")[0])["followups"] == [*EXPECTED]
+    assert json.loads(command(tmp_path, "Which ferry?", "--json")[0])["followups"] == []
 
 
 @pytest.mark.usefixtures("kumi")
@@ -127,7 +127,7 @@ def test_in_a_conversation(tmp_path: Path, server: FakeServer) -> None:
     out, _ = command(tmp_path, "--suggest", typed="Which ferry?\nWhich harbour?\n")
     assert out.count("You could ask next:\n  When") == 2
     out, _ = command(tmp_path, "--suggest", "--json", typed="Which ferry?\n")
-    assert json.loads(out)["suggested"] == [*EXPECTED]
+    assert json.loads(out)["followups"] == [*EXPECTED]
 
 
 def test_missing_model_is_reported_before_any_payment(tmp_path: Path, server: FakeServer) -> None:

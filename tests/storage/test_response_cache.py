@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from kumihimo.core.errors import IndexUnavailable, ItemFailed
 from kumihimo.core.usage import Usage
 from kumihimo.storage.sqlite.response_cache import ResponseCache, UsageEntry, cache_key
+from tests.counters import wait_until
 
 
 def replies_on_disk(path: Path) -> dict[bytes, bytes]:
@@ -35,7 +35,7 @@ def run_threads(*calls: Callable[[], object]) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     assert not any(thread.is_alive() for thread in threads)
 
 
@@ -129,7 +129,7 @@ def test_equal_requests_in_flight_are_one(tmp_path: Path) -> None:
 
     def fetch() -> bytes:
         calls.append(1)
-        time.sleep(0.1)
+        wait_until(lambda: cache.hits == 7)  # the others wait for this one
         return b"v"
 
     run_threads(*[lambda: replies.append(cache.get_or_fetch(b"k", fetch))] * 8)
@@ -146,16 +146,16 @@ def test_other_requests_do_not_wait_for_one_in_flight(tmp_path: Path) -> None:
 
     def slow() -> bytes:
         asking.set()
-        assert release.wait(10)
+        assert release.wait(60)
         return b"slow"
 
     thread = Thread(target=lambda: cache.get_or_fetch(b"slow", slow))
     thread.start()
-    assert asking.wait(10)
+    assert asking.wait(60)
     assert cache.get_or_fetch(b"known", fail_to_fetch) == b"v"
     assert cache.get_or_fetch(b"new", lambda: b"n") == b"n"
     release.set()
-    thread.join(10)
+    thread.join(60)
     assert replies_on_disk(cache.path)[b"slow"] == b"slow"
     cache.close()
 
@@ -167,7 +167,7 @@ def test_a_failure_reaches_all_waiting_threads_and_is_not_cached(tmp_path: Path)
 
     def fails() -> bytes:
         asking.set()
-        assert release.wait(10)
+        assert release.wait(60)
         raise ItemFailed("no answer")
 
     def request() -> None:
@@ -179,12 +179,11 @@ def test_a_failure_reaches_all_waiting_threads_and_is_not_cached(tmp_path: Path)
     threads = [Thread(target=request) for _ in range(4)]
     for thread in threads:
         thread.start()
-    assert asking.wait(10)
-    while cache.hits < 3:  # the other three wait
-        time.sleep(0.01)
+    assert asking.wait(60)
+    wait_until(lambda: cache.hits == 3)  # the other three wait
     release.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert failures == ["no answer"] * 4
     assert replies_on_disk(cache.path) == {}
     assert cache.get_or_fetch(b"k", lambda: b"v") == b"v"
@@ -215,10 +214,9 @@ def test_a_reply_that_another_thread_could_not_write_is_not_returned(tmp_path: P
     with cache._write_lock:  # both wait to write
         for thread in threads:
             thread.start()
-        while len(cache._unwritten) < 2:
-            time.sleep(0.01)
+        wait_until(lambda: len(cache._unwritten) == 2)
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     other.execute("COMMIT")
     other.close()
     assert len(refused) + len(returned) == 2

@@ -102,8 +102,8 @@ def _answer_json(snapshot: Snapshot, answer: Answer) -> dict[str, object]:
             for citation in answer.citations
         ],
         "dangling": answer.dangling,
-        "searched": list(answer.context.queries),
-        "decided": answer.context.query_type,
+        "queries": list(answer.context.queries),
+        "query_type": answer.context.query_type,
         "evidence": [
             {
                 "rank": rank,
@@ -114,7 +114,7 @@ def _answer_json(snapshot: Snapshot, answer: Answer) -> dict[str, object]:
             }
             for rank, item, reason in _with_reasons(snapshot, answer.question, answer.context)
         ],
-        "suggested": list(answer.followups),
+        "followups": list(answer.followups),
         "usage": asdict(answer.usage),
         "saved": asdict(answer.saved),
     }
@@ -228,10 +228,10 @@ def _retrieve_one(
         with kumi.snapshot() as snapshot:
             context = snapshot.retrieve(head["question"], method, **settings)
             evidence = _evidence_json(snapshot, head["question"], context)
-            return {**head, "searched": list(context.queries), "decided": context.query_type, "evidence": evidence}
+            return {**head, "queries": list(context.queries), "query_type": context.query_type, "evidence": evidence}
     except ItemFailed as failure:
         failed.append(str(failure))
-        return {**head, "searched": [], "decided": "", "evidence": [], "failed": str(failure)}
+        return {**head, "queries": [], "query_type": "", "evidence": [], "failed": str(failure)}
 
 
 def _evidence_json(snapshot: Snapshot, question: str, context: Context) -> list[dict[str, object]]:

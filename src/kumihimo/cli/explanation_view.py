@@ -19,7 +19,7 @@ def reason_json(reason: Reason) -> dict[str, object]:
         "entity": reason.entity,
         "name": reason.name,
     }
-    return {"words": list(reason.words), "why": dict(reason.feature_scores), "path": via}
+    return {"words": list(reason.words), "feature_scores": dict(reason.feature_scores), "via": via}
 
 
 def reason_lines(reason: Reason) -> list[str]:
