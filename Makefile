@@ -4,9 +4,9 @@ DATA   = ../shared/data
 SITE   = $(PYTHON) -m sphinx -W --keep-going -n -E -q docs build/site
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test checks tests site bench clean
+.PHONY: demo test quick checks tests site bench clean
 
-demo: $(VENV)/kumi  ## from nothing to a graph with reports, and cited answers: details, across documents, themes
+demo: $(VENV)/kumi  ## install, index examples/, write reports, and ask: details, across documents, themes
 	$(VENV)/bin/kumi index examples
 	$(VENV)/bin/kumi report
 	$(VENV)/bin/kumi ask "In which quarter did the sand pole at Kettle Narrows read highest, and how much?"
@@ -16,23 +16,26 @@ demo: $(VENV)/kumi  ## from nothing to a graph with reports, and cited answers: 
 	$(VENV)/bin/kumi ask --method global "What do people say about mending the Long Arm?"
 	$(VENV)/bin/kumi report --html .kumi/report.html
 
-test: $(VENV)/dev  ## everything CI runs; the checks beside the tests, which wait for the disk
+test: $(VENV)/dev  ## everything that CI runs; the checks run beside the tests, which wait for the disk
 	$(MAKE) -j 2 checks tests
 
-checks: $(VENV)/dev  ## style, types, imports, the documentation
+checks: $(VENV)/dev  ## style, types, imports, documentation
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/lint-imports
 	$(PYTHON) -m mypy
 	$(SITE)
 
+quick: $(VENV)/dev  ## the fast tests, between edits
+	$(PYTHON) -m pytest -n auto --dist worksteal -m "not slow"
+
 tests: $(VENV)/dev
 	$(PYTHON) -m pytest -n auto --dist worksteal
 
-site: $(VENV)/dev  ## the documentation, in build/site
+site: $(VENV)/dev  ## build the documentation in build/site
 	$(SITE)
 
-bench: $(VENV)/dev  ## the published figures; DATA=folder of the data sets
+bench: $(VENV)/dev  ## measure the published figures; DATA=folder of the data sets
 	$(PYTHON) -m benchmarks --data $(DATA)
 
 $(VENV)/bin/python:

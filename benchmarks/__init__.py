@@ -1,1 +1,1 @@
-"""figures -> the terminal: one file for each number that is published."""
+"""data sets -> measured figures: one file for each published benchmark."""

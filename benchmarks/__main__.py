@@ -1,6 +1,6 @@
 """all benchmarks -> their figures in the terminal: what `make bench` runs.
 
-Each runs in a process of its own. One that fails does not end the rest; the failures are listed at the end.
+Each benchmark runs in its own process. A failure does not stop the others; failures are listed at the end.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.options import bench_parser
 from benchmarks.tiny_data import write_tiny_data
 
-# Name and further options, shortest first.
+# Name and extra options; the shortest run comes first.
 BENCHMARKS = (
     ("start", ""),
     ("passages", ""),
@@ -48,21 +48,22 @@ def main() -> None:
     parser = bench_parser(__doc__)
     parser.add_argument("--only", default="", help="names of benchmarks, separated by commas")
     options = parser.parse_args()
-    wanted = options.only.split(",") if options.only else sorted({name for name, _ in BENCHMARKS})
-    if unknown := set(wanted) - {name for name, _ in BENCHMARKS}:
-        parser.error(f"no benchmark {', '.join(sorted(unknown))}")
-    failed = []
+    names = {name for name, _ in BENCHMARKS}
+    selected = options.only.split(",") if options.only else sorted(names)
+    if unknown := set(selected) - names:
+        parser.error(f"no benchmark {', '.join(sorted(unknown))}; choose among {', '.join(sorted(names))}")
+    failures = []
     with TemporaryDirectory() as folder:
         data = options.data or (write_tiny_data(Path(folder)) if options.quick else None)
         shared = [*(["--data", str(data)] if data else []), *(["--quick"] if options.quick else [])]
-        for name, further in BENCHMARKS:
-            if name in wanted:
-                arguments = [*shared, *([] if options.quick else further.split())]
+        for name, extra in BENCHMARKS:
+            if name in selected:
+                arguments = [*shared, *([] if options.quick else extra.split())]
                 print(f"\n== {name} {' '.join(arguments)}", flush=True)
                 if subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *arguments], check=False).returncode:
-                    failed.append(name)
-    if failed:
-        sys.exit(f"\nFailed: {', '.join(dict.fromkeys(failed))}")
+                    failures.append(name)
+    if failures:
+        sys.exit(f"\nFailed: {', '.join(dict.fromkeys(failures))}")
     print("\nAll passed.")
 
 

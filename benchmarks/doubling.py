@@ -1,9 +1,10 @@
-"""A corpus, then as much again: the calls and tokens of both builds, for `light` and for `global`.
+"""podcasts in two halves -> calls and tokens of building each half, for `light` and for `global`.
 
-The claim of LightRAG, arXiv:2410.05779, section 4.5: what is added costs its own extraction only, where GraphRAG writes
-the reports of all communities anew, 1,399 x 2 x 5,000 tokens beside the extraction. Each half of the podcasts, by a
-model that answers at once with replies as long as real ones, a gleaning round included; tokens are those of the
-built-in tokenizer. Prints a table of Markdown.
+Tests the claim of LightRAG, arXiv:2410.05779, section 4.5: new documents cost their own extraction only, while GraphRAG
+rewrites the reports of all communities, 1,399 x 2 x 5,000 tokens besides the extraction. Data: DATA/podcasts. A stub
+model answers at once with replies of realistic length, a gleaning round included; tokens are those of the built-in
+tokenizer. Prints a Markdown table: new chunks; calls / tokens of each part of the build and of all; number of reports;
+new or changed reports.
 """
 
 from __future__ import annotations
@@ -14,103 +15,114 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.instant import Instant, connected, tokens
-from benchmarks.meter import bound
+from benchmarks.instant import InstantRegistry, count_tokens, use_instant_model
+from benchmarks.meter import check_at_most
 from benchmarks.options import bench_parser, read_options
 from kumihimo import Kumihimo
 from kumihimo.core.records import Report
 from kumihimo.methods import METHODS
 
-MEASURED = [name for name in ("light", "global") if name in METHODS]
+COMPARED = [name for name in ("light", "global") if name in METHODS]
 PARTS = {"mentions": "extraction", "entities": "descriptions", "relations": "descriptions", "reports": "reports"}
-REPORTS, TOKENS = 1_399, 5_000  # of the paper: communities, and tokens to write the report of one
+REPORTS, TOKENS = 1_399, 5_000  # from the paper: communities, and tokens to write one report
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
-    """Calls and tokens, prompts and replies together, by what they are for."""
+class Usage:
+    """Calls and tokens by part of the build; tokens of prompts and replies together."""
 
     calls: dict[str, int]
     tokens: dict[str, int]
 
 
-def spent(model: Instant, before: dict[str, Counter[str]]) -> Spent:
-    """What was asked since."""
+def count_usage(model: InstantRegistry, before: dict[str, Counter[str]]) -> Usage:
+    """Return the calls and tokens since `before`."""
     calls: Counter[str] = Counter()
-    used: Counter[str] = Counter()
+    token_counts: Counter[str] = Counter()
     for scope, chat in model.models.items():
         part = PARTS.get(scope, scope)
         for prompt, n in (chat.prompt_counts - before.get(scope, Counter())).items():
             calls[part] += n
-            used[part] += n * (tokens(prompt) + tokens(model.answer(prompt)))
-    return Spent(calls, used)
+            token_counts[part] += n * (count_tokens(prompt) + count_tokens(model.answer(prompt)))
+    return Usage(calls, token_counts)
 
 
-def reports(kumi: Kumihimo) -> dict[str, Report]:
-    with kumi.snapshot() as reading:
-        return {row.id: row for row in reading.table("reports")} if reading.db.has("reports") else {}
+def read_reports(kumi: Kumihimo) -> dict[str, Report]:
+    with kumi.snapshot() as snapshot:
+        return {row.id: row for row in snapshot.table("reports")} if snapshot.db.has("reports") else {}
 
 
-def doubled(method: str, halves: list[str]) -> list[Spent]:
-    """Both builds; prints a line of the table for each."""
-    found: list[Spent] = []
+def build_halves(method: str, halves: list[str]) -> list[Usage]:
+    """Build both halves and print a row for each."""
+    usages: list[Usage] = []
     with TemporaryDirectory() as folder, Kumihimo.open(Path(folder, ".kumi")) as kumi:
         sources = [Path(folder, name) for name in ("first.jsonl", "second.jsonl")]
         for path, lines in zip(sources, halves, strict=True):
             path.write_text(lines, encoding="utf-8")
-        model = connected(kumi, *sources, own=True)
-        held: dict[str, Report] = {}
-        for path, said in zip(sources, ("the first half", "the second, added"), strict=True):
+        model = use_instant_model(kumi, *sources, own=True)
+        previous: dict[str, Report] = {}
+        for path, label in zip(sources, ("first half", "second half, added"), strict=True):
             before = {scope: chat.prompt_counts.copy() for scope, chat in model.models.items()}
             built = kumi.index(path, methods=[method])
             assert not built.failed
-            now = reports(kumi)
-            same = sum(held.get(id) == report for id, report in now.items())
-            found.append(spent(model, before))
-            _line(method, said, built.rows["chunks"] - built.before.get("chunks", 0), found[-1], len(now), same)
-            held = now
-    return found
+            current = read_reports(kumi)
+            unchanged = sum(previous.get(id) == report for id, report in current.items())
+            usages.append(count_usage(model, before))
+            _print_row(
+                method, label, built.rows["chunks"] - built.before.get("chunks", 0), usages[-1], len(current), unchanged
+            )
+            previous = current
+    return usages
 
 
-def _line(method: str, said: str, chunks: int, one: Spent, reports: int, same: int) -> None:
-    told = [f"{one.calls.get(part, 0):,} / {one.tokens.get(part, 0):,}" for part in dict.fromkeys(PARTS.values())]
-    told.append(f"{sum(one.calls.values()):,} / {sum(one.tokens.values()):,}")
-    print(f"| `{method}`, {said} | {chunks:,} | {' | '.join(told)} | {reports:,} | {reports - same:,} |", flush=True)
+def _print_row(method: str, label: str, chunks: int, usage: Usage, reports: int, unchanged: int) -> None:
+    cells = [f"{usage.calls.get(part, 0):,} / {usage.tokens.get(part, 0):,}" for part in dict.fromkeys(PARTS.values())]
+    cells.append(f"{sum(usage.calls.values()):,} / {sum(usage.tokens.values()):,}")
+    print(
+        f"| `{method}`, {label} | {chunks:,} | {' | '.join(cells)} | {reports:,} | {reports - unchanged:,} |",
+        flush=True,
+    )
 
 
-def _formula(said: str, communities: int, each: int) -> int:
-    """Prints what the paper says that GraphRAG takes for the second half beside its extraction; gives the tokens."""
-    told = f"{communities:,} x 2 x {each:,}"
-    print(f"| the paper's formula, {said}: {told} | | | | {2 * communities:,} / {2 * communities * each:,} | | | |")
-    return 2 * communities * each
+def _print_formula(label: str, communities: int, tokens_per_report: int) -> int:
+    """Print and return the tokens of GraphRAG's reports by the paper's formula."""
+    product = f"{communities:,} x 2 x {tokens_per_report:,}"
+    total = 2 * communities * tokens_per_report
+    print(f"| the paper's formula, {label}: {product} | | | | {2 * communities:,} / {total:,} | | | |")
+    return total
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = bench_parser(__doc__)
-    parser.add_argument("--share", type=float, default=1.0, help="of the podcasts, of which each half is indexed")
-    given = read_options(parser, argv, share=1.0)
+    parser.add_argument("--share", type=float, default=1.0, help="share of the podcasts; each half of it is indexed")
+    options = read_options(parser, argv, share=1.0)
     lines = (
-        (given.data / "podcasts" / "kevin_scott_podcasts.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+        (options.data / "podcasts" / "kevin_scott_podcasts.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     )
-    lines = lines[: int(given.share * len(lines))]
+    lines = lines[: int(options.share * len(lines))]
     halves = ["".join(lines[: len(lines) // 2]), "".join(lines[len(lines) // 2 :])]
     print(f"{len(lines):,} parts of podcasts in two halves; calls / tokens\n")
-    print("| | new chunks | extraction | descriptions | reports | all | reports there | of them new or changed |")
+    print("| | new chunks | extraction | descriptions | reports | all | number of reports | new or changed reports |")
     print("|---|---|---|---|---|---|---|---|")
-    found = {method: doubled(method, halves) for method in MEASURED}
-    first, second = found["global"]
-    each = round(second.tokens["reports"] / second.calls["reports"])
-    ours, whole = _formula("with reports as here", first.calls["reports"], each), _formula("its own", REPORTS, TOKENS)
+    usages = {method: build_halves(method, halves) for method in COMPARED}
+    first, second = usages["global"]
+    tokens_per_report = round(second.tokens["reports"] / second.calls["reports"])
+    ours, whole = (
+        _print_formula("with our reports", first.calls["reports"], tokens_per_report),
+        _print_formula("with the paper's reports", REPORTS, TOKENS),
+    )
     print()
-    bound("global, tokens of reports by those of the formula with reports as here", second.tokens["reports"] / ours, 1)
-    if "light" not in found:
+    check_at_most(
+        "global, report tokens as a share of the formula with our reports", second.tokens["reports"] / ours, 1
+    )
+    if "light" not in usages:
         return
-    light = found["light"][1]
+    light = usages["light"][1]
     assert not light.calls.get("reports")
     rest = 1 - light.tokens["extraction"] / sum(light.tokens.values())
-    bound("light, what is not extraction, of the tokens that the second half took", rest, 0.1)
+    check_at_most("light, second half: share of tokens that are not extraction", rest, 0.1)
     extra = sum(second.tokens.values()) - sum(light.tokens.values())
-    print(f"  global took {extra:,} tokens more than light for the second half, the paper's formula says {whole:,}")
+    print(f"  second half: global took {extra:,} tokens more than light; the paper's formula gives {whole:,}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""A folder of mixed files: CPU and peak memory of indexing it; what is opened when nothing has changed.
+"""folder of mixed files -> CPU, peak memory and opened files of indexing it, again when nothing has changed.
 
-The files are those of examples/ and of the data sets' messy/, each under many names.
+Data: the files of examples/ and of DATA/messy, each copied under many names. One line a run, the last with --reread:
+cost, files opened, rows by table, failures.
 """
 
 from __future__ import annotations
@@ -13,37 +14,37 @@ from itertools import cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.meter import bound, least, measured
+from benchmarks.meter import check_at_least, check_at_most, measured
 from benchmarks.options import bench_parser, read_options
 from kumihimo import Kumihimo
 from kumihimo.readers import has_reader, walk
 
 HOME = Path(__file__).parents[1]
-MOST = 400.0  # MB
+MOST = 400.0  # MB of peak memory
 
 
 def fill(folder: Path, count: int, data: Path) -> Path:
-    """So many files of all kinds, in folders of a hundred."""
+    """Copy `count` files of all kinds, a hundred to each subfolder."""
     kinds = [path for root in (HOME / "examples", data / "messy") if root.is_dir() for path, _ in walk(root)]
     for number, path in enumerate(islice(cycle(filter(has_reader, kinds)), count)):
-        home = folder / f"{number // 100:02}"
-        home.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, home / f"{number:04}-{path.name}")
+        subfolder = folder / f"{number // 100:02}"
+        subfolder.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, subfolder / f"{number:04}-{path.name}")
     return folder
 
 
 @contextmanager
 def opened(folder: Path) -> Iterator[set[str]]:
-    """The files below the folder that this process opens meanwhile."""
-    found: set[str] = set()
+    """Collect the files below the folder opened by this process."""
+    paths: set[str] = set()
     watching = [True]
 
     def watch(event: str, arguments: tuple[object, ...]) -> None:
         if watching and event == "open" and str(arguments[0]).startswith(str(folder)):
-            found.add(str(arguments[0]))
+            paths.add(str(arguments[0]))
 
     sys.addaudithook(watch)
-    yield found
+    yield paths
     watching.clear()
 
 
@@ -51,18 +52,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = bench_parser(__doc__)
     parser.add_argument("--count", type=int, default=1000)
     options = read_options(parser, argv, count=8)
-    with TemporaryDirectory() as home, Kumihimo.open(Path(home, ".kumi")) as kumi:
-        folder = fill(Path(home, "files"), options.count, options.data)
-        for said, check in (("the first time", False), ("again", False), ("again, with --reread", True)):
+    with TemporaryDirectory() as temporary, Kumihimo.open(Path(temporary, ".kumi")) as kumi:
+        folder = fill(Path(temporary, "files"), options.count, options.data)
+        for label, reread in (("first run", False), ("no change", False), ("no change, --reread", True)):
             with measured() as cost, opened(folder) as files:
-                built = kumi.index(folder, methods=["bm25", "naive"], reread=check)
+                built = kumi.index(folder, methods=["bm25", "naive"], reread=reread)
             rows = ", ".join(f"{count:,} {table}" for table, count in built.rows.items())
-            print(f"  {said:20} {cost}  {len(files):,} files opened; {rows}; {len(built.failed)} failed")
-            if said == "again":
-                bound("files opened though nothing has changed", len(files), 0)
+            print(f"  {label:20} {cost}  {len(files):,} files opened; {rows}; {len(built.failed)} failed")
+            if label == "no change":
+                check_at_most("files opened without a change", len(files), 0)
             else:
-                least("files opened, of all", len(files) / options.count, 1)
-        bound("peak memory", cost.peak, MOST, " MB")
+                check_at_least("share of files opened", len(files) / options.count, 1)
+        check_at_most("peak memory", cost.peak, MOST, " MB")
 
 
 if __name__ == "__main__":

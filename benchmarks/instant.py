@@ -1,6 +1,7 @@
-"""prompt -> reply, at once and as long as a real one: what the benchmarks of the graph and of the methods ask.
+"""prompt -> a stub reply, at once and of realistic length: the model of the benchmarks of graph and methods.
 
-A text has the entities that its names give; JSON is filled in after the schema that is asked for.
+An extraction reply holds the names that the rules find in the text; a JSON reply is filled in from the schema in the
+prompt.
 """
 
 from __future__ import annotations
@@ -40,50 +41,52 @@ REPORT = json.dumps(
     }
 )
 _SCHEMA = "JSON schema:\n"
-_NUMBERS = {"score": 50, "confidence": 80}  # others are 1, as the number of a source may be
-_MANY = {"questions": 3, "sources": 1, "answer": 1}  # items of a list; of others two
+_NUMBERS = {"score": 50, "confidence": 80}  # other numbers are 1, a valid source number
+_MANY = {"questions": 3, "sources": 1, "answer": 1}  # items of a list; other lists have two
 
 
-def records(text: str, *, own: bool = False) -> list[str]:
-    """What the model reads in a text: names that stand in it, so that they come again elsewhere.
+def extract_records(text: str, *, own: bool = False) -> list[str]:
+    """Return the records of a text.
 
-    own: with words of the text, so that of a name something else is said each time.
+    The rules find its names, so that a name can occur in other texts too.
+
+    own: describe with words of the text, so that each text describes a name differently.
     """
     chunk = Chunk(title="", start=0, end=len(text), tokens=0, text=text)
-    found = list(dict.fromkeys(mention.name for mention in ner.find_mentions(chunk, {})))[:EACH]
-    return told(found, " ".join(text.split()[20:44]).replace("|", " ") if own else FILL)
+    names = list(dict.fromkeys(mention.name for mention in ner.find_mentions(chunk, {})))[:EACH]
+    return format_records(names, " ".join(text.split()[20:44]).replace("|", " ") if own else FILL)
 
 
-def told(found: list[str], said: str = FILL) -> list[str]:
-    """Records of these names, and of as many pairs of neighbours among them."""
-    pairs = zip(found, [*found[1:], *found[:1]], strict=False)
-    lines = [f"entity<|>{name}<|>person<|>{name} is named. {said}" for name in found]
-    return lines + [f"relation<|>{a}<|>{b}<|>{a} and {b}. {said}<|>talk, work<|>7" for a, b in pairs]
+def format_records(names: list[str], description: str = FILL) -> list[str]:
+    """Return records of these names and of neighbouring pairs."""
+    pairs = zip(names, [*names[1:], *names[:1]], strict=False)
+    lines = [f"entity<|>{name}<|>person<|>{name} is named. {description}" for name in names]
+    return lines + [f"relation<|>{a}<|>{b}<|>{a} and {b}. {description}<|>talk, work<|>7" for a, b in pairs]
 
 
 @dataclass
-class Instant(ModelRegistry):
-    """A model that has thought of all answers before it is asked.
+class InstantRegistry(ModelRegistry):
+    """A registry of stub models with extraction replies prepared in advance.
 
-    spent: the CPU seconds that it took all the same, of whoever asked.
+    cpu_seconds: those of each reply, to be subtracted from those of the caller.
     """
 
-    known: Mapping[str, list[str]] = field(default_factory=dict)  # records by how a text begins
+    records_by_text: Mapping[str, list[str]] = field(default_factory=dict)  # by `text_key`
     models: dict[str, FakeChat] = field(default_factory=dict)  # by scope
-    spent: list[float] = field(default_factory=list)
+    cpu_seconds: list[float] = field(default_factory=list)
 
     def chat(self, scope: str) -> Chat | None:
         return self.models.setdefault(scope, FakeChat(self.answer, join_messages=True, workers=8))
 
     @property
-    def asked(self) -> Counter[str]:
-        """The prompts of all scopes."""
+    def prompt_counts(self) -> Counter[str]:
+        """Return the prompts of all scopes with their counts."""
         return sum((model.prompt_counts for model in self.models.values()), Counter[str]())
 
     def answer(self, conversation: str) -> str:
-        began = time.thread_time()
+        start = time.thread_time()
         reply = self._reply(conversation)
-        self.spent.append(time.thread_time() - began)
+        self.cpu_seconds.append(time.thread_time() - start)
         return reply
 
     def _reply(self, conversation: str) -> str:
@@ -91,66 +94,73 @@ class Instant(ModelRegistry):
         if "yes or no" in last:
             return "no"
         if "<|>NAME<|>" in conversation:
-            said = self.known[_text(conversation)]
-            return "\n".join([*(said[-1:] if "are still missing" in last else said), "END"])
-        before, asks, schema = conversation.rpartition(_SCHEMA)
-        return _json(before, json.JSONDecoder().raw_decode(schema)[0]) if asks else f"In short: {FILL} [1]"
+            lines = self.records_by_text[_prompt_text_key(conversation)]
+            return "\n".join([*(lines[-1:] if "are still missing" in last else lines), "END"])
+        before, wants_json, schema = conversation.rpartition(_SCHEMA)
+        return _json(before, json.JSONDecoder().raw_decode(schema)[0]) if wants_json else f"In short: {FILL} [1]"
 
 
 def _json(before: str, schema: dict[str, Any]) -> str:
-    """A report; else whatever the schema asks for; of three reports to be rated one helps."""
+    """Return a report, a rating or a filled schema.
+
+    One report in three is rated as helpful.
+    """
     if "findings" in schema["properties"]:
         return REPORT.replace("What they talk about", f"What they talk about, {hash_parts(before)}")
     if set(schema["properties"]) == {"rating"}:
         return json.dumps({"rating": 3 if int(hash_parts(before), 16) % 3 == 0 else 0})
-    return json.dumps(_Form(schema, before, random.Random(int(hash_parts(before), 16))).filled(schema, ""))
+    return json.dumps(_SchemaFiller(schema, before, random.Random(int(hash_parts(before), 16))).fill(schema, ""))
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
-    """A schema, what stands before it, and how to choose among its words."""
+class _SchemaFiller:
+    """A schema, the prompt before it, and the generator for choices."""
 
     schema: Mapping[str, Any]
     before: str
     rng: random.Random
 
-    def filled(self, part: Mapping[str, Any], name: str) -> Any:
-        """A value of that part of the form; name: of the property that it is for."""
+    def fill(self, part: Mapping[str, Any], name: str) -> Any:
+        """Return a value for a part of the schema, for property `name`."""
         if "$ref" in part:
-            return self.filled(self.schema["$defs"][part["$ref"].rpartition("/")[2]], name)
+            return self.fill(self.schema["$defs"][part["$ref"].rpartition("/")[2]], name)
         if choices := part.get("enum"):
             return self.rng.choice(choices)
         kind = part.get("type", "string")
         if kind == "object":
-            return {key: self.filled(inner, key) for key, inner in part["properties"].items()}
+            return {key: self.fill(inner, key) for key, inner in part["properties"].items()}
         if kind == "array":
-            return [self.filled(part["items"], name) for _ in range(_MANY.get(name, 2))]
-        return self._said(name) if kind == "string" else _NUMBERS.get(name, 1)
+            return [self.fill(part["items"], name) for _ in range(_MANY.get(name, 2))]
+        return self._write_text(name) if kind == "string" else _NUMBERS.get(name, 1)
 
-    def _said(self, name: str) -> str:
-        """A sentence; a question of words of the prompt; or words of its last paragraph, which is the question."""
+    def _write_text(self, name: str) -> str:
+        """Return a filler sentence, a question of prompt words, or question words.
+
+        The last paragraph of the prompt is the question.
+        """
         if name in ("answer", "description"):
             return FILL
-        told = self.before if name == "question" else self.before.split("\n\n")[-2]
-        terms = sorted(set(re.findall(r"[^\W\d_]{4,}", told))) or ["words"]
-        said = " ".join(self.rng.choices(terms, k=3 if name == "question" else 2))
-        return f"What is said of {said}?" if name == "question" else said
+        source = self.before if name == "question" else self.before.split("\n\n")[-2]
+        terms = sorted(set(re.findall(r"[^\W\d_]{4,}", source))) or ["words"]
+        phrase = " ".join(self.rng.choices(terms, k=3 if name == "question" else 2))
+        return f"What is said of {phrase}?" if name == "question" else phrase
 
 
-def _text(conversation: str) -> str:
-    """The text of an extraction prompt: after the examples, before the first reply."""
-    return beginning(re.split(r"\n\n(?:entity<\|>|END)", conversation.rpartition("Text:\n")[2], maxsplit=1)[0])
+def _prompt_text_key(conversation: str) -> str:
+    """Return the key of an extraction prompt's text."""
+    # The text stands after the examples and before the first reply.
+    return text_key(re.split(r"\n\n(?:entity<\|>|END)", conversation.rpartition("Text:\n")[2], maxsplit=1)[0])
 
 
-def beginning(text: str) -> str:
-    """By which a text is known."""
+def text_key(text: str) -> str:
+    """Return the start of a text, which identifies it."""
     return text[:400].strip()
 
 
-def connected(kumi: Kumihimo, *sources: Path, own: bool = False) -> Instant:
-    """That model in place of the others; what it says of these sources is thought of before anything is measured.
+def use_instant_model(kumi: Kumihimo, *sources: Path, own: bool = False) -> InstantRegistry:
+    """Replace the models by a stub with prepared records of these sources.
 
-    own: something else of a name each time.
+    The records are prepared here, before anything is measured. own: as in `extract_records`.
     """
     texts: list[str] = []
     for source in sources:
@@ -158,17 +168,17 @@ def connected(kumi: Kumihimo, *sources: Path, own: bool = False) -> Instant:
             for row in map(json.loads, lines):
                 document = Document(uri="", file="", title="", media_type="", text=row["text"])
                 texts += [chunk.text for chunk in chunks(document, kumi.tokenizer)]
-    known = {beginning(text): records(text, own=own) for text in texts}
-    model = Instant(kumi.models.settings, kumi.models.cache, known=known)
+    records_by_text = {text_key(text): extract_records(text, own=own) for text in texts}
+    model = InstantRegistry(kumi.models.settings, kumi.models.cache, records_by_text=records_by_text)
     kumi.models = model
     return model
 
 
-def tokens(text: str) -> int:
-    """Those of the built-in tokenizer; what comes again in many prompts is counted once."""
-    return sum(map(_tokens, re.split(r"(?<=\n\n)", text)))
+def count_tokens(text: str) -> int:
+    """Count tokens with the built-in tokenizer; repeated paragraphs are cached."""
+    return sum(map(_count_paragraph_tokens, re.split(r"(?<=\n\n)", text)))
 
 
 @cache
-def _tokens(paragraph: str) -> int:
+def _count_paragraph_tokens(paragraph: str) -> int:
     return len(LocalTokenizer()(paragraph))

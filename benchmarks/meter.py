@@ -14,12 +14,12 @@ from pathlib import Path
 
 @dataclass(slots=True)
 class Cost:
-    """Of one piece of work; peak is that of the whole process so far, in MB."""
+    """The cost of one piece of work; `peak` is that of the whole process so far, in MB."""
 
     cpu: float = 0.0
     wall: float = 0.0
-    written: float = 0.0  # MB handed to files (wchar), however often the same place is written
-    disk: float = 0.0  # MB of pages made dirty (write_bytes): less where one is written again before the disk has it
+    written: float = 0.0  # MB handed to files (wchar), counted at each write
+    disk: float = 0.0  # MB of dirty pages (write_bytes): a page rewritten before it reaches the disk counts once
     peak: float = 0.0
 
     def __str__(self) -> str:
@@ -28,11 +28,12 @@ class Cost:
 
 @contextmanager
 def measured() -> Iterator[Cost]:
+    """Fill in the cost of a block when it ends."""
     cost = Cost()
-    cpu, wall, written, disk = _cpu(), time.perf_counter(), _written("wchar"), _written("write_bytes")
+    cpu, wall, written, disk = _cpu(), time.perf_counter(), _written_mb("wchar"), _written_mb("write_bytes")
     yield cost
     cost.cpu, cost.wall = _cpu() - cpu, time.perf_counter() - wall
-    cost.written, cost.disk = _written("wchar") - written, _written("write_bytes") - disk
+    cost.written, cost.disk = _written_mb("wchar") - written, _written_mb("write_bytes") - disk
     cost.peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
@@ -41,18 +42,18 @@ def _cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _written(what: str) -> float:
-    """MB written by this process so far, by that count (Linux)."""
+def _written_mb(counter: str) -> float:
+    """Return MB written by this process so far, by that counter (Linux)."""
     lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(what)) / 1e6
+    return next(int(line.split()[1]) for line in lines if line.startswith(counter)) / 1e6
 
 
 def child_cpu(command: list[str]) -> float:
-    """CPU seconds of a command, the least of five runs."""
-    return min(once(command) for _ in range(5))
+    """Return the lowest CPU seconds of a command in five runs, or one with --quick."""
+    return min(command_cpu(command) for _ in range(5 if _enforced else 1))
 
 
-def once(command: list[str]) -> float:
+def command_cpu(command: list[str]) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -63,20 +64,20 @@ _enforced = True
 
 
 def enforce_limits(*, enabled: bool) -> None:
-    """Say whether a figure beyond its limit ends the benchmark; tiny data meet no limit."""
+    """Choose whether a figure beyond its limit ends the benchmark."""
     global _enforced
     _enforced = enabled
 
 
-def bound(name: str, value: float, most: float, unit: str = "") -> None:
-    """Print a figure beside its upper limit; exit where it is above."""
-    print(f"  {name}: {value:.3g}{unit} (at most {most:g}{unit})")
-    if _enforced and value > most:
-        sys.exit(f"{name} is {value:.4g}{unit}, above {most:g}{unit}")
+def check_at_most(name: str, value: float, limit: float, unit: str = "") -> None:
+    """Print a figure and its upper limit; exit if it is above."""
+    print(f"  {name}: {value:.3g}{unit} (at most {limit:g}{unit})")
+    if _enforced and value > limit:
+        sys.exit(f"{name} is {value:.4g}{unit}, above {limit:g}{unit}")
 
 
-def least(name: str, value: float, floor: float) -> None:
-    """Print a figure beside its lower limit; exit where it is below."""
+def check_at_least(name: str, value: float, floor: float) -> None:
+    """Print a figure and its lower limit; exit if it is below."""
     print(f"  {name}: {value:.4f} (at least {floor:g})")
     if _enforced and value < floor:
         sys.exit(f"{name} is {value:.4f}, below {floor:g}")

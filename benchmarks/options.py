@@ -1,4 +1,4 @@
-"""command line -> options: what every benchmark understands, `--data` and `--quick` among it."""
+"""command line -> options: `--data`, `--quick` and those of one benchmark."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ DATA = Path(os.environ.get("DATA", "../shared/data"))
 
 
 def bench_parser(doc: str | None) -> ArgumentParser:
-    """Return a parser with `--data` and `--quick`; add the benchmark's own options to it."""
+    """Return a parser with `--data` and `--quick`."""
     parser = ArgumentParser(description=doc, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help=f"the folder of the data sets (default: {DATA})")
-    parser.add_argument("--quick", action="store_true", help="run on tiny made-up data, and enforce no limit")
+    parser.add_argument("--quick", action="store_true", help="run on tiny generated data without limits")
     return parser
 
 
 def read_options(parser: ArgumentParser, argv: Sequence[str] | None, **quick: Any) -> Namespace:
-    """Parse the command line; `quick` gives values of options that --quick makes smaller."""
+    """Parse the command line and set the default data folder.
+
+    quick: smaller values of options for `--quick`.
+    """
     if "--quick" in (sys.argv[1:] if argv is None else argv):
         meter.enforce_limits(enabled=False)
         parser.set_defaults(**quick)

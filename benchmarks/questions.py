@@ -1,7 +1,8 @@
-"""What a question asks of the model, by method: calls and tokens over the podcasts, and our own seconds.
+"""podcasts, three questions, a stub model -> calls and tokens of a question by method, and CPU seconds of ours.
 
-By a model that answers at once, with replies as long as real ones; tokens are those of the built-in tokenizer; the call
-that writes the answer is counted. Prints a table of Markdown.
+Data: DATA/podcasts. The stub model answers at once with replies of realistic length; tokens are those of the built-in
+tokenizer; the call that writes the answer counts. Prints a Markdown table, means over the questions: calls, prompt
+tokens, completion tokens, rows of evidence, CPU seconds without the model.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from statistics import mean
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.instant import Instant, connected, tokens
+from benchmarks.instant import InstantRegistry, count_tokens, use_instant_model
 from benchmarks.options import bench_parser, read_options
 from kumihimo import Kumihimo
 from kumihimo.methods import METHODS
@@ -25,18 +26,18 @@ QUESTIONS = (
     "Which advice is given to young engineers who want to found a company?",
 )
 Settings = dict[str, Any]
-WAYS: dict[str, list[Settings]] = {  # those beside the defaults
+VARIANTS: dict[str, list[Settings]] = {  # methods measured with several settings
     "naive": [{}, {"words": False}],
     "rq": [{"depth": 1}, {"depth": 2}],
     "global": [{"level": 0}, {"level": 1}, {"level": 2}, {"dynamic": True}],
     "light": [{"mode": mode} for mode in ("hybrid", "low", "high", "mix")] + [{"source": False}],
 }
-CALLS = {"bm25": 1, "naive": 1, "local": 1, "hyde": 2, "light": 2}  # the answer's included
+CALLS = {"bm25": 1, "naive": 1, "local": 1, "hyde": 2, "light": 2}  # with that of the answer
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What one question took."""
+class QuestionCost:
+    """The cost of one question."""
 
     calls: int
     prompt: int  # tokens
@@ -45,64 +46,66 @@ class Asked:
     seconds: float  # of CPU, without the model
 
 
-def ways() -> Iterator[tuple[str, Settings]]:
-    """Every method, in each way that it is asked here."""
+def method_settings() -> Iterator[tuple[str, Settings]]:
+    """Yield each method with each of its settings."""
     for method in METHODS:
-        for settings in WAYS.get(method, [{}]):
+        for settings in VARIANTS.get(method, [{}]):
             yield method, settings
 
 
-def asked(home: Path, memo: Path, question: str, method: str, settings: Settings) -> Asked:
-    """One question, with nothing remembered."""
-    with Kumihimo.open(home, cache=memo) as kumi:
-        model = Instant(kumi.models.settings, kumi.models.cache)
+def measure_question(home: Path, cache: Path, question: str, method: str, settings: Settings) -> QuestionCost:
+    """Return the cost of one question with an empty cache."""
+    with Kumihimo.open(home, cache=cache) as kumi:
+        model = InstantRegistry(kumi.models.settings, kumi.models.cache)
         kumi.models = model
-        kumi.retrieve("Who?", "naive")  # loads the embedder
-        began = time.process_time()
+        kumi.retrieve("Who?", "naive")  # load the embedder, which is not measured
+        start = time.process_time()
         answer = kumi.ask(question, method, **settings)
-        spent = time.process_time() - began - sum(model.spent)
-    prompts = model.asked
-    return Asked(
+        seconds = time.process_time() - start - sum(model.cpu_seconds)
+    prompts = model.prompt_counts
+    return QuestionCost(
         calls=sum(prompts.values()),
-        prompt=sum(n * tokens(prompt) for prompt, n in prompts.items()),
-        completion=sum(n * tokens(model.answer(prompt)) for prompt, n in prompts.items()),
+        prompt=sum(n * count_tokens(prompt) for prompt, n in prompts.items()),
+        completion=sum(n * count_tokens(model.answer(prompt)) for prompt, n in prompts.items()),
         rows=len(answer.context),
-        seconds=spent,
+        seconds=seconds,
     )
 
 
-def table(home: Path, questions: Sequence[str] = QUESTIONS) -> None:
-    """Print a line for each way to ask, means over the questions."""
-    print("| method | calls | prompt tokens | completion tokens | rows of evidence | CPU s of our own |")
+def print_table(home: Path, questions: Sequence[str] = QUESTIONS) -> None:
+    """Print the table, a row for each method and settings."""
+    print("| method | calls | prompt tokens | completion tokens | rows of evidence | CPU s without the model |")
     print("|---|---|---|---|---|---|")
-    for method, settings in ways():
-        with TemporaryDirectory() as memos:
-            found = [asked(home, Path(memos, f"{n}.db"), q, method, settings) for n, q in enumerate(questions)]
-        said = "".join(f", `{name}={str(value).lower()}`" for name, value in settings.items())
-        told = [
-            f"{mean(getattr(one, name) for one in found):,.0f}" for name in ("calls", "prompt", "completion", "rows")
+    for method, settings in method_settings():
+        with TemporaryDirectory() as caches:
+            costs = [
+                measure_question(home, Path(caches, f"{n}.db"), q, method, settings) for n, q in enumerate(questions)
+            ]
+        label = "".join(f", `{name}={str(value).lower()}`" for name, value in settings.items())
+        cells = [
+            f"{mean(getattr(cost, name) for cost in costs):,.0f}" for name in ("calls", "prompt", "completion", "rows")
         ]
-        print(f"| `{method}`{said} | {' | '.join(told)} | {mean(one.seconds for one in found):.3f} |", flush=True)
+        print(f"| `{method}`{label} | {' | '.join(cells)} | {mean(cost.seconds for cost in costs):.3f} |", flush=True)
         if method in CALLS:
-            assert {one.calls for one in found} == {CALLS[method]}, (method, settings, found)
+            assert {cost.calls for cost in costs} == {CALLS[method]}, (method, settings, costs)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = bench_parser(__doc__)
-    parser.add_argument("--share", type=float, default=1.0, help="of the podcasts")
-    given = read_options(parser, argv)
+    parser.add_argument("--share", type=float, default=1.0, help="share of the podcasts")
+    options = read_options(parser, argv)
     lines = (
-        (given.data / "podcasts" / "kevin_scott_podcasts.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+        (options.data / "podcasts" / "kevin_scott_podcasts.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     )
     with TemporaryDirectory() as folder:
         source, home = Path(folder, "podcasts.jsonl"), Path(folder, ".kumi")
-        source.write_text("".join(lines[: int(given.share * len(lines))]), encoding="utf-8")
+        source.write_text("".join(lines[: int(options.share * len(lines))]), encoding="utf-8")
         with Kumihimo.open(home) as kumi:
-            connected(kumi, source)
+            use_instant_model(kumi, source)
             built = kumi.index(source, methods=list(METHODS))
-        told = ", ".join(f"{built.rows[name]:,} {name}" for name in ("chunks", "entities", "relations", "reports"))
-        print(f"{told}; means of {len(QUESTIONS)} questions\n")
-        table(home)
+        counts = ", ".join(f"{built.rows[name]:,} {name}" for name in ("chunks", "entities", "relations", "reports"))
+        print(f"{counts}; means of {len(QUESTIONS)} questions\n")
+        print_table(home)
 
 
 if __name__ == "__main__":

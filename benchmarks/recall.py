@@ -1,16 +1,16 @@
-"""Passages and questions with gold: what each method finds that needs no model, or that a made-up one can serve.
+"""passages, questions with gold passages -> recall of each method, without a model or with scripted replies.
 
-DATA/multihop: MuSiQue, HotpotQA, 2WikiMultiHopQA. DATA/japanese: JSQuAD. DATA/chinese: DRCD. Prints tables of Markdown:
-the share of the gold passages among the first 5 and 20, and of the questions all of whose gold is among the first 5. Of
-a ranking the passages of its chunks count, each where it comes first; "by trace" those of every row, of an entity or a
-relation the first few of its chunks.
+Data: DATA/multihop (MuSiQue, HotpotQA, 2WikiMultiHopQA), DATA/japanese (JSQuAD), DATA/chinese (DRCD). Prints a Markdown
+table for each set: the share of the gold passages among the first 5 and 20; the share of questions with all gold among
+the first 5; the same recall@5 by trace; CPU ms of a question. A ranking counts the passages of its chunks, each at its
+first place. "By trace" counts every row: an entity or a relation counts with its first few chunks.
 
-The graph is made by rule. What asks a model gets replies by rule: that measures the search, not what a model would add.
-`light` takes keywords as it does without a model; `hyde` gets a passage that says the question's content words again;
-`rq` its parts. Of MuSiQue these are the sub-questions that the data give, `#1` as the first of them in brackets; of
-2WikiMultiHopQA the relations that the data give of what the question names; of the others the question without words
-that are common, and its parts at commas and *and*. With `depth` 2 a passage that was found gives more: its answer
-takes the place of `#1`, and what it names counts as named. No model does as well as parts that came with the data.
+The graph is built by rule. Calls to a model get scripted replies: this measures the search, not the gain from a model.
+`light` takes its keywords as it does without a model; `hyde` gets a passage of the question's content words; `rq` gets
+the parts of the question. For MuSiQue the data hold these parts, with the first part in brackets in place of `#1`; for
+2WikiMultiHopQA they hold the relations of the entities in the question; for the others the question is cut at commas
+and *and*, without common words. With `depth` 2, a retrieved passage helps: its answer replaces `#1`, and its entities
+count as those of the question. No model splits as well as the data do.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from statistics import mean
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.meter import least, measured
+from benchmarks.meter import check_at_least, measured
 from benchmarks.options import bench_parser, read_options
-from benchmarks.passages import SETS, questions
+from benchmarks.passages import SETS, read_rows
 from kumihimo import Kumihimo
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.context import Context
@@ -42,137 +42,149 @@ from kumihimo.text.tokens import content_tokens
 
 Settings = dict[str, Any]
 Row = dict[str, Any]
-SKIPPED = ("mapreduce", "drift", "meta")  # they ask a model for minutes, or need one to build their tables
-WAYS: dict[str, list[Settings]] = {  # those beside the defaults
+SKIPPED = ("mapreduce", "drift", "meta")  # need a model for minutes, or to build their tables
+VARIANTS: dict[str, list[Settings]] = {  # methods measured with several settings
     "naive": [{}, {"words": False}],
     "rq": [{"depth": 1}, {"depth": 2}],
     "global": [{"level": 2}],
     "light": [{"mode": mode} for mode in ("hybrid", "low", "high", "mix")],
 }
 SCRIPTED = ("hyde", "rq")
-GIVEN = {"question_decomposition", "evidence_triples"}  # parts of a question, with the answer to each
-ROWS = 3  # chunks of one row that count, by trace
+PART_FIELDS = {"question_decomposition", "evidence_triples"}  # fields with the parts of a question and their answers
+CHUNKS_PER_ROW = 3  # by trace
 FLOORS = {"jsquad": 0.95, "drcd": 0.95}  # recall@5 of light
 
 
 @dataclass
-class Scripted(ModelRegistry):
-    """A model whose replies are made of the question's row by rule, for the methods that cannot do without one."""
+class ScriptedRegistry(ModelRegistry):
+    """A registry for methods that need a model: replies derive from the data of the question."""
 
     rows: Mapping[str, Row] = field(default_factory=dict)  # by question
-    texts: Mapping[str, str] = field(default_factory=dict)  # of passages
+    texts: Mapping[str, str] = field(default_factory=dict)  # by passage id
 
     def chat(self, scope: str) -> Chat | None:
         return FakeChat(self.reply, workers=1) if scope in SCRIPTED else None
 
-    def reply(self, told: str) -> str:
-        """A passage of the question's content words; or, where JSON is wanted, its rewording and its parts."""
-        if "JSON schema" not in told:
-            return " ".join(content_tokens(told.rpartition("Question: ")[2]))
-        shown = told.rpartition("\n\n")[0]
-        asked = shown.rpartition("Question: ")[2].strip()
-        row = self.rows[asked]
+    def reply(self, prompt: str) -> str:
+        """Return the question's content words, or its parts as JSON."""
+        if "JSON schema" not in prompt:
+            return " ".join(content_tokens(prompt.rpartition("Question: ")[2]))
+        visible = prompt.rpartition("\n\n")[0]
+        question = visible.rpartition("Question: ")[2].strip()
+        row = self.rows[question]
         gold = [self.texts[id] for id in row["gold_passage_ids"]]
-        said = {"rewrite": "", "decompose": parts(row, shown, gold), "disambiguate": []}
-        return json.dumps(said if GIVEN & row.keys() else said | split(asked))
+        parts = {"rewrite": "", "decompose": resolve_parts(row, visible, gold), "disambiguate": []}
+        return json.dumps(parts if PART_FIELDS & row.keys() else parts | split_question(question))
 
 
-def parts(row: Row, shown: str, gold: list[str]) -> list[str]:
-    """The parts that the data give of a question, as far as they can be known by what was shown.
+def resolve_parts(row: Row, visible: str, gold: list[str]) -> list[str]:
+    """Return a question's parts from the data, with visible answers filled in.
 
     >>> steps = [{"question": "Who built it?", "answer": "Roake"}, {"question": "When was #1 born?", "answer": "1861"}]
     >>> row = {"question_decomposition": steps}
-    >>> parts(row, "When was its builder born?", ["Roake built it."])
+    >>> resolve_parts(row, "When was its builder born?", ["Roake built it."])
     ['Who built it?', 'When was (Who built it) born?']
-    >>> parts(row, "Roake built it. When was its builder born?", ["Roake built it."])
+    >>> resolve_parts(row, "Roake built it. When was its builder born?", ["Roake built it."])
     ['Who built it?', 'When was Roake born?']
     """
-    said: list[str] = []
-    known: list[str] = []
+    parts: list[str] = []
+    answers: list[str] = []
     for part in row.get("question_decomposition", ()):
-        said.append(re.sub(r"#(\d+)", lambda found: known[int(found[1]) - 1], part["question"]))
-        read = any(part["answer"] in text and text in shown for text in gold)
-        known.append(part["answer"] if read else f"({said[-1].rstrip('?. ')})")
-    named = [triple for triple in row.get("evidence_triples", ()) if triple[0].casefold() in shown.casefold()]
-    return said + [f"{relation} of {subject}" for subject, relation, _ in named]
+        parts.append(re.sub(r"#(\d+)", lambda match: answers[int(match[1]) - 1], part["question"]))
+        is_visible = any(part["answer"] in text and text in visible for text in gold)
+        answers.append(part["answer"] if is_visible else f"({parts[-1].rstrip('?. ')})")
+    triples = [triple for triple in row.get("evidence_triples", ()) if triple[0].casefold() in visible.casefold()]
+    return parts + [f"{relation} of {subject}" for subject, relation, _ in triples]
 
 
-def split(question: str) -> dict[str, Any]:
-    found = [part for part in re.split(r",|、|，|\band\b", question) if len(content_tokens(part)) > 1]
-    return {"rewrite": " ".join(content_tokens(question)), "decompose": found if len(found) > 1 else []}
+def split_question(question: str) -> dict[str, Any]:
+    parts = [part for part in re.split(r",|、|，|\band\b", question) if len(content_tokens(part)) > 1]
+    return {"rewrite": " ".join(content_tokens(question)), "decompose": parts if len(parts) > 1 else []}
 
 
-def ways() -> Iterator[tuple[str, Settings]]:
+def method_settings() -> Iterator[tuple[str, Settings]]:
     for method in METHODS:
         if method not in SKIPPED:
-            for settings in WAYS.get(method, [{}]):
+            for settings in VARIANTS.get(method, [{}]):
                 yield method, settings
 
 
-def passages(reading: Snapshot, context: Context, named: Mapping[str, str], *, traced: bool) -> list[str]:
-    """The passages of a context's chunks, in order of first appearance; traced: of every row. named: by document."""
-    found: dict[str, None] = {}
+def list_passages(snapshot: Snapshot, context: Context, passage_ids: Mapping[str, str], *, traced: bool) -> list[str]:
+    """Return the passages of a context by first appearance.
+
+    traced: count every row, not chunks only. passage_ids: passage ids by document.
+    """
+    passages: dict[str, None] = {}
     for item in context:
         if item.table == "chunks":
-            found[named[item.record.id.partition(".")[0]]] = None
+            passages[passage_ids[item.record.id.partition(".")[0]]] = None
         elif traced:
             rows = [item.reference] if item.table in RECORD_TYPES else item.record.parents()
-            chunks = (id for row in rows for _, id in trace_sources(STEPS, reading.table, row))
-            found |= dict.fromkeys(named[id.partition(".")[0]] for id in islice(chunks, ROWS))
-    return list(found)
+            chunks = (id for row in rows for _, id in trace_sources(STEPS, snapshot.table, row))
+            passages |= dict.fromkeys(passage_ids[id.partition(".")[0]] for id in islice(chunks, CHUNKS_PER_ROW))
+    return list(passages)
 
 
-def shares(found: list[str], gold: set[str]) -> tuple[float, float, float]:
-    """
-    >>> shares(["a", "x", "y", "z", "w", "b"], {"a", "b"})
+def score_ranking(ranking: list[str], gold: set[str]) -> tuple[float, float, float]:
+    """Return recall@5, recall@20 and all gold @5 (1.0 or 0.0).
+
+    >>> score_ranking(["a", "x", "y", "z", "w", "b"], {"a", "b"})
     (0.5, 1.0, 0.0)
     """
-    five, twenty = len(gold & set(found[:5])) / len(gold), len(gold & set(found[:20])) / len(gold)
+    five, twenty = len(gold & set(ranking[:5])) / len(gold), len(gold & set(ranking[:20])) / len(gold)
     return five, twenty, float(five == 1)
 
 
 def measure(kumi: Kumihimo, path: Path, method: str, settings: Settings) -> list[float]:
-    """Recall@5, recall@20 and all gold @5 by chunks, recall@5 by trace; CPU milliseconds of a question."""
+    """Return the mean figures of one method.
+
+    They are recall@5, recall@20 and all gold @5 by chunks, recall@5 by trace, CPU milliseconds of a question.
+    """
     rows: list[tuple[float, ...]] = []
-    with kumi.snapshot() as reading:
-        named = {document.id: document.uri.partition("#")[2] for document in reading.table("documents")}
-        for row in questions(path):
-            began = time.process_time()
-            context = reading.retrieve(row["question"], method, **settings)
-            spent = 1000 * (time.process_time() - began)
+    with kumi.snapshot() as snapshot:
+        passage_ids = {document.id: document.uri.partition("#")[2] for document in snapshot.table("documents")}
+        for row in read_rows(path):
+            start = time.process_time()
+            context = snapshot.retrieve(row["question"], method, **settings)
+            cpu_ms = 1000 * (time.process_time() - start)
             gold = set(row["gold_passage_ids"])
-            chunks, every = (shares(passages(reading, context, named, traced=traced), gold) for traced in (False, True))
-            rows.append((*chunks, every[0], spent))
+            chunks, traced_scores = (
+                score_ranking(list_passages(snapshot, context, passage_ids, traced=traced), gold)
+                for traced in (False, True)
+            )
+            rows.append((*chunks, traced_scores[0], cpu_ms))
     return [mean(column) for column in zip(*rows, strict=True)]
 
 
-def table(data: Path, name: str) -> None:
-    corpus, asked = data / f"{SETS[name]}_corpus.jsonl", data / f"{SETS[name]}_questions.jsonl"
-    methods = list(dict.fromkeys(method for method, _ in ways()))
+def print_table(data: Path, name: str) -> None:
+    corpus, questions = data / f"{SETS[name]}_corpus.jsonl", data / f"{SETS[name]}_questions.jsonl"
+    methods = list(dict.fromkeys(method for method, _ in method_settings()))
     with TemporaryDirectory() as folder, Kumihimo.open(Path(folder, ".kumi")) as kumi:
         with measured() as cost:
             built = kumi.index(corpus, methods=methods)
-        told = ", ".join(f"{built.rows.get(kind, 0):,} {kind}" for kind in ("chunks", "entities", "relations"))
-        print(f"\n{name}: {told}; {cost.cpu:.1f} CPU s\n")
+        counts = ", ".join(f"{built.rows.get(kind, 0):,} {kind}" for kind in ("chunks", "entities", "relations"))
+        print(f"\n{name}: {counts}; {cost.cpu:.1f} CPU s\n")
         print("| method | recall@5 | recall@20 | all @5 | by trace: recall@5 | CPU ms |\n|---|---|---|---|---|---|")
-        rows = {row["question"].strip(): row for row in questions(asked)}
-        texts = {row["id"]: row["text"] for row in questions(corpus)}
-        kumi.models = Scripted(kumi.models.settings, kumi.models.cache, rows=rows, texts=texts)
-        for method, settings in ways():
-            found = measure(kumi, asked, method, settings)
-            said = "".join(f", `{key}={str(value).lower()}`" for key, value in settings.items())
-            said += ", scripted" if method in SCRIPTED else ""
-            print(f"| `{method}`{said} | {' | '.join(f'{x:.3f}' for x in found[:4])} | {found[4]:.1f} |", flush=True)
+        rows = {row["question"].strip(): row for row in read_rows(questions)}
+        texts = {row["id"]: row["text"] for row in read_rows(corpus)}
+        kumi.models = ScriptedRegistry(kumi.models.settings, kumi.models.cache, rows=rows, texts=texts)
+        for method, settings in method_settings():
+            figures = measure(kumi, questions, method, settings)
+            label = "".join(f", `{key}={str(value).lower()}`" for key, value in settings.items())
+            label += ", scripted" if method in SCRIPTED else ""
+            print(
+                f"| `{method}`{label} | {' | '.join(f'{x:.3f}' for x in figures[:4])} | {figures[4]:.1f} |", flush=True
+            )
             if method == "light" and settings.get("mode") in ("hybrid", "mix") and name in FLOORS:
-                least(f"{name}, recall@5 of light", found[0], FLOORS[name])
+                check_at_least(f"{name}, recall@5 of light", figures[0], FLOORS[name])
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = bench_parser(__doc__)
     parser.add_argument("--sets", default=",".join(SETS))
-    given = read_options(parser, argv)
-    for name in given.sets.split(","):
-        table(given.data, name)
+    options = read_options(parser, argv)
+    for name in options.sets.split(","):
+        print_table(options.data, name)
 
 
 if __name__ == "__main__":

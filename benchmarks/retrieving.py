@@ -1,8 +1,9 @@
-"""Passages and questions with gold: what each method that works without a model finds, by `kumi eval retrieval`.
+"""passages, questions with gold passages -> measures of each method without a model, by `kumi eval retrieval`.
 
-DATA/multihop: MuSiQue, HotpotQA; with --sets 2WikiMultiHopQA, DATA/japanese: JSQuAD, DATA/chinese: DRCD. Prints tables
-of Markdown: means over questions, each with its 95 % interval (bootstrap). Rankings are of documents: all that a method
-finds is followed to the chunks that it was made of. The graph is made by rule. CPU ms: of a search, not of following.
+Data: DATA/multihop (MuSiQue, HotpotQA); with --sets also 2WikiMultiHopQA, DATA/japanese (JSQuAD), DATA/chinese (DRCD).
+Prints a Markdown table for each set: means over the questions, each with its 95 % interval (bootstrap); tokens and
+chunks; CPU ms of a search without tracing. Rankings are of documents: each item is traced to its chunks. The graph is
+built by rule.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.meter import bound, least, measured
+from benchmarks.meter import check_at_least, check_at_most, measured
 from benchmarks.options import bench_parser, read_options
-from benchmarks.passages import SETS, questions
+from benchmarks.passages import SETS, read_rows
 from kumihimo import Kumihimo
 from kumihimo.evaluate.gold import read_index_layout, resolve_gold
 from kumihimo.evaluate.records import EvalQuestion, Gold, Score
@@ -31,48 +32,52 @@ MEASURES = ("recall@5", "recall@20", "all-gold@5", "MAP", "MRR", "nDCG@10", "rec
 FLOORS = {"musique": {"bm25": 0.48, "naive": 0.52}, "hotpot": {"bm25": 0.74, "naive": 0.79}}  # recall@5
 
 
-def asked(path: Path) -> list[EvalQuestion]:
+def read_questions(path: Path) -> list[EvalQuestion]:
     return [
         EvalQuestion(row["id"], row["question"], "linked", gold=tuple(map(Gold, row["gold_passage_ids"])))
-        for row in questions(path)
+        for row in read_rows(path)
     ]
 
 
-def table(data: Path, name: str) -> None:
-    rows = asked(data / f"{SETS[name]}_questions.jsonl")
-    compared = parse_systems(SYSTEMS)
+def print_table(data: Path, name: str) -> None:
+    rows = read_questions(data / f"{SETS[name]}_questions.jsonl")
+    systems = parse_systems(SYSTEMS)
     with TemporaryDirectory() as folder, Kumihimo.open(Path(folder, ".kumi")) as kumi:
         with measured() as cost:
-            kumi.index(data / f"{SETS[name]}_corpus.jsonl", methods=list(dict.fromkeys(s.method for s in compared)))
+            kumi.index(data / f"{SETS[name]}_corpus.jsonl", methods=list(dict.fromkeys(s.method for s in systems)))
         print(f"\n{name}: {len(rows)} questions; indexed in {cost.cpu:.1f} CPU s\n")
-        head = ("system", *MEASURES, "tokens", "chunks", "CPU ms")
-        print(f"| {' | '.join(head)} |\n|{'---|' * len(head)}", flush=True)
+        columns = ("system", *MEASURES, "tokens", "chunks", "CPU ms")
+        print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
         with measured() as cost:
-            of = {system.name: figures(kumi, system, rows) for system in compared}
+            recalls = {system.name: print_row(kumi, system, rows) for system in systems}
         print()
-    bound(f"{name}, CPU s of {len(compared)} systems", cost.cpu, 400)
+    check_at_most(f"{name}, CPU s of {len(systems)} systems", cost.cpu, 400)
     for system, floor in FLOORS.get(name, {}).items():
-        least(f"{name}, recall@5 of {system}", of[system], floor)
+        check_at_least(f"{name}, recall@5 of {system}", recalls[system], floor)
 
 
-def figures(kumi: Kumihimo, system: System, rows: list[EvalQuestion]) -> float:
-    """Print the line of a system; gives its recall@5."""
-    with kumi.snapshot() as reading:
-        there = read_index_layout(reading)
-        meant = resolve_gold(reading, there, rows)
-        each = retrieve_all(reading, system, rows, ChunkTracer(reading, there), Budget(), clock=time.process_time)
-        said: list[Score] = [score for row in each for score in score_result(row, meant[row.question], there, KS)]
-    mean: Mapping[str, MeasureMean] = average_measures(said, rows)[system.name]
-    cells = [f"{_bare(mean[m].value)} ({_bare(mean[m].low, 2)}–{_bare(mean[m].high, 2)})" for m in MEASURES]
-    counts = [f"{mean[m].value:,.0f}" for m in ("tokens", "chunks")]
-    spent = 1000 * sum(row.seconds for row in each) / len(each)
-    print(f"| `{system.name}` | {' | '.join([*cells, *counts, f'{spent:.0f}'])} |", flush=True)
-    return mean["recall@5"].value
+def print_row(kumi: Kumihimo, system: System, rows: list[EvalQuestion]) -> float:
+    """Print the row of a system and return its recall@5."""
+    with kumi.snapshot() as snapshot:
+        layout = read_index_layout(snapshot)
+        gold = resolve_gold(snapshot, layout, rows)
+        results = retrieve_all(snapshot, system, rows, ChunkTracer(snapshot, layout), Budget(), clock=time.process_time)
+        scores: list[Score] = [score for row in results for score in score_result(row, gold[row.question], layout, KS)]
+    means: Mapping[str, MeasureMean] = average_measures(scores, rows)[system.name]
+    cells = [
+        f"{_format_share(means[m].value)} ({_format_share(means[m].low, 2)}–{_format_share(means[m].high, 2)})"
+        for m in MEASURES
+    ]
+    counts = [f"{means[m].value:,.0f}" for m in ("tokens", "chunks")]
+    cpu_ms = 1000 * sum(row.seconds for row in results) / len(results)
+    print(f"| `{system.name}` | {' | '.join([*cells, *counts, f'{cpu_ms:.0f}'])} |", flush=True)
+    return means["recall@5"].value
 
 
-def _bare(value: float, digits: int = 3) -> str:
-    """
-    >>> _bare(0.5), _bare(1.0, 2)
+def _format_share(value: float, digits: int = 3) -> str:
+    """Return a share without its leading zero.
+
+    >>> _format_share(0.5), _format_share(1.0, 2)
     ('.500', '1.00')
     """
     return f"{value:.{digits}f}".removeprefix("0")
@@ -81,9 +86,9 @@ def _bare(value: float, digits: int = 3) -> str:
 def main(argv: Sequence[str] | None = None) -> None:
     parser = bench_parser(__doc__)
     parser.add_argument("--sets", default="musique,hotpot")
-    given = read_options(parser, argv)
-    for name in given.sets.split(","):
-        table(given.data, name)
+    options = read_options(parser, argv)
+    for name in options.sets.split(","):
+        print_table(options.data, name)
 
 
 if __name__ == "__main__":

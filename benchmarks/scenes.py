@@ -1,7 +1,10 @@
-"""Who, when, where, what, why, how of scenes with gold: what the rules find, and whether it finds the scene.
+"""scenes with gold slots -> precision and recall of rule-based who, when, where, what, why, how; search by slots.
 
-DATA/kgrc: two stories, scene by scene, in Japanese and English (Knowledge Graph Reasoning Challenge, CC BY 4.0). Gold
-values are English labels; in Japanese those are judged that `scenes_ja.txt` has words for. No chat model.
+Data: DATA/kgrc: two stories, scene by scene, in Japanese and English (Knowledge Graph Reasoning Challenge, CC BY 4.0).
+Gold values are English labels; in Japanese only those with words in `scenes_ja.txt` are judged. No chat model; a stub
+that knows the gold replies in five forms. A line for each slot: precision, recall and F1 of exact values; the same by
+overlap of words or characters; values found, wanted and not judged. Last lines: shares of scenes ranked first and among
+the first five.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from typing import Any, cast
 
 from tests.factories_tables import table
 
-from benchmarks.meter import least, measured
+from benchmarks.meter import check_at_least, measured
 from benchmarks.options import bench_parser, read_options
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import SlotFiller
@@ -40,20 +43,23 @@ GOLD = {
 }
 FLOORS = {"en": 0.45, "ja": 0.54}  # F1 of the rules, all slots
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
-Names = frozenset[str]  # ways to say one value, normalised
+Names = frozenset[str]  # normalised wordings of one value
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A scene's text, and of each slot what the gold has: labels."""
+    """A scene: text by language and gold labels by slot."""
 
     id: str
     text: Mapping[str, str]
     gold: Mapping[str, tuple[str, ...]]
 
 
-def scenes(path: Path) -> list[Scene]:
-    """Values that are scenes themselves are left out: no text of a scene says its number."""
+def read_scenes(path: Path) -> list[Scene]:
+    """Read the scenes with their gold labels.
+
+    Values that are scenes are left out: no text contains the number of a scene.
+    """
     with path.open(encoding="utf-8") as lines:
         rows: list[dict[str, Any]] = list(map(json.loads, lines))
     ids = {row["id"] for row in rows}
@@ -66,13 +72,13 @@ def _texts(row: Mapping[str, Any]) -> dict[str, str]:
 
 def _labels(row: Mapping[str, Any], slot: str, ids: set[str]) -> tuple[str, ...]:
     values = (value for key in GOLD[slot] for value in row.get(key, ()) if value not in ids)
-    return tuple(dict.fromkeys(label(value) for value in values))
+    return tuple(dict.fromkeys(label_words(value) for value in values))
 
 
-def label(value: str) -> str:
-    """A label in words.
+def label_words(value: str) -> str:
+    """Return a label in words.
 
-    >>> label("predicate/getMarried"), label("DancingMen/Storage_door")
+    >>> label_words("predicate/getMarried"), label_words("DancingMen/Storage_door")
     ('get married', 'Storage door')
     """
     words = value.partition("/")[2].replace("_", " ")
@@ -80,16 +86,16 @@ def label(value: str) -> str:
 
 
 @cache
-def glossary() -> dict[str, tuple[str, ...]]:
-    """Labels with their words in Japanese."""
+def read_glossary() -> dict[str, tuple[str, ...]]:
+    """Read the Japanese words of each label."""
     lines = Path(__file__).with_name("scenes_ja.txt").read_text(encoding="utf-8").splitlines()
     pairs = (line.partition("=") for line in lines if "=" in line)
     return {label.strip(): tuple(word.strip() for word in words.split("/")) for label, _, words in pairs}
 
 
-def said(language: str, label: str) -> tuple[str, ...]:
-    """The words of a language for a label, if there are any."""
-    return (label,) if language == "en" else glossary().get(label.casefold(), ())
+def translate(language: str, label: str) -> tuple[str, ...]:
+    """Return the words for a label in a language, if any."""
+    return (label,) if language == "en" else read_glossary().get(label.casefold(), ())
 
 
 # -- precision and recall
@@ -97,37 +103,41 @@ def said(language: str, label: str) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class Score:
-    """Of one slot: values found and wanted, those that are right, and by how much they overlap."""
+    """Counts for one slot: values found and wanted, correct ones, and overlaps."""
 
-    found: int = 0
+    predicted: int = 0
     wanted: int = 0
-    right: int = 0
-    met: int = 0
-    near_right: float = 0.0
-    near_met: float = 0.0
-    left_out: int = 0
+    correct: int = 0
+    matched: int = 0
+    overlap_precision: float = 0.0
+    overlap_recall: float = 0.0
+    unjudged: int = 0
 
-    def add(self, found: Iterable[str], wanted: list[Names]) -> None:
-        names = set(found)
-        every = frozenset[str]().union(*wanted)
-        self.found += len(names)
+    def add(self, predicted: Iterable[str], wanted: list[Names]) -> None:
+        predictions = set(predicted)
+        accepted = frozenset[str]().union(*wanted)
+        self.predicted += len(predictions)
         self.wanted += len(wanted)
-        self.right += len(names & every)
-        self.met += sum(not names.isdisjoint(ways) for ways in wanted)
-        self.near_right += sum(max((overlap(one, way) for way in every), default=0) for one in names)
-        self.near_met += sum(max((overlap(one, way) for one in names for way in ways), default=0) for ways in wanted)
+        self.correct += len(predictions & accepted)
+        self.matched += sum(not predictions.isdisjoint(ways) for ways in wanted)
+        self.overlap_precision += sum(max((overlap(one, way) for way in accepted), default=0) for one in predictions)
+        self.overlap_recall += sum(
+            max((overlap(one, way) for one in predictions for way in ways), default=0) for ways in wanted
+        )
 
     @property
     def shares(self) -> tuple[float, float]:
-        """Precision and recall."""
-        return self.right / max(self.found, 1), self.met / max(self.wanted, 1)
+        """Return precision and recall."""
+        return self.correct / max(self.predicted, 1), self.matched / max(self.wanted, 1)
 
     def line(self) -> str:
         shares = self.shares
-        near = [self.near_right / max(self.found, 1), self.near_met / max(self.wanted, 1)]
+        overlaps = [self.overlap_precision / max(self.predicted, 1), self.overlap_recall / max(self.wanted, 1)]
         exact = f"precision {shares[0]:.2f} recall {shares[1]:.2f} F1 {f1(*shares):.2f}"
-        overlapping = f"overlap {near[0]:.2f} {near[1]:.2f}"
-        return f"{exact}   {overlapping}   {self.found:4} found, {self.wanted:4} wanted, {self.left_out:3} not judged"
+        overlapping = f"overlap {overlaps[0]:.2f} {overlaps[1]:.2f}"
+        return (
+            f"{exact}   {overlapping}   {self.predicted:4} found, {self.wanted:4} wanted, {self.unjudged:3} not judged"
+        )
 
 
 def f1(precision: float, recall: float) -> float:
@@ -136,34 +146,36 @@ def f1(precision: float, recall: float) -> float:
 
 @cache
 def overlap(one: str, other: str) -> float:
-    """How much two names have in common: F1 of their words, or of pairs of characters."""
+    """Return the F1 of two names' words or character pairs."""
     a, b = Counter(tokenize(one)), Counter(tokenize(other))
     common = (a & b).total()
     return f1(common / a.total(), common / b.total()) if common else 0.0
 
 
-def judged(every: Iterable[Scene], language: str, find: Callable[[Scene], Iterable[SlotText]]) -> dict[str, Score]:
+def score_slots(
+    scenes: Iterable[Scene], language: str, find: Callable[[Scene], Iterable[SlotText]]
+) -> dict[str, Score]:
     scores = {slot: Score() for slot in (*SLOTS, "all")}
-    for scene in every:
-        found: dict[str, list[str]] = defaultdict(list)
+    for scene in scenes:
+        values: dict[str, list[str]] = defaultdict(list)
         for one in find(scene):
-            found[one.slot].append(one.name)
+            values[one.slot].append(one.name)
         for slot in SLOTS:
-            ways = [said(language, label) for label in scene.gold[slot]]
+            wordings = [translate(language, label) for label in scene.gold[slot]]
             for score in (scores[slot], scores["all"]):
-                if all(ways):
-                    score.add(found[slot], [frozenset(normalise_value(slot, way) for way in one) for one in ways])
+                if all(wordings):
+                    score.add(values[slot], [frozenset(normalise_value(slot, way) for way in one) for one in wordings])
                 else:
-                    score.left_out += len(ways)
+                    score.unjudged += len(wordings)
     return scores
 
 
-# -- a stand-in for a model: it knows the gold, and writes it as models do
+# -- a stub model that writes the gold in the forms of real models
 
 
-def scripted(scene: Scene, language: str, n: int) -> LLM:
-    """Answers from the gold, in one of five forms."""
-    values = {slot: [way[0] for label in scene.gold[slot] if (way := said(language, label))] for slot in SLOTS}
+def make_gold_llm(scene: Scene, language: str, n: int) -> LLM:
+    """Return a stub LLM that replies with the gold in form `n`."""
+    values = {slot: [words[0] for label in scene.gold[slot] if (words := translate(language, label))] for slot in SLOTS}
 
     def ask(_: object, *, parse: Callable[[Reply], Any], **__: object) -> Any:
         return parse(Reply(_FORMS[n % len(_FORMS)](values, language)))
@@ -171,40 +183,40 @@ def scripted(scene: Scene, language: str, n: int) -> LLM:
     return cast(LLM, ask)
 
 
-def _loud(values: Mapping[str, list[str]], language: str) -> str:
-    """In capitals, with articles and particles."""
+def _write_loudly(values: Mapping[str, list[str]], language: str) -> str:
+    """Return the values as capitals with articles and particles."""
     end = {"who": "は", "what": "を", "where": "に"} if language == "ja" else {}
     article = "the " if language == "en" else ""
-    told = {
-        slot: [f"{article if slot in ('who', 'where') else ''}{one}{end.get(slot, '')}".upper() for one in said]
-        for slot, said in values.items()
+    decorated = {
+        slot: [f"{article if slot in ('who', 'where') else ''}{one}{end.get(slot, '')}".upper() for one in names]
+        for slot, names in values.items()
     }
-    return json.dumps({slot.capitalize(): said or "none" for slot, said in told.items()}, ensure_ascii=False)
+    return json.dumps({slot.capitalize(): names or "none" for slot, names in decorated.items()}, ensure_ascii=False)
 
 
 _FORMS: list[Callable[[Mapping[str, list[str]], str], str]] = [
-    lambda values, _: json.dumps({slot: said or ["none"] for slot, said in values.items()}, ensure_ascii=False),
+    lambda values, _: json.dumps({slot: names or ["none"] for slot, names in values.items()}, ensure_ascii=False),
     lambda values, _: f"Here it is:\n```json\n{json.dumps(values, ensure_ascii=False, indent=1)}\n```",
-    lambda values, _: json.dumps({slot: "; ".join(said) or "None" for slot, said in values.items()}),
-    lambda values, _: "\n".join(f"- {slot}: {'; '.join(said) or 'none'}" for slot, said in values.items()),
-    _loud,
+    lambda values, _: json.dumps({slot: "; ".join(names) or "None" for slot, names in values.items()}),
+    lambda values, _: "\n".join(f"- {slot}: {'; '.join(names) or 'none'}" for slot, names in values.items()),
+    _write_loudly,
 ]
 
 
 # -- Listing 2
 
 
-def frames(every: Iterable[Scene], find: Callable[[Scene], Iterable[SlotText]]) -> Iterator[SlotFiller]:
-    """Each scene a passage."""
-    for scene in every:
+def make_fillers(scenes: Iterable[Scene], find: Callable[[Scene], Iterable[SlotText]]) -> Iterator[SlotFiller]:
+    """Yield the slot fillers of the scenes, a passage each."""
+    for scene in scenes:
         passage = f"{hash_parts(scene.id)}.00000.00000"
         for n, one in enumerate(find(scene)):
             value = hash_parts(one.slot, one.name)
             yield SlotFiller(value, one.slot, one.name, passage, id=f"{passage}.{n:05}", text=one.text)
 
 
-def known(scene: Scene) -> list[SlotText]:
-    """The gold itself."""
+def gold_slots(scene: Scene) -> list[SlotText]:
+    """Return the gold as slots."""
     return list(
         dict.fromkeys(
             SlotText(slot, label, normalise_value(slot, label)) for slot in SLOTS for label in scene.gold[slot]
@@ -212,54 +224,58 @@ def known(scene: Scene) -> list[SlotText]:
     )
 
 
-def hits(
-    every: list[Scene], find: Callable[[Scene], Iterable[SlotText]], weights: SlotWeighting
+def rank_scenes(
+    scenes: list[Scene], find: Callable[[Scene], Iterable[SlotText]], weights: SlotWeighting
 ) -> tuple[int, float, float]:
-    """Questions, and the shares of them whose scene is the first, and among the first five.
+    """Return the number of questions, hits@1 and hits@5.
 
-    One is made of each scene that has three slots or more: its gold, without one of them, another in turn.
+    Each scene with three slots or more gives one question: its gold without one slot, another slot in turn.
     """
-    held = table(SlotFiller, frames(every, find))
+    fillers = table(SlotFiller, make_fillers(scenes, find))
     ranks: list[int] = []
-    for n, scene in enumerate(every):
-        filled = [slot for slot in SLOTS if scene.gold[slot]]
-        if len(filled) < 3:
+    for n, scene in enumerate(scenes):
+        slots = [slot for slot in SLOTS if scene.gold[slot]]
+        if len(slots) < 3:
             continue
-        out = filled[n % len(filled)]
-        asked = [(one.slot, one.name) for one in known(scene) if one.slot != out]
-        found = [passage for passage, _ in rank_by_slots(asked, held, weights=weights)]
+        omitted = slots[n % len(slots)]
+        query = [(one.slot, one.name) for one in gold_slots(scene) if one.slot != omitted]
+        ranking = [passage for passage, _ in rank_by_slots(query, fillers, weights=weights)]
         passage = f"{hash_parts(scene.id)}.00000.00000"
-        ranks.append(found.index(passage) if passage in found else len(found))
+        ranks.append(ranking.index(passage) if passage in ranking else len(ranking))
     return len(ranks), sum(rank < 1 for rank in ranks) / len(ranks), sum(rank < 5 for rank in ranks) / len(ranks)
 
 
-def scored(every: list[Scene], language: str) -> None:
-    """The rules, and the model that knows, in one language."""
-    places = {scene.id: n for n, scene in enumerate(every)}
+def measure_language(scenes: list[Scene], language: str) -> None:
+    """Print the scores of rules and stub model in one language."""
+    places = {scene.id: n for n, scene in enumerate(scenes)}
     with measured() as cost:
-        found = judged(every, language, lambda scene: extract_slots(scene.text[language], None))
+        rule_scores = score_slots(scenes, language, lambda scene: extract_slots(scene.text[language], None))
     print(f"{language}, by rule: {cost.cpu:.2f} CPU s")
-    for slot, score in found.items():
+    for slot, score in rule_scores.items():
         print(f"  {slot:9} {score.line()}")
-    told = judged(every, language, lambda scene: extract_slots("", scripted(scene, language, places[scene.id])))["all"]
-    print(f"{language}, by a model that knows\n  {'all':9} {told.line()}")
-    least(f"{language}, F1 of the rules", f1(*found["all"].shares), FLOORS[language])
-    least(f"{language}, recall of a model that knows", told.shares[1], 0.98)
+    stub_score = score_slots(
+        scenes, language, lambda scene: extract_slots("", make_gold_llm(scene, language, places[scene.id]))
+    )["all"]
+    print(f"{language}, by a stub model with the gold\n  {'all':9} {stub_score.line()}")
+    check_at_least(f"{language}, F1 of the rules", f1(*rule_scores["all"].shares), FLOORS[language])
+    check_at_least(f"{language}, recall of a stub model with the gold", stub_score.shares[1], 0.98)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = bench_parser(__doc__)
-    every = scenes(read_options(parser, argv).data / "kgrc" / "scenes.jsonl")
-    print(f"{len(every)} scenes, {sum(len(said) for scene in every for said in scene.gold.values()):,} gold values")
+    scenes = read_scenes(read_options(parser, argv).data / "kgrc" / "scenes.jsonl")
+    print(
+        f"{len(scenes)} scenes, {sum(len(values) for scene in scenes for values in scene.gold.values()):,} gold values"
+    )
     for language in FLOORS:
-        scored(every, language)
-    print("the scene found by its gold but one slot (Listing 2)")
-    for said, find in (("gold", known), ("rules, English", lambda scene: extract_slots(scene.text["en"], None))):
+        measure_language(scenes, language)
+    print("scenes searched by their gold slots but one (Listing 2)")
+    for label, find in (("gold", gold_slots), ("rules, English", lambda scene: extract_slots(scene.text["en"], None))):
         for weights in ("count", "rare"):
-            count, first, five = hits(every, find, weights)
-            print(f"  frames of the {said:15} {weights:6} hits@1 {first:.3f}   hits@5 {five:.3f}   {count} questions")
-            if find is known:
-                least("hits@5", five, 0.97)
+            count, first, five = rank_scenes(scenes, find, weights)
+            print(f"  slots of the {label:15} {weights:6} hits@1 {first:.3f}   hits@5 {five:.3f}   {count} questions")
+            if find is gold_slots:
+                check_at_least("hits@5", five, 0.97)
 
 
 if __name__ == "__main__":

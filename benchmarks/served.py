@@ -1,9 +1,9 @@
-"""What is ours when a model over HTTP does the work: the podcasts asked about and embedded, beside the bare SDK.
+"""podcasts, a model over HTTP -> our time to ask about and embed each part, beside the bare SDK.
 
-One chat call and one vector for each of the 1,669 parts, from a server in another process that answers after 50 ms, 16
-at a time. The bare SDK sends the same requests from the same number of threads, and keeps nothing. Both run in turns,
-so that whatever else the machine does falls on both. What the index does besides (reading, cutting, words) is
-measured by the same build without a model, and told apart.
+Data: DATA/podcasts. One chat call and one vector for each of the 1,669 parts, from a server in another process that
+answers after 50 ms, 16 at a time. The bare SDK sends the same requests from the same number of threads and stores
+nothing. Both run in turns, so that other load on the machine falls on both. The same build without a model measures
+reading, chunking and full text, which are subtracted. Three lines a round: CPU, wall time, bytes written, peak memory.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from benchmarks.meter import Cost, bound, measured
+from benchmarks.meter import Cost, check_at_most, measured
 from benchmarks.options import bench_parser, read_options
 from kumihimo.app.facade import Kumihimo
 from kumihimo.core.context import Context
@@ -36,33 +36,33 @@ PROMPT = "Say in one sentence what this is about.\n\n"
 
 @dataclass(frozen=True, slots=True)
 class Gist(Record):
-    """What a chunk is about."""
+    """A summary of a chunk in one sentence."""
 
 
 def gists(chunk: Chunk, llm: LLM) -> Gist:
-    """What a chunk is about, by a model."""
+    """Summarize a chunk with the model."""
     return Gist(text=llm(f"{PROMPT}{chunk.text}"))
 
 
-def told(
+def search_both(
     question: str, chunks: Table[Chunk], gists: Table[Gist], vector_search: VectorSearch, *, k: int = 5
 ) -> Context:
-    """Chunks and gists near the question."""
+    """Return chunks and gists close to the question."""
     return vector_search(chunks, question, k=k) + vector_search(gists, question, k=k)
 
 
-def first(question: str, chunks: Table[Chunk], *, k: int = 5) -> Context:
-    """Some chunks, for which nothing is searched."""
+def chunks_only(question: str, chunks: Table[Chunk], *, k: int = 5) -> Context:
+    """Stand for a method without any search; never called."""
     raise NotImplementedError(question, chunks, k)
 
 
 STEPS.update(collect_signatures(gists))
-METHODS.update(collect_signatures(told, first))
+METHODS.update(collect_signatures(search_both, chunks_only))
 RECORD_TYPES.update({"gists": Gist})
 
 
-def indexed(podcasts: Path, url: str) -> tuple[Cost, list[str], list[str]]:
-    """The cost of building, and then the prompts and the texts that were asked for."""
+def index_with_model(podcasts: Path, url: str) -> tuple[Cost, list[str], list[str]]:
+    """Return the cost of a build, with its prompts and embedded texts."""
     model = {"model": "m", "base_url": url, "workers": WORKERS}
     settings: dict[str, dict[str, object]] = {
         "chat": model,
@@ -71,26 +71,26 @@ def indexed(podcasts: Path, url: str) -> tuple[Cost, list[str], list[str]]:
     }
     with TemporaryDirectory() as folder, Kumihimo(Path(folder, ".kumi"), settings) as kumi:
         with measured() as cost:
-            built = kumi.index(podcasts, methods=["told"])
+            built = kumi.index(podcasts, methods=["search_both"])
         assert not built.failed
         assert built.rows["gists"] == built.rows["chunks"]
-        with kumi.snapshot() as reading:
-            prompts = [f"{PROMPT}{chunk.text}" for chunk in reading.table("chunks")]
-            texts = [r.index_text for table in ("chunks", "gists") for r in reading.table(table)]
+        with kumi.snapshot() as snapshot:
+            prompts = [f"{PROMPT}{chunk.text}" for chunk in snapshot.table("chunks")]
+            texts = [r.index_text for table in ("chunks", "gists") for r in snapshot.table(table)]
     return cost, prompts, texts
 
 
-def without(podcasts: Path) -> Cost:
-    """The cost of the same index as far as it needs no model."""
+def index_without_model(podcasts: Path) -> Cost:
+    """Return the cost of the same index without a model."""
     with TemporaryDirectory() as folder:
         kumi = Kumihimo(Path(folder, ".kumi"), {"chunks": {"size": 100_000}})
         with kumi, measured() as cost:
-            kumi.index(podcasts, methods=["first"])
+            kumi.index(podcasts, methods=["chunks_only"])
     return cost
 
 
-def bare(url: str, prompts: list[str], texts: list[str]) -> Cost:
-    """The cost of the same requests by the SDK alone."""
+def send_bare_requests(url: str, prompts: list[str], texts: list[str]) -> Cost:
+    """Return the cost of the same requests by the SDK alone."""
     import openai
 
     client = openai.OpenAI(base_url=url, api_key="none", max_retries=0)
@@ -109,26 +109,26 @@ def bare(url: str, prompts: list[str], texts: list[str]) -> Cost:
     return cost
 
 
-def rounds(podcasts: Path, url: str) -> Iterator[tuple[Cost, Cost, Cost]]:
+def run_rounds(podcasts: Path, url: str) -> Iterator[tuple[Cost, Cost, Cost]]:
     for _ in range(ROUNDS):
-        ours, prompts, texts = indexed(podcasts, url)
-        yield ours, without(podcasts), bare(url, prompts, texts)
+        ours, prompts, texts = index_with_model(podcasts, url)
+        yield ours, index_without_model(podcasts), send_bare_requests(url, prompts, texts)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = bench_parser(__doc__)
     podcasts = read_options(parser, argv).data / "podcasts" / "kevin_scott_podcasts.jsonl"
     with run_fake_server(latency=LATENCY) as server:
-        found = list(rounds(podcasts, server.url))
-    for ours, free, sdk in found:
-        print(f"  index with the model  {ours}\n  without it            {free}\n  bare SDK              {sdk}")
+        costs = list(run_rounds(podcasts, server.url))
+    for ours, no_model, sdk in costs:
+        print(f"  index with the model  {ours}\n  without it            {no_model}\n  bare SDK              {sdk}")
     for unit in ("cpu", "wall"):
-        shares = [(getattr(a, unit) - getattr(b, unit)) / getattr(c, unit) for a, b, c in found]
-        whole = median(getattr(a, unit) / getattr(c, unit) for a, _, c in found)
-        print(f"  {unit}: the whole index, reading and cutting the documents too: {whole:.2f} times the bare SDK")
-        bound(f"{unit}: what the model adds to the index, in terms of the bare SDK", median(shares), 1.15)
-    loaded = "from kumihimo import Kumihimo; import sys; sys.exit('openai' in sys.modules)"
-    subprocess.run([sys.executable, "-c", loaded], check=True)
+        shares = [(getattr(a, unit) - getattr(b, unit)) / getattr(c, unit) for a, b, c in costs]
+        ratio = median(getattr(a, unit) / getattr(c, unit) for a, _, c in costs)
+        print(f"  {unit}: whole index, with reading and chunking: {ratio:.2f} times the bare SDK")
+        check_at_most(f"{unit}: cost of the model in the index, as a multiple of the bare SDK", median(shares), 1.15)
+    script = "from kumihimo import Kumihimo; import sys; sys.exit('openai' in sys.modules)"
+    subprocess.run([sys.executable, "-c", script], check=True)
     print("  importing kumihimo does not import openai")
 
 

@@ -1,7 +1,9 @@
-"""What the engine itself costs: row and group steps over toy entities and ties, at 10,000 and 100,000 chunks.
+"""generated documents -> cost of the engine: row and group steps over toy entities and ties.
 
-Ten chunks a document, 1.2 kB each, eight mentions and eight ties a chunk; 30 % of the names come from a Pareto
-pool, so that there are hubs. With `--model` the row steps ask a model that answers at once, in 8 threads.
+Data: none. 10,000 and 100,000 chunks of 1.2 kB, ten to a document, with eight mentions and eight ties each; 30 % of the
+names come from a Pareto pool, so that there are hubs. With `--model` the row steps ask a model that answers at once, in
+8 threads. A line for each step: rows, CPU us a row. Then a line for each build: CPU, wall time, bytes written, peak
+memory.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import ClassVar
 
-from benchmarks.meter import bound, measured
+from benchmarks.meter import check_at_most, measured
 from benchmarks.options import bench_parser, read_options
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.engine import build_tables, watch_tables
@@ -70,10 +72,10 @@ class Relation(Record):
 
 
 def pieces(document: Document) -> Iterable[Piece]:
-    """The document's ten pieces."""
+    """Yield the ten pieces of a document."""
     for line in document.text.splitlines():
-        names, _, said = line.partition("|")
-        yield Piece(text=said, names=names)
+        names, _, text = line.partition("|")
+        yield Piece(text=text, names=names)
 
 
 def _mentions(names: list[str]) -> Iterator[Mention]:
@@ -88,27 +90,27 @@ def _ties(names: list[str]) -> Iterator[Tie]:
 
 
 def mentions(piece: Piece) -> Iterable[Mention]:
-    """By rule."""
+    """Read the mentions by rule."""
     return _mentions(piece.names.split())
 
 
 def ties(piece: Piece) -> Iterable[Tie]:
-    """By rule."""
+    """Read the ties by rule."""
     return _ties(piece.names.split())
 
 
 def entities(mentions: Group[Mention]) -> Entity:
-    """All mentions of one name."""
+    """Merge all mentions of one name."""
     return Entity(text=" ".join(m.text for m in mentions[:5]), name=mentions[0].name, count=len(mentions))
 
 
 def relations(ties: Group[Tie]) -> Relation:
-    """All ties of one pair."""
+    """Merge all ties of one pair."""
     return Relation(text=ties[0].text, source=ties[0].source, target=ties[0].target, weight=len(ties))
 
 
-def _asked(steps: dict[str, Signature]) -> dict[str, Signature]:
-    """The same with the rows read from a model's reply."""
+def _use_model(steps: dict[str, Signature]) -> dict[str, Signature]:
+    """Return the steps with mentions and ties from a model's reply."""
 
     def mentions(piece: Piece, llm: LLM) -> Iterable[Mention]:
         return _mentions(llm(f"names: {piece.names}").split())
@@ -125,8 +127,11 @@ def _asked(steps: dict[str, Signature]) -> dict[str, Signature]:
 STEPS = collect_signatures(pieces, mentions, ties, entities, relations)
 
 
-def documents(count: int, seed: int = 1, hubs: float = 0.3) -> Iterator[tuple[object, ...]]:
-    """Rows of the table `documents`; a share `hubs` of the names comes from the pool."""
+def make_documents(count: int, seed: int = 1, hubs: float = 0.3) -> Iterator[tuple[object, ...]]:
+    """Yield rows of the table `documents`.
+
+    hubs: share of the names from the pool.
+    """
     rng = random.Random(seed)
     encode = codec(Document).encode
     for number in range(count):
@@ -144,68 +149,68 @@ def documents(count: int, seed: int = 1, hubs: float = 0.3) -> Iterator[tuple[ob
 
 def run(
     store: Store,
-    memo: ResponseCache,
+    cache: ResponseCache,
     steps: dict[str, Signature],
-    new: Iterator[tuple[object, ...]],
+    new_rows: Iterator[tuple[object, ...]],
     pool: Pool,
     first: bool = False,
 ) -> None:
-    """Add documents and build; at first, print what each step took."""
-    ports: dict[str, Port] = {"llm": CachedLLM(FakeChat(lambda prompt: prompt.partition(": ")[2]), memo)}
-    began: dict[str, float] = {}
-    ended: dict[str, float] = {}
+    """Add documents and build; on the first run print each step's cost."""
+    ports: dict[str, Port] = {"llm": CachedLLM(FakeChat(lambda prompt: prompt.partition(": ")[2]), cache)}
+    starts: dict[str, float] = {}
+    ends: dict[str, float] = {}
 
     def clock(step: str, *_: int) -> None:
-        began.setdefault(step, time.process_time())
-        ended[step] = time.process_time()
+        starts.setdefault(step, time.process_time())
+        ends[step] = time.process_time()
 
     with store.write_transaction() as db:
         ledger = SqlLedger(db)
         watch_tables(steps, ledger)
         ledger.ensure_table(ROOT, codec(Document))
         batch: list[tuple[object, ...]] = []
-        for row in new:
+        for row in new_rows:
             batch.append(row)
             if len(batch) == 200:
                 ledger.change(ROOT, [], batch)
                 batch = []
         ledger.change(ROOT, [], batch)
-        began["documents"] = time.process_time()
+        starts["documents"] = time.process_time()
         build_tables(steps, ledger, settings={}, ports=lambda _: ports, code="1", pool=pool, progress=clock)
         if first:
-            last = began["documents"]
+            previous_end = starts["documents"]
             for step in STEPS:
                 rows = SqlRows(db, step).count()
-                spent = 1e6 * (ended[step] - last) / rows
-                print(f"    {step:10} {rows:9,} rows {spent:7.1f} CPU us a row")
+                cpu_us = 1e6 * (ends[step] - previous_end) / rows
+                print(f"    {step:10} {rows:9,} rows {cpu_us:7.1f} CPU us a row")
                 if STEPS[step].shape == "row" and "llm" not in steps[step].ports:
-                    bound(f"{step}, a row step", spent, 15, " CPU us a row")
-                last = ended[step]
+                    check_at_most(f"{step}, a row step", cpu_us, 15, " CPU us a row")
+                previous_end = ends[step]
 
 
 def measure(chunks: int, model: bool) -> None:
-    steps = _asked(STEPS) if model else STEPS
+    steps = _use_model(STEPS) if model else STEPS
     pool = thread_pool(8) if model else inline
     with TemporaryDirectory() as folder:
-        store, memo = Store(Path(folder) / "index"), ResponseCache(Path(folder) / "cache.db")
+        store, cache = Store(Path(folder) / "index"), ResponseCache(Path(folder) / "cache.db")
         print(f"{chunks:,} chunks, {'a model that answers at once, 8 threads' if model else 'by rule'}")
         with measured() as cost:
-            run(store, memo, steps, documents(chunks // 10), pool, first=True)
+            run(store, cache, steps, make_documents(chunks // 10), pool, first=True)
         print(f"  whole build   {cost}")
         with measured() as cost:
-            run(store, memo, steps, iter(()), pool)
+            run(store, cache, steps, iter(()), pool)
         print(f"  no change     {cost}")
         with measured() as cost:
-            run(store, memo, steps, documents(1, seed=2, hubs=0), pool)
+            run(store, cache, steps, make_documents(1, seed=2, hubs=0), pool)
         print(f"  +1 document   {cost}")
-        bound("one more document, no hub in it", cost.cpu * 1000, 50, " CPU ms")
+        check_at_most("one more document, without hubs", cost.cpu * 1000, 50, " CPU ms")
         with measured() as cost:
-            run(store, memo, steps, documents(1, seed=3), pool)
+            run(store, cache, steps, make_documents(1, seed=3), pool)
         print(f"  +1 with hubs  {cost}")
         with measured() as cost:
-            run(store, memo, steps, documents(chunks // 1000, seed=4), pool)
+            run(store, cache, steps, make_documents(chunks // 1000, seed=4), pool)
         print(f"  +1 %          {cost}")
-        memo.close()
+        cache.close()
         size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
         print(f"  on disk {size / 1e6:.0f} MB")
 

@@ -1,8 +1,9 @@
-"""Reports that are written again after a few documents more or fewer: communities that stay against cold Leiden.
+"""a few documents more or fewer -> reports that are rewritten, with stable communities and with cold Leiden.
 
-DATA/multihop/musique_train100, no chat model. A report is written again if its community is new or has other members
-or children, if more or less is said of an entity or a relation within it, or if a report below it is written again:
-at most so many, since a prompt shows only what fits.
+Data: DATA/multihop/musique_train100. No chat model. A report is rewritten if its community is new or has other members
+or children, if the evidence about an entity or relation in it grows or shrinks, or if a report below it is rewritten.
+The counts are upper limits, since a prompt holds only what fits. Columns: change in documents; reports rewritten after
+a cold start, and with stable communities; reports in all; the share of the stable ones; modularity (Q) of both.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from statistics import mean
 
 from tests.factories_tables import table
 
-from benchmarks.meter import bound, least, measured
+from benchmarks.meter import check_at_least, check_at_most, measured
 from benchmarks.options import bench_parser, read_options
 from kumihimo.core.records import Chunk, Community, Entity, Relation
 from kumihimo.core.table import Table
@@ -26,11 +27,12 @@ from kumihimo.index.rules import ner
 from kumihimo.text import name_keys
 
 NONE = table(Community, [])
-Said = tuple[list[str], list[tuple[str, str]]]  # of one document: entities it mentions, pairs it ties, with repeats
+# of one document, with repeats: entities, pairs of related entities
+Extraction = tuple[list[str], list[tuple[str, str]]]
 
 
-def read(document: Mapping[str, str]) -> Said:
-    """What the rules read in it, as one chunk."""
+def extract(document: Mapping[str, str]) -> Extraction:
+    """Extract a document as one chunk, by rule."""
     text, title = document["text"], document["title"]
     chunk = Chunk(id="d.00000", text=text, title=title, start=0, end=len(text), tokens=0)
     ties = [(tie.source, tie.target) for tie in ner.find_relation_mentions(chunk, {})]
@@ -39,32 +41,34 @@ def read(document: Mapping[str, str]) -> Said:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Entities and relations of some documents, and the communities they are in."""
+    """Entities, relations and communities of some documents."""
 
     entities: Table[Entity]
     relations: Table[Relation]
     communities: Table[Community]
 
     @classmethod
-    def of(cls, documents: Iterable[Said], previous: Table[Community] = NONE) -> Index:
-        entities, relations = graph(documents)
+    def of(cls, documents: Iterable[Extraction], previous: Table[Community] = NONE) -> Index:
+        entities, relations = build_graph(documents)
         return cls(entities, relations, table(Community, communities(entities, relations, previous)))
 
     def modularity(self) -> tuple[float, float]:
         return community_modularity(self.entities, self.relations, self.communities)
 
 
-def graph(documents: Iterable[Said]) -> tuple[Table[Entity], Table[Relation]]:
-    said: Counter[str] = Counter()
-    tied: Counter[tuple[str, str]] = Counter()
+def build_graph(documents: Iterable[Extraction]) -> tuple[Table[Entity], Table[Relation]]:
+    mention_counts: Counter[str] = Counter()
+    tie_counts: Counter[tuple[str, str]] = Counter()
     for mentions, ties in documents:
-        said.update(mentions)
-        tied.update(ties)
-    entities = [Entity(id=id, name=id, type="", forms=(), types=(), mentions=n, tokens=0) for id, n in said.items()]
-    return table(Entity, entities), table(Relation, (relation(*pair, n) for pair, n in tied.items()))
+        mention_counts.update(mentions)
+        tie_counts.update(ties)
+    entities = [
+        Entity(id=id, name=id, type="", forms=(), types=(), mentions=n, tokens=0) for id, n in mention_counts.items()
+    ]
+    return table(Entity, entities), table(Relation, (make_relation(*pair, n) for pair, n in tie_counts.items()))
 
 
-def relation(source: str, target: str, weight: int) -> Relation:
+def make_relation(source: str, target: str, weight: int) -> Relation:
     id = name_keys.relation_id(source, target)
     ends = (source, target)
     return Relation(
@@ -72,82 +76,91 @@ def relation(source: str, target: str, weight: int) -> Relation:
     )
 
 
-def rewritten(before: Index, after: Index) -> int:
-    """How many reports of the communities after differ from what they were before, or were none."""
+def count_rewritten(before: Index, after: Index) -> int:
+    """Return the number of new or changed reports."""
     rows = {row.id: row for row in after.communities}
-    was, now = evidence(before), evidence(after)
-    changed = {id for id in rows if was.get(id) != now[id]}
+    inputs_before, inputs_after = report_inputs(before), report_inputs(after)
+    changed = {id for id in rows if inputs_before.get(id) != inputs_after[id]}
     for id in sorted(changed):
-        changed.update(path(id, rows))
+        changed.update(list_ancestors(id, rows))
     return len(changed)
 
 
-def evidence(index: Index) -> dict[str, object]:
-    """What each community is, how much is said of its members, and of relations in it that are in none of its parts."""
+def report_inputs(index: Index) -> dict[str, object]:
+    """Return the input of each community's report.
+
+    It is the children, the members with their mentions, and the relations inside that no child contains.
+    """
     rows = {row.id: row for row in index.communities}
-    home = {entity: path(row.id, rows) for row in rows.values() for entity in row.members}
+    paths = {entity: list_ancestors(row.id, rows) for row in rows.values() for entity in row.members}
     inner: defaultdict[str, set[object]] = defaultdict(set)
     for source, target, weight in index.relations.columns("source", "target", "weight"):
-        both = [one for one, other in zip(home[source], home[target], strict=False) if one == other]
-        inner[both[-1] if both else ""].add((source, target, weight))
-    said = {entity: mentions for entity, mentions in index.entities.columns("id", "mentions")}
-    return {id: (row.children, [(e, said[e]) for e in row.members], inner[id]) for id, row in rows.items()}
+        common = [one for one, other in zip(paths[source], paths[target], strict=False) if one == other]
+        inner[common[-1] if common else ""].add((source, target, weight))
+    mention_counts = {entity: mentions for entity, mentions in index.entities.columns("id", "mentions")}
+    return {id: (row.children, [(e, mention_counts[e]) for e in row.members], inner[id]) for id, row in rows.items()}
 
 
-def path(id: str, rows: Mapping[str, Community]) -> list[str]:
-    """The communities it stands in, from level 0 down to itself."""
+def list_ancestors(id: str, rows: Mapping[str, Community]) -> list[str]:
+    """Return the ids from its level 0 ancestor down to itself."""
     parent = rows[id].parent
-    return [*(path(parent, rows) if parent else ()), id]
+    return [*(list_ancestors(parent, rows) if parent else ()), id]
 
 
-def step(before: Index, documents: Sequence[Said]) -> tuple[int, int, int, float, float]:
-    """From one set of documents to another: reports rewritten cold and stable, of how many, modularity of both."""
+def compare_step(before: Index, documents: Sequence[Extraction]) -> tuple[int, int, int, float, float]:
+    """Compare a cold start with stable communities after a change.
+
+    Return reports rewritten cold and stable, reports in all, modularity stable and cold.
+    """
     cold, stable = Index.of(documents), Index.of(documents, before.communities)
-    return rewritten(before, cold), rewritten(before, stable), len(stable.communities), *stable.modularity()
+    return count_rewritten(before, cold), count_rewritten(before, stable), len(stable.communities), *stable.modularity()
 
 
-def line(said: str, steps: Sequence[tuple[int, int, int, float, float]]) -> float:
-    """Print the means of several steps; the share of reports that the stable ones rewrote."""
-    cold, stable, all_, now, fresh = (mean(column) for column in zip(*steps, strict=True))
-    print(f"  {said:8} {cold:9.1f} {stable:9.1f} {all_:9.0f} {stable / all_:9.2%} {now:9.4f} {fresh:9.4f}", flush=True)
-    return float(stable / all_)
+def print_means(label: str, steps: Sequence[tuple[int, int, int, float, float]]) -> float:
+    """Print the means of several steps; return the stable share."""
+    cold, stable, total, q_stable, q_cold = (mean(column) for column in zip(*steps, strict=True))
+    print(
+        f"  {label:8} {cold:9.1f} {stable:9.1f} {total:9.0f} {stable / total:9.2%} {q_stable:9.4f} {q_cold:9.4f}",
+        flush=True,
+    )
+    return float(stable / total)
 
 
-def changes(documents: Sequence[Said], rng: random.Random) -> None:
+def measure_changes(documents: Sequence[Extraction], rng: random.Random) -> None:
     full = Index.of(documents)
     print(f"  {'change':8} {'cold':>9} {'stable':>9} {'reports':>9} {'share':>9} {'Q stable':>9} {'Q cold':>9}")
-    for said, count, times in (("1", 1, 5), ("1 %", len(documents) // 100, 2), ("5 %", len(documents) // 20, 1)):
-        drawn = [rng.sample(documents, len(documents)) for _ in range(times)]
-        more = line(f"+ {said}", [step(Index.of(order[count:]), order) for order in drawn])
-        fewer = line(f"- {said}", [step(full, order[count:]) for order in drawn])
+    for label, count, times in (("1", 1, 5), ("1 %", len(documents) // 100, 2), ("5 %", len(documents) // 20, 1)):
+        orders = [rng.sample(documents, len(documents)) for _ in range(times)]
+        more = print_means(f"+ {label}", [compare_step(Index.of(order[count:]), order) for order in orders])
+        fewer = print_means(f"- {label}", [compare_step(full, order[count:]) for order in orders])
         if count == 1:
-            bound("reports rewritten after one document more", 100 * more, 1, " %")
-            bound("reports rewritten after one document fewer", 100 * fewer, 1, " %")
+            check_at_most("reports rewritten after one document more", 100 * more, 1, " %")
+            check_at_most("reports rewritten after one document fewer", 100 * fewer, 1, " %")
 
 
-def grown(documents: Sequence[Said]) -> None:
-    """Two thirds of the documents, then a twentieth at a time: modularity, of that of a fresh start."""
+def check_growth(documents: Sequence[Extraction]) -> None:
+    """Check modularity after growth from two thirds in twentieths."""
     index = Index.of(documents[: 2 * len(documents) // 3])
     for share in range(70, 101, 5):
         index = Index.of(documents[: share * len(documents) // 100], index.communities)
-    now, cold = index.modularity()
-    print(f"  grown by half in steps: modularity {now:.4f}, from a fresh start {cold:.4f}")
-    least("of a fresh start", now / cold, 0.95)
+    stable, cold = index.modularity()
+    print(f"  after growth by half in steps: modularity {stable:.4f}, after a cold start {cold:.4f}")
+    check_at_least("modularity by that of a cold start", stable / cold, 0.95)
 
 
-def seconds(documents: Sequence[Said]) -> None:
+def measure_time(documents: Sequence[Extraction]) -> None:
     before = Index.of(documents[1:]).communities
-    entities, relations = graph(documents)
-    with measured() as one:
+    entities, relations = build_graph(documents)
+    with measured() as update:
         list(communities(entities, relations, before))
     with measured() as cold:
         rows = list(communities(entities, relations, NONE))
-    with measured() as both:
+    with measured() as quality:
         community_modularity(entities, relations, before)
     print(f"  {len(entities):,} entities, {len(relations):,} relations: {len(rows):,} communities")
     print(f"  levels: {deepest_level(rows) + 1}; of level 0: {sum(not row.parent for row in rows):,}")
-    print(f"  one document more {one}\n  a fresh start     {cold}\n  modularity        {both}")
-    bound("one document more", one.cpu, 0.6, " CPU s")
+    print(f"  one document more {update}\n  a cold start      {cold}\n  modularity        {quality}")
+    check_at_most("one document more", update.cpu, 0.6, " CPU s")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -155,11 +168,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     corpus = read_options(parser, argv).data / "multihop/musique_train100_corpus.jsonl"
     rng = random.Random(0)
     with corpus.open(encoding="utf-8") as lines:
-        documents = [read(json.loads(line)) for line in lines]
+        documents = [extract(json.loads(line)) for line in lines]
     print(f"musique: {len(documents):,} documents; reports rewritten")
-    seconds(documents)
-    changes(documents, rng)
-    grown(rng.sample(documents, len(documents)))
+    measure_time(documents)
+    measure_changes(documents, rng)
+    check_growth(rng.sample(documents, len(documents)))
 
 
 if __name__ == "__main__":

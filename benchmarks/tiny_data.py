@@ -1,4 +1,4 @@
-"""nothing -> a folder in the form of the data sets, made up: a few passages and questions of each kind.
+"""folder -> tiny generated data sets in the form of the real ones, for `--quick` and the tests.
 
 `docs/research/data.md` describes each set and its form.
 """
@@ -37,7 +37,7 @@ CHINESE = (
     ("渡輪", "渡輪每天早上九點離開。船長是一位女士，名叫洛恩。"),
     ("防波堤", "防波堤由信託基金修理。第一任主席是船長。"),
 )
-ASKED = (
+QUESTIONS = (
     ("Who built Brannet Harbour?", "Ada Roake", (0,)),
     ("In which town was the builder of Brannet Harbour born?", "Oban", (0, 1)),
     ("Which captain sailed the ferry that was launched in Leith?", "Mary Lorne", (5, 6)),
@@ -74,15 +74,17 @@ REPLY = (
 
 def write_tiny_data(folder: Path) -> Path:
     """Write all sets below this folder and return it."""
-    decomposed = {"question_decomposition": STEPS}
+    decomposition = {"question_decomposition": STEPS}
     triples = {"evidence_triples": [["Ada Roake", "place of birth", "Oban"]]}
-    _write_set(folder / "multihop/musique_train100", ENGLISH, [row | decomposed for row in _questions("musique")])
+    _write_set(folder / "multihop/musique_train100", ENGLISH, [row | decomposition for row in _questions("musique")])
     _write_set(folder / "multihop/hotpot_train100", ENGLISH, _questions("hotpot"))
     _write_set(folder / "multihop/2wiki_dev164", ENGLISH, [row | triples for row in _questions("2wiki")])
     japanese = [("潮返しを考えたのは誰か", 2), ("資料館はどの町にあるか", 1)]
     chinese = [("渡輪幾點離開?", 2), ("燈塔在哪裡?", 1)]
-    _write_set(folder / "japanese/jsquad_valid", JAPANESE, [_one("jsquad", n, *row) for n, row in enumerate(japanese)])
-    _write_set(folder / "chinese/drcd_dev", CHINESE, [_one("drcd", n, *row) for n, row in enumerate(chinese)])
+    _write_set(
+        folder / "japanese/jsquad_valid", JAPANESE, [_question_row("jsquad", n, *row) for n, row in enumerate(japanese)]
+    )
+    _write_set(folder / "chinese/drcd_dev", CHINESE, [_question_row("drcd", n, *row) for n, row in enumerate(chinese)])
     _write_podcasts(folder / "podcasts")
     _write_replies(folder / "replies")
     _write_lines(folder / "kgrc/scenes.jsonl", (_scene(n, *scene) for n, scene in enumerate(SCENES)))
@@ -93,11 +95,11 @@ def write_tiny_data(folder: Path) -> Path:
 def _questions(name: str) -> list[dict[str, Any]]:
     return [
         {"id": f"{name}-q{n}", "question": text, "answer": answer, "gold_passage_ids": [f"p{at}" for at in gold]}
-        for n, (text, answer, gold) in enumerate(ASKED)
+        for n, (text, answer, gold) in enumerate(QUESTIONS)
     ]
 
 
-def _one(name: str, number: int, question: str, gold: int) -> dict[str, Any]:
+def _question_row(name: str, number: int, question: str, gold: int) -> dict[str, Any]:
     return {"id": f"{name}-q{number}", "question": question, "answers": [], "gold_passage_ids": [f"p{gold}"]}
 
 
@@ -117,9 +119,9 @@ def _write_set(path: Path, passages: Iterable[tuple[str, str]], questions: Itera
 def _write_podcasts(folder: Path) -> None:
     rows = ({"id": f"Talk {n // 2}-part{n % 2}.txt", "text": text} for n, text in enumerate(TALKS))
     _write_lines(folder / "kevin_scott_podcasts.jsonl", rows)
-    asked = ["What are the main themes?", "What do the guests say about mending?", "Who built Brannet Harbour?"]
+    questions = ["What are the main themes?", "What do the guests say about mending?", "Who built Brannet Harbour?"]
     with (folder / "kevin_scott_questions.csv").open("w", encoding="utf-8-sig", newline="") as out:
-        csv.writer(out).writerows([("question_text", "question_id"), *((text, n) for n, text in enumerate(asked))])
+        csv.writer(out).writerows([("question_text", "question_id"), *((text, n) for n, text in enumerate(questions))])
 
 
 def _write_replies(folder: Path) -> None:

@@ -1,4 +1,8 @@
-"""What the index as RDF costs: a million triples from its tables into a store, and questions of it."""
+"""generated tables of a million triples -> cost of the RDF store, and ms of SPARQL queries on it.
+
+Data: none. First line: triples, size of the store, CPU, wall time, bytes written, peak memory. A line for each query:
+its rows, and the median ms in a process with the store open. Last line: one query with the start of its process.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from typing import Any
 
 from tests import factories_tables
 
-from benchmarks.meter import bound, measured
+from benchmarks.meter import check_at_most, measured
 from benchmarks.options import bench_parser, read_options
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Chunk, DiscourseRelation, Document, Passage, SlotFiller
@@ -25,7 +29,7 @@ from kumihimo.rdf.triples import table_triples
 
 BASE = "http://example.org/"
 SLOTS = ("who", "predicate", "what", "when")
-PER = 32  # triples of a passage, its frames and its link, about
+TRIPLES_PER_PASSAGE = 32  # approximate, with its frames and its link
 COUNT = "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }"
 PATH = 'SELECT ?r { ?s rdfs:subClassOf* ?c . ?c rdfs:label "%s" . ?r pdtb:hasSense ?s } LIMIT 1000'
 LISTING_1 = """SELECT DISTINCT ?chunk ?text {
@@ -38,10 +42,13 @@ LISTING_2 = """SELECT ?chunk ?text (COUNT(DISTINCT ?slot) AS ?hits) {
 } GROUP BY ?chunk ?text ORDER BY DESC(?hits) ?chunk LIMIT 10"""
 
 
-def tables(count: int) -> dict[str, Any]:
-    """Passages of ten documents to the hundred, each with four frames and a link to the next."""
-    made: dict[str, list[Any]] = {"documents": [], "chunks": [], "passages": [], "frames": [], "links": []}
-    senses_, text = (
+def make_tables(count: int) -> dict[str, Any]:
+    """Return tables of `count` passages, each with four frames and a link.
+
+    A document has a hundred passages in ten chunks; the link leads to the next passage.
+    """
+    rows: dict[str, list[Any]] = {"documents": [], "chunks": [], "passages": [], "frames": [], "links": []}
+    senses, text = (
         leaf_sense_labels(),
         "Orrell lent oat seed to the school when the storm had broken the breakwater. " * 3,
     )
@@ -51,73 +58,73 @@ def tables(count: int) -> dict[str, Any]:
         id = f"{chunk}.{within % 10:05}"
         if not within:
             uri = f"notes/{n // 100}.md"
-            made["documents"].append(Document(id=document, uri=uri, file=uri, title=f"Note {n}", media_type="t"))
+            rows["documents"].append(Document(id=document, uri=uri, file=uri, title=f"Note {n}", media_type="t"))
         if not within % 10:
-            made["chunks"].append(
+            rows["chunks"].append(
                 Chunk(id=chunk, text=f"{n} {text}", title="", start=within * 9, end=within * 9 + 90, tokens=600)
             )
-        made["passages"].append(Passage(id=id, text=f"{text} {n}", chunk=chunk, start=n, end=n + 50, tokens=50))
+        rows["passages"].append(Passage(id=id, text=f"{text} {n}", chunk=chunk, start=n, end=n + 50, tokens=50))
         for i, slot in enumerate(SLOTS):
             name = f"name {i * 1000 + n % 997}".replace(" ", "-")
-            made["frames"].append(
+            rows["frames"].append(
                 SlotFiller(id=f"{id}.{i}", value=hash_parts(slot, name), slot=slot, name=name, passage=id)
             )
         if within < 99:
             following = f"{document}.{(within + 1) // 10:05}.{(within + 1) % 10:05}"
-            made["links"].append(
-                DiscourseRelation(id=id, text=senses_[n % 30], first=id, second=following, confidence=0.5)
+            rows["links"].append(
+                DiscourseRelation(id=id, text=senses[n % 30], first=id, second=following, confidence=0.5)
             )
-    return {name: factories_tables.table(type(rows[0]), rows, shuffled=True) for name, rows in made.items()}
+    return {name: factories_tables.table(type(records[0]), records, shuffled=True) for name, records in rows.items()}
 
 
-def asked(store: Path, query: str) -> tuple[float, int]:
-    """Milliseconds within a process that has the store open, the median of nine, and how many rows there are."""
-    said = """
+def time_query(store: Path, query: str) -> tuple[float, int]:
+    """Return the median milliseconds of nine queries, and the rows."""
+    script = """
 import json, sys, time
 from statistics import median
 import pyoxigraph as ox
 store, query, prefixes = json.loads(sys.stdin.read())
-opened, times = ox.Store.read_only(store), []
+reader, times = ox.Store.read_only(store), []
 for _ in range(9):
-    began = time.perf_counter()
-    found = list(opened.query(query, prefixes=prefixes))
-    times.append(time.perf_counter() - began)
-print(json.dumps([1000 * median(times), len(found)]))
+    start = time.perf_counter()
+    rows = list(reader.query(query, prefixes=prefixes))
+    times.append(time.perf_counter() - start)
+print(json.dumps([1000 * median(times), len(rows)]))
 """
-    given = json.dumps([str(store), query, prefix_map(BASE)])
-    ran = subprocess.run([sys.executable, "-c", said], input=given, capture_output=True, text=True, check=True)
-    ms, rows = json.loads(ran.stdout)
+    request = json.dumps([str(store), query, prefix_map(BASE)])
+    process = subprocess.run([sys.executable, "-c", script], input=request, capture_output=True, text=True, check=True)
+    ms, rows = json.loads(process.stdout)
     return ms, rows
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = bench_parser(__doc__)
     parser.add_argument("--triples", type=int, default=1_000_000)
-    wanted = read_options(parser, argv, triples=3000).triples
-    held_ = tables(wanted // PER * 2)
+    count_limit = read_options(parser, argv, triples=3000).triples
+    tables = make_tables(count_limit // TRIPLES_PER_PASSAGE * 2)
     with TemporaryDirectory() as folder:
         with measured() as cost:
-            told = table_triples(held_, senses_by_name().values(), BASE)
+            triples = table_triples(tables, senses_by_name().values(), BASE)
             store = rdf.ensure_store(
-                Path(folder), "1-a", lambda: (t for t, _ in zip(told, range(wanted), strict=False))
+                Path(folder), "1-a", lambda: (t for t, _ in zip(triples, range(count_limit), strict=False))
             )
         count = rdf.run_query(store, COUNT, prefix_map(BASE), BASE, limit=None, timeout=60)[1][0][0]["value"]
         size = sum(file.stat().st_size for file in store.iterdir()) / 1e6
         print(f"  {int(count):,} triples from tables into a store of {size:.0f} MB: {cost}")
-        bound("a million triples", cost.cpu / int(count) * 1e6, 10, " CPU s")
-        first = next(iter(held_["passages"])).id.replace(".", "-")
+        check_at_most("a million triples", cost.cpu / int(count) * 1e6, 10, " CPU s")
+        first_id = next(iter(tables["passages"])).id.replace(".", "-")
         for name, query in {
-            "a path over senses": PATH % "contigency",
-            "Listing 1": LISTING_1 % {"id": first},
+            "path over senses": PATH % "contigency",
+            "Listing 1": LISTING_1 % {"id": first_id},
             "Listing 2": LISTING_2,
         }.items():
-            ms, rows = asked(store, query)
-            bound(f"{name}, {rows:,} rows", ms, 100, " ms")
-        before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+            ms, rows = time_query(store, query)
+            check_at_most(f"{name}, {rows:,} rows", ms, 100, " ms")
+        before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         rdf.run_query(store, PATH % "contigency", prefix_map(BASE), BASE, limit=1000, timeout=60)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        print(f"  the path in a process of its own: {time.perf_counter() - began:.2f} s, {used:.2f} CPU s")
+        print(f"  path over senses in its own process: {time.perf_counter() - start:.2f} s, {used:.2f} CPU s")
 
 
 if __name__ == "__main__":

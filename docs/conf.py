@@ -1,11 +1,11 @@
-"""the pages of this folder -> how Sphinx makes a site of them, without a network: `make site`."""
+"""the pages of this folder -> settings for Sphinx, which builds a site without a network: `make site`."""
 
 from __future__ import annotations
 
-from importlib.metadata import version as installed
+from importlib.metadata import version as installed_version
 
 project = "Kumihimo"
-version = release = installed("kumihimo")
+version = release = installed_version("kumihimo")
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["examples-source"]
@@ -16,7 +16,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 maximum_signature_line_length = 88
-nitpick_ignore_regex = [  # types that are on no page of ours
+nitpick_ignore_regex = [  # types without a page in this documentation
     ("py:class", r"collections\.abc\..*|pathlib\..*|kumihimo\.(core|ports)\..*"),
 ]
 

@@ -1,4 +1,4 @@
-"""the environment -> one in which no test can ask a real model, and no key or setting of the developer's is seen."""
+"""the environment -> one without real models, keys or settings of the developer; slow tests get a marker."""
 
 from __future__ import annotations
 
@@ -10,18 +10,67 @@ import pytest
 from kumihimo.testing.fake_server import FakeServer, run_fake_server
 
 
+# Files and tests of many builds or processes: `make quick` leaves them out.
+SLOW = (
+    "tests/app/test_community_stats.py::test_levels_and_modularity_of_an_index",
+    "tests/app/test_facade.py::test_a_reading_keeps_its_vectors_while_others_come_and_go",
+    "tests/app/test_facade.py::test_chunk_settings_make_the_chunks_again",
+    "tests/app/test_lazy_rows.py",
+    "tests/app/test_snapshot.py::test_lines_of_a_long_file_are_counted_once",
+    "tests/app/test_sparql.py",
+    "tests/app/test_switching_models.py",
+    "tests/cli/test_cli.py::test_a_full_disk",
+    "tests/cli/test_cli.py::test_a_reader_that_has_seen_enough",
+    "tests/cli/test_cli.py::test_the_real_command",
+    "tests/cli/test_paying.py",
+    "tests/cli/test_sparql.py::test_what_is_cut_is_told",
+    "tests/cli/test_terminal.py",
+    "tests/core/test_engine.py::test_memory_does_not_grow_with_the_corpus",
+    "tests/evaluate/test_weight_tuning.py::test_better_weights_do_not_overwrite_settings",
+    "tests/evaluate/test_weight_tuning.py::test_useless_weights_are_not_written",
+    "tests/index/rules/test_names.py::test_work_grows_with_the_text",
+    "tests/index/test_data_refs.py::test_long_runs_of_nothing_take_no_time",
+    "tests/index/test_documents.py::test_the_work_for_many_sources_grows_with_their_number",
+    "tests/index/test_entity_resolution.py::test_ten_thousand_entities_are_not_all_compared",
+    "tests/index/test_metadata_parser.py",
+    "tests/laws/",
+    "tests/methods/test_braid.py::test_results_do_not_depend_on_hash_seed",
+    "tests/page/",
+    "tests/rdf/test_store.py",
+    "tests/readers/test_attacks.py",
+    "tests/readers/test_menus.py::test_the_work_for_a_page_grows_with_its_length",
+    "tests/readers/test_oddities.py",
+    "tests/readers/test_pdf.py::test_many_threads_read_at_once",
+    "tests/search/test_metadata_filter.py",
+    "tests/test_benchmarks.py",
+    "tests/test_counters.py::test_quadratic_work_is_found",
+    "tests/test_docs.py",
+    "tests/test_faults.py",
+    "tests/test_figures.py",
+    "tests/test_house.py::test_functions_are_short",
+    "tests/test_missing.py",
+    "tests/text/test_sentences.py::test_work_grows_with_the_text",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.nodeid.startswith(SLOW):
+            item.add_marker(pytest.mark.slow)
+
+
 def pytest_xdist_auto_num_workers() -> int:
-    """Of `-n auto`: one more than there are cores, for builds wait for the disk."""
+    """Return one more than the cores for `-n auto`, since builds wait for the disk."""
     return (os.cpu_count() or 1) + 1
 
 
 @pytest.fixture(scope="session", autouse=True)
 def offline() -> None:
-    """For this process and those it starts: only servers on this machine may be asked."""
+    """Allow only servers on this machine, for this process and its children."""
     for name in [name for name in os.environ if name.startswith(("KUMI_", "OPENAI_"))]:
         del os.environ[name]
     os.environ["KUMI_OFFLINE"] = "1"
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each process that is started compiles all that it imports
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each child compiles all that it imports
 
 
 @pytest.fixture(scope="session")

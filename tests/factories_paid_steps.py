@@ -91,5 +91,5 @@ def notes(folder: Path, count: int) -> Path:
 
 def opened(tmp_path: Path, server: FakeServer, memo: Path | None = None, **scopes: dict[str, Any]) -> Kumihimo:
     """An index whose models that server is."""
-    chat = {"model": "m", "base_url": server.url, "timeout": 1.0, "workers": 8, **scopes.pop("chat", {})}
+    chat = {"model": "m", "base_url": server.url, "timeout": 60.0, "workers": 8, **scopes.pop("chat", {})}
     return Kumihimo(tmp_path / ".kumi", {"chat": chat, **scopes}, cache=memo)

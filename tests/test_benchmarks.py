@@ -1,4 +1,4 @@
-"""tiny data -> every benchmark runs to its end, so that none breaks unseen."""
+"""tiny data -> every benchmark runs to its end."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def test_every_benchmark_is_run_by_make_bench() -> None:
 
 def test_limits_hold_unless_quick() -> None:
     with pytest.raises(SystemExit, match="above 1"):
-        meter.bound("figure", 2, 1)
+        meter.check_at_most("figure", 2, 1)
     with pytest.raises(SystemExit, match="below 3"):
-        meter.least("figure", 2, 3)
+        meter.check_at_least("figure", 2, 3)
     meter.enforce_limits(enabled=False)
-    meter.bound("figure", 2, 1)
-    meter.least("figure", 2, 3)
+    meter.check_at_most("figure", 2, 1)
+    meter.check_at_least("figure", 2, 3)

@@ -128,7 +128,7 @@ def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder that holds examples/, and catalogues that may be added to."""
     (tmp_path / "examples").symlink_to(HERE / "examples")
     monkeypatch.chdir(tmp_path)
-    with patch.dict(METHODS), patch.dict(READERS):
+    with patch.dict(METHODS), patch.dict(READERS), patch.dict(STEPS), patch.dict(RECORD_TYPES):
         yield tmp_path
 
 

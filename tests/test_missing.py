@@ -27,8 +27,8 @@ def town_server(server: FakeServer) -> FakeServer:
     return server
 
 
-def kumi(folder: Path, server: FakeServer, *words: str) -> cli_runner.Ran:
-    environment = {"KUMI_CHAT_MODEL": "m", "KUMI_CHAT_BASE_URL": server.url, "KUMI_CHAT_TIMEOUT": "0.5"}
+def kumi(folder: Path, server: FakeServer, *words: str, timeout: str = "60") -> cli_runner.Ran:
+    environment = {"KUMI_CHAT_MODEL": "m", "KUMI_CHAT_BASE_URL": server.url, "KUMI_CHAT_TIMEOUT": timeout}
     return cli_runner.kumi(folder, *words, **environment, KUMI_CHAT_RETRIES="0", KUMI_CHAT_WORKERS="16")
 
 
@@ -58,7 +58,7 @@ def test_what_a_failing_server_leaves_out_is_named_and_made_by_the_next_run(
     folder = prepare_folder(tmp_path / "faults")
     town_server.reset()
     town_server.configure(faults=FAULTS, seed=5)
-    process = kumi(folder, town_server, "index", "town", "--methods", "local")
+    process = kumi(folder, town_server, "index", "town", "--methods", "local", timeout="0.5")
     assert (process.returncode, "Traceback" in process.stderr) == (1, False)
     assert set(town_server.counts()["faults"]) == set(FAULTS)
     with Kumihimo.open(folder / ".kumi") as index:

@@ -1,4 +1,4 @@
-"""the texts beside this script -> the eight files of examples/ that are no plain text, the same bytes every time."""
+"""the texts in this folder -> the eight binary or formatted files of examples/, with the same bytes every time."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from reportlab.platypus import Flowable, PageBreak, Paragraph, SimpleDocTemplate
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "examples"
-WIDTH = A4[0] - 2 * 64 - 12  # of what is on a page
-EPOCH = (1980, 1, 1, 0, 0, 0)  # the first moment that a zip can tell
+WIDTH = A4[0] - 2 * 64 - 12  # of the text on a page
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can store
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 A = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
 
@@ -57,7 +57,7 @@ class Block:
 
 @dataclass
 class Text:
-    """One text: what its front matter says, its blocks, its footnotes and the files fenced in it."""
+    """One text: front matter, blocks, footnotes and fenced files."""
 
     about: dict[str, str]
     blocks: list[Block]
@@ -72,17 +72,17 @@ class Text:
 # the texts
 
 
-def load(name: str) -> Text:
+def load_text(name: str) -> Text:
     _, front, body = (HERE / name).read_text(encoding="utf-8").split("---\n", 2)
     about = dict(line.split(": ", 1) for line in front.splitlines())
     files = dict(re.findall(r"^```(\S+)\n(.*?)^```$", body, re.M | re.S))
     body = re.sub(r"^```.*?^```$", "", body, flags=re.M | re.S)
     notes = dict(re.findall(r"^\[\^(\d+)\]: (.+)$", body, re.M))
     body = re.sub(r"^\[\^\d+\]: .+$", "", body, flags=re.M)
-    return Text(about, [block(piece) for piece in re.split(r"\n{2,}", body.strip())], notes, files)
+    return Text(about, [parse_block(piece) for piece in re.split(r"\n{2,}", body.strip())], notes, files)
 
 
-def block(piece: str) -> Block:
+def parse_block(piece: str) -> Block:
     lines = piece.splitlines()
     if piece.startswith("#"):
         marks, _, words = piece.partition(" ")
@@ -98,29 +98,32 @@ def block(piece: str) -> Block:
     return Block("paragraph", [piece])
 
 
-def marked(words: str) -> str:
-    """With the stars made into tags, as HTML and reportlab have them."""
+def mark_up(words: str) -> str:
+    """Return the words with stars as tags of HTML and reportlab."""
     words = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", escape(words, quote=False))
     return re.sub(r"\*(.+?)\*", r"<i>\1</i>", words)
 
 
-def bare(words: str) -> str:
+def strip_marks(words: str) -> str:
     return words.replace("*", "")
 
 
-def parts(blocks: list[Block], cut: Callable[[Block], bool]) -> Iterator[list[Block]]:
-    """The blocks from each one that begins a part to the next."""
+def split_parts(blocks: list[Block], cut: Callable[[Block], bool]) -> Iterator[list[Block]]:
+    """Yield the parts, each from a block where `cut` is true."""
     part: list[Block] = []
-    for one in blocks:
-        if cut(one) and part:
+    for block in blocks:
+        if cut(block) and part:
             yield part
             part = []
-        part.append(one)
+        part.append(block)
     yield part
 
 
-def merges(rows: Rows) -> Iterator[tuple[int, int, int, int]]:
-    """Of each cell followed by `<` to its right or `^` below it: its row and column, and the last ones it covers."""
+def find_merges(rows: Rows) -> Iterator[tuple[int, int, int, int]]:
+    """Yield first and last row and column of merged cells.
+
+    A cell covers each `<` to its right and each `^` below it. Order: row, column, last row, last column.
+    """
     for r, row in enumerate(rows):
         for c, cell in enumerate(row):
             wide = next((n for n in range(c + 1, len(row)) if row[n] != "<"), len(row)) - 1
@@ -129,18 +132,18 @@ def merges(rows: Rows) -> Iterator[tuple[int, int, int, int]]:
                 yield r, c, high, wide
 
 
-def value(cell: str) -> str | int | float | date | None:
+def cell_value(cell: str) -> str | int | float | date | None:
     if re.fullmatch(r"\d{4}-\d\d-\d\d", cell):
         return date.fromisoformat(cell)
     if re.fullmatch(r"[\d,]+(\.\d+)?", cell):
         return float(cell) if "." in cell else int(cell.replace(",", ""))
-    return bare(cell) if cell not in ("", "^", "<") else None
+    return strip_marks(cell) if cell not in ("", "^", "<") else None
 
 
 # PDF
 
 
-def style(font: str, size: float, space: float = 8, **more: Any) -> ParagraphStyle:
+def make_style(font: str, size: float, space: float = 8, **more: Any) -> ParagraphStyle:
     wrap = "CJK" if font in ("Mincho", "Gothic") else None
     return ParagraphStyle(
         f"{font}{size}{more}", fontName=font, fontSize=size, leading=size * 1.5, spaceAfter=space, wordWrap=wrap, **more
@@ -148,30 +151,33 @@ def style(font: str, size: float, space: float = 8, **more: Any) -> ParagraphSty
 
 
 @dataclass
-class Dress:
-    """The faces and sizes of one PDF."""
+class Fonts:
+    """The fonts and sizes of one PDF."""
 
     body: str
     bold: str
     size: float = 11
 
-    def flow(self, one: Block) -> list[Flowable]:
-        if one.kind in ("page", "vertical"):
+    def flow(self, block: Block) -> list[Flowable]:
+        if block.kind in ("page", "vertical"):
             return [PageBreak()]
-        if one.kind == "table":
-            return [self.table(one.rows), Spacer(1, 12)]
-        if one.kind == "heading":
-            size = {1: 19.0, 2: 14.0, 3: 12.0}[one.level]
-            return [Paragraph(marked(one.lines[0]), style(self.bold, size, spaceBefore=8, keepWithNext=1))]
-        indent = {"quote": 30, "bullets": 18, "numbers": 18}.get(one.kind, 0)
-        look = style(self.body, self.size, leftIndent=indent, bulletIndent=2, alignment=TA_LEFT)
-        return [Paragraph(marked(line), look, bulletText=bullet(one.kind, n)) for n, line in enumerate(one.lines, 1)]
+        if block.kind == "table":
+            return [self.table(block.rows), Spacer(1, 12)]
+        if block.kind == "heading":
+            size = {1: 19.0, 2: 14.0, 3: 12.0}[block.level]
+            return [Paragraph(mark_up(block.lines[0]), make_style(self.bold, size, spaceBefore=8, keepWithNext=1))]
+        indent = {"quote": 30, "bullets": 18, "numbers": 18}.get(block.kind, 0)
+        look = make_style(self.body, self.size, leftIndent=indent, bulletIndent=2, alignment=TA_LEFT)
+        return [
+            Paragraph(mark_up(line), look, bulletText=bullet_text(block.kind, n))
+            for n, line in enumerate(block.lines, 1)
+        ]
 
     def table(self, rows: Rows) -> Table:
-        look = style(self.body, self.size - 1.5, space=0)
-        cells = [[Paragraph(marked(cell), look) for cell in row] for row in rows]
+        look = make_style(self.body, self.size - 1.5, space=0)
+        cells = [[Paragraph(mark_up(cell), look) for cell in row] for row in rows]
         widths = [
-            max(pdfmetrics.stringWidth(bare(row[c]), self.body, look.fontSize) for row in rows) + 24
+            max(pdfmetrics.stringWidth(strip_marks(row[c]), self.body, look.fontSize) for row in rows) + 24
             for c in range(len(rows[0]))
         ]
         room = min(1, WIDTH / sum(widths))
@@ -188,12 +194,12 @@ class Dress:
         return grid
 
 
-def bullet(kind: str, number: int) -> str | None:
+def bullet_text(kind: str, number: int) -> str | None:
     return {"bullets": "•", "numbers": f"{number}."}.get(kind)
 
 
-class Stable(Canvas):  # type: ignore[misc]
-    """A canvas with no clock in it but the date that the text bears."""
+class DatedCanvas(Canvas):  # type: ignore[misc]
+    """A canvas with the date of the text as its only date."""
 
     when = datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -206,31 +212,33 @@ class Stable(Canvas):  # type: ignore[misc]
         stamp.tzname = "UTC"
 
 
-def pdf(text: Text, dress: Dress, story: list[Flowable]) -> bytes:
+def build_pdf(text: Text, fonts: Fonts, story: list[Flowable]) -> bytes:
     about, out = text.about, io.BytesIO()
-    canvas = type("Dated", (Stable,), {"when": text.when})
+    canvas = type("Dated", (DatedCanvas,), {"when": text.when})
 
     def furniture(page: Canvas, _: object) -> None:
-        page.setFont(dress.body, 8.5)
+        page.setFont(fonts.body, 8.5)
         page.drawString(64, A4[1] - 40, about["header"])
         page.drawCentredString(A4[0] / 2, 34, f"– {page.getPageNumber()} –")
 
-    named = {key: about[key] for key in ("title", "author", "subject", "keywords")}
-    frame = SimpleDocTemplate(out, pagesize=A4, leftMargin=64, rightMargin=64, topMargin=68, bottomMargin=64, **named)
+    properties = {key: about[key] for key in ("title", "author", "subject", "keywords")}
+    frame = SimpleDocTemplate(
+        out, pagesize=A4, leftMargin=64, rightMargin=64, topMargin=68, bottomMargin=64, **properties
+    )
     frame.build(story, onFirstPage=furniture, onLaterPages=furniture, canvasmaker=canvas)
     return out.getvalue()
 
 
-def survey() -> bytes:
-    text, dress = load("long-arm-survey.md"), Dress("Times-Roman", "Times-Bold", 11.5)
-    return pdf(text, dress, [flowable for one in text.blocks for flowable in dress.flow(one)])
+def build_survey() -> bytes:
+    text, fonts = load_text("long-arm-survey.md"), Fonts("Times-Roman", "Times-Bold", 11.5)
+    return build_pdf(text, fonts, [flowable for block in text.blocks for flowable in fonts.flow(block)])
 
 
-class Columns(Flowable):  # type: ignore[misc]
-    """Lines from top to bottom, the first at the right, each character set on its own as typesetters do."""
+class VerticalText(Flowable):  # type: ignore[misc]
+    """Vertical lines, the first at the right, each character placed by itself."""
 
     FONT, SIZE, LEADING = "Mincho", 11.0, 19.0
-    LYING, CORNER = "ー「」『』（）…—", "、。"  # turned in vertical lines, and moved to the corner above
+    LYING, CORNER = "ー「」『』（）…—", "、。"  # turned in vertical lines; moved to the upper right corner
 
     def __init__(self, blocks: list[Block]) -> None:
         super().__init__()
@@ -243,14 +251,14 @@ class Columns(Flowable):  # type: ignore[misc]
     def draw(self) -> None:
         text = self.canv.beginText()
         right = self.width - self.SIZE
-        for one in self.blocks:
-            size = self.SIZE + 6 if one.kind == "heading" else self.SIZE
+        for block in self.blocks:
+            size = self.SIZE + 6 if block.kind == "heading" else self.SIZE
             text.setFont(self.FONT, size)
-            lines = folded("　" * (one.kind != "heading") + one.lines[0], int(self.height / size) - 1)
+            lines = fold_lines("　" * (block.kind != "heading") + block.lines[0], int(self.height / size) - 1)
             for line in lines:
                 for place, character in enumerate(line):
                     self.put(text, character, size, right, self.height - place * size)
-                right -= self.LEADING * (1.6 if one.kind == "heading" else 1)
+                right -= self.LEADING * (1.6 if block.kind == "heading" else 1)
         if right + self.LEADING < 0:
             raise ValueError("the columns run off the page; shorten the text")
         self.canv.drawText(text)
@@ -264,8 +272,11 @@ class Columns(Flowable):  # type: ignore[misc]
         text.textOut(character)
 
 
-def folded(words: str, length: int) -> Iterator[str]:
-    """Lines of about this length: some marks may not begin a line, some not end it."""
+def fold_lines(words: str, length: int) -> Iterator[str]:
+    """Yield lines of about this length.
+
+    Some marks may not begin a line, and others may not end one.
+    """
     while words:
         end = min(length, len(words))
         while words[end : end + 1] and words[end] in "、。」』）ーゃゅょっァィゥェォャュョッ・":
@@ -276,46 +287,46 @@ def folded(words: str, length: int) -> Iterator[str]:
         words = words[end:]
 
 
-def fonts() -> None:
-    """Those of Debian's fonts-ipaexfont, of which the letters that are used go into the file."""
+def register_fonts() -> None:
+    """Register Debian's fonts-ipaexfont; the PDF embeds the characters in use."""
     for name, file in (("Mincho", "ipaexfont-mincho/ipaexm.ttf"), ("Gothic", "ipaexfont-gothic/ipaexg.ttf")):
         pdfmetrics.registerFont(TTFont(name, f"/usr/share/fonts/opentype/{file}"))
 
 
-def koho() -> bytes:
-    fonts()
-    text, dress = load("koho-shioyori.md"), Dress("Mincho", "Gothic", 10.5)
+def build_koho() -> bytes:
+    register_fonts()
+    text, fonts = load_text("koho-shioyori.md"), Fonts("Mincho", "Gothic", 10.5)
     story: list[Flowable] = []
-    for part in parts(text.blocks, lambda one: one.kind in ("page", "vertical")):
+    for part in split_parts(text.blocks, lambda block: block.kind in ("page", "vertical")):
         if part[0].kind == "vertical":
-            story += [PageBreak(), Columns(part[1:])]
+            story += [PageBreak(), VerticalText(part[1:])]
         else:
-            story += [flowable for one in part for flowable in dress.flow(one)]
-    return pdf(text, dress, story)
+            story += [flowable for block in part for flowable in fonts.flow(block)]
+    return build_pdf(text, fonts, story)
 
 
 # Word
 
 
-def core(file: Any, text: Text) -> None:
+def set_properties(file: Any, text: Text) -> None:
     about, to = text.about, file.core_properties
     to.title, to.author, to.subject, to.keywords = (about[k] for k in ("title", "author", "subject", "keywords"))
     to.created = to.modified = text.when
     to.last_modified_by, to.comments = about["author"], ""
 
 
-def runs(to: Words, words: str) -> None:
+def add_runs(to: Words, words: str) -> None:
     for piece in re.split(r"(\*\*.+?\*\*|\*.+?\*|\[\^\d+\])", words):
         if note := re.fullmatch(r"\[\^(\d+)\]", piece):
             high = '<w:rPr><w:vertAlign w:val="superscript"/></w:rPr>'
             to._p.append(parse_xml(f'<w:r {W}>{high}<w:footnoteReference w:id="{note[1]}"/></w:r>'))
         elif piece:
-            run = to.add_run(bare(piece))
+            run = to.add_run(strip_marks(piece))
             run.bold, run.italic = piece.startswith("**") or None, bool(re.match(r"\*[^*]", piece)) or None
 
 
-def footnotes(file: Any, notes: dict[str, str]) -> None:
-    """A part of its own, which python-docx has no call for."""
+def add_footnotes(file: Any, notes: dict[str, str]) -> None:
+    """Add the part for footnotes, which python-docx does not support."""
     mark = '<w:r><w:rPr><w:vertAlign w:val="superscript"/></w:rPr><w:footnoteRef/></w:r>'
     lines = [
         f'<w:footnote w:id="{n}"><w:p>{mark}<w:r><w:t xml:space="preserve"> {escape(words)}</w:t></w:r></w:p>'
@@ -328,8 +339,8 @@ def footnotes(file: Any, notes: dict[str, str]) -> None:
     file.part.relate_to(part, RELATIONSHIP_TYPE.FOOTNOTES)
 
 
-def fresh(file: Any) -> int:
-    """A numbering that begins at one again: all lists of a style count on otherwise."""
+def add_numbering(file: Any) -> int:
+    """Add a numbering from one, since lists of a style continue otherwise."""
     kinds = file.part.numbering_part.element
     own = file.styles["List Number"].element.pPr.numPr.numId.val
     number = kinds.add_num(kinds.num_having_numId(own).abstractNumId.val)
@@ -337,72 +348,72 @@ def fresh(file: Any) -> int:
     return int(number.numId)
 
 
-def grid(file: Any, rows: Rows) -> None:
+def add_table(file: Any, rows: Rows) -> None:
     table = file.add_table(len(rows), len(rows[0]), style="Table Grid")
     for r, row in enumerate(rows):
         for c, cell in enumerate(row):
-            runs(table.cell(r, c).paragraphs[0], cell if cell not in ("<", "^") else "")
-    for r, c, high, wide in merges(rows):
+            add_runs(table.cell(r, c).paragraphs[0], cell if cell not in ("<", "^") else "")
+    for r, c, high, wide in find_merges(rows):
         merged = table.cell(r, c).merge(table.cell(high, wide))
         for empty in [p for p in merged.paragraphs[1:] if not p.text]:
             empty._p.getparent().remove(empty._p)
     file.add_paragraph()
 
 
-def report() -> bytes:
-    text, file = load("wrack-fund-report.md"), docx.Document()
-    core(file, text)
+def build_report() -> bytes:
+    text, file = load_text("wrack-fund-report.md"), docx.Document()
+    set_properties(file, text)
     looks = {"quote": "Quote", "bullets": "List Bullet", "numbers": "List Number"}
-    for one in text.blocks:
-        if one.kind == "table":
-            grid(file, one.rows)
-        number = fresh(file) if one.kind == "numbers" else None
-        for line in one.lines:
-            look = f"Heading {one.level}" if one.kind == "heading" else looks.get(one.kind)
+    for block in text.blocks:
+        if block.kind == "table":
+            add_table(file, block.rows)
+        number = add_numbering(file) if block.kind == "numbers" else None
+        for line in block.lines:
+            look = f"Heading {block.level}" if block.kind == "heading" else looks.get(block.kind)
             words = file.add_paragraph(style=look)
-            runs(words, line)
+            add_runs(words, line)
             if number is not None:
                 words._p.get_or_add_pPr().get_or_add_numPr().get_or_add_numId().val = number
-    footnotes(file, text.notes)
-    return saved(file)
+    add_footnotes(file, text.notes)
+    return save_file(file)
 
 
 # slides
 
 
-def talk() -> bytes:
-    text, file = load("school-talk.md"), pptx.Presentation()
-    core(file, text)
-    for n, part in enumerate(parts(text.blocks, lambda one: one.kind == "slide")):
-        blocks = [one for one in part if one.kind != "slide"]
-        tabled = any(one.kind == "table" for one in blocks)
+def build_talk() -> bytes:
+    text, file = load_text("school-talk.md"), pptx.Presentation()
+    set_properties(file, text)
+    for n, part in enumerate(split_parts(text.blocks, lambda block: block.kind == "slide")):
+        blocks = [block for block in part if block.kind != "slide"]
+        tabled = any(block.kind == "table" for block in blocks)
         slide = file.slides.add_slide(file.slide_layouts[0 if n == 0 else 5 if tabled else 1])
-        for one in blocks:
-            put(slide, one)
-    return saved(file)
+        for block in blocks:
+            add_block(slide, block)
+    return save_file(file)
 
 
-def put(slide: Any, one: Block) -> None:
-    if one.kind == "heading":
-        slide.shapes.title.text = bare(one.lines[0])
-    elif one.kind == "quote":
-        slide.notes_slide.notes_text_frame.text = bare(" ".join(one.lines))
-    elif one.kind == "table":
+def add_block(slide: Any, block: Block) -> None:
+    if block.kind == "heading":
+        slide.shapes.title.text = strip_marks(block.lines[0])
+    elif block.kind == "quote":
+        slide.notes_slide.notes_text_frame.text = strip_marks(" ".join(block.lines))
+    elif block.kind == "table":
         table = slide.shapes.add_table(
-            len(one.rows), len(one.rows[0]), Inches(0.6), Inches(1.7), Inches(8.8), Inches(4)
+            len(block.rows), len(block.rows[0]), Inches(0.6), Inches(1.7), Inches(8.8), Inches(4)
         ).table
-        for r, row in enumerate(one.rows):
+        for r, row in enumerate(block.rows):
             for c, cell in enumerate(row):
-                table.cell(r, c).text = bare(cell)
+                table.cell(r, c).text = strip_marks(cell)
     else:
-        written(slide.placeholders[1].text_frame, one)
+        write_lines(slide.placeholders[1].text_frame, block)
 
 
-def written(frame: Any, one: Block) -> None:
-    for n, line in enumerate(one.lines):
+def write_lines(frame: Any, block: Block) -> None:
+    for n, line in enumerate(block.lines):
         words = frame.paragraphs[0] if n == 0 else frame.add_paragraph()
-        words.text = bare(line)
-        if one.kind == "numbers":
+        words.text = strip_marks(line)
+        if block.kind == "numbers":
             words._p.get_or_add_pPr().append(parse_xml(f'<a:buAutoNum {A} type="arabicPeriod"/>'))
         words.font.size = Pt(24)
 
@@ -410,47 +421,47 @@ def written(frame: Any, one: Block) -> None:
 # sheets
 
 
-def figures() -> bytes:
-    text, file = load("harbour-figures.md"), openpyxl.Workbook()
+def build_figures() -> bytes:
+    text, file = load_text("harbour-figures.md"), openpyxl.Workbook()
     file.remove(file.active)
-    for part in parts(text.blocks, lambda one: one.kind == "heading"):
-        sheet(file.create_sheet(part[0].lines[0]), part[1:])
+    for part in split_parts(text.blocks, lambda block: block.kind == "heading"):
+        fill_sheet(file.create_sheet(part[0].lines[0]), part[1:])
     to, about = file.properties, text.about
     to.title, to.creator, to.subject, to.keywords = (about[k] for k in ("title", "author", "subject", "keywords"))
     to.created, to.lastModifiedBy = text.when.replace(tzinfo=None), about["author"]
-    return saved(file)
+    return save_file(file)
 
 
-def sheet(to: Worksheet, blocks: list[Block]) -> None:
-    width = next(len(one.rows[0]) for one in blocks if one.kind == "table")
-    for n, one in enumerate(blocks):
-        if one.kind == "table":
+def fill_sheet(to: Worksheet, blocks: list[Block]) -> None:
+    width = next(len(block.rows[0]) for block in blocks if block.kind == "table")
+    for n, block in enumerate(blocks):
+        if block.kind == "table":
             to.append([])
-            tabulate(to, one.rows, to.max_row + (2 if n else 1))
+            write_table(to, block.rows, to.max_row + (2 if n else 1))
             continue
         row = to.max_row + 2 if n and blocks[n - 1].kind == "table" else n + 1
-        to.cell(row, 1, bare(one.lines[0])).font = Font(bold=n == 0, size=14 if n == 0 else 11)
+        to.cell(row, 1, strip_marks(block.lines[0])).font = Font(bold=n == 0, size=14 if n == 0 else 11)
         if n == 0:
             to.merge_cells(start_row=row, end_row=row, start_column=1, end_column=width)
 
 
-def tabulate(to: Worksheet, rows: Rows, top: int) -> None:
+def write_table(to: Worksheet, rows: Rows, top: int) -> None:
     for r, row in enumerate(rows):
         for c, cell in enumerate(row):
-            at = to.cell(top + r, c + 1, value(cell))
+            at = to.cell(top + r, c + 1, cell_value(cell))
             at.font, at.alignment = Font(bold=r == 0), Alignment(vertical="top", wrap_text=r == 0)
             if isinstance(at.value, date):
                 at.number_format = "yyyy-mm-dd"
-    for r, c, high, wide in merges(rows):
+    for r, c, high, wide in find_merges(rows):
         to.merge_cells(start_row=top + r, start_column=c + 1, end_row=top + high, end_column=wide + 1)
     for c in range(len(rows[0])):
         longest = max(len(row[c]) for row in rows[1:])
         to.column_dimensions[openpyxl.utils.get_column_letter(c + 1)].width = min(max(longest + 2, 12), 60)
 
 
-def loans() -> bytes:
+def build_loans() -> bytes:
     out = io.StringIO()
-    csv.writer(out, lineterminator="\r\n").writerows(load("seed-loans.md").blocks[0].rows)
+    csv.writer(out, lineterminator="\r\n").writerows(load_text("seed-loans.md").blocks[0].rows)
     return out.getvalue().encode()
 
 
@@ -469,38 +480,38 @@ CONTAINER = (
 )
 
 
-def page(language: str, title: str, body: str) -> str:
+def make_page(language: str, title: str, body: str) -> str:
     return XHTML.format(language=language, title=escape(title), body=body)
 
 
-def ruby(words: str) -> str:
-    return re.sub(r"\{(.+?)\|(.+?)\}", r"<ruby>\1<rt>\2</rt></ruby>", marked(words))
+def mark_up_ruby(words: str) -> str:
+    return re.sub(r"\{(.+?)\|(.+?)\}", r"<ruby>\1<rt>\2</rt></ruby>", mark_up(words))
 
 
-def chapter(blocks: list[Block]) -> tuple[str, str]:
-    title, body = blocks[0].lines[0], "\n".join(f"<p>{ruby(one.lines[0])}</p>" for one in blocks[1:])
+def make_chapter(blocks: list[Block]) -> tuple[str, str]:
+    title, body = blocks[0].lines[0], "\n".join(f"<p>{mark_up_ruby(block.lines[0])}</p>" for block in blocks[1:])
     language = "ja" if re.search("[ぁ-ん]", title) else "en"
-    return title, page(language, title, f"<h1>{title}</h1>\n{body}")
+    return title, make_page(language, title, f"<h1>{title}</h1>\n{body}")
 
 
-def tales() -> bytes:
-    text = load("net-loft-tales.md")
-    chapters = [chapter(part) for part in parts(text.blocks, lambda one: one.kind == "heading")]
+def build_tales() -> bytes:
+    text = load_text("net-loft-tales.md")
+    chapters = [make_chapter(part) for part in split_parts(text.blocks, lambda block: block.kind == "heading")]
     names = [f"chapter-{n}.xhtml" for n in range(1, len(chapters) + 1)]
     toc = "".join(f'<li><a href="{name}">{title}</a></li>' for name, (title, _) in zip(names, chapters, strict=True))
-    nav = page("en", text.about["title"], f'<nav epub:type="toc"><h1>Contents</h1><ol>{toc}</ol></nav>')
+    nav = make_page("en", text.about["title"], f'<nav epub:type="toc"><h1>Contents</h1><ol>{toc}</ol></nav>')
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as book:
-        entry(book, "mimetype", b"application/epub+zip", zipfile.ZIP_STORED)
-        entry(book, "META-INF/container.xml", CONTAINER.encode())
-        entry(book, "EPUB/package.opf", package(text, names).encode())
-        entry(book, "EPUB/nav.xhtml", nav.encode())
+        add_entry(book, "mimetype", b"application/epub+zip", zipfile.ZIP_STORED)
+        add_entry(book, "META-INF/container.xml", CONTAINER.encode())
+        add_entry(book, "EPUB/package.opf", make_package(text, names).encode())
+        add_entry(book, "EPUB/nav.xhtml", nav.encode())
         for name, (_, body) in zip(names, chapters, strict=True):
-            entry(book, f"EPUB/{name}", body.encode())
+            add_entry(book, f"EPUB/{name}", body.encode())
     return out.getvalue()
 
 
-def package(text: Text, names: list[str]) -> str:
+def make_package(text: Text, names: list[str]) -> str:
     about = {key: escape(words) for key, words in text.about.items()}
     items = "".join(
         f'<item id="c{n}" href="{name}" media-type="application/xhtml+xml"/>' for n, name in enumerate(names, 1)
@@ -523,14 +534,14 @@ def package(text: Text, names: list[str]) -> str:
 # mail
 
 
-def mail() -> bytes:
-    text, message = load("orrell-mail.md"), EmailMessage(policy=SMTP)
+def build_mail() -> bytes:
+    text, message = load_text("orrell-mail.md"), EmailMessage(policy=SMTP)
     about = text.about
     message["From"], message["To"], message["Cc"] = about["from"], about["to"], about["cc"]
     message["Subject"], message["Date"] = about["subject"], datetime.fromisoformat(about["date"])
     message["Message-ID"] = f"<{about['id']}>"
-    message.set_content("\n\n".join(plain(one) for one in text.blocks) + "\n")
-    body = "\n".join(tagged(one) for one in text.blocks)
+    message.set_content("\n\n".join(block_text(block) for block in text.blocks) + "\n")
+    body = "\n".join(block_html(block) for block in text.blocks)
     message.add_alternative(f"<!DOCTYPE html>\n<html><body>\n{body}\n</body></html>\n", subtype="html")
     name, words = next(iter(text.files.items()))
     message.add_attachment(words, subtype=name.rpartition(".")[2], filename=name)
@@ -539,38 +550,43 @@ def mail() -> bytes:
     return message.as_bytes()
 
 
-def plain(one: Block) -> str:
-    numbered = one.kind == "numbers"
-    return "\n".join(f"{n}. {bare(line)}" if numbered else bare(line) for n, line in enumerate(one.lines, 1))
+def block_text(block: Block) -> str:
+    numbered = block.kind == "numbers"
+    return "\n".join(
+        f"{n}. {strip_marks(line)}" if numbered else strip_marks(line) for n, line in enumerate(block.lines, 1)
+    )
 
 
-def tagged(one: Block) -> str:
-    if one.kind == "numbers":
-        return "<ol>" + "".join(f"<li>{marked(line)}</li>" for line in one.lines) + "</ol>"
-    return f"<p>{marked(one.lines[0])}</p>"
+def block_html(block: Block) -> str:
+    if block.kind == "numbers":
+        return "<ol>" + "".join(f"<li>{mark_up(line)}</li>" for line in block.lines) + "</ol>"
+    return f"<p>{mark_up(block.lines[0])}</p>"
 
 
 # files
 
 
-def entry(archive: zipfile.ZipFile, name: str, data: bytes, how: int = zipfile.ZIP_DEFLATED) -> None:
+def add_entry(archive: zipfile.ZipFile, name: str, data: bytes, how: int = zipfile.ZIP_DEFLATED) -> None:
     info = zipfile.ZipInfo(name, EPOCH)
     info.compress_type, info.external_attr, info.create_system = how, 0o644 << 16, 3
     archive.writestr(info, data)
 
 
-def saved(file: Any) -> bytes:
-    """What an Office library writes, with the clock taken out of it."""
-    written, out = io.BytesIO(), io.BytesIO()
-    file.save(written)
-    with zipfile.ZipFile(written) as old, zipfile.ZipFile(out, "w") as new:
-        for name in old.namelist():
-            entry(new, name, still(old.read(name), name))
+def save_file(file: Any) -> bytes:
+    """Return an Office file without the time of writing."""
+    original, out = io.BytesIO(), io.BytesIO()
+    file.save(original)
+    with zipfile.ZipFile(original) as source, zipfile.ZipFile(out, "w") as target:
+        for name in source.namelist():
+            add_entry(target, name, fix_modified(source.read(name), name))
     return out.getvalue()
 
 
-def still(data: bytes, name: str) -> bytes:
-    """Without the moment of saving, which openpyxl puts in whatever it is told."""
+def fix_modified(data: bytes, name: str) -> bytes:
+    """Return core properties with the creation date as modification date.
+
+    openpyxl always stores the time of saving.
+    """
     if name != "docProps/core.xml":
         return data
     created = re.search(rb"<dcterms:created[^>]*>([^<]*)<", data)
@@ -578,14 +594,14 @@ def still(data: bytes, name: str) -> bytes:
 
 
 FILES: dict[str, Callable[[], bytes]] = {
-    "long-arm-survey.pdf": survey,
-    "koho-shioyori.pdf": koho,
-    "wrack-fund-report.docx": report,
-    "school-talk.pptx": talk,
-    "harbour-figures.xlsx": figures,
-    "seed-loans.csv": loans,
-    "net-loft-tales.epub": tales,
-    "orrell-mail.eml": mail,
+    "long-arm-survey.pdf": build_survey,
+    "koho-shioyori.pdf": build_koho,
+    "wrack-fund-report.docx": build_report,
+    "school-talk.pptx": build_talk,
+    "harbour-figures.xlsx": build_figures,
+    "seed-loans.csv": build_loans,
+    "net-loft-tales.epub": build_tales,
+    "orrell-mail.eml": build_mail,
 }
 
 

@@ -24,6 +24,8 @@ from kumihimo.llm.protocols import LLM
 from kumihimo.methods import ANSWER_PROMPTS
 from kumihimo.testing.fake_server import FakeServer
 from tests.factories_paid_steps import Gist, notes, opened, paid
+from tests.fake_clock import FakeClock
+from tests.fake_clock import clock as clock
 from tests.fixtures_index import tables
 
 __all__ = ["paid"]
@@ -329,14 +331,13 @@ def test_a_cap_on_cost_needs_prices(tmp_path: Path, server: FakeServer) -> None:
         kumi.index(notes(tmp_path / "notes", 1), caps=Caps(cost=1.0))
 
 
-def test_requests_are_spaced_where_a_limit_is_set(tmp_path: Path, server: FakeServer) -> None:
+def test_requests_are_spaced_where_a_limit_is_set(tmp_path: Path, server: FakeServer, clock: FakeClock) -> None:
+    clock.moves = False
     with opened(tmp_path, server, chat={"requests_per_minute": 600}) as kumi:
-        kumi.index(notes(tmp_path / "notes", 1), methods=["told"])
-        server.reset()  # the first request is late, since it loads the client
         kumi.index(notes(tmp_path / "notes", 7), methods=["told"])
-    counted = server.counts()
-    assert counted["requests"] > 5
-    assert counted["last_at"] - counted["first_at"] >= 0.1 * (counted["requests"] - 1) - 0.02
+    requests = server.counts()["requests"]
+    assert requests > 5
+    assert sorted(clock.waits) == pytest.approx([0.1 * n for n in range(1, requests)])
 
 
 def test_a_method_may_bring_its_own_prompt(tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:

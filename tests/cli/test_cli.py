@@ -76,7 +76,7 @@ def error_of(output: Output) -> str:
 
 
 def run_kumi(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([KUMI, *arguments], capture_output=True, text=True, timeout=20, check=False, **options)
+    return subprocess.run([KUMI, *arguments], capture_output=True, text=True, timeout=60, check=False, **options)
 
 
 # -- output
@@ -503,12 +503,12 @@ def test_a_reader_that_has_seen_enough(tmp_path: Path) -> None:
             assert running.stdout
             assert running.stderr
             running.stdout.close()
-            assert (running.wait(20), running.stderr.read()) == (0, b"")
+            assert (running.wait(60), running.stderr.read()) == (0, b"")
 
 
 def test_closed_streams(tmp_path: Path) -> None:
     shell = f'"{KUMI}" methods <&- >&-'
-    ran = subprocess.run(["sh", "-c", shell], cwd=tmp_path, capture_output=True, text=True, timeout=20, check=False)
+    ran = subprocess.run(["sh", "-c", shell], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
@@ -519,7 +519,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
     fill(tmp_path, {"notes/b.txt": "The gate leaks. " * 5000})
     for size in (1, 20, 100):
         limited = ["sh", "-c", f'ulimit -f {size}; "{KUMI}" index']
-        ran = subprocess.run(limited, cwd=tmp_path, capture_output=True, text=True, timeout=20, check=False)
+        ran = subprocess.run(limited, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
         assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)
         assert "check that the disk has room" in ran.stderr
         assert "move it away" not in ran.stderr

@@ -124,7 +124,7 @@ def test_a_terminal_asks_about_each_pair(folder: Path) -> None:
     screen += read_terminal(master, "[y/N/q]")
     os.write(master, b"y\n")
     screen += read_terminal(master, "")
-    running.wait(30)
+    running.wait(60)
     os.close(master)
     assert "Robert Cratchit (person, 1): A clerk with a son." in screen
     assert (folder / "aliases.txt").read_text("utf-8").splitlines()[1:] == LINES[1:]

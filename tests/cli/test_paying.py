@@ -118,7 +118,7 @@ def read_terminal(master: int, until: str) -> str:
     """Return the output of a terminal, up to a text or to the end."""
     screen = ""
     with suppress(OSError):  # the process closed its end
-        while (not until or until not in screen) and select.select([master], [], [], 30)[0]:
+        while (not until or until not in screen) and select.select([master], [], [], 60)[0]:
             screen += os.read(master, 4096).decode()
     return screen
 
@@ -133,7 +133,7 @@ def test_a_terminal_asks(folder: Path, server: FakeServer, typed: str, code: int
     screen = read_terminal(master, "[y/N]")
     os.write(master, typed.encode())
     screen += read_terminal(master, "")
-    running.wait(30)
+    running.wait(60)
     assert "Chunks were embedded by e, and would be by other." in screen
     assert (running.returncode, server.counts()["requests"]) == (code, 6 if code == 0 else 3)
     os.close(master)
@@ -159,7 +159,7 @@ def test_requests_and_prompts_are_logged_on_demand(folder: Path, server: FakeSer
     assert err.count("--- hyde, m temperature=0.0, asked\nuser: Write one passage") == 1
     assert err.count("--- answer, m temperature=0.0, asked\nsystem: You answer a question") == 1
     _, err = kumi(folder, "ask", "Which ferry?", "-m", "hyde", "--show-prompts")
-    assert err.count(", remembered\n") == 2
+    assert err.count(", cached\n") == 2
 
 
 def test_an_answer_as_json(folder: Path) -> None:

@@ -11,6 +11,7 @@ from pyoxigraph import RdfFormat, parse
 
 from tests import cli_runner, factories_graphs
 from tests.cli.test_cli import Run, error_of, json_of, kumi
+from tests.rdf.fake_timer import stop_after_lines
 
 __all__ = ["kumi"]  # a fixture
 LEVELS = "SELECT ?level (COUNT(?r) AS ?n) { ?r a kumi:Report ; kumi:level ?level } GROUP BY ?level ORDER BY ?level"
@@ -76,7 +77,7 @@ def test_questions_are_answered_by_yes_or_no(graph: Run) -> None:
     assert [graph("sparql", f"ASK {{ ?s a kumi:{kind} }}")[1] for kind in ("Report", "Boat")] == ["yes\n", "no\n"]
 
 
-def test_what_is_cut_is_told(graph: Run) -> None:
+def test_what_is_cut_is_told(graph: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     everything = "SELECT ?s { ?s ?p ?o }"
     code, out, err = graph("sparql", everything, "--limit", "3")
     assert (code, len(out.splitlines())) == (0, 4)
@@ -88,8 +89,9 @@ def test_what_is_cut_is_told(graph: Run) -> None:
     assert len(out.splitlines()) > 1001
     assert err == ""
     endless = "SELECT ?s { { ?s a kumi:Report } UNION { ?s ?p ?o . ?a ?b ?c . ?d ?e ?f FILTER(?o + ?c + ?f = 7.5) } }"
+    timeouts = stop_after_lines(monkeypatch, 2)  # the head and a row
     code, out, err = graph("sparql", endless, "--timeout", "1", "--format", "csv")
-    assert code == 1
+    assert (code, timeouts) == (1, [1])
     assert len(out.splitlines()) > 1
     assert "stopped after 1 s with partial results" in err
 

@@ -74,7 +74,7 @@ def on_a_terminal(folder: Path, *command: str, env: Mapping[str, str] | None = N
     except OSError:  # Linux raises this once the other end is closed
         pass
     os.close(ours)
-    assert running.wait(20) == 0
+    assert running.wait(60) == 0
     return output.decode()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +19,7 @@ from kumihimo.llm.protocols import Prices
 from kumihimo.llm.structured import Reply, require_text
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
+from tests.counters import wait_until
 
 
 @pytest.fixture
@@ -120,16 +120,16 @@ def test_several_samples_of_one_prompt(cache: ResponseCache) -> None:
 
 
 def test_equal_prompts_in_flight_are_paid_once(cache: ResponseCache) -> None:
-    def slow(prompt: str) -> str:
-        time.sleep(0.05)
+    def answer(prompt: str) -> str:
+        wait_until(lambda: cache.hits == 7)  # the others wait for this one
         return prompt
 
-    chat, budget, replies = FakeChat(slow), Budget(), list[str]()
+    chat, budget, replies = FakeChat(answer), Budget(), list[str]()
     threads = [Thread(target=lambda: replies.append(CachedLLM(chat, cache, budget, "s")("sea"))) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(90)
     assert (replies, chat.prompt_counts) == (["sea"] * 8, {"sea": 1})
     assert (budget.total.calls, budget.saved["s"].calls) == (1, 7)
 

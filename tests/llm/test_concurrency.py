@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from threading import Barrier, Event, Lock
-from time import sleep
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier, Event
 
 import pytest
 
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.task import Job, StepResult
 from kumihimo.core.usage import Usage
+from kumihimo.llm import concurrency
 from kumihimo.llm.concurrency import thread_pool
 from kumihimo.llm.protocols import Prices, reserve_nothing
+from tests.counters import wait_until
 
 
 def results_of(key: str) -> list[StepResult]:
@@ -30,7 +32,7 @@ def test_results_come_in_the_order_of_the_jobs() -> None:
     def call(job: Job) -> list[StepResult]:
         key = job[0][0]
         if key == "000":
-            assert later.wait(10)
+            assert later.wait(60)
         if key == "005":
             later.set()
         return results_of(key)
@@ -39,7 +41,7 @@ def test_results_come_in_the_order_of_the_jobs() -> None:
 
 
 def test_as_many_run_at_once_as_there_are_workers() -> None:
-    meeting = Barrier(4, timeout=10)  # breaks where fewer than four come
+    meeting = Barrier(4, timeout=60)  # breaks where fewer than four come
 
     def call(job: Job) -> list[StepResult]:
         meeting.wait()
@@ -62,39 +64,67 @@ def test_at_most_four_jobs_per_worker_wait() -> None:
     assert len(list(results)) == 99
 
 
-def test_the_first_failure_stops_the_waiting_jobs() -> None:
+@pytest.fixture
+def cancelled(monkeypatch: pytest.MonkeyPatch) -> Event:
+    """Return an event that is set once a pool has cancelled the waiting jobs."""
+    event = Event()
+
+    class Executor(ThreadPoolExecutor):
+        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+            super().shutdown(wait=False, cancel_futures=cancel_futures)
+            event.set()
+            super().shutdown(wait=wait)
+
+    monkeypatch.setattr(concurrency, "ThreadPoolExecutor", Executor)
+    return event
+
+
+def test_the_first_failure_stops_the_waiting_jobs(cancelled: Event) -> None:
     started: list[str] = []
-    lock, never_set = Lock(), Event()
 
     def call(job: Job) -> list[StepResult]:
-        with lock:
-            started.append(job[0][0])
+        started.append(job[0][0])
         if job[0][0] == "000":
             raise ItemFailed("no answer")
-        never_set.wait(0.2)
+        assert cancelled.wait(60)
         return results_of(job[0][0])
 
     with pytest.raises(ItemFailed, match="no answer"):
-        list(thread_pool(1)(call, jobs(100)))
+        list(thread_pool(2)(call, jobs(100)))
     assert len(started) <= 3
+
+
+def test_one_worker_stops_at_the_first_failure() -> None:
+    started: list[str] = []
+
+    def call(job: Job) -> list[StepResult]:
+        started.append(job[0][0])
+        raise ItemFailed("no answer")
+
+    with pytest.raises(ItemFailed, match="no answer"):
+        list(thread_pool(1)(call, jobs(100)))
+    assert started == ["000"]
 
 
 def test_nothing_to_do() -> None:
     assert list(thread_pool(3)(lambda job: results_of("a"), iter([]))) == []
 
 
-def test_a_consumer_that_stops_waits_for_the_jobs_in_flight_only() -> None:
-    done: list[str] = []
+def test_a_consumer_that_stops_waits_for_the_jobs_in_flight_only(cancelled: Event) -> None:
+    started, done = list[str](), list[str]()
 
     def call(job: Job) -> list[StepResult]:
-        sleep(0.05)
-        done.append(job[0][0])
-        return results_of(job[0][0])
+        key = job[0][0]
+        started.append(key)
+        assert key == "000" or cancelled.wait(60)
+        done.append(key)
+        return results_of(key)
 
     results = thread_pool(2)(call, jobs(20))
     next(results)
+    wait_until(lambda: len(started) == 3)
     results.close()  # type: ignore[attr-defined]
-    assert 2 <= len(done) <= 5  # started jobs finish: they are paid for
+    assert sorted(done) == ["000", "001", "002"]  # started jobs finish: they are paid for
 
 
 def test_cached_tokens_have_their_own_price() -> None:

@@ -41,7 +41,7 @@ def test_a_body_that_is_no_completion_is_requested_again(strange: dict[str, Any]
 @pytest.mark.parametrize("strange", [b"", b"<html>", b"[1", b"[" * 100_000, b"\xff\xfe"])
 def test_a_body_that_is_no_json_is_requested_again(strange: bytes) -> None:
     with pytest.raises(RetryableError):
-        read_json_body([strange], 1.0)
+        read_json_body([strange], 60.0)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_body_that_is_no_json_is_requested_again(strange: bytes) -> None:
 )
 def test_an_invalid_event_is_requested_again(event: str) -> None:
     with pytest.raises(RetryableError):
-        _read_stream([f"data: {event}"], lambda _: None, 1.0)
+        _read_stream([f"data: {event}"], lambda _: None, 60.0)
 
 
 def test_a_stream_is_passed_on_token_by_token() -> None:
@@ -57,7 +57,7 @@ def test_a_stream_is_passed_on_token_by_token() -> None:
     deltas = [{"delta": {"content": text}, "finish_reason": None} for text in ("At ", "nine\ud800.")]
     events = [{"choices": [delta]} for delta in deltas] + [{"choices": [{"delta": {}, "finish_reason": "stop"}]}]
     lines = [": ping", "", *(f"data: {json.dumps(event)}" for event in events), 'data: {"usage": [1]}', "data: [DONE]"]
-    assert _read_stream(lines, pieces.append, 1.0) == ("At nine\ufffd.", "stop", {})
+    assert _read_stream(lines, pieces.append, 60.0) == ("At nine\ufffd.", "stop", {})
     assert pieces == ["At ", "nine\ufffd."]
 
 

@@ -373,5 +373,5 @@ def test_json_output_has_queries(library: Library) -> None:
 
     answer = library.kumi.ask("How are gates looked after?", "meta")
     with library.kumi.snapshot() as reading:
-        assert _answer_json(reading, answer)["searched"] == list(answer.context.queries)
+        assert _answer_json(reading, answer)["queries"] == list(answer.context.queries)
     assert len(answer.context.queries) == 3

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kumihimo.core.context import Context
 from kumihimo.core.engine import diff_rows
 from kumihimo.core.records import Record
 from kumihimo.core.table import Row, RowFilter, Table, codec
+from kumihimo.search.fulltext import KeywordIndex, SqliteKeywordSearch
 from kumihimo.search.protocols import KeywordSearch
+from kumihimo.search.vectors import MappedFiles, SqliteVectorSearch, VectorIndex, load_matrices, remove_unused_files
 from kumihimo.storage.sqlite.ledger import SqlLedger
 from kumihimo.storage.sqlite.store import Db, SqlRows, Store
+from kumihimo.testing.fake_models import FakeEmbedder
 
+WORDS = "sea sky sun fog dew ice rain wind port ferry boat oat seed cord silk loom".split()  # noqa: SIM905
+Vectors = NDArray[np.float32]
 Search = Callable[[str, int], list[tuple[str, float]]]  # query, k -> ids and scores
 
 
@@ -88,3 +97,50 @@ class Notes:
         with self.open_search(lambda id: bool(checked.append(id)) or id in visible) as search:  # type: ignore[func-returns-value]
             hits = search(question, k)
         return hits, len(checked)
+
+
+class Embed:
+    """A fake embedder that records its texts."""
+
+    batch, workers = 256, 1
+
+    def __init__(self, make: Callable[[Sequence[str]], Vectors] | None = None, fingerprint: str = "made up") -> None:
+        self.make = make or FakeEmbedder()
+        self.fingerprint = fingerprint
+        self.texts: list[str] = []
+
+    def __call__(self, texts: Sequence[str]) -> Vectors:
+        self.texts += texts
+        return self.make(texts)
+
+
+def keyword_notes(folder: Path, texts: Mapping[str, str] | None = None) -> Notes:
+    """Return notes with a full-text index."""
+    index = Notes(folder, lambda db: KeywordIndex(db, "notes", codec(Note)), SqliteKeywordSearch)
+    if texts is not None:
+        index.build(texts)
+    return index
+
+
+def vector_notes(folder: Path, texts: Mapping[str, str] | None = None, embed: Embed | None = None) -> Notes:
+    """Return notes with a vector index."""
+    embedder = embed or Embed()
+    files: MappedFiles = {}
+
+    def view(db: Db) -> VectorIndex:
+        remove_unused_files(db, folder)  # builds do this first
+        return VectorIndex(db, folder, "notes", codec(Note), embedder)
+
+    def search(db: Db) -> SqliteVectorSearch:
+        return SqliteVectorSearch(db, embedder, load_matrices(db, folder, files))
+
+    index = Notes(folder, view, search)
+    if texts is not None:
+        index.build(texts)
+    return index
+
+
+def mixed_texts(n: int, seed: int = 0) -> dict[str, str]:
+    """Return texts of one to six words, the same each time."""
+    random = Random(seed)
+    return {f"n{i:05d}": " ".join(random.choices(WORDS, k=random.randint(1, 6))) for i in range(n)}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
-import time
 from base64 import b64decode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +22,7 @@ import pytest
 from kumihimo.testing.fake_models import FakeEmbedder
 from kumihimo.testing.fake_replies import Behaviour
 from kumihimo.testing.fake_server import FakeServer, run_fake_server
+from tests.counters import wait_until
 
 PROMPT = "Answer in one sentence.\nThe sea is wide and the boat is small, so row on now, sailor\n"
 REPLY = "The sea is wide and the boat is small, so row on [1]."
@@ -42,12 +43,12 @@ def server(running_server: FakeServer) -> FakeServer:
 
 @pytest.fixture
 def client(server: FakeServer) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(base_url=server.url, api_key="k", max_retries=0, timeout=5) as client:
+    with openai.OpenAI(base_url=server.url, api_key="k", max_retries=0, timeout=60) as client:
         yield client
 
 
 def send(
-    server: FakeServer, path: str, body: object = None, timeout: float = 5, headers: Any = None
+    server: FakeServer, path: str, body: object = None, timeout: float = 60, headers: Any = None
 ) -> tuple[int, Any, str]:
     """Return the status, the headers, and the body as text."""
     with closing(HTTPConnection(server.url.split("/")[2], timeout=timeout)) as connection:
@@ -55,6 +56,18 @@ def send(
         connection.request(method, path, None if body is None else json.dumps(body), headers or {})
         response = connection.getresponse()
         return response.status, response.headers, response.read().decode()
+
+
+def start_request(server: FakeServer) -> HTTPConnection:
+    """Send a request without reading the response."""
+    connection = HTTPConnection(server.url.split("/")[2], timeout=60)
+    connection.request("POST", "/v1/embeddings", json.dumps({"model": "m", "input": "hi"}))
+    return connection
+
+
+def wait_for_last_request(server: FakeServer) -> None:
+    """Wait until the server has handled a request to its end."""
+    wait_until(lambda: server.counts()["last_at"] > 0)
 
 
 def chat(server: FakeServer, content: Any = PROMPT, **more: Any) -> Any:
@@ -287,11 +300,11 @@ def test_a_fault_sends_half_of_the_body(server: FakeServer) -> None:
 
 def test_a_slow_answer_arrives_in_pieces(server: FakeServer) -> None:
     server.configure(faults={"slow": 1}, drip=0.2)
-    began = time.monotonic()
     assert reply(server) == REPLY
-    assert 0.19 < time.monotonic() - began < 2
-    assert server.counts()["distinct"] == 1
-    server.configure(drip=10)
+    counts = server.counts()
+    assert counts["distinct"] == 1
+    assert counts["last_at"] - counts["first_at"] > 0.19  # it waits itself, however busy the machine is
+    server.configure(drip=600)
     with pytest.raises(TimeoutError):
         send(server, "/v1/embeddings", {"model": "m", "input": "hi"}, timeout=0.1)
 
@@ -300,7 +313,7 @@ def test_never_waits_until_the_client_disconnects(server: FakeServer) -> None:
     server.configure(faults={"never": 1})
     with pytest.raises(TimeoutError):
         send(server, "/v1/embeddings", {"model": "m", "input": "hi"}, timeout=0.1)
-    time.sleep(0.1)
+    wait_for_last_request(server)
     server.configure(faults={})
     embed(server, "hi")
     counts = server.counts()
@@ -339,6 +352,13 @@ def test_faults_depend_on_the_request_and_its_repetition(server: FakeServer) -> 
     assert statuses_of(server, prompts) != first
 
 
+def test_an_answer_waits_for_the_latency(server: FakeServer) -> None:
+    server.configure(latency=0.2)
+    assert reply(server) == REPLY
+    counts = server.counts()
+    assert counts["last_at"] - counts["first_at"] > 0.19
+
+
 # -- counts
 
 
@@ -349,7 +369,7 @@ def test_charges_are_counted(server: FakeServer) -> None:
     assert chat(server, "four")["usage"]["prompt_tokens_details"] == {"cached_tokens": 0}
     embed(server, "a b", "c", "c")
     counts = server.counts()
-    assert 0 < counts.pop("first_at") <= counts.pop("last_at") <= time.monotonic()
+    assert 0 < counts.pop("first_at") <= counts.pop("last_at")
     assert counts == {
         "requests": 4,
         "answered": 4,
@@ -371,21 +391,23 @@ def test_charges_are_counted(server: FakeServer) -> None:
 
 
 def test_requests_run_concurrently(server: FakeServer) -> None:
-    server.configure(latency=0.2)
-    began = time.monotonic()
+    server.configure(faults={"never": 1})  # it holds each request
+    connections = [start_request(server) for _ in range(20)]
+    wait_until(lambda: server.counts()["most_at_once"] == 20)
+    for connection in connections:
+        connection.close()
+    server.configure(faults={})
     with ThreadPoolExecutor(20) as pool:
         list(pool.map(lambda i: chat(server, f"question {i}"), range(20)))
-    assert time.monotonic() - began < 2
-    counts = server.counts()
-    assert (counts["most_at_once"], counts["distinct"]) == (20, 20)
+    assert server.counts()["distinct"] == 20
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
 def test_a_client_that_disconnects_is_charged_but_not_answered(server: FakeServer) -> None:
-    server.configure(latency=0.2)
-    with pytest.raises(TimeoutError):
-        send(server, "/v1/embeddings", {"model": "m", "input": "hi"}, timeout=0.05)
-    server.configure(latency=0)
-    time.sleep(0.3)
+    server.process.send_signal(signal.SIGSTOP)
+    start_request(server).close()
+    server.process.send_signal(signal.SIGCONT)
+    wait_for_last_request(server)
     counts = server.counts()
     assert (counts["answered"], counts["distinct"]) == (1, 0)
 
@@ -410,7 +432,7 @@ def test_it_ends_when_stdin_does() -> None:
         assert process.stdout
         assert process.stdout.readline().startswith("http://127.0.0.1:")
         process.stdin.close()
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
 
 
 def test_it_ends_with_its_context() -> None:
@@ -449,6 +471,7 @@ def test_the_sdk_understands_it(client: openai.OpenAI, server: FakeServer) -> No
 def test_the_sdk_raises(client: openai.OpenAI, server: FakeServer, fault: str, error: type[Exception]) -> None:
     server.configure(faults={fault: 1})
     messages: Any = [{"role": "user", "content": PROMPT}]
+    timeout = 0.1 if fault == "never" else 60
     for stream in (False, True):
         with pytest.raises(error):
-            list(client.chat.completions.create(model="m", messages=messages, stream=stream, timeout=0.1))
+            list(client.chat.completions.create(model="m", messages=messages, stream=stream, timeout=timeout))

@@ -152,32 +152,17 @@ class Build:
 
     def _views(self) -> list[SearchIndex]:
         """Return the search indexes of the methods."""
-        signatures = [METHODS[name] for name in self.methods]
-        searched = dict.fromkeys(
-            table
-            for s in signatures
-            if "keyword_search" in s.ports
-            for table in s.tables
-            if RECORD_TYPES[table].SEARCHABLE
-        )
-        return [
-            *(KeywordIndex(as_db(self.db), table, codec(RECORD_TYPES[table])) for table in searched),
-            *self._vectors(),
-        ]
+        db, tables = as_db(self.db), self._searched_tables("keyword_search")
+        return [*(KeywordIndex(db, table, codec(RECORD_TYPES[table])) for table in tables), *self._vectors()]
 
     def _vectors(self) -> list[VectorIndex]:
-        signatures = [METHODS[name] for name in self.methods]
-        tables = dict.fromkeys(
-            table
-            for s in signatures
-            if "vector_search" in s.ports
-            for table in s.tables
-            if RECORD_TYPES[table].SEARCHABLE
-        )
-        return [
-            VectorIndex(as_db(self.db), self.folder, table, codec(RECORD_TYPES[table]), self.embedder)
-            for table in tables
-        ]
+        db, tables = as_db(self.db), self._searched_tables("vector_search")
+        return [VectorIndex(db, self.folder, table, codec(RECORD_TYPES[table]), self.embedder) for table in tables]
+
+    def _searched_tables(self, port: str) -> list[str]:
+        """Return the tables that the methods search with this port."""
+        methods = (METHODS[name] for name in self.methods if port in METHODS[name].ports)
+        return list(dict.fromkeys(table for m in methods for table in m.tables if RECORD_TYPES[table].SEARCHABLE))
 
     @property
     def rule_based(self) -> tuple[str, ...]:
