@@ -12,10 +12,12 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 from benchmarks.meter import Cost, check_at_most, measured
 from benchmarks.options import bench_parser, read_options
@@ -56,9 +58,12 @@ def chunks_only(question: str, chunks: Table[Chunk], *, k: int = 5) -> Context:
     raise NotImplementedError(question, chunks, k)
 
 
-STEPS.update(collect_signatures(gists))
-METHODS.update(collect_signatures(search_both, chunks_only))
-RECORD_TYPES.update({"gists": Gist})
+@contextmanager
+def extended_catalogues() -> Iterator[None]:
+    """Add the step and the methods of this benchmark."""
+    steps, methods = collect_signatures(gists), collect_signatures(search_both, chunks_only)
+    with patch.dict(STEPS, steps), patch.dict(METHODS, methods), patch.dict(RECORD_TYPES, {"gists": Gist}):
+        yield
 
 
 def index_with_model(podcasts: Path, url: str) -> tuple[Cost, list[str], list[str]]:
@@ -118,7 +123,7 @@ def run_rounds(podcasts: Path, url: str) -> Iterator[tuple[Cost, Cost, Cost]]:
 def main(argv: Sequence[str] | None = None) -> None:
     parser = bench_parser(__doc__)
     podcasts = read_options(parser, argv).data / "podcasts" / "kevin_scott_podcasts.jsonl"
-    with run_fake_server(latency=LATENCY) as server:
+    with extended_catalogues(), run_fake_server(latency=LATENCY) as server:
         costs = list(run_rounds(podcasts, server.url))
     for ours, no_model, sdk in costs:
         print(f"  index with the model  {ours}\n  without it            {no_model}\n  bare SDK              {sdk}")
