@@ -16,6 +16,7 @@ from benchmarks.tiny_data import write_tiny_data
 # Name and extra options; the shortest run comes first.
 BENCHMARKS = (
     ("start", ""),
+    ("long_inputs", ""),
     ("passages", ""),
     ("files", ""),
     ("replies", ""),

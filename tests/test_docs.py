@@ -33,7 +33,7 @@ from kumihimo.readers import READERS
 from kumihimo.testing.fake_server import FakeServer
 from tests import screens
 from tests.docs_console import DOCS, HERE, PAGES, rendered, steady
-from tests.factories_paid_steps import gists, themes, told
+from tests.toy_steps import gists, themes, told
 
 
 def page(name: str) -> str:

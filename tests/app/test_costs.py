@@ -23,10 +23,11 @@ from kumihimo.llm.budget import Caps
 from kumihimo.llm.protocols import LLM
 from kumihimo.methods import ANSWER_PROMPTS
 from kumihimo.testing.fake_server import FakeServer
-from tests.factories_paid_steps import Gist, notes, opened, paid
+from tests.factories_paid_steps import notes, opened, paid
 from tests.fake_clock import FakeClock
 from tests.fake_clock import clock as clock
 from tests.fixtures_index import tables
+from tests.toy_steps import Gist
 
 __all__ = ["paid"]
 pytestmark = pytest.mark.usefixtures("paid")

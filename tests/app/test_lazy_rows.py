@@ -8,29 +8,24 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Barrier, Lock
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app import settings_registry
 from kumihimo.app.lazy_rows import LazyRows, RowMaker
-from kumihimo.core.context import Context, Evidence
 from kumihimo.core.errors import ItemFailed
-from kumihimo.core.records import Chunk, Record
 from kumihimo.core.signature import collect_signatures
-from kumihimo.core.table import Row, Table
+from kumihimo.core.table import Row
 from kumihimo.core.wiring import ROOT, order_steps
-from kumihimo.index import RECORD_TYPES, STEPS
+from kumihimo.index import STEPS
 from kumihimo.llm.budget import Caps
 from kumihimo.llm.concurrency import map_concurrent
-from kumihimo.llm.protocols import LLM
-from kumihimo.llm.registry import scope_chat_settings
-from kumihimo.methods import METHODS
 from kumihimo.testing.fake_server import FakeServer
-from tests.factories_paid_steps import opened
+from tests.factories_paid_steps import add_steps, opened
 from tests.factories_tables import Held
 from tests.fixtures_index import EXAMPLES, fill
+from tests.toy_steps import briefs, briefs_method, sections
 
 NOTES = {
     "a.txt": "The ferry leaves at nine. The gate leaks badly. The lamp is lit.",
@@ -38,65 +33,9 @@ NOTES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Part(Record):
-    WAVE: ClassVar[str] = "level"
-    level: int
-
-
-@dataclass(frozen=True, slots=True)
-class Brief(Record):
-    pass
-
-
-def parts(chunk: Chunk) -> Part:
-    """Return a chunk with its position in the document."""
-    return Part(text=chunk.text, level=chunk.ordinal)
-
-
-def briefs(
-    part: Part,
-    briefs: Table[Brief],
-    llm: LLM | None,
-    *,
-    style: str = "plain",
-    when: Literal["built", "asked"] = "built",
-) -> Brief | None:
-    """Return the text of a part with the brief of the next one."""
-    if when == "asked":
-        return None
-    document, _, ordinal = part.id.rpartition(".")
-    next_brief = briefs.get(f"{document}.{int(ordinal) + 1:05}")
-    text = part.text + (f" / {next_brief.text}" if next_brief else "")
-    if llm is None:
-        return Brief(text=f"({text})")
-    return Brief(text=llm(f"{style}: {text}"))
-
-
-def briefs_method(
-    question: str, parts: Table[Part], briefs: Table[Brief], *, depth: int = 9, times: int = 1
-) -> Context:
-    """Return the briefs of all parts to a depth, repeated `times`."""
-    ids = [part.id for part in parts if part.level <= depth] * times
-    rows_found = map_concurrent(briefs.get, ids, 4)
-    return Context(tuple(Evidence("briefs", brief, 1.0) for brief in rows_found if brief))
-
-
 @pytest.fixture(autouse=True)
-def toy_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = collect_signatures(parts, briefs)
-    for name, step in steps.items():
-        monkeypatch.setitem(STEPS, name, step)
-        monkeypatch.setitem(RECORD_TYPES, name, step.output_type)
-        monkeypatch.setitem(
-            settings_registry.ALL_SETTINGS, name, {**step.settings, **scope_chat_settings(step.settings)}
-        )
-        monkeypatch.setitem(settings_registry.SETTINGS, name, step.settings)
-    for name, method in collect_signatures(briefs_method).items():
-        monkeypatch.setitem(METHODS, name, method)
-        monkeypatch.setitem(settings_registry.SETTINGS, name, method.settings)
-        monkeypatch.setitem(settings_registry.ALL_SETTINGS, name, method.settings)
-    monkeypatch.setattr(settings_registry, "LLM_SCOPES", (*settings_registry.LLM_SCOPES, "briefs"))
+def brief_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    add_steps(monkeypatch, collect_signatures(sections, briefs), collect_signatures(briefs_method))
 
 
 SMALL: dict[str, Any] = {"chunks": {"size": 6, "overlap": 0}}
@@ -112,7 +51,7 @@ def build_index(tmp_path: Path, server: FakeServer | None, when: str, **more: An
 @pytest.fixture
 def lazy(tmp_path: Path, server: FakeServer) -> Iterator[Kumihimo]:
     with build_index(tmp_path, server, "asked") as kumi:
-        assert kumi.status().rows["parts"] == 4
+        assert kumi.status().rows["sections"] == 4
         yield kumi
 
 
@@ -138,7 +77,7 @@ def test_reading_makes_rows_and_their_inputs_once(lazy: Kumihimo, server: FakeSe
 
 def test_only_needed_rows_are_made(tmp_path: Path, server: FakeServer) -> None:
     with build_index(tmp_path, server, "asked") as kumi, kumi.snapshot() as reading:
-        deepest = max((part for part in reading.table("parts")), key=lambda part: part.level)
+        deepest = max((section for section in reading.table("sections")), key=lambda section: section.level)
         rows = reading._rows("briefs", reading.models.budget())
         assert rows.get(deepest.id)
         assert server.counts()["requests"] == 1
@@ -185,7 +124,7 @@ def test_lazy_rows_can_be_traced_later(lazy: Kumihimo, server: FakeServer) -> No
 
 def test_table_access_makes_no_rows(lazy: Kumihimo, server: FakeServer) -> None:
     with lazy.snapshot() as reading:
-        (id, *_) = [part.id for part in reading.table("parts")]
+        (id, *_) = [section.id for section in reading.table("sections")]
         assert reading.table("briefs").get(id) is None
         assert list(reading.table("briefs")) == []
     assert server.counts()["requests"] == 0
@@ -286,12 +225,16 @@ def row_maker(ask: Any, futures: dict[str, Future[Row | None]]) -> RowMaker:
     steps = {ROOT: STEPS["chunks"], **STEPS}
     step = next(
         step
-        for step in order_steps({n: s for n, s in steps.items() if n in ("chunks", "parts", "briefs")})
+        for step in order_steps({n: s for n, s in steps.items() if n in ("chunks", "sections", "briefs")})
         if step.name == "briefs"
     )
-    parts = Held((), [("d.00000", "one", 0), ("d.00001", "two", 1)])
+    held_sections = Held((), [("d.00000", "one", 0), ("d.00001", "two", 1)])
     return RowMaker(
-        step, {"style": "s", "when": "built"}, {"llm": ask}, lambda t: parts if t == "parts" else Held((), ()), futures
+        step,
+        {"style": "s", "when": "built"},
+        {"llm": ask},
+        lambda t: held_sections if t == "sections" else Held((), ()),
+        futures,
     )
 
 

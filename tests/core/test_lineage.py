@@ -2,86 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import KumiError
 from kumihimo.core.lineage import trace_sources, visibility_filters
-from kumihimo.core.records import Chunk, Document, Record, Reference
+from kumihimo.core.records import Document, Record, Reference
 from kumihimo.core.signature import collect_signatures
-from kumihimo.core.table import Group, Table, codec
+from kumihimo.core.table import Table, codec
 from kumihimo.storage.sqlite.store import SqlRows, Store
 from tests.core.factories_build import Small, Step, id
+from tests.toy_steps import chunk_words, chunks, entries, glosses, loose, volumes
 
-
-@dataclass(frozen=True, slots=True)
-class Word(Record):
-    GROUP: ClassVar[str] = "name"
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Entry(Record):
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class Gloss(Record):
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class Shelf(Record):
-    members: tuple[str, ...]
-
-    def parents(self) -> tuple[Reference, ...]:
-        return tuple(("entries", member) for member in self.members)
-
-
-@dataclass(frozen=True, slots=True)
-class Loose(Record):
-    pass
-
-
-def chunks(document: Document) -> Iterable[Chunk]:
-    """Yield each line."""
-    start = 0
-    for line in document.text.splitlines(keepends=True):
-        yield Chunk(title="", start=start, end=start + len(line), tokens=1, text=line.strip())
-        start += len(line)
-
-
-def words(chunk: Chunk) -> Iterable[Word]:
-    return [Word(text=word, name=hash_parts(word)) for word in chunk.text.split()]
-
-
-def entries(members: Group[Word]) -> Entry:
-    return Entry(text=members[0].text)
-
-
-def glosses(entry: Entry) -> Gloss | None:
-    return Gloss(text=entry.text)
-
-
-def shelves(entries: Table[Entry]) -> Iterable[Shelf]:
-    return [Shelf(id="all", members=tuple(entry.id for entry in entries))]
-
-
-def loose(entries: Table[Entry]) -> Iterable[Loose]:
-    return [Loose(id="one")]
-
-
-def titles(document: Document) -> Loose | None:
-    return None
-
-
-STEPS: list[Step] = [chunks, words, entries, glosses, shelves, loose]
+STEPS: list[Step] = [chunks, chunk_words, entries, glosses, volumes, loose]
 A, B = id("a"), id("b")
 
 
@@ -102,7 +39,7 @@ def index(folder: Path) -> Iterator[Callable[[str], Table[Record]]]:
     [
         (("documents", A), [("documents", A)]),
         (("chunks", f"{A}.00001"), [("chunks", f"{A}.00001")]),
-        (("words", f"{A}.00001.00000"), [("chunks", f"{A}.00001")]),
+        (("chunk_words", f"{A}.00001.00000"), [("chunks", f"{A}.00001")]),
         (("entries", hash_parts("sky")), [("chunks", f"{A}.00000"), ("chunks", f"{A}.00001")]),
         (("glosses", hash_parts("sky")), [("chunks", f"{A}.00000"), ("chunks", f"{A}.00001")]),
         (("entries", hash_parts("sea")), sorted([("chunks", f"{A}.00000"), ("chunks", f"{B}.00000")])),
@@ -116,7 +53,7 @@ def test_a_row_stands_on_these(tmp_path: Path, reference: Reference, expected: l
 
 def test_what_several_members_share_is_met_once(tmp_path: Path) -> None:
     with index(tmp_path) as tables:
-        references = list(trace_sources(collect_signatures(*STEPS), tables, ("shelves", "all")))
+        references = list(trace_sources(collect_signatures(*STEPS), tables, ("volumes", "all")))
     assert sorted(references) == sorted([("chunks", f"{A}.00000"), ("chunks", f"{A}.00001"), ("chunks", f"{B}.00000")])
 
 
@@ -128,10 +65,10 @@ def test_a_table_that_is_not_there_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "reference",
     [
-        ("shelves", "none"),
+        ("volumes", "none"),
         ("entries", hash_parts("sun")),
-        ("words", f"{A}.00000.00099"),
-        ("words", "nonsense"),
+        ("chunk_words", f"{A}.00000.00099"),
+        ("chunk_words", "nonsense"),
         ("glosses", hash_parts("sun")),
         ("chunks", f"{A}.00099"),
         ("documents", id("z")),
@@ -150,16 +87,16 @@ def test_a_row_that_is_not_there_is_named(tmp_path: Path, reference: Reference) 
         ("documents", B, {A}, False),
         ("chunks", f"{A}.00001", {A}, True),
         ("chunks", f"{A}.00001", {B}, False),
-        ("words", f"{B}.00000.00000", {A}, False),
-        ("words", f"{B}.00000.00000", {B}, True),
+        ("chunk_words", f"{B}.00000.00000", {A}, False),
+        ("chunk_words", f"{B}.00000.00000", {B}, True),
         ("entries", hash_parts("sky"), {A}, True),
         ("entries", hash_parts("sky"), {B}, False),
         ("entries", hash_parts("sea"), {A}, False),
         ("entries", hash_parts("sea"), {A, B}, True),
         ("glosses", hash_parts("sea"), {A}, False),
         ("glosses", hash_parts("sky"), {A}, True),
-        ("shelves", "all", {A}, False),
-        ("shelves", "all", {A, B}, True),
+        ("volumes", "all", {A}, False),
+        ("volumes", "all", {A, B}, True),
         ("loose", "one", {A, B}, False),  # it names no parents
     ],
 )
@@ -179,11 +116,11 @@ def test_whether_a_row_passes_is_told_without_reading_or_read_once(tmp_path: Pat
             return tables(name)
 
         filters = visibility_filters(collect_signatures(*STEPS), recording_tables, {A, B})
-        assert filters("words")(f"{A}.00000.00000")
+        assert filters("chunk_words")(f"{A}.00000.00000")
         assert tables_read == []
-        assert filters("shelves")("all")
-        assert sorted(tables_read) == ["shelves", "words", "words"]  # the words of each entry of the shelf
-        assert filters("shelves")("all")
+        assert filters("volumes")("all")
+        assert sorted(tables_read) == ["chunk_words", "chunk_words", "volumes"]  # the words of each entry of the volume
+        assert filters("volumes")("all")
         assert filters("entries")(hash_parts("sky"))
         assert filters("glosses")(hash_parts("sky"))
         assert len(tables_read) == 3
@@ -193,5 +130,5 @@ def test_a_row_that_is_not_there_cannot_pass(tmp_path: Path) -> None:
     with index(tmp_path) as tables:
         filters = visibility_filters(collect_signatures(*STEPS), tables, {A, B})
         assert not filters("entries")(hash_parts("sun"))
-        with pytest.raises(KumiError, match="table shelves has no row 'none'"):
-            filters("shelves")("none")
+        with pytest.raises(KumiError, match="table volumes has no row 'none'"):
+            filters("volumes")("none")

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import pytest
 
 from kumihimo.core.context import Context
 from kumihimo.core.errors import StepError
-from kumihimo.core.records import Chunk, Document, Record
+from kumihimo.core.records import Chunk, Document
 from kumihimo.core.settings import Setting
 from kumihimo.core.signature import Signature, collect_signatures
 from kumihimo.core.table import Group, Table
 from kumihimo.llm.protocols import LLM
-
-
-@dataclass(frozen=True, slots=True)
-class Word(Record):
-    GROUP: ClassVar[str] = "name"
-    name: str
+from tests.toy_steps import Word
 
 
 def read_one(function: Any) -> Signature:

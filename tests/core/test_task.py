@@ -15,22 +15,8 @@ from kumihimo.core.errors import ItemFailed, StepError, UpstreamFailed
 from kumihimo.core.records import Document
 from kumihimo.core.table import Group, Table
 from kumihimo.core.task import Task, inline
-from tests.core.factories_build import (
-    Entry,
-    Letter,
-    Model,
-    Part,
-    Report,
-    Small,
-    Title,
-    Word,
-    failing,
-    id,
-    parts,
-    reports,
-    titles,
-    words,
-)
+from tests.core.factories_build import Model, Small, failing, id
+from tests.toy_steps import Entry, Letter, Part, PartReport, Title, Word, part_reports, parts, titles, words
 
 
 def test_a_row_step_names_its_rows_after_their_maker(tmp_path: Path) -> None:
@@ -253,28 +239,28 @@ def test_a_report_whose_sub_report_failed_waits_and_asks_nothing(tmp_path: Path)
     model = failing("low")
     small = Small(tmp_path, ports={"llm": model})
     tree = {"a": "top", "ab": "mid", "abc": "low", "x": "other"}
-    small.build([parts, reports], tree)
-    assert small.texts("reports") == ["OTHER"]
+    small.build([parts, part_reports], tree)
+    assert small.texts("part_reports") == ["OTHER"]
     assert small.failures() == [
-        ("reports", "pa", "waits for pab, which failed"),
-        ("reports", "pab", "waits for pabc, which failed"),
-        ("reports", "pabc", "no answer to low"),
+        ("part_reports", "pa", "waits for pab, which failed"),
+        ("part_reports", "pab", "waits for pabc, which failed"),
+        ("part_reports", "pabc", "no answer to low"),
     ]
     assert model.prompt_counts == {"low": 1, "other": 1}
     model = failing()
     small.ports = {"llm": model}
-    small.build([parts, reports], tree)
+    small.build([parts, part_reports], tree)
     assert model.prompt_counts == {"low": 1, "mid LOW": 1, "top MID LOW": 1}
-    assert small.rows("reports")[0] == ("pa", "TOP MID LOW")
+    assert small.rows("part_reports")[0] == ("pa", "TOP MID LOW")
     assert small.failures() == []
 
 
 def test_a_report_goes_on_with_what_stands_in_for_its_sub_report(tmp_path: Path) -> None:
-    def reports(part: Part, parts: Table[Part], reports: Table[Report]) -> Report:
+    def reports(part: Part, parts: Table[Part], reports: Table[PartReport]) -> PartReport:
         if part.text == "low":
-            raise ItemFailed("no answer", fallback=[Report(text="(low)")])
+            raise ItemFailed("no answer", fallback=[PartReport(text="(low)")])
         below = [reports[child.id].text for child in parts.where(parent=part.id)]
-        return Report(text=" ".join([part.text, *below]))
+        return PartReport(text=" ".join([part.text, *below]))
 
     small = Small(tmp_path)
     small.build([parts, reports], {"a": "top", "ab": "low"})

@@ -3,64 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import permutations
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
 from kumihimo.core.errors import StepError
-from kumihimo.core.records import Document, Record
+from kumihimo.core.records import Document
 from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Group, Table
 from kumihimo.core.wiring import order_steps
-
-
-@dataclass(frozen=True, slots=True)
-class Line(Record):
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class Word(Record):
-    GROUP: ClassVar[str] = "name"
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Entry(Record):
-    WAVE: ClassVar[str] = "depth"
-    depth: int
-
-
-@dataclass(frozen=True, slots=True)
-class Page(Record):
-    pass
-
-
-def lines(document: Document) -> Iterable[Line]:
-    return []
+from tests.toy_steps import Line, Part, PartReport, Total, Word, lines
 
 
 def words(line: Line, documents: Table[Document]) -> Iterable[Word]:
     return []
 
 
-def entries(members: Group[Word]) -> Entry:
-    return Entry(depth=0)
+def entries(members: Group[Word]) -> Part:
+    return Part(depth=0)
 
 
-def pages(entry: Entry, pages: Table[Page]) -> Page:
-    return Page()
+def pages(entry: Part, pages: Table[PartReport]) -> PartReport:
+    return PartReport()
 
 
-def sheets(lines: Table[Line], entries: Table[Entry], previous: Table[Sheet]) -> Iterable[Sheet]:
+def sheets(lines: Table[Line], entries: Table[Part], previous: Table[Total]) -> Iterable[Total]:
     return previous
-
-
-@dataclass(frozen=True, slots=True)
-class Sheet(Record):
-    pass
 
 
 ALL: list[Any] = [lines, words, entries, pages, sheets]
@@ -94,8 +63,8 @@ def test_how_each_shape_is_wired() -> None:
 
 
 def test_a_class_with_a_wave_runs_in_waves_only_where_its_own_table_is_read() -> None:
-    def pages(entry: Entry) -> Page:
-        return Page()
+    def pages(entry: Part) -> PartReport:
+        return PartReport()
 
     steps = {step.name: step for step in order_steps(collect_signatures(lines, words, entries, pages))}
     assert steps["pages"].wave_column == ""
@@ -117,8 +86,8 @@ def misspelt(document: Document, lnies: Table[Line]) -> Word:
     return Word(name="")
 
 
-def of_another_kind(document: Document, lines: Table[Word]) -> Entry:
-    return Entry(depth=0)
+def of_another_kind(document: Document, lines: Table[Word]) -> Part:
+    return Part(depth=0)
 
 
 def other_lines(document: Document) -> Iterable[Line]:
@@ -129,7 +98,7 @@ def of_one_of_two(line: Line) -> Word:
     return Word(name="")
 
 
-def of_no_table(page: Page) -> Word:
+def of_no_table(page: PartReport) -> Word:
     return Word(name="")
 
 
@@ -151,7 +120,7 @@ def without_a_wave(line: Line, without_a_wave: Table[Word]) -> Word:
         ),
         ([lines, of_another_kind], "of_another_kind: table lines holds Line, not Word"),
         ([lines, other_lines, of_one_of_two], "of_one_of_two: 2 tables hold Line rows; it needs exactly one"),
-        ([of_no_table], "of_no_table: 0 tables hold Page rows; it needs exactly one"),
+        ([of_no_table], "of_no_table: 0 tables hold PartReport rows; it needs exactly one"),
         ([lines, of_no_group], "of_no_group: Line needs a GROUP: the column whose value names the group"),
         (
             [lines, without_a_wave],

@@ -25,7 +25,7 @@ from kumihimo.storage.sqlite.ledger import SqlLedger
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.storage.sqlite.store import Db, SqlRows, Store
 from kumihimo.testing.fake_models import FakeChat, FakeEmbedder
-from tests.laws.toy_steps import TOY_STEPS
+from tests.toy_steps import TOY_STEPS
 
 Documents = Mapping[str, str]  # uri -> text
 Tables = dict[str, list[list[Any]]]

@@ -17,7 +17,7 @@ from typing import Any
 from kumihimo.llm.concurrency import thread_pool
 from tests.laws.factories_history import BuildKilled, Tables, World
 from tests.laws.rebuild_process import RebuildProcess
-from tests.laws.toy_steps import STATEFUL
+from tests.toy_steps import STATEFUL
 
 Event = tuple[Any, ...]
 NAMES = ("Ada", "Bo", "Cy", "Dee", "Eve", "Flo", "Gus", "Hal")

@@ -1,17 +1,26 @@
-"""a folder and a count -> a build that may be killed; each call is logged first."""
+"""a folder, a count and a number -> a build that kills itself at its so many-th operation; each call is logged first.
+
+An operation is an SQL statement, some steps within one, or a file that is opened or removed. It prints how many there
+were; 0 kills nothing.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
+import sqlite3
 import sys
 import time
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 from kumihimo.llm.concurrency import thread_pool
 from tests.laws.factories_history import World
 from tests.laws.histories import LINES
 
 WORKERS = 8
+VM_STEPS = 500  # of SQLite's virtual machine, which count as one operation
 
 
 def documents(count: int) -> dict[str, str]:
@@ -20,20 +29,51 @@ def documents(count: int) -> dict[str, str]:
     return {f"d{n:03}": "\n".join(texts) for n, texts in enumerate(lines)}
 
 
-def main(folder: Path, count: int) -> None:
+class OperationCounter:
+    """A counter of the operations of this process, which ends it at one of them."""
+
+    def __init__(self, kill_at: int) -> None:
+        self.kill_at, self.numbers = kill_at, count(1)
+
+    def add(self, *_: object) -> None:
+        if next(self.numbers) == self.kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def audit(self, event: str, _: tuple[Any, ...]) -> None:
+        if event in ("open", "os.remove", "os.truncate"):
+            self.add()
+
+    def watch(self) -> None:
+        """Count from now on, on connections yet to be opened."""
+        connect = sqlite3.connect
+
+        def connect_and_count(*arguments: Any, **options: Any) -> sqlite3.Connection:
+            connection: sqlite3.Connection = connect(*arguments, **options)
+            connection.set_trace_callback(self.add)
+            connection.set_progress_handler(self.add, VM_STEPS)
+            return connection
+
+        sqlite3.connect = connect_and_count  # type: ignore[assignment]
+        sys.addaudithook(self.audit)
+
+
+def main(folder: Path, size: int, kill_at: int) -> None:
+    operations = OperationCounter(kill_at)
+    operations.watch()
     world = World(folder, pool=thread_pool(WORKERS))
     log = os.open(folder / "calls.log", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
     answer = world.chat.answer
 
     def log_and_answer(prompt: str) -> str:
         os.write(log, f"{prompt!r}\n".encode())
-        time.sleep(0.02)
+        time.sleep(0.02)  # other calls are in flight
         return answer(prompt)
 
     world.chat.answer = log_and_answer
-    world.build(documents(count))
+    world.build(documents(size))
     world.close()
+    print(next(operations.numbers) - 1)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

@@ -10,7 +10,7 @@ import pytest
 from kumihimo.methods.shared.report_extracts import _find_themes, _order_texts, descendant_reports, question_terms
 from tests.methods.factories_search import GraphBuilder
 
-QUESTIONS = Path(__file__).parents[1] / "golden" / "whole.tsv"
+QUESTIONS = Path(__file__).parents[2] / "golden" / "whole.tsv"
 QUERY_TYPES = [line.split("\t") for line in QUESTIONS.read_text(encoding="utf-8").splitlines()]
 
 

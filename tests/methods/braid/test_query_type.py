@@ -9,7 +9,7 @@ import pytest
 from kumihimo.methods.braid.query_type import contains_name, extract_topic, is_broad
 from kumihimo.text.tokens import subject_terms
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = Path(__file__).parents[2] / "golden"
 QUERY_TYPES = [line.split("\t") for line in (GOLDEN / "broad.tsv").read_text(encoding="utf-8").splitlines()]
 CORPUS_LEVEL = [line.split("\t") for line in (GOLDEN / "whole.tsv").read_text(encoding="utf-8").splitlines()]
 BROAD_BUT_NOT_CORPUS = "What do guests say of machine learning?"  # not corpus-level, but broad
