@@ -262,7 +262,8 @@ class Build:
 
 def require_consent(build: Build, consent: bool | Consent, *, rebuild: bool = False) -> None:
     """Raise ConsentRequired if the build would pay again without consent."""
-    changes = build.changes() or (["every table would be built again"] if rebuild else [])
+    may_cost = not build.llm_steps.isdisjoint(build.steps) or build.models.paid_embedder
+    changes = build.changes() or (["every table would be built again"] if rebuild and may_cost else [])
     if not changes or consent is True:
         return
     free_replacement = build.embedder_changes() and not build.models.paid_embedder  # possibly by accident
