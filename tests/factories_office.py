@@ -11,7 +11,8 @@ from typing import Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
 from kumihimo.core.records import Document
-from kumihimo.readers import read_documents
+from kumihimo.readers import READERS
+from kumihimo.readers.documents import read_documents
 
 Fill = Callable[[Any], object]
 Parts = Mapping[str, str | bytes]
@@ -40,7 +41,7 @@ def one(folder: Path, name: str, data: bytes) -> Document:
 def every(folder: Path, name: str, data: bytes) -> list[Document]:
     path = folder / name
     path.write_bytes(data)
-    return read_documents(path, name)
+    return read_documents(path, name, READERS)
 
 
 def zipped(parts: Parts, method: int = ZIP_DEFLATED) -> bytes:

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.decode import decode
+from kumihimo.readers.text import decode
 
 WEATHER = "今日は　よい天気です。\nABC 123"
 

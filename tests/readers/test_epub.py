@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.epub import read_epub
+from kumihimo.readers.html import read_epub
 from kumihimo.readers.page import Page
 from tests import factories_office
 from tests.factories_office import chapter

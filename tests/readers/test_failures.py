@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from kumihimo import readers
+from kumihimo.core.catalogue import FileType
 from kumihimo.core.errors import SourceError
+from kumihimo.readers import READERS
+from kumihimo.readers.documents import has_reader, read_documents
 from kumihimo.readers.page import Page
 from tests import factories_office
 
@@ -34,7 +36,7 @@ def test_what_is_not_installed_is_named(
     content = data()
     monkeypatch.setitem(sys.modules, needed, None)
     with pytest.raises(SourceError, match=rf"^x/{name}: reading it needs {needed}: `pip install 'kumihimo\[docs\]'`$"):
-        readers.read_documents(_write_file(tmp_path / name, content), f"x/{name}")
+        read_documents(_write_file(tmp_path / name, content), f"x/{name}", READERS)
 
 
 def _write_file(path: Path, data: bytes) -> Path:
@@ -52,10 +54,10 @@ def test_whatever_a_reader_raises_is_an_error_of_the_file(
         yield Page(text="half of it")
         raise raised
 
-    monkeypatch.setitem(readers.READERS, ".odd", ("x/odd", reader))
+    monkeypatch.setitem(READERS, ".odd", FileType("x/odd", reader))
     message = rf"^x/a\.odd: cannot be read \({type(raised).__name__}.*\); save it again, or in another format$"
     with pytest.raises(SourceError, match=message) as error:
-        readers.read_documents(_write_file(tmp_path / "a.odd", b""), "x/a.odd")
+        read_documents(_write_file(tmp_path / "a.odd", b""), "x/a.odd", READERS)
     assert len(str(error.value)) < 300
 
 
@@ -69,11 +71,11 @@ def test_an_attachment_that_needs_more_is_not_read_and_the_letter_is(
 
 
 def test_a_file_larger_than_memory_should_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readers, "MAX_FILE_BYTES", 1 << 20)
+    monkeypatch.setattr("kumihimo.readers.documents.MAX_FILE_BYTES", 1 << 20)
     with pytest.raises(SourceError, match=r"^a\.txt: larger than 1 MB; cut it into several files$"):
         factories_office.every(tmp_path, "a.txt", b"x" * (1 << 20) + b"x")
 
 
-@pytest.mark.parametrize("suffix", sorted(readers.READERS))
+@pytest.mark.parametrize("suffix", sorted(READERS))
 def test_suffixes_are_read_in_capitals_too(tmp_path: Path, suffix: str) -> None:
-    assert readers.has_reader(tmp_path / f"A{suffix.upper()}")
+    assert has_reader(tmp_path / f"A{suffix.upper()}", READERS)

@@ -10,7 +10,8 @@ from unicodedata import normalize
 import pytest
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers import has_reader, walk
+from kumihimo.readers import READERS
+from kumihimo.readers.documents import has_reader, walk
 
 
 def fill(root: Path, *names: str) -> None:
@@ -27,7 +28,7 @@ def names(root: Path) -> list[str]:
 def test_files_come_sorted_by_path(tmp_path: Path) -> None:
     fill(tmp_path, "b.txt", "a/z.md", "a.txt", "a-b/c.zip", "a/b/c.txt")
     assert names(tmp_path) == ["a-b/c.zip", "a.txt", "a/b/c.txt", "a/z.md", "b.txt"]
-    assert [has_reader(path) for path, _ in walk(tmp_path)] == [False, True, True, True, True]
+    assert [has_reader(path, READERS) for path, _ in walk(tmp_path)] == [False, True, True, True, True]
 
 
 def test_a_file_is_its_own_root(tmp_path: Path) -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.readers.front_matter import parse_front_matter
-from kumihimo.readers.text import read_markdown
+from kumihimo.readers.text import parse_front_matter, read_markdown
 from tests import factories_office
 
 BOMB = "---\na: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n---\nText."

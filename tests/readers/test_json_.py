@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.json_ import read_json_pages, read_jsonl_pages
 from kumihimo.readers.page import Page
+from kumihimo.readers.tables import read_json_pages, read_jsonl_pages
 from tests.counters import count_lines
 
 

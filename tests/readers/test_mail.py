@@ -10,7 +10,7 @@ import pytest
 
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SourceError
-from kumihimo.readers import MAX_ATTACHMENT_DEPTH
+from kumihimo.readers.documents import MAX_ATTACHMENT_DEPTH
 from kumihimo.readers.mail import read_mail
 from kumihimo.readers.page import Page
 from tests import factories_office

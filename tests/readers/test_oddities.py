@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.front_matter import parse_front_matter
 from kumihimo.readers.html import read_html
 from kumihimo.readers.mail import read_mail
 from kumihimo.readers.paragraphs import TextLine, join_paragraphs
+from kumihimo.readers.text import parse_front_matter
 from tests import factories_office
 from tests.counters import count_lines, stop_endless_work
 from tests.factories_office import changed, every, lines, one, p, unzipped
@@ -29,10 +29,11 @@ def run_reader(folder: Path, name: str, data: bytes) -> str:
     """Read the file in a process; fail on a crash or hang."""
     (folder / name).write_bytes(data)
     code = (
-        "import resource, sys; from pathlib import Path; from kumihimo.readers import read_documents\n"
+        "import resource, sys; from pathlib import Path; from kumihimo.readers import READERS\n"
+        "from kumihimo.readers.documents import read_documents\n"
         "from kumihimo.core.errors import SourceError\n"
         "resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))\n"
-        "try: print(len(read_documents(Path(sys.argv[1]), 'a')))\n"
+        "try: print(len(read_documents(Path(sys.argv[1]), 'a', READERS)))\n"
         "except SourceError as error: print(error)"
     )
     done = subprocess.run(

@@ -15,8 +15,7 @@ import pytest
 from kumihimo.core.errors import SourceError
 from kumihimo.readers.page import Page
 from kumihimo.readers.paragraphs import TextLine
-from kumihimo.readers.pdf import drop_running_heads, read_pdf
-from kumihimo.readers.pdf_lines import _down, _leftward, _rightward, _writing_direction
+from kumihimo.readers.pdf import Box, downward, drop_running_heads, leftward, read_pdf, rightward, writing_direction
 from tests import factories_office
 from tests.factories_office import Fill, justified, lines
 
@@ -354,13 +353,12 @@ def test_two_tiers_of_columns() -> None:
 
 
 def test_which_way_most_letters_go() -> None:
-    across = [(letter, False, 10.0 * i, 10.0 * i + 9, 0.0, 10.0) for i, letter in enumerate("組紐の工房")]
-    down = [(letter, False, 0.0, 10.0, -10.0 * i, 10.0 - 10 * i) for i, letter in enumerate("組紐の工房")]
-    hebrew = [(letter, False, -10.0 * i, 9 - 10.0 * i, 0.0, 10.0) for i, letter in enumerate("שלום")]
-    latin = [(letter, False, 0.0, 10.0, -10.0 * i, 10.0 - 10 * i) for i, letter in enumerate("a list")]
-    assert [_writing_direction(boxes) for boxes in (across, down, hebrew, latin, [])] == [
-        _rightward, _down, _leftward, _rightward, _rightward
-    ]  # fmt: skip
+    across = [Box(letter, False, 10.0 * i, 10.0 * i + 9, 0.0, 10.0) for i, letter in enumerate("組紐の工房")]
+    down = [Box(letter, False, 0.0, 10.0, -10.0 * i, 10.0 - 10 * i) for i, letter in enumerate("組紐の工房")]
+    hebrew = [Box(letter, False, -10.0 * i, 9 - 10.0 * i, 0.0, 10.0) for i, letter in enumerate("שלום")]
+    latin = [Box(letter, False, 0.0, 10.0, -10.0 * i, 10.0 - 10 * i) for i, letter in enumerate("a list")]
+    expected = [rightward, downward, leftward, rightward, rightward]
+    assert [writing_direction(boxes) for boxes in (across, down, hebrew, latin, [])] == expected
 
 
 @messy

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,12 @@ import pytest
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SourceError
 from kumihimo.core.records import Document
-from kumihimo.readers import MAX_TITLE_CHARS, READERS, has_reader, read_documents, walk
+from kumihimo.readers import READERS
+from kumihimo.readers import documents as reading
+from kumihimo.readers.documents import MAX_TITLE_CHARS, has_reader, walk
 
 OFFICE = {".pdf", ".docx", ".pptx", ".xlsx", ".xlsm", ".xls", ".epub", ".eml"}
+read_documents = partial(reading.read_documents, readers=READERS)
 PLAIN = sorted(READERS.keys() - OFFICE)
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 
@@ -77,9 +81,9 @@ def test_a_title_is_no_book(tmp_path: Path) -> None:
 
 
 def test_unknown_suffixes(tmp_path: Path) -> None:
-    assert not has_reader(Path("a.xyz"))
-    assert not has_reader(Path("README"))
-    assert has_reader(Path("A.HTM"))
+    assert not has_reader(Path("a.xyz"), READERS)
+    assert not has_reader(Path("README"), READERS)
+    assert has_reader(Path("A.HTM"), READERS)
     with pytest.raises(SourceError, match=r"^a\.jsn: no reader for '\.jsn'; did you mean '\.json'\?"):
         read_documents(write(tmp_path / "a.jsn", "{}"), "a.jsn")
 
@@ -109,7 +113,7 @@ def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared data is not here")
 def test_all_shared_files_are_read_and_no_two_documents_share_an_id() -> None:
-    files = [(path, uri) for path, uri in walk(SHARED / "messy") if has_reader(path)]
+    files = [(path, uri) for path, uri in walk(SHARED / "messy") if has_reader(path, READERS)]
     documents = [document for path, uri in files for document in read_documents(path, uri)]
     assert len(files) > 5
     assert len({document.id for document in documents}) == len(documents)

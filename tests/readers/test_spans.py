@@ -14,7 +14,8 @@ import pytest
 
 from kumihimo import Kumihimo, Span
 from kumihimo.core.records import Document
-from kumihimo.readers import has_reader
+from kumihimo.readers import READERS
+from kumihimo.readers.documents import has_reader
 from tests import factories_office
 from tests.factories_office import lines
 
@@ -218,7 +219,11 @@ def test_citations_name_the_place(indexed: Kumihimo, number: int) -> None:
     assert any(f"{word} boat" in citation.span.text for citation in answer.citations)
 
 
-FILES = sorted(p.relative_to(MESSY).as_posix() for p in MESSY.rglob("*") if has_reader(p)) if MESSY.is_dir() else []
+FILES = (
+    sorted(p.relative_to(MESSY).as_posix() for p in MESSY.rglob("*") if has_reader(p, READERS))
+    if MESSY.is_dir()
+    else []
+)
 
 
 @messy

@@ -1,11 +1,12 @@
-"""a zip file -> its parts, after checks against damage and zip bombs."""
-
-from __future__ import annotations
+"""a zip file -> its parts, after checks against damage and zip bombs; the properties and elements of Office files."""
 
 import io
-from zipfile import BadZipFile, ZipFile, ZipInfo
+from typing import Any
+from xml.etree import ElementTree
+from zipfile import BadZipFile, ZipFile
 
 from kumihimo.core.errors import SourceError
+from kumihimo.readers.page import LINE, PARAGRAPH, Row, Writer, WriterStep, human_title
 
 OLE_MAGIC = b"\xd0\xcf\x11\xe0"  # start of Office 97 files and of password-protected ones
 MAX_TOTAL_BYTES = 1 << 29  # all parts unpacked: 512 MB
@@ -14,6 +15,38 @@ MAX_RATIO = 100  # unpacked to packed size: about 20 for text, 1,000 and more fo
 RATIO_EXEMPT_BYTES = 4 << 20  # smaller parts may have any ratio
 TEXT_SUFFIXES = (".xml", ".rels", ".html", ".xhtml", ".htm", ".opf", ".ncx")
 
+W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+
+TEXT_TAGS = {f"{W}t", f"{A}t", f"{M}t"}
+CHARACTERS = {f"{W}tab": "\t", f"{W}ptab": "\t", f"{W}noBreakHyphen": "-"}
+# Deleted and moved text, field codes, and duplicates for older programs.
+DROPPED_TAGS = {f"{W}{name}" for name in ("del", "moveFrom", "instrText", "delText", "pPr", "rPr", "sectPr", "tblPr")}
+DROPPED_TAGS |= {f"{MC}Fallback", f"{A}pPr", f"{A}rPr"}
+
+ELEMENT_STEPS: dict[str, WriterStep] = {
+    **dict.fromkeys((f"{W}tbl", f"{A}tbl"), PARAGRAPH),
+    **dict.fromkeys((f"{W}tr", f"{A}tr"), Writer.row),
+    **dict.fromkeys((f"{W}tc", f"{A}tc"), Writer.cell),
+    **dict.fromkeys((f"{W}br", f"{W}cr", f"{A}br"), Writer.line_break),
+    f"{W}txbxContent": LINE,
+    f"{W}ruby": Writer.ruby,
+    f"{W}rt": Writer.rt,
+}
+
+CORE_PART = "docProps/core.xml"
+PROPERTIES = {
+    "creator": "author",
+    "subject": "subject",
+    "keywords": "keywords",
+    "category": "category",
+    "language": "language",
+    "description": "description",
+    "created": "date",
+}
+
 
 def open_archive(data: bytes, name: str) -> ZipFile:
     """Open a zip file after checking it.
@@ -21,9 +54,8 @@ def open_archive(data: bytes, name: str) -> ZipFile:
     Raise SourceError if it is not a zip file, is damaged, or is a zip bomb.
     """
     if data.startswith(OLE_MAGIC):
-        raise SourceError(
-            f"{name}: locked with a password, or in an old format; save it in the new one without a password"
-        )
+        remedy = "save it in the new one without a password"
+        raise SourceError(f"{name}: locked with a password, or in an old format; {remedy}")
     try:
         archive = ZipFile(io.BytesIO(data))
     except (BadZipFile, ValueError, OSError, NotImplementedError) as error:
@@ -31,18 +63,15 @@ def open_archive(data: bytes, name: str) -> ZipFile:
     parts = archive.infolist()
     text = sum(part.file_size for part in parts if part.filename.lower().endswith(TEXT_SUFFIXES))
     if text > MAX_TEXT_BYTES:
-        raise SourceError(
-            f"{name}: more than {MAX_TEXT_BYTES >> 20} MB of text; cut it into several, or save a table as CSV"
-        )
-    if sum(part.file_size for part in parts) > MAX_TOTAL_BYTES or any(map(_is_too_dense, parts)):
+        remedy = "cut it into several, or save a table as CSV"
+        raise SourceError(f"{name}: more than {MAX_TEXT_BYTES >> 20} MB of text; {remedy}")
+    large = (part for part in parts if part.file_size > RATIO_EXEMPT_BYTES)
+    is_bomb = any(part.file_size > MAX_RATIO * max(part.compress_size, 1) for part in large)
+    if sum(part.file_size for part in parts) > MAX_TOTAL_BYTES or is_bomb:
         raise SourceError(f"{name}: unpacks to far more than its size, like a zip bomb; it is not read")
     if damaged_part := archive.testzip():  # the next reader would trust a false size
         raise SourceError(f"{name}: its part {damaged_part} is damaged; save it again")
     return archive
-
-
-def _is_too_dense(part: ZipInfo) -> bool:
-    return part.file_size > RATIO_EXEMPT_BYTES and part.file_size > MAX_RATIO * max(part.compress_size, 1)
 
 
 def read_part(archive: ZipFile, path: str, name: str) -> bytes:
@@ -54,3 +83,32 @@ def read_part(archive: ZipFile, path: str, name: str) -> bytes:
         return archive.read(path)
     except (KeyError, BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError, EOFError) as error:
         raise SourceError(f"{name}: its part {path} cannot be read ({error}); save it again") from error
+
+
+def read_xml(archive: ZipFile, path: str, name: str, remedy: str = "save it again") -> ElementTree.Element:
+    """Parse one part. Raise SourceError if it is missing or broken."""
+    try:
+        return ElementTree.fromstring(read_part(archive, path, name))
+    except ElementTree.ParseError as error:
+        raise SourceError(f"{name}: its part {path} is broken ({error}); {remedy}") from error
+
+
+def read_core_properties(archive: ZipFile, name: str) -> tuple[str, Row]:
+    """Return the title and the metadata from an Office file's properties."""
+    if CORE_PART not in archive.namelist():
+        return "", {}
+    root = read_xml(archive, CORE_PART, name)
+    properties = {element.tag.rpartition("}")[2]: (element.text or "").strip() for element in root}
+    metadata = {key: properties[term] for term, key in PROPERTIES.items() if properties.get(term)}
+    if "date" in metadata:
+        metadata["date"] = metadata["date"][:10]
+    return human_title(properties.get("title", "")), metadata
+
+
+def visit_element(node: Any) -> str | WriterStep | None:
+    """Return an Office element's text, or the step around its children."""
+    if node.tag in TEXT_TAGS:
+        return node.text or ""
+    if node.tag in DROPPED_TAGS or not isinstance(node.tag, str):
+        return ""
+    return CHARACTERS.get(node.tag) or ELEMENT_STEPS.get(node.tag)

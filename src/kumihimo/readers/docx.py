@@ -1,32 +1,40 @@
 """Word (.docx) -> one page of text, with the headings, lists and rows of Markdown."""
 
-from __future__ import annotations
-
 import io
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
-from kumihimo.readers.archive import open_archive
-from kumihimo.readers.layout import (
-    MAX_LIST_INDENT,
-    Visit,
-    Writer,
-    WriterStep,
-    break_paragraph,
-    layout_tree,
-    stay_inline,
-)
-from kumihimo.readers.numbering import BULLET, ListLevel, Numbering
-from kumihimo.readers.ooxml import DROPPED_TAGS, ELEMENT_STEPS, TEXT_TAGS, W, read_core_properties
-from kumihimo.readers.page import Page, refuse_empty
-
-if TYPE_CHECKING:
-    from docx.document import Document
+from kumihimo.readers.archive import W, open_archive, read_core_properties, visit_element
+from kumihimo.readers.page import MAX_LIST_INDENT, PARAGRAPH, Page, Visit, Writer, WriterStep, layout_tree, refuse_empty
 
 Node = Any  # an element of lxml, which is not typed
+RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 HEADINGS = {"title": 1, **{f"heading {level}": level for level in range(1, 10)}}
+NOTE_PARTS = {f"{W}footnoteReference": "footnotes", f"{W}endnoteReference": "endnotes"}
+
+BULLET = "-"
+ROMAN = {
+    1000: "m",
+    900: "cm",
+    500: "d",
+    400: "cd",
+    100: "c",
+    90: "xc",
+    50: "l",
+    40: "xl",
+    10: "x",
+    9: "ix",
+    5: "v",
+    4: "iv",
+    1: "i",
+}
+KANJI = "〇一二三四五六七八九"
+IROHA = "イロハニホヘトチリヌルヲワカヨタレソツネナラムウヰノオクヤマケフコエテアサキユメミシヱヒモセス"
+AIUEO = "アイウエオカキクケコサシスセソタチツテトナニヌネノハヒフヘホマミムメモヤユヨラリルレロワヲン"
+FULL_WIDTH_DIGITS = str.maketrans("0123456789", "０１２３４５６７８９")
 
 
 def read_docx(data: bytes, name: str) -> Iterator[Page]:
@@ -39,15 +47,15 @@ def read_docx(data: bytes, name: str) -> Iterator[Page]:
     with open_archive(data, name) as archive:
         title, metadata = read_core_properties(archive, name)
     document = Document(io.BytesIO(data))
-    visitor = DocxVisitor(_read_styles(document), Numbering(_read_lists(document)))
+    numbering = Numbering(_read_lists(_related_elements(document.part, "numbering")))
+    visitor = DocxVisitor(_read_styles(document.styles.element), numbering)
     page_layout = layout_tree(document.element.body, visitor.visit)
-    text = "\n\n".join(filter(None, [page_layout.text, *_render_notes(document, visitor)]))
+    text = "\n\n".join(filter(None, [page_layout.text, *_render_notes(document.part, visitor)]))
     refuse_empty(text, name)
     yield Page(title=title or page_layout.title, text=text, metadata=metadata, places=page_layout.places)
 
 
-@dataclass(frozen=True, slots=True)
-class ParagraphStyle:
+class ParagraphStyle(NamedTuple):
     """The heading level, list and depth of a paragraph style."""
 
     heading: int = 0
@@ -55,30 +63,70 @@ class ParagraphStyle:
     depth: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class ListLevel:
+    """A level of a list.
+
+    pattern: `%1.%2` stands for the numbers of the first and second level.
+    """
+
+    number_format: str = "decimal"
+    pattern: str = ""
+    start: int = 1
+
+
+NumberedList = tuple[str, Mapping[int, ListLevel]]  # the counter, which lists may share, and the levels by depth
+
+
+@dataclass(slots=True)
+class Numbering:
+    """Counters that work like Word's: a paragraph restarts deeper levels."""
+
+    lists: Mapping[str, NumberedList]
+    counts: dict[str, dict[int, int]] = field(default_factory=dict)
+
+    def next_label(self, list_id: str, depth: int) -> str:
+        """Return the label of the next paragraph, or an empty string.
+
+        >>> legal = {0: ListLevel("japaneseCounting", "第%1条"), 1: ListLevel("lowerRoman", "%1-%2)")}
+        >>> numbering = Numbering({"7": ("7", legal)})
+        >>> [numbering.next_label("7", depth) for depth in (0, 1, 1, 0, 1)]
+        ['第一条', '一-i)', '一-ii)', '第二条', '二-i)']
+        """
+        counter_id, levels = self.lists.get(list_id, ("", {}))
+        level = levels.get(depth, ListLevel())
+        if level.number_format == "bullet":
+            return BULLET
+        counts = {index: count for index, count in self.counts.get(counter_id, {}).items() if index <= depth}
+        counts[depth] = counts.get(depth, level.start - 1) + 1
+        self.counts[counter_id] = counts
+
+        def number(match: re.Match[str]) -> str:
+            index = int(match[1]) - 1
+            referenced = levels.get(index, ListLevel())
+            return format_list_number(counts.get(index, referenced.start), referenced.number_format)
+
+        return "" if level.number_format == "none" else re.sub(r"%(\d)", number, level.pattern)
+
+
 @dataclass(slots=True)
 class DocxVisitor:
     """The visitor of a document's elements."""
 
-    styles: dict[str, ParagraphStyle]
+    styles: Mapping[str, ParagraphStyle]
     numbering: Numbering
-    notes: list[tuple[str, str]] = field(default_factory=list)  # kind and id, in order of reference
+    notes: list[tuple[str, str]] = field(default_factory=list)  # part and id, in order of reference
 
     def visit(self, node: Node) -> str | Visit[Node]:
-        if node.tag in TEXT_TAGS:
-            return node.text or ""
-        if node.tag in DROPPED_TAGS or not isinstance(node.tag, str):
-            return ""
-        if node.tag in (f"{W}footnoteReference", f"{W}endnoteReference"):
-            self.notes.append((node.tag.removeprefix(W).removesuffix("Reference"), node.get(f"{W}id")))
+        if node.tag in NOTE_PARTS:
+            self.notes.append((NOTE_PARTS[node.tag], node.get(f"{W}id")))
             return f"[^{len(self.notes)}]"
-        enter, leave = ELEMENT_STEPS.get(node.tag, (stay_inline, stay_inline))
-        if node.tag == f"{W}p":
-            enter, leave = self._paragraph_steps(node)
-        return enter, leave, node
+        content = self._paragraph_step(node) if node.tag == f"{W}p" else visit_element(node)
+        return content if isinstance(content, str) else (content, node)
 
-    def _paragraph_steps(self, node: Node) -> tuple[WriterStep, WriterStep]:
+    def _paragraph_step(self, node: Node) -> WriterStep:
         properties = node.find(f"{W}pPr")
-        style = self.styles.get(_val_at(properties, "pStyle"), self.styles.get("", ParagraphStyle()))
+        style = self.styles.get(_val_at(properties, "pStyle"), self.styles[""])
         list_id = _val_at(properties, "numPr", "numId") or style.list_id
         depth = int(_val_at(properties, "numPr", "ilvl") or style.depth)
         level = int(_val_at(properties, "outlineLvl") or 9) + 1
@@ -86,10 +134,8 @@ class DocxVisitor:
         mark = self.numbering.next_label(list_id, depth) if list_id.strip("0") and not _is_deleted(node) else ""
         if heading:
             number = "" if mark in ("", BULLET) else f"{mark} "
-            return partial(Writer.heading, mark="#" * min(heading, 6) + f" {number}"), Writer.end_heading
-        if mark:
-            return partial(Writer.marked_item, mark="  " * min(depth, MAX_LIST_INDENT) + f"{mark} "), Writer.end_item
-        return break_paragraph, break_paragraph
+            return partial(Writer.heading, mark="#" * min(heading, 6) + f" {number}")
+        return partial(Writer.item, mark="  " * min(depth, MAX_LIST_INDENT) + f"{mark} ") if mark else PARAGRAPH
 
 
 def _is_deleted(paragraph: Node) -> bool:
@@ -98,106 +144,131 @@ def _is_deleted(paragraph: Node) -> bool:
     A deleted paragraph is not numbered.
     """
     end_deleted = paragraph.find(f"{W}pPr/{W}rPr/{W}del") is not None
-    return end_deleted and all(_is_inside(text, f"{W}del") for text in paragraph.iter(f"{W}t"))
-
-
-def _is_inside(node: Node, tag: str) -> bool:
-    return next(node.iterancestors(tag), None) is not None
+    return end_deleted and all(list(text.iterancestors(f"{W}del")) for text in paragraph.iter(f"{W}t"))
 
 
 def _val_at(node: Node, *path: str) -> str:
     """Return the `w:val` at a path below the node, or empty."""
-    for name in path:
-        node = None if node is None else node.find(f"{W}{name}")
-    return "" if node is None else node.get(f"{W}val") or ""
+    element = None if node is None else node.find("/".join(f"{W}{name}" for name in path))
+    return "" if element is None else element.get(f"{W}val") or ""
 
 
-def _read_styles(document: Document) -> dict[str, ParagraphStyle]:
+def _read_styles(root: Node) -> dict[str, ParagraphStyle]:
     """Return the paragraph styles by id, with inherited values.
 
     The key "" holds the default style.
     """
-    elements = {style.get(f"{W}styleId"): style for style in document.styles.element.findall(f"{W}style")}
-
-    def inherited(id: str, getter: Callable[[Node], str]) -> str:
-        visited: set[str] = set()
-        while id in elements and id not in visited:
-            visited.add(id)
-            if value := getter(elements[id]):
-                return value
-            id = _val_at(elements[id], "basedOn")
-        return ""
+    elements = {style.get(f"{W}styleId"): style for style in root.findall(f"{W}style")}
 
     def style(id: str) -> ParagraphStyle:
-        level = inherited(id, lambda e: _val_at(e, "pPr", "outlineLvl"))
-        name_level = inherited(id, lambda e: str(HEADINGS.get(_val_at(e, "name").lower(), "")))
-        heading = int(name_level or (int(level) + 1 if level else 0))
-        list_id = inherited(id, lambda e: _val_at(e, "pPr", "numPr", "numId"))
-        depth = int(inherited(id, lambda e: _val_at(e, "pPr", "numPr", "ilvl")) or 0)
-        return ParagraphStyle(heading if heading < 10 else 0, list_id, depth)
+        lineage: dict[str, Node] = {}
+        while id in elements and id not in lineage:
+            lineage[id] = elements[id]
+            id = _val_at(elements[id], "basedOn")
 
-    default = next((id for id, e in elements.items() if e.get(f"{W}default") == "1" and _is_paragraph_style(e)), "")
-    return {id: style(id) for id in elements} | {"": style(default)}
+        def inherited(*path: str) -> str:
+            return next(filter(None, (_val_at(element, *path) for element in lineage.values())), "")
+
+        level = inherited("pPr", "outlineLvl")
+        name_levels = (HEADINGS.get(_val_at(element, "name").lower(), 0) for element in lineage.values())
+        heading = next(filter(None, name_levels), 0) or (int(level) + 1 if level else 0)
+        depth = int(inherited("pPr", "numPr", "ilvl") or 0)
+        return ParagraphStyle(heading if heading < 10 else 0, inherited("pPr", "numPr", "numId"), depth)
+
+    defaults = root.findall(f"{W}style[@{W}default='1'][@{W}type='paragraph']")
+    return {id: style(id) for id in elements} | {"": style(defaults[0].get(f"{W}styleId") if defaults else "")}
 
 
-def _is_paragraph_style(style: Node) -> bool:
-    return bool(style.get(f"{W}type") == "paragraph")
-
-
-def _read_lists(document: Document) -> dict[str, tuple[str, dict[int, ListLevel]]]:
-    from docx.opc.constants import RELATIONSHIP_TYPE as RT
-
-    try:
-        root: Node = getattr(document.part.part_related_by(RT.NUMBERING), "element")  # noqa: B009 (the type stubs lack it)
-    except (KeyError, AttributeError):  # the document has no numbering
-        return {}
-    kinds = {kind.get(f"{W}abstractNumId"): _read_levels(kind) for kind in root.findall(f"{W}abstractNum")}
-    lists: dict[str, tuple[str, dict[int, ListLevel]]] = {}
-    for num in root.findall(f"{W}num"):
+def _read_lists(elements: list[Node]) -> dict[str, NumberedList]:
+    """Return the lists by id."""
+    kinds = {kind.get(f"{W}abstractNumId"): _read_levels(kind) for kind in elements if kind.tag == f"{W}abstractNum"}
+    lists: dict[str, NumberedList] = {}
+    for num in (element for element in elements if element.tag == f"{W}num"):
         kind, id = _val_at(num, "abstractNumId"), num.get(f"{W}numId")
         levels = kinds.get(kind, {})
-        overrides = _level_overrides(num, levels)
+        overrides = dict(_level_overrides(num, levels))
         lists[id] = (id if overrides else f"kind {kind}", levels | overrides)  # a restarted list counts by itself
     return lists
 
 
-def _read_levels(kind: Node) -> dict[int, ListLevel]:
-    return {int(level.get(f"{W}ilvl")): _read_level(level) for level in kind.findall(f"{W}lvl")}
+def _read_levels(parent: Node) -> dict[int, ListLevel]:
+    levels: dict[int, ListLevel] = {}
+    for level in parent.findall(f"{W}lvl"):
+        number_format, start = _val_at(level, "numFmt") or "decimal", int(_val_at(level, "start") or 1)
+        levels[int(level.get(f"{W}ilvl"))] = ListLevel(number_format, _val_at(level, "lvlText"), start)
+    return levels
 
 
-def _read_level(level: Node) -> ListLevel:
-    start = _val_at(level, "start")
-    return ListLevel(_val_at(level, "numFmt") or "decimal", _val_at(level, "lvlText"), int(start) if start else 1)
-
-
-def _level_overrides(num: Node, levels: dict[int, ListLevel]) -> dict[int, ListLevel]:
-    overrides: dict[int, ListLevel] = {}
+def _level_overrides(num: Node, levels: Mapping[int, ListLevel]) -> Iterator[tuple[int, ListLevel]]:
     for override in num.findall(f"{W}lvlOverride"):
         depth, start = int(override.get(f"{W}ilvl")), _val_at(override, "startOverride")
-        level = override.find(f"{W}lvl")
-        base = _read_level(level) if level is not None else levels.get(depth, ListLevel())
-        overrides[depth] = ListLevel(base.number_format, base.pattern, int(start) if start else base.start)
-    return overrides
+        level = {**levels, **_read_levels(override)}.get(depth, ListLevel())
+        yield depth, replace(level, start=int(start)) if start else level
 
 
-def _render_notes(document: Document, visitor: DocxVisitor) -> Iterator[str]:
+def _render_notes(part: Any, visitor: DocxVisitor) -> Iterator[str]:
     """Yield the referenced notes.
 
     Notes inside notes come last.
     """
-    parts = {kind: _read_notes(document, kind) for kind in dict.fromkeys(kind for kind, _ in visitor.notes)}
+    notes: dict[str, dict[str, Node]] = {}
     for number, (kind, id) in enumerate(visitor.notes, 1):  # the list grows during the loop
-        note = parts.get(kind, {}).get(id)
-        if note is not None:
-            yield f"[^{number}]: {layout_tree(note, visitor.visit).text}"
+        if kind not in notes:
+            notes[kind] = {note.get(f"{W}id"): note for note in _related_elements(part, kind)}
+        if id in notes[kind]:
+            yield f"[^{number}]: {layout_tree(notes[kind][id], visitor.visit).text}"
 
 
-def _read_notes(document: Document, kind: str) -> dict[str, Node]:
-    from docx.opc.constants import RELATIONSHIP_TYPE as RT
+def _related_elements(part: Any, kind: str) -> list[Node]:
+    """Return the elements of a related part; none if it is missing."""
     from docx.oxml.parser import parse_xml
 
     try:
-        part = document.part.part_related_by(RT.FOOTNOTES if kind == "footnote" else RT.ENDNOTES)
-    except KeyError:  # referenced, but missing
-        return {}
-    return {note.get(f"{W}id"): note for note in parse_xml(part.blob)}
+        return list(parse_xml(part.part_related_by(f"{RELATIONS}/{kind}").blob))
+    except KeyError:
+        return []
+
+
+def format_list_number(number: int, number_format: str) -> str:
+    """Write a number in one of Word's formats.
+
+    >>> forms = ("decimal", "upperRoman", "lowerLetter", "japaneseCounting", "aiueo", "new")
+    >>> [format_list_number(14, form) for form in forms]
+    ['14', 'XIV', 'n', '十四', 'セ', '14']
+    """
+    return NUMBER_FORMATS.get(number_format, str)(number)
+
+
+def _roman(number: int) -> str:
+    text = ""
+    for value, letters in ROMAN.items():
+        text += letters * (number // value)
+        number %= value
+    return text
+
+
+def _letter(number: int) -> str:
+    """Return a number as letters; after z, Word doubles them: aa, bb."""
+    return chr(ord("a") + (number - 1) % 26) * ((number - 1) // 26 + 1)
+
+
+def _kanji(number: int) -> str:
+    if not 0 < number < 100:
+        return "".join(KANJI[int(digit)] for digit in str(number))
+    tens, ones = divmod(number, 10)
+    ten = "" if not tens else "十" if tens == 1 else f"{KANJI[tens]}十"
+    return ten + (KANJI[ones] if ones else "")
+
+
+NUMBER_FORMATS = {
+    "lowerRoman": _roman,
+    "upperRoman": lambda n: _roman(n).upper(),
+    "lowerLetter": _letter,
+    "upperLetter": lambda n: _letter(n).upper(),
+    "decimalZero": lambda n: f"{n:02d}",
+    "decimalFullWidth": lambda n: str(n).translate(FULL_WIDTH_DIGITS),
+    "decimalEnclosedCircle": lambda n: chr(0x2460 + n - 1) if 0 < n <= 20 else str(n),
+    **dict.fromkeys(("aiueo", "aiueoFullWidth"), lambda n: AIUEO[(n - 1) % len(AIUEO)]),
+    **dict.fromkeys(("iroha", "irohaFullWidth"), lambda n: IROHA[(n - 1) % len(IROHA)]),
+    **dict.fromkeys(("japaneseCounting", "japaneseDigitalTenThousand", "chineseCounting", "ideographDigital"), _kanji),
+}

@@ -1,29 +1,22 @@
-"""HTML -> one page of text, with the headings and list items of Markdown."""
-
-from __future__ import annotations
+"""HTML, EPUB -> one page of text, with the headings and list items of Markdown."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
-
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from itertools import groupby, takewhile
+from posixpath import dirname, join, normpath
+from typing import Any
+from urllib.parse import unquote
+from xml.etree.ElementTree import Element
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.boilerplate import remove_menus
-from kumihimo.readers.decode import decode
-from kumihimo.readers.layout import (
-    PageLayout,
-    Visit,
-    Writer,
-    WriterStep,
-    break_line,
-    break_paragraph,
-    layout_tree,
-    stay_inline,
-)
-from kumihimo.readers.page import Page
+from kumihimo.readers import page as layout
+from kumihimo.readers.archive import open_archive, read_part, read_xml
+from kumihimo.readers.page import Page, PageLayout, Visit, Writer, join_with_places, layout_tree, refuse_empty
+from kumihimo.readers.text import decode
 from kumihimo.text.sentences import collapse_spaces
 
+Node = Any  # a node of selectolax, which is imported at the first use
 CHARSET = re.compile(rb"""<(?:meta\b[^>]*?\bcharset|\?xml\b[^>]*?\bencoding)\s*=\s*["']?\s*([\w.:-]+)""", re.I)
 MAX_CHARS = 32 << 20  # the parsed tree takes thirty times as much memory
 HEAD_BYTES = 4096  # an encoding is declared within these
@@ -42,6 +35,39 @@ META_KEYS = {
     "dcterms.date": "date",
     "article:published_time": "date",
 }
+STEP_TAGS: dict[layout.WriterStep, str] = {
+    layout.PARAGRAPH: "p table blockquote dl figure hr article section form fieldset details",
+    layout.LINE: "body div main header footer aside dt dd caption figcaption summary legend address center",
+    layout.LIST: "ul ol menu",
+    Writer.bullet_item: "li",
+    Writer.row: "tr",
+    Writer.cell: "td th",
+    Writer.pre: "pre",
+    Writer.line_break: "br",
+    Writer.link: "a",
+    Writer.ruby: "ruby",
+    Writer.rt: "rt",
+}
+TAG_STEPS: dict[str, layout.WriterStep] = {f"h{n}": partial(Writer.heading, mark="#" * n + " ") for n in range(1, 7)}
+TAG_STEPS |= {tag: step for step, tags in STEP_TAGS.items() for tag in tags.split()}
+
+MIN_MATCH_CHARS = 25  # shorter lines may match by chance
+MIN_MENU_LINES = 3
+MAX_LINK_SHARE = 0.5  # of a line's characters; outside the article, a line with more in links is a menu
+
+CONTAINER = "META-INF/container.xml"
+DC = "{http://purl.org/dc/elements/1.1/}"
+OPF = "{http://www.idpf.org/2007/opf}"
+CHAPTER_TYPES = ("application/xhtml+xml", "text/html")
+BOOK_PROPERTIES = {
+    "creator": "author",
+    "language": "lang",
+    "publisher": "publisher",
+    "date": "date",
+    "subject": "subject",
+    "description": "description",
+    "rights": "rights",
+}
 
 
 def read_html(data: bytes, name: str) -> Iterator[Page]:
@@ -49,43 +75,34 @@ def read_html(data: bytes, name: str) -> Iterator[Page]:
 
     The metadata is its language, description, author, keywords and date.
     """
-    return _read_page(data, name, "", _find_site_chrome, remove_menus)
+    return read_full_html(data, name, is_web_page=True)
 
 
-def read_full_html(data: bytes, name: str, encoding: str = "") -> Iterator[Page]:
-    """Read an HTML page outside of any web site, in full.
+def read_full_html(data: bytes, name: str, encoding: str = "", *, is_web_page: bool = False) -> Iterator[Page]:
+    """Read an HTML page in full.
 
-    encoding: the encoding that the container declares.
+    encoding: the encoding that the container declares. is_web_page: leave out the menus of its site.
     """
-    return _read_page(data, name, encoding, lambda _: [], lambda page_layout, _: page_layout)
+    from selectolax import lexbor
 
-
-def _read_page(
-    data: bytes,
-    name: str,
-    encoding: str,
-    chrome: Callable[[LexborHTMLParser], list[LexborNode]],
-    clean: Callable[[PageLayout, str], PageLayout],
-) -> Iterator[Page]:
     declared = CHARSET.search(data[:HEAD_BYTES])
     source = decode(data, name, encoding or (declared[1].decode("ascii", "ignore") if declared else ""))
     if len(source) > MAX_CHARS:
         raise SourceError(f"{name}: a page of more than {MAX_CHARS >> 20} MB; cut it into several")
-    tree = LexborHTMLParser(source)
-    if tree.body is not None:
-        dropped = {node.mem_id for node in [*tree.css(DROPPED_SELECTOR), *chrome(tree)]}
-        page_layout = clean(layout_tree(tree.body, partial(_visit_node, dropped=dropped)), source)
-        yield Page(
-            title=_find_title(tree), text=page_layout.text, metadata=_read_metadata(tree), places=page_layout.places
-        )
-
-
-def _find_title(tree: LexborHTMLParser) -> str:
+    tree = lexbor.LexborHTMLParser(source)
+    if tree.body is None:
+        return
+    dropped = tree.css(DROPPED_SELECTOR)
+    if is_web_page:
+        dropped += [*tree.css(NAVIGATION_SELECTOR), *filter(_is_site_chrome, tree.css("header, footer"))]
+    page = layout_tree(tree.body, partial(_visit_node, dropped={node.mem_id for node in dropped}))
+    page = remove_menus(page, source) if is_web_page else page
     node = tree.css_first("head > title") or tree.css_first("h1")
-    return collapse_spaces(node.text()) if node else ""
+    title = collapse_spaces(node.text()) if node else ""
+    yield Page(title=title, text=page.text, metadata=_read_metadata(tree), places=page.places)
 
 
-def _read_metadata(tree: LexborHTMLParser) -> dict[str, object]:
+def _read_metadata(tree: Node) -> dict[str, object]:
     root = tree.css_first("html")
     metadata: dict[str, object] = {"lang": root.attributes.get("lang")} if root else {}
     for node in tree.css("meta[content]"):
@@ -94,64 +111,101 @@ def _read_metadata(tree: LexborHTMLParser) -> dict[str, object]:
     return {key: value for key, value in metadata.items() if key and value}
 
 
-def _find_site_chrome(tree: LexborHTMLParser) -> list[LexborNode]:
-    return [*tree.css(NAVIGATION_SELECTOR), *(node for node in tree.css("header, footer") if _is_site_chrome(node))]
-
-
-def _is_site_chrome(node: LexborNode) -> bool:
+def _is_site_chrome(node: Node) -> bool:
     """Return whether a header or footer belongs to the site.
 
     A site's header has its name and menu, its footer the imprint. A header with the page's heading belongs to the page.
     """
-    if node.tag == "header" and node.css_first("h1"):
-        return False
     ancestor = node.parent
     while ancestor is not None and ancestor.tag not in SECTION_TAGS:
         ancestor = ancestor.parent
-    return ancestor is None
+    return ancestor is None and not (node.tag == "header" and node.css_first("h1"))
 
 
-def _visit_node(node: LexborNode, dropped: set[int]) -> str | Visit[LexborNode]:
+def _visit_node(node: Node, dropped: set[int]) -> str | Visit[Node]:
     if node.is_text_node:
         return node.text_content or ""
     if node.mem_id in dropped:
         return ""
-    enter, leave = LINE_STEPS if _is_layout_row(node) else TAG_STEPS.get(node.tag or "", INLINE_STEPS)
-    return enter, leave, node.iter(include_text=True)
+    is_layout_row = node.tag == "tr" and node.css_first(BLOCK_SELECTOR) is not None  # its cells hold blocks
+    step = layout.LINE if is_layout_row else TAG_STEPS.get(node.tag or "")
+    return step, node.iter(include_text=True)
 
 
-def _is_layout_row(node: LexborNode) -> bool:
-    """Return whether a table row serves the layout: its cells hold blocks."""
-    return node.tag == "tr" and node.css_first(BLOCK_SELECTOR) is not None
+def remove_menus(page: PageLayout, source: str) -> PageLayout:
+    """Remove link lists before and after the article.
+
+    trafilatura locates the article, if it is installed.
+    """
+    article = _keep_alnum(_extract_article(source))
+
+    def is_outside(line: layout.LayoutLine) -> bool:
+        text = _keep_alnum(line.text)
+        return len(text) < MIN_MATCH_CHARS or text not in article
+
+    before, after = (list(takewhile(is_outside, lines)) for lines in (page.lines, reversed(page.lines)))
+    if len(before) == len(page.lines):
+        return page
+    inside = page.lines[len(before) : len(page.lines) - len(after)]
+    return PageLayout((*_drop_link_lists(before), *inside, *_drop_link_lists(reversed(after))))
 
 
-def _repeat_steps(
-    names: str, enter: WriterStep, leave: WriterStep
-) -> Iterator[tuple[str, tuple[WriterStep, WriterStep]]]:
-    return ((name, (enter, leave)) for name in names.split())
+def _drop_link_lists(lines: Iterable[layout.LayoutLine]) -> Iterator[layout.LayoutLine]:
+    """Drop runs of link lines.
+
+    Several links in a row are a menu; a single one may be a heading or a reference.
+    """
+    for is_link, group in groupby(lines, key=_is_link_line):
+        run = list(group)
+        if not is_link or len(run) < MIN_MENU_LINES:
+            yield from run
 
 
-INLINE_STEPS = (stay_inline, stay_inline)
-LINE_STEPS = (break_line, break_line)
-TAG_STEPS: dict[str, tuple[WriterStep, WriterStep]] = {
-    **{f"h{n}": (partial(Writer.heading, mark="#" * n + " "), Writer.end_heading) for n in range(1, 7)},
-    **dict(
-        _repeat_steps(
-            "p table blockquote dl figure hr article section form fieldset details", break_paragraph, break_paragraph
-        )
-    ),
-    **dict(
-        _repeat_steps(
-            "body div main header footer aside dt dd caption figcaption summary legend address center", *LINE_STEPS
-        )
-    ),
-    **dict(_repeat_steps("ul ol menu", Writer.list, Writer.end_list)),
-    **dict(_repeat_steps("td th", Writer.cell, break_line)),
-    "li": (Writer.item, Writer.end_item),
-    "tr": (Writer.row, Writer.end_row),
-    "pre": (Writer.pre, Writer.end_pre),
-    "br": (Writer.line_break, stay_inline),
-    "a": (Writer.link, Writer.end_link),
-    "ruby": (Writer.ruby, Writer.end_ruby),
-    "rt": (Writer.rt, Writer.end_rt),
-}
+def _is_link_line(line: layout.LayoutLine) -> bool:
+    return line.link_chars > MAX_LINK_SHARE * len(line.text) and not line.is_heading
+
+
+def _extract_article(source: str) -> str:
+    try:
+        from trafilatura import extract
+
+        return extract(source, favor_recall=True) or ""
+    except Exception:  # noqa: BLE001 (without it, and on failure, the page stays as it is)
+        return ""
+
+
+def _keep_alnum(text: str) -> str:
+    return "".join(filter(str.isalnum, text))
+
+
+def read_epub(data: bytes, name: str) -> Iterator[Page]:
+    """Read the chapters of a book in reading order."""
+    with open_archive(data, name) as archive:
+        root = read_xml(archive, CONTAINER, name, "export the book again").find(".//{*}rootfile")
+        path = "" if root is None else root.get("full-path", "")
+        package = read_xml(archive, path, name, "export the book again")
+        parts = ((read_part(archive, path, name), f"{name}: {path}") for path in _chapter_paths(package, dirname(path)))
+        chapters = [page for part in parts for page in read_full_html(*part) if page.text]  # a cover may be a picture
+    text, places = join_with_places(
+        (page.text, page.places or ((0, page.title and f"§ {page.title}"),)) for page in chapters
+    )
+    refuse_empty(text, name)
+    title = package.findtext(f".//{DC}title", "")
+    yield Page(title=title, text=text, metadata=_read_book_properties(package), places=places)
+
+
+def _chapter_paths(package: Element, folder: str) -> Iterator[str]:
+    items = {item.get("id"): item for item in package.iter(f"{OPF}item")}
+    for reference in package.iter(f"{OPF}itemref"):
+        item = items.get(reference.get("idref"), Element("missing"))
+        if item.get("media-type") in CHAPTER_TYPES and "nav" not in item.get("properties", "").split():
+            yield normpath(join(folder, unquote(item.get("href", ""))))
+
+
+def _read_book_properties(package: Element) -> dict[str, object]:
+    metadata: dict[str, object] = {}
+    for term, key in BOOK_PROPERTIES.items():
+        values = [value for element in package.iter(f"{DC}{term}") if (value := " ".join((element.text or "").split()))]
+        if values:
+            metadata[key] = values[0] if len(values) == 1 else values
+    return metadata

@@ -1,10 +1,8 @@
 """an e-mail (.eml) -> a page of its text, with its attachments."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
-from datetime import UTC
+from contextlib import suppress
 from email import policy
 from email.errors import HeaderParseError
 from email.header import decode_header
@@ -15,11 +13,11 @@ from mimetypes import guess_extension
 from pathlib import PurePosixPath
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.decode import decode
 from kumihimo.readers.html import read_full_html
 from kumihimo.readers.page import Page, format_utc, unique_name
+from kumihimo.readers.text import decode
 
-HEADERS = {"From": "from", "To": "to", "Cc": "cc"}
+HEADERS = ("From", "To", "Cc")
 MAX_HEADER_CHARS = 20_000  # unfolding a header takes more than linear time
 # The parser unfolds these headers completely.
 CONTENT_HEADER = re.compile(rb"^content-[a-z-]+:[^\n]*(?:\n[ \t][^\n]*)*", re.I | re.M)
@@ -37,20 +35,18 @@ def read_mail(data: bytes, name: str) -> Iterator[Page]:
     message = BytesParser(EmailMessage, policy=policy.default).parsebytes(data.lstrip(LEADING_BLANK))
     if not any(header in message for header in ("From", "Date", "Subject", "Received")):
         raise SourceError(f"{name}: not an e-mail, because it has no headers; name it .txt to read it as text")
-    headers = {key: value for label, key in HEADERS.items() if (value := _read_header(message, label))}
-    if date := _read_date(message):
-        headers["date"] = date
-    if author := parseaddr(headers.get("from", ""))[0]:
-        headers["author"] = author
+    headers = {label: value for label in HEADERS if (value := _read_header(message, label))}
+    with suppress(ValueError, OverflowError):
+        headers["Date"] = format_utc(parsedate_to_datetime(_read_header(message, "Date")))
+    metadata: dict[str, object] = {label.lower(): value for label, value in headers.items()}
+    if author := parseaddr(headers.get("From", ""))[0]:
+        metadata["author"] = author
     subject, attached = _read_header(message, "Subject"), tuple(_list_attachments(message))
-    header_lines = [f"{label}: {headers[key]}" for label, key in (*HEADERS.items(), ("Date", "date")) if key in headers]
-    files = {"attachments": [file for file, _ in attached]} if attached else {}
-    yield Page(
-        title=subject,
-        text="\n".join([*header_lines, f"Subject: {subject}", "", _read_body(message, name)]),
-        metadata={**headers, **files},
-        attached=attached,
-    )
+    if attached:
+        metadata["attachments"] = [file for file, _ in attached]
+    lines = [f"{label}: {value}" for label, value in headers.items()]
+    text = "\n".join([*lines, f"Subject: {subject}", "", _read_body(message, name)])
+    yield Page(title=subject, text=text, metadata=metadata, attached=attached)
 
 
 def _read_header(message: EmailMessage, name: str) -> str:
@@ -58,22 +54,19 @@ def _read_header(message: EmailMessage, name: str) -> str:
 
     The standard parser gives up on an unusual address.
     """
-    raw = next((value for key, value in message.raw_items() if key.lower() == name.lower()), "")
+    raw = next((str(value) for key, value in message.raw_items() if key.lower() == name.lower()), "")[:MAX_HEADER_CHARS]
     try:
-        parts = decode_header(str(raw)[:MAX_HEADER_CHARS])
+        parts = decode_header(raw)
     except (HeaderParseError, ValueError):
-        parts = [(str(raw)[:MAX_HEADER_CHARS], None)]
+        parts = [(raw, None)]
     text = "".join(_decode_header_part(part, charset) for part, charset in parts)
     return " ".join(CONTROL_CHARS.sub(" ", text).split())
 
 
 def _decode_header_part(part: str | bytes, charset: str | None) -> str:
     data = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
-    return (
-        decode(data, "a header", _normalize_charset(charset))
-        if not data.isascii() or b"\x1b" in data
-        else data.decode()
-    )
+    is_plain = data.isascii() and b"\x1b" not in data
+    return data.decode() if is_plain else decode(data, "a header", _normalize_charset(charset))
 
 
 def _normalize_charset(charset: str | None) -> str:
@@ -84,26 +77,15 @@ def _normalize_charset(charset: str | None) -> str:
     return "" if charset is None or charset.lower() in ("us-ascii", "ascii", "unknown-8bit") else charset
 
 
-def _read_date(message: EmailMessage) -> str:
-    try:
-        moment = parsedate_to_datetime(_read_header(message, "Date"))
-    except (ValueError, OverflowError):
-        return ""
-    return format_utc(moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC))
-
-
 def _read_body(message: EmailMessage, name: str) -> str:
     """Return the text; of alternative versions, the plain one unless empty."""
-    texts = [
-        (leaf, is_alternative, _decode_leaf(leaf, name))
-        for leaf, is_alternative in _leaf_parts(message)
-        if _is_body_text(leaf)
-    ]
-    versions = [
-        (leaf.get_content_subtype() == "html", text) for leaf, is_alternative, text in texts if is_alternative and text
-    ]
-    preferred = min(versions, key=lambda candidate: candidate[0])[1] if versions else ""
-    return "\n\n".join(filter(None, [preferred, *(text for _, is_alternative, text in texts if not is_alternative)]))
+    plain, html, others = list[str](), list[str](), list[str]()
+    for leaf, is_alternative in _leaf_parts(message):
+        if _is_body_text(leaf):
+            versions = html if leaf.get_content_subtype() == "html" else plain
+            (versions if is_alternative else others).append(_decode_leaf(leaf, name))
+    preferred = next(filter(None, [*plain, *html]), "")
+    return "\n\n".join(filter(None, [preferred, *others]))
 
 
 def _leaf_parts(part: MIMEPart, is_alternative: bool = False) -> Iterator[tuple[MIMEPart, bool]]:
@@ -126,13 +108,10 @@ def _is_body_text(leaf: MIMEPart) -> bool:
 
 
 def _decode_leaf(leaf: MIMEPart, name: str) -> str:
-    payload = leaf.get_payload(decode=True)
-    data = payload if isinstance(payload, bytes) else b""
+    charset = _normalize_charset(leaf.get_content_charset())
     if leaf.get_content_subtype() == "html":
-        return "\n\n".join(
-            page.text for page in read_full_html(data, name, _normalize_charset(leaf.get_content_charset()))
-        )
-    return decode(data, name, _normalize_charset(leaf.get_content_charset())).strip()
+        return "\n\n".join(page.text for page in read_full_html(_leaf_bytes(leaf), name, charset))
+    return decode(_leaf_bytes(leaf), name, charset).strip()
 
 
 def _list_attachments(message: EmailMessage) -> Iterator[tuple[str, bytes]]:
@@ -140,14 +119,11 @@ def _list_attachments(message: EmailMessage) -> Iterator[tuple[str, bytes]]:
     used: dict[str, int] = {}
     for leaf, _ in _leaf_parts(message):
         if not _is_body_text(leaf):
-            name = PurePosixPath(" ".join((leaf.get_filename() or _default_name(leaf)).split()))
+            kind = leaf.get_content_type()
+            default = "message.eml" if kind == "message/rfc822" else f"attachment{guess_extension(kind) or ''}"
+            name = PurePosixPath(" ".join((leaf.get_filename() or default).split()))
             number = unique_name(str(name), used)[len(str(name)) :]
             yield f"{name.stem}{number}{name.suffix}", _leaf_bytes(leaf)
-
-
-def _default_name(leaf: MIMEPart) -> str:
-    kind = leaf.get_content_type()
-    return "message.eml" if kind == "message/rfc822" else f"attachment{guess_extension(kind) or ''}"
 
 
 def _leaf_bytes(leaf: MIMEPart) -> bytes:

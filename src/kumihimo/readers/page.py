@@ -1,13 +1,14 @@
-"""a row of a file -> its page, the unit of every reader."""
-
-from __future__ import annotations
+"""a text and its properties -> a page, the unit of every reader; a tree of markup -> its text and sections."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
+from functools import partial
+from typing import TypeVar
 
 from kumihimo.core.errors import SourceError
+from kumihimo.text.sentences import collapse_spaces
 
 Row = Mapping[str, object]
 Places = tuple[tuple[int, str], ...]  # the offset and name of each place
@@ -39,42 +40,6 @@ class Page:
     attached: tuple[tuple[str, bytes], ...] = ()
 
 
-def rows_to_pages(rows: Iterable[tuple[int, Row]]) -> Iterator[Page]:
-    """Yield a page for each numbered row.
-
-    Its fragment is the row's `id`, or the number.
-
-    >>> rows = [(1, {"id": 7, "text": "a"}), (2, {"text": "b"}), (3, {"id": "7"})]
-    >>> [page.fragment for page in rows_to_pages(rows)]
-    ['7', '2', '7~2']
-    """
-    used: dict[str, int] = {}
-    for number, row in rows:
-        row_id = row.get("id")
-        yield row_to_page(row, unique_name(str(number if row_id in (None, "") else row_id), used))
-
-
-def row_to_page(row: Row, fragment: str = "") -> Page:
-    r"""Build a page from a row.
-
-    `text` becomes its text, all else its metadata. Without `text`, each string value becomes a paragraph, `key: value`.
-
-    >>> cook = row_to_page({"name": "Ayu", "roles": ["cook", "host"], "age": 31})
-    >>> cook.text, cook.metadata
-    ('name: Ayu\n\nroles: cook; host', {'age': 31})
-    """
-    rest = {key: value for key, value in row.items() if key != "title" and not (key == "id" and fragment)}
-    text_keys = {"text"} if "text" in row else {key for key, value in rest.items() if _join_strings(value)}
-    lines = [f"{key}: {_join_strings(value)}" for key, value in rest.items() if key in text_keys]
-    return Page(
-        fragment=fragment,
-        title=_join_strings(row.get("title")),
-        text=_join_strings(row["text"], "\n") if "text" in row else "\n\n".join(lines),
-        metadata={key: value for key, value in rest.items() if key not in text_keys},
-        modified=_parse_modified(row.get("modified") or row.get("date")),
-    )
-
-
 def unique_name(name: str, used: dict[str, int]) -> str:
     """Return `name`, or `name~2` if it is used already.
 
@@ -90,10 +55,13 @@ def unique_name(name: str, used: dict[str, int]) -> str:
 def format_utc(moment: datetime) -> str:
     """Format a time as ISO 8601, UTC, to the second.
 
-    >>> format_utc(datetime(2026, 11, 21, 2, 31, tzinfo=UTC))
+    A time without a zone is in UTC.
+
+    >>> format_utc(datetime(2026, 11, 21, 2, 31))
     '2026-11-21T02:31:00Z'
     """
-    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+    moment = moment.astimezone(UTC) if moment.tzinfo else moment
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='seconds')}Z"
 
 
 def join_with_places(parts: Iterable[tuple[str, Places]]) -> tuple[str, Places]:
@@ -104,10 +72,9 @@ def join_with_places(parts: Iterable[tuple[str, Places]]) -> tuple[str, Places]:
     """
     texts, places, length = list[str](), list[tuple[int, str]](), 0
     for text, text_places in parts:
-        length += 2 * bool(texts)
         places += [(length + offset, label) for offset, label in text_places]
         texts.append(text)
-        length += len(text)
+        length += len(text) + 2
     return "\n\n".join(texts), tuple(places)
 
 
@@ -132,29 +99,222 @@ def refuse_empty(text: str, name: str) -> None:
         raise SourceError(f"{name}: contains no text, perhaps pictures of text; run text recognition (OCR) first")
 
 
-def _join_strings(value: object, between: str = "; ") -> str:
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return between.join(value)
-    return value if isinstance(value, str) else ""
+EMPTY_LINE = re.compile(r"[ |]*")
+MAX_LIST_INDENT = 8  # markup without end tags would indent without end
+KINDS = ("block", "inline", "item", "link", "list", "pre", "rt")
+MAX_LABEL_CHARS = 80  # of a section's name in a citation
+
+N = TypeVar("N")
+
+WriterStep = Callable[["Writer"], Iterator[None]]  # writes what begins an element, yields, and writes what ends it
+Visit = tuple[WriterStep | None, Iterable[N]]  # the step around a node's children, and the children
 
 
-def _parse_modified(value: object) -> str:
-    """Convert a date to the form of `Document.modified`.
+@dataclass(frozen=True, slots=True)
+class LayoutLine:
+    """A line of text.
 
-    A value that is not ISO 8601 stays in the metadata only.
+    gap: line ends before it. prefix: `# ` or `- `. link_chars: how many of its characters are in links, about.
     """
-    if not isinstance(value, str):
-        return ""
-    try:
-        return date.fromisoformat(value).isoformat()
-    except ValueError:
-        return _parse_datetime(value)
+
+    gap: int
+    prefix: str
+    text: str
+    link_chars: int = 0
+
+    @property
+    def is_heading(self) -> bool:
+        return self.prefix.startswith("#")
 
 
-def _parse_datetime(value: str) -> str:
-    try:
-        moment = datetime.fromisoformat(value)
-        moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-    except (ValueError, OverflowError):  # 0001-01-01T00:00+09:00 is before the first year in UTC
-        return ""
-    return format_utc(moment)
+@dataclass(frozen=True, slots=True)
+class PageLayout:
+    """The lines of a page."""
+
+    lines: tuple[LayoutLine, ...]
+
+    @property
+    def text(self) -> str:
+        return "".join("\n" * line.gap + line.prefix + line.text for line in self.lines).lstrip("\n")
+
+    @property
+    def title(self) -> str:
+        """Return the first heading."""
+        return next((line.text for line in self.lines if line.is_heading), "")
+
+    @property
+    def places(self) -> Places:
+        """Return the offsets of sections with their labels for citations."""
+        places, offset = list[tuple[int, str]](), -self.lines[0].gap if self.lines else 0
+        for line in self.lines:
+            offset += line.gap
+            if line.is_heading:
+                places.append((offset, f"§ {line.text[:MAX_LABEL_CHARS]}"))
+            offset += len(line.prefix) + len(line.text)
+        return ((0, ""), *places) if places and places[0][0] else tuple(places)
+
+
+def layout_tree(root: N, visit: Callable[[N], str | Visit[N]]) -> PageLayout:
+    """Walk a tree, and write its texts in lines."""
+    writer = Writer()
+    pending: list[tuple[Iterator[None] | None, N]] = [(None, root)]
+    while pending:  # no recursion: a page may be nested deeper than the stack
+        open_step, node = pending.pop()
+        if open_step:
+            next(open_step, None)
+            continue
+        content = visit(node)
+        if isinstance(content, str):
+            writer.write(content)
+        else:
+            step, children = content
+            if step:
+                open_step = step(writer)
+                next(open_step)
+                pending.append((open_step, node))
+            pending += [(None, child) for child in reversed(list(children))]
+    writer.end_line(0)
+    return PageLayout(tuple(writer.lines))
+
+
+class Writer:
+    """The lines written so far, and the current one."""
+
+    def __init__(self) -> None:
+        self.lines: list[LayoutLine] = []
+        self.line: list[str] = []
+        self.prefix = ""  # of the next line: `# ` or `- `
+        self.gap = 0  # line ends due before the next line
+        self.depth = dict.fromkeys(KINDS, 0)  # open elements around the line, by kind
+        self.cell_count = 0  # of the current row
+        self.readings: list[list[str]] = []  # one list for each open `ruby`
+        self.link_chars = 0  # characters of the line inside links
+
+    @property
+    def is_inline(self) -> bool:
+        """Return whether a heading, row or reading is open.
+
+        Its blocks stay on the line.
+        """
+        return bool(self.depth["inline"] or self.depth["rt"])
+
+    def write(self, text: str) -> None:
+        self.line.append(text)
+        self.link_chars += len(text) * bool(self.depth["link"])
+
+    def end_line(self, gap: int) -> None:
+        """End the current line, unless it is empty.
+
+        gap: line ends before the next line; 1 starts a new line, 2 leaves one empty.
+        """
+        text, link_chars = collapse_spaces("".join(self.line)), self.link_chars
+        self.line.clear()
+        self.link_chars = 0
+        if EMPTY_LINE.fullmatch(text):
+            self.gap = max(self.gap, gap)
+        else:
+            self._append_line(text, gap, link_chars)
+
+    def _append_line(self, text: str, gap: int, link_chars: int = 0) -> None:
+        self.lines.append(LayoutLine(self.gap, self.prefix, text, link_chars))
+        self.prefix, self.gap = "", gap
+
+    def break_block(self, gap: int) -> None:
+        """Separate a block from its surroundings."""
+        if self.depth["pre"]:
+            return
+        if self.is_inline:
+            self.line.append(" ")
+        else:
+            self.end_line(1 if self.depth["list"] else gap)
+
+    # -- steps: the part after `yield` is for the end of the element
+
+    def element(self, kind: str, gap: int) -> Iterator[None]:
+        """Stand apart from the surroundings, by a gap on either side."""
+        self.break_block(gap)
+        self.depth[kind] += 1
+        yield
+        self.depth[kind] -= 1
+        self.break_block(gap)
+
+    def link(self) -> Iterator[None]:
+        self.depth["link"] += 1
+        yield
+        self.depth["link"] -= 1
+
+    def line_break(self) -> Iterator[None]:
+        if self.depth["pre"]:
+            self.line.append("\n")
+        else:
+            self.break_block(1 if any(part.strip() for part in self.line) else 2)
+        yield
+
+    def heading(self, mark: str) -> Iterator[None]:
+        return self._marked_element("inline", 2, mark, mark.lstrip("# "))
+
+    def item(self, mark: str) -> Iterator[None]:
+        return self._marked_element("item", 1, mark, mark.lstrip("- "))
+
+    def bullet_item(self) -> Iterator[None]:
+        return self.item("  " * min(self.depth["list"] - 1, MAX_LIST_INDENT) + "- ")
+
+    def _marked_element(self, kind: str, gap: int, mark: str, number: str) -> Iterator[None]:
+        """Begin an element with its mark; within a row, with its number."""
+        self.break_block(gap)
+        if self.is_inline:
+            self.line.append(number)
+        else:
+            self.prefix = mark
+        self.depth[kind] += 1
+        yield
+        self.depth[kind] -= 1
+        self.break_block(gap)
+        self.prefix = self.prefix if self.is_inline else ""  # an empty heading leaves no prefix
+
+    def pre(self) -> Iterator[None]:
+        self.break_block(2)
+        self.depth["pre"] += 1
+        yield
+        self.depth["pre"] -= 1
+        text = "".join(self.line).strip("\r\n")
+        if not self.depth["pre"] and not self.is_inline and text.strip():
+            self.line.clear()
+            self._append_line(text, 2)
+
+    def row(self) -> Iterator[None]:
+        self.cell_count = 0
+        return self.element("inline", gap=1)
+
+    def cell(self) -> Iterator[None]:
+        self.break_block(1)
+        if self.is_inline and self.cell_count:
+            self.line.append("| ")
+        self.cell_count += 1
+        yield
+        self.break_block(1)
+
+    def ruby(self) -> Iterator[None]:
+        """Put the reading after the whole word.
+
+        Search still finds `東京` in `東京（とうきょう）`.
+        """
+        self.readings.append([])
+        yield
+        reading = "".join(self.readings.pop())
+        self.line.append(f"（{reading}）" if reading else "")
+
+    def rt(self) -> Iterator[None]:
+        """Write a reading; a nested one belongs to the outer one."""
+        word = self.line
+        self.line = self.line if self.depth["rt"] else []
+        self.depth["rt"] += 1
+        yield
+        self.depth["rt"] -= 1
+        if not self.depth["rt"]:
+            reading, self.line = collapse_spaces("".join(self.line)), word
+            (self.readings[-1] if self.readings else self.line).append(reading)
+
+
+LINE, PARAGRAPH = (partial(Writer.element, kind="block", gap=gap) for gap in (1, 2))
+LIST = partial(Writer.element, kind="list", gap=2)

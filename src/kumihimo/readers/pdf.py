@@ -1,32 +1,31 @@
 """PDF -> one page of text, with the places where its pages begin."""
 
-from __future__ import annotations
-
+import ctypes
 import io
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from statistics import median
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise, takewhile
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import Any, NamedTuple
+from unicodedata import bidirectional
 
 from kumihimo.core.errors import SourceError
 from kumihimo.core.records import NOT_READ
+from kumihimo.readers import paragraphs
 from kumihimo.readers.page import Page, first_heading, human_title
-from kumihimo.readers.paragraphs import HEADING_SIZE, TextLine, join_paragraphs
-from kumihimo.readers.pdf_lines import lacks_embedded_fonts, read_page_lines
-
-if TYPE_CHECKING:
-    from pypdf import PageObject, PdfReader
-    from pypdfium2 import PdfPage
+from kumihimo.readers.paragraphs import HEADING_SIZE, TextLine, is_cjk_letter, join_paragraphs, merge_cells, usual_size
 
 _PDFIUM_LOCK = Lock()  # PDFium is not thread-safe
 MIN_LETTER_SHARE = 0.95  # of the letters that pypdf finds
 MIN_HEAD_PAGES = 3  # a running head recurs at the top or bottom of at least so many pages
+MAX_ABREAST = 3  # letters
 PDF_DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?")
 PAGE_NUMBER = re.compile(r"(?:p\.?|page|第|[-–—(\[| ])*\s*(\d{1,3})\s*(?:[-–—)\]| ]|頁|ページ|/ ?\d+|of \d+)*", re.I)
 PROPERTIES = {"Author": "author", "Subject": "subject", "Keywords": "keywords", "CreationDate": "date"}
+STANDARD_FONTS = (b"Helvetica", b"Times", b"Courier", b"Arial", b"Symbol", b"ZapfDingbats")  # PDFium includes these
+GENERATED_CHARS = " \r\n"  # PDFium inserts only these; asking it about every letter would double the time
 
 
 def read_pdf(data: bytes, name: str) -> Iterator[Page]:
@@ -37,28 +36,20 @@ def read_pdf(data: bytes, name: str) -> Iterator[Page]:
     """
     import pypdfium2
 
+    pages, incomplete = list[list[TextLine]](), list[int]()
     try:
         with _PDFIUM_LOCK, pypdfium2.PdfDocument(data) as document:
-            results = [_read_lines(page) for page in document]
+            for number, page in enumerate(document):
+                pages.append(read_page_lines(page))
+                incomplete += [number] if lacks_embedded_fonts(page) else []
+                page.close()
             properties = document.get_metadata_dict(skip_empty=True)
     except pypdfium2.PdfiumError as error:
         if "password" in str(error).lower():
             raise SourceError(f"{name}: locked with a password; save it without one") from error
-        results, properties = [(_plain_lines(page), False) for page in _open_with_pypdf(data, name).pages], {}
-    pages = [page for page, _ in results]
-    incomplete = [number for number, (_, lacks_fonts) in enumerate(results) if lacks_fonts]
+        pages, properties, incomplete = list(_read_with_pypdf(data, name)), {}, []
     unread = _fill_missing_letters(pages, incomplete, data, name) if incomplete else []
     yield _build_page(pages, properties, name, unread)
-
-
-def _read_lines(page: PdfPage) -> tuple[list[TextLine], bool]:
-    """Return a page's lines, and whether letters may be missing.
-
-    Opening a page parses it, so this opens it once for both.
-    """
-    result = list(read_page_lines(page)), lacks_embedded_fonts(page)
-    page.close()
-    return result
 
 
 def _fill_missing_letters(pages: list[list[TextLine]], incomplete: Sequence[int], data: bytes, name: str) -> list[str]:
@@ -67,9 +58,7 @@ def _fill_missing_letters(pages: list[list[TextLine]], incomplete: Sequence[int]
     The new text is pypdf's. Return what may still be missing.
     """
     try:
-        pypdf_pages = _open_with_pypdf(data, name).pages
-        for number in incomplete:
-            plain = _plain_lines(pypdf_pages[number])
+        for number, plain in zip(incomplete, _read_with_pypdf(data, name, incomplete), strict=True):
             if _count_letters(pages[number]) < MIN_LETTER_SHARE * _count_letters(plain):
                 pages[number] = plain
     except Exception as error:  # noqa: BLE001 (PDFium's text stays, with a warning)
@@ -77,28 +66,45 @@ def _fill_missing_letters(pages: list[list[TextLine]], incomplete: Sequence[int]
     return []
 
 
+def _count_letters(page: Sequence[TextLine]) -> int:
+    return sum(map(str.isalnum, "".join(line.text for line in page)))
+
+
+def _read_with_pypdf(data: bytes, name: str, numbers: Sequence[int] | None = None) -> Iterator[list[TextLine]]:
+    """Yield the lines of these pages, or of all pages.
+
+    pypdf knows nothing of layout, but needs no fonts, and opens files that PDFium rejects.
+    """
+    import pypdf
+
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # its repairs do not concern the user
+    try:
+        pages = pypdf.PdfReader(io.BytesIO(data)).pages
+    except (pypdf.errors.PyPdfError, ValueError, KeyError, TypeError) as error:
+        remedy = "download it again, or print it to a new PDF"
+        raise SourceError(f"{name}: not a complete PDF ({error}); {remedy}") from error
+    for number in range(len(pages)) if numbers is None else numbers:
+        yield [TextLine(text) for text in pages[number].extract_text().splitlines() if text.strip()]
+
+
 def _build_page(pages: Sequence[Sequence[TextLine]], properties: dict[str, str], name: str, unread: list[str]) -> Page:
-    paragraph_text = join_paragraphs(drop_running_heads(pages))
-    blank = [number for number, page in enumerate(pages, 1) if not page]
-    if not paragraph_text.text.strip():
+    result = join_paragraphs(drop_running_heads(pages))
+    if not result.text.strip():
         raise SourceError(
             f"{name}: no text on any of its pages ({len(pages):,}), so it is scanned; add a text layer first, "
             f"as `ocrmypdf {name.rpartition('/')[2]} ...` does"
         )
-    unread = [*unread, f"no text on p. {', '.join(map(str, blank))}"] if blank else unread
-    metadata = _read_metadata(properties) | ({NOT_READ: unread} if unread else {})
-    places = tuple((offset, f"p. {number}") for number, offset in enumerate(paragraph_text.page_starts, 1))
-    title = human_title(properties.get("Title", "")) or first_heading(paragraph_text.text)
-    return Page(title=title, text=paragraph_text.text, metadata=metadata, places=places)
-
-
-def _read_metadata(properties: dict[str, str]) -> dict[str, object]:
-    metadata: dict[str, object] = {
-        key: properties[name] for name, key in PROPERTIES.items() if properties.get(name, "").strip()
-    }
+    if blank := [str(number) for number, page in enumerate(pages, 1) if not page]:
+        unread = [*unread, f"no text on p. {', '.join(blank)}"]
+    values = {key: properties.get(term, "") for term, key in PROPERTIES.items()}
+    metadata: dict[str, object] = {key: value for key, value in values.items() if value.strip()}
     if date := PDF_DATE.match(str(metadata.pop("date", ""))):
         metadata["date"] = "-".join(filter(None, date.groups()))
-    return metadata
+    if unread:
+        metadata[NOT_READ] = unread
+    places = tuple((offset, f"p. {number}") for number, offset in enumerate(result.page_starts, 1))
+    title = human_title(properties.get("Title", "")) or first_heading(result.text)
+    return Page(title=title, text=result.text, metadata=metadata, places=places)
 
 
 def drop_running_heads(pages: Sequence[Sequence[TextLine]]) -> list[list[TextLine]]:
@@ -106,15 +112,15 @@ def drop_running_heads(pages: Sequence[Sequence[TextLine]]) -> list[list[TextLin
 
     A running head stays where it first stands, and a page of nothing else stays whole: no text is lost.
     """
-    sizes = [line.size for page in pages for line in page for _ in line.text]
-    largest = HEADING_SIZE * median(sizes) if sizes else 0.0
-    ends = [{_head_key(line, n, largest) for line in (*page[:2], *page[-2:])} - {None} for n, page in enumerate(pages)]
-    min_pages = max(MIN_HEAD_PAGES, len(pages) / 2)
-    running = {key for key, count in Counter(key for keys in ends for key in keys).items() if count >= min_pages}
+    largest = HEADING_SIZE * usual_size(pages)
+    keys_by_page = [[_head_key(line, number, largest) for line in page] for number, page in enumerate(pages)]
+    counts = Counter(key for keys in keys_by_page for key in {*keys[:2], *keys[-2:]} if key)
+    running = {key for key, count in counts.items() if count >= max(MIN_HEAD_PAGES, len(pages) / 2)}
     result, emitted = list[list[TextLine]](), set[_HeadKey | None]()
-    for number, page in enumerate(pages):
-        keys = [_head_key(line, number, largest) for line in page]
-        ends_here = _running_edges([key in running for key in keys])
+    for page, keys in zip(pages, keys_by_page, strict=True):
+        is_head, indices = [key in running for key in keys], range(len(keys))
+        ends = (indices[:2], indices[::-1][:2])  # the inner line counts only if the outer one does
+        ends_here = {index for end in ends for index in takewhile(is_head.__getitem__, end)}
         dropped = {index for index in ends_here if (key := keys[index]) and (key[1] is not None or key in emitted)}
         only_heads = len(ends_here) == len(page)
         result.append([line for index, line in enumerate(page) if only_heads or index not in dropped])
@@ -137,36 +143,113 @@ def _head_key(line: TextLine, page: int, largest: float) -> _HeadKey | None:
     return ("#", int(number[1]) - page, height) if number else (line.text, None, height)
 
 
-def _running_edges(running: Sequence[bool]) -> set[int]:
-    """Return the indices of running heads among a page's outer lines.
+class Box(NamedTuple):
+    """A letter and its extent on the page, turned upright."""
 
-    They are the first two and the last two lines. The inner one counts only if the outer one does.
+    letter: str
+    generated: bool  # a space or line end inserted by PDFium
+    x0: float
+    x1: float
+    y0: float
+    y1: float
+
+
+END_BOX = Box("\n", True, 0.0, 0.0, 0.0, 0.0)
+Direction = Callable[[Box], tuple[float, float, float, float]]  # the begin, end, line position and size of a glyph
+
+
+def read_page_lines(page: Any) -> list[TextLine]:
+    """Return a page's lines in the direction of most letters.
+
+    On a vertical page, horizontal lines come first.
     """
-    last = len(running) - 1
-    places = ((0, 0), (1, 0), (last, last), (last - 1, last))
-    return {index for index, outer in places if 0 <= index <= last and running[index] and running[outer]}
+    boxes = _read_boxes(page)
+    direction = writing_direction([box for box in boxes if not box.generated and box.letter.strip()])
+    if direction is not downward:
+        return _build_lines(boxes, direction)
+    horizontal, vertical = list[Box](), list[Box]()
+    for run in paragraphs.split_between(boxes, lambda box, following: not _is_right_of(box, following)):
+        if len(run) > MAX_ABREAST:  # a header or page number; two figures may stand side by side in vertical text
+            horizontal += [*run, END_BOX]
+        else:
+            vertical += run
+    return [*_build_lines(horizontal, rightward), *paragraphs.order_columns(_build_lines(vertical, downward))]
 
 
-def _open_with_pypdf(data: bytes, name: str) -> PdfReader:
-    """Open the file with pypdf.
+def _build_lines(boxes: Sequence[Box], direction: Direction) -> list[TextLine]:
+    placed = [paragraphs.Glyph(box.letter, *direction(box), box.generated) for box in boxes]
+    groups = paragraphs.split_columns(placed) if direction is downward else paragraphs.split_rows(placed)
+    has_cells = direction is rightward
+    built = (paragraphs.build_line(group, cells=has_cells) for group in paragraphs.attach_readings(groups))
+    lines = [line for line in built if line.text]
+    return merge_cells(lines) if has_cells else lines
 
-    It knows nothing of layout, but needs no fonts, and opens files that PDFium rejects.
+
+def _is_right_of(box: Box, following: Box) -> bool:
+    """Return whether the next box stands to the right, at equal height."""
+    height = max(box.y1 - box.y0, following.y1 - following.y0, 1.0)
+    is_level = abs((box.y0 + box.y1) - (following.y0 + following.y1)) < height / 2
+    return following.letter != "\n" and following.x0 > box.x0 and is_level
+
+
+def lacks_embedded_fonts(page: Any) -> bool:
+    """Return whether the page uses fonts that the file does not embed.
+
+    PDFium skips the letters that no installed font can draw.
     """
-    from pypdf import PdfReader
-    from pypdf.errors import PyPdfError
+    import pypdfium2.raw as pdfium
 
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # its repairs do not concern the user
-    try:
-        return PdfReader(io.BytesIO(data))
-    except (PyPdfError, ValueError, KeyError, TypeError) as error:
-        raise SourceError(
-            f"{name}: not a complete PDF ({error}); download it again, or print it to a new PDF"
-        ) from error
-
-
-def _plain_lines(page: PageObject) -> list[TextLine]:
-    return [TextLine(text) for text in page.extract_text().splitlines() if text.strip()]
+    name = ctypes.create_string_buffer(64)
+    for text in page.get_objects(filter=[pdfium.FPDF_PAGEOBJ_TEXT]):
+        font = pdfium.FPDFTextObj_GetFont(text.raw)
+        if not pdfium.FPDFFont_GetIsEmbedded(font):
+            pdfium.FPDFFont_GetBaseFontName(font, name, len(name))
+            if not name.value.startswith(STANDARD_FONTS):
+                return True
+    return False
 
 
-def _count_letters(page: Sequence[TextLine]) -> int:
-    return sum(map(str.isalnum, "".join(line.text for line in page)))
+def _read_boxes(page: Any) -> list[Box]:
+    """Return the box of each letter, on the page turned upright."""
+    import pypdfium2.raw as pdfium
+
+    text, area, quarter_turns = page.get_textpage(), pdfium.FS_RECTF(), page.get_rotation() // 90
+    handle, area_pointer = text.raw, ctypes.byref(area)
+    boxes: list[Box] = []
+    for i in range(text.count_chars()):
+        pdfium.FPDFText_GetLooseCharBox(handle, i, area_pointer)
+        letter = chr(pdfium.FPDFText_GetUnicode(handle, i))
+        if "\udc00" <= letter <= "\udfff" and boxes:  # PDFium returns letters such as 𠮷 as two surrogates
+            pair = (boxes[-1].letter + letter).encode("utf-16", "surrogatepass")
+            boxes[-1] = boxes[-1]._replace(letter=pair.decode("utf-16", "replace"))
+            continue
+        generated = letter in GENERATED_CHARS and pdfium.FPDFText_IsGenerated(handle, i) == 1
+        x0, x1, y0, y1 = area.left, area.right, area.bottom, area.top
+        for _ in range(quarter_turns):
+            x0, x1, y0, y1 = y0, y1, -x1, -x0
+        boxes.append(Box(letter, generated, x0, x1, y0, y1))
+    return boxes
+
+
+def writing_direction(boxes: Sequence[Box]) -> Direction:
+    """Return the direction of most letters."""
+    pairs = ((a, b) for a, b in pairwise(boxes) if is_cjk_letter(a.letter))
+    if sum(abs((a.x0 + a.x1) - (b.x0 + b.x1)) < (a.y1 - b.y1) for a, b in pairs) > len(boxes) / 2:
+        return downward
+    return leftward if sum(bidirectional(box.letter) in ("R", "AL") for box in boxes) > len(boxes) / 2 else rightward
+
+
+def rightward(box: Box) -> tuple[float, float, float, float]:
+    return box.x0, box.x1, (box.y0 + box.y1) / 2, box.y1 - box.y0
+
+
+def leftward(box: Box) -> tuple[float, float, float, float]:
+    return -box.x1, -box.x0, (box.y0 + box.y1) / 2, box.y1 - box.y0
+
+
+def downward(box: Box) -> tuple[float, float, float, float]:
+    """Place a letter of vertical writing.
+
+    Lines go down, and each line follows to the left of the one before.
+    """
+    return -box.y1, -box.y0, (box.x0 + box.x1) / 2, box.x1 - box.x0

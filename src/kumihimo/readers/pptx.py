@@ -1,20 +1,13 @@
 """PowerPoint (.pptx) -> one page of text, with the places where its slides begin."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from kumihimo.readers.archive import open_archive
-from kumihimo.readers.layout import Visit, Writer, WriterStep, break_line, break_paragraph, layout_tree, stay_inline
-from kumihimo.readers.ooxml import DROPPED_TAGS, ELEMENT_STEPS, TEXT_TAGS, A, read_core_properties
-from kumihimo.readers.page import Page, first_heading, join_with_places, refuse_empty
-
-if TYPE_CHECKING:
-    from pptx.chart.chart import Chart
-    from pptx.slide import Slide
+from kumihimo.readers import page as layout
+from kumihimo.readers.archive import A, open_archive, read_core_properties, visit_element
+from kumihimo.readers.page import Page, Visit, Writer, first_heading, join_with_places, layout_tree, refuse_empty
 
 Node = Any  # an element of lxml, which is not typed
 P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
@@ -29,19 +22,20 @@ def read_pptx(data: bytes, name: str) -> Iterator[Page]:
 
     with open_archive(data, name) as archive:
         title, metadata = read_core_properties(archive, name)
-    presentation = Presentation(io.BytesIO(data))
-    slide_texts = ("\n\n".join(filter(None, _slide_texts(slide))) for slide in presentation.slides)
-    text, places = join_with_places(
-        (slide_text, ((0, f"slide {number}"),)) for number, slide_text in enumerate(slide_texts, 1)
-    )
+    slides = Presentation(io.BytesIO(data)).slides
+    slide_texts = ("\n\n".join(filter(None, _slide_texts(slide))) for slide in slides)
+    text, places = join_with_places((text, ((0, f"slide {number}"),)) for number, text in enumerate(slide_texts, 1))
     refuse_empty(text, name)
     yield Page(title=title or first_heading(text), text=text, metadata=metadata, places=places)
 
 
-def _slide_texts(slide: Slide) -> Iterator[str]:
+def _slide_texts(slide: Any) -> Iterator[str]:
+    from pptx.oxml import parse_xml
+
     yield layout_tree(slide.shapes._spTree, _visit_node).text
-    for part in _diagram_parts(slide):
-        yield layout_tree(part, _visit_node).text
+    for relation in slide.part.rels.values():
+        if relation.reltype.endswith("/diagramData"):
+            yield layout_tree(parse_xml(relation.target_part.blob), _visit_node).text
     for chart in _find_charts(slide.shapes):
         yield "\n".join(_chart_rows(chart))
     frame = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
@@ -50,36 +44,23 @@ def _slide_texts(slide: Slide) -> Iterator[str]:
 
 
 def _visit_node(node: Node) -> str | Visit[Node]:
-    if node.tag in TEXT_TAGS:
-        return node.text or ""
-    if node.tag in DROPPED_TAGS or not isinstance(node.tag, str):
-        return ""
     if node.tag == f"{P}sp" and _placeholder_type(node) in CHROME_TYPES:
         return ""
-    enter, leave = ELEMENT_STEPS.get(node.tag, (stay_inline, stay_inline))
     if node.tag == f"{A}p":
-        enter, leave = _paragraph_steps(node)
-    if node.tag == f"{P}txBody":
-        enter = leave = break_paragraph
-    return enter, leave, sorted(node, key=lambda inner: not _is_title(inner))
+        return _paragraph_step(node), node
+    content = layout.PARAGRAPH if node.tag == f"{P}txBody" else visit_element(node)
+    title_first = sorted(node, key=lambda inner: _placeholder_type(inner) not in TITLE_TYPES)
+    return content if isinstance(content, str) else (content, title_first)
 
 
-def _is_title(node: Node) -> bool:
-    return bool(node.tag == f"{P}sp") and _placeholder_type(node) in TITLE_TYPES
-
-
-def _paragraph_steps(node: Node) -> tuple[WriterStep, WriterStep]:
-    shape = next(node.iterancestors(f"{P}sp"), None)
-    if shape is not None and _placeholder_type(shape) in TITLE_TYPES:
-        return partial(Writer.heading, mark="## "), Writer.end_heading
-    if shape is None or _placeholder_type(shape) not in BODY_TYPES:
-        return break_line, break_line
-    properties = node.find(f"{A}pPr")
-    if properties is not None and properties.find(f"{A}buNone") is not None:
-        return break_line, break_line
-    depth = _indent_level(node)
-    number = f"{_item_number(node)}." if _is_numbered(node) else "-"
-    return partial(Writer.marked_item, mark="  " * depth + f"{number} "), Writer.end_item
+def _paragraph_step(node: Node) -> layout.WriterStep:
+    placeholder = next(map(_placeholder_type, node.iterancestors(f"{P}sp")), "none")
+    if placeholder in TITLE_TYPES:
+        return partial(Writer.heading, mark="## ")
+    if placeholder not in BODY_TYPES or node.find(f"{A}pPr/{A}buNone") is not None:
+        return layout.LINE
+    mark = f"{_item_number(node)}." if _is_numbered(node) else "-"
+    return partial(Writer.item, mark="  " * _indent_level(node) + f"{mark} ")
 
 
 def _indent_level(paragraph: Node) -> int:
@@ -98,9 +79,10 @@ def _item_number(paragraph: Node) -> int:
     """
     number, depth = 1, _indent_level(paragraph)
     for sibling in paragraph.itersiblings(f"{A}p", preceding=True):
-        if _indent_level(sibling) < depth or (_indent_level(sibling) == depth and not _is_numbered(sibling)):
+        sibling_depth = _indent_level(sibling)
+        if sibling_depth < depth or (sibling_depth == depth and not _is_numbered(sibling)):
             break
-        number += _indent_level(sibling) == depth
+        number += sibling_depth == depth
     return number
 
 
@@ -110,15 +92,7 @@ def _placeholder_type(shape: Node) -> str:
     return "none" if holder is None else str(holder.get("type") or "")
 
 
-def _diagram_parts(slide: Slide) -> Iterator[Node]:
-    from pptx.oxml import parse_xml
-
-    for relation in slide.part.rels.values():
-        if relation.reltype.endswith("/diagramData"):
-            yield parse_xml(relation.target_part.blob)
-
-
-def _find_charts(shapes: Iterable[Any]) -> Iterator[Chart]:
+def _find_charts(shapes: Iterable[Any]) -> Iterator[Any]:
     for shape in shapes:
         if getattr(shape, "has_chart", False):
             yield shape.chart
@@ -126,7 +100,7 @@ def _find_charts(shapes: Iterable[Any]) -> Iterator[Chart]:
             yield from _find_charts(shape.shapes)
 
 
-def _chart_rows(chart: Chart) -> Iterator[str]:
+def _chart_rows(chart: Any) -> Iterator[str]:
     """Yield a row for each category, with the values of all series."""
     if chart.has_title and chart.chart_title.has_text_frame:
         yield chart.chart_title.text_frame.text

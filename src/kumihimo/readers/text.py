@@ -1,16 +1,264 @@
-"""plain text or Markdown -> one page, identical to the file in every character."""
+"""bytes -> text, whatever the encoding; an error if they are not text.
 
-from __future__ import annotations
+charset-normalizer alone mistakes a tenth of Japanese sentences in EUC-JP, and half of single words, for another
+encoding. In a dozen characters, their frequency tells a right decoding from a wrong one: a wrong one yields rare
+ideographs, half-width kana, or an ideograph between two Latin letters.
+"""
 
+import codecs
+import json
 import re
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Hashable, Iterator
+from contextlib import suppress
+from datetime import date
+from typing import Any
 
-from kumihimo.readers.decode import decode
-from kumihimo.readers.front_matter import parse_front_matter
+from kumihimo.core.errors import SourceError
+from kumihimo.core.records import NOT_READ
 from kumihimo.readers.page import Page
+
+BYTE_ORDER_MARKS = (  # UTF-32 first: its little-endian mark begins with the one of UTF-16
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+# ISO-2022-JP switches character sets with these.
+ISO_2022_ESCAPE = re.compile(rb"\x1b\$[@AB]|\x1b\$\([CDOPQ]|\x1b\([IJ]")
+ISO_2022_ENCODINGS = ("iso2022_jp_2", "iso2022_jp_ext", "iso2022_jp_2004")
+# Tab, line ends, form feed, \b and escape are text.
+CONTROL_CHAR = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f\ufffe\uffff]")
+TEXT_CODEC = re.compile(r"utf-8|cp\d|iso|euc|gb|big5|koi8|mac|shift|tis")  # `rot13` and `idna` are codecs too
+HIGH_BYTES = bytes(range(128, 256))
+SAMPLE_BYTES = 4096
+GOOD_PER_BROKEN = 20  # with fewer good characters for each broken one, it is another encoding, not damage
+
+# How browsers interpret these labels; Python knows the others.
+ENCODING_LABELS = {
+    "iso-8859-1": "cp1252",
+    "latin1": "cp1252",
+    "us-ascii": "cp1252",
+    "ascii": "cp1252",
+    "shift_jis": "cp932",
+    "shift-jis": "cp932",
+    "x-sjis": "cp932",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "euc-kr": "cp949",
+    "utf-16": "utf-8",  # a label readable as ASCII is not in UTF-16
+}
+
+# The most frequent ideographs of newspapers, about 500 for each script: three in four of those in running text.
+COMMON_KANJI = frozenset(
+    "日一国会人年大十二本中長出三同時政事自行社見月分議後前民生連五発間対上部東者党地合市業内相方四定今回新場金員九入選"
+    "立開手米力学問高代明実円関決子動京全目表戦経通外最言氏現理調体化田当八六約主題下首意法不来作性的要用制治度務強気小"
+    "七成期公野協取都和統以機平総加山思家話世受区領多県続進正安設保改数記院女初北午指権心界支第産結百派点教報済書府活原"
+    "先共得解名交資予川向際査勝面委告軍文反元重近千考判認画海参売利組知案道信策集在件団別物側任引使求所次水半品昨論計死"
+    "官増係感特情投示変打男基私各始島直両朝革価式確村提運終挙果西勢減台広容必応演電歳住争談能無再位置企真流格有疑口過局"
+    "少放税検藤町常校料沢裁状工建語球営空職証土与急止送援供可役構木割聞身費付施切由説転食比難防補車優夫研収断井何南石足"
+    "違消境神番規術護展態導鮮備宅害配副算視条幹独警宮究育席輸訪楽起万着乗店述残想線率病農州武声質念待試族象銀域助労例然"
+    "早張限親額監環験追審商葉義伝働形景落担好退準辺造英株頭技低毎医復仕去姿味負閣渡失移差衆個門写評課末守若脳種美命福望"
+    "録訳第佐鈴橋様御請込頼願届読"
+)
+COMMON_HANZI = frozenset(
+    "的一是不了在人有我他这个们中来上大为和国地到以说时要就出会可也你对生能而子那得于着下自之年过发后作里用道行所然家种事"
+    "成方多经么去法学如都同现当没动面起看定天分还进好小部其些主样理心她本前开但因只从想实日军者意无力它与长把机十民第公此"
+    "已工使情明性知全三又关点正业外将两高间由问很最重并物手应战向头文体政美相见被利什二等产或新己制身果加西斯月话合回特代"
+    "内信表化老给世位次度门任常先海通教儿原东声提立及比员解水名真论处走义各入几口认条平系气题活尔更别打女变四神总何电数安"
+    "少报才结反受目太量再感建务做接必场件计管期市直德资命山金指克许统区保至队形社便空决治展马科司五基眼书非则听白却界达光"
+    "放强即像难且权思王象完设式色路记南品住告类求据程北边死张该交规万取拉格望觉术领共确传师观清今切院让识候带导争运京城州"
+    "華這個們來為國說時會對過發後裡種經麼學現當沒動還進樣開從實軍無與長機關點業將兩間問應戰頭體見產話內給門兒東聲員論處義"
+    "幾認條氣題爾變總電數報結務場計資許統區隊決馬書則聽達強難權設記類據邊張該規萬覺術領確傳師觀讓識帶導爭運縣臺灣於並係"
+    "选举价格项目文件请谢邮件网络语言模训练选項請謝郵網語訓練"
+)
+COMMON_HANGUL = frozenset(
+    "이다는을의에가고하지로사기리도서나어대시자은인한해들과으일제정부있전라아주장그스보수상만년원안국"
+)
+
+CANDIDATE_ENCODINGS = ("cp932", "euc_jp", "gb18030", "big5", "cp949", "cp1252")
+
+REPLACEMENT_CHAR = "\ufffd"
+BROKEN_WEIGHT = -10.0  # one broken character in a page is damage; in a phrase it shows the wrong encoding
+IDEOGRAPHS = range(0x3400, 0xA000)
+KANA = range(0x3041, 0x30FF)
+SYLLABLES = range(0xAC00, 0xD7A4)
+PRIVATE_USE = range(0xE000, 0xF900)
+
+NON_ASCII_RUN = re.compile(r"[^\x00-\x7f]+")
+ALPHABETIC = re.compile(r"[\t\n\r\x20-\xff\u0386-\u06ff\u3000-\u30ff\uac00-\ud7a3]")
+CJK_PUNCTUATION = frozenset(
+    "、。，．・：；？！「」『』（）《》〈〉【】［］〔〕“”‘’　〜～…―—–●○◎■□◆◇★☆※→←↑↓±×÷℃々ー①②③④⑤⑥⑦⑧⑨⑩"
+)
+LATIN_SIGNS = frozenset("«»“”‘’‚„–—…€£§°©®™·•¿¡ºª±²³µ½¼¾×\xa0´")
+UNNATURAL_PAIR = re.compile(r"[^\W\d_][£¿¡¹²³¼½¾±§©®¥¦×÷][^\W\d_]|[à-öø-ÿ][A-Z]")  # a sign within a word, `åK`
+
+# From the first byte outside ASCII: enough to decide, and a book takes no longer than a page.
+LEGACY_SAMPLE_BYTES = 1 << 16
+# Correct decodings of 5 to 25 characters score .4 to 1; Cyrillic, Greek, Arabic and Thai mostly score less.
+PLAUSIBLE_SCORE = 0.4
+
+
+def decode(data: bytes, name: str = "the file", declared: str = "") -> str:
+    """Decode bytes to text, without the byte-order mark.
+
+    declared: the encoding that the file itself names.
+    Raise SourceError if the encoding is unknown, or the bytes are not text.
+
+    >>> decode("デジタル庁".encode("cp932"))
+    'デジタル庁'
+    """
+    for bom, encoding in BYTE_ORDER_MARKS:
+        if data.startswith(bom):
+            text: str | None = data[len(bom) :].decode(encoding, "replace")
+            break
+    else:
+        text = _decode_utf16(data) if 0 in data else _decode_narrow(data, declared)
+    if text is None:
+        raise SourceError(f"{name}: cannot tell the encoding; save the file as UTF-8")
+    if "\0" in text or len(CONTROL_CHAR.findall(text)) * GOOD_PER_BROKEN > len(text):
+        raise SourceError(f"{name}: this is not text; name it by its real format, or list it in .kumiignore")
+    return text
+
+
+def _decode_utf16(data: bytes) -> str:
+    """Decode UTF-16 without a byte-order mark.
+
+    Use the byte order that reads better. Binary data keeps its zeros, so that the caller can detect them.
+    """
+    samples = {order: data[:SAMPLE_BYTES].decode(order, "replace") for order in ("utf-16-le", "utf-16-be")}
+    share, encoding = max((familiar_share(sample), order) for order, sample in samples.items())
+    return data.decode(encoding if share > 0.5 else "latin-1", "replace")
+
+
+def _decode_narrow(data: bytes, declared: str) -> str | None:
+    if data.isascii() and ISO_2022_ESCAPE.search(data):
+        texts = [data.decode(encoding, "replace") for encoding in ISO_2022_ENCODINGS]
+        return min(texts, key=lambda text: text.count(REPLACEMENT_CHAR))
+    encoding = _resolve_label(declared)
+    accepts_all = len(HIGH_BYTES.decode(encoding, "replace")) == len(HIGH_BYTES)  # so success proves nothing
+    for candidate in ("utf-8", encoding) if accepts_all else (encoding, "utf-8"):
+        with suppress(UnicodeError):
+            return data.decode(candidate)
+    return _decode_guessing(data)
+
+
+def _resolve_label(label: str) -> str:
+    """Return the codec of a declared encoding; UTF-8 for an unknown one."""
+    label = label.strip().lower()
+    try:
+        name = codecs.lookup(ENCODING_LABELS.get(label, label)).name
+    except (LookupError, ValueError):
+        return "utf-8"
+    return name if TEXT_CODEC.match(name) else "utf-8"
+
+
+def _decode_guessing(data: bytes) -> str | None:
+    text = data.decode("utf-8", "replace")
+    broken = text.count(REPLACEMENT_CHAR)
+    if sum(not char.isascii() for char in text) - broken >= broken * GOOD_PER_BROKEN:  # damaged UTF-8
+        return text
+    from charset_normalizer import from_bytes
+
+    score, encoding = detect_legacy_encoding(data)
+    guess = from_bytes(data).best() if score < PLAUSIBLE_SCORE else None
+    if guess is not None:
+        return str(guess)
+    return data.decode(encoding, "replace") if score > 0 else None
+
+
+def detect_legacy_encoding(data: bytes) -> tuple[float, str]:
+    """Return the best score among the candidate encodings, and its encoding.
+
+    A score is at most 1, and may be below 0.
+
+    >>> detect_legacy_encoding("会議の資料です。".encode("euc_jp"))
+    (1.0, 'euc_jp')
+    >>> detect_legacy_encoding("Café à Genève".encode("latin-1"))
+    (1.0, 'cp1252')
+    """
+    match = re.search(rb"[^\x00-\x7f]", data)
+    start = max(match.start() - 1, 0) if match else 0
+    sample = data[start : start + LEGACY_SAMPLE_BYTES]
+    scores: dict[str, float] = {}
+    for encoding in CANDIDATE_ENCODINGS:
+        decoder = codecs.getincrementaldecoder(encoding)("replace")  # drops half a character at the end of the sample
+        text = decoder.decode(sample, final=len(sample) < LEGACY_SAMPLE_BYTES)
+        scores[encoding] = _score_text(text, encoding)
+    best = max(scores, key=scores.__getitem__)  # the first of equal scores
+    return scores[best], best
+
+
+def familiar_share(text: str) -> float:
+    """Return the share of alphabetic or frequent characters.
+
+    It is near 0 if the data is no text.
+    """
+    count = sum(ALPHABETIC.match(char) is not None or char in COMMON_KANJI or char in COMMON_HANZI for char in text)
+    return count / len(text) if text else 0.0
+
+
+def _score_text(text: str, encoding: str) -> float:
+    weights: list[float] = []
+    for run in NON_ASCII_RUN.finditer(text):
+        context = text[max(run.start() - 1, 0) : run.end() + 1]
+        weights += _latin_weights(run[0], context) if encoding == "cp1252" else _cjk_weights(run[0], context, encoding)
+    return sum(weights) / len(weights) if weights else 0.0
+
+
+def _latin_weights(run: str, context: str) -> list[float]:
+    """Return the weights of a run read as Latin.
+
+    Accented letters come by one or two, among plain ones. Cyrillic or Chinese read as Latin makes long runs.
+    """
+    letters = [char for char in run if char not in LATIN_SIGNS]
+    if REPLACEMENT_CHAR in run:
+        return [BROKEN_WEIGHT]
+    if UNNATURAL_PAIR.search(context):
+        return [0.0] * len(run)
+    if not letters:
+        return [0.5]
+    return [float(len(letters) <= 2 and all(char.isalpha() for char in letters))] * len(letters)
+
+
+def _cjk_weights(run: str, context: str, encoding: str) -> list[float]:
+    if len(run) == 1 and context.replace(run, "").isalpha():
+        return [0.0]  # `Ärger` in Big5 is one ideograph before `ger`
+    return [_character_weight(char, encoding) for char in run if char not in CJK_PUNCTUATION] or [0.6]
+
+
+def _character_weight(char: str, encoding: str) -> float:
+    code = ord(char)
+    if char == REPLACEMENT_CHAR:
+        return BROKEN_WEIGHT
+    if code in PRIVATE_USE:
+        return -1.0
+    if code in KANA:
+        return float(encoding in ("cp932", "euc_jp"))
+    if code in SYLLABLES:
+        return 1.0 if char in COMMON_HANGUL else 0.3
+    if code not in IDEOGRAPHS or encoding == "cp949":
+        return 0.0
+    common = COMMON_KANJI if encoding in ("cp932", "euc_jp") else COMMON_HANZI
+    return 1.0 if char in common else 0.3
+
 
 FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 SETEXT = re.compile(r" {0,3}=+[ \t]*$")
+
+YAML_SCALARS = (  # types of plain values besides text; YAML 1.1 would turn times and postal codes into numbers
+    ("bool", r"^(?:true|false|True|False)$", "tfTF"),
+    ("null", r"^(?:~|null|Null|)$", ("~", "n", "N", "")),
+    ("int", r"^[-+]?(?:0|[1-9]\d*)$", "-+0123456789"),
+    ("float", r"^[-+]?(?:0|[1-9]\d*)\.\d*[1-9]$", "-+0123456789"),
+    ("timestamp", r"^\d{4}-\d\d-\d\d(?:[Tt ]\d\d?:\d\d:\d\d(?:\.\d+)?(?:Z|[-+]\d\d?(?::\d\d)?)?)?$", "0123456789"),
+)
+MAX_CHARS = 64_000  # longer text is not front matter
+MAX_BRACKETS = 500  # parsing nested brackets takes quadratic time
+FIELD = re.compile(r"\s*[\w-]{1,40}\s*[:=]")
+YAML = re.compile(r"\A---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
+TOML = re.compile(r"\A\+\+\+[ \t]*\r?\n(.*?)^\+\+\+[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 
 
 def read_plain_text(data: bytes, name: str) -> Iterator[Page]:
@@ -36,10 +284,8 @@ def _first_title(text: str) -> str:
         if marker and (not fence or marker[1].startswith(fence)):
             fence, previous = ("" if fence else marker[1]), ""
         elif not fence:
-            if title := _atx_title(line):
+            if title := _atx_title(line) or (previous if SETEXT.match(line) else ""):
                 return title
-            if previous and SETEXT.match(line):
-                return previous
             previous = line.strip()
     return ""
 
@@ -55,3 +301,58 @@ def _atx_title(line: str) -> str:
     title = bare[1:].strip()
     open_ended = title.rstrip("#")
     return title if open_ended[-1:].strip() else open_ended.strip()
+
+
+def parse_front_matter(text: str) -> tuple[dict[str, object], int]:
+    r"""Return the values of the front matter, and its length.
+
+    Dates become ISO 8601. Without front matter, return an empty dict and 0. Front matter that cannot be parsed stays in
+    the text, and is reported as not read.
+
+    >>> parse_front_matter("---\ntitle: Tides\ndate: 2024-05-01\n---\nThe sea.")
+    ({'title': 'Tides', 'date': '2024-05-01'}, 38)
+    >>> parse_front_matter("---\nA rule above, another below.\n---\n")
+    ({}, 0)
+    """
+    for pattern, parse in ((YAML, _parse_yaml), (TOML, tomllib.loads)):
+        match = pattern.match(text)
+        if match and len(match[1]) < MAX_CHARS and sum(map(match[1].count, "[{")) < MAX_BRACKETS:
+            with suppress(ValueError, RecursionError):  # for example, 2024-13-45 is no date
+                values = parse(match[1])
+                if isinstance(values, dict):
+                    return json.loads(json.dumps(values, default=_to_json_value)), match.end()
+        if match and FIELD.match(match[1]):
+            return {NOT_READ: ["its front matter, which is neither YAML nor TOML"]}, 0
+    return {}, 0
+
+
+def _parse_yaml(text: str) -> object:
+    """Parse YAML; return None if it is invalid or uses aliases.
+
+    With aliases a short text may expand without end.
+    """
+    import yaml
+
+    class Loader(yaml.SafeLoader):  # keeps `no`, `12:30` and `01234` as text
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = True) -> dict[Hashable, Any]:
+            """Keep the keys as written: YAML would turn `yes` into True.
+
+            True would be the same key as `1`.
+            """
+            return {str(key.value): self.construct_object(value, deep=deep) for key, value in node.value}
+
+    Loader.yaml_implicit_resolvers = {}
+    for tag, pattern, initials in YAML_SCALARS:
+        Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(pattern), list(initials))
+    try:
+        has_alias = any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader))
+        return None if has_alias else yaml.load(text, Loader)
+    except yaml.YAMLError:
+        return None
+
+
+def _to_json_value(value: object) -> object:
+    """Convert a value to a form that JSON can hold."""
+    if isinstance(value, set):
+        return list(value)
+    return value.isoformat() if isinstance(value, date) else str(value)

@@ -1,11 +1,8 @@
 """a text -> spans of about `size` tokens, cut at sentence ends: for chunks and passages."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import pairwise
 from typing import NamedTuple
 
 from kumihimo.core.context import Tokenizer
@@ -22,8 +19,7 @@ class TokenSpan(NamedTuple):
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Unit:
+class _Unit(NamedTuple):
     """An uncut unit: sentence, list item, table row or heading."""
 
     start: int
@@ -66,9 +62,9 @@ def _overlap_start(units: list[_Unit], first: int, last: int, room: int) -> int:
 
     Step back from `last` as far as the overlap has room.
     """
-    begin = last
     if units[last].heading:
         return last  # a new section starts without overlap
+    begin = last
     while begin - 1 > first and units[begin - 1].tokens + units[begin - 1].gap_tokens <= room:
         begin -= 1
         room -= units[begin].tokens + units[begin].gap_tokens
@@ -77,11 +73,9 @@ def _overlap_start(units: list[_Unit], first: int, last: int, room: int) -> int:
 
 def _split_units(text: str, body: int, tokenizer: Tokenizer, size: int) -> Iterator[_Unit]:
     """Yield the units of all blocks of a text."""
-    all_blocks = list(split_blocks(text, body))
     room = size  # tokens left after a heading for the text under it
-    for block, next_block in zip_longest(all_blocks, all_blocks[1:]):
-        block_end = next_block.start if next_block else len(text)
-        for unit in _split_block(text, block, block_end, tokenizer, size, room):
+    for block, next_block in pairwise([*split_blocks(text, body), Block(len(text), len(text), "prose")]):
+        for unit in _split_block(text, block, next_block.start, tokenizer, size, room):
             yield unit
             room = max(room - unit.tokens - unit.gap_tokens, 1) if unit.heading else size
 
@@ -101,10 +95,7 @@ def _split_block(text: str, block: Block, until: int, tokenizer: Tokenizer, size
     if block.kind != "prose" and block_unit.tokens <= size:
         yield block_unit
         return
-    sentence_spans = list(split_sentences(text, block.start, block.end))
-    for (start, end), next_start in zip(
-        sentence_spans, [*(begin for begin, _ in sentence_spans[1:]), until], strict=True
-    ):
+    for (start, end), (next_start, _) in pairwise([*split_sentences(text, block.start, block.end), (until, until)]):
         sentence = unit(start, end, next_start)
         if sentence.tokens <= size:
             yield sentence

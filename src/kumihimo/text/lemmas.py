@@ -1,14 +1,82 @@
-"""the text of a slot -> a normalised name, equal for texts with the same meaning."""
-
-from __future__ import annotations
+"""the text of a slot, a date, a form of an English verb -> a normal form, equal for texts with the same meaning."""
 
 import re
+from collections.abc import Iterator
 from functools import cache, lru_cache
 from unicodedata import normalize
 
 from kumihimo.text import name_keys
-from kumihimo.text.dates import parse_iso_date
-from kumihimo.text.inflections import verb_lemma
+
+_ERAS = {"明治": 1867, "大正": 1911, "昭和": 1925, "平成": 1988, "令和": 2018}
+_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM905
+_MONTH = (
+    "January|February|March|April|May|June|July|August|September|October|November|December"
+    "|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec"
+)
+_DIGIT = re.compile(r"\d")
+_YEAR = r"1\d{3}|20\d{2}"
+
+
+# Slow to compile, so `re` does it at the first use.
+_DATE = rf"""(?xi)(?<![\d.,$€£¥])(?:
+        (?P<year1>{_YEAR})([-/.])(?P<month1>\d\d?)(?:\2(?P<day1>\d\d?))?(?![\d./-])
+        |(?:(?P<era>{"|".join(_ERAS)})(?P<era_year>\d\d?|元)|(?P<year2>\d{{4}}))年
+            (?:\s?(?P<month2>\d\d?)月(?:\s?(?P<day2>\d\d?)日)?)?(?![間代])
+        |(?P<month3>\d\d?)月(?:\s?(?P<day3>\d\d?)日)?
+        |(?:(?P<day4>\d\d?)(?:st|nd|rd|th)?\ (?:of\ )?)?\b(?P<month4>{_MONTH})\b\.?
+            (?:\ (?P<day5>\d\d?)(?:st|nd|rd|th)?(?!\d))?(?:,?\ (?P<year3>{_YEAR})(?!\d))?
+        |(?P<year4>{_YEAR})(?![\d.,]\d|\d|s|%|\ ?[€£$円ドル])
+        )"""
+
+
+def find_dates(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the offsets of dates in a text.
+
+    A date contains a number, and a month name begins with a capital.
+
+    >>> text = "On 3 April 1883, and 1883年4月 too; it may be 12 of 2000 on May 5"
+    >>> [text[a:b] for a, b in find_dates(text)]
+    ['3 April 1883', '1883年4月', '2000', 'May 5']
+    """
+    for match in re.finditer(_DATE, text) if _DIGIT.search(text) else ():
+        month = match["month4"]
+        if (not month or (month[0].isupper() and _DIGIT.search(match[0]))) and _match_to_iso(match):
+            yield match.start(), match.end()
+
+
+def parse_iso_date(text: str) -> str:
+    """Return a date as ISO 8601; empty for other texts.
+
+    Parts that the text does not give stay empty.
+
+    >>> texts = ("1883年4月", "April 1883", "3rd of April, 1883", "4月3日", "April", "明治16年")
+    >>> [parse_iso_date(text) for text in texts]
+    ['1883-04', '1883-04', '1883-04-03', '--04-03', '--04', '1883']
+    >>> parse_iso_date("early April"), parse_iso_date("13月")
+    ('', '')
+    """
+    match = re.fullmatch(_DATE, text)
+    return _match_to_iso(match) if match else ""
+
+
+def _match_to_iso(match: re.Match[str]) -> str:
+    """Return a matched date as ISO 8601; empty for an impossible one."""
+    groups = {name: value for name, value in match.groupdict().items() if value}
+    parts = {name.rstrip("12345"): value for name, value in groups.items()}
+    year, month, day = parts.get("year", ""), _parse_number(parts.get("month", "")), _parse_number(parts.get("day", ""))
+    if era := parts.get("era"):
+        year = str(_ERAS[era] + (1 if parts["era_year"] == "元" else int(parts["era_year"])))
+    if not (month <= 12 and day <= 31) or ("month" in parts and not month) or ("day" in parts and not day):
+        return ""
+    return "-".join([year or "-", *([f"{month:02}"] if month else []), *([f"{day:02}"] if day else [])])
+
+
+def _parse_number(text: str) -> int:
+    """Return the number of a month name or digits, or 0."""
+    if text and not text.isdecimal():
+        return _MONTHS.index(text[:3].lower()) + 1
+    return int(text or 0)
+
 
 SLOTS = ("who", "when", "where", "what", "why", "how", "predicate")
 
@@ -19,61 +87,144 @@ _LEAD_WORDS = {
     "why": re.compile(r"(?:because of|because|due to|owing to|thanks to|since|for|in order to|so that|to) (?=\S)"),
     "how": re.compile(r"(?:by means of|by|with|using|via|through) (?=\S)"),
 }
-_AUXILIARY = re.compile(
-    r"(?:be|am|is|are|was|were|been|being|has|have|had|do|does|did|will|would|shall|should|can|could|may|might|must"
-    r"|to|also|just|already|still) (?=\S)"
+_AUXILIARIES = re.compile(
+    r"(?:(?:be|am|is|are|was|were|been|being|has|have|had|do|does|did|will|would|shall|should|can|could|may|might|must"
+    r"|to|also|just|already|still) (?=\S))*"
 )
 _NEGATION = re.compile(r"\b(?:not|never|cannot)\b|n['’]t\b")
 _AMOUNT_SIGN = re.compile(r"[$€£¥%℃°]")
 _EDGE_CHARS = " \t\n\"'`“”‘’«»「」『』（）()[]【】〈〉《》、。，．,.;:!?！？…・*_#-–—"
 _KANA_VERBS = {
+    "おこな": "行",
+    "わか": "わかる",
     "ない": "ない",
     "なか": "ない",
+    "でき": "できる",
     "あ": "ある",
     "い": "いる",
     "な": "なる",
     "し": "する",
     "す": "する",
-    "でき": "できる",
-    "わか": "わかる",
-    "おこな": "行",
 }
-
-
-@cache  # slow to compile, so only at the first use
-def _cjk_pattern() -> re.Pattern[str]:
-    return re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+_COPULA = re.compile(r"(?<=.)(?:である|であった|でした|です|だった|だ|という|のこと)$")
+_JAPANESE_NEGATION = re.compile(r"(?<=.)(?:ない|なかった|ません|ませんでした|ず|ぬ|ないでいる)$")
+# The endings of verbs, adjectives and `である`.
+_ENDING = re.compile(r"(?:し|され|させ|でき)?(?:て(?:い|お|あ|しま|き|く|い)|で(?:い|お|しま))?[\u3041-\u3096]*$")
+# These are slow to compile, so `re` does it at the first use.
+_CJK = "[\u3040-\u30ff\u3400-\u9fff]"
+_PARTICLE = (  # after kanji, katakana or letters: `はは` is not `は` with a particle
+    r"(?:(?<=[\u30a1-\u30fe\u3400-\u9fff々a-z0-9])|(?<=さん)|(?<=くん)|(?<=たち))(?:のため(?:に)?|によって|により|において|について|として|ことで|ので|から|まで|より"
+    r"|(?:[でにとへ])?[はもの]|頃に|ごろに|が|を|に|で|と|へ|や|も)$"
+)
+# Verb, past, and the participle if it differs.
+_STRONG = """be was been/arise arose arisen/awake awoke awoken/bear bore borne/beat beat beaten/become
+    became/begin began begun/bend bent/bind bound/bite bit bitten/bleed bled/blow blew blown/break broke
+    broken/breed bred/bring brought/build built/burn burnt/buy bought/catch caught/choose chose chosen/cling
+    clung/come came/creep crept/deal dealt/dig dug/do did done/draw drew drawn/dream dreamt/drink drank
+    drunk/drive drove driven/eat ate eaten/fall fell fallen/feed fed/feel felt/fight fought/find found/flee
+    fled/fly flew flown/forget forgot forgotten/forgive forgave forgiven/freeze froze frozen/get got gotten/give
+    gave given/go went gone/grind ground/grow grew grown/hang hung/have had/hear heard/hide hid hidden/hold
+    held/keep kept/kneel knelt/know knew known/lay laid/lead led/lean leant/leap leapt/learn learnt/leave
+    left/lend lent/lie lay lain/light lit/lose lost/make made/mean meant/meet met/pay paid/prove proved
+    proven/ride rode ridden/ring rang rung/rise rose risen/run ran/say said/see saw seen/seek sought/sell
+    sold/send sent/shake shook shaken/shine shone/shoot shot/show showed shown/shrink shrank shrunk/sing sang
+    sung/sink sank sunk/sit sat/sleep slept/slide slid/speak spoke spoken/spend spent/spin spun/stand
+    stood/steal stole stolen/stick stuck/strike struck stricken/swear swore sworn/sweep swept/swim swam
+    swum/swing swung/take took taken/teach taught/tear tore torn/tell told/think thought/throw threw
+    thrown/understand understood/wake woke woken/wear wore worn/weave wove woven/weep wept/win won/wind
+    wound/withdraw withdrew withdrawn/write wrote written/undergo underwent undergone/overcome
+    overcame/undertake undertook undertaken"""
+# Past and participle are the same.
+_UNCHANGED = "cost cut hit hurt let put quit read set shut split spread bet burst cast upset"
+# Frequent regular verbs.
+_VERBS = """accept accuse achieve acquire act add address adjust admit adopt advance advise affect agree aim
+    allow announce answer appear apply appoint approach approve argue arrange arrest arrive ask assume attach
+    attack attempt attend attract avoid award base battle believe belong block book borrow bother bounce breathe
+    broadcast burn call campaign care carry cause celebrate challenge change charge chase check claim clean
+    clear climb close coach code collapse collect combine command commit compare compete complain complete
+    compose concern conclude conduct confirm connect consider consist construct contain continue contribute
+    control convert convince cook copy correct count cover crash create criticize cross cry damage dance deal
+    decide declare decline decorate defeat defend define deliver demand deny depend derive describe deserve
+    design destroy determine develop die differ direct disappear discover discuss divide divorce drag dress drop
+    earn edit elect emerge employ enable encourage end engage enjoy ensure enter escape establish estimate
+    examine exist expand expect experience explain explore express extend face fail fear feature fill film
+    finish fire fix float flow focus follow force form found function gain gather generate govern graduate grant
+    greet guard guess guide handle happen hate head heat help hire hope host identify imagine impact implement
+    improve include increase indicate influence inform inherit inhabit injure inspire install intend introduce
+    invade invent invest investigate invite involve issue join judge jump justify kick kill kiss knock lack land
+    last laugh launch lift like limit line link list listen live locate lock look love maintain manage march
+    mark marry master match matter measure mention mine miss mix move murder name need note notice observe
+    obtain occupy occur offer open operate oppose order organize own pack paint park participate pass perform
+    permit persuade pick place plan plant play point possess post pour practice predict prefer prepare present
+    press prevent print proceed process produce promise promote propose protect provide publish pull purchase
+    push question race rain raise reach react realize receive recognize recommend record recover reduce refer
+    reflect refuse regard reject relate release remain remember remind remove repair repeat replace reply report
+    represent request require rescue research resign resolve respond rest result retire return reveal review
+    rule rush sail save scale score scream search seem select separate serve settle shape share shift shout sign
+    smell smile smoke solve sound specialize spell stare start state stay step stop store study succeed suffer
+    suggest suit supply support suppose surprise surround survive suspect switch talk target taste tend test
+    thank threaten tie touch tour track trade train transfer transform translate travel treat trust try turn
+    type unite use value vary view visit vote wait walk want warn wash waste watch welcome whistle whisper wish
+    wonder work worry wrap yell appreciate collaborate program publicise analyse realise recognise organise
+    criticise specialise"""
+_DOUBLED = """stop plan admit commit occur permit refer prefer drop drag wrap ship step rub grab beg chat fit
+    control program begin get cut hit let put quit set shut sit run swim dig win spin bet transfer forget split
+    upset"""
+_SILENT_E_STEMS = ("at", "iz", "uc", "iv", "ov", "av", "ur", "dg", "ang", "ns", "rs", "c", "v", "u")
 
 
 @cache
-def _particle_pattern() -> re.Pattern[str]:
-    """Return a pattern for Japanese particles at the end of a word.
+def verb_forms() -> dict[str, tuple[str, str]]:
+    """Map each form to its verb and its kind.
 
-    The word is in kanji, katakana or letters: `はは` is not `は` with a particle.
+    Kinds are `v` as in `go`, `s` goes, `e` went or gone, `g` going.
+
+    >>> [verb_forms()[form] for form in ("goes", "went", "planned", "hoping", "tries")]
+    [('go', 's'), ('go', 'e'), ('plan', 'e'), ('hope', 'g'), ('try', 's')]
     """
-    return re.compile(
-        r"(?:(?<=[\u30a1-\u30fe\u3400-\u9fff々a-z0-9])|(?<=さん)|(?<=くん)|(?<=たち))(?:のため(?:に)?|によって|により|において|について|として|ことで|ので|から|まで|より"
-        r"|(?:[でにとへ])?[はもの]|頃に|ごろに|が|を|に|で|と|へ|や|も)$"
-    )
+    strong = [verb.split() for verb in _STRONG.replace("\n", " ").split("/")]
+    doubled, by_form = set(_DOUBLED.split()), dict[str, tuple[str, str]]()
+    for verb, *past in [*strong, *([verb, verb] for verb in _UNCHANGED.split()), *([verb] for verb in _VERBS.split())]:
+        stem = verb[:-1] if verb.endswith("e") and not verb.endswith(("ee", "oe", "ye")) else verb
+        stem += verb[-1] if verb in doubled else ""
+        third, stem_past = f"{verb}es" if verb.endswith(("s", "x", "ch", "sh", "o")) else f"{verb}s", stem
+        if verb.endswith("y") and verb[-2] not in "aeou":
+            third, stem_past = f"{verb[:-1]}ies", f"{verb[:-1]}i"
+        ing = {"die": "dying", "lie": "lying", "tie": "tying"}.get(verb, f"{stem}ing")
+        for form in past or [f"{stem_past}ed"]:
+            by_form.setdefault(form, (verb, "e"))
+        for form, kind in ((third, "s"), (ing, "g"), (verb, "v")):
+            by_form.setdefault(form, (verb, kind))
+    return by_form
 
 
-@cache
-def _ending_pattern() -> re.Pattern[str]:
-    """Return a pattern for the endings of verbs, adjectives and `である`."""
-    return re.compile(
-        r"(?:し|され|させ|でき)?(?:て(?:い|お|あ|しま|き|く|い)|で(?:い|お|しま))?"
-        r"[\u3041-\u3096]*$"
-    )
+@lru_cache(maxsize=65536)
+def verb_lemma(form: str) -> str:
+    """Return the verb of a form in small letters.
+
+    >>> forms = ("went", "visited", "hopping", "created", "weaves", "cancelled", "sung", "tall")
+    >>> [verb_lemma(form) for form in forms]
+    ['go', 'visit', 'hop', 'create', 'weave', 'cancel', 'sing', 'tall']
+    """
+    if form in verb_forms():
+        return verb_forms()[form][0]
+    for ending, least in (("ied", 5), ("ies", 5), ("ing", 6), ("ed", 5), ("es", 5), ("s", 4)):
+        if form.endswith(ending) and len(form) >= least and not form.endswith(("ss", "us", "is")):
+            stem = form[: -len(ending)]
+            return f"{stem}y" if ending in ("ied", "ies") else _restore_stem(stem, ending)
+    return form
 
 
-@cache
-def _copula_pattern() -> re.Pattern[str]:
-    return re.compile(r"(?<=.)(?:である|であった|でした|です|だった|だ|という|のこと)$")
-
-
-@cache
-def _negation_pattern() -> re.Pattern[str]:
-    return re.compile(r"(?:ない|なかった|ません|ませんでした|ず|ぬ|ないでいる)$")
+def _restore_stem(stem: str, ending: str) -> str:
+    """Restore a dropped e, or remove a doubled letter."""
+    if ending == "s" or (ending == "es" and stem.endswith(("s", "x", "z", "ch", "sh"))):
+        return stem
+    if ending == "es" or stem.endswith(_SILENT_E_STEMS):
+        return f"{stem}e"
+    if len(stem) > 2 and stem[-1] == stem[-2] and (stem[-1] not in "lsze" or (stem.endswith("ell") and len(stem) > 5)):
+        return stem[:-1]
+    consonant, vowel = stem[-1] not in "aeiouwxy", len(stem) > 2 and stem[-2] in "aeiou"
+    return f"{stem}e" if consonant and vowel and not any(map(stem[:-2].__contains__, "aeiou")) else stem
 
 
 @lru_cache(maxsize=65536)
@@ -100,33 +251,25 @@ def normalise_value(slot: str, text: str, *, paper: bool = False) -> str:
     ('in the garden', '田中さんは')
     """
     if paper:
-        return " ".join(map(_lemmatise, text.lower().split()))
+        return " ".join(map(verb_lemma, text.lower().split()))
     plain = " ".join((text if text.isascii() else normalize("NFKC", text)).split()).strip(_EDGE_CHARS)
     if slot == "when" and (date := _iso_date(plain)):
         return date
-    if not plain.isascii() and _cjk_pattern().search(plain):
+    if not plain.isascii() and re.search(_CJK, plain):
         return _normalise_japanese(slot, plain.casefold())
     return _normalise_predicate(plain.casefold()) if slot == "predicate" else _normalise_spaced(slot, plain)
 
 
-def _lemmatise(word: str) -> str:
-    """Return the dictionary form of an English word."""
-
-    return verb_lemma(word)
-
-
 def _iso_date(text: str) -> str:
     """Return a date text as ISO 8601; empty for other texts."""
-
     if not any(map(str.isdecimal, text)) and len(text) > 12:
         return ""
-    return parse_iso_date(_particle_pattern().sub("", _strip_lead_word("when", text)))
+    return parse_iso_date(re.sub(_PARTICLE, "", _strip_lead_word("when", text)))
 
 
 def _strip_lead_word(slot: str, text: str) -> str:
     """Remove the introductory words of a slot: `in`, `because of`."""
-    lead_words = _LEAD_WORDS.get(slot)
-    match = lead_words.match(text.casefold()) if lead_words else None
+    match = _LEAD_WORDS[slot].match(text.casefold()) if slot in _LEAD_WORDS else None
     return text[match.end() :] if match and len(text) == len(text.casefold()) else text
 
 
@@ -143,12 +286,10 @@ def _normalise_predicate(text: str) -> str:
 
     The words after the verb stay.
     """
-    negation = "not " if _NEGATION.search(text) else ""
-    plain = " ".join(_NEGATION.sub(" ", text).split())
-    while match := _AUXILIARY.match(plain):
-        plain = plain[match.end() :]
-    first, space, rest = plain.partition(" ")
-    return negation + _lemmatise(first) + space + _ARTICLE.sub("", rest)
+    plain, negations = _NEGATION.subn(" ", text)
+    plain = " ".join(plain.split())
+    first, space, rest = _AUXILIARIES.sub("", plain, count=1).partition(" ")
+    return ("not " if negations else "") + verb_lemma(first) + space + _ARTICLE.sub("", rest)
 
 
 def _normalise_japanese(slot: str, text: str) -> str:
@@ -156,7 +297,7 @@ def _normalise_japanese(slot: str, text: str) -> str:
     plain = re.sub(r"(?<=[\u3040-\u9fff]) (?=[\u3040-\u9fff])", "", text)
     if slot == "predicate":
         return _predicate_stem(plain)
-    while (bare := _particle_pattern().sub("", plain)) != plain:
+    while (bare := re.sub(_PARTICLE, "", plain)) != plain:
         plain = bare
     return name_keys.name_key(plain) if plain else ""
 
@@ -166,11 +307,9 @@ def _predicate_stem(text: str) -> str:
 
     It is the kanji of a verb, or the noun before `する`.
     """
-    plain = _copula_pattern().sub("", text)
-    negation = "ない" if (match := _negation_pattern().search(plain)) and match.start() else ""
+    plain = _COPULA.sub("", text)
+    negation = "ない" if _JAPANESE_NEGATION.search(plain) else ""
     if "\u3041" <= plain[0] <= "\u3096":
-        prefix = next((kana for kana in sorted(_KANA_VERBS, key=len, reverse=True) if plain.startswith(kana)), "")
-        is_known = prefix and len(plain) - len(prefix) <= 6
-        return _KANA_VERBS[prefix] + negation if is_known else plain
-    stem = _ending_pattern().sub("", plain) or plain
-    return stem.strip(_EDGE_CHARS) + negation
+        prefix = next(filter(plain.startswith, _KANA_VERBS), "")
+        return _KANA_VERBS[prefix] + negation if prefix and len(plain) - len(prefix) <= 6 else plain
+    return (_ENDING.sub("", plain) or plain).strip(_EDGE_CHARS) + negation

@@ -1,18 +1,14 @@
 """a name -> its key, equal for all spellings of one thing, and the ids made from keys."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 from unicodedata import normalize
 
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
 
-_LEGAL_FORMS = frozenset(
-    "inc incorporated corp corporation ltd limited llc llp plc gmbh srl".split()  # noqa: SIM905
-)
+_LEGAL_FORMS = frozenset("inc incorporated corp corporation ltd limited llc llp plc gmbh srl".split())  # noqa: SIM905
 # These are words too, except after a comma or in capitals.
 _SHORT_LEGAL_FORMS = frozenset(("ag", "sa", "nv", "bv", "kk", "spa", "oy", "ab"))
 _LEGAL_FORM_END = re.compile(r"(?:, *[\w.]+|\b(?:AG|NV|BV|KK|S\.A\.|S\.p\.A\.|SpA|Oy))$")
@@ -24,11 +20,7 @@ _POSSESSIVE = re.compile(r"['’]s?(?=$)")
 _WORDS = re.compile(r"[^\W_]+(?:(?<=\d)[.,]\d+)*[+#]*")
 _CJK_CHARS = "々〆ー\u3040-\u30ff\u3400-\u9fff"
 _INITIALS = re.compile(r"\b[a-z](?: [a-z]\b)+")
-
-
-@cache  # slow to compile, so only at the first use
-def _cjk_space_pattern() -> re.Pattern[str]:
-    return re.compile(rf"(?<=[{_CJK_CHARS}]) (?=[{_CJK_CHARS}])")
+_CJK_SPACE = rf"(?<=[{_CJK_CHARS}]) (?=[{_CJK_CHARS}])"  # slow to compile, so `re` does it at the first use
 
 
 @lru_cache(maxsize=65536)
@@ -46,12 +38,11 @@ def name_key(name: str) -> str:
     """
     plain = _CJK_LEGAL_FORM.sub("", normalize("NFKC", name).strip())
     lowered = _POSSESSIVE.sub("", plain.casefold()).replace("'", "").replace("’", "")
-    words = _cjk_space_pattern().sub("", " ".join(_WORDS.findall(lowered)))
+    words = re.sub(_CJK_SPACE, "", " ".join(_WORDS.findall(lowered)))
     words = _INITIALS.sub(lambda match: match[0].replace(" ", ""), words)
     parts = words.split(" ")
-    while len(parts) > 1 and (
-        parts[-1] in _LEGAL_FORMS or (parts[-1] in _SHORT_LEGAL_FORMS and _LEGAL_FORM_END.search(plain))
-    ):
+    legal_forms = _LEGAL_FORMS | _SHORT_LEGAL_FORMS if _LEGAL_FORM_END.search(plain) else _LEGAL_FORMS
+    while len(parts) > 1 and parts[-1] in legal_forms:
         parts.pop()
     if len(parts) > 1 and parts[0] == "the":
         parts.pop(0)

@@ -1,11 +1,8 @@
 """text -> spans of its blocks and sentences: English by nupunkt (MIT), Japanese and Chinese by rules."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Literal
 
 BlockKind = Literal["heading", "item", "row", "prose"]
@@ -23,19 +20,10 @@ _IDEOGRAPHIC = r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]"
 _INVISIBLE = re.compile("[\xad\u200b\ufeff]")
 
 
-@cache  # slow to compile, and needed only where a text is split
-def _stop_pattern() -> re.Pattern[str]:
-    return re.compile(r"[。！？｡．」』]|[\u3040-\u9fff][!?]")
-
-
-@cache
-def _letter_pattern() -> re.Pattern[str]:
-    return re.compile(r"[\u3040-\u30ff\u3400-\u9fff々〆ー」』）]")
-
-
-@cache
-def _line_wrap_pattern() -> re.Pattern[str]:
-    return re.compile(rf"(?<={_IDEOGRAPHIC})[ \t]*\r?\n\s*(?={_IDEOGRAPHIC})")
+# These are slow to compile, so `re` does it at the first use.
+_FULL_WIDTH_STOP = r"[。！？｡．」』]|[\u3040-\u9fff][!?]"
+_LETTER = r"[\u3040-\u30ff\u3400-\u9fff々〆ー」』）]"
+_LINE_WRAP = rf"(?<={_IDEOGRAPHIC})[ \t]*\r?\n\s*(?={_IDEOGRAPHIC})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,27 +89,24 @@ def split_sentences(text: str, start: int = 0, end: int | None = None) -> Iterat
     """
     end = len(text) if end is None else end
     for a, b in _split_full_width(text, start, end):
-        for c, d in _split_spaced_script(text, a, b):
-            c, d = _trim_span(text, c, d)
-            if c < d:
-                yield c, d
+        for c, d in _split_spaced_script(text[a:b]):
+            trimmed_start, trimmed_end = _trim_span(text, a + c, a + d)
+            if trimmed_start < trimmed_end:
+                yield trimmed_start, trimmed_end
 
 
-def _split_spaced_script(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield sentences that end with a full stop and a space."""
-    piece = text[start:end]
+def _split_spaced_script(piece: str) -> Sequence[tuple[int, int]]:
+    """Return the spans of sentences with spaces between them."""
     if not _SPACED.search(piece):
-        yield start, end
-        return
+        return [(0, len(piece))]
     from nupunkt import sent_spans
 
-    for a, b in sent_spans(piece):
-        yield start + a, start + b
+    return sent_spans(piece)
 
 
 def _split_full_width(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield spans that end with a full-width stop outside quotation marks."""
-    if not _stop_pattern().search(text, start, end):
+    if not re.search(_FULL_WIDTH_STOP, text[start:end]):
         yield start, end
         return
     balanced = sum(text.count(c, start, end) for c in _OPEN) == sum(text.count(c, start, end) for c in _CLOSE)
@@ -144,9 +129,8 @@ def _ends_sentence(text: str, i: int, char: str) -> bool:
     if char in "。！？｡":
         return True
     if char in "．!?":  # `である．次に`, `本当?そう`; but not in `図３．２` or `A!B`
-        return bool(_letter_pattern().match(text, i - 2)) and (
-            char == "．" or bool(_letter_pattern().match(text, i)) or text[i : i + 1] in "!?"
-        )
+        follows_letter, precedes_letter = (re.match(_LETTER, text[j : j + 1]) is not None for j in (i - 2, i))
+        return follows_letter and (char == "．" or precedes_letter or text[i : i + 1] in "!?")
     # the quotation is a sentence, 「行く。」, before a line end or another quotation
     return char in "」』" and text[i - 2 : i - 1] in tuple("。！？") and text[i : i + 1] in ("", *"\n\r「『")
 
@@ -164,4 +148,6 @@ def collapse_spaces(text: str) -> str:
     >>> collapse_spaces("名前は\n    まだ  無い")
     '名前はまだ 無い'
     """
-    return _SPACES.sub(" ", _line_wrap_pattern().sub("", _INVISIBLE.sub("", text))).strip(" ")
+    visible = _INVISIBLE.sub("", text)
+    unwrapped = re.sub(_LINE_WRAP, "", visible) if "\n" in visible else visible
+    return _SPACES.sub(" ", unwrapped).strip(" ")

@@ -1,12 +1,10 @@
 """name keys -> similar pairs, each with a score and a reason."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import combinations
+from itertools import chain, combinations
 from unicodedata import combining, normalize
 
 PairScores = dict[tuple[int, int], tuple[float, str]]  # positions of two keys, the smaller first -> score and reason
@@ -44,11 +42,8 @@ _ORDINAL_WORDS = _word_set(
 _NUMBERS = re.compile(r"\d+(?:[.,]\d+)*|[〇一二三四五六七八九十百]+")
 _CJK = re.compile(r"[々〆ー\u3040-\u30ff\u3400-\u9fff]")
 _FUNCTION_WORDS = _word_set("of the and for in on a an de la du des von und et y")
-_KANA_FOLDING = (
-    {c: c + 0x60 for c in range(0x3041, 0x3097)}
-    | dict.fromkeys(map(ord, "ー・"), "")
-    | {ord(small): plain for small, plain in zip("ァィゥェォッャュョヮ", "アイウエオツヤユヨワ", strict=True)}
-)
+_TO_KATAKANA = {c: c + 0x60 for c in range(0x3041, 0x3097)}
+_KANA_FOLDING = str.maketrans("ァィゥェォッャュョヮ", "アイウエオツヤユヨワ", "ー・")
 _VU = re.compile(r"ヴ([ァィェォ]?)")
 _BU = {"ァ": "バ", "ィ": "ビ", "ェ": "ベ", "ォ": "ボ", "": "ブ"}
 _MAX_NGRAM_NAMES = 40  # an n-gram in more names says nothing about a pair
@@ -67,7 +62,7 @@ def fold_key(key: str) -> str:
     if key.isascii():
         return key
     bare = "".join(c for c in normalize("NFKD", key) if not combining(c) or c in "\u3099\u309a")
-    kana = normalize("NFKC", bare).translate({c: c + 0x60 for c in range(0x3041, 0x3097)})
+    kana = normalize("NFKC", bare).translate(_TO_KATAKANA)
     return _VU.sub(lambda match: _BU[match[1]], kana).translate(_KANA_FOLDING)
 
 
@@ -200,7 +195,7 @@ def _sorted_words(words: Sequence[str]) -> list[str]:
 def _is_short_form(one: str, other: str) -> bool:
     """Return whether a word equals, abbreviates or is the initial of another."""
     is_initial = min(len(one), len(other)) == 1 and one[0] == other[0]
-    return one == other or is_initial or (one in _FULL_NAMES and _FULL_NAMES[one] == _FULL_NAMES.get(other))
+    return is_initial or _FULL_NAMES.get(one, one) == _FULL_NAMES.get(other, other)
 
 
 def _spelling_similarity(shorter: Sequence[str], longer: Sequence[str], people: bool) -> tuple[float, str]:
@@ -233,24 +228,19 @@ def similar_pairs(names: Sequence[str], people: Sequence[bool]) -> PairScores:
     scores = {(i, j): name_similarity(names[i], names[j], people[i] and people[j]) for i, j in candidates}
     scores |= {pair: (0.85, "acronym") for pair in _acronym_pairs(names) if scores.get(pair, (0.0, ""))[0] < 0.85}
     _discount_ambiguous_parts(scores, names)
-    title_counts = Counter(i for pair, (_, reason) in scores.items() if reason == "title" for i in pair)
-    for (i, j), (_, reason) in scores.items():
-        if (
-            reason == "title"
-            and max(title_counts[i], title_counts[j]) > 1
-            and any(names[k].split(" ")[0] in _FEMALE_TITLES for k in (i, j))
-        ):
-            scores[i, j] = 0.6, reason  # there is a Mr of this name too
+    differ_in_title = [pair for pair, (_, reason) in scores.items() if reason == "title"]
+    title_counts = Counter(chain.from_iterable(differ_in_title))
+    for i, j in differ_in_title:
+        has_female_title = any(names[k].split(" ")[0] in _FEMALE_TITLES for k in (i, j))
+        if has_female_title and max(title_counts[i], title_counts[j]) > 1:
+            scores[i, j] = 0.6, "title"  # there is a Mr of this name too
     return {pair: scores[pair] for pair in sorted(scores) if scores[pair][0] > 0}
 
 
 def _discount_ambiguous_parts(scores: PairScores, names: Sequence[str]) -> None:
     """Lower the score of a part that fits several names."""
-    parts = {
-        pair: _sort_by_length(*(_strip_titles(names[i]) for i in pair))
-        for pair, (_, reason) in scores.items()
-        if reason == "part"
-    }
+    part_pairs = [pair for pair, (_, reason) in scores.items() if reason == "part"]
+    parts = {(i, j): _sort_by_length(_strip_titles(names[i]), _strip_titles(names[j])) for i, j in part_pairs}
     fits = Counter(shorter for shorter, _ in dict.fromkeys(parts.values()))
     for pair, (shorter, longer) in parts.items():
         if not _EPITHETS.issuperset(set(longer) - set(shorter)):
@@ -294,13 +284,10 @@ def _acronym_pairs(names: Sequence[str]) -> Iterator[tuple[int, int]]:
     for i, name in enumerate(names):
         words = name.split(" ")
         if len(words) > 1:
-            all_initials = "".join(word[0] for word in words)
-            content_initials = "".join(word[0] for word in words if word not in _FUNCTION_WORDS)
-            yield from (
-                _ordered_pair(index_of[initials], i)
-                for initials in (all_initials, content_initials)
-                if initials in index_of
-            )
+            content_words = [word for word in words if word not in _FUNCTION_WORDS]
+            for initials in ("".join(word[0] for word in group) for group in (words, content_words)):
+                if initials in index_of:
+                    yield _ordered_pair(index_of[initials], i)
 
 
 def _containment_pairs(names: Sequence[str]) -> Iterator[tuple[int, int]]:
@@ -310,11 +297,8 @@ def _containment_pairs(names: Sequence[str]) -> Iterator[tuple[int, int]]:
     """
     index_of = {name: i for i, name in enumerate(names)}
     for j, name in enumerate(names):
-        yield from (
-            _ordered_pair(index_of[part], j)
-            for part in _name_parts(name)
-            if part in index_of and part not in _FUNCTION_WORDS
-        )
+        parts = (part for part in _name_parts(name) if part in index_of and part not in _FUNCTION_WORDS)
+        yield from (_ordered_pair(index_of[part], j) for part in parts)
 
 
 def _ordered_pair(i: int, j: int) -> tuple[int, int]:

@@ -1,9 +1,7 @@
 """text -> tokens: words folded and lightly stemmed; unspaced scripts (Japanese, Chinese) in pairs of characters."""
 
-from __future__ import annotations
-
 import re
-from functools import cache, lru_cache
+from functools import lru_cache
 from unicodedata import combining, normalize
 
 # Scripts in pairs of characters: kana, CJK ideographs and marks, Hangul (its words carry particles), Thai.
@@ -25,24 +23,18 @@ _STOPWORDS = frozenset(
 
 _ASCII_WORD = re.compile("[a-z0-9]+")
 _NON_LATIN = re.compile("[^\0-\xac\xae-\u02ff\u2010-\u205f]")  # neither Latin letter nor punctuation
-_LATIN_WORD = re.compile(r"[^\W_]+")  # as `_run_pattern` for Latin text, but faster
+_LATIN_WORD = re.compile(r"[^\W_]+")  # as `_RUN` for Latin text, but faster
 _ENDINGS = r"['’](?<=\w['’])(?:s|t|d|m|ll|re|ve)\b"  # in gate's, who's, they've; compiled on first use
-_ASKING_STEMS = frozenset(
-    {"about", "describ", "explain", "giv", "know", "show", "tell"}
-)  # stems of verbs that only introduce a question
+# Stems of verbs that only introduce a question.
+_ASKING_STEMS = frozenset({"about", "describ", "explain", "giv", "know", "show", "tell"})
 
 
-@cache  # slow to compile
-def _run_pattern() -> re.Pattern[str]:
-    return re.compile(rf"([{_UNSPACED}]+)|((?:(?![{_UNSPACED}])[^\W_][{_COMBINING_MARKS}]*)+)")
-
-
-@cache
-def _subject_pattern() -> re.Pattern[str]:
-    return re.compile(
-        f"([\u30a1-\u30fa\u31f0-\u31ff][\u30a1-\u30ffー]*)|([{_KANJI}]+)|([\uac00-\ud7af\u0e00-\u0e7f]+)"
-        f"|((?:(?![{_UNSPACED}])[^\\W_][{_COMBINING_MARKS}]*)+)"
-    )
+# These are slow to compile, so `re` does it at the first use.
+_SPACED_RUN = rf"((?:(?![{_UNSPACED}])[^\W_][{_COMBINING_MARKS}]*)+)"
+_RUN = f"([{_UNSPACED}]+)|{_SPACED_RUN}"
+_SUBJECT = (
+    f"([\u30a1-\u30fa\u31f0-\u31ff][\u30a1-\u30ffー]*)|([{_KANJI}]+)|([\uac00-\ud7af\u0e00-\u0e7f]+)|{_SPACED_RUN}"
+)
 
 
 def tokenize(text: str) -> list[str]:
@@ -59,7 +51,7 @@ def tokenize(text: str) -> list[str]:
     if words := _word_pattern(plain):
         return list(map(_stem, words.findall(plain)))
     tokens: list[str] = []
-    for run in _run_pattern().finditer(plain):
+    for run in re.finditer(_RUN, plain):
         if unspaced := run[1]:
             tokens += [unspaced[i : i + 2] for i in range(max(1, len(unspaced) - 1))]
         else:
@@ -79,9 +71,7 @@ def find_tokens(text: str, tokens: frozenset[str]) -> frozenset[str]:
     if words := _word_pattern(plain):
         return tokens.intersection(map(_stem, set(words.findall(plain))))
     pairs = {token for token in tokens if len(token) == 2 and _is_unspaced(token)}
-    found_pairs = {
-        token for token in pairs if token in plain
-    }  # two adjacent characters of these scripts are in one run
+    found_pairs = {token for token in pairs if token in plain}  # adjacent characters of these scripts are in one run
     possible = {token for token in tokens - pairs if token in plain or not (token.isdigit() or _is_unspaced(token))}
     return frozenset(found_pairs | possible.intersection(tokenize(plain) if possible else ()))
 
@@ -118,14 +108,13 @@ def subject_terms(text: str) -> list[str]:
     (True, ['gat', 'keeper'])
     """
     plain = normalize("NFKC", text).casefold()
-    return _find_subjects(re.sub(_ENDINGS, "", plain)) or _find_subjects(
-        plain
-    )  # `It'll Be Me` is a name: keep its endings
+    # `It'll Be Me` is a name: keep its endings.
+    return _find_subjects(re.sub(_ENDINGS, "", plain)) or _find_subjects(plain)
 
 
 def _find_subjects(plain: str) -> list[str]:
     terms: list[str] = []
-    for run in _subject_pattern().finditer(plain):
+    for run in re.finditer(_SUBJECT, plain):
         if kanji := run[2]:
             terms += [kanji[i : i + 2] for i in range(max(1, len(kanji) - 1))]
         else:

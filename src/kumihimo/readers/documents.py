@@ -1,0 +1,254 @@
+"""a folder -> the files to read in it; a file -> its documents, read by the reader for its suffix."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from glob import escape
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+from unicodedata import normalize
+
+from kumihimo.core.catalogue import FileType, Reader
+from kumihimo.core.digests import hash_parts
+from kumihimo.core.errors import SourceError, describe_unknown
+from kumihimo.core.records import NOT_READ, Document
+from kumihimo.readers.page import Page, format_utc, unique_name
+
+IGNORE_FILES = (".gitignore", ".kumiignore")
+
+
+class IgnoreRule(NamedTuple):
+    """A pattern of an ignore file.
+
+    parts: the names of the folder below the root, and the pattern's; `**` stands for any number of folders.
+    """
+
+    parts: tuple[str, ...]
+    folders_only: bool
+    negated: bool  # `!`
+
+
+class FolderEntry(NamedTuple):
+    """A file, folder or link.
+
+    relative: its names below the root. real_path: its path with links resolved.
+    """
+
+    path: Path
+    real_path: Path
+    relative: tuple[str, ...] = ()
+    rules: tuple[IgnoreRule, ...] = ()
+
+
+def walk(root: Path) -> Iterator[tuple[Path, str]]:
+    """Yield each file under `root` with its relative path, sorted by path.
+
+    If `root` is a file, yield it alone. Left out: hidden files and folders, paths that a `.gitignore` or `.kumiignore`
+    names (see `parse_ignore_rules`), special files such as pipes, and links that lead out of `root` or to a file
+    read under its own name. If a folder cannot be read, it is yielded itself, in place of its files. A path is NFC,
+    whatever the file system writes. If two paths become the same, the second is `path~2`.
+    """
+    try:
+        exists = root.is_dir() or root.is_file()
+    except OSError:
+        exists = False
+    if not exists:
+        raise SourceError(f"{root}: no such file or folder, or no access to it; check the path")
+    used: dict[str, int] = {}
+    entries = (("/".join(entry.relative) or _normalize_name(root.name), entry.path) for entry in _walk_entries(root))
+    for name, path in sorted(entries):
+        yield path, unique_name(name, used)
+
+
+def _walk_entries(root: Path) -> Iterator[FolderEntry]:
+    home = root.resolve()
+    visited: set[Path] = set()
+    pending, links = [FolderEntry(root, home)], list[FolderEntry]()
+    while pending or links:
+        entry = pending.pop() if pending else links.pop()  # links last: a file keeps its own name if it has one
+        if entry.real_path in visited or not entry.real_path.is_relative_to(home):
+            continue
+        visited.add(entry.real_path)
+        if entry.path.is_dir():
+            try:
+                for child in _list_folder(entry):
+                    (links if child.path.is_symlink() else pending).append(child)
+            except OSError as error:
+                if entry.path == root:
+                    raise SourceError(f"{root}: {error.strerror}; allow reading it") from error
+                yield entry
+        elif entry.path.is_file():
+            yield entry
+
+
+def _list_folder(folder: FolderEntry) -> list[FolderEntry]:
+    paths = sorted(path for path in folder.path.iterdir() if not path.name.startswith("."))
+    rules = folder.rules
+    for file in (folder.path / name for name in IGNORE_FILES):
+        if file.is_file():
+            rules += parse_ignore_rules(file.read_text("utf-8-sig", "replace").splitlines(), folder.relative)
+    entries: list[FolderEntry] = []
+    for path in paths:
+        relative = (*folder.relative, _normalize_name(path.name))
+        if not is_ignored(relative, path.is_dir(), rules):
+            real_path = Path(os.path.realpath(path)) if path.is_symlink() else folder.real_path / path.name
+            entries.append(FolderEntry(path, real_path, relative, rules))
+    return entries
+
+
+def _normalize_name(name: str) -> str:
+    """Normalize a name to NFC; replace undecodable bytes by U+FFFD.
+
+    An index could not store them.
+    """
+    return normalize("NFC", os.fsencode(name).decode("utf-8", "replace"))
+
+
+def parse_ignore_rules(lines: Iterable[str], base: tuple[str, ...] = ()) -> tuple[IgnoreRule, ...]:
+    r"""Parse one ignore file: a subset of git's syntax.
+
+    Supported: blank lines and `#` comments, `name` (at any depth), `folder/` (folders only), `*` `?` `[a-z]` (within
+    one name), a `/` before or within a pattern (relative to this folder), `**` (any number of folders), `!name`
+    (included again; but not inside an ignored folder) and `\#`, `\!` for names that begin with these. Other
+    backslashes are letters. Only the files `.gitignore` and `.kumiignore` in the root and below are read, not git's own
+    settings.
+    """
+    patterns = (line.strip() for line in lines if not line.startswith("#"))
+    return tuple(_parse_rule(line, base) for line in patterns if line.strip("!/\\"))
+
+
+def is_ignored(path: tuple[str, ...], is_folder: bool, rules: Sequence[IgnoreRule]) -> bool:
+    """Return whether the last rule that matches `path` ignores it.
+
+    >>> rules = parse_ignore_rules(["*.log", "!keep.log", "/build/", "docs/**/old"])
+    >>> [is_ignored(path, False, rules) for path in [("a", "x.log"), ("keep.log",), ("docs", "a", "b", "old")]]
+    [True, False, True]
+    """
+    candidates = (rule for rule in reversed(rules) if is_folder or not rule.folders_only)
+    return not next((rule.negated for rule in candidates if _matches(rule.parts, path)), True)
+
+
+def _parse_rule(line: str, base: tuple[str, ...]) -> IgnoreRule:
+    negated = line.startswith("!")
+    pattern = normalize("NFC", line[negated:].removeprefix("\\"))
+    parts = [part for part in pattern.split("/") if part]
+    if "/" not in pattern.rstrip("/"):
+        parts = ["**", *parts]
+    if parts[-1] == "**":
+        parts.append("*")  # `a/**` matches everything in `a`, not `a` itself
+    return IgnoreRule((*map(escape, base), *parts), folders_only=pattern.endswith("/"), negated=negated)
+
+
+@lru_cache(maxsize=4096)  # several `**` repeat the same calls
+def _matches(parts: tuple[str, ...], path: tuple[str, ...]) -> bool:
+    if not parts:
+        return not path
+    if parts[0] == "**":
+        return any(_matches(parts[1:], path[skipped:]) for skipped in range(len(path) + 1))
+    return bool(path) and fnmatchcase(path[0], parts[0]) and _matches(parts[1:], path[1:])
+
+
+MAX_TITLE_CHARS = 200  # a title goes with every chunk, so a long one would cost tokens a thousand times
+MAX_FILE_BYTES = 1 << 29  # a file is in memory while it is read
+MAX_ATTACHMENT_DEPTH = 5  # letters inside letters
+
+
+def has_reader(path: Path | PurePosixPath, readers: Mapping[str, FileType]) -> bool:
+    """Return whether a reader exists for the suffix of `path`."""
+    return path.suffix.lower() in readers
+
+
+def read_documents(path: Path, uri: str, readers: Mapping[str, FileType]) -> list[Document]:
+    """Read all documents of one file; leave out empty ones.
+
+    Raise SourceError with the reason if the file cannot be read; then nothing is returned.
+    """
+    if not has_reader(path, readers):
+        raise SourceError(f"{uri}: {describe_unknown('reader for', path.suffix or path.name, readers)}")
+    data, modified = _load_file(path, uri)
+    return list(_build_documents(_Origin(uri, modified), data, path.suffix, readers))
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """The source of a document: a file, or an attachment inside one.
+
+    inner_path: the names that lead to the attachment.
+    """
+
+    uri: str
+    modified: str
+    inner_path: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.uri}#{'/'.join(self.inner_path)}" if self.inner_path else self.uri
+
+
+def _build_documents(origin: _Origin, data: bytes, suffix: str, readers: Mapping[str, FileType]) -> Iterator[Document]:
+    """Yield the documents of a file, and of its attachments."""
+    file_type = readers[suffix.lower()]
+    for page in _read_pages(file_type.read, data, str(origin)):
+        attached, unread_parts = list[Document](), list[str]()
+        for name, content in page.attached:
+            inner_origin = replace(origin, inner_path=(*origin.inner_path, name.replace("#", "%23")))
+            try:
+                if not has_reader(PurePosixPath(name), readers) or len(inner_origin.inner_path) > MAX_ATTACHMENT_DEPTH:
+                    raise SourceError(f"{inner_origin}: unsupported file type")
+                attached += list(_build_documents(inner_origin, content, PurePosixPath(name).suffix, readers))
+            except SourceError as error:  # the letter itself stays readable
+                unread_parts.append(str(error))
+        metadata = {**page.metadata, NOT_READ: unread_parts} if unread_parts else page.metadata
+        if page.text.strip():
+            yield _to_document(replace(page, metadata=metadata), origin, file_type.media_type)
+        yield from attached
+
+
+def _read_pages(reader: Reader, data: bytes, name: str) -> list[Page]:
+    """Run the reader; turn any failure into a SourceError."""
+    try:
+        return list(reader(data, name))
+    except SourceError:
+        raise
+    except ModuleNotFoundError as error:
+        raise SourceError(f"{name}: reading it needs {error.name}: `pip install 'kumihimo[docs]'`") from error
+    except Exception as error:  # third-party parsers may raise anything for a broken file
+        reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise SourceError(f"{name}: cannot be read ({reason[:200]}); save it again, or in another format") from error
+
+
+def _load_file(path: Path, uri: str) -> tuple[bytes, str]:
+    try:
+        if path.exists() and not path.is_file():  # reading a pipe would never end
+            raise SourceError(f"{uri}: not an ordinary file; name the files to read")
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise SourceError(f"{uri}: larger than {MAX_FILE_BYTES >> 20} MB; cut it into several files")
+        return path.read_bytes(), format_utc(datetime.fromtimestamp(int(path.stat().st_mtime), UTC))
+    except OSError as error:
+        raise SourceError(f"{uri}: {error.strerror}; check that it exists and that you may read it") from error
+
+
+def describe_unread(document: Document) -> str:
+    """Describe the unread parts of a document; empty if there are none."""
+    reasons = document.metadata.get(NOT_READ, [])
+    return "; ".join(map(str, reasons)) if isinstance(reasons, list) else ""
+
+
+def _to_document(page: Page, origin: _Origin, media_type: str) -> Document:
+    inner = "/".join(filter(None, [*origin.inner_path, page.fragment]))
+    document_uri = f"{origin.uri}#{inner}" if inner else origin.uri
+    title = " ".join(page.title.split())[:MAX_TITLE_CHARS]
+    return Document(
+        id=hash_parts(document_uri),
+        uri=document_uri,
+        file=origin.uri,
+        title=title or PurePosixPath(origin.inner_path[-1] if origin.inner_path else origin.uri).stem,
+        media_type=media_type,
+        metadata=page.metadata,
+        modified=page.modified if page.fragment else origin.modified,
+        places=page.places,
+        body=page.body,
+        text=page.text,
+    )
