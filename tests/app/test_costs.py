@@ -12,20 +12,22 @@ from typing import Any
 
 import pytest
 
+from kumihimo.app import catalogue as catalogue_module
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.results import Plan
+from kumihimo.core.context import Context
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import BudgetExceeded, ConsentRequired, KumiError, ModelError, SettingsError
 from kumihimo.core.records import Chunk
-from kumihimo.core.signature import collect_signatures
-from kumihimo.index import STEPS
+from kumihimo.core.signature import collect_signatures, declare
+from kumihimo.core.table import Table
 from kumihimo.llm.budget import Caps
 from kumihimo.llm.protocols import LLM
-from kumihimo.methods import ANSWER_PROMPTS
-from kumihimo.testing.fake_server import FakeServer
-from tests.factories_paid_steps import notes, opened, paid
+from kumihimo.search.protocols import KeywordSearch
+from tests.factories_paid_steps import install, notes, opened, paid
 from tests.fake_clock import FakeClock
 from tests.fake_clock import clock as clock
+from tests.fake_server import FakeServer
 from tests.fixtures_index import tables
 from tests.toy_steps import Gist
 
@@ -276,7 +278,9 @@ def test_a_plan_knows_how_far_a_conversation_may_go(
             messages.append({"role": "user", "content": "And what else?"})
         return Gist(text=messages[-1]["content"], theme=hash_parts(chunk.text[:1]))
 
-    monkeypatch.setitem(STEPS, "gists", collect_signatures(gists)["gists"])
+    catalogue = catalogue_module.installed_catalogue()
+    other = replace(catalogue, steps={**catalogue.steps, **collect_signatures(gists)})
+    monkeypatch.setattr(catalogue_module, "installed_catalogue", lambda: other)
     server.configure(replies=[("note 1", "Harbours, and more"), ("And what else?", "Ferries, that is all")])
     source = notes(tmp_path / "notes", COUNT)
     with opened(tmp_path, server) as kumi:
@@ -344,11 +348,17 @@ def test_requests_are_spaced_where_a_limit_is_set(tmp_path: Path, server: FakeSe
 def test_a_method_may_bring_its_own_prompt(tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     prompt_path = tmp_path / "own.md"
     prompt_path.write_text("# user\n{sources}\nIn a word: {question}\n", "utf-8")
-    monkeypatch.setitem(ANSWER_PROMPTS, "bm25", prompt_path)
+
+    @declare(answer_prompt=prompt_path)
+    def briefly(question: str, chunks: Table[Chunk], keyword_search: KeywordSearch) -> Context:
+        """Return chunks by keywords, for an answer in a word."""
+        return keyword_search(chunks, question, k=5)
+
+    install(monkeypatch, methods=[briefly])
     server.configure(replies=[("In a word:", "Nine."), ("Question:", "At nine.")])
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", 3))
-        assert (kumi.ask("ferry", "bm25").text, kumi.ask("ferry", "naive").text) == ("Nine.", "At nine.")
+        assert (kumi.ask("ferry", "briefly").text, kumi.ask("ferry", "naive").text) == ("Nine.", "At nine.")
 
 
 def test_an_answer_comes_in_pieces(tmp_path: Path, server: FakeServer) -> None:
@@ -393,6 +403,6 @@ def test_what_failed_is_no_reason_to_ask_for_consent(
 ) -> None:
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", COUNT), methods=["told"], caps=Caps(calls=5))
-        monkeypatch.setattr("kumihimo.app.build.code_digest", lambda *rooms: "a later version")
+        monkeypatch.setattr("kumihimo.app.build.code_fingerprint", lambda *_: "a later version")
         assert not kumi.index().failed  # it continues without paying twice
     assert server.counts()["repeats"] == 0

@@ -12,30 +12,30 @@ from threading import Barrier, Lock, Thread
 
 import pytest
 
-from kumihimo.core.errors import BudgetExceeded
+from kumihimo.core.errors import BudgetExceeded, ItemFailed
 from kumihimo.core.usage import Usage
-from kumihimo.llm.budget import Budget, Caps
-from kumihimo.llm.protocols import Charge, Prices
+from kumihimo.llm.budget import Account, Budget, Caps, budgeted
+from kumihimo.llm.prompts import Reply
+from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices
 
 PRICES = Prices(prompt=1.0, completion=100.0)
+ACCOUNT = Account("step", "m", PRICES)
 
 
 def pay(budget: Budget, *usages: Usage, scope: str = "step", model: str = "m", size: int = 40) -> None:
     """Send one request with these charges."""
-    with budget.reserve(scope, model, PRICES)(size) as charge:
-        for usage in usages:
-            charge(usage)
+    with budget.reserve(Account(scope, model, PRICES), size) as charges:
+        charges += usages
 
 
 def fail(budget: Budget, error: type[BaseException], *usages: Usage) -> None:
     """Send one request that fails after these charges."""
-    with pytest.raises(error), budget.reserve("step", "m", PRICES)(40) as charge:
-        _raise(error, charge, *usages)
+    with pytest.raises(error), budget.reserve(ACCOUNT, 40) as charges:
+        _raise(error, charges, *usages)
 
 
-def _raise(error: type[BaseException], charge: Charge, *usages: Usage) -> None:
-    for usage in usages:
-        charge(usage)
+def _raise(error: type[BaseException], charges: list[Usage], *usages: Usage) -> None:
+    charges += usages
     time.sleep(0.002)  # let other threads in
     raise error
 
@@ -57,12 +57,12 @@ def spend(budget: Budget, usages: Iterator[Usage]) -> list[Usage]:
     def work() -> None:
         while True:
             try:
-                with budget.reserve("step", "m", PRICES)(40) as charge:
+                with budget.reserve(ACCOUNT, 40) as charges:
                     with lock:
                         usage = next(usages)
                         charged.append(usage)
                     time.sleep(0.0002)  # let other threads in
-                    charge(usage)
+                    charges.append(usage)
             except BudgetExceeded:
                 return
 
@@ -120,9 +120,9 @@ def test_far_from_its_cap_many_go_at_once() -> None:
     all_in_flight = Barrier(16, timeout=60)  # breaks where fewer than 16 come
 
     def work() -> None:
-        with budget.reserve("step", "m", PRICES)(40) as charge:
+        with budget.reserve(ACCOUNT, 40) as charges:
             all_in_flight.wait()
-            charge(Usage(1, 10, 0, 10))
+            charges.append(Usage(1, 10, 0, 10))
 
     run_threads(work)
     assert budget.total.calls == 17
@@ -262,10 +262,56 @@ def test_many_child_budgets_stay_under_the_caps_of_their_parent() -> None:
                 with lock:
                     usage = next(usages)
                     children.append(child := Budget(parent=parent))
-                with child.reserve("step", "m", PRICES)(40) as charge:
-                    charge(usage)
+                with child.reserve(ACCOUNT, 40) as charges:
+                    charges.append(usage)
 
     run_threads(work)
     assert sum((child.total for child in children), Usage()) == parent.total
     assert parent.total.tokens > 2500
     assert parent.total.tokens <= 3000 + 110
+
+
+# -- the wrapper of one request
+
+
+REQUEST = ChatRequest([{"role": "user", "content": "x" * 40}])
+
+
+def fail_with(failure: Exception) -> Callable[[ChatRequest], Reply]:
+    def send(request: ChatRequest) -> Reply:
+        raise failure
+
+    return send
+
+
+def test_a_reply_is_charged() -> None:
+    budget, reply = Budget(), Reply("At nine.", usage=Usage(1, 10, 0, 2, 0.5))
+    assert budgeted(lambda _: reply, budget, ACCOUNT)(REQUEST) is reply
+    assert budget.spent == {"step": reply.usage}
+
+
+def test_a_lost_reply_costs_its_prompt() -> None:
+    budget = Budget()
+    with pytest.raises(FailedTry):
+        budgeted(fail_with(FailedTry("broke off", paid=True)), budget, ACCOUNT)(REQUEST)
+    assert (budget.total.calls, budget.total.prompt_tokens, budget.total.cost) == (1, 10, 10 / 1e6)
+
+
+def test_a_malformed_answer_costs_what_the_server_says() -> None:
+    budget = Budget()
+    with pytest.raises(FailedTry):
+        budgeted(fail_with(FailedTry("no vectors", usage=Usage(1, 7))), budget, ACCOUNT)(REQUEST)
+    assert budget.total == Usage(1, 7)
+
+
+@pytest.mark.parametrize("failure", [FailedTry("too busy"), ItemFailed("no")])
+def test_a_refused_request_costs_nothing(failure: Exception) -> None:
+    budget = Budget()
+    with pytest.raises(type(failure)):
+        budgeted(fail_with(failure), budget, ACCOUNT)(REQUEST)
+    assert budget.total == Usage()
+
+
+def test_a_capped_request_is_not_sent() -> None:
+    with pytest.raises(BudgetExceeded):
+        budgeted(fail_with(AssertionError("it was sent")), Budget(Caps(calls=0)), ACCOUNT)(REQUEST)

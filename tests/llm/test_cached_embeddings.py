@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from kumihimo.core.errors import ItemFailed
+from kumihimo.core.usage import Usage
 from kumihimo.llm.cached_llm import CachedEmbedder
+from kumihimo.llm.protocols import TextsReply, TextsRequest
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeEmbedder
 
@@ -23,22 +24,23 @@ def cache(tmp_path: Path) -> Iterator[ResponseCache]:
 
 
 class CountingEmbedder:
-    """An embedder that records its texts."""
+    """An embedding model that records its texts."""
 
-    batch, workers = 7, 3
-
-    def __init__(self, fingerprint: str = "counting") -> None:
-        self.fingerprint = fingerprint
+    def __init__(self) -> None:
         self.batches: list[list[str]] = []
 
-    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        self.batches.append(list(texts))
-        return FakeEmbedder()(texts)
+    def __call__(self, request: TextsRequest) -> TextsReply:
+        self.batches.append(list(request.texts))
+        return TextsReply(FakeEmbedder()(request.texts), Usage())
+
+
+def cached_embedder(model: CountingEmbedder, cache: ResponseCache, fingerprint: str = "counting") -> CachedEmbedder:
+    return CachedEmbedder(model, fingerprint, 7, 3, cache)
 
 
 def test_a_text_is_embedded_once(cache: ResponseCache) -> None:
     counting = CountingEmbedder()
-    embed = CachedEmbedder(counting, cache)
+    embed = cached_embedder(counting, cache)
     expected = FakeEmbedder()(["sea", "sky", "sea"])
     assert np.array_equal(embed(["sea", "sky", "sea"]), expected)
     assert np.array_equal(embed(["sky", "sun"]), FakeEmbedder()(["sky", "sun"]))
@@ -48,14 +50,14 @@ def test_a_text_is_embedded_once(cache: ResponseCache) -> None:
 
 
 def test_another_embedder_embeds_again(cache: ResponseCache) -> None:
-    first, second = CountingEmbedder("one"), CountingEmbedder("two")
-    CachedEmbedder(first, cache)(["sea"])
-    CachedEmbedder(second, cache)(["sea"])
+    first, second = CountingEmbedder(), CountingEmbedder()
+    cached_embedder(first, cache, "one")(["sea"])
+    cached_embedder(second, cache, "two")(["sea"])
     assert first.batches == second.batches == [["sea"]]
 
 
 def test_cached_vectors_can_be_written_to(cache: ResponseCache) -> None:
-    embed = CachedEmbedder(CountingEmbedder(), cache)
+    embed = cached_embedder(CountingEmbedder(), cache)
     embed(["sea"])
     vectors = embed(["sea"])
     vectors *= 2
@@ -63,16 +65,16 @@ def test_cached_vectors_can_be_written_to(cache: ResponseCache) -> None:
 
 
 def test_no_texts_have_no_vectors(cache: ResponseCache) -> None:
-    assert len(CachedEmbedder(CountingEmbedder(), cache)([])) == 0
+    assert len(cached_embedder(CountingEmbedder(), cache)([])) == 0
 
 
 def test_failed_texts_are_not_cached(cache: ResponseCache) -> None:
     class Failing(CountingEmbedder):
-        def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        def __call__(self, request: TextsRequest) -> TextsReply:
             raise ItemFailed("too busy")
 
     with pytest.raises(ItemFailed, match="too busy"):
-        CachedEmbedder(Failing(), cache)(["sea"])
+        cached_embedder(Failing(), cache)(["sea"])
     counting = CountingEmbedder()
-    CachedEmbedder(counting, cache)(["sea"])
+    cached_embedder(counting, cache)(["sea"])
     assert counting.batches == [["sea"]]

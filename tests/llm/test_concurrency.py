@@ -10,10 +10,9 @@ import pytest
 
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.task import Job, StepResult
-from kumihimo.core.usage import Usage
 from kumihimo.llm import concurrency
 from kumihimo.llm.concurrency import thread_pool
-from kumihimo.llm.protocols import Prices, reserve_nothing
+from kumihimo.llm.protocols import Prices
 from tests.counters import wait_until
 
 
@@ -133,8 +132,3 @@ def test_cached_tokens_have_their_own_price() -> None:
     assert prices.cost(1000, 1000, 0) == 0.0001
     assert prices.cost(1000, 500, 250) == 0.00155
     assert Prices().cost(10**9, 5, 10**9) == 0.0
-
-
-def test_reserve_nothing_accepts_any_charge() -> None:
-    with reserve_nothing(10**9) as charge:
-        charge(Usage(1, 10**9))

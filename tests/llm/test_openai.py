@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,10 +14,13 @@ import pytest
 from kumihimo.core.errors import ItemFailed, ModelError, RequestRefused, SettingsError
 from kumihimo.core.usage import Usage
 from kumihimo.llm import openai
-from kumihimo.llm.openai import _parse_completion, _parse_vectors, _read_stream
-from kumihimo.llm.protocols import reserve_nothing
-from kumihimo.llm.transport import RetryableError, read_json_body
-from kumihimo.testing.fake_server import FakeServer
+from kumihimo.llm.budget import Account, Budget
+from kumihimo.llm.cached_llm import connect
+from kumihimo.llm.openai import OpenAIChat, _chat_usage, _parse_completion, _parse_vectors, _read_stream
+from kumihimo.llm.prompts import Reply
+from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices
+from kumihimo.llm.transport import ModelServer, read_json_body
+from tests.fake_server import FakeServer
 
 
 def body(content: Any, **more: Any) -> dict[str, Any]:
@@ -34,13 +40,13 @@ def test_a_message_is_a_text_or_texts_in_parts(content: Any, text: str) -> None:
     [{}, {"ok": True}, {"choices": []}, {"choices": [None]}, {"choices": "x"}, body(5), body({"a": 1}), body([1])],
 )
 def test_a_body_that_is_no_completion_is_requested_again(strange: dict[str, Any]) -> None:
-    with pytest.raises(RetryableError, match="not what a model server answers"):
+    with pytest.raises(FailedTry, match="not what a model server answers"):
         _parse_completion(strange)
 
 
 @pytest.mark.parametrize("strange", [b"", b"<html>", b"[1", b"[" * 100_000, b"\xff\xfe"])
 def test_a_body_that_is_no_json_is_requested_again(strange: bytes) -> None:
-    with pytest.raises(RetryableError):
+    with pytest.raises(FailedTry):
         read_json_body([strange], 60.0)
 
 
@@ -48,8 +54,8 @@ def test_a_body_that_is_no_json_is_requested_again(strange: bytes) -> None:
     "event", ['{"choices": [null]}', '{"choices": [{"delta": "x"}]}', '{"choices": [{"delta": {"content": 5}}]}', "[]"]
 )
 def test_an_invalid_event_is_requested_again(event: str) -> None:
-    with pytest.raises(RetryableError):
-        _read_stream([f"data: {event}"], lambda _: None, 60.0)
+    with pytest.raises(FailedTry):
+        _read_stream([f"data: {event}"], lambda _: None, [], 60.0)
 
 
 def test_a_stream_is_passed_on_token_by_token() -> None:
@@ -57,22 +63,22 @@ def test_a_stream_is_passed_on_token_by_token() -> None:
     deltas = [{"delta": {"content": text}, "finish_reason": None} for text in ("At ", "nine\ud800.")]
     events = [{"choices": [delta]} for delta in deltas] + [{"choices": [{"delta": {}, "finish_reason": "stop"}]}]
     lines = [": ping", "", *(f"data: {json.dumps(event)}" for event in events), 'data: {"usage": [1]}', "data: [DONE]"]
-    assert _read_stream(lines, pieces.append, 60.0) == ("At nine\ufffd.", "stop", {})
-    assert pieces == ["At ", "nine\ufffd."]
+    tokens: list[str] = []
+    assert _read_stream(lines, pieces.append, tokens, 60.0) == ("stop", {})
+    assert pieces == tokens == ["At ", "nine\ufffd."]
 
 
 @pytest.mark.parametrize("usage", ["x", [1], {"prompt_tokens": "abc"}, {"prompt_tokens": 1e30}, {"prompt_tokens": -5}])
 def test_an_impossible_count_is_replaced_by_a_guess(usage: Any) -> None:
-    chat = openai.create_chat(model="m")
     _, _, usage_counts = _parse_completion(body("At nine.", usage=usage))
-    assert chat._usage(usage_counts, 40, 8, 0.5) == Usage(1, 10, 0, 2, 0.0, 0.5)
+    assert _chat_usage(usage_counts, 40, 8, Prices(), 0.5) == Usage(1, 10, 0, 2, 0.0, 0.5)
 
 
 @pytest.mark.parametrize(
     "rows", [[], [{"index": 0, "embedding": [float("nan")]}], [{"index": 0}], [{"index": 0, "embedding": "%%%"}], None]
 )
 def test_an_invalid_vector_is_requested_again(rows: Any) -> None:
-    with pytest.raises(RetryableError):
+    with pytest.raises(FailedTry):
         _parse_vectors({"data": rows}, 1)
 
 
@@ -90,69 +96,67 @@ def test_an_invalid_vector_is_requested_again(rows: Any) -> None:
 )
 def test_settings_out_of_bounds(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
-        openai.create_chat(**settings)
+        openai.OpenAIChat(**settings)
 
 
 @pytest.mark.parametrize("settings", [{"batch": 0}, {"batch": -1}, {"dimensions": 0}, {"price": -1.0}])
 def test_settings_of_an_embedder_out_of_bounds(settings: dict[str, Any]) -> None:
     with pytest.raises(SettingsError, match="at least"):
-        openai.create_embedder(**settings)
+        openai.OpenAIEmbedder(**settings)
 
 
 @pytest.mark.parametrize("url", ["localhost:11434/v1", "http://[::1", "http://127.0.0.1:port/v1", "ftp://a.b", "x"])
 def test_an_invalid_address_is_refused(url: str) -> None:
     with pytest.raises(SettingsError, match="is no address: write it like"):
-        _ = openai.create_chat(model="m", base_url=url).server.client
+        _ = openai.OpenAIChat(model="m", base_url=url).server.client
 
 
 @pytest.mark.parametrize("key", ["a\nb", "schlüssel", "a\x00b"])
 def test_an_invalid_key_is_not_shown(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "environ", {**os.environ, "MY_KEY": key})
     with pytest.raises(SettingsError, match="MY_KEY holds no valid key") as error:
-        _ = openai.create_chat(model="m", base_url="http://127.0.0.1:1/v1", key="MY_KEY").server.client
+        _ = openai.OpenAIChat(model="m", base_url="http://127.0.0.1:1/v1", key="MY_KEY").server.client
     assert key not in str(error.value)
 
 
 def test_a_password_in_an_address_is_not_shown() -> None:
-    chat = openai.create_chat(model="m", base_url="http://me:secret@127.0.0.1:9/v1", retries=0)
+    chat = openai.OpenAIChat(model="m", base_url="http://me:secret@127.0.0.1:9/v1", retries=0)
     with pytest.raises(ModelError, match="cannot be reached") as error:
-        chat([{"role": "user", "content": "hi"}], reserve=reserve_nothing)
+        ask(chat)
     assert "secret" not in str(error.value)
 
 
-def request_text(server: FakeServer, **settings: Any) -> str:
-    chat = openai.create_chat(model="m", base_url=server.url, retries=0, **settings)
-    return chat([{"role": "user", "content": "When?"}], reserve=reserve_nothing).text
+def ask(chat: OpenAIChat, schema: dict[str, Any] | None = None) -> Reply:
+    """Ask a question, with retries."""
+    send = connect(chat, chat.server, Budget(), Account("", chat.fingerprint, chat.prices))
+    return send(ChatRequest([{"role": "user", "content": "When?"}], schema))
 
 
 def test_only_unknown_parameters_are_left_out(server: FakeServer) -> None:
     server.configure(refuses=["temperature"])
-    assert request_text(server).startswith("When?")
+    assert ask(openai.OpenAIChat(model="m", base_url=server.url, retries=0)).text.startswith("When?")
     server.configure(refuses=[], window=3)
-    chat = openai.create_chat(model="m", base_url=server.url, max_tokens=5)
+    chat = openai.OpenAIChat(model="m", base_url=server.url, max_tokens=5)
     with pytest.raises(RequestRefused, match="400"):
-        chat([{"role": "user", "content": "When?"}], reserve=reserve_nothing)
+        ask(chat)
     assert chat.server.refused_parameters == set()
 
 
 @pytest.mark.parametrize("refused", [[], ["json_schema"], ["response_format"]])
 def test_the_response_format_is_the_best_that_the_server_supports(server: FakeServer, refused: list[str]) -> None:
     server.configure(refuses=refused, replies=[("When?", '{"answer": "nine"}')])
-    chat = openai.create_chat(model="m", base_url=server.url)
+    chat = openai.OpenAIChat(model="m", base_url=server.url)
     schema = {"type": "object", "properties": {"answer": {"type": "string"}}}
-    assert (
-        chat([{"role": "user", "content": "When?"}], reserve=reserve_nothing, schema=schema).text
-        == '{"answer": "nine"}'
-    )
+    assert ask(chat, schema).text == '{"answer": "nine"}'
 
 
 def test_a_server_that_refuses_everything_is_given_up(server: FakeServer) -> None:
     server.configure(window=1)
-    chat = openai.create_chat(model="m", base_url=server.url, workers=1)
+    chat = openai.OpenAIChat(model="m", base_url=server.url, workers=1)
     errors: list[type] = []
     for _ in range(9):
         with pytest.raises((ItemFailed, ModelError)) as error:
-            chat([{"role": "user", "content": "When?"}], reserve=reserve_nothing)
+            ask(chat)
         errors.append(error.type)
     assert errors[:7] == [RequestRefused] * 7
     assert ModelError in errors
@@ -161,8 +165,31 @@ def test_a_server_that_refuses_everything_is_given_up(server: FakeServer) -> Non
 def test_azure(server: FakeServer) -> None:
     server.configure(key="azure")
     os.environ["AZURE_KEY"] = "azure"
-    chat = openai.create_chat(
+    chat = openai.OpenAIChat(
         model="m", base_url=server.url.removesuffix("/v1"), api_version="2024-10-21", key="AZURE_KEY"
     )
-    assert chat([{"role": "user", "content": "When?"}], reserve=reserve_nothing).text == "When? [1]."
+    assert ask(chat).text == "When? [1]."
     del os.environ["AZURE_KEY"]
+
+
+def test_a_stream_that_breaks_off_is_charged_and_not_requested_again(server: FakeServer) -> None:
+    server.configure(faults={"half": 1.0}, replies=[("When?", "The ferry leaves at nine. " * 20)])
+    chat, budget, tokens = openai.OpenAIChat(model="m", base_url=server.url), Budget(), list[str]()
+    send = connect(chat, chat.server, budget, Account("answer", "m", chat.prices))
+    with pytest.raises(ItemFailed, match="m broke off in the middle of its answer: ask again"):
+        send(ChatRequest([{"role": "user", "content": "When?"}], on_token=tokens.append))
+    assert "".join(tokens).startswith("The ferry")
+    assert (server.counts()["requests"], budget.total.calls) == (1, 1)
+
+
+def test_a_reply_that_a_filter_stopped_is_charged_and_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def post(*_: object) -> Iterator[Any]:
+        refusal = {"choices": [{"message": {"refusal": "No."}}], "usage": {"prompt_tokens": 7, "completion_tokens": 1}}
+        yield SimpleNamespace(iter_bytes=lambda: [json.dumps(refusal).encode()])
+
+    monkeypatch.setattr(ModelServer, "post", post)
+    chat, budget = openai.OpenAIChat(model="m"), Budget()
+    with pytest.raises(RequestRefused, match="its provider's filter does not allow it"):
+        connect(chat, chat.server, budget, Account("answer", "m", chat.prices))(ChatRequest([]))
+    assert (budget.total.calls, budget.total.prompt_tokens) == (1, 7)

@@ -6,8 +6,12 @@ from threading import Event, Thread
 
 import pytest
 
-from kumihimo.llm import rate_limit
-from kumihimo.llm.rate_limit import RateLimiter
+from kumihimo.core.errors import ItemFailed
+from kumihimo.core.usage import Usage
+from kumihimo.llm import transport
+from kumihimo.llm.prompts import Reply
+from kumihimo.llm.protocols import ChatRequest
+from kumihimo.llm.transport import RateLimiter, rate_limited
 from tests.counters import wait_until
 from tests.fake_clock import FakeClock
 from tests.fake_clock import clock as clock
@@ -81,19 +85,19 @@ def test_unused_capacity_is_not_saved_up(clock: FakeClock) -> None:
 
 def test_sleep_stops_one_request_only(clock: FakeClock) -> None:
     limiter, clock.moves = RateLimiter(), False
-    limiter.sleep(0.1)
+    limiter.stopped.wait(0.1)
     limiter.wait(0)
     assert clock.waits == [0.1]
 
 
 def test_after_resume_requests_wait_again(clock: FakeClock) -> None:
     limiter = RateLimiter(requests=600)
-    limiter.give_up()
+    limiter.stopped.set()
     limiter.wait(0)
-    limiter.resume()
+    limiter.stopped.clear()
     limiter.wait(0)
     assert clock.waits == [0.1]
-    limiter.give_up()
+    limiter.stopped.set()
     limiter.wait(0)
     assert clock.waits == [0.1]
 
@@ -110,18 +114,43 @@ class CountingEvent(Event):
 
 def test_giving_up_wakes_waiting_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     event = CountingEvent()
-    monkeypatch.setattr(rate_limit, "Event", lambda: event)
+    monkeypatch.setattr(transport, "Event", lambda: event)
     limiter = RateLimiter(requests=1)
     limiter.wait(0)
     limiter.pause(3600)
     waiting = [Thread(target=limiter.wait, args=(0,), daemon=True) for _ in range(4)]
-    waiting += [Thread(target=limiter.sleep, args=(3600,), daemon=True) for _ in range(4)]
+    waiting += [Thread(target=limiter.stopped.wait, args=(3600,), daemon=True) for _ in range(4)]
     for thread in waiting:
         thread.start()
     wait_until(lambda: event.waiting == 8)
     assert all(thread.is_alive() for thread in waiting)
-    limiter.give_up()
+    limiter.stopped.set()
     for thread in waiting:
         thread.join(60)
     assert not any(thread.is_alive() for thread in waiting)
     limiter.wait(10**6)  # at once
+
+
+# -- the wrapper of one request
+
+
+def test_a_request_waits_and_its_guessed_tokens_are_corrected(clock: FakeClock) -> None:
+    limiter = RateLimiter(tokens=60_000)  # one every millisecond
+    send = rate_limited(lambda _: Reply("At ten.", usage=Usage(1, 30, 0, 20)), limiter)
+    request = ChatRequest([{"role": "user", "content": "x" * 400}])  # 100 tokens by the guess
+    assert send(request).text == "At ten."
+    assert send_at(clock, limiter, 0) == 0.05
+
+
+def test_a_request_holds_a_slot_only_while_it_is_in_flight() -> None:
+    limiter, free = RateLimiter(in_flight=1), list[bool]()
+
+    def send(request: ChatRequest) -> Reply:
+        free.append(limiter.slots.acquire(blocking=False))
+        raise ItemFailed("no")
+
+    for _ in range(2):
+        with pytest.raises(ItemFailed):
+            rate_limited(send, limiter)(ChatRequest([]))
+    assert free == [False, False]
+    assert limiter.slots.acquire(blocking=False)

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from kumihimo.app.catalogue import BUILT_IN
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.settings_registry import ALL_SETTINGS
+from kumihimo.app.settings_registry import SettingsRegistry
 from kumihimo.core.errors import BudgetExceeded, SettingsError
 from kumihimo.core.settings import Setting, SettingValues, resolve_settings
 from kumihimo.llm.budget import Budget, Caps
@@ -18,7 +19,7 @@ from kumihimo.llm.local_embedder import LocalEmbedder
 from kumihimo.llm.openai import OpenAIChat
 from kumihimo.llm.registry import CHAT, MODEL_SETTINGS, ModelRegistry, scope_chat_settings
 from kumihimo.storage.sqlite.response_cache import ResponseCache
-from kumihimo.testing.fake_server import FakeServer
+from tests.fake_server import FakeServer
 
 OWN_SETTINGS = {"temperature": Setting("temperature", float, 0.7), "k": Setting("k", int, 20)}
 SCOPES = {
@@ -66,7 +67,7 @@ def test_a_scope_may_have_its_own_model() -> None:
     assert chat_of(models, "answer").fingerprint == "m temperature=0.0"
     assert chat_of(models, "hyde").fingerprint == "small max_tokens=200 temperature=0.0"
     assert chat_of(models, "hyde").server.timeout == chat_of(models, "answer").server.timeout == 7.0
-    assert chat_of(models, "hyde").server.rate_limiter is not chat_of(models, "answer").server.rate_limiter
+    assert chat_of(models, "hyde").server.limiter is not chat_of(models, "answer").server.limiter
 
 
 def test_a_single_scope_may_have_a_model() -> None:
@@ -102,10 +103,10 @@ def test_a_scope_inherits_the_chat_settings() -> None:
 
 
 def test_the_real_scopes_follow_the_same_rules(tmp_path: Path) -> None:
-    assert {"model", "workers", "k", "temperature"} <= ALL_SETTINGS["hyde"].keys()
-    assert {"model", "budget"} <= ALL_SETTINGS["answer"].keys()
-    assert "model" in ALL_SETTINGS["bm25"]  # for its reranker
-    assert "model" not in ALL_SETTINGS["chunks"]
+    assert {"model", "workers", "k", "temperature"} <= SettingsRegistry(BUILT_IN).all["hyde"].keys()
+    assert {"model", "budget"} <= SettingsRegistry(BUILT_IN).all["answer"].keys()
+    assert "model" in SettingsRegistry(BUILT_IN).all["bm25"]  # for its reranker
+    assert "model" not in SettingsRegistry(BUILT_IN).all["chunks"]
     settings: SettingValues = {"chat": {"model": "m"}, "answer": {"model": "large", "budget": 9}}
     with Kumihimo(tmp_path / ".kumi", settings) as kumi:
         assert chat_of(kumi.models, "answer").model == "large"

@@ -12,17 +12,15 @@ import pytest
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.errors import BudgetExceeded, ItemFailed, ModelError, SettingsError
 from kumihimo.core.records import Record
-from kumihimo.llm import rerank_client
-from kumihimo.llm.budget import Caps
-from kumihimo.llm.cached_llm import RERANKING, CachedLLM
-from kumihimo.llm.protocols import RerankerName
+from kumihimo.llm import rerank
+from kumihimo.llm.budget import Account, Budget, Caps
+from kumihimo.llm.cached_llm import RERANKING, connect, create_llm
+from kumihimo.llm.protocols import FailedTry, Prices, RerankerName
 from kumihimo.llm.registry import MODEL_SETTINGS, ModelRegistry
-from kumihimo.llm.rerank import CandidateReranker, RelevanceScorer, listwise_scorer
-from kumihimo.llm.rerank_client import CachedScorer, RerankClient, parse_scores
-from kumihimo.llm.transport import RetryableError
+from kumihimo.llm.rerank import CandidateReranker, RelevanceScorer, cached_scorer, listwise_scorer, parse_scores
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
-from kumihimo.testing.fake_server import FakeServer
+from tests.fake_server import FakeServer
 
 TEXTS = ["the mill", "a ferry", "the ferry leaves at nine"]
 QUESTION = "when leaves the ferry"
@@ -104,7 +102,7 @@ def test_without_a_choice_the_scorer_is_not_called(context: Context, reranker: R
 def model_scorer(cache: ResponseCache, *scores: tuple[int, int]) -> tuple[RelevanceScorer, FakeChat]:
     reply = json.dumps([{"number": number, "score": score} for number, score in scores])
     chat = FakeChat(lambda _: reply)
-    return listwise_scorer(CachedLLM(chat, cache)), chat
+    return listwise_scorer(create_llm(chat, cache)), chat
 
 
 def test_a_model_sees_all_texts_in_one_call(cache: ResponseCache) -> None:
@@ -123,7 +121,7 @@ def test_unknown_numbers_and_second_scores_are_ignored(cache: ResponseCache) -> 
 def test_a_malformed_judgement_fails(cache: ResponseCache) -> None:
     chat = FakeChat(lambda _: "The third is best.")
     with pytest.raises(ItemFailed, match="3 replies that cannot be read"):
-        listwise_scorer(CachedLLM(chat, cache))(QUESTION, TEXTS)
+        listwise_scorer(create_llm(chat, cache))(QUESTION, TEXTS)
     assert sum(chat.prompt_counts.values()) == 3
 
 
@@ -178,22 +176,26 @@ def test_other_scores_are_scaled_from_0_to_1() -> None:
     ],
 )
 def test_an_invalid_response_is_requested_again(response: dict[str, Any]) -> None:
-    with pytest.raises(RetryableError, match="not what a model server answers"):
+    with pytest.raises(FailedTry, match="not what a model server answers"):
         parse_scores(response, 2)
 
 
 # -- by a server: over HTTP
 
 
-def client_for(server: FakeServer, **settings: Any) -> RerankClient:
-    return rerank_client.create_rerank_client(
-        **{"model": "r", "base_url": server.url, "timeout": 60.0, "retries": 1, **settings}
-    )
+def scorer_for(server: FakeServer, cache: ResponseCache, **settings: Any) -> RelevanceScorer:
+    return connected({"model": "r", "base_url": server.url, "timeout": 60.0, "retries": 1, **settings}, cache)
+
+
+def connected(settings: dict[str, Any], cache: ResponseCache) -> RelevanceScorer:
+    client = rerank.RerankClient(**settings)
+    account = Account(RERANKING, client.fingerprint, client.prices, reply=0)
+    return cached_scorer(connect(client, client.server, Budget(), account), client.fingerprint, cache)
 
 
 @pytest.mark.parametrize("route", ["", "/v1", "/v2"])
-def test_all_texts_go_in_one_request(server: FakeServer, route: str) -> None:
-    scorer = client_for(server, base_url=server.url.removesuffix("/v1") + route)
+def test_all_texts_go_in_one_request(server: FakeServer, cache: ResponseCache, route: str) -> None:
+    scorer = scorer_for(server, cache, base_url=server.url.removesuffix("/v1") + route)
     assert scorer(QUESTION, TEXTS) == [0.25, 0.25, 0.75]
     assert scorer("sea", ["", "sea"]) == [0.0, 1.0]
     counts = server.counts()
@@ -201,19 +203,20 @@ def test_all_texts_go_in_one_request(server: FakeServer, route: str) -> None:
 
 
 def test_the_same_is_paid_once(server: FakeServer, cache: ResponseCache) -> None:
-    scorer = CachedScorer(client_for(server), cache)
+    scorer = scorer_for(server, cache)
     assert scorer(QUESTION, TEXTS) == scorer(QUESTION, TEXTS) == [0.25, 0.25, 0.75]
     assert server.counts()["requests"] == 1
     scorer(QUESTION, TEXTS[::-1])
     scorer("another", TEXTS)
-    CachedScorer(client_for(server, model="other"), cache)(QUESTION, TEXTS)
+    scorer_for(server, cache, model="other")(QUESTION, TEXTS)
     assert server.counts()["requests"] == 4
 
 
-def test_top_n_is_left_out_where_a_server_refuses_it(server: FakeServer) -> None:
+def test_top_n_is_left_out_where_a_server_refuses_it(server: FakeServer, cache: ResponseCache) -> None:
     server.configure(refuses=["top_n"])
-    scorer = client_for(server)
-    assert scorer(QUESTION, TEXTS) == scorer(QUESTION, TEXTS) == [0.25, 0.25, 0.75]
+    scorer = scorer_for(server, cache)
+    assert scorer(QUESTION, TEXTS) == [0.25, 0.25, 0.75]
+    assert scorer(QUESTION, TEXTS[1:]) == [0.25, 0.75]
     assert server.counts()["requests"] == 3
 
 
@@ -224,25 +227,25 @@ def test_faults_are_retried_and_then_fail(server: FakeServer, cache: ResponseCac
     server.configure(faults={fault: 1.0}, retry_after=0.01, drip=600.0)
     timeout = 0.2 if fault in ("never", "slow") else 60.0
     with pytest.raises(ItemFailed, match="times"):
-        CachedScorer(client_for(server, timeout=timeout), cache)(QUESTION, TEXTS)
+        scorer_for(server, cache, timeout=timeout)(QUESTION, TEXTS)
     server.configure(faults={})
-    assert CachedScorer(client_for(server), cache)(QUESTION, TEXTS)[2] == 0.75  # no fault is cached
+    assert scorer_for(server, cache)(QUESTION, TEXTS)[2] == 0.75  # no fault is cached
 
 
-def test_errors_name_the_remedy(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_name_the_remedy(server: FakeServer, cache: ResponseCache, monkeypatch: pytest.MonkeyPatch) -> None:
     server.configure(key="secret", models=["r"])
     with pytest.raises(ModelError, match=r"\(401\): is the key in RERANKING_API_KEY the right one for it\?"):
-        client_for(server)(QUESTION, TEXTS)
+        scorer_for(server, cache)(QUESTION, TEXTS)
     monkeypatch.setenv("RERANKING_API_KEY", "secret")
-    assert client_for(server)(QUESTION, TEXTS)
+    assert scorer_for(server, cache)(QUESTION, TEXTS)
     with pytest.raises(ModelError, match=r"\(404\): set `model` to one that the server has"):
-        client_for(server, model="other")(QUESTION, TEXTS)
+        scorer_for(server, cache, model="other")(QUESTION, TEXTS)
     with pytest.raises(ModelError, match=r"\(404\): base_url is the part of the address before /rerank"):
-        client_for(server, base_url=server.url + "/rerank")(QUESTION, TEXTS)
+        scorer_for(server, cache, base_url=server.url + "/rerank")("another", TEXTS)
 
 
-def test_offline_no_other_machine_is_called() -> None:
-    scorer = rerank_client.create_rerank_client(model="rerank-v3.5", base_url="https://api.cohere.com/v2")
+def test_offline_no_other_machine_is_called(cache: ResponseCache) -> None:
+    scorer = connected({"model": "rerank-v3.5", "base_url": "https://api.cohere.com/v2"}, cache)
     with pytest.raises(ModelError, match=r"KUMI_OFFLINE is set, so https://api\.cohere\.com/v2 is not asked"):
         scorer(QUESTION, TEXTS)
 
@@ -250,7 +253,7 @@ def test_offline_no_other_machine_is_called() -> None:
 @pytest.mark.parametrize("setting", [{"candidates": 1}, {"workers": 0}, {"timeout": 0}, {"search_price": -1}])
 def test_settings_out_of_bounds(setting: dict[str, Any]) -> None:
     with pytest.raises(SettingsError, match=r"is (at least|more than)|a price is"):
-        rerank_client.create_rerank_client(**setting)
+        rerank.RerankClient(**setting)
 
 
 # -- cost
@@ -264,21 +267,21 @@ def create_registry(cache: ResponseCache, **settings: object) -> ModelRegistry:
 def test_tokens_and_searches_are_paid_and_capped(server: FakeServer, cache: ResponseCache) -> None:
     models = create_registry(cache, model="r", base_url=server.url, price=1e6, search_price=500.0)
     budget = models.budget(Caps(calls=1, cost=100.0))
-    rerank = models.candidate_reranker("naive", budget)
-    assert [item.text for item in rerank(QUESTION, context_of(*TEXTS), "endpoint")] == [TEXTS[2], TEXTS[0], TEXTS[1]]
-    assert rerank.candidates == 20
+    reranker = models.candidate_reranker("naive", budget)
+    assert [item.text for item in reranker(QUESTION, context_of(*TEXTS), "endpoint")] == [TEXTS[2], TEXTS[0], TEXTS[1]]
+    assert reranker.candidates == 20
     spent = budget.spent[RERANKING]
     assert (spent.calls, spent.prompt_tokens, spent.completion_tokens) == (1, 13, 0)
     assert spent.cost == 13 + 0.5
     assert [(s.kind, s.scope, s.model) for s in cache.usage()] == [("spent", RERANKING, "r")]
     with pytest.raises(BudgetExceeded, match="--max-calls 1 was reached"):
-        rerank("another", context_of(*TEXTS), "endpoint")
+        reranker("another", context_of(*TEXTS), "endpoint")
 
 
 def test_searches_are_counted_by_the_server() -> None:
-    scorer = rerank_client.create_rerank_client(model="r", base_url="http://localhost:1", search_price=2.0)
-    assert scorer._usage({"meta": {"billed_units": {"search_units": 3}}}, 400, 0.0).cost == 0.006
-    assert scorer._usage({"meta": None, "usage": {"total_tokens": 7}}, 400, 0.0).prompt_tokens == 7
+    prices = Prices(search=2.0)
+    assert rerank._rerank_usage({"meta": {"billed_units": {"search_units": 3}}}, 400, prices, 0.0).cost == 0.006
+    assert rerank._rerank_usage({"meta": None, "usage": {"total_tokens": 7}}, 400, prices, 0.0).prompt_tokens == 7
 
 
 @pytest.mark.parametrize("price", ["price", "search_price"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kumihimo.core.errors import ItemFailed
-from kumihimo.llm.cached_llm import CachedLLM
+from kumihimo.llm.cached_llm import create_llm
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 
@@ -28,7 +28,7 @@ def stream(cache: ResponseCache) -> Stream:
 
     def request(prompt: str) -> tuple[str, list[str]]:
         tokens: list[str] = []
-        reply = CachedLLM(FakeChat(str), cache)(prompt, on_token=tokens.append)
+        reply = create_llm(FakeChat(str), cache)(prompt, on_token=tokens.append)
         return reply, [token for token in tokens if token]
 
     return request
@@ -41,7 +41,7 @@ def test_a_reply_is_streamed_as_it_arrives_and_whole_from_the_cache(stream: Stre
 
 def test_streaming_makes_no_other_request(cache: ResponseCache) -> None:
     chat = FakeChat(str.upper)
-    assert CachedLLM(chat, cache)("When?") == CachedLLM(chat, cache)("When?", on_token=print)
+    assert create_llm(chat, cache)("When?") == create_llm(chat, cache)("When?", on_token=print)
     assert chat.prompt_counts == {"When?": 1}
 
 
@@ -59,5 +59,5 @@ def test_a_possible_reasoning_tag_is_streamed_at_its_end(stream: Stream) -> None
 def test_an_empty_reply_streams_nothing(cache: ResponseCache) -> None:
     tokens: list[str] = []
     with pytest.raises(ItemFailed, match="The reply is empty"):
-        CachedLLM(FakeChat(lambda prompt: "<think> Hm </think>"), cache)("When?", on_token=tokens.append)
+        create_llm(FakeChat(lambda prompt: "<think> Hm </think>"), cache)("When?", on_token=tokens.append)
     assert "".join(tokens) == ""

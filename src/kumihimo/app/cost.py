@@ -1,11 +1,9 @@
 """requests + past usage -> Plan: calls, tokens, cost and time of each step."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import NoReturn
 
 from kumihimo.app.results import Estimate, Plan, Range
 from kumihimo.core.context import Tokenizer
@@ -13,17 +11,11 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.task import Job, Pool, RunJob, StepResult, Task
 from kumihimo.core.usage import Usage
-from kumihimo.index import settings_scope
 from kumihimo.llm.budget import Budget
-from kumihimo.llm.cached_llm import EMBEDDING, RERANKING, CachedEmbedder, CachedLLM
-from kumihimo.llm.protocols import Embedder, Messages, Prices
+from kumihimo.llm.cached_llm import EMBEDDING, RERANKING, CachedEmbedder, StructuredLLM, create_llm, request_key
+from kumihimo.llm.protocols import ChatRequest, Embedder, Prices, TextsRequest
 from kumihimo.llm.registry import ModelRegistry
-from kumihimo.llm.structured import Reply
 from kumihimo.storage.sqlite.response_cache import UsageEntry
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 _UNCALIBRATED: Range = (0.5, 1.1)  # server tokens per token of the built-in tokenizer, without data
 _CALIBRATED: Range = (0.95, 1.05)  # the same, with earlier counts of the server
@@ -67,47 +59,30 @@ class DryRunModels:
     tallies: dict[str, RequestTally] = field(default_factory=dict)  # by step
     counted_keys: set[bytes] = field(default_factory=set)  # equal requests count once, over all steps
 
-    def llm(self, scope: str) -> CachedLLM:
-        llm = self.models.llm(scope, Budget(), self.previous_models.get(scope, ""))
-        tally = self.tallies.setdefault(scope, RequestTally(llm.fingerprint, llm.chat.prices, llm.chat.workers))
-        return _DryRunLLM(llm.chat, llm.cache, scope=scope, request_tally=tally, dry_run=self)
+    def llm(self, scope: str) -> StructuredLLM:
+        chat = self.models.required_chat(scope, self.previous_models.get(scope, ""))
+        tally = self.tallies.setdefault(scope, RequestTally(chat.fingerprint, chat.prices, chat.workers))
+
+        def count_request(request: ChatRequest) -> NoReturn:
+            if (key := request_key(chat, request)) not in self.counted_keys:
+                self.counted_keys.add(key)
+                contents = [message["content"] for message in request.messages]
+                tally.add_request(contents, self.tokenizer, request.followups)
+            raise ItemFailed("not asked")
+
+        return create_llm(chat, self.models.cache(), scope=scope, innermost=count_request)
 
     def embedder(self) -> Embedder:
-        paid = self.models.paid_embedder
-        if paid is None:
+        model = self.models.paid_embedder
+        if model is None:
             return self.models.embedder(Budget())
-        tally = self.tallies.setdefault(EMBEDDING, RequestTally(paid.fingerprint, paid.prices, paid.workers))
-        return _DryRunEmbedder(paid, self.models.cache(), request_tally=tally, tokenizer=self.tokenizer)
+        tally = self.tallies.setdefault(EMBEDDING, RequestTally(model.fingerprint, model.prices, model.workers))
 
+        def count_texts(request: TextsRequest) -> NoReturn:
+            tally.add_request(request.texts, self.tokenizer)
+            raise ItemFailed("not asked")
 
-@dataclass(frozen=True, slots=True)
-class _DryRunLLM(CachedLLM):
-    """An LLM that counts uncached requests and fails them."""
-
-    request_tally: RequestTally = field(kw_only=True)
-    dry_run: DryRunModels = field(kw_only=True)
-
-    def _request_reply(
-        self, key: bytes, messages: Messages, _schema: Any, _on_token: Any, _parameters: Any, followups: int
-    ) -> Reply:
-        if key not in self.dry_run.counted_keys:
-            self.dry_run.counted_keys.add(key)
-            self.request_tally.add_request(
-                [message["content"] for message in messages], self.dry_run.tokenizer, followups
-            )
-        raise ItemFailed("not asked")
-
-
-@dataclass(frozen=True, slots=True)
-class _DryRunEmbedder(CachedEmbedder):
-    """An embedder that counts uncached texts and fails them."""
-
-    request_tally: RequestTally = field(kw_only=True)
-    tokenizer: Tokenizer = field(kw_only=True)
-
-    def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        self.request_tally.add_request(texts, self.tokenizer)
-        raise ItemFailed("not asked")
+        return CachedEmbedder(count_texts, model.fingerprint, model.batch, model.workers, self.models.cache())
 
 
 def skip_failed(call: RunJob, jobs: Iterable[Job]) -> Iterator[list[StepResult]]:
@@ -131,6 +106,7 @@ class SamplingPool:
     pool: Pool
     is_document: Callable[[str], bool]
     keys: Counter[str] = field(default_factory=Counter)  # by step: number of sampled keys
+    scopes: dict[str, str] = field(default_factory=dict)  # by step: where its settings and its model are set
     _sample_keys: set[str] = field(default_factory=set)
 
     def __call__(self, call: RunJob, jobs: Iterable[Job]) -> Iterator[list[StepResult]]:
@@ -145,6 +121,7 @@ class SamplingPool:
             sampled_job = [(key, rows) for key, rows in job if rows and self._in_sample(key)]
             if isinstance(call, Task):
                 self.keys[call.step.name] += len(sampled_job)
+                self.scopes[call.step.name] = call.step.scope
             results = {result.key: result for result in call(sampled_job)}
             return [results.get(key) or StepResult(key, [], b"", "not in the sample") for key, _ in job]
 
@@ -188,9 +165,9 @@ def usage_from_sample(sample: SamplingPool, budget: Budget) -> dict[str, PastUsa
     """Return the usage of a sample by scope, paid or cached."""
     none = Usage()
     usage_by_scope = {
-        name: budget.spent.get(name, none) + budget.saved.get(name, none) for name in map(settings_scope, sample.keys)
+        name: budget.spent.get(name, none) + budget.saved.get(name, none) for name in sample.scopes.values()
     }
-    steps_by_scope = Counter(map(settings_scope, sample.keys))  # steps that share a conversation: only one of them pays
+    steps_by_scope = Counter(sample.scopes.values())  # steps that share a conversation: only one of them pays
     return {
         name: PastUsage(sample.keys[name], _usage_share(usage, steps_by_scope[name]))
         for name, usage in usage_by_scope.items()

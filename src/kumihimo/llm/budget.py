@@ -1,22 +1,19 @@
 """caps -> permission to send a request: what was spent, by scope, and what remains."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from threading import Condition
+from time import monotonic
 
 from kumihimo.core.errors import BudgetExceeded
 from kumihimo.core.usage import Usage
-from kumihimo.llm.protocols import Charge, Prices, Reserve
+from kumihimo.llm.protocols import FailedTry, Prices, Q, R
 
 UsageRecorder = Callable[[str, str, str, Usage, int], None]  # "spent" or "saved", scope, model, usage, prompt bytes
 log = logging.getLogger("kumihimo")
 _TOKENS_PER_BYTE = 0.4  # tokens in a byte of a prompt, until a server has counted some
-DEFAULT_REPLY_TOKENS = 1000  # assumed for a reply of unknown length
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +26,24 @@ class Caps:
 
     def reached_by(self, spent: Usage, *, over: bool = False) -> str:
         """Return the cap this usage reaches (`over`: exceeds), else an empty text."""
-        for name, cap, amount in (
-            ("calls", self.calls, spent.calls),
-            ("tokens", self.tokens, spent.tokens),
-            ("cost", self.cost, spent.cost),
-        ):
+        for name in ("calls", "tokens", "cost"):
+            cap, amount = getattr(self, name), getattr(spent, name)
             if cap is not None and (amount > cap if over else amount >= cap):
                 return f"{name} {cap:,}"
         return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The scope and the model that requests are charged to.
+
+    scope: a step, a method or a role. reply: tokens to expect in a reply of unknown length; 0: replies have none.
+    """
+
+    scope: str
+    model: str
+    prices: Prices
+    reply: int = 1000
 
 
 class Budget:
@@ -49,10 +56,10 @@ class Budget:
     """
 
     def __init__(
-        self, caps: Caps | None = None, record_usage: UsageRecorder | None = None, parent: Budget | None = None
+        self, caps: Caps | None = None, record_usage: UsageRecorder | None = None, parent: "Budget | None" = None
     ) -> None:
         self.caps = caps or Caps()
-        self.spent: dict[str, Usage] = {}  # by scope: a step, a method, a role
+        self.spent: dict[str, Usage] = {}  # by scope
         self.saved: dict[str, Usage] = {}  # by the response cache, by scope
         self.total = Usage()
         self._record_usage = record_usage
@@ -63,33 +70,26 @@ class Budget:
         self._tokens_per_byte = 0.0  # the most tokens in a byte of a prompt so far
         self._condition = Condition()
 
-    def reserve(self, scope: str, model: str, prices: Prices, reply: int = DEFAULT_REPLY_TOKENS) -> Reserve:
-        """Return the permission to call a model for a scope.
-
-        reply: the number of tokens to expect in a reply.
-        """
-        reserve_here = partial(self._reserve_here, scope, model, prices, reply)
-        if self._parent is None:
-            return reserve_here
-        return partial(_reserve_both, reserve_here, self._parent.reserve(scope, model, prices, reply))
-
     @contextmanager
-    def _reserve_here(self, scope: str, model: str, prices: Prices, reply: int, size: int) -> Iterator[Charge]:
-        estimate = self._wait_for_room(scope, size, reply, prices)
+    def reserve(self, account: Account, size: int) -> Iterator[list[Usage]]:
+        """Wait until a request fits under the caps.
+
+        At the end it pays the charges that the caller has put into the list. size: bytes of the prompt.
+        """
+        estimate = self._wait_for_room(account, size)
         charges: list[Usage] = []
         try:
-            yield charges.append
+            with self._parent.reserve(account, size) if self._parent else nullcontext(charges) as charges:
+                yield charges
         finally:
             with self._condition:
                 self._in_flight.remove(estimate)
                 for usage in charges:
-                    self._charge(scope, usage, reply, size)
-                    if self._parent is None:  # which logs it too
-                        log.info("%s: %s, %d + %d tokens, %.1f s", scope, model, *_log_values(usage))
+                    self._charge(account, usage, size)
                 self._condition.notify_all()
             if self._record_usage:
                 for usage in charges:
-                    self._record_usage("spent", scope, model, usage, size)
+                    self._record_usage("spent", account.scope, account.model, usage, size)
 
     def record_saved(self, scope: str, model: str, usage: Usage) -> None:
         """Record the usage that a cached reply saved."""
@@ -100,16 +100,18 @@ class Budget:
         if self._record_usage:
             self._record_usage("saved", scope, model, usage, 0)
 
-    def _wait_for_room(self, scope: str, size: int, reply: int, prices: Prices) -> Usage:
+    def _wait_for_room(self, account: Account, size: int) -> Usage:
+        """Wait until a request fits, and return its estimated usage."""
         with self._condition:
             while True:
                 if reached := self.caps.reached_by(self.total):
                     raise BudgetExceeded(f"capped: not asked, since --max-{reached} was reached")
-                estimate = self._estimate(size, reply, prices)
-                minimum = Usage(1, estimate.prompt_tokens // 2, cost=prices.cost(estimate.prompt_tokens // 2, 0, 0))
-                if reached := self.caps.reached_by(self.total + minimum, over=True):
+                estimate = self._estimate(account, size)
+                least_prompt = estimate.prompt_tokens // 2
+                least = Usage(1, least_prompt, cost=account.prices.cost(least_prompt, 0, 0))
+                if reached := self.caps.reached_by(self.total + least, over=True):
                     raise BudgetExceeded(f"capped: not asked, since it would go beyond --max-{reached}")
-                if self._fits(scope, estimate):
+                if self._fits(account.scope, estimate):
                     self._in_flight.append(estimate)
                     return estimate
                 self._condition.wait()
@@ -125,31 +127,42 @@ class Budget:
             return False
         return not self.caps.reached_by(sum(self._in_flight, self.total + estimate), over=True)
 
-    def _estimate(self, size: int, reply: int, prices: Prices) -> Usage:
+    def _estimate(self, account: Account, size: int) -> Usage:
         prompt = int(size * (self._tokens_per_byte or _TOKENS_PER_BYTE))
-        reply = max(reply, self._longest_reply if reply else 0)
-        return Usage(1, prompt, 0, reply, prices.cost(prompt, 0, reply))
+        reply = max(account.reply, self._longest_reply if account.reply else 0)
+        return Usage(1, prompt, 0, reply, account.prices.cost(prompt, 0, reply))
 
-    def _charge(self, scope: str, usage: Usage, reply: int, size: int) -> None:
-        self.spent[scope] = self.spent.get(scope, Usage()) + usage
+    def _charge(self, account: Account, usage: Usage, size: int) -> None:
+        self.spent[account.scope] = self.spent.get(account.scope, Usage()) + usage
         self.total += usage
-        if usage.completion_tokens or not reply:  # a reply that broke off is no measure
-            self._measured_scopes.add(scope)
+        if usage.completion_tokens or not account.reply:  # a reply that broke off is no measure
+            self._measured_scopes.add(account.scope)
         self._longest_reply = max(self._longest_reply, usage.completion_tokens)
         self._tokens_per_byte = max(self._tokens_per_byte, usage.prompt_tokens / size if size else 0.0)
+        if self._parent is None:  # which logs it too
+            counts = (usage.prompt_tokens, usage.completion_tokens, usage.seconds)
+            log.info("%s: %s, %d + %d tokens, %.1f s", account.scope, account.model, *counts)
 
 
-@contextmanager
-def _reserve_both(reserve_own: Reserve, reserve_parent: Reserve, size: int) -> Iterator[Charge]:
-    """Reserve from both budgets, and charge both."""
-    with reserve_own(size) as charge_own, reserve_parent(size) as charge_parent:
+def budgeted(send: Callable[[Q], R], budget: Budget, account: Account) -> Callable[[Q], R]:
+    """Return `send` under the caps of a budget.
 
-        def charge_both(usage: Usage) -> None:
-            charge_own(usage)
-            charge_parent(usage)
+    Each reply is charged, and the prompt of each reply that was lost on its way.
+    """
 
-        yield charge_both
+    def reserve_and_send(request: Q) -> R:
+        started = monotonic()
+        with budget.reserve(account, request.size) as charges:
+            try:
+                reply = send(request)
+            except FailedTry as failure:
+                if failure.usage:
+                    charges.append(failure.usage)
+                elif failure.paid:
+                    prompt, seconds = request.size // 4, monotonic() - started
+                    charges.append(Usage(1, prompt, 0, 0, account.prices.cost(prompt, 0, 0), seconds))
+                raise
+            charges.append(reply.usage)
+            return reply
 
-
-def _log_values(usage: Usage) -> tuple[int, int, float]:
-    return usage.prompt_tokens, usage.completion_tokens, usage.seconds
+    return reserve_and_send

@@ -1,23 +1,25 @@
-"""a model + the response cache -> LLM, and an embedder: no request is paid twice."""
+"""a model + the response cache -> LLM, and an embedder: the way of a request from the caller to the server.
 
-from __future__ import annotations
+    prompt -> StructuredLLM -> cached -> retrying -> rate_limited -> budgeted -> the model, one HTTP request
+
+Each of them wraps the next one and knows nothing else. A request waits for the rate limit before it reserves a part of
+the budget, so that a pause holds nothing back; each try is charged; what is cached reaches none of them.
+"""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
-from kumihimo.core.digests import replace_surrogates
-from kumihimo.core.errors import ItemFailed, MalformedReply, ModelError, UnparsableReply
-from kumihimo.llm.budget import Budget
+from kumihimo.core.errors import ItemFailed, MalformedReply, UnparsableReply
+from kumihimo.llm import protocols
+from kumihimo.llm.budget import Account, Budget, budgeted
 from kumihimo.llm.concurrency import map_concurrent
-from kumihimo.llm.protocols import Chat, Embedder, Messages, TokenCallback
-from kumihimo.llm.structured import ReasoningFilter, Reply, ReplyForm, reply_form, require_complete_text
+from kumihimo.llm.prompts import ReasoningFilter, Reply, reply_form, require_complete_text
+from kumihimo.llm.protocols import Chat, ChatRequest, Messages, Q, R, TextsReply, TextsRequest, TokenCallback
+from kumihimo.llm.retry import retrying
+from kumihimo.llm.transport import ModelServer, rate_limited
 from kumihimo.storage.sqlite.response_cache import ResponseCache, cache_key
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 EMBEDDING = "embedding"  # the scope of the embedding model
 RERANKING = "reranking"  # the scope of the reranking server
@@ -25,28 +27,42 @@ MAX_ATTEMPTS = 3  # requests until a malformed reply is a failure
 prompt_log = logging.getLogger("kumihimo.prompts")
 
 
-@dataclass(frozen=True, slots=True)
-class CachedLLM:
-    """An `LLM` over a chat model, with a response cache.
+def create_llm(
+    chat: Chat,
+    cache: ResponseCache,
+    budget: Budget | None = None,
+    scope: str = "",
+    generation: int = 0,
+    *,
+    innermost: Callable[[ChatRequest], Reply] | None = None,
+) -> "StructuredLLM":
+    """Return the `LLM` of a scope.
 
-    The cache stores raw replies, and each call parses them again.
-    scope: the step, method or role of the request.
-    generation: the number of the run, for repeated runs; no two of them share a reply.
+    generation: the number of the run, for repeated runs; no two of them share a reply. innermost: receives the uncached
+    requests instead of the model.
     """
+    budget = budget or Budget()
+    account = Account(scope, chat.fingerprint, chat.prices)
+    send = innermost or connect(chat, chat.server, budget, account)
+    return StructuredLLM(cached(send, chat, cache, budget, scope, generation), chat.fingerprint, chat.workers)
 
-    chat: Chat
-    cache: ResponseCache
-    budget: Budget = field(default_factory=Budget)
-    scope: str = ""
-    generation: int = 0
 
-    @property
-    def fingerprint(self) -> str:
-        return self.chat.fingerprint
+def connect(send: Callable[[Q], R], server: ModelServer | None, budget: Budget, account: Account) -> Callable[[Q], R]:
+    """Return `send` under the caps of a budget.
 
-    @property
-    def workers(self) -> int:
-        return self.chat.workers
+    For a model on a server it waits for the limits of the server, and tries again.
+    """
+    send = budgeted(send, budget, account)
+    return retrying(rate_limited(send, server.limiter), server) if server else send
+
+
+@dataclass(frozen=True, slots=True)
+class StructuredLLM:
+    """An `LLM` that parses the replies of `send`, and sends malformed ones back."""
+
+    send: Callable[[ChatRequest], Reply]
+    fingerprint: str
+    workers: int
 
     def __call__(
         self,
@@ -59,23 +75,35 @@ class CachedLLM:
         followups: int = 0,
         **parameters: Any,
     ) -> Any:
-        expected: ReplyForm[Any] | None = None if schema is None else reply_form(schema)
-        parse = parse or (expected.parse if expected else require_complete_text)
-        messages = first = _to_messages(prompt, expected.instructions if expected else "")
+        form = None if schema is None else reply_form(schema)
+        parse = parse or (form.parse if form else require_complete_text)
+        first = _to_messages(prompt, form.instructions if form else "")
+        json_schema = form.json_schema if form else None
+        request = ChatRequest(first, json_schema, parameters, on_token, sample, followups=followups)
         paid_replies = 0  # cached malformed replies do not count, so that a later run sends new requests
-        attempt = 0
         while True:
-            json_schema = expected.json_schema if expected else None
-            reply, is_new = self._cached_reply(messages, json_schema, sample, attempt, on_token, followups, parameters)
-            paid_replies += is_new
+            reply = self._send_streaming(request, on_token) if on_token else self.send(request)
+            paid_replies += not reply.is_cached
             try:
                 return parse(reply)
             except MalformedReply as error:
                 if paid_replies == MAX_ATTEMPTS:
                     message = f"{self.fingerprint} gave {MAX_ATTEMPTS} replies that cannot be read; the last: {error}"
                     raise UnparsableReply(message) from error
-                messages = _with_complaint(first, reply, str(error))
-                attempt += 1
+                answer = {"role": "assistant", "content": reply.text or "(nothing)"}
+                messages = [*first, answer, {"role": "user", "content": f"{error} Reply again, in full."}]
+                request = replace(request, messages=messages, attempt=request.attempt + 1)
+
+    def _send_streaming(self, request: ChatRequest, on_token: TokenCallback) -> Reply:
+        """Return the reply, and pass on its text without reasoning.
+
+        It passes on tokens as they arrive, or the whole text at once from the cache.
+        """
+        token_filter = ReasoningFilter(on_token)
+        reply = self.send(replace(request, on_token=token_filter))
+        if not token_filter.started and reply.text:
+            on_token(reply.text)
+        return reply
 
     def samples(self, prompt: str | Messages, count: int, **parameters: Any) -> list[str]:
         """Return this many replies to the same prompt."""
@@ -86,65 +114,10 @@ class CachedLLM:
             except ItemFailed as failure:  # the other samples are requested all the same, and cached
                 return failure
 
-        replies = list(map_concurrent(request_sample, range(count), self.chat.workers))
-        for failure in replies:
-            if isinstance(failure, ItemFailed):
-                raise failure
+        replies = list(map_concurrent(request_sample, range(count), self.workers))
+        if failures := [reply for reply in replies if isinstance(reply, ItemFailed)]:
+            raise failures[0]
         return [reply for reply in replies if isinstance(reply, str)]
-
-    def _cached_reply(
-        self,
-        messages: Messages,
-        schema: Mapping[str, Any] | None,
-        sample: int,
-        attempt: int,
-        on_token: TokenCallback | None,
-        followups: int,
-        parameters: Mapping[str, Any],
-    ) -> tuple[Reply, bool]:
-        """Return the reply, and whether it was requested rather than cached."""
-        token_filter = ReasoningFilter(on_token) if on_token else None
-        new_replies: list[Reply] = []
-        request_key = self._key(messages, schema, sample, attempt, parameters)
-
-        def fetch() -> bytes:
-            reply = self._request_reply(request_key, messages, schema, token_filter, parameters, followups)
-            new_replies.append(replace(reply, raw=replace_surrogates(reply.raw)))
-            return new_replies[0].to_bytes()
-
-        reply = Reply.from_bytes(self.cache.get_or_fetch(request_key, fetch))
-        if on_token and token_filter and not token_filter.started and reply.text:
-            on_token(reply.text)
-        self._log_reply(messages, reply, paid=bool(new_replies))
-        return reply, bool(new_replies)
-
-    def _request_reply(
-        self,
-        _request_key: bytes,
-        messages: Messages,
-        schema: Any,
-        on_token: TokenCallback | None,
-        parameters: Any,
-        _followups: int,
-    ) -> Reply:
-        """Return the reply of the model to an uncached request."""
-        reserve = self.budget.reserve(self.scope, self.fingerprint, self.chat.prices)
-        return self.chat(messages, reserve=reserve, schema=schema, on_token=on_token, **parameters)
-
-    def _key(self, messages: Messages, schema: Any, sample: int, attempt: int, parameters: Mapping[str, Any]) -> bytes:
-        """Return the cache key: the digest of everything that determines the reply."""
-        determinants = self.chat.determined_by(parameters, structured=schema is not None)
-        run = {"generation": self.generation} if self.generation else {}
-        return cache_key(model=determinants, messages=messages, schema=schema, sample=sample, attempt=attempt, **run)
-
-    def _log_reply(self, messages: Messages, reply: Reply, *, paid: bool) -> None:
-        if not paid:
-            self.budget.record_saved(self.scope, self.fingerprint, reply.usage)
-        if prompt_log.isEnabledFor(logging.DEBUG):
-            conversation = "\n\n".join(f"{m['role']}: {m['content']}" for m in messages)
-            source = "asked" if paid else "cached"
-            entry = "--- %s, %s, %s\n%s\n\nreply: %s\n"
-            prompt_log.debug(entry, self.scope, self.fingerprint, source, conversation, reply.raw)
 
 
 def _to_messages(prompt: str | Messages, instructions: str) -> list[Mapping[str, str]]:
@@ -156,57 +129,73 @@ def _to_messages(prompt: str | Messages, instructions: str) -> list[Mapping[str,
     return messages
 
 
-def _with_complaint(first: Sequence[Mapping[str, str]], reply: Reply, complaint: str) -> list[Mapping[str, str]]:
-    answer = [{"role": "assistant", "content": reply.text or "(nothing)"}]
-    return [*first, *answer, {"role": "user", "content": f"{complaint} Reply again, in full."}]
+def request_key(chat: Chat, request: ChatRequest, generation: int = 0) -> bytes:
+    """Return the cache key: the digest of everything that determines the reply."""
+    schema, run = request.schema, {"generation": generation} if generation else {}
+    determinants = chat.determined_by(request.parameters, structured=schema is not None)
+    place = {"sample": request.sample, "attempt": request.attempt}
+    return cache_key(model=determinants, messages=request.messages, schema=schema, **place, **run)
+
+
+def cached(
+    send: Callable[[ChatRequest], Reply],
+    chat: Chat,
+    cache: ResponseCache,
+    budget: Budget,
+    scope: str = "",
+    generation: int = 0,
+) -> Callable[[ChatRequest], Reply]:
+    """Return `send` behind the response cache.
+
+    It stores raw replies, so that each call parses them again. chat: determines the replies.
+    """
+
+    def look_up_or_send(request: ChatRequest) -> Reply:
+        new_replies: list[bytes] = []
+
+        def fetch() -> bytes:
+            new_replies.append(send(request).to_bytes())
+            return new_replies[0]
+
+        value = cache.get_or_fetch(request_key(chat, request, generation), fetch)
+        reply = Reply.from_bytes(value, is_cached=not new_replies)
+        if reply.is_cached:
+            budget.record_saved(scope, chat.fingerprint, reply.usage)
+        if prompt_log.isEnabledFor(logging.DEBUG):
+            conversation = "\n\n".join(f"{m['role']}: {m['content']}" for m in request.messages)
+            source = "cached" if reply.is_cached else "asked"
+            entry = "--- %s, %s, %s\n%s\n\nreply: %s\n"
+            prompt_log.debug(entry, scope, chat.fingerprint, source, conversation, reply.raw)
+        return reply
+
+    return look_up_or_send
 
 
 @dataclass(frozen=True, slots=True)
 class CachedEmbedder:
-    """An embedder that caches its vectors, for models paid by the text."""
+    """An `Embedder` that caches its vectors, for models paid by the text."""
 
-    embedder: Embedder
+    send: Callable[[TextsRequest], TextsReply]
+    fingerprint: str
+    batch: int
+    workers: int
     cache: ResponseCache
 
-    @property
-    def fingerprint(self) -> str:
-        return self.embedder.fingerprint
-
-    @property
-    def batch(self) -> int:
-        return self.embedder.batch
-
-    @property
-    def workers(self) -> int:
-        return self.embedder.workers
-
-    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def __call__(self, texts: Sequence[str]) -> protocols.Vectors:
         import numpy as np
 
         if not texts:
-            return self.embedder([])
+            return np.zeros((0, 0), dtype=np.float32)
         dimensions_key = cache_key(embedder=self.fingerprint)
         keys = [cache_key(embedder=self.fingerprint, text=text) for text in texts]
         cached = self.cache.get_many([dimensions_key, *dict.fromkeys(keys)])
         missing = {k: text for k, text in zip(keys, texts, strict=True) if k not in cached}
         if missing:
-            vectors = self._embed(list(missing.values()))
+            vectors = self.send(TextsRequest(list(missing.values()))).values
             dimensions = str(vectors.shape[1]).encode()
             if cached.setdefault(dimensions_key, dimensions) != dimensions:
-                raise dimension_mismatch(self.fingerprint, vectors.shape[1])
+                raise protocols.dimension_mismatch(self.fingerprint, vectors.shape[1])
             fetched = {k: vector.tobytes() for k, vector in zip(missing, vectors, strict=True)}
             self.cache.put_many([(dimensions_key, dimensions), *fetched.items()])
             cached |= fetched
         return np.stack([np.frombuffer(cached[k], dtype=np.float32) for k in keys])
-
-    def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of uncached texts."""
-        return self.embedder(texts)
-
-
-def dimension_mismatch(fingerprint: str, dimensions: int) -> ModelError:
-    """Return the error for a model that changed its vector dimensions."""
-    return ModelError(
-        f"{fingerprint} gives vectors of {dimensions} dimensions now, and gave others before: "
-        "is base_url still the same server? Another model needs another name"
-    )

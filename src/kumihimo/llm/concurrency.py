@@ -1,7 +1,5 @@
 """a call + jobs -> results in the order of the jobs: the thread pools for model calls."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -4,19 +4,14 @@ WordLlama's 256-dimension static embedding (MIT): weights and tokenizer come ins
 nothing is ever downloaded. Both load at first use.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from kumihimo.core.errors import KumiError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from kumihimo.llm.protocols import Vectors
 
 LOCAL_MODEL = "wordllama-256"
 _WEIGHTS_FILE = "weights/l2_supercat_256.safetensors"
@@ -45,7 +40,7 @@ def _load_tokenizer() -> Any:
 
 
 @cache
-def _load_weights() -> NDArray[np.float32]:
+def _load_weights() -> Vectors:
     """Load the weights, shape (32,000 tokens, 256 dimensions)."""
     import numpy as np
     from safetensors import safe_open
@@ -61,14 +56,11 @@ class LocalEmbedder:
     bit.
     """
 
+    fingerprint: ClassVar[str] = LOCAL_MODEL
     batch: ClassVar[int] = 256
     workers: ClassVar[int] = 1  # the tokenizer has threads of its own
 
-    @property
-    def fingerprint(self) -> str:
-        return LOCAL_MODEL
-
-    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def __call__(self, texts: Sequence[str]) -> Vectors:
         import numpy as np
 
         weights = _load_weights()
@@ -86,9 +78,7 @@ class LocalTokenizer:
     It counts about 18 % more tokens than cl100k on English, and 1.2-1.6 per character on Japanese.
     """
 
-    @property
-    def fingerprint(self) -> str:
-        return LOCAL_MODEL
+    fingerprint: ClassVar[str] = LOCAL_MODEL
 
     def __call__(self, text: str) -> list[int]:
         return [start for start, _ in _load_tokenizer().encode(text, add_special_tokens=False).offsets]

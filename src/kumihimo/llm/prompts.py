@@ -1,13 +1,18 @@
-"""a .md file beside the code + values -> a conversation, always rendered the same way."""
+"""a .md file beside the code + values -> a conversation; a raw reply -> its text, or its value by a schema."""
 
-from __future__ import annotations
-
+import json
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any, Generic, Literal, TypeVar, cast, get_args, get_origin
 
-from kumihimo.core.errors import StepError, describe_unknown
-from kumihimo.llm.protocols import Messages
+from kumihimo.core.digests import replace_surrogates
+from kumihimo.core.errors import MalformedReply, StepError, describe_unknown
+from kumihimo.core.usage import Usage
+from kumihimo.llm.protocols import Messages, TokenCallback
 
 _ROLE_HEADING = re.compile(r"^# (system|user|assistant)[ \t]*\n", re.M)
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
@@ -34,3 +39,254 @@ def _read_prompt(path: Path) -> list[tuple[str, str]]:
     if before.strip() or not pieces:
         raise StepError(f"{path.name}: a prompt begins with a heading, # system or # user")
     return [(role, text.strip()) for role, text in zip(pieces[::2], pieces[1::2], strict=True)]
+
+
+T = TypeVar("T")
+
+_REASONING_TAGS = "think|thinking|thought|thoughts|reasoning"
+_THOUGHT = re.compile(rf"\s*<({_REASONING_TAGS})>.*?</\1>", re.S | re.I)
+_UNFINISHED = re.compile(rf"\A\s*<({_REASONING_TAGS})>.*\Z", re.S | re.I)
+_UNOPENED = re.compile(rf"\A(?:(?!<(?:{_REASONING_TAGS})>).)*?</({_REASONING_TAGS})>", re.S | re.I)
+_MAYBE_TAG = re.compile(rf"<(?:{_REASONING_TAGS})>|<\|?[a-z]*\Z|<\|channel", re.I)  # or the beginning of one
+_BRACKET = re.compile(r"[\[{]")
+_CUT_OFF = "The reply was cut off before its end: say the same more briefly."
+_MAX_TRIES = 200  # brackets where JSON may begin
+_HARMONY = re.compile(r"<\|channel\|>final.*?<\|message\|>", re.S)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A raw reply, its finish reason ("stop", "length", ...), and its usage.
+
+    is_cached: whether it was paid for by an earlier request.
+    """
+
+    raw: str
+    finish_reason: str = "stop"
+    usage: Usage = field(default_factory=Usage)
+    is_cached: bool = field(default=False, compare=False)
+
+    @property
+    def text(self) -> str:
+        """Return the reply without the reasoning before it."""
+        return strip_reasoning(self.raw)
+
+    @property
+    def truncated(self) -> bool:
+        """Return whether the reply reached the maximum length."""
+        return self.finish_reason == "length"
+
+    def to_bytes(self) -> bytes:
+        """Return the bytes that the response cache stores."""
+        usage, seconds = self.usage, round(self.usage.seconds, 3)
+        counts = [usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens, usage.cost, seconds]
+        values = [replace_surrogates(self.raw), self.finish_reason, counts]
+        return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode()
+
+    @staticmethod
+    def from_bytes(value: bytes, *, is_cached: bool = False) -> "Reply":
+        raw, finish_reason, counts = json.loads(value)
+        return Reply(raw, finish_reason, Usage(1, *counts), is_cached)
+
+
+def strip_reasoning(raw: str) -> str:
+    """Return the reply without its reasoning.
+
+    Tags are reasoning only at the beginning, so that a text about `<think>` stays whole.
+
+    >>> strip_reasoning("<think>Nine? Ten.</think>At ten. It thinks in <think> tags.")
+    'At ten. It thinks in <think> tags.'
+    >>> strip_reasoning("The template ate the opening tag.</think> At ten.")
+    'At ten.'
+    """
+    if final := _HARMONY.search(raw):
+        raw = raw[final.end() :].removesuffix("<|return|>")
+    text = _strip_closed_reasoning(raw)
+    return _UNFINISHED.sub("", text).strip()
+
+
+def _strip_closed_reasoning(text: str) -> str:
+    """Return the text without closed reasoning at its beginning.
+
+    The opening tag may be missing.
+    """
+    while reasoning := _THOUGHT.match(text) or _UNOPENED.match(text):
+        text = text[reasoning.end() :]
+    return text.lstrip()
+
+
+def require_text(reply: Reply) -> str:
+    """Return the text, even if truncated. Raise MalformedReply where it is empty."""
+    if not reply.text:
+        raise MalformedReply("The reply is empty.")
+    return reply.text
+
+
+def require_complete_text(reply: Reply) -> str:
+    """Return the text. Raise MalformedReply where it is empty or truncated."""
+    if reply.truncated and reply.text:
+        raise MalformedReply(_CUT_OFF)
+    return require_text(reply)
+
+
+class ReasoningFilter:
+    """A token callback that leaves out the reasoning before a reply."""
+
+    def __init__(self, on_token: TokenCallback) -> None:
+        self.on_token, self.started, self._buffer = on_token, False, ""
+
+    def __call__(self, token: str) -> None:
+        if self.started:
+            self.on_token(token)
+            return
+        self._buffer += token
+        final = _HARMONY.search(self._buffer)
+        text = self._buffer[final.end() :].lstrip() if final else _strip_closed_reasoning(self._buffer)
+        if text and not _MAYBE_TAG.match(text):
+            self.started = True
+            self.on_token(text)
+
+
+class ReplyForm(Generic[T]):
+    """A form of replies: JSON schema, instructions for the model, and parser.
+
+    >>> reply_form(Literal["yes", "no"]).parse(Reply("Yes."))
+    'yes'
+    """
+
+    def __init__(self, reply_type: Any) -> None:
+        from pydantic import TypeAdapter
+
+        self._adapter: TypeAdapter[T] = TypeAdapter(reply_type)
+        inner = self._adapter.json_schema()
+        self._wrapped = inner.get("type") != "object"
+        self._choices = get_args(reply_type) if get_origin(reply_type) is Literal else ()
+        self.json_schema = _strict_schema(_wrap_in_object(inner) if self._wrapped else inner)
+        self.instructions = (
+            "Reply with one JSON object and nothing else. It has to fit this JSON schema:\n"
+            + json.dumps(self.json_schema, ensure_ascii=False)
+        )
+
+    def parse(self, reply: Reply) -> T:
+        """Return the value of a reply. Raise MalformedReply."""
+        if reply.truncated and not _is_json(reply.text):
+            raise MalformedReply(_CUT_OFF)
+        failure = MalformedReply("The reply holds no JSON.")
+        try:
+            if self._choices:
+                return self._parse_choice(reply.text)
+            for value in _json_values(reply.text):
+                try:
+                    return self._validate(value)
+                except MalformedReply as malformed:
+                    failure = malformed
+        except RecursionError as error:
+            raise MalformedReply("The reply is nested too deeply.") from error
+        raise failure
+
+    def _validate(self, value: Any) -> T:
+        from pydantic import ValidationError
+
+        if self._wrapped and isinstance(value, dict) and "answer" in value:
+            value = value["answer"]
+        elif not self._wrapped and isinstance(value, list) and len(value) == 1:
+            value = value[0]
+        try:
+            checked: T = self._adapter.validate_python(value)
+            return checked
+        except ValidationError as error:
+            details = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'it'}: {e['msg']}" for e in error.errors()[:3])
+            raise MalformedReply(f"The reply does not fit the schema ({details}).") from error
+
+    def _parse_choice(self, text: str) -> T:
+        """Return the one choice that the text is or names. Raise MalformedReply."""
+        values = [value.get("answer") if isinstance(value, dict) else value for value in _json_values(text)]
+        for candidate in (*values, text.strip(" .!。\"'`*")):
+            for choice in self._choices:
+                if str(candidate).casefold() == str(choice).casefold():
+                    return cast(T, choice)
+        matches: list[Any] = []
+        for choice in sorted(self._choices, key=lambda c: -len(str(c))):  # part of a longer choice does not count
+            pattern = re.compile(rf"(?<!\w){re.escape(str(choice))}(?!\w)", re.I)
+            matches += [choice] if pattern.search(text) else []
+            text = pattern.sub(" ", text)
+        if len(matches) != 1:
+            raise MalformedReply(f"The reply has to be one of {', '.join(map(str, self._choices))}.")
+        return cast(T, matches[0])
+
+
+@cache
+def reply_form(reply_type: Any) -> ReplyForm[Any]:
+    """Return the form of a frozen dataclass, Literal, or list of them."""
+    return ReplyForm(reply_type)
+
+
+def _is_json(text: str) -> bool:
+    with suppress(ValueError, RecursionError):
+        json.loads(text)
+        return True
+    return False
+
+
+def _json_values(text: str) -> Iterator[object]:
+    """Yield the JSON values in a text, longest first.
+
+    Complete objects and lists come first, and at last a repaired one.
+    """
+    decoder = json.JSONDecoder()
+    values: list[tuple[int, object]] = []
+    position = 0
+    tries = 0
+    while (bracket := _BRACKET.search(text, position)) and tries < _MAX_TRIES:
+        try:
+            value, position = decoder.raw_decode(text, bracket.start())
+            values.append((bracket.start() - position, value))
+        except ValueError:
+            position, tries = bracket.end(), tries + 1
+    yield from (_storable_value(value) for _, value in sorted(values, key=lambda pair: pair[0]))
+    if first := _BRACKET.search(text):
+        from json_repair import loads
+
+        yield _storable_value(loads(text[first.start() :]))
+
+
+def _storable_value(value: Any) -> Any:
+    """Return the value with texts that a file can hold.
+
+    JSON escapes may name half of a surrogate pair.
+    """
+    if isinstance(value, str):
+        return replace_surrogates(value)
+    if isinstance(value, list):
+        return [_storable_value(item) for item in value]
+    return {replace_surrogates(k): _storable_value(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+def _wrap_in_object(inner: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema as an object with a single property `answer`.
+
+    Servers accept schemas of objects only.
+    """
+    outer = {key: value for key, value in inner.items() if key == "$defs"}
+    answer = {key: value for key, value in inner.items() if key != "$defs"}
+    return {"type": "object", "properties": {"answer": answer}, **outer}
+
+
+def _strict_schema(schema: Any) -> Any:
+    """Return the schema as strict servers need it.
+
+    Nothing may be added or left out; defaults, titles and docstrings go.
+    """
+    if isinstance(schema, list):
+        return [_strict_schema(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    strict: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in ("properties", "$defs"):
+            strict[key] = {name: _strict_schema(part) for name, part in value.items()}
+        elif key not in ("title", "default", "description"):
+            strict[key] = _strict_schema(value)
+    if "properties" in strict:
+        strict |= {"additionalProperties": False, "required": list(strict["properties"])}
+    return strict

@@ -1,42 +1,111 @@
-"""model servers -> Chat, Embedder, LLM, Reranker: the protocols of models, and the types of their parameters."""
+"""model servers -> Chat, Embedder, LLM, Reranker: the protocols of models, and the requests and replies."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, overload
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, astuple, dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, overload
 
 from kumihimo.core.context import Context
+from kumihimo.core.errors import ItemFailed, ModelError, SettingsError
 from kumihimo.core.usage import Usage
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from kumihimo.llm.structured import Reply
+    from kumihimo.llm.prompts import Reply
+    from kumihimo.llm.transport import ModelServer
 
 A = TypeVar("A")
 B = TypeVar("B")
 
 Messages = Sequence[Mapping[str, str]]  # {"role": ..., "content": ...}, oldest first
-Charge = Callable[[Usage], None]  # records the usage of a request; not called for one that no server charges for
-Reserve = Callable[[int], AbstractContextManager[Charge]]  # bytes of a prompt -> may send
+Vectors: TypeAlias = "NDArray[np.float32]"  # a row for each text
 TokenCallback = Callable[[str], None]  # receives a reply token by token, as it arrives
 RerankerName = Literal["none", "model", "endpoint"]  # endpoint: a server with a `/rerank` route
+
+
+@dataclass(frozen=True)
+class ChatRequest:
+    """A request to a chat model.
+
+    schema: the JSON schema of the reply. parameters: of the model, such as temperature. on_token: receives the reply
+    while it arrives. sample: the number of the sample. attempt: how many malformed replies came before. followups: how
+    many turns of the conversation may follow.
+    """
+
+    messages: Messages
+    schema: Mapping[str, Any] | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    on_token: TokenCallback | None = None
+    sample: int = 0
+    attempt: int = 0
+    followups: int = 0
+
+    @cached_property
+    def size(self) -> int:
+        """Return the bytes of the messages."""
+        return sum(len(message["content"].encode(errors="surrogatepass")) for message in self.messages)
+
+
+@dataclass(frozen=True)
+class TextsRequest:
+    """Texts to embed, or to score for a question."""
+
+    texts: Sequence[str]
+    question: str = ""
+
+    @cached_property
+    def size(self) -> int:
+        """Return the bytes of the texts and the question."""
+        return sum(len(text.encode(errors="surrogatepass")) for text in (self.question, *self.texts))
+
+
+@dataclass(frozen=True, slots=True)
+class TextsReply:
+    """The vectors or scores of texts, and their usage."""
+
+    values: Any
+    usage: Usage
+
+
+@dataclass(eq=False)
+class FailedTry(Exception):
+    """A request that failed, where another try may succeed.
+
+    paid: the server may have charged for it. usage: what it has charged, where that is known. wait: the pause that the
+    server asks for, in seconds. rate_limited: the server had too many requests. final: the error to raise instead of
+    another try.
+    """
+
+    message: str
+    _: KW_ONLY
+    paid: bool = False
+    usage: Usage | None = None
+    wait: float | None = None
+    rate_limited: bool = False
+    final: ItemFailed | None = None
+
+
+Q = TypeVar("Q", ChatRequest, TextsRequest)
+R = TypeVar("R", "Reply", TextsReply)
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
     """The prices of a model in any currency; None: not set.
 
-    prompt, cached, completion: for a million tokens each.
+    prompt, cached, completion: for a million tokens each. Raises SettingsError where one is below 0.
     """
 
     prompt: float | None = None
     cached: float | None = None  # prompt tokens in the cache of the server; None: the price of other prompt tokens
     completion: float | None = None
     search: float | None = None  # for a thousand searches, on servers that charge by the search
+
+    def __post_init__(self) -> None:
+        if any(price is not None and price < 0 for price in astuple(self)):
+            raise SettingsError("a price is at least 0")
 
     def cost(self, prompt: int, cached: int, completion: int, searches: int = 1) -> float:
         """Return the cost of a request.
@@ -57,39 +126,25 @@ class Prices:
         return any(price is not None for price in (self.prompt, self.completion, self.search))
 
 
-@contextmanager
-def reserve_nothing(_: int) -> Iterator[Charge]:
-    """Reserve nothing: send a request without a budget."""
-    yield lambda _: None
-
-
 class Chat(Protocol):
-    """A chat model: messages -> its reply, each request sent through `reserve`.
+    """A chat model: one request -> its reply.
 
-    determined_by: everything that determines a reply, apart from the messages and the schema.
-    schema: the JSON schema of the reply.
-    parameters: of the model, such as temperature.
-    on_token: receives the reply while it arrives.
+    server: None for a model in this process. determined_by: everything that determines a reply, apart from the messages
+    and the schema.
 
-    Raises ItemFailed when this request has failed for good, ModelError when every request would fail.
+    Raises FailedTry where another try may succeed, ItemFailed where none will, ModelError where no request will.
     """
 
     @property
     def fingerprint(self) -> str: ...  # the model's name, and all else that determines its replies
-    def determined_by(self, parameters: Mapping[str, Any], *, structured: bool) -> Mapping[str, Any]: ...
     @property
     def prices(self) -> Prices: ...
     @property
+    def server(self) -> "ModelServer | None": ...
+    @property
     def workers(self) -> int: ...  # maximum of requests in flight
-    def __call__(
-        self,
-        messages: Messages,
-        *,
-        reserve: Reserve,
-        schema: Mapping[str, Any] | None = None,
-        on_token: TokenCallback | None = None,
-        **parameters: Any,
-    ) -> Reply: ...
+    def determined_by(self, parameters: Mapping[str, Any], *, structured: bool) -> Mapping[str, Any]: ...
+    def __call__(self, request: ChatRequest, /) -> "Reply": ...
 
 
 class Embedder(Protocol):
@@ -104,7 +159,7 @@ class Embedder(Protocol):
     def batch(self) -> int: ...  # texts per request
     @property
     def workers(self) -> int: ...
-    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]: ...
+    def __call__(self, texts: Sequence[str]) -> Vectors: ...
 
 
 class LLM(Protocol):
@@ -129,26 +184,16 @@ class LLM(Protocol):
         self,
         prompt: str | Messages,
         *,
-        schema: type[B],
-        parse: Callable[[Reply], A],
+        parse: Callable[["Reply"], A],
+        schema: type[B] | None = None,
         sample: int = 0,
+        on_token: TokenCallback | None = None,
         followups: int = 0,
         **parameters: Any,
     ) -> A: ...
     @overload
     def __call__(
         self, prompt: str | Messages, *, schema: type[A], sample: int = 0, followups: int = 0, **parameters: Any
-    ) -> A: ...
-    @overload
-    def __call__(
-        self,
-        prompt: str | Messages,
-        *,
-        parse: Callable[[Reply], A],
-        sample: int = 0,
-        on_token: TokenCallback | None = None,
-        followups: int = 0,
-        **parameters: Any,
     ) -> A: ...
     @overload
     def __call__(
@@ -173,3 +218,11 @@ class Reranker(Protocol):
     @property
     def candidates(self) -> int: ...
     def __call__(self, question: str, context: Context, reranker: RerankerName) -> Context: ...
+
+
+def dimension_mismatch(fingerprint: str, dimensions: int) -> ModelError:
+    """Return the error for a model that changed its vector dimensions."""
+    return ModelError(
+        f"{fingerprint} gives vectors of {dimensions} dimensions now, and gave others before: "
+        "is base_url still the same server? Another model needs another name"
+    )

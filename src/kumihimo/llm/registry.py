@@ -1,34 +1,40 @@
 """settings -> the model of each step, method and role: one for all, or one for each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.settings import Setting, SettingValues
 from kumihimo.core.signature import settings_of
-from kumihimo.llm import openai
-from kumihimo.llm.budget import Budget, Caps
-from kumihimo.llm.cached_llm import EMBEDDING, RERANKING, CachedEmbedder, CachedLLM
+from kumihimo.llm import openai, rerank
+from kumihimo.llm.budget import Account, Budget, Caps
+from kumihimo.llm.cached_llm import EMBEDDING, RERANKING, CachedEmbedder, StructuredLLM, connect, create_llm
 from kumihimo.llm.local_embedder import LocalEmbedder
-from kumihimo.llm.protocols import Chat, Embedder, Messages, Prices, RerankerName
-from kumihimo.llm.rerank import CandidateReranker, RelevanceScorer, listwise_scorer
-from kumihimo.llm.rerank_client import CachedScorer, RerankClient, create_rerank_client
-from kumihimo.llm.structured import Reply
+from kumihimo.llm.prompts import Reply
+from kumihimo.llm.protocols import Chat, ChatRequest, Embedder, Prices, RerankerName
 from kumihimo.llm.transport import ModelServer
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 
+PaidModel = TypeVar("PaidModel", openai.OpenAIEmbedder, rerank.RerankClient)
 CHAT = "chat"
 RULES = "rules"  # the model setting of a step that uses rules instead
-CONNECTION_SETTINGS = ("model", "base_url", "key", "api_version", "timeout", "retries", "workers")
-RATE_LIMIT_SETTINGS = ("requests_per_minute", "tokens_per_minute")
+_SERVER_SETTINGS = (  # equal ones share one rate limiter
+    "model",
+    "base_url",
+    "key",
+    "api_version",
+    "timeout",
+    "retries",
+    "workers",
+    "requests_per_minute",
+    "tokens_per_minute",
+)
 MODEL_SETTINGS: Mapping[str, Mapping[str, Setting]] = {
-    CHAT: settings_of(openai.create_chat),
-    EMBEDDING: settings_of(openai.create_embedder),
-    RERANKING: settings_of(create_rerank_client),
+    CHAT: settings_of(openai.OpenAIChat),
+    EMBEDDING: settings_of(openai.OpenAIEmbedder),
+    RERANKING: settings_of(rerank.RerankClient),
 }
 _NON_CHAT_SCOPES = (EMBEDDING, RERANKING)
 
@@ -46,15 +52,14 @@ class MissingChat:
     scope: str
     workers: int = 1
     prices: Prices = field(default_factory=Prices)
+    server: None = None
 
     def determined_by(self, parameters: Mapping[str, Any], **_: bool) -> dict[str, Any]:
         return {"gone": self.fingerprint, **parameters}
 
-    def __call__(self, messages: Messages, **_: Any) -> Reply:  # noqa: ARG002
-        rules_hint = '; set `model = "rules"` there to go on without one'
-        raise SettingsError(
-            f"{self.scope} was made by {self.fingerprint}, and no model is set now: {SET_MODEL_HINT}{rules_hint}"
-        )
+    def __call__(self, _: ChatRequest) -> Reply:
+        remedy = f'{SET_MODEL_HINT}; set `model = "rules"` there to go on without one'
+        raise SettingsError(f"{self.scope} was made by {self.fingerprint}, and no model is set now: {remedy}")
 
 
 def scope_chat_settings(own_settings: Mapping[str, Setting]) -> dict[str, Setting]:
@@ -82,14 +87,10 @@ class ModelRegistry:
         parent: the budget of a command whose questions have one each.
         """
         for server in () if parent else self._servers.values():
-            server.reset_circuit()
+            server.close_circuit()
         if caps and caps.cost is not None and (unpriced := self._scopes_without_prices()):
             raise SettingsError(f"a cap on cost needs prices: set {' and '.join(unpriced)}, 0 for a free model")
-
-        def record_usage(*entry: Any) -> None:
-            self.cache().record_usage(*entry)
-
-        return Budget(caps, None if parent else record_usage, parent)
+        return Budget(caps, None if parent else lambda *entry: self.cache().record_usage(*entry), parent)
 
     def _scopes_without_prices(self) -> list[str]:
         """Return the names of the price settings that are missing."""
@@ -110,9 +111,9 @@ class ModelRegistry:
             return None
         model_key = repr(sorted(merged.items()))
         if model_key not in self._chats:
-            chat = openai.create_chat(**merged)
-            server_key = repr([merged[name] for name in (*CONNECTION_SETTINGS, *RATE_LIMIT_SETTINGS)])
-            self._chats[model_key] = replace(chat, server=self._servers.setdefault(server_key, chat.server))
+            chat = openai.OpenAIChat(**merged)
+            chat.server = self._servers.setdefault(repr([merged[name] for name in _SERVER_SETTINGS]), chat.server)
+            self._chats[model_key] = chat
         return self._chats[model_key]
 
     def uses_rules(self, scope: str) -> bool:
@@ -125,52 +126,51 @@ class ModelRegistry:
 
         Each server has a limit of its own too.
         """
-        return max(
-            int(str(values.get("workers") or 1))
-            for scope, values in self.settings.items()
-            if scope not in _NON_CHAT_SCOPES
-        )
+        chats = [values for scope, values in self.settings.items() if scope not in _NON_CHAT_SCOPES]
+        return max(int(str(values.get("workers") or 1)) for values in chats)
 
-    def llm(self, scope: str, budget: Budget, previous_model: str = "", generation: int = 0) -> CachedLLM:
-        """Return the LLM of a scope. Raise SettingsError without a model.
+    def required_chat(self, scope: str, previous_model: str = "") -> Chat:
+        """Return the chat model of a scope. Raise SettingsError without one.
 
         previous_model: the fingerprint of the model that made its table, if there is one: then the error comes with
         the first uncached request.
         """
-        chat = self.chat(scope) or (MissingChat(previous_model, scope) if previous_model else None)
-        if chat is None:
-            raise SettingsError(f"{scope} needs a chat model: {SET_MODEL_HINT}")
-        return CachedLLM(chat, self.cache(), budget, scope, generation)
+        if chat := self.chat(scope):
+            return chat
+        if previous_model:
+            return MissingChat(previous_model, scope)
+        raise SettingsError(f"{scope} needs a chat model: {SET_MODEL_HINT}")
+
+    def llm(self, scope: str, budget: Budget, previous_model: str = "", generation: int = 0) -> StructuredLLM:
+        """Return the LLM of a scope, as `required_chat` its model."""
+        return create_llm(self.required_chat(scope, previous_model), self.cache(), budget, scope, generation)
 
     @cached_property
     def paid_embedder(self) -> openai.OpenAIEmbedder | None:
         """Return the embedding model, if one is set."""
         settings: dict[str, Any] = dict(self.settings[EMBEDDING])
-        if not settings["model"]:
-            return None
-        embedder = openai.create_embedder(**settings)
-        self._servers[EMBEDDING] = embedder.server
-        return embedder
+        return self._keep_server(EMBEDDING, openai.OpenAIEmbedder(**settings)) if settings["model"] else None
+
+    def _keep_server(self, scope: str, model: PaidModel) -> PaidModel:
+        self._servers[scope] = model.server
+        return model
 
     def embedder(self, budget: Budget) -> Embedder:
         """Return the embedding model of the settings, or the local one."""
         model = self.paid_embedder
         if model is None:
             return LocalEmbedder()
-        reserve = budget.reserve(EMBEDDING, model.fingerprint, model.prices, reply=0)
-        return CachedEmbedder(replace(model, reserve=reserve), self.cache())
+        send = connect(model, model.server, budget, Account(EMBEDDING, model.fingerprint, model.prices, reply=0))
+        return CachedEmbedder(send, model.fingerprint, model.batch, model.workers, self.cache())
 
     @cached_property
-    def paid_reranker(self) -> RerankClient | None:
+    def paid_reranker(self) -> rerank.RerankClient | None:
         """Return the client of the reranking server, if one is set."""
         settings: dict[str, Any] = dict(self.settings[RERANKING])
-        if not (settings["model"] and settings["base_url"]):
-            return None
-        client = create_rerank_client(**settings)
-        self._servers[RERANKING] = client.server
-        return client
+        is_set = settings["model"] and settings["base_url"]
+        return self._keep_server(RERANKING, rerank.RerankClient(**settings)) if is_set else None
 
-    def endpoint_scorer(self, budget: Budget) -> RelevanceScorer:
+    def endpoint_scorer(self, budget: Budget) -> rerank.RelevanceScorer:
         """Return the scorer of the reranking server. Raise SettingsError without one."""
         client = self.paid_reranker
         if client is None:
@@ -178,20 +178,20 @@ class ModelRegistry:
                 'reranker = "endpoint" needs a reranking server: set `model` and `base_url` under [reranking] in '
                 'kumi.toml, or KUMI_RERANKING_MODEL and KUMI_RERANKING_BASE_URL; reranker = "model" asks the chat model'
             )
-        reserve = budget.reserve(RERANKING, client.fingerprint, client.prices, reply=0)
-        return CachedScorer(replace(client, reserve=reserve), self.cache())
+        send = connect(client, client.server, budget, Account(RERANKING, client.fingerprint, client.prices, reply=0))
+        return rerank.cached_scorer(send, client.fingerprint, self.cache())
 
-    def candidate_reranker(self, scope: str, budget: Budget, generation: int = 0) -> CandidateReranker:
+    def candidate_reranker(self, scope: str, budget: Budget, generation: int = 0) -> rerank.CandidateReranker:
         """Return the reranker of a method."""
 
-        def llm_scorer() -> RelevanceScorer:
+        def llm_scorer() -> rerank.RelevanceScorer:
             if self.chat(scope) is None:  # the method itself may need no chat model
                 raise SettingsError(f'{scope}.reranker = "model" needs a chat model: {SET_MODEL_HINT}')
-            return listwise_scorer(self.llm(scope, budget, generation=generation))
+            return rerank.listwise_scorer(self.llm(scope, budget, generation=generation))
 
         settings: dict[str, Any] = dict(self.settings[RERANKING])
-        scorers: dict[RerankerName, Callable[[], RelevanceScorer]] = {
+        scorers: dict[RerankerName, Callable[[], rerank.RelevanceScorer]] = {
             "model": llm_scorer,
             "endpoint": lambda: self.endpoint_scorer(budget),
         }
-        return CandidateReranker(scorers, create_rerank_client(**settings).candidates)
+        return rerank.CandidateReranker(scorers, rerank.RerankClient(**settings).candidates)

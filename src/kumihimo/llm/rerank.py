@@ -1,15 +1,21 @@
 """question + candidates -> the same candidates, the most relevant first, as a model or server scores them."""
 
-from __future__ import annotations
-
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from pathlib import Path
+from time import monotonic
+from typing import Any
 
 from kumihimo.core.context import Context
-from kumihimo.core.errors import UnparsableReply
+from kumihimo.core.errors import SettingsError, UnparsableReply
+from kumihimo.core.usage import Usage
+from kumihimo.llm.openai import get_count, nonempty_texts, parse_values
 from kumihimo.llm.prompts import render_prompt
-from kumihimo.llm.protocols import LLM, RerankerName
+from kumihimo.llm.protocols import LLM, Prices, RerankerName, TextsReply, TextsRequest
+from kumihimo.llm.transport import connect_server, garbled_error, read_json_body
+from kumihimo.storage.sqlite.response_cache import ResponseCache, cache_key
 
 PROMPT = Path(__file__).with_suffix(".md")
 RelevanceScorer = Callable[[str, Sequence[str]], Sequence[float]]  # question, texts -> the relevance of each, 0 to 1
@@ -65,7 +71,8 @@ def listwise_scorer(llm: LLM) -> RelevanceScorer:
 
     def score_texts(question: str, texts: Sequence[str]) -> list[float]:
         try:
-            messages = render_prompt(PROMPT, passages=_number_texts(texts), question=question)
+            passages = "\n\n".join(f"[{number}]\n{text}" for number, text in enumerate(texts, 1))
+            messages = render_prompt(PROMPT, passages=passages, question=question)
             judgements = llm(messages, schema=list[Judged])
         except UnparsableReply as failure:
             raise UnparsableReply(f'{failure} (while reranking: `reranker = "none"` turns it off)') from failure
@@ -77,6 +84,88 @@ def listwise_scorer(llm: LLM) -> RelevanceScorer:
     return score_texts
 
 
-def _number_texts(texts: Sequence[str]) -> str:
-    """Return the texts with numbers, for the prompt."""
-    return "\n\n".join(f"[{number}]\n{text}" for number, text in enumerate(texts, 1))
+# -- a server's `/rerank` route, as in Cohere, Jina, Voyage, vLLM and llama.cpp
+
+
+@dataclass(kw_only=True)
+class RerankClient:
+    """A reranking model over HTTP: one request for all texts. Its fields are the settings of `[reranking]`.
+
+    candidates: how many rows of a method are scored, by any reranker. Raises SettingsError where a setting is out of
+    bounds.
+    """
+
+    model: str = ""
+    base_url: str = ""
+    key: str = "RERANKING_API_KEY"
+    candidates: int = 20
+    workers: int = 8
+    timeout: float = 60.0
+    retries: int = 5
+    requests_per_minute: int = 0
+    tokens_per_minute: int = 0
+    price: float | None = None
+    search_price: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.candidates < 2:
+            raise SettingsError(f"reranking.candidates is at least 2, not {self.candidates}")
+        self.server = connect_server(vars(self))
+        self.prices = Prices(self.price, None, None, self.search_price)
+        self.fingerprint = self.model
+
+    def __call__(self, request: TextsRequest) -> TextsReply:
+        started, count = monotonic(), len(request.texts)
+        body = {"model": self.model, "query": request.question, "documents": nonempty_texts(request.texts)}
+        with self.server.post("/rerank", {**body, "top_n": count}) as response:
+            reply = read_json_body(response.iter_bytes(), self.server.timeout)
+            usage = _rerank_usage(reply, request.size, self.prices, monotonic() - started)
+            return parse_values(parse_scores, reply, count, usage)
+
+
+def _rerank_usage(response: Mapping[str, Any], size: int, prices: Prices, seconds: float) -> Usage:
+    """Return the usage as the server counted it: tokens, or searches."""
+    prompt = get_count(response, "usage", "total_tokens", guess=size // 4)
+    searches = get_count(response, "meta", "billed_units", "search_units", guess=1)
+    return Usage(1, prompt, 0, 0, prices.cost(prompt, 0, 0, searches), seconds)
+
+
+def parse_scores(response: Mapping[str, Any], texts: int) -> list[float]:
+    """Return the relevance of each text, from 0 to 1.
+
+    Missing texts get 0. Scores from 0 to 1 stay as they are; other scores are scaled from 0, the lowest, to 1, the
+    highest. Raises FailedTry where the response names an unknown text, names one twice, or holds a score that is
+    no number.
+
+    >>> parse_scores({"results": [{"index": 2, "relevance_score": 0.9}, {"index": 0, "relevance_score": 0.2}]}, 3)
+    [0.2, 0.0, 0.9]
+    >>> parse_scores({"data": [{"index": 0, "score": -3.0}, {"index": 1, "score": 5.0}, {"index": 2, "score": 1.0}]}, 3)
+    [0.0, 1.0, 0.5]
+    """
+    try:
+        rows = response["results"] if "results" in response else response["data"]
+        pairs = [(row["index"], row["relevance_score"] if "relevance_score" in row else row["score"]) for row in rows]
+        by_index = {range(texts).index(index): float(score) for index, score in pairs}
+    except (KeyError, OverflowError, TypeError, ValueError) as error:
+        raise garbled_error() from error
+    if not by_index or len(by_index) < len(pairs) or not all(map(isfinite, by_index.values())):
+        raise garbled_error()
+    lowest, highest = min(0.0, *by_index.values()), max(1.0, *by_index.values())
+    if (lowest, highest) != (0.0, 1.0):
+        lowest, highest = min(by_index.values()), max(by_index.values())
+    scale = highest - lowest or 1.0
+    return [(by_index[n] - lowest) / scale if n in by_index else 0.0 for n in range(texts)]
+
+
+def cached_scorer(
+    send: Callable[[TextsRequest], TextsReply], fingerprint: str, cache: ResponseCache
+) -> RelevanceScorer:
+    """Return the scorer of a reranking model behind the response cache."""
+
+    def score_texts(question: str, texts: Sequence[str]) -> list[float]:
+        request, documents = TextsRequest(texts, question), list(texts)
+        request_key = cache_key(reranker=fingerprint, query=question, documents=documents)
+        value = cache.get_or_fetch(request_key, lambda: json.dumps(send(request).values).encode())
+        return list(json.loads(value))
+
+    return score_texts

@@ -1,0 +1,133 @@
+"""failed tries -> another try or an error, with a fake inner call on a clock that the tests move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kumihimo.core.errors import BudgetExceeded, ItemFailed, ModelError, RequestRefused
+from kumihimo.llm.prompts import Reply
+from kumihimo.llm.protocols import ChatRequest, FailedTry
+from kumihimo.llm.retry import retrying
+from kumihimo.llm.transport import ModelServer, ParameterRefused, Unreachable, connect_server
+from tests.fake_clock import FakeClock
+from tests.fake_clock import clock as clock
+
+REQUEST = ChatRequest([{"role": "user", "content": "When?"}])
+REPLY = Reply("At ten.")
+URL = "http://127.0.0.1:1/v1"
+
+
+def create_server(**settings: Any) -> ModelServer:
+    limits = {"requests_per_minute": 0, "tokens_per_minute": 0}
+    return connect_server(
+        {"base_url": URL, "key": "", "timeout": 9.0, "retries": 2, "workers": 4, **limits, **settings}
+    )
+
+
+class Failing:
+    """A model that fails with these errors first."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+        self.tries = 0
+
+    def __call__(self, request: ChatRequest) -> Reply:
+        self.tries += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return REPLY
+
+
+def test_a_failure_is_tried_again_after_pauses_that_grow(clock: FakeClock) -> None:
+    model = Failing(*(FailedTry("too slow") for _ in range(5)))
+    assert retrying(model, create_server(retries=5))(REQUEST) is REPLY
+    assert model.tries == 6
+    assert all(0.25 * 2**n <= wait <= 0.5 * 2**n for n, wait in enumerate(clock.waits))
+
+
+def test_retries_end(clock: FakeClock) -> None:
+    model = Failing(*(FailedTry("too slow") for _ in range(9)))
+    with pytest.raises(ItemFailed, match=rf"^{URL}: too slow, 3 times$"):
+        retrying(model, create_server())(REQUEST)
+    assert model.tries == 3
+
+
+def test_a_rate_limit_pauses_all_requests_as_long_as_the_server_asks(clock: FakeClock) -> None:
+    server, model = create_server(), Failing(*(FailedTry("busy", wait=5.0, rate_limited=True) for _ in range(8)))
+    assert retrying(model, server)(REQUEST) is REPLY
+    assert (model.tries, len(clock.waits)) == (9, 8)
+    assert all(5.0 < wait <= 7.0 for wait in clock.waits)
+    server.limiter.pause(30.0)
+    server.limiter.wait(0)
+    assert clock.waits[-1] == 30.0
+
+
+def test_a_pause_that_is_too_long_is_not_made(clock: FakeClock) -> None:
+    model = Failing(FailedTry("busy", wait=1000.0, rate_limited=True))
+    with pytest.raises(ItemFailed, match="it asks to wait 1,000 s: run it again after that"):
+        retrying(model, create_server())(REQUEST)
+    assert clock.waits == []
+
+
+@pytest.mark.parametrize("error", [BudgetExceeded("capped"), ItemFailed("no"), ModelError("no"), RequestRefused("no")])
+def test_other_errors_are_not_tried_again(error: Exception) -> None:
+    model = Failing(error)
+    with pytest.raises(type(error)):
+        retrying(model, create_server())(REQUEST)
+    assert model.tries == 1
+
+
+def test_a_broken_stream_is_not_tried_again(clock: FakeClock) -> None:
+    model = Failing(FailedTry("broke off", paid=True, final=ItemFailed("broke off in the middle: ask again")))
+    with pytest.raises(ItemFailed, match="in the middle"):
+        retrying(model, create_server())(REQUEST)
+    assert (model.tries, clock.waits) == (1, [])
+
+
+def test_a_refused_parameter_is_tried_without_it_at_once(clock: FakeClock) -> None:
+    model = Failing(ParameterRefused("no temperature"), ParameterRefused("no top_n"))
+    assert retrying(model, create_server(retries=0))(REQUEST) is REPLY
+    assert clock.waits == []
+    with pytest.raises(RequestRefused, match="no temperature"):
+        retrying(Failing(*(ParameterRefused("no temperature") for _ in range(99))), create_server())(REQUEST)
+
+
+def call_often(call: Callable[[ChatRequest], Reply], times: int) -> list[str]:
+    """Return the class names of its errors."""
+    errors: list[str] = []
+    for _ in range(times):
+        with pytest.raises((ItemFailed, ModelError)) as error:
+            call(REQUEST)
+        errors.append(error.type.__name__)
+    return errors
+
+
+def test_a_server_that_refuses_everything_cannot_be_used() -> None:
+    server = create_server()
+    send = retrying(Failing(*(RequestRefused("no") for _ in range(20))), server)
+    assert call_often(send, 8) == ["RequestRefused"] * 7 + ["ModelError"]
+    server.has_answered = True
+    assert call_often(send, 1) == ["RequestRefused"]
+
+
+def test_many_failures_in_a_row_open_the_circuit(clock: FakeClock) -> None:
+    server = create_server(retries=0)
+    send = retrying(Failing(*(FailedTry("too slow") for _ in range(8))), server)
+    assert call_often(send, 7) == ["ItemFailed"] * 7
+    assert not clock.stopped
+    call_often(send, 1)
+    assert clock.stopped  # no request waits for this server any more
+    with pytest.raises(ItemFailed, match=f"not asked: {URL} failed 8 times in a row"), server.post("/x", {}):
+        pass
+    server.close_circuit()
+    assert (server.failures, clock.stopped) == (0, False)
+
+
+def test_a_server_that_never_answered_is_given_up_at_once(clock: FakeClock) -> None:
+    server, model = create_server(retries=9), Failing(*(Unreachable("cannot be reached") for _ in range(9)))
+    with pytest.raises(ModelError, match="cannot be reached: is the server running"):
+        retrying(model, server)(REQUEST)
+    assert (model.tries, clock.stopped) == (3, True)
