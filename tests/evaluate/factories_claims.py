@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kumihimo.llm.budget import Budget, Caps
-from kumihimo.llm.cached_llm import CachedLLM
+from kumihimo.llm.cached_llm import StructuredLLM, create_llm
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 
@@ -18,7 +18,9 @@ CHECKS = {"You check statements": "support", "You compare statements": "compare"
 ReplyFunction = Callable[[str, str], Any]  # stage, its sentence or claims -> reply; a str is sent unchanged
 
 
-def scripted_claim_llm(folder: Path, reply_to: ReplyFunction, caps: Caps | None = None) -> tuple[CachedLLM, FakeChat]:
+def scripted_claim_llm(
+    folder: Path, reply_to: ReplyFunction, caps: Caps | None = None
+) -> tuple[StructuredLLM, FakeChat]:
     """Return an LLM with these replies, and the fake chat behind it."""
 
     def answer_prompt(prompt: str) -> str:
@@ -29,7 +31,7 @@ def scripted_claim_llm(folder: Path, reply_to: ReplyFunction, caps: Caps | None 
         return reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
 
     chat = FakeChat(answer_prompt, workers=2, join_messages=True)
-    return CachedLLM(chat, ResponseCache(folder / "cache.db"), Budget(caps), "claimer"), chat
+    return create_llm(chat, ResponseCache(folder / "cache.db"), Budget(caps), "claimer"), chat
 
 
 def stage_reply(verdict: str = "all", sentence: str = "") -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kumihimo.evaluate.judging.forms import Best, Bests, Chosen, Compared
+from kumihimo.evaluate.judging.protocols import Best, Bests, Chosen, Compared
 from kumihimo.evaluate.records import AnswerSource, EvalQuestion, SystemAnswer
 from kumihimo.llm.protocols import Messages
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, cast
 
-from kumihimo.evaluate.agreement import compare_with_counts
-from kumihimo.evaluate.claims.claim_counts import cluster_measure_name
-from kumihimo.evaluate.clusters import THRESHOLDS
+from kumihimo.evaluate.claims.study_claims import THRESHOLDS, cluster_measure_name
+from kumihimo.evaluate.points import compare_with_counts
 from kumihimo.evaluate.records import Verdict
 
 VALUES: Any = {

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from kumihimo.evaluate.assertions import generate_assertions
+from kumihimo.evaluate.question_generation import generate_assertions
 from kumihimo.evaluate.records import EvalQuestion, Gold
 from kumihimo.evaluate.study import Study
-from kumihimo.llm.cached_llm import CachedLLM
+from kumihimo.llm.cached_llm import create_llm
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
-from kumihimo.testing.fake_server import FakeServer
 from tests.cli_runner import kumi
+from tests.fake_server import FakeServer
 
 NINE, BLUE, CORD = "The answer should say nine.", "The answer should say blue.", "回答は十月に届くと述べる。"
 WRITTEN = json.dumps({"assertions": [NINE, BLUE, NINE, " ", CORD]}, ensure_ascii=False)
@@ -30,7 +30,7 @@ def test_low_rated_assertions_are_rejected(tmp_path: Path) -> None:
     chat = FakeChat(lambda prompt: RATED if "Assertions:" in prompt else WRITTEN)
     prepared, without_gold = EvalQuestion("q2", "?", assertions=("Mine.",), reference="x"), EvalQuestion("q3", "?")
     first, second, third = generate_assertions(
-        [GOLD, prepared, without_gold], _gold, CachedLLM(chat, ResponseCache(tmp_path / "cache.db"))
+        [GOLD, prepared, without_gold], _gold, create_llm(chat, ResponseCache(tmp_path / "cache.db"))
     )
     assert first.question.assertions == (NINE, CORD)
     assert [(text, rating.grounding) for text, rating in first.dropped] == [(BLUE, 2)]
@@ -40,10 +40,10 @@ def test_low_rated_assertions_are_rejected(tmp_path: Path) -> None:
 
 
 def test_failures_leave_a_question_unchanged(tmp_path: Path) -> None:
-    llm = CachedLLM(FakeChat(lambda _: "no JSON"), ResponseCache(tmp_path / "cache.db"))
+    llm = create_llm(FakeChat(lambda _: "no JSON"), ResponseCache(tmp_path / "cache.db"))
     (row,) = generate_assertions([GOLD], _gold, llm)
     assert (row.question, row.status) == (GOLD, "invalid")
-    empty = CachedLLM(FakeChat(lambda _: '{"assertions": []}'), ResponseCache(tmp_path / "other.db"))
+    empty = create_llm(FakeChat(lambda _: '{"assertions": []}'), ResponseCache(tmp_path / "other.db"))
     (row,) = generate_assertions([GOLD], _gold, empty)
     assert (row.question, row.status, row.why) == (GOLD, "ok", "the model wrote none")
 

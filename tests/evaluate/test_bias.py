@@ -10,6 +10,8 @@ import pytest
 from benchmarks.biases import CLUSTERS, DEBIASED_DESIGN, DESIGNS, Judge, alarm, false_positives, sized, study
 
 from kumihimo.evaluate.bias import (
+    BiasReport,
+    Proportion,
     adjust_for_length,
     cohen_kappa,
     compare_with_self,
@@ -18,11 +20,10 @@ from kumihimo.evaluate.bias import (
     measure_length_bias,
     measure_order_bias,
 )
-from kumihimo.evaluate.bias_measures import BiasReport, JudgedPoints, Proportion
 from kumihimo.evaluate.comparison import compare_by_criteria
-from kumihimo.evaluate.logistic import UndefinedEstimate, share_without_gap
-from kumihimo.evaluate.points import CriterionPair, points_by_pair
+from kumihimo.evaluate.points import CriterionPair, JudgedPoints, points_by_pair
 from kumihimo.evaluate.records import EvalQuestion, SystemAnswer, Verdict, Winner
+from kumihimo.evaluate.statistics import UndefinedEstimate, share_without_gap
 from kumihimo.llm.local_embedder import LocalTokenizer
 from tests.evaluate.fake_judges import make_answers, make_questions
 

@@ -9,16 +9,20 @@ from typing import Any
 
 import pytest
 
-from kumihimo.evaluate.claims import estimate_claim_calls, extract_answer_claims
-from kumihimo.evaluate.claims.claim_counts import count_outcomes, mean_and_count, measure_claims
-from kumihimo.evaluate.claims.sentences import render_excerpt, split_answer
-from kumihimo.evaluate.claims.stages import ECONOMY_VOTES, PAPER_VOTES
+from kumihimo.evaluate.claims.stages import ECONOMY_VOTES, PAPER_VOTES, render_excerpt, split_answer
+from kumihimo.evaluate.claims.study_claims import (
+    count_outcomes,
+    estimate_claim_calls,
+    extract_answer_claims,
+    mean_and_count,
+    measure_claims,
+)
 from kumihimo.evaluate.records import AnswerClaim, AnswerSentence, AnswerSource, EvalQuestion, SystemAnswer
 from kumihimo.evaluate.study import Study
 from kumihimo.llm.budget import Caps
-from kumihimo.testing.fake_server import FakeServer
 from tests.cli_runner import kumi
 from tests.evaluate.factories_claims import default_reply, script_replies, scripted_claim_llm, stage_reply
+from tests.fake_server import FakeServer
 
 QUESTIONS = [
     EvalQuestion("q1", "How did the piers change?"),

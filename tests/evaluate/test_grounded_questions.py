@@ -12,16 +12,17 @@ import pytest
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.errors import IndexUnavailable, SettingsError
-from kumihimo.evaluate.corpus_description import describe_documents, sample_pieces
 from kumihimo.evaluate.grounded_questions import (
+    describe_documents,
     find_quote,
     generate_linked_questions,
     generate_local_questions,
     pair_chunks,
     sample_chunks,
+    sample_pieces,
 )
 from kumihimo.evaluate.question_generation import GeneratedQuestions
-from kumihimo.llm.cached_llm import CachedLLM
+from kumihimo.llm.cached_llm import create_llm
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 from tests.factories_graph_text import document, mention, put
@@ -50,7 +51,7 @@ def generate(
 ) -> GeneratedQuestions:
     cache = ResponseCache(folder / "replies.db")
     try:
-        llm = CachedLLM(
+        llm = create_llm(
             FakeChat(lambda prompt: json.dumps(reply(prompt)), join_messages=True), cache, scope="questioner"
         )
         return {"local": generate_local_questions, "linked": generate_linked_questions}[kind](snapshot, llm, count)
@@ -146,7 +147,7 @@ def test_a_description_samples_the_whole_index(snapshot: Snapshot, tmp_path: Pat
     assert len(sample_pieces(snapshot, size=500)) == 2
     chat = FakeChat(lambda prompt: " Letters of an island. ", join_messages=True)
     cache = ResponseCache(tmp_path / "replies.db")
-    assert describe_documents(list(reversed(samples)), CachedLLM(chat, cache)) == "Letters of an island."
+    assert describe_documents(list(reversed(samples)), create_llm(chat, cache)) == "Letters of an island."
     cache.close()
     assert next(iter(chat.prompt_counts)).endswith("\n\n---\n\n".join(sorted(samples)))
     with pytest.raises(SettingsError, match="the index has no reports: `kumi index --methods global`"):

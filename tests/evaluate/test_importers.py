@@ -10,7 +10,7 @@ import pytest
 
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.usage import Usage
-from kumihimo.evaluate import benchmarkqed, importers
+from kumihimo.evaluate import exchange, importers
 from kumihimo.evaluate.importers import match_answers, merge_questions
 from kumihimo.evaluate.records import AnswerSource, EvalQuestion, Gold, SystemAnswer
 from kumihimo.evaluate.study import row_to_json
@@ -159,21 +159,21 @@ AUTOE: dict[str, Any] = {
 
 
 def test_questions_of_benchmarkqed_are_read(tmp_path: Path) -> None:
-    ((first,), answers) = benchmarkqed.read_benchmarkqed(write_json(tmp_path, "q.json", [AUTOQ]))
+    ((first,), answers) = exchange.read_benchmarkqed(write_json(tmp_path, "q.json", [AUTOQ]))
     assert (first.id, first.scope, first.source, first.persona, first.task) == (
         "5bdc2158", "global", "activity", "A clerk", "Compare years")  # fmt: skip
     assert (first.assertions, answers) == (("It names tides.",), [])
     assert first.more == {"reasoning": "It is about all.", "references": AUTOQ["references"]}
-    ((second,), _) = benchmarkqed.read_benchmarkqed(write_json(tmp_path, "t.json", ["Which?"]))
+    ((second,), _) = exchange.read_benchmarkqed(write_json(tmp_path, "t.json", ["Which?"]))
     assert (second.text, second.scope, second.source) == ("Which?", "global", "user")
     with_assertions = {"question_id": "7", "question_text": "Who?", "assertions": [{"statement": "Ada.", "rank": 1}]}
-    ((third,), _) = benchmarkqed.read_benchmarkqed(write_json(tmp_path, "s.json", [with_assertions]))
+    ((third,), _) = exchange.read_benchmarkqed(write_json(tmp_path, "s.json", [with_assertions]))
     assert (third.id, third.assertions) == ("7", ("Ada.",))
 
 
 def test_answers_of_benchmarkqed_are_read(tmp_path: Path) -> None:
     rows = [AUTOE, {"question_id": "8", "question": "Who?", "answer": ""}, {"question_id": "9", "answer": None}]
-    questions, answers = benchmarkqed.read_benchmarkqed(write_json(tmp_path, "a.json", rows))
+    questions, answers = exchange.read_benchmarkqed(write_json(tmp_path, "a.json", rows))
     assert [q.text for q in questions] == [AUTOE["question_text"], "Who?", ""]
     assert answers[0].contexts == (AnswerSource(1, "The tide.", "9"),)
     assert (answers[0].usage, answers[0].seconds) == (Usage(1, 469, 0, 68, 0.08, 9.5), 9.5)
@@ -183,7 +183,7 @@ def test_answers_of_benchmarkqed_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["{", "{}", "[]", "[3]", '[{"id": "a"}]', '[{"question": "a", "answer": 3}]'])
 def test_other_files_than_benchmarkqed_are_refused(tmp_path: Path, content: str) -> None:
     with pytest.raises(SettingsError, match=r"q\.json"):
-        benchmarkqed.read_benchmarkqed(write_lines(tmp_path, "q.json", content))
+        exchange.read_benchmarkqed(write_lines(tmp_path, "q.json", content))
 
 
 def test_the_export_has_the_form_of_autoq_and_autoe(tmp_path: Path) -> None:
@@ -194,13 +194,13 @@ def test_the_export_has_the_form_of_autoq_and_autoe(tmp_path: Path) -> None:
         ),
         SystemAnswer("light", "u1", "", failed="capped"),
     ]
-    files = dict(benchmarkqed.benchmarkqed_files([FULL, own_question], {"light": answers}))
+    files = dict(exchange.benchmarkqed_files([FULL, own_question], {"light": answers}))
     assert list(files) == ["questions.json", "data_linked_assertions.json", "light/data_linked.json"]
     first = json.loads(files["questions.json"])[0]
     # BenchmarkQED's Question(**row) accepts no other keys
     assert set(first) == {"id", "text", "question_type", "references", "attributes"}
     assert (first["question_type"], first["references"]) == ("data_linked", ["Roake mended it."])
-    assert benchmarkqed.read_benchmarkqed(write_lines(tmp_path, "q.json", files["questions.json"])) == (
+    assert exchange.read_benchmarkqed(write_lines(tmp_path, "q.json", files["questions.json"])) == (
         [FULL, own_question],
         [],
     )
@@ -208,7 +208,7 @@ def test_the_export_has_the_form_of_autoq_and_autoe(tmp_path: Path) -> None:
     assert set(answer) == {"question_id", "question_text", "answer", "context", "metrics"}
     # the fields of BenchmarkQED's RetrievalResult
     assert answer["context"] == [{"source_id": "c1", "source_text": "Roake mended it."}]
-    ((_,), (reread,)) = benchmarkqed.read_benchmarkqed(write_lines(tmp_path, "a.json", files["light/data_linked.json"]))
+    ((_,), (reread,)) = exchange.read_benchmarkqed(write_lines(tmp_path, "a.json", files["light/data_linked.json"]))
     assert (reread.question, reread.text, reread.usage) == ("q7", "Roake.", Usage(2, 9, 0, 3, 0.5, 1.5))
     (assertion_set,) = json.loads(files["data_linked_assertions.json"])
     assert assertion_set["assertions"] == [{"statement": "It names Roake.", "rank": 1}]

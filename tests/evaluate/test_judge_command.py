@@ -11,9 +11,9 @@ import pytest
 
 from kumihimo.evaluate.records import Rating, Verdict
 from kumihimo.evaluate.study import Study
-from kumihimo.testing.fake_server import FakeServer
 from tests.cli_runner import Ran, kumi
 from tests.evaluate.fake_judges import make_answers, make_questions
+from tests.fake_server import FakeServer
 
 FIRST = json.dumps({"reasoning": "It says more.", "choice": "first"})
 TIE = json.dumps({"winner": 0, "reasoning": "They are alike."})

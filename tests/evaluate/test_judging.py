@@ -7,10 +7,8 @@ from collections import Counter
 import pytest
 
 from kumihimo.core.errors import BudgetExceeded, ItemFailed, ModelError, SettingsError, UnparsableReply
-from kumihimo.evaluate.judging.calls import count_unanswered, plan_judge_calls, sample_calls
-from kumihimo.evaluate.judging.plain_text import strip_markup
-from kumihimo.evaluate.judging.protocols import DEBIASED, GRAPHRAG, LIGHTRAG, PROTOCOLS, JudgeProtocol
-from kumihimo.evaluate.judging.verdicts import judge_pairs
+from kumihimo.evaluate.judging.protocols import DEBIASED, GRAPHRAG, LIGHTRAG, PROTOCOLS, JudgeProtocol, strip_markup
+from kumihimo.evaluate.judging.verdicts import count_unanswered, judge_pairs, plan_judge_calls, sample_calls
 from kumihimo.evaluate.points import CriterionPair, points_by_pair, with_swapped_pairs
 from kumihimo.evaluate.records import SystemAnswer, Verdict
 from tests.evaluate.fake_judges import FakeJudge, make_answers, make_questions, split_pair_prompt

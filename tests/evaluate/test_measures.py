@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kumihimo.core.errors import SettingsError
-from kumihimo.evaluate.measures import RETRIEVAL_MEASURES, all_gold, measures_at, ndcg, recall, sort_by_score
+from kumihimo.evaluate.rankings import RETRIEVAL_MEASURES, all_gold, measures_at, ndcg, recall, sort_by_score
 from tests.evaluate.oracle import GOLDEN, KS, by_oracle, cases
 
 GOLDEN_DATA: dict[str, Any] = json.loads(GOLDEN.read_text(encoding="utf-8"))

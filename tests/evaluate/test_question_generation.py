@@ -13,7 +13,7 @@ import pytest
 from kumihimo.core.errors import ItemFailed
 from kumihimo.evaluate.question_generation import GeneratedQuestions, generate_global_questions
 from kumihimo.llm.budget import Budget, Caps
-from kumihimo.llm.cached_llm import CachedLLM
+from kumihimo.llm.cached_llm import create_llm
 from kumihimo.llm.local_embedder import LocalTokenizer
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.storage.sqlite.response_cache import ResponseCache
@@ -61,7 +61,7 @@ def generate(
     chat, cache = FakeChat(reply(question_rule, task_rule), join_messages=True), ResponseCache(folder / "cache.db")
     try:
         return generate_global_questions(
-            "Papers of an island.", CachedLLM(chat, cache, Budget(caps), "questioner"), **sizes
+            "Papers of an island.", create_llm(chat, cache, Budget(caps), "questioner"), **sizes
         ), chat
     finally:
         cache.close()

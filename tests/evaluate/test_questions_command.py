@@ -10,9 +10,9 @@ import pytest
 
 from kumihimo.evaluate.records import EvalQuestion, SystemAnswer
 from kumihimo.evaluate.study import Study
-from kumihimo.testing.fake_server import FakeServer
 from tests.cli_runner import Ran, kumi
 from tests.factories_paid_steps import notes
+from tests.fake_server import FakeServer
 
 USERS = json.dumps({"answer": [{"persona": "A clerk."}, {"persona": "A pilot."}]})
 TASKS = json.dumps({"answer": ["Compare piers"]})

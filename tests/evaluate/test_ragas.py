@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kumihimo.core.errors import SettingsError
-from kumihimo.evaluate.ragas import ragas_lines, read_ragas
+from kumihimo.evaluate.exchange import ragas_lines, read_ragas
 from kumihimo.evaluate.records import AnswerSource, EvalQuestion, Gold, SystemAnswer
 
 NEW = {  # as `EvaluationDataset.to_jsonl` of ragas 0.2 and later writes a SingleTurnSample, and what test sets add

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from kumihimo.core.errors import MalformedReply, UnparsableReply
-from kumihimo.evaluate.judging.forms import build_rating_form
-from kumihimo.evaluate.judging.protocols import MK_RAG
-from kumihimo.evaluate.judging.ratings import (
+from kumihimo.evaluate.judging.protocols import MK_RAG, build_rating_form
+from kumihimo.evaluate.judging.verdicts import (
     mean_ratings,
     plan_rating_calls,
     rate_answers,
@@ -20,7 +19,7 @@ from kumihimo.evaluate.judging.ratings import (
 )
 from kumihimo.evaluate.records import SystemAnswer
 from kumihimo.llm.local_embedder import LocalTokenizer
-from kumihimo.llm.structured import Reply, reply_form
+from kumihimo.llm.prompts import Reply, reply_form
 from tests.evaluate.fake_judges import make_answers, make_questions
 
 QUESTIONS = make_questions(4)

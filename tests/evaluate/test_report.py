@@ -8,16 +8,27 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import combinations, product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kumihimo.core.errors import SettingsError
+from kumihimo.core.usage import Usage
 from kumihimo.evaluate import report
-from kumihimo.evaluate.bias_measures import SelfComparison
-from kumihimo.evaluate.records import EvalQuestion, Score, Verdict
-from kumihimo.evaluate.report import answer_details, conclusion
-from kumihimo.evaluate.report.grid import render_grids
+from kumihimo.evaluate.bias import SelfComparison
+from kumihimo.evaluate.records import (
+    AnswerClaim,
+    AnswerSource,
+    EvalQuestion,
+    Rating,
+    Score,
+    SourceSpan,
+    SystemAnswer,
+    Verdict,
+)
+from kumihimo.evaluate.report import answer_details
 from kumihimo.evaluate.report.summary_data import StudyResults, load_study_results
 from kumihimo.evaluate.study import Study
 from tests.cli_runner import kumi
@@ -84,46 +95,53 @@ def make_verdicts(points: float, questions: int = 40, aa: float = 50.0) -> Itera
                 yield Verdict("debiased", "diversity", f"q{i}", "old", b, first, 0, winner)  # type: ignore[arg-type]
 
 
-def render_page(results: StudyResults) -> str:
-    return "".join(report.render_evaluation_page([results], answer_details.compute_detail_limits([results])))
+def render_page(*studies: StudyResults) -> str:
+    return "".join(report.render_evaluation_page(studies, answer_details.compute_detail_limits(studies)))
 
 
-def render_elements(studies: list[StudyResults], limits: answer_details.DetailLimits | None = None) -> list[str]:
-    limits = limits or answer_details.compute_detail_limits(studies)
-    return list(answer_details.render_question_elements(studies, limits))
+def section(page: str, id: str) -> str:
+    """Return the HTML of one section of a page."""
+    return page.partition(f'<section id="{id}">')[2].partition("</section>")[0]
 
 
-def headline_text(folder: Path, verdicts: list[Verdict]) -> str:
+def question_details(studies: list[StudyResults], limits: answer_details.DetailLimits) -> dict[str, Any]:
+    return dict(answer_details.question_details(studies, limits))
+
+
+def headline_text(results: StudyResults) -> str:
+    return " ".join(report.headline_texts(results))
+
+
+def judged_text(folder: Path, verdicts: list[Verdict]) -> str:
+    """Return the headline of a study with these verdicts."""
     study = Study(folder)
     study.write("questions", [EvalQuestion(f"q{i}", "What?") for i in range(40)])
     study.write("verdicts", verdicts)
-    return " ".join(
-        report.strip_tags(paragraph) for paragraph in conclusion.render_headline(load_study_results(study, "harbour"))
-    )
+    return headline_text(load_study_results(study, "harbour"))
 
 
 # -- the conclusion
 
 
 def test_words_of_a_clear_winner(tmp_path: Path) -> None:
-    text = headline_text(tmp_path, list(make_verdicts(20)))
+    text = judged_text(tmp_path, list(make_verdicts(20)))
     assert "new answers best on harbour: 80\u202f% of the points against the others" in text
     assert "significantly better than all others (protocol debiased, diversity; 40 questions)" in text
     assert "Read the win rates with care" not in text
 
 
 def test_words_without_significance(tmp_path: Path) -> None:
-    text = headline_text(tmp_path, list(make_verdicts(45)))
+    text = judged_text(tmp_path, list(make_verdicts(45)))
     assert "No system answers significantly better than the others on harbour." in text
     assert "which may be chance" in text
     assert "a win rate of 72\u202f% or more is significant in 4 of 5 studies" in text
 
 
 def test_words_when_a_system_beats_itself(tmp_path: Path) -> None:
-    text = headline_text(tmp_path, list(make_verdicts(20, aa=90)))
+    text = judged_text(tmp_path, list(make_verdicts(20, aa=90)))
     assert "Read the win rates with care: 1 alarm." in text
     assert "against another generation of itself" in text
-    without = headline_text(tmp_path / "other", [v for v in make_verdicts(20) if v.a != v.b])
+    without = judged_text(tmp_path / "other", [v for v in make_verdicts(20) if v.a != v.b])
     assert "No system was compared with another answer of its own" in without
 
 
@@ -143,7 +161,7 @@ def test_words_of_few_verdicts(tmp_path: Path, verdicts: list[tuple[str, str, st
         for c, a, b, won in verdicts
         for first in ("a", "b")
     ]
-    assert words in headline_text(tmp_path / "harbour", rows)
+    assert words in judged_text(tmp_path / "harbour", rows)
     report.write_evaluation_report([tmp_path / "harbour"], tmp_path / "report.html")
 
 
@@ -152,33 +170,33 @@ def test_words_name_cheaper_systems(results: StudyResults) -> None:
     ranking = sorted(results.deciding_criterion.ranking, key=lambda entry: entry.system != "mapreduce")
     criterion = replace(results.deciding_criterion, ranking=ranking)
     insignificant = replace(criterion, comparisons=[replace(pair, corrected=1.0) for pair in criterion.comparisons])
-    text = " ".join(conclusion._cheaper_paragraph(results, insignificant))
-    assert re.search(r"<b>mapreduce</b> uses 1\d\d,\d\d\d tokens per question; <b>\w+</b>: 97\u202f% fewer", text)
+    text = headline_text(replace(results, criteria=[insignificant]))
+    assert re.search(r"mapreduce uses 1\d\d,\d\d\d tokens per question; \w+: 97\u202f% fewer tokens, not sig", text)
     significant = replace(criterion, comparisons=[replace(pair, corrected=0.001) for pair in criterion.comparisons])
-    text = " ".join(conclusion._cheaper_paragraph(results, significant))
-    assert "which is significantly worse" in text
+    text = headline_text(replace(results, criteria=[significant]))
+    assert re.search(r"per question\. Among the cheaper systems \S+ is best: .*, which is significantly worse\.", text)
 
 
 def test_words_without_a_judge(tmp_path: Path) -> None:
     study = Study(tmp_path)
     questions = [EvalQuestion(f"q{i}", "What?") for i in range(12)]
     study.write("questions", questions)
-    assert "There are no results" in conclusion.render_headline(load_study_results(study, "harbour"))[0]
+    assert headline_text(load_study_results(study, "harbour")) == "There are no results for harbour yet."
     rows = [
         Score("recall@5", s, q.id, v + i % 2 / 9)
         for s, v in (("bm25", 0.2), ("naive", 0.7))
         for i, q in enumerate(questions)
     ]
     study.write("retrieval", rows)
-    headline = report.strip_tags(conclusion.render_headline(load_study_results(study, "harbour"))[0])
+    headline = headline_text(load_study_results(study, "harbour"))
     assert headline == "naive has the best recall@5 on harbour: 0.76, significantly better than bm25."
 
 
 # -- what is shown
 
 
-def test_the_grid_shows_each_pair_from_both_sides(results: StudyResults) -> None:
-    grid = "".join(render_grids([results]))
+def test_the_grid_shows_each_pair_from_both_sides(results: StudyResults, page: str) -> None:
+    grid = section(page, "grid")
     for criterion in results.criteria:
         for pair in criterion.comparisons:
             for one in (pair, pair.swap_sides()):
@@ -189,9 +207,9 @@ def test_the_grid_shows_each_pair_from_both_sides(results: StudyResults) -> None
     assert results.bias
     alarm = SelfComparison("debiased", "diversity", "naive", results.bias.same[0].rate, "It differs.")
     alarmed = replace(results, bias=replace(results.bias, same=(alarm,)))
-    assert "".join(render_grids([alarmed])).count(" doubted") == 6
+    assert section(render_page(alarmed), "grid").count(" doubted") == 6
     unalarmed = replace(results, bias=replace(results.bias, same=()))
-    assert " doubted" not in "".join(render_grids([unalarmed]))
+    assert " doubted" not in section(render_page(unalarmed), "grid")
 
 
 def test_missing_parts_name_their_command(tmp_path: Path) -> None:
@@ -212,9 +230,10 @@ def test_undefined_values_are_counted_with_their_reasons(page: str) -> None:
     assert "<small> 7/8</small>" in page
 
 
-def test_question_data_holds_the_points_of_each_protocol(results: StudyResults) -> None:
-    for question, element in zip(results.questions, render_elements([results]), strict=True):
-        data = json.loads(element.partition(">")[2].rpartition("<")[0])
+def test_question_data_holds_the_points_of_each_protocol(results: StudyResults, page: str) -> None:
+    scripts = Page(page).scripts
+    for n, question in enumerate(results.questions):
+        data = json.loads(scripts[f"q0-{n}"])
         names = data["names"]
         for criterion in results.criteria:
             for (a, b), values in criterion.points.items():
@@ -227,11 +246,11 @@ def test_question_data_holds_the_points_of_each_protocol(results: StudyResults) 
 
 
 def test_several_studies_are_rows_of_one_grid(results: StudyResults) -> None:
-    other = replace(results, name="podcast", measures=())
-    assert re.findall(r"<h4>(\w+)<", "".join(render_grids([results, other]))) == ["harbour", "podcast"]
-    assert report._per_study([results, other], conclusion.render_headline)[0] == "<h3>harbour</h3>"
-    ids = re.findall(r'id="(q\d-\d)"', "".join(render_elements([results, other])))
-    assert ids == [f"q{n}-{i}" for n in range(2) for i in range(8)]
+    page = render_page(results, replace(results, name="podcast", measures=()))
+    assert re.findall(r"<h4>(\w+)<", section(page, "grid")) == ["harbour", "podcast"]
+    assert re.findall(r"<h3>(\w+)<", section(page, "answer")) == ["harbour", "podcast"]
+    assert re.findall(r"<h3>(\w+)<", section(page, "scores")) == ["harbour"]
+    assert [id for id in Page(page).scripts if id.startswith("q")] == [f"q{n}-{i}" for n in range(2) for i in range(8)]
 
 
 # -- safety and size
@@ -246,6 +265,46 @@ def test_user_text_is_never_markup(page: str) -> None:
     assert question["answers"][0][1].startswith(HARMFUL)
     assert any(row[8] and row[8].startswith(HARMFUL) for row in question["verdicts"])
     assert json.loads(parsed.scripts["q0-2"])["answers"][0][1].startswith(JAPANESE)
+
+
+def test_every_field_is_escaped(tmp_path: Path) -> None:
+    x = "<script>alert('&')</script>"
+    study = Study(tmp_path)
+    study.write("questions", [EvalQuestion(f"q{i}{x}", x, "local", "user", x, f"{i}{x}", x, (x,)) for i in range(12)])
+    ids = [question.id for question in study.questions()]
+    systems = [f"{name}{x}" for name in "abc"]
+    place = SourceSpan(x, 0, 9, x)
+    for system in systems:
+        source = AnswerSource(1, x, x, "chunks", 0, (place,))
+        usage = Usage(1, 1000 + len(system) * systems.index(system), 0, 400, 0.1, 1)
+        rows = [SystemAnswer(system, id, x, (source,), (source,), usage, 1.0, x) for id in ids]
+        study.write_answers(system, 0, [*rows[:-1], replace(rows[-1], failed=x)])
+    pairs = [*combinations(systems, 2), (systems[0], systems[0])]
+    verdict = Verdict(x, x, "", "", "", "a", 0, "a", x, why=x, judge=x)
+    choices: list[Any] = [{"winner": "a"}, {"winner": "b"}, {"winner": "", "status": "invalid"}]
+    study.write(
+        "verdicts",
+        [
+            replace(verdict, criterion=criterion, question=id, a=a, b=b, role=role, **choices[n % 3])
+            for criterion, (n, id), (a, b) in product((x, f"second{x}"), enumerate(ids), pairs)
+            for role in ("judge", "second_judge")
+        ],
+    )
+    scores = [Score(x, system, id, None if n == 3 else n / 9, x) for system in systems for n, id in enumerate(ids)]
+    study.write("scores", scores)
+    study.write("retrieval", scores)
+    study.write("ratings", [Rating(x, x, id, s, 1, 0, n, x, judge=x) for s in systems for n, id in enumerate(ids)])
+    study.write("claims", [AnswerClaim(s, id, 0, x, True, True, 0.5) for s in systems for id in ids])
+    study.record_stage(x, model=x)
+    results = load_study_results(study, f"study{x}")
+    text = render_page(results, replace(results, name=f"other{x}", missing={x: x}))
+    assert not re.search(r"<script>(?!\n)", text), "only the script of the page"
+    assert "alert('" not in re.sub(r"<script type.*", "", text)
+    assert {attrs.get("id", "") for tag, attrs in Page(text).tags if tag == "script"} == {
+        "", "index", *(f"q{n}-{i}" for n in range(2) for i in range(12))
+    }  # fmt: skip
+    assert {panel for panel in report._PANEL_TITLES if not section(text, panel)} == set()
+    assert x in " ".join(report.headline_texts(results))
 
 
 def test_the_page_loads_nothing(page: str) -> None:
@@ -275,7 +334,7 @@ def test_details_are_cut_to_the_limits(results: StudyResults) -> None:
     assert "of 31 answers" in small_limits.cut_notes[0] or "of 32 answers" in small_limits.cut_notes[0]
     assert re.match(r"The reasons of \d+ verdicts are left out \(replicates above 1\):", small_limits.cut_notes[1])
     small_size, full_size = (
-        sum(map(len, render_elements([results], limits))) for limits in (small_limits, full_limits)
+        len(json.dumps(question_details([results], limits))) for limits in (small_limits, full_limits)
     )
     assert small_size < 0.8 * full_size
     few_reasons = {**answer_details.BYTE_LIMITS, "reasons": 10}

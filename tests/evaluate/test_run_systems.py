@@ -20,9 +20,9 @@ from kumihimo.evaluate.study import Study
 from kumihimo.evaluate.systems import parse_system
 from kumihimo.llm.budget import Budget, Caps
 from kumihimo.storage.sqlite.response_cache import ResponseCache
-from kumihimo.testing.fake_server import FakeServer
 from tests.cli_runner import kumi as shell
 from tests.evaluate.factories_harbour import PIER, QUESTIONS, Scripted, fill
+from tests.fake_server import FakeServer
 
 HYDE, NAIVE = parse_system("hyde"), parse_system("naive:k=2")
 

@@ -12,16 +12,24 @@ import pytest
 
 from kumihimo.core.errors import BudgetExceeded, ItemFailed, SettingsError, UnparsableReply
 from kumihimo.evaluate.records import AnswerSource, EvalQuestion, Score, SystemAnswer
-from kumihimo.evaluate.scoring import DEFAULT_MEASURES, MEASURE_GROUPS, SCORE_MEASURES, claims
+from kumihimo.evaluate.scoring import measures as claims
 from kumihimo.evaluate.scoring.case import Case, ScoreResult, Tools
-from kumihimo.evaluate.scoring.run_scores import build_cases, mean_scores, resolve_measures, score_cases
+from kumihimo.evaluate.scoring.run_scores import (
+    DEFAULT_MEASURES,
+    MEASURE_GROUPS,
+    SCORE_MEASURES,
+    build_cases,
+    mean_scores,
+    resolve_measures,
+    score_cases,
+)
 from kumihimo.evaluate.study import Study
 from kumihimo.llm.budget import Budget, Caps
-from kumihimo.llm.cached_llm import CachedLLM
+from kumihimo.llm.cached_llm import create_llm
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
-from kumihimo.testing.fake_server import FakeServer
 from tests.cli_runner import kumi
+from tests.fake_server import FakeServer
 
 STATEMENTS = {  # text -> the statements a model extracts
     "The Tern sails at nine. It is white and old.": [
@@ -227,7 +235,7 @@ def test_the_best_of_several_references_counts() -> None:
 # -- claims
 
 
-MATRICES = claims.ClaimMatrices(
+FLAGS = claims.claim_flags(
     correct=(True, True, False, False, False),
     covered=(True, False, True),
     reference_in_chunks=(
@@ -246,26 +254,26 @@ MATRICES = claims.ClaimMatrices(
 
 
 @pytest.mark.parametrize(
-    ("share", "value"),
+    ("name", "value"),
     [
-        (claims.claim_precision, 2 / 5),
-        (claims.claim_recall, 2 / 3),
-        (claims.chunk_precision, 1 / 3),
-        (claims.context_utilisation, 1 / 2),
-        (claims.noise_in_relevant, 1 / 5),
-        (claims.noise_in_irrelevant, 1 / 5),
-        (claims.hallucination, 1 / 5),
-        (claims.self_knowledge, 1 / 5),
+        ("claim_precision", 2 / 5),
+        ("claim_recall", 2 / 3),
+        ("chunk_precision", 1 / 3),
+        ("context_utilisation", 1 / 2),
+        ("noise_in_relevant", 1 / 5),
+        ("noise_in_irrelevant", 1 / 5),
+        ("hallucination", 1 / 5),
+        ("self_knowledge", 1 / 5),
     ],
 )
-def test_claim_algebra(share: Callable[[claims.ClaimMatrices], float | None], value: float) -> None:
-    assert share(MATRICES) == pytest.approx(value)
-    assert share(claims.ClaimMatrices((), (), (), ())) is None
+def test_claim_algebra(name: str, value: float) -> None:
+    assert claims.fraction_true(FLAGS[name]) == pytest.approx(value)
+    assert claims.fraction_true(claims.claim_flags((), (), (), ())[name]) is None
 
 
 def test_causes_of_wrong_claims_add_up() -> None:
-    parts = (claims.claim_precision, claims.noise_in_relevant, claims.noise_in_irrelevant, claims.hallucination)
-    assert sum(share(MATRICES) or 0.0 for share in parts) == pytest.approx(1.0)
+    parts = ("claim_precision", "noise_in_relevant", "noise_in_irrelevant", "hallucination")
+    assert sum(claims.fraction_true(FLAGS[name]) or 0.0 for name in parts) == pytest.approx(1.0)
 
 
 def test_claims_share_their_calls_with_the_other_measures() -> None:
@@ -429,7 +437,7 @@ def test_equal_prompts_are_one_call(tmp_path: Path) -> None:
             else '[{"number": 1, "reason": "", "holds": true}]'
         )
     )
-    llm = CachedLLM(chat, ResponseCache(tmp_path / "cache.db"), Budget(Caps(calls=50)), "scorer")
+    llm = create_llm(chat, ResponseCache(tmp_path / "cache.db"), Budget(Caps(calls=50)), "scorer")
     rows = list(score_cases([CASE, CASE], ["faithfulness", "claim_precision"], llm))
     assert len(rows) == 4
     assert max(chat.prompt_counts.values()) == 1

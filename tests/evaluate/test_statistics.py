@@ -11,12 +11,13 @@ from scipy.stats import wilcoxon
 from kumihimo.evaluate.statistics import (
     ZeroMethod,
     bootstrap_interval,
-    bradley_terry,
+    bradley_terry_batch,
     check_normality,
-    detectable_rate,
+    detectable_errors,
     holm_correct,
     sign_flip_p,
     signed_rank,
+    standard_error,
     two_sided_p,
 )
 
@@ -78,20 +79,24 @@ def test_an_interval_resamples_whole_clusters() -> None:
     (low, high), (lower, higher) = bootstrap_interval(values, single), bootstrap_interval(values, grouped)
     assert lower < low < 50 < high < higher
     assert bootstrap_interval([20.0, 60.0], ["one", "one"]) == (20.0, 60.0)
-    assert detectable_rate(values, grouped) > detectable_rate(values, single) > 50
+    assert standard_error(values, grouped) > standard_error(values, single) > 0
 
 
-def test_the_detectable_rate_agrees_with_a_simulation() -> None:
+def test_the_detectable_shift_agrees_with_a_simulation() -> None:
     """About 80 % of studies with 125 questions find a shift of that size."""
     rng = np.random.default_rng(7)
     points = np.array([0.0, 50.0, 100.0])
     draw = rng.choice(points, p=[0.35, 0.3, 0.35], size=125)
     clusters = [str(i) for i in range(125)]
-    shift = detectable_rate(list(draw), clusters) - 50
+    shift = detectable_errors() * standard_error(list(draw), clusters)
     share = 0.35 + shift / 100  # of wins; the share of losses falls as much
     studies = rng.choice(points, p=[0.7 - share, 0.3, share], size=(400, 125))
     significant = sum(signed_rank(list(study - 50)).p < 0.05 for study in studies)
     assert 0.72 < significant / 400 < 0.9
+
+
+def bradley_terry(wins: list[list[float]]) -> list[float]:
+    return list(map(float, bradley_terry_batch(np.asarray([wins], dtype=float), steps=10_000, tolerance=1e-13)[0]))
 
 
 def test_bradley_terry_of_two_and_of_a_known_case() -> None:

@@ -1,25 +1,20 @@
-"""Published studies: the catalogue, gleanings, and one command that asks, judges and reports."""
+"""Published studies: the catalogue, and one command that asks, judges and reports."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from kumihimo.core.errors import ItemFailed, SettingsError
-from kumihimo.core.records import Document
-from kumihimo.evaluate.gleanings import count_references, draw_references, references_table
+from kumihimo.core.errors import SettingsError
 from kumihimo.evaluate.judging.protocols import PROTOCOLS
-from kumihimo.evaluate.records import EvalQuestion, Score, Verdict
-from kumihimo.evaluate.scoring import SCORE_MEASURES
-from kumihimo.evaluate.studies import STUDIES, window_systems
-from kumihimo.evaluate.study import Study, read_jsonl_rows
-from kumihimo.evaluate.systems import parse_systems
-from kumihimo.llm.local_embedder import LocalTokenizer
-from kumihimo.testing.fake_server import FakeServer
+from kumihimo.evaluate.records import EvalQuestion, Verdict
+from kumihimo.evaluate.scoring.run_scores import SCORE_MEASURES
+from kumihimo.evaluate.study import Study
+from kumihimo.evaluate.systems import STUDIES, parse_systems, window_systems
 from tests.cli_runner import Ran, kumi
+from tests.fake_server import FakeServer
 
 JUDGE_REPLY = json.dumps({"winner": 1, "reasoning": "It says more."})
 
@@ -27,7 +22,7 @@ JUDGE_REPLY = json.dumps({"winner": 1, "reasoning": "It says more."})
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_study_can_be_run(name: str) -> None:
     design = STUDIES[name]
-    parsed = parse_systems(design.method_list) if design.systems else []
+    parsed = parse_systems(design.method_list)
     assert [system.name for system in parsed] == list(design.systems.values())
     assert design.protocol in PROTOCOLS
     assert {*design.measures} <= {*SCORE_MEASURES}
@@ -44,50 +39,6 @@ def test_a_study_can_be_restricted() -> None:
             restrict(wrong)
     with pytest.raises(SettingsError, match="bm25 has no window"):
         window_systems("bm25")
-
-
-# -- gleanings
-
-
-class Reader:
-    """A model that finds one entity in each of two turns, and fails for a storm."""
-
-    fingerprint, workers = "reader", 1
-
-    def __init__(self) -> None:
-        self.prompts: set[str] = set()
-
-    def __call__(self, prompt: Any, *, parse: Any, **_: Any) -> Any:
-        from kumihimo.llm.structured import Reply
-
-        self.prompts.add(json.dumps(prompt))
-        if any("storm" in message["content"] for message in prompt):
-            raise ItemFailed("the model is out")
-        turn = sum(message["role"] == "assistant" for message in prompt)
-        if turn % 2:
-            return parse(Reply("no"))
-        name = ("Ada", "Bo", "Cleo", "Dan")[turn // 2]
-        return parse(Reply(f"entity<|>{name}<|>person<|>{name} mends.\nEND"))
-
-
-def test_more_gleanings_find_more_in_smaller_chunks() -> None:
-    text = " ".join(f"Ada mends wall {n} by the sea." for n in range(250))
-    documents = [
-        Document(id=name, text=content, uri=name, file=name, title="", media_type="")
-        for name, content in (("long", text), ("bad", "A storm."))
-    ]
-    reader: Any = Reader()
-    rows = list(count_references(documents, reader, LocalTokenizer()))
-    assert {row.system for row in rows} >= {"chunks.size=600+mentions.gleanings=0"}
-    assert {row.status for row in rows if row.question == "bad"} == {"failed"}
-    totals = references_table(rows)
-    chunks = {row.detail["size"]: row.detail["chunks"] for row in rows if row.question == "long"}
-    assert totals == {size: [n * count for n in (1.0, 2.0, 3.0, 4.0)] for size, count in chunks.items()}
-    assert chunks[600] > chunks[1200] > chunks[2400] - 1
-    assert len(reader.prompts) <= 7 * sum(chunks.values()) + 3  # fewer gleanings are a prefix of more
-    picture = draw_references(totals)
-    assert picture.count("<polyline") == 3
-    assert "2,400 tokens" in picture
 
 
 # -- the command
@@ -145,20 +96,6 @@ def test_studies_are_listed_and_wrong_names_are_refused(folder: Path) -> None:
     assert "protocol" in study(folder, "levels", "--protocol", "blind").stderr
     assert "stage" in study(folder, "levels", "--stages", "report").stderr
     assert "`kumi index --methods" in study(folder, "ablations").stderr
-    assert "mentions needs a chat model" in study(folder, "gleanings").stderr
-
-
-def test_gleanings_are_written_and_drawn(folder: Path, server: FakeServer) -> None:
-    server.configure(replies=[("one word, yes or no", "yes"), ("", "entity<|>Bo<|>person<|>Bo mends.\nEND")])
-    ran = study(folder, "gleanings", "--set", "mentions.model=m")
-    assert ran.returncode == 0, ran.stderr
-    study_files = Study(folder / "eval" / "gleanings")
-    rows = list(read_jsonl_rows(study_files.path("gleanings"), Score))
-    assert {(row.name, row.value) for row in rows} == {("entity_references", 1.0)}
-    assert len(rows) == 2 * 3 * 4
-    assert study_files.read_manifest()["gleanings"]["documents"] == 2
-    assert study_files.read_text("gleanings.svg").startswith("<svg")
-    assert "2 gleanings" in ran.stdout
 
 
 def test_a_plan_is_shown(folder: Path, server: FakeServer) -> None:

@@ -1,4 +1,4 @@
-"""A study -> estimated calls of its stages: equal to the real calls, less the cached ones."""
+"""A study -> estimated calls of its stages: equal to the real calls, less those that the study has."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ from pathlib import Path
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.evaluate.claims import extract_answer_claims
+from kumihimo.app.estimate_query_cost import estimate_query_cost
 from kumihimo.evaluate.claims.stages import ECONOMY_VOTES
-from kumihimo.evaluate.cost_estimates import EstimationContext
-from kumihimo.evaluate.judging.calls import plan_judge_calls
+from kumihimo.evaluate.claims.study_claims import extract_answer_claims
 from kumihimo.evaluate.judging.protocols import GRAPHRAG, MK_RAG
-from kumihimo.evaluate.judging.verdicts import judge_pairs
+from kumihimo.evaluate.judging.verdicts import judge_pairs, plan_judge_calls
 from kumihimo.evaluate.question_generation import generate_global_questions
 from kumihimo.evaluate.records import SystemAnswer
 from kumihimo.evaluate.run_systems import answer_questions
 from kumihimo.evaluate.scoring.run_scores import build_cases, score_cases
 from kumihimo.evaluate.study import Study
-from kumihimo.evaluate.study_plan import StudyEstimate, StudyRequest, estimate_stages
+from kumihimo.evaluate.study_plan import EstimationContext, StudyEstimate, StudyRequest, estimate_stages
 from kumihimo.evaluate.systems import System, parse_systems
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.protocols import Chat, Prices
@@ -102,8 +101,11 @@ def test_the_estimate_equals_the_real_calls(study: Study, harbour: Kumihimo, cac
             return estimate_stages(study, context, selected, replace(request, stages=stages))
 
     earlier = rows(plan(naive, hyde))
+    with harbour.snapshot() as snapshot:
+        models = Everyone(harbour.models.settings, lambda: cache)
+        one_question = estimate_query_cost(replace(snapshot, models=models), QUESTIONS[0].text, "hyde")
     assert earlier["run naive"] == (4, 4)
-    assert earlier["run hyde"] == (8, 8)  # a hypothesis each
+    assert earlier["run hyde"] == (4 * one_question.calls[0], 4 * one_question.calls[1])
     assert earlier["judge graphrag"] == (4 * 4 * 5, 4 * 4 * 5)
     with estimation_context(harbour, cache) as context:
         assert context.snapshot
@@ -114,18 +116,20 @@ def test_the_estimate_equals_the_real_calls(study: Study, harbour: Kumihimo, cac
             )
         later = rows(plan(naive, hyde, stages=request.stages))
         assert not {"run naive", "run hyde"} & {*later}
-        answers = {name: {a.question: a for a in study.answers(name)} for name in study.systems()}
+        answers = {name: {a.question: a for a in study.answers(name)} for name in ("naive", "hyde")}
         judge_calls = plan_judge_calls(GRAPHRAG, QUESTIONS, answers)
-        list(judge_pairs(GRAPHRAG, judge_calls[:30], make_llm("judge", context.registry.budget())))
+        study.write("verdicts", judge_pairs(GRAPHRAG, judge_calls[:30], make_llm("judge", context.registry.budget())))
         assert rows(plan(naive, hyde))["judge graphrag"] == (50, 50)
-        list(judge_pairs(GRAPHRAG, judge_calls, make_llm("judge", context.registry.budget())))
+        study.write("verdicts", judge_pairs(GRAPHRAG, judge_calls, make_llm("judge", context.registry.budget())))
         all_answers = [answer for by_question in answers.values() for answer in by_question.values()]
         budget = context.registry.budget()
-        extract_answer_claims(QUESTIONS, all_answers, make_llm("claimer", budget), ECONOMY_VOTES)
+        _, sentences = extract_answer_claims(QUESTIONS, all_answers, make_llm("claimer", budget), ECONOMY_VOTES)
+        study.write("sentences", sentences)
         assert later["claims"][0] <= budget.total.calls <= later["claims"][1]
         budget = context.registry.budget()
-        list(score_cases(list(build_cases(QUESTIONS, all_answers)), ["faithfulness"], make_llm("scorer", budget)))
-        assert later["score"][0] <= budget.total.calls
+        cases = list(build_cases(QUESTIONS, all_answers))
+        study.write("scores", score_cases(cases, ["faithfulness"], make_llm("scorer", budget)))
+        assert later["score"][0] <= budget.total.calls <= later["score"][1]
     assert rows(plan("naive", "hyde", stages=request.stages)) == {}
 
 

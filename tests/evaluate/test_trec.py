@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kumihimo.core.errors import SettingsError
-from kumihimo.evaluate.trec import (
+from kumihimo.evaluate.rankings import (
     _escape_field,
     _unescape_field,
     read_trec_qrels,

@@ -11,10 +11,9 @@ import pytest
 
 from kumihimo import Kumihimo
 from kumihimo.core.errors import SettingsError
-from kumihimo.evaluate import weight_tuning
+from kumihimo.evaluate import weight_fitting
 from kumihimo.evaluate.records import EvalQuestion, Gold
-from kumihimo.evaluate.weight_fitting import BraidWeights, FittingExample
-from kumihimo.evaluate.weight_tuning import merge_gold, refit_weights
+from kumihimo.evaluate.weight_fitting import BraidWeights, FittingExample, merge_gold, refit_weights
 from kumihimo.methods.braid import published_weights
 from kumihimo.methods.braid.two_pass import Pass
 from tests.cli.test_cli import Run, built, kumi  # noqa: F401 (fixtures)
@@ -88,7 +87,7 @@ def test_weights_are_fitted_for_the_configured_pool_and_anchors(
         passes.extend(example.second_pass(published_weights()["first"]) for example in examples)
         return published_weights()
 
-    monkeypatch.setattr(weight_tuning, "learn_weights", learned)
+    monkeypatch.setattr(weight_fitting, "learn_weights", learned)
     small = {"braid": {"pool": 3, "anchors": 1}}
     with Kumihimo.open(tmp_path / ".kumi", settings=small) as kumi, kumi.snapshot() as snapshot:  # noqa: F811
         refit_weights(snapshot, questions)

@@ -23,7 +23,7 @@ from kumihimo.app.community_tree import CommunityTree, load_tree
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable, SettingsError
-from kumihimo.page.layout import Circle, GraphLayout, enclosing_circle, layout_graph, pack_circles
+from kumihimo.page import Circle, GraphLayout, enclosing_circle, layout_graph, pack_circles
 from tests import factories_graphs
 from tests.counters import count_lines
 
@@ -184,6 +184,11 @@ def test_what_is_embedded_comes_back(data: dict[str, Any]) -> None:
     assert json.loads(script) == json.loads(json.dumps(data))
     assert "<" not in script
     assert any(row[0] == "</script>" for row in data["nodes"])
+
+
+def test_the_title_is_escaped(data: dict[str, Any]) -> None:
+    text = "".join(page.render_page({**data, "title": "<script>alert('x')</script>"}))
+    assert "<title>&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;: graph and reports</title>" in text
 
 
 def test_the_page_asks_for_nothing_elsewhere(data: dict[str, Any]) -> None:

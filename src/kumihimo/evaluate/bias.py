@@ -3,36 +3,167 @@
 An alarm is a sentence for the reader of the win rates. A value that cannot be computed is None, and `why` says why.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
+from statistics import fmean
 
 from kumihimo.core.context import Tokenizer
-from kumihimo.evaluate.bias_measures import (
-    BiasReport,
-    FailedControl,
-    JudgeAgreement,
-    JudgedPoints,
-    LengthAdjustedRate,
-    LengthBias,
-    LengthGap,
-    OrderBias,
-    Proportion,
-    SelfComparison,
-    SelfJudging,
-    WinRate,
-    mean_win_rate,
-)
-from kumihimo.evaluate.logistic import UndefinedEstimate, share_without_gap
-from kumihimo.evaluate.points import CriterionPair, points_by_pair, with_swapped_pairs
-from kumihimo.evaluate.records import EvalQuestion, SystemAnswer, Verdict
+from kumihimo.evaluate.points import CriterionPair, JudgedPoints, WinRate, points_by_pair, with_swapped_pairs
+from kumihimo.evaluate.records import ByQuestion, Clusters, EvalQuestion, SystemAnswer, Verdict
+from kumihimo.evaluate.statistics import UndefinedEstimate, share_without_gap
 
 SIMILAR_LENGTH = 15.0  # percent: answers that differ by less count as equally long
 MIN_MATCHED = 10  # questions of similar length, for a comparison with the raw rate
 LENGTH_GAPS = (0.0, 10.0, 25.0, 50.0, 100.0)  # percent
+
+
+# -- panels
+
+
+@dataclass(frozen=True, slots=True)
+class Proportion:
+    """A count out of a total."""
+
+    count: int
+    of: int
+
+    @property
+    def percent(self) -> float | None:
+        """Return the percentage, None for an empty total."""
+        return 100.0 * self.count / self.of if self.of else None
+
+
+@dataclass(frozen=True, slots=True)
+class _CriterionRow:
+    """A row of a panel for one criterion of one protocol."""
+
+    protocol: str
+    criterion: str
+
+
+@dataclass(frozen=True, slots=True)
+class OrderBias(_CriterionRow):
+    """The effect of presentation order by one criterion.
+
+    flips: pairs judged in both orders whose winner changes with the order. first: wins of the answer shown first, out
+    of all wins. ties: out of valid verdicts. invalid, failed: out of all verdicts.
+    """
+
+    flips: Proportion
+    first: Proportion
+    ties: Proportion
+    invalid: Proportion
+    failed: Proportion
+
+
+@dataclass(frozen=True, slots=True)
+class SelfComparison(_CriterionRow):
+    """A system against another generation of itself (A/A): expect 50 points."""
+
+    system: str
+    rate: WinRate
+    alarm: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LengthGap:
+    """The win rate of longer answers for one range of gaps.
+
+    least, most: the gap in percent of the longer answer.
+    """
+
+    least: float
+    most: float
+    rate: WinRate
+
+
+@dataclass(frozen=True, slots=True)
+class LengthBias(_CriterionRow):
+    """The effect of length by one criterion over all pairs.
+
+    longer: the win rate of the longer answer at any gap.
+    """
+
+    longer: WinRate
+    gaps: tuple[LengthGap, ...]
+    alarm: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LengthAdjustedRate(_CriterionRow):
+    """The win rate of a over b, with and without length effects.
+
+    raw: all questions. matched: questions with answers of similar length. adjusted: a logistic model's rate at gap 0.
+    """
+
+    a: str
+    b: str
+    raw: WinRate
+    matched: WinRate
+    adjusted: WinRate
+    alarm: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedControl:
+    """A system that wins every criterion, directness included: implausible (GraphRAG, section 3.3)."""
+
+    protocol: str
+    winner: str
+    loser: str
+    alarm: str
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeAgreement(_CriterionRow):
+    """The agreement of two judges on the same prompts; kappa: Cohen's."""
+
+    alike: Proportion
+    kappa: float | None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SelfJudging:
+    """A judge that wrote some of the answers: judges prefer their own."""
+
+    judge: str
+    systems: tuple[str, ...]
+    alarm: str
+
+
+@dataclass(frozen=True, slots=True)
+class BiasReport:
+    """The bias panels.
+
+    tokens: the mean answer length of each system.
+    """
+
+    orders: tuple[OrderBias, ...]
+    same: tuple[SelfComparison, ...]
+    tokens: Mapping[str, float]
+    lengths: tuple[LengthBias, ...]
+    adjusted: tuple[LengthAdjustedRate, ...]
+    controls: tuple[FailedControl, ...]
+    agreement: tuple[JudgeAgreement, ...]
+    own: tuple[SelfJudging, ...]
+
+    @property
+    def alarms(self) -> tuple[str, ...]:
+        """Return all alarms."""
+        return self.alarms_for()
+
+    def alarms_for(self, protocol: str = "") -> tuple[str, ...]:
+        """Return the alarms of a protocol, or all alarms.
+
+        A self-judging alarm belongs to every protocol.
+        """
+        panels = (self.same, self.lengths, self.adjusted, self.controls)
+        alarms = [row.alarm for panel in panels for row in panel if protocol in ("", row.protocol)]
+        return tuple(alarm for alarm in (*alarms, *(judging.alarm for judging in self.own)) if alarm)
 
 
 def measure_bias(
@@ -54,14 +185,12 @@ def measure_bias(
     return BiasReport(
         orders=measure_order_bias(verdicts),
         same=compare_with_self(points_by_pair(verdicts, self_pairs=True), clusters),
-        tokens={
-            system: sum(by_question.values()) / len(by_question) for system, by_question in sizes.items() if by_question
-        },
+        tokens={system: fmean(by_question.values()) for system, by_question in sizes.items() if by_question},
         lengths=measure_length_bias(judged),
         adjusted=adjust_for_length(judged),
         controls=find_failed_controls(judged),
         agreement=measure_judge_agreement(verdicts),
-        own=find_self_judging(verdicts, answers),
+        own=tuple(row for judge in sorted({v.judge for v in verdicts}) for row in self_judging_of(judge, answers)),
     )
 
 
@@ -71,107 +200,92 @@ def measure_order_bias(verdicts: Iterable[Verdict]) -> tuple[OrderBias, ...]:
     for v in verdicts:
         if v.role == "judge" and v.a != v.b:
             groups[v.protocol, v.criterion].append(v)
-    return tuple(_order_bias(*key, rows) for key, rows in groups.items())
+    return tuple(OrderBias(*key, *_order_effects(rows)) for key, rows in groups.items())
 
 
-def _order_bias(protocol: str, criterion: str, rows: Sequence[Verdict]) -> OrderBias:
+def _order_effects(rows: Sequence[Verdict]) -> Iterator[Proportion]:
+    """Yield the last five fields of OrderBias for these verdicts."""
     valid = [v for v in rows if v.status == "ok"]
     decided = [v for v in valid if v.winner != "tie"]
     winners: defaultdict[tuple[object, ...], dict[str, str]] = defaultdict(dict)
     for v in valid:
         winners[v.question, v.a, v.b, v.replicate][v.first] = v.winner
     both = [by_order for by_order in winners.values() if len(by_order) == 2]
-    return OrderBias(
-        protocol,
-        criterion,
-        flips=Proportion(sum(by_order["a"] != by_order["b"] for by_order in both), len(both)),
-        first=Proportion(sum(v.winner == v.first for v in decided), len(decided)),
-        ties=Proportion(len(valid) - len(decided), len(valid)),
-        invalid=Proportion(sum(v.status == "invalid" for v in rows), len(rows)),
-        failed=Proportion(sum(v.status == "failed" for v in rows), len(rows)),
-    )
+    yield Proportion(sum(by_order["a"] != by_order["b"] for by_order in both), len(both))
+    yield Proportion(sum(v.winner == v.first for v in decided), len(decided))
+    yield Proportion(len(valid) - len(decided), len(valid))
+    yield from (Proportion(sum(v.status == status for v in rows), len(rows)) for status in ("invalid", "failed"))
 
 
-def compare_with_self(
-    scores: Mapping[CriterionPair, Mapping[str, float]], clusters: Mapping[str, str]
-) -> tuple[SelfComparison, ...]:
+def compare_with_self(scores: Mapping[CriterionPair, ByQuestion], clusters: Clusters) -> tuple[SelfComparison, ...]:
     """Return the A/A panel: an alarm if the interval excludes 50."""
     rows: list[SelfComparison] = []
     for pair, points in scores.items():
-        win_rate = mean_win_rate(list(points.items()), clusters, reason="no question was judged")
+        win_rate = WinRate.from_points(list(points.items()), clusters, reason="no question was judged")
         alarm = (
             f"{pair.a} wins {_format_rate(win_rate)} against another generation of itself by {pair.criterion} "
             f"({pair.protocol}): differences of that size are none"
         )
-        rows.append(
-            SelfComparison(pair.protocol, pair.criterion, pair.a, win_rate, alarm if win_rate.differs_from_even else "")
-        )
+        rows.append(SelfComparison(*pair[:3], win_rate, alarm if win_rate.differs_from_even else ""))
     return tuple(rows)
 
 
 def measure_length_bias(judged: JudgedPoints) -> tuple[LengthBias, ...]:
     """Return the win rate of longer answers by criterion, over all pairs."""
-    groups: defaultdict[tuple[str, str], list[tuple[float, str, float]]] = defaultdict(list)
+    groups: defaultdict[tuple[str, str], list[tuple[float, str, float]]] = defaultdict(list)  # gap, question, points
     for pair, scores in judged.scores.items():
         for question, value in scores.items():
-            if side := judged.longer_side(pair, question):
-                longer_points = value if side > 0 else 100.0 - value
-                groups[pair.protocol, pair.criterion].append(
-                    (judged.length_gap(pair, question), question, longer_points)
-                )
+            if gap := judged.length_gap(pair, question):
+                longer_points = value if gap > 0 else 100.0 - value
+                groups[pair.protocol, pair.criterion].append((abs(gap), question, longer_points))
     return tuple(_length_bias(judged, *key, rows) for key, rows in groups.items())
 
 
 def _length_bias(
     judged: JudgedPoints, protocol: str, criterion: str, rows: Sequence[tuple[float, str, float]]
 ) -> LengthBias:
-    no_rows = "no answers differ this much in length"
-    longer = mean_win_rate([(question, value) for _, question, value in rows], judged.clusters, reason=no_rows)
-    gaps = [
-        LengthGap(
-            least,
-            most,
-            mean_win_rate([(q, v) for gap, q, v in rows if least < gap <= most], judged.clusters, reason=no_rows),
-        )
-        for least, most in pairwise(LENGTH_GAPS)
-    ]
-    wins = longer.differs_from_even and longer.value is not None and longer.value > 50
+    def win_rate(least: float, most: float) -> WinRate:
+        values = [(question, value) for gap, question, value in rows if least < gap <= most]
+        return WinRate.from_points(values, judged.clusters, reason="no answers differ this much in length")
+
+    longer = win_rate(0, inf)
+    gaps = tuple(LengthGap(least, most, win_rate(least, most)) for least, most in pairwise(LENGTH_GAPS))
     alarm = (
         f"longer answers win {_format_rate(longer)} by {criterion} ({protocol}): look at the rates matched or adjusted "
         "for length"
     )
-    return LengthBias(protocol, criterion, longer, tuple(gaps), alarm if wins else "")
+    return LengthBias(protocol, criterion, longer, gaps, alarm if longer.is_win else "")
 
 
 def adjust_for_length(judged: JudgedPoints) -> tuple[LengthAdjustedRate, ...]:
     """Return each pair's win rate with and without length effects."""
-    return tuple(_adjust_pair(judged, pair) for pair in judged.scores)
+    return tuple(_adjust_pair(judged, pair, scores) for pair, scores in judged.scores.items())
 
 
-def _adjust_pair(judged: JudgedPoints, pair: CriterionPair) -> LengthAdjustedRate:
-    scores = judged.scores[pair]
-    similar = {
-        question: value for question, value in scores.items() if judged.length_gap(pair, question) < SIMILAR_LENGTH
-    }
+def _adjust_pair(judged: JudgedPoints, pair: CriterionPair, scores: ByQuestion) -> LengthAdjustedRate:
+    similar = {q: value for q, value in scores.items() if abs(judged.length_gap(pair, q)) < SIMILAR_LENGTH}
     raw = judged.win_rate(scores)
     matched = judged.win_rate(similar, reason=f"no answers whose lengths differ by less than {SIMILAR_LENGTH:g} %")
-    rates = LengthAdjustedRate(*pair, raw, matched, _rate_without_gap(judged, pair))
-    if not raw.differs_from_even or matched.n < MIN_MATCHED or matched.value is None or raw.value is None:
-        return rates
-    confirmed = matched.differs_from_even and (matched.value > 50) == (raw.value > 50)
-    if confirmed or matched.low is None or matched.high is None or matched.low <= raw.value <= matched.high:
-        return rates
     alarm = (
         f"{pair.a} against {pair.b} by {pair.criterion} ({pair.protocol}): {_format_rate(raw)}, but "
         f"{_format_rate(matched)} for answers of similar length"
     )
-    return replace(rates, alarm=alarm)
+    is_alarming = matched.n >= MIN_MATCHED and _is_contradicted(raw, matched)
+    return LengthAdjustedRate(*pair, raw, matched, _rate_without_gap(judged, pair), alarm if is_alarming else "")
+
+
+def _is_contradicted(raw: WinRate, matched: WinRate) -> bool:
+    """Return whether answers of similar length contradict the raw rate."""
+    if not raw.differs_from_even or raw.value is None or matched.low is None or matched.high is None:
+        return False
+    is_confirmed = matched.is_win if raw.is_win else matched.high < 50
+    return not is_confirmed and not matched.low <= raw.value <= matched.high
 
 
 def _rate_without_gap(judged: JudgedPoints, pair: CriterionPair) -> WinRate:
     scores = judged.scores[pair]
-    lengths_a, lengths_b = judged.token_counts[pair.a], judged.token_counts[pair.b]
-    gaps = [lengths_a.get(question, 0) - lengths_b.get(question, 0) for question in scores]
+    lengths = [judged.token_counts[system] for system in (pair.a, pair.b)]
+    gaps = [lengths[0].get(question, 0) - lengths[1].get(question, 0) for question in scores]
     groups = [judged.clusters.get(question, question) for question in scores]
     try:
         share, (low, high) = share_without_gap([value / 100 for value in scores.values()], gaps, groups)
@@ -186,17 +300,14 @@ def find_failed_controls(judged: JudgedPoints) -> tuple[FailedControl, ...]:
     judged_criteria: defaultdict[str, set[str]] = defaultdict(set)
     for pair, scores in with_swapped_pairs(judged.scores).items():
         judged_criteria[pair.protocol].add(pair.criterion)
-        win_rate = judged.win_rate(scores)
-        if win_rate.differs_from_even and win_rate.value is not None and win_rate.value > 50:
+        if judged.win_rate(scores).is_win:
             won_criteria[pair.protocol, pair.a, pair.b].add(pair.criterion)
-    return tuple(
-        FailedControl(
-            *key,
-            f"{key[1]} beats {key[2]} by every criterion, directness too ({key[0]}): does the judge assess it at all?",
-        )
-        for key, criteria in won_criteria.items()
-        if "directness" in criteria and len(criteria) > 3 and criteria == judged_criteria[key[0]]
-    )
+    rows: list[FailedControl] = []
+    for (protocol, a, b), criteria in won_criteria.items():
+        if "directness" in criteria and len(criteria) > 3 and criteria == judged_criteria[protocol]:
+            alarm = f"{a} beats {b} by every criterion, directness too ({protocol}): does the judge assess it at all?"
+            rows.append(FailedControl(protocol, a, b, alarm))
+    return tuple(rows)
 
 
 def measure_judge_agreement(verdicts: Iterable[Verdict]) -> tuple[JudgeAgreement, ...]:
@@ -208,20 +319,12 @@ def measure_judge_agreement(verdicts: Iterable[Verdict]) -> tuple[JudgeAgreement
             winners[v.protocol, v.criterion].setdefault(presentation, {})[v.role] = v.winner
     rows: list[JudgeAgreement] = []
     for key, by_presentation in winners.items():
-        both = [
-            (by_role["judge"], by_role["second_judge"]) for by_role in by_presentation.values() if len(by_role) == 2
-        ]
+        both = [(roles["judge"], roles["second_judge"]) for roles in by_presentation.values() if len(roles) == 2]
         if both:
-            kappa_value = cohen_kappa(both)
+            kappa = cohen_kappa(both)
             alike = Proportion(sum(first == second for first, second in both), len(both))
-            rows.append(
-                JudgeAgreement(
-                    *key,
-                    alike,
-                    kappa_value,
-                    "" if kappa_value is not None else "both judges always give the same verdict",
-                )
-            )
+            why = "both judges always give the same verdict" if kappa is None else ""
+            rows.append(JudgeAgreement(*key, alike, kappa, why))
     return tuple(rows)
 
 
@@ -239,29 +342,17 @@ def cohen_kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
     return (sum(a == b for a, b in pairs) / n - chance) / (1 - chance)
 
 
-def find_self_judging(
-    verdicts: Iterable[Verdict], answers: Mapping[str, Mapping[str, SystemAnswer]]
-) -> tuple[SelfJudging, ...]:
-    """Return the judges that are the model of some answers.
-
-    Models are compared by name, whatever their parameters.
-    """
-    return tuple(row for judge in sorted({v.judge for v in verdicts}) for row in self_judging_of(judge, answers))
-
-
 def self_judging_of(judge: str, answers: Mapping[str, Mapping[str, SystemAnswer]]) -> list[SelfJudging]:
     """Return a row if this judge's model wrote some of the answers."""
     name = judge.partition(" ")[0]
-    judged_systems = [
+    judged_systems = tuple(
         s for s, by_question in answers.items() if any(a.model.partition(" ")[0] == name for a in by_question.values())
-    ]
-    if not judged_systems or not name:
-        return []
+    )
     alarm = (
         f"the judge, {name}, wrote the answers of {', '.join(judged_systems)}: judges prefer their own; "
         "set another [judge]"
     )
-    return [SelfJudging(judge, tuple(judged_systems), alarm)]
+    return [SelfJudging(judge, judged_systems, alarm)] if judged_systems and name else []
 
 
 def _format_rate(win_rate: WinRate) -> str:

@@ -3,34 +3,21 @@
 The unit is the question. Only questions with values on both sides count.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, Self
 
+import numpy as np
+
+from kumihimo.evaluate import statistics
 from kumihimo.evaluate.points import CriterionPair
-from kumihimo.evaluate.statistics import (
-    SEED,
-    NormalityResult,
-    ZeroMethod,
-    bootstrap_interval,
-    bradley_terry_batch,
-    check_normality,
-    detectable_rate,
-    holm_correct,
-    sign_flip_p,
-    signed_rank,
-    upper_quantile,
-)
+from kumihimo.evaluate.records import ByQuestion, Clusters
+from kumihimo.evaluate.statistics import Floats, ZeroMethod
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-QuestionValues = Mapping[str, float]  # by question
 SystemPair = tuple[str, str]  # two different systems
+PairPoints = Mapping[SystemPair, ByQuestion]  # points of the first system, 0 to 100
 
 PROTOCOLS_DROPPING_ZEROS = ("graphrag", "lightrag", "mk")  # their papers drop ties before ranking
 SIGNIFICANCE_LEVEL = 0.05
@@ -55,7 +42,7 @@ class Comparison:
     mean: float
     n: int
     left_out: int
-    shape: NormalityResult
+    shape: statistics.NormalityResult
     z: float
     p: float
     effect: float
@@ -77,19 +64,15 @@ class Comparison:
         """Return the mean of two equal systems."""
         return 50.0 if self.kind == "points" else 0.0
 
-    def swap_sides(self) -> Comparison:
+    def swap_sides(self) -> Self:
         """Return the comparison of b with a.
 
         The means of both directions of `points` sum to 100.
         """
-
-        def mirror(mean: float) -> float:
-            return 2 * self.even_mean - mean
-
-        return replace(
-            self, a=self.b, b=self.a, mean=mirror(self.mean), z=-self.z, effect=-self.effect, low=mirror(self.high),
-            high=mirror(self.low),
-        )  # fmt: skip
+        total = 2 * self.even_mean
+        low, high = total - self.high, total - self.low
+        sides = replace(self, a=self.b, b=self.a, mean=total - self.mean, low=low, high=high)
+        return replace(sides, z=-self.z, effect=-self.effect)
 
 
 def zero_method_for(protocol: str) -> ZeroMethod:
@@ -97,83 +80,27 @@ def zero_method_for(protocol: str) -> ZeroMethod:
     return "wilcox" if protocol in PROTOCOLS_DROPPING_ZEROS else "pratt"
 
 
-# -- one pair
-
-
-def compare_pair_by_points(
-    metric: str,
-    sides: SystemPair,
-    points: QuestionValues,
-    clusters: Mapping[str, str],
-    *,
-    zeros: ZeroMethod = "pratt",
-    left_out: int = 0,
-) -> Comparison | None:
-    """Compare two systems by the points of the first one.
-
-    Returns None without points. points: 0 to 100 a question. clusters: the cluster of each question; a missing
-    question is its own cluster.
-    """
-    if not points:
-        return None
-    values, groups = _values_and_clusters(points, clusters)
-    return _compare(metric, sides, "points", [value - 50 for value in values], groups, zeros, left_out)
-
-
-def compare_pair_by_measure(
-    metric: str,
-    sides: SystemPair,
-    values: Mapping[str, QuestionValues],
-    clusters: Mapping[str, str],
-    *,
-    zeros: ZeroMethod = "pratt",
-) -> Comparison | None:
-    """Compare two systems by a measure, over their common questions.
-
-    Returns None without common questions.
-    """
-    first, second = (values.get(side, {}) for side in sides)
-    differences_by_question = {question: first[question] - second[question] for question in first if question in second}
-    if not differences_by_question:
-        return None
-    differences, groups = _values_and_clusters(differences_by_question, clusters)
-    return _compare(metric, sides, "difference", differences, groups, zeros, len(first.keys() ^ second.keys()))
-
-
-def _values_and_clusters(values: QuestionValues, clusters: Mapping[str, str]) -> tuple[list[float], list[str]]:
-    questions = sorted(values)
-    return [values[question] for question in questions], [clusters.get(question, question) for question in questions]
-
-
 def _compare(
-    metric: str,
-    sides: SystemPair,
-    kind: Literal["points", "difference"],
-    deviations: Sequence[float],  # from the value of two equal systems
-    groups: Sequence[str],
-    zeros: ZeroMethod,
-    left_out: int,
-) -> Comparison:
-    even = 50.0 if kind == "points" else 0.0
-    deviations = [round(value, 9) for value in deviations]  # equal means of thirds must be equal to the last bit
-    tested = signed_rank(deviations, zeros)
-    low, high = bootstrap_interval(deviations, groups)
-    detectable_mean = _detectable_mean(deviations, groups, 1, even)
+    metric: str, sides: SystemPair, values: ByQuestion, clusters: Clusters, zeros: ZeroMethod, left_out: int, even: int
+) -> Comparison | None:
+    """Compare two systems by values that are 0 if they are equal.
+
+    Returns None without values. clusters: a missing question is its own cluster. even: the mean of equal systems.
+    """
+    if not values:
+        return None
+    groups = [clusters.get(question, question) for question in sorted(values)]
+    deviations = [round(values[question], 9) for question in sorted(values)]  # equal thirds must be equal
+    tested = statistics.signed_rank(deviations, zeros)
+    low, high = statistics.bootstrap_interval(deviations, groups)
+    spread = statistics.standard_error(deviations, groups) if len(set(deviations)) > 1 else None
+    detectable_mean = None if spread is None else even + statistics.detectable_errors() * spread
     mean = even + sum(deviations) / len(deviations)
     return Comparison(
-        metric, *sides, kind, mean, len(deviations), left_out, check_normality(deviations),
-        tested.z, tested.p, tested.effect, even + low, even + high, sign_flip_p(deviations),
-        detectable_mean, tested.p, detectable_mean,
+        metric, *sides, "points" if even else "difference", mean, len(deviations), left_out,
+        statistics.check_normality(deviations), tested.z, tested.p, tested.effect, even + low, even + high,
+        statistics.sign_flip_p(deviations), detectable_mean, tested.p, detectable_mean,
     )  # fmt: skip
-
-
-def _detectable_mean(deviations: Sequence[float], groups: Sequence[str], family: int, even: float) -> float | None:
-    """Return the detectable mean in the unit of the measure."""
-    if len(set(deviations)) < 2:
-        return None
-    largest = max(map(abs, deviations))
-    scaled = [50 + value / largest for value in deviations]
-    return even + (detectable_rate(scaled, groups, family=family) - 50) * largest
 
 
 # -- families of pairs
@@ -182,61 +109,46 @@ def _detectable_mean(deviations: Sequence[float], groups: Sequence[str], family:
 def correct_family(family: Iterable[Comparison | None]) -> list[Comparison]:
     """Correct the p-values of one family of comparisons by Holm's method."""
     comparisons = [comparison for comparison in family if comparison is not None]
-    p_values = holm_correct([comparison.p for comparison in comparisons])
+    p_values = statistics.holm_correct([comparison.p for comparison in comparisons])
+    size = len(comparisons)
     return [
-        replace(
-            comparison,
-            corrected=p,
-            family=len(comparisons),
-            corrected_detectable=_detectable_in_family(comparison, len(comparisons)),
-        )
-        for comparison, p in zip(comparisons, p_values, strict=True)
+        replace(row, corrected=p, family=size, corrected_detectable=_correct_detectable(row, size))
+        for row, p in zip(comparisons, p_values, strict=True)
     ]
 
 
-def _detectable_in_family(comparison: Comparison, family: int) -> float | None:
-    """Return the detectable mean at .05 by the size of the family.
-
-    It grows with the quantile of the normal distribution.
-    """
+def _correct_detectable(comparison: Comparison, family: int) -> float | None:
+    """Return the detectable mean at .05 / family."""
     if comparison.detectable is None:
         return None
-    power = upper_quantile(0.2)
-    wider = (upper_quantile(SIGNIFICANCE_LEVEL / family / 2) + power) / (upper_quantile(SIGNIFICANCE_LEVEL / 2) + power)
-    detectable_mean = comparison.even_mean + (comparison.detectable - comparison.even_mean) * wider
-    return min(100.0, detectable_mean) if comparison.kind == "points" else detectable_mean
+    wider = statistics.detectable_errors(family) / statistics.detectable_errors()
+    mean = comparison.even_mean + (comparison.detectable - comparison.even_mean) * wider
+    return min(mean, 100.0) if comparison.kind == "points" else mean
 
 
 def compare_by_criterion(
-    metric: str,
-    points: Mapping[SystemPair, QuestionValues],
-    clusters: Mapping[str, str],
-    *,
-    zeros: ZeroMethod = "pratt",
+    metric: str, points: PairPoints, clusters: Clusters, *, zeros: ZeroMethod = "pratt"
 ) -> list[Comparison]:
     """Compare every pair of systems by one criterion, as one family.
 
-    A system against itself is left out.
+    points: 0 to 100 a question, of the first system. A system against itself is left out.
     """
-    judged_questions: dict[str, set[str]] = {}
-    for sides, values in points.items():
-        for side in sides:
-            judged_questions.setdefault(side, set()).update(values)
-    pairs = [sides for sides in points if sides[0] != sides[1]]
+    judged: defaultdict[str, set[str]] = defaultdict(set)
+    for (a, b), values in points.items():
+        judged[a].update(values)
+        judged[b].update(values)
+    family: list[Comparison | None] = []
+    for (a, b), values in points.items():
+        if a != b:
+            deviations = {question: value - 50 for question, value in values.items()}
+            left_out = len((judged[a] | judged[b]) - values.keys())
+            family.append(_compare(metric, (a, b), deviations, clusters, zeros, left_out, 50))
+    return correct_family(family)
 
-    def missing(sides: SystemPair) -> int:
-        return len((judged_questions[sides[0]] | judged_questions[sides[1]]) - points[sides].keys())
 
-    return correct_family(
-        compare_pair_by_points(metric, s, points[s], clusters, zeros=zeros, left_out=missing(s)) for s in pairs
-    )
-
-
-def compare_by_criteria(
-    pair_points: Mapping[CriterionPair, QuestionValues], clusters: Mapping[str, str]
-) -> list[Comparison]:
+def compare_by_criteria(pair_points: Mapping[CriterionPair, ByQuestion], clusters: Clusters) -> list[Comparison]:
     """Compare every pair by each criterion of each protocol, one family each."""
-    families: dict[tuple[str, str], dict[SystemPair, QuestionValues]] = {}
+    families: dict[tuple[str, str], dict[SystemPair, ByQuestion]] = {}
     for pair, values in pair_points.items():
         families.setdefault((pair.protocol, pair.criterion), {})[pair.a, pair.b] = values
     return [
@@ -244,22 +156,6 @@ def compare_by_criteria(
         for (protocol, criterion), points in families.items()
         for comparison in compare_by_criterion(criterion, points, clusters, zeros=zero_method_for(protocol))
     ]
-
-
-def compare_by_measure(
-    metric: str,
-    values: Mapping[str, QuestionValues],
-    clusters: Mapping[str, str],
-    *,
-    pairs: Sequence[SystemPair] | None = None,
-    zeros: ZeroMethod = "pratt",
-) -> list[Comparison]:
-    """Compare every pair of systems, or these pairs, by one measure.
-
-    The pairs are one family.
-    """
-    selected = list(combinations(values, 2)) if pairs is None else pairs
-    return correct_family(compare_pair_by_measure(metric, sides, values, clusters, zeros=zeros) for sides in selected)
 
 
 def neighbouring_pairs(systems: Sequence[str]) -> list[SystemPair]:
@@ -272,22 +168,25 @@ def neighbouring_pairs(systems: Sequence[str]) -> list[SystemPair]:
 
 
 def compare_by_measures(
-    values: Mapping[str, Mapping[str, QuestionValues]],
-    clusters: Mapping[str, str],
-    pairs: Sequence[SystemPair],
+    values: Mapping[str, Mapping[str, ByQuestion]],
+    clusters: Clusters,
+    pairs: Sequence[SystemPair] | None = None,
     *,
     zeros: ZeroMethod = "wilcox",
 ) -> list[Comparison]:
-    """Compare pairs by several measures, all as one family.
+    """Compare these pairs, or all, by some measures, as one family.
 
-    6 measures x 3 neighbours of MK-RAG are 18 comparisons.
+    values: by measure and system; only the common questions of a pair count. 6 measures x 3 neighbours of MK-RAG are
+    18 comparisons.
     """
-    comparisons = (
-        compare_pair_by_measure(metric, sides, by_system, clusters, zeros=zeros)
-        for metric, by_system in values.items()
-        for sides in pairs
-    )
-    return correct_family(comparisons)
+    family: list[Comparison | None] = []
+    for metric, by_system in values.items():
+        for sides in combinations(by_system, 2) if pairs is None else pairs:
+            first, second = (by_system.get(side, {}) for side in sides)
+            differences = {question: first[question] - second[question] for question in first if question in second}
+            left_out = len(first.keys() ^ second.keys())
+            family.append(_compare(metric, sides, differences, clusters, zeros, left_out, 0))
+    return correct_family(family)
 
 
 # -- ranking
@@ -308,59 +207,53 @@ class RankedSystem:
     worst: int
 
 
-def rank_systems(
-    points: Mapping[SystemPair, QuestionValues], clusters: Mapping[str, str], *, draws: int = 1000
-) -> list[RankedSystem]:
+def rank_systems(points: PairPoints, clusters: Clusters, *, draws: int = 1000) -> list[RankedSystem]:
     """Rank the systems, strongest first; ties by name.
 
     Questions are resampled by clusters with a fixed seed.
     """
-    import numpy as np
-
     pairs = {sides: values for sides, values in points.items() if sides[0] != sides[1] and values}
     systems = sorted({side for sides in pairs for side in sides})
     if not systems:
         return []
     wins = _win_tables(pairs, systems, clusters)
     total_wins = wins.sum(axis=0, keepdims=True)
-    strength = bradley_terry_batch(total_wins)[0]
+    strength = statistics.bradley_terry_batch(total_wins)[0]
     groups = len(wins)
-    draw_counts = np.random.default_rng(SEED).multinomial(groups, np.full(groups, 1 / groups), size=draws)
-    draw_strengths = bradley_terry_batch(np.einsum("dc,cij->dij", draw_counts.astype(float), wins))
+    draw_counts = np.random.default_rng(statistics.SEED).multinomial(groups, np.full(groups, 1 / groups), size=draws)
+    draw_strengths = statistics.bradley_terry_batch(np.einsum("dc,cij->dij", draw_counts.astype(float), wins))
     ranks = 1 + (draw_strengths[:, None, :] > draw_strengths[:, :, None] * (1 + 1e-9)).sum(axis=2)
     best = np.quantile(ranks, 0.025, axis=0, method="lower")
     worst = np.quantile(ranks, 0.975, axis=0, method="higher")
     means = _mean_points(pairs)
     order = sorted(range(len(systems)), key=lambda i: (-round(float(strength[i]), 9), systems[i]))
-    rows = []
-    for i in order:
-        rank = 1 + sum(float(rival) > float(strength[i]) * (1 + 1e-6) for rival in strength)
-        rows.append(RankedSystem(systems[i], float(strength[i]), means[systems[i]], rank, int(best[i]), int(worst[i])))
-    return rows
+    rivals = strength[:, None] > strength[None, :] * (1 + 1e-6)
+    return [
+        RankedSystem(
+            systems[i], float(strength[i]), means[systems[i]], 1 + int(rivals[:, i].sum()), int(best[i]), int(worst[i])
+        )
+        for i in order
+    ]
 
 
-def _win_tables(
-    pairs: Mapping[SystemPair, QuestionValues], systems: Sequence[str], clusters: Mapping[str, str]
-) -> NDArray[np.float64]:
+def _win_tables(pairs: PairPoints, systems: Sequence[str], clusters: Clusters) -> Floats:
     """Return a win table for each cluster.
 
     A tie is half a win.
     """
-    import numpy as np
-
     names = {clusters.get(question, question) for values in pairs.values() for question in values}
     cluster_index = {cluster: i for i, cluster in enumerate(sorted(names))}
-    system_index = {system: i for i, system in enumerate(systems)}
     wins = np.zeros((len(cluster_index), len(systems), len(systems)))
-    for (a, b), values in sorted(pairs.items()):
+    for sides, values in sorted(pairs.items()):
+        a, b = map(systems.index, sides)
         for question, points in sorted(values.items()):
             cluster = cluster_index[clusters.get(question, question)]
-            wins[cluster, system_index[a], system_index[b]] += points / 100
-            wins[cluster, system_index[b], system_index[a]] += 1 - points / 100
+            wins[cluster, a, b] += points / 100
+            wins[cluster, b, a] += 1 - points / 100
     return wins
 
 
-def _mean_points(pairs: Mapping[SystemPair, QuestionValues]) -> dict[str, float]:
+def _mean_points(pairs: PairPoints) -> dict[str, float]:
     """Return each system's mean over its opponents."""
     means_by_system: dict[str, list[float]] = {}
     for (a, b), values in sorted(pairs.items()):
@@ -370,7 +263,7 @@ def _mean_points(pairs: Mapping[SystemPair, QuestionValues]) -> dict[str, float]
     return {system: sum(means) / len(means) for system, means in means_by_system.items()}
 
 
-def average_criteria(parts: Sequence[Mapping[SystemPair, QuestionValues]]) -> dict[SystemPair, dict[str, float]]:
+def average_criteria(parts: Sequence[PairPoints]) -> dict[SystemPair, dict[str, float]]:
     """Average several criteria over the questions judged by all of them."""
     pairs = [sides for sides in (parts[0] if parts else {}) if all(sides in part for part in parts)]
     return {
@@ -385,9 +278,50 @@ def average_criteria(parts: Sequence[Mapping[SystemPair, QuestionValues]]) -> di
 
 def comparison_matrix(comparisons: Iterable[Comparison]) -> dict[SystemPair, Comparison]:
     """Return each pair in both directions: row against column."""
-    return {(comparison.a, comparison.b): comparison for pair in comparisons for comparison in _both_directions(pair)}
+    both_directions = [side for comparison in comparisons for side in (comparison, comparison.swap_sides())]
+    return {(comparison.a, comparison.b): comparison for comparison in both_directions}
 
 
-def _both_directions(pair: Comparison) -> Iterator[Comparison]:
-    yield pair
-    yield pair.swap_sides()
+# -- conclusion
+
+_CHEAPER_RATIO = 0.95  # of the tokens of the best system; above, a system is not cheaper
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """The first system of a ranking: whom it beats, loses to, or ties with, by significance."""
+
+    system: str
+    beaten: Sequence[Comparison]
+    lost_to: Sequence[Comparison]
+    tied: Sequence[Comparison]
+
+    @property
+    def detectable(self) -> float | None:
+        """Return the mean that would be significant against every tied system."""
+        return max(
+            (pair.corrected_detectable for pair in self.tied if pair.corrected_detectable is not None), default=None
+        )
+
+
+def find_leader(order: Sequence[str], comparisons: Sequence[Comparison], lower_is_better: bool = False) -> Leader:
+    """Return the first system with its significant comparisons."""
+    cells = comparison_matrix(comparisons)
+    pairs = [cells[order[0], other] for other in order[1:] if (order[0], other) in cells]
+    significant = [pair for pair in pairs if pair.is_significant]
+    beaten = [pair for pair in significant if (pair.mean > pair.even_mean) != lower_is_better]
+    lost_to = [pair for pair in significant if pair not in beaten]
+    return Leader(order[0], beaten, lost_to, [pair for pair in pairs if not pair.is_significant])
+
+
+def find_cheaper(
+    tokens: Mapping[str, float], best: str, comparisons: Sequence[Comparison]
+) -> list[tuple[Comparison, float]]:
+    """Return the systems cheaper than the best, with savings in percent.
+
+    The cheapest comes first. tokens: by system.
+    """
+    cells = comparison_matrix(comparisons)
+    limit = _CHEAPER_RATIO * tokens[best]
+    cheaper = sorted((s for s in tokens if tokens[s] < limit and (s, best) in cells), key=tokens.__getitem__)
+    return [(cells[system, best], 100 * (1 - tokens[system] / tokens[best])) for system in cheaper]

@@ -1,28 +1,26 @@
 """Claims -> support of each claim: by the answer's evidence, by the documents, by other answers."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.errors import ItemFailed, UnparsableReply
 from kumihimo.core.task import Progress
-from kumihimo.evaluate.claims.claim_counts import ValuesByMeasure
-from kumihimo.evaluate.claims.voting import classify_failure
-from kumihimo.evaluate.records import AnswerClaim, EvalQuestion, SystemAnswer
-from kumihimo.llm.concurrency import map_concurrent
+from kumihimo.evaluate.records import AnswerClaim, EvalQuestion, SystemAnswer, ValuesByMeasure
+from kumihimo.evaluate.workers import classify_failure, map_with_progress
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM
 
-A = TypeVar("A")
 CLAIM_SUPPORT_PROMPT, SELFCHECK_PROMPT = (
     Path(__file__).with_name(f"claim_{name}.md") for name in ("support", "selfcheck")
 )
+Claims = Iterable[AnswerClaim]
+Search = Callable[[str], Sequence[str]]  # a text -> the passages closest to it
+OtherAnswers = Mapping[tuple[str, str], Sequence[SystemAnswer]]  # by system and question
 BATCH_SIZE = 20  # claims in one call
 EVIDENCE_BUDGET = 8000  # tokens of evidence in one call
 RATE_FIELDS = {  # the field of AnswerClaim behind each rate
@@ -50,7 +48,7 @@ class Agreed:
 
 
 def check_by_context(
-    claims: Iterable[AnswerClaim],
+    claims: Claims,
     answers: Iterable[SystemAnswer],
     llm: LLM,
     tokenizer: Tokenizer,
@@ -70,7 +68,8 @@ def check_by_context(
         sources = [(source.n, source.text) for source in answer.contexts] if answer else []
         return _check_by_sources(batch, "supported", split_sources(sources, tokenizer, budget), llm)
 
-    return _flatten(_map_with_progress(check_batch, list(batch_by_answer(claims)), llm, "context", progress))
+    batches = list(batch_by_answer(claims))
+    return list(chain.from_iterable(map_with_progress(check_batch, batches, llm.workers, "context", progress)))
 
 
 def split_sources(sources: Sequence[tuple[int, str]], tokenizer: Tokenizer, budget: int) -> list[list[tuple[int, str]]]:
@@ -100,11 +99,7 @@ def _split_text(text: str, tokenizer: Tokenizer, budget: int) -> Iterator[str]:
 
 
 def check_by_corpus(
-    claims: Iterable[AnswerClaim],
-    retrieve: Callable[[str], Sequence[str]],
-    llm: LLM,
-    *,
-    progress: Progress | None = None,
+    claims: Claims, retrieve: Search, llm: LLM, *, progress: Progress | None = None
 ) -> list[AnswerClaim]:
     """Check whether passages found in the documents entail each claim (field `in_corpus`).
 
@@ -121,15 +116,13 @@ def check_by_corpus(
             return _with_result(claim, "in_corpus", None, f"{classify_failure(passages)}: {passages}")
         return _check_by_sources([claim], "in_corpus", [list(enumerate(passages, 1))] if passages else [], llm)[0]
 
-    checked = _map_with_progress(check_claim, jobs, llm, "corpus", progress, len(unique_texts))
+    checked = map_with_progress(check_claim, jobs, llm.workers, "corpus", progress, len(unique_texts))
     by_text = {claim.text: claim for claim in checked}
-    return [
-        _with_result(c, "in_corpus", by_text[c.text].in_corpus, by_text[c.text].why.get("in_corpus", ""))
-        for c in all_claims
-    ]
+    results = ((claim, by_text[claim.text]) for claim in all_claims)
+    return [_with_result(c, "in_corpus", result.in_corpus, result.why.get("in_corpus", "")) for c, result in results]
 
 
-def _retrieve_passages(retrieve: Callable[[str], Sequence[str]], text: str) -> list[str] | ItemFailed:
+def _retrieve_passages(retrieve: Search, text: str) -> list[str] | ItemFailed:
     try:
         return list(retrieve(text))
     except ItemFailed as failure:
@@ -140,11 +133,7 @@ def _retrieve_passages(retrieve: Callable[[str], Sequence[str]], text: str) -> l
 
 
 def check_by_samples(
-    claims: Iterable[AnswerClaim],
-    samples: Mapping[tuple[str, str], Sequence[SystemAnswer]],
-    llm: LLM,
-    *,
-    progress: Progress | None = None,
+    claims: Claims, samples: OtherAnswers, llm: LLM, *, progress: Progress | None = None
 ) -> list[AnswerClaim]:
     """Rate the doubt of each claim against other answers (field `doubt`).
 
@@ -154,14 +143,13 @@ def check_by_samples(
     reply counts .5, with the reason in `why`. Unlike the paper, one call rates all claims of an answer, and claims
     replace sentences.
     """
-    jobs = [(batch, samples.get((batch[0].system, batch[0].question), ())) for batch in batch_by_answer(claims)]
+    batches = list(batch_by_answer(claims))
 
-    def check_batch(job: tuple[list[AnswerClaim], Sequence[SystemAnswer]]) -> list[AnswerClaim]:
-        batch, other_answers = job
-        texts = [other.text for other in other_answers if not other.failed]
-        return _rate_doubt(batch, texts, llm)
+    def check_batch(batch: list[AnswerClaim]) -> list[AnswerClaim]:
+        other_answers = samples.get((batch[0].system, batch[0].question), ())
+        return _rate_doubt(batch, [other.text for other in other_answers if not other.failed], llm)
 
-    return _flatten(_map_with_progress(check_batch, jobs, llm, "selfcheck", progress))
+    return list(chain.from_iterable(map_with_progress(check_batch, batches, llm.workers, "selfcheck", progress)))
 
 
 def _rate_doubt(batch: list[AnswerClaim], texts: Sequence[str], llm: LLM) -> list[AnswerClaim]:
@@ -196,18 +184,17 @@ class SampleCounts:
     same_context: int
 
 
-def count_samples(
-    answers: Iterable[SystemAnswer], samples: Mapping[tuple[str, str], Sequence[SystemAnswer]]
-) -> SampleCounts:
+def count_samples(answers: Iterable[SystemAnswer], samples: OtherAnswers) -> SampleCounts:
     """Count other answers, equal texts and equal contexts."""
-    count: Counter[str] = Counter()
-    for answer in answers:
-        for other in samples.get((answer.system, answer.question), ()):
-            if not (other.failed or answer.failed):
-                count["samples"] += 1
-                count["text"] += other.text == answer.text
-                count["context"] += [c.text for c in other.contexts] == [c.text for c in answer.contexts]
-    return SampleCounts(count["samples"], count["text"], count["context"])
+    pairs = [
+        (answer, other)
+        for answer in answers
+        for other in samples.get((answer.system, answer.question), ())
+        if not (other.failed or answer.failed)
+    ]
+    same_text = sum(other.text == answer.text for answer, other in pairs)
+    same_context = sum([c.text for c in other.contexts] == [c.text for c in answer.contexts] for answer, other in pairs)
+    return SampleCounts(len(pairs), same_text, same_context)
 
 
 # -- shared helpers
@@ -227,15 +214,13 @@ def _check_by_sources(
         if not unsupported:
             break
         try:
-            messages = render_prompt(
-                CLAIM_SUPPORT_PROMPT,
-                sources=_format_sources(group),
-                claims=_format_claims([batch[n - 1].text for n in unsupported]),
-            )
+            sources = "\n\n".join(f"[{n}] {text}" for n, text in group)
+            listed = _format_claims([batch[n - 1].text for n in unsupported])
+            messages = render_prompt(CLAIM_SUPPORT_PROMPT, sources=sources, claims=listed)
             entries = {
                 unsupported[e.claim - 1]: e
                 for e in reversed(llm(messages, schema=list[Supported]))
-                if _is_valid_entry(e, unsupported)
+                if 1 <= e.claim <= len(unsupported)
             }
         except ItemFailed as failure:
             why |= dict.fromkeys(unsupported, f"{classify_failure(failure)}: {failure}")
@@ -244,17 +229,11 @@ def _check_by_sources(
         numbers = {n for n, _ in group}
         yes |= {n: tuple(s for s in e.sources if s in numbers) for n, e in entries.items() if e.supported == "yes"}
     why |= dict.fromkeys(yes, "")
-    results = [
-        _with_result(claim, name, n in yes or (None if why[n] else False), why[n]) for n, claim in enumerate(batch, 1)
-    ]
-    return [
-        replace(result, sources=yes.get(n, ())) if name == "supported" else result
-        for n, result in enumerate(results, 1)
-    ]
-
-
-def _is_valid_entry(entry: Supported, positions: Sequence[int]) -> bool:
-    return 1 <= entry.claim <= len(positions)
+    results: list[AnswerClaim] = []
+    for n, claim in enumerate(batch, 1):
+        result = _with_result(claim, name, n in yes or (None if why[n] else False), why[n])
+        results.append(replace(result, sources=yes.get(n, ())) if name == "supported" else result)
+    return results
 
 
 def _with_result(claim: AnswerClaim, name: str, value: object, why: str) -> AnswerClaim:
@@ -264,7 +243,7 @@ def _with_result(claim: AnswerClaim, name: str, value: object, why: str) -> Answ
     return replace(claim, **changed)
 
 
-def batch_by_answer(claims: Iterable[AnswerClaim]) -> Iterator[list[AnswerClaim]]:
+def batch_by_answer(claims: Claims) -> Iterator[list[AnswerClaim]]:
     """Yield batches of claims of one answer each."""
     by_answer: defaultdict[tuple[str, str], list[AnswerClaim]] = defaultdict(list)
     for claim in claims:
@@ -273,28 +252,8 @@ def batch_by_answer(claims: Iterable[AnswerClaim]) -> Iterator[list[AnswerClaim]
         yield from (own_claims[i : i + BATCH_SIZE] for i in range(0, len(own_claims), BATCH_SIZE))
 
 
-def _format_sources(part: Sequence[tuple[int, str]]) -> str:
-    return "\n\n".join(f"[{n}] {text}" for n, text in part)
-
-
 def _format_claims(claims: Sequence[str]) -> str:
     return "\n".join(f"{n}. {claim}" for n, claim in enumerate(claims, 1))
-
-
-def _map_with_progress(
-    process: Callable[[Any], A], jobs: Iterable[Any], llm: LLM, name: str, progress: Progress | None, total: int = 0
-) -> list[A]:
-    total = total or len(jobs) if isinstance(jobs, Sequence) else total
-    results: list[A] = []
-    for done, result in enumerate(map_concurrent(process, jobs, llm.workers), 1):
-        results.append(result)
-        if progress:
-            progress(name, done, total)
-    return results
-
-
-def _flatten(lists: Iterable[list[AnswerClaim]]) -> list[AnswerClaim]:
-    return [claim for batch in lists for claim in batch]
 
 
 # -- rates
@@ -314,7 +273,7 @@ class FabricationRate:
     why: Mapping[str, int]
 
 
-def fabrication_rates(claims: Iterable[AnswerClaim], system: str) -> dict[str, FabricationRate]:
+def fabrication_rates(claims: Claims, system: str) -> dict[str, FabricationRate]:
     """Return a system's unsupported shares and its mean doubt.
 
     Only checks that were requested are included.
@@ -329,29 +288,23 @@ def fabrication_rates(claims: Iterable[AnswerClaim], system: str) -> dict[str, F
     return rates
 
 
-def fabrication_by_question(
-    claims: Iterable[AnswerClaim], questions: Iterable[EvalQuestion], system: str
-) -> ValuesByMeasure:
+def fabrication_by_question(claims: Claims, questions: Iterable[EvalQuestion], system: str) -> ValuesByMeasure:
     """Return the rates of each answer; None for unchecked or missing claims."""
-    by_question: defaultdict[str, list[AnswerClaim]] = defaultdict(list)
+    by_question: dict[str, list[AnswerClaim]] = {question.id: [] for question in questions}
     for claim in claims:
-        if claim.system == system:
+        if claim.system == system and claim.question in by_question:
             by_question[claim.question].append(claim)
-    by_id = [(question.id, by_question[question.id]) for question in questions]
     return {
-        name: {id: _mean(_known_values(own_claims, field)) for id, own_claims in by_id}
+        name: {id: _mean(_known_values(own_claims, field)) for id, own_claims in by_question.items()}
         for name, field in RATE_FIELDS.items()
     }
 
 
-def _known_values(claims: Iterable[AnswerClaim], field: str) -> list[float]:
-    return [_fabrication_value(value) for claim in claims if (value := getattr(claim, field)) is not None]
+def _known_values(claims: Claims, field: str) -> list[float]:
+    """Return the known fabrication values: 0 for a supported claim."""
+    values = [getattr(claim, field) for claim in claims]
+    return [float(not value) if isinstance(value, bool) else value for value in values if value is not None]
 
 
 def _mean(numbers: Sequence[float]) -> float | None:
     return sum(numbers) / len(numbers) if numbers else None
-
-
-def _fabrication_value(value: float | bool) -> float:
-    """Return the fabrication value: 0 for a supported claim."""
-    return float(not value) if isinstance(value, bool) else value

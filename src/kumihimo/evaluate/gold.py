@@ -1,11 +1,10 @@
 """Gold of questions and an index -> GoldPassage: its places in the documents, or an error."""
 
-from __future__ import annotations
-
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.errors import KumiError, SettingsError
@@ -14,6 +13,7 @@ from kumihimo.evaluate.records import EvalQuestion, Gold
 
 _MAX_SUGGESTIONS = 3  # names in an error message
 _PREFIX_LENGTH = 16  # characters: texts are located by prefix, so that one pass finds many
+_SPAN_NAME = re.compile(r"(.*)\[(\d+),(\d+)\)", re.S)  # `uri[start,end)`
 _DOCUMENT_END = 2**62  # stands for the end of any document
 
 
@@ -24,7 +24,7 @@ class DocumentSpan(NamedTuple):
     start: int
     end: int
 
-    def overlaps(self, other: DocumentSpan) -> bool:
+    def overlaps(self, other: Self) -> bool:
         """Return whether two ranges of one document overlap."""
         return self.document == other.document and self.start < other.end and other.start < self.end
 
@@ -88,14 +88,14 @@ def resolve_gold(
     Passages in the same chunks become one, because the index cannot tell them apart.
     """
     with_gold = [question for question in questions if question.gold]
-    found_texts = _find_texts(
+    spans_by_text = _find_texts(
         snapshot, {_remove_whitespace(g.text) for q in with_gold for g in q.gold if g.text.strip() and not g.id}
     )
     resolved: dict[str, tuple[GoldPassage, ...]] = {}
     errors: list[str] = []
     for question in with_gold:
         try:
-            passages = [_resolve(snapshot, layout, gold, found_texts) for gold in question.gold]
+            passages = [_resolve(snapshot, layout, gold, spans_by_text) for gold in question.gold]
             resolved[question.id] = tuple(_merge_passages(layout, passages))
         except KumiError as error:
             errors.append(f"question {question.id!r}: {error}")
@@ -110,31 +110,29 @@ def parse_span_name(layout: IndexLayout, name: str) -> DocumentSpan | None:
 
     The name comes from `GoldPassage.name` or `IndexLayout.span_name`, or is anything that `Gold.id` may be.
     """
-    uri, bracket, span = name.rpartition("[")
-    start, comma, end = span.removesuffix(")").partition(",")
-    if bracket and comma and span.endswith(")") and start.isdecimal() and end.isdecimal() and uri in layout.ids_by_name:
-        ids = layout.ids_by_name[uri]
-        return DocumentSpan(ids[0], int(start), int(end)) if len(ids) == 1 else None
+    if (match := _SPAN_NAME.fullmatch(name)) and (ids := layout.ids_by_name.get(match[1])):
+        return DocumentSpan(ids[0], int(match[2]), int(match[3])) if len(ids) == 1 else None
     if len(ids := layout.ids_by_name.get(name, ())) == 1:
         return DocumentSpan(ids[0], 0, _DOCUMENT_END)
-    return _chunk_span(layout, name)
-
-
-def _chunk_span(layout: IndexLayout, name: str) -> DocumentSpan | None:
     return layout.chunks.get(name.removeprefix("chunks:"))
 
 
 def _resolve(
-    snapshot: Snapshot, layout: IndexLayout, gold: Gold, found_texts: Mapping[str, list[DocumentSpan]]
+    snapshot: Snapshot, layout: IndexLayout, gold: Gold, spans_by_text: Mapping[str, list[DocumentSpan]]
 ) -> GoldPassage:
     if not gold.id:
         if not gold.text.strip():
             raise SettingsError("its gold names neither a document nor a text: write `id`, or `text`")
-        return _gold_passage(layout, _require_spans(gold, found_texts[_remove_whitespace(gold.text)]))
-    chunk = _chunk_span(layout, gold.id)
+        return _gold_passage(layout, _require_spans(gold, spans_by_text[_remove_whitespace(gold.text)]))
+    chunk = layout.chunks.get(gold.id.removeprefix("chunks:"))
     ids = layout.ids_by_name.get(gold.id, () if chunk is None else (chunk.document,))
-    if len(ids) != 1:
-        raise SettingsError(_ambiguous_message(layout, gold.id, ids) if ids else _missing_message(layout, gold.id))
+    if not ids:
+        raise SettingsError(_missing_message(layout, gold.id))
+    if len(ids) > 1:
+        uris = ", ".join(layout.uris[id] for id in ids[:_MAX_SUGGESTIONS])
+        raise SettingsError(
+            f"its gold {gold.id!r} may be any of {len(ids):,} documents: write the whole uri, such as {uris}"
+        )
     place = DocumentSpan(ids[0], 0, _DOCUMENT_END) if gold.id in layout.ids_by_name or chunk is None else chunk
     if gold.start is None and gold.end is None and not gold.text.strip():
         return _gold_passage(layout, [place])
@@ -156,9 +154,8 @@ def _spans_in_document(snapshot: Snapshot, gold: Gold, place: DocumentSpan) -> l
 
 def _require_spans(gold: Gold, places: list[DocumentSpan]) -> list[DocumentSpan]:
     if not places:
-        quote = f"{gold.text.strip()[:60]!r}"
-        target = repr(gold.id) if gold.id else "any document"
-        raise SettingsError(f"its gold {quote} is not in {target}: copy it word for word, or name the document")
+        quote, target = gold.text.strip()[:60], repr(gold.id) if gold.id else "any document"
+        raise SettingsError(f"its gold {quote!r} is not in {target}: copy it word for word, or name the document")
     return places
 
 
@@ -168,32 +165,27 @@ def _gold_passage(layout: IndexLayout, places: list[DocumentSpan]) -> GoldPassag
     return GoldPassage(layout.span_name(places[0]), tuple(places), is_document=False)
 
 
-def _merge_passages(layout: IndexLayout, passages: Iterable[GoldPassage]) -> Iterator[GoldPassage]:
-    """Yield each passage once.
+def _merge_passages(layout: IndexLayout, passages: Iterable[GoldPassage]) -> list[GoldPassage]:
+    """Return each passage once; passages in the same chunks become one.
 
     Raises SettingsError for a passage outside all chunks.
     """
-    by_chunks: dict[object, GoldPassage] = {}
+    by_chunks: dict[frozenset[str], GoldPassage] = {}
     for passage in passages:
-        in_chunks = frozenset(_overlapping_chunks(layout, passage))
-        if not in_chunks:
+        chunks = frozenset(
+            id
+            for place in passage.places
+            for id in layout.chunk_ids.get(place.document, ())
+            if layout.chunks[id].overlaps(place)
+        )
+        if not chunks:
             raise SettingsError(f"its gold {passage.name} is in no chunk of the index: it is blank, or front matter")
-        known = by_chunks.get(in_chunks)
-        by_chunks[in_chunks] = _merge_pair(known, passage) if known else passage
-    yield from by_chunks.values()
-
-
-def _merge_pair(first: GoldPassage, second: GoldPassage) -> GoldPassage:
-    if first.is_document or second.is_document:
-        return first if first.is_document else second
-    return GoldPassage(first.name, tuple(dict.fromkeys(first.places + second.places)), is_document=False)
-
-
-def _overlapping_chunks(layout: IndexLayout, passage: GoldPassage) -> Iterator[str]:
-    for place in passage.places:
-        for id in layout.chunk_ids.get(place.document, ()):
-            if layout.chunks[id].overlaps(place):
-                yield id
+        earlier = by_chunks.setdefault(chunks, passage)
+        if passage.is_document and not earlier.is_document:
+            by_chunks[chunks] = passage
+        elif not earlier.is_document:
+            by_chunks[chunks] = replace(earlier, places=tuple(dict.fromkeys(earlier.places + passage.places)))
+    return list(by_chunks.values())
 
 
 # -- texts
@@ -239,11 +231,6 @@ def _text_spans(text: str, bare: str) -> Iterator[tuple[int, int]]:
 
 
 # -- error messages
-
-
-def _ambiguous_message(layout: IndexLayout, id: str, ids: Sequence[str]) -> str:
-    candidates = ", ".join(layout.uris[candidate] for candidate in ids[:_MAX_SUGGESTIONS])
-    return f"its gold {id!r} may be any of {len(ids):,} documents: write the whole uri, such as {candidates}"
 
 
 def _missing_message(layout: IndexLayout, id: str) -> str:

@@ -1,30 +1,103 @@
-"""Chunks, or pairs that share an entity -> questions with answers and gold quotes."""
-
-from __future__ import annotations
+"""An index -> a description of its documents, and questions with answers and gold quotes from its chunks."""
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Literal, cast
+
+import numpy as np
 
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable, ItemFailed, MalformedReply, SettingsError
-from kumihimo.core.records import Chunk
+from kumihimo.core.records import Chunk, Report
+from kumihimo.core.table import Table
 from kumihimo.core.task import Progress
+from kumihimo.evaluate.judging.verdicts import truncate_tokens
 from kumihimo.evaluate.question_generation import GeneratedQuestions, Missing, question_text_key, strip_list_mark
 from kumihimo.evaluate.records import EvalQuestion, Gold
-from kumihimo.llm.concurrency import map_concurrent
-from kumihimo.llm.prompts import render_prompt
-from kumihimo.llm.protocols import LLM
-from kumihimo.llm.structured import Reply, reply_form
+from kumihimo.evaluate.workers import map_with_progress
+from kumihimo.llm.prompts import Reply, render_prompt, reply_form
+from kumihimo.llm.protocols import LLM, Messages
 
-A = TypeVar("A")
+DESCRIPTION_PROMPT = Path(__file__).with_name("corpus_description.md")
+DescriptionSource = Literal["documents", "reports", "summaries"]
+SAMPLE_TOKENS = 8000
+_PIECE_TOKENS = 250
+_REQUIRED_METHODS = {"reports": "global", "summaries": "meta"}  # the method whose index has them
 
-PROMPT = Path(__file__).with_suffix(".md")
-LINKED_PROMPT = PROMPT.with_name("grounded_questions_linked.md")
+
+def describe_documents(pieces: Sequence[str], llm: LLM) -> str:
+    """Describe the documents from these pieces by one LLM call.
+
+    A person should review the draft. Raises ItemFailed if the reply is unusable.
+    """
+    return llm(render_prompt(DESCRIPTION_PROMPT, pieces="\n\n---\n\n".join(sorted(pieces)))).strip()
+
+
+def sample_pieces(snapshot: Snapshot, source: DescriptionSource = "documents", size: int = SAMPLE_TOKENS) -> list[str]:
+    """Sample pieces of the index, up to `size` tokens in all.
+
+    documents: pieces of their text at even distances, so that a document of twice the length gives twice as many.
+    reports, summaries: the generated texts of the index; such a description favours the methods that use them. Raises
+    SettingsError if the index holds no text.
+    """
+    if source == "documents":
+        texts, room = _sample_chunks(snapshot.table("chunks"), size), _PIECE_TOKENS
+    else:
+        texts = _generated_texts(snapshot, source)
+        room = max(size // max(len(texts), 1), _PIECE_TOKENS)  # an equal share of the tokens
+        texts = [text for text in texts[: max(size // room, 1)] if text.strip()]
+    if not texts:
+        raise SettingsError("the index holds no text to make questions of: `kumi index PATH` adds some")
+    return [truncate_tokens(text, snapshot.tokenizer, room) for text in texts]
+
+
+def _sample_chunks(chunks: Table[Chunk], size: int) -> list[str]:
+    lengths = {str(id): int(tokens) for id, tokens in chunks.columns("id", "tokens") if tokens}
+    ids = pick_evenly_by_length(list(lengths), list(lengths.values()), max(size // _PIECE_TOKENS, 1))
+    return [f"{chunk.title}\n{chunk.text}".strip() for chunk in (chunks[id] for id in ids)]
+
+
+def pick_evenly_by_length(items: Sequence[str], lengths: Sequence[int], count: int) -> list[str]:
+    """Pick items at even distances over their total length.
+
+    >>> pick_evenly_by_length(["long", "short", "shorter"], [80, 30, 10], 2)  # at 30 and 90 of 120
+    ['long', 'short']
+    >>> pick_evenly_by_length(["long", "short", "shorter"], [80, 30, 10], 9)
+    ['long', 'short', 'shorter']
+    """
+    if count >= len(items):
+        return list(items)
+    ends = np.cumsum(lengths)
+    places = np.searchsorted(ends, (np.arange(count) + 0.5) * ends[-1] / count, side="right")
+    return [items[i] for i in dict.fromkeys(places.tolist())]
+
+
+def _generated_texts(snapshot: Snapshot, source: DescriptionSource) -> list[str]:
+    """Return the reports or summaries of the index.
+
+    Raises SettingsError if they were not built.
+    """
+    if not snapshot.db.has(source):
+        raise SettingsError(
+            f"the index has no {source}: `kumi index --methods {_REQUIRED_METHODS[source]}` makes them, "
+            "--from documents does without"
+        )
+    rows: Iterable[Any] = snapshot.table(source)
+    if source == "summaries":
+        return [row.index_text for row in rows]
+    reports: list[Report] = list(rows)
+    top = min((report.level for report in reports), default=0)
+    return [f"{r.title}\n{r.summary}" for r in sorted(reports, key=lambda r: (-r.rating, r.id)) if r.level == top]
+
+
+# -- questions
+
+LOCAL_PROMPT = Path(__file__).with_name("grounded_questions.md")
+LINKED_PROMPT = Path(__file__).with_name("grounded_questions_linked.md")
 _MIN_TOKENS = 40  # shorter chunks come last
 _COMMON_SHARE = 0.1  # of the documents: an entity in more of them comes last
 _TOKEN = re.compile(r"[^\W\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+|\S")
@@ -68,6 +141,21 @@ class LinkedPair:
     second: Chunk
 
 
+@dataclass(frozen=True, slots=True)
+class _QuestionJob:
+    """A request for one question.
+
+    quote_fields: the fields of the reply with a quote of each chunk. more: of the question.
+    """
+
+    label: str
+    messages: Messages
+    form: Any  # Written or Joined
+    quote_fields: Sequence[str]
+    chunks: Sequence[Chunk]
+    more: Mapping[str, object] = field(default_factory=dict)
+
+
 def generate_local_questions(
     snapshot: Snapshot, llm: LLM, count: int, *, progress: Progress | None = None
 ) -> GeneratedQuestions:
@@ -76,22 +164,13 @@ def generate_local_questions(
     The `count` chunks come from as many documents as possible and are the same each time, chosen by digest. The model
     is asked again if a question mentions "the text" or if a quote is not in the chunk. Failures are listed.
     """
-    chunks = sample_chunks(snapshot, count)
-    uris = _document_uris(snapshot)
-
-    def generate(chunk: Chunk) -> EvalQuestion | Missing:
+    uris = {str(id): str(uri) for id, uri in snapshot.table("documents").columns("id", "uri")}
+    jobs: list[_QuestionJob] = []
+    for chunk in sample_chunks(snapshot, count):
         label = f"a question of {uris[chunk.document]}, characters {chunk.start:,}–{chunk.end:,}"
-
-        def parse(reply: Reply) -> EvalQuestion:
-            draft: Written = reply_form(Written).parse(reply)
-            quotes_gold = (_locate_quote(uris, chunk, draft.quote),)
-            return _build_question(draft.question, draft.answer, quotes_gold, more={"quotes": [draft.quote]})
-
-        messages = render_prompt(PROMPT, passage=chunk.index_text)
-        return _try_question(label, lambda: llm(messages, schema=Written, parse=parse))
-
-    missing = [Missing("chunks to ask about", count, len(chunks), "the index holds no more")] * (len(chunks) < count)
-    return _collect_questions(generate, chunks, llm, "local", progress, missing)
+        messages = render_prompt(LOCAL_PROMPT, passage=chunk.index_text)
+        jobs.append(_QuestionJob(label, messages, Written, ["quote"], [chunk]))
+    return _generate_questions(uris, jobs, llm, count, "local", "chunks", progress)
 
 
 def generate_linked_questions(
@@ -102,54 +181,48 @@ def generate_linked_questions(
     The chunks belong to different documents. The quotes of both chunks are the gold. The graph only selects the pairs;
     the model sees nothing else of it. Raises IndexUnavailable if the index has no mentions.
     """
-    pairs = pair_chunks(snapshot, count)
-    uris = _document_uris(snapshot)
-
-    def generate(pair: LinkedPair) -> EvalQuestion | Missing:
-        documents = [uris[chunk.document] for chunk in (pair.first, pair.second)]
-
-        def parse(reply: Reply) -> EvalQuestion:
-            draft: Joined = reply_form(Joined).parse(reply)
-            gold = (_locate_quote(uris, pair.first, draft.first), _locate_quote(uris, pair.second, draft.second))
-            more = {"entity": pair.entity, "quotes": [draft.first, draft.second]}
-            return _build_question(draft.question, draft.answer, gold, more=more)
-
-        messages = render_prompt(
-            LINKED_PROMPT, entity=pair.entity, first=pair.first.index_text, second=pair.second.index_text
-        )
-        label = f"a question of {documents[0]} and {documents[1]}, on {pair.entity}"
-        return _try_question(label, lambda: llm(messages, schema=Joined, parse=parse))
-
-    missing = [Missing("pairs to ask about", count, len(pairs), "the index holds no more")] * (len(pairs) < count)
-    return _collect_questions(generate, pairs, llm, "linked", progress, missing)
+    uris = {str(id): str(uri) for id, uri in snapshot.table("documents").columns("id", "uri")}
+    jobs: list[_QuestionJob] = []
+    for pair in pair_chunks(snapshot, count):
+        label = f"a question of {uris[pair.first.document]} and {uris[pair.second.document]}, on {pair.entity}"
+        passages = {"first": pair.first.index_text, "second": pair.second.index_text}
+        messages = render_prompt(LINKED_PROMPT, entity=pair.entity, **passages)
+        chunks, more = [pair.first, pair.second], {"entity": pair.entity}
+        jobs.append(_QuestionJob(label, messages, Joined, ["first", "second"], chunks, more))
+    return _generate_questions(uris, jobs, llm, count, "linked", "pairs", progress)
 
 
-def _collect_questions(
-    generate: Callable[[A], EvalQuestion | Missing],
-    jobs: Sequence[A],
+def _generate_questions(
+    uris: Mapping[str, str],
+    jobs: Sequence[_QuestionJob],
     llm: LLM,
+    count: int,
     label: str,
+    noun: str,
     progress: Progress | None,
-    missing: list[Missing],
 ) -> GeneratedQuestions:
+    def generate(job: _QuestionJob) -> EvalQuestion | Missing:
+        def parse(reply: Reply) -> EvalQuestion:
+            draft = reply_form(job.form).parse(reply)
+            quotes = [getattr(draft, name) for name in job.quote_fields]
+            gold = tuple(_locate_quote(uris, chunk, quote) for chunk, quote in zip(job.chunks, quotes, strict=True))
+            return _build_question(draft.question, draft.answer, gold, more={**job.more, "quotes": quotes})
+
+        try:
+            return cast(EvalQuestion, llm(job.messages, schema=job.form, parse=parse))
+        except ItemFailed as failure:
+            return Missing(job.label, 1, 0, str(failure), failed=True)
+
+    missing = [Missing(f"{noun} to ask about", count, len(jobs), "the index holds no more")] * (len(jobs) < count)
     by_key: dict[str, EvalQuestion] = {}
-    for n, outcome in enumerate(map_concurrent(generate, jobs, llm.workers), 1):
+    for outcome in map_with_progress(generate, jobs, llm.workers, label, progress):
         if isinstance(outcome, Missing):
-            missing = [*missing, outcome]
+            missing.append(outcome)
         elif question_text_key(outcome.text) in by_key:
-            missing = [*missing, Missing(f"a question like “{outcome.text}”", 1, 0, "it was asked before")]
+            missing.append(Missing(f"a question like “{outcome.text}”", 1, 0, "it was asked before"))
         else:
             by_key[question_text_key(outcome.text)] = outcome
-        if progress:
-            progress(label, n, len(jobs))
     return GeneratedQuestions(tuple(by_key.values()), tuple(missing))
-
-
-def _try_question(label: str, generate: Callable[[], EvalQuestion]) -> EvalQuestion | Missing:
-    try:
-        return generate()
-    except ItemFailed as failure:
-        return Missing(label, 1, 0, str(failure), failed=True)
 
 
 # -- selection
@@ -191,40 +264,18 @@ def pair_chunks(snapshot: Snapshot, count: int) -> list[LinkedPair]:
     limit = max(len(snapshot.table("documents")) * _COMMON_SHARE, 4)
     shared = [entity for entity, places in chunks_by_entity.items() if len(places) > 1]
     order = sorted(shared, key=lambda entity: (len(chunks_by_entity[entity]) > limit, hash_parts("entity", entity)))
-    return list(_iterate_pairs(snapshot, order, chunks_by_entity, names, count))
-
-
-def _iterate_pairs(
-    snapshot: Snapshot,
-    order: Sequence[str],
-    chunks_by_entity: Mapping[str, Mapping[str, Sequence[str]]],
-    names: Mapping[str, str],
-    count: int,
-) -> Iterator[LinkedPair]:
-    """Yield pairs with each chunk in at most one pair.
-
-    Thus a long document does not dominate.
-    """
-    used: set[str] = set()
-    count_so_far = 0
+    used: set[str] = set()  # each chunk occurs once, so that a long document does not dominate
+    pairs: list[LinkedPair] = []
     for entity in order:
-        unused = {
-            document: [c for c in chunks if c not in used] for document, chunks in chunks_by_entity[entity].items()
-        }
+        if len(pairs) == count:
+            break
+        unused = {d: [c for c in ids if c not in used] for d, ids in chunks_by_entity[entity].items()}
         documents = sorted((d for d in unused if unused[d]), key=lambda d: hash_parts("linked", entity, d))[:2]
-        if len(documents) < 2:
-            continue
-        if count_so_far == count:
-            return
-        ids = [min(unused[d], key=lambda chunk: hash_parts("linked", chunk)) for d in documents]
-        used.update(ids)
-        first, second = snapshot.table("chunks").get_many(ids).values()
-        count_so_far += 1
-        yield LinkedPair(names[entity], first, second)
-
-
-def _document_uris(snapshot: Snapshot) -> dict[str, str]:
-    return {str(id): str(uri) for id, uri in snapshot.table("documents").columns("id", "uri")}
+        if len(documents) == 2:
+            ids = [min(unused[document], key=lambda chunk: hash_parts("linked", chunk)) for document in documents]
+            used.update(ids)
+            pairs.append(LinkedPair(names[entity], *snapshot.table("chunks").get_many(ids).values()))
+    return pairs
 
 
 # -- replies
@@ -242,9 +293,9 @@ def _build_question(text: str, answer: str, gold: tuple[Gold, ...], more: Mappin
         raise MalformedReply(
             "The question has to make sense alone: ask about the matter, not about a text or its author."
         )
-    places = [f"{g.id} {g.start} {g.end}" for g in gold]
-    question = EvalQuestion(hash_parts(text, *places), text, "linked", "data", reference=answer, gold=gold, more=more)
-    return question if len(gold) > 1 else replace(question, scope="local")
+    id = hash_parts(text, *(f"{g.id} {g.start} {g.end}" for g in gold))
+    scope: Any = "linked" if len(gold) > 1 else "local"
+    return EvalQuestion(id, text, scope, "data", reference=answer, gold=gold, more=more)
 
 
 def mentions_source_text(question: str) -> bool:

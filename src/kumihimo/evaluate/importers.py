@@ -1,7 +1,5 @@
 """Your own files -> questions and answers of a study, merged with the existing ones."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,21 +36,25 @@ def read_question_file(path: Path, *, answers: bool = False) -> tuple[list[EvalQ
     rows = list(_iterate_rows(path))
     if not rows:
         raise SettingsError(f"{path} holds no questions: write one a line, as text or as {{“question”: ...}}")
-    if not answers:
-        return [parse_question_row(row, where) for where, row in rows], []
+    own_answers = _ANSWER_KEYS if answers else ()
     questions = [
-        parse_question_row({k: v for k, v in row.items() if k not in _ANSWER_KEYS}, where) for where, row in rows
+        parse_question_row({k: v for k, v in row.items() if k not in own_answers}, where) for where, row in rows
     ]
-    texts = [next((row[name] for name in _ANSWER_KEYS if name in row), None) for _, row in rows]
-    return questions, [
-        _parse_answer(q, text, where) for q, text, (where, _) in zip(questions, texts, rows, strict=True)
+    system_answers = [
+        parse_answer(question.id, next((row[name] for name in own_answers if name in row), None), where)
+        for question, (where, row) in zip(questions, rows, strict=True)
     ]
+    return questions, system_answers if answers else []
 
 
-def _parse_answer(question: EvalQuestion, text: object, where: str) -> SystemAnswer:
+def parse_answer(id: str, text: object, where: str) -> SystemAnswer:
+    """Build the answer to a question; its system is not known yet.
+
+    Raises SettingsError if it is not a text.
+    """
     if text is not None and not isinstance(text, str):
         raise SettingsError(f"{where}: an answer is a text, not {text!r}")
-    return SystemAnswer("", question.id, text or "", failed="" if text is not None else "the file holds no answer")
+    return SystemAnswer("", id, text or "", failed="" if text is not None else "the file holds no answer")
 
 
 # -- rows of files
@@ -123,11 +125,13 @@ def parse_question_row(row: FileRow, where: str) -> EvalQuestion:
     more = {k: v for k, v in row.items() if k not in used_keys and not (k == "more" and isinstance(v, Mapping))}
     more |= row["more"] if isinstance(row.get("more"), Mapping) else {}
     more |= {"answers": references} if len(references) > 1 else {}
-    scope = "linked" if len(gold) > 1 else "local" if gold else "global"
+    scope: Any = row.get("scope") or ("linked" if len(gold) > 1 else "local" if gold else "global")
+    if scope not in _SCOPES:
+        raise SettingsError(f"{where}: the scope {scope!r} is none of {', '.join(_SCOPES)}")
     return EvalQuestion(
         hash_parts(text) if id is None else str(id),
         text,
-        _check_scope(row.get("scope") or scope, where),
+        scope,
         source,  # type: ignore[arg-type]
         **{name: str(row.get(name) or "") for name in _PLAIN_KEYS},
         reference=str(references[0]) if references else "",
@@ -143,12 +147,6 @@ def _has_value(value: Any) -> bool:
 
 def _as_list(value: Any) -> list[Any]:
     return (list(value) if isinstance(value, list | tuple) else [value]) if _has_value(value) else []
-
-
-def _check_scope(value: Any, where: str) -> Any:
-    if value not in _SCOPES:
-        raise SettingsError(f"{where}: the scope {value!r} is none of {', '.join(_SCOPES)}")
-    return value
 
 
 def _parse_gold(value: Any, where: str) -> Gold:
@@ -200,7 +198,7 @@ def merge_questions(
             "--study DIR keeps them apart"
         )
     for q in new:
-        if q.id in by_id and question_text_key(by_id[q.id].text) != question_text_key(q.text):
+        if question_text_key(by_id.get(q.id, q).text) != question_text_key(q.text):
             raise SettingsError(f"another question has the id {q.id!r} already: --replace puts these in its place")
     if not mode:
         return MergeResult([by_id.get(q.id, q) for q in new], len(new) - len(existing), repeated + len(existing))
@@ -216,9 +214,8 @@ def _remove_repeated(new: Sequence[EvalQuestion]) -> tuple[list[EvalQuestion], i
     """
     by_id: dict[str, EvalQuestion] = {}
     for q in new:
-        if q.id in by_id and question_text_key(by_id[q.id].text) != question_text_key(q.text):
+        if question_text_key(by_id.setdefault(q.id, q).text) != question_text_key(q.text):
             raise SettingsError(f"two questions have the id {q.id!r}: give each its own")
-        by_id.setdefault(q.id, q)
     return list(by_id.values()), len(new) - len(by_id)
 
 
@@ -231,14 +228,12 @@ def match_answers(
     Questions are matched by text, because other programs use ids of their own; by id if no text is given. Raises
     SettingsError for two answers to one question, or if no answer matches.
     """
-    ids, texts = (
-        {q.id: question_text_key(q.text) for q in existing},
-        {question_text_key(q.text): q.id for q in existing},
-    )
+    texts = {q.id: question_text_key(q.text) for q in existing}
+    ids = {text: id for id, text in texts.items()}
 
     def match_id(q: EvalQuestion) -> str:
-        has_id = q.id in ids and (not q.text or ids[q.id] == question_text_key(q.text))
-        return q.id if has_id else texts.get(question_text_key(q.text), "")
+        has_id = q.id in texts and (not q.text or texts[q.id] == question_text_key(q.text))
+        return q.id if has_id else ids.get(question_text_key(q.text), "")
 
     matched_ids = {q.id: match_id(q) for q in imported}
     by_id: dict[str, SystemAnswer] = {}

@@ -1,23 +1,21 @@
-"""A description of the documents -> users, their tasks, and corpus-level questions."""
-
-from __future__ import annotations
+"""A description of the documents -> users, their tasks, and corpus-level questions; assertions for any question."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
-from typing import Generic, Literal, TypeVar
+from typing import Any, Literal
 
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.task import Progress
-from kumihimo.evaluate.records import EvalQuestion
+from kumihimo.evaluate.records import EvalQuestion, ReplyStatus
+from kumihimo.evaluate.scoring.case import Tools, ask_by_item, join_passages
+from kumihimo.evaluate.workers import classify_failure, map_with_progress
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.prompts import render_prompt
-from kumihimo.llm.protocols import LLM, Messages
-
-A = TypeVar("A")
-B = TypeVar("B")
+from kumihimo.llm.protocols import LLM
 
 Variant = Literal["graphrag", "lightrag"]
 USERS_PROMPT, TASKS_PROMPT, QUESTIONS_PROMPT = (
@@ -34,19 +32,6 @@ _UNFIT = re.compile(
     r"|\A\W*(?:なぜ|何故|どうして|为什么|為什麼|为何|為何)|何(?:件|回|人|個|度)|いくつ|多少",
     re.I,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class User:
-    """A potential user; expertise: knowledge behind the questions (LightRAG only)."""
-
-    persona: str
-    expertise: str = ""
-
-    @property
-    def profile(self) -> str:
-        """Return the user's text for a prompt."""
-        return "\n".join(filter(None, [self.persona, self.expertise]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,30 +72,34 @@ class GeneratedQuestions:
 
 
 @dataclass(frozen=True, slots=True)
-class _ListRequest(Generic[A]):
-    """A request for a list of items.
+class _ListRequest:
+    """A request for a list of texts.
 
-    fetch: number of items, earlier texts -> items of the model.
+    fetch: number of texts, earlier texts -> texts of the model.
     """
 
     what: str
     count: int
-    fetch: Callable[[int, Sequence[str]], Iterable[A]]
-    get_text: Callable[[A], str]
-    accept: Callable[[str], bool]
+    fetch: Callable[[int, Sequence[str]], Sequence[str]]
+    accept: Callable[[str], bool] = bool
 
 
 @dataclass(frozen=True, slots=True)
-class _ListResult(Generic[A]):
-    """The accepted items of a request.
+class _ListResult:
+    """The accepted texts of a request.
 
     all_texts: the texts of all replies. why: the reason for missing items.
     """
 
-    items: tuple[A, ...] = ()
+    items: tuple[str, ...] = ()
     all_texts: tuple[str, ...] = ()
     why: str = ""
     failed: bool = False
+
+    def missing(self, request: _ListRequest) -> list[Missing]:
+        """Return the items that the list lacks."""
+        gap = Missing(request.what, request.count, len(self.items), self.why, self.failed)
+        return [gap] if len(self.items) < request.count else []
 
 
 def generate_global_questions(
@@ -129,183 +118,131 @@ def generate_global_questions(
     tasks and questions come from separate calls, one a list. Repeated questions, counting questions and why-questions
     are asked for again, at most twice. Failures are listed and do not stop the rest.
     """
-    users = _generate_users(description, llm, personas, variant, followups=personas * (1 + tasks))
-    missing = _missing_items("users", personas, users)
-    task_requests = [(user, _task_request(description, user, llm, tasks, followups=tasks)) for user in users.items]
-    tasks_by_user = [
-        (user, results)
-        for (user, request), results in zip(
-            task_requests, _fill_all(task_requests, llm, "tasks", progress), strict=True
-        )
-    ]
-    missing += [
-        missing_tasks
-        for user, results in tasks_by_user
-        for missing_tasks in _missing_items(f"tasks of “{user.persona}”", tasks, results)
-    ]
-    pairs = [(user, task) for user, results in tasks_by_user for task in results.items]
-    question_requests = [
-        ((user, task), _question_request(description, user, task, llm, questions)) for user, task in pairs
-    ]
-    results = _replace_repeated(question_requests, _fill_all(question_requests, llm, "questions", progress), llm)
-    for (user, task), result in zip(pairs, results, strict=True):
-        missing += _missing_items(f"questions of “{user.persona}”, “{task}”", questions, result)
+    writer = _ListWriter(description, llm, variant)
+    user_request = writer.users(personas, followups=personas * (1 + tasks))
+    users = _fill_list(user_request)
+    task_requests = [writer.tasks(user, tasks) for user in users.items]
+    task_lists = list(map_with_progress(_fill_list, task_requests, llm.workers, "tasks", progress))
+    pairs = [(user, task) for user, result in zip(users.items, task_lists, strict=True) for task in result.items]
+    question_requests = [writer.questions(user, task, questions) for user, task in pairs]
+    first_lists = list(map_with_progress(_fill_list, question_requests, llm.workers, "questions", progress))
+    question_lists = _replace_repeated(question_requests, first_lists, llm)
+    requests, results = [user_request, *task_requests, *question_requests], [users, *task_lists, *question_lists]
     generated = [
-        _build_question(user, task, text)
-        for (user, task), result in zip(pairs, results, strict=True)
+        writer.build_question(user, task, text)
+        for (user, task), result in zip(pairs, question_lists, strict=True)
         for text in result.items
     ]
+    missing = [gap for request, result in zip(requests, results, strict=True) for gap in result.missing(request)]
     return GeneratedQuestions(tuple(generated), tuple(missing))
 
 
-def _build_question(user: User, task: str, text: str) -> EvalQuestion:
-    more = {"expertise": user.expertise} if user.expertise else {}
-    id = hash_parts(user.persona, task, text)
-    return EvalQuestion(id, text, "global", "activity", persona=user.persona, task=task, more=more)
+@dataclass(frozen=True, slots=True)
+class _ListWriter:
+    """The prompts of the three lists. expertise: of each user, by persona."""
 
+    description: str
+    llm: LLM
+    variant: Variant
+    expertise: dict[str, str] = field(default_factory=dict)
 
-# -- requests for the three lists
+    def users(self, count: int, followups: int) -> _ListRequest:
+        """Return the request for users."""
 
+        def fetch(n: int, previous: Sequence[str]) -> list[str]:
+            expert = self.variant == "lightrag"
+            persona, form = _PERSONA + (_EXPERTISE if expert else ""), list[Expert] if expert else list[Persona]
+            rows = self._ask(USERS_PROMPT, form, n, previous, followups, persona=persona)
+            for row in rows:
+                text = strip_list_mark(getattr(row, "expertise", ""))
+                self.expertise.setdefault(strip_list_mark(row.persona), text)
+            return [row.persona for row in rows]
 
-def _generate_users(description: str, llm: LLM, count: int, variant: Variant, followups: int) -> _ListResult[User]:
-    expert = variant == "lightrag"
+        return _ListRequest("users", count, fetch)
 
-    def request_users(n: int, previous: Sequence[str]) -> list[User]:
-        persona = _PERSONA + (_EXPERTISE if expert else "")
-        messages = render_prompt(
-            USERS_PROMPT, count=str(n), persona=persona, description=description, before=_format_previous(previous)
-        )
-        if expert:
-            return [
-                User(strip_list_mark(u.persona), strip_list_mark(u.expertise))
-                for u in llm(messages, schema=list[Expert], followups=followups)
-            ]
-        return [User(strip_list_mark(u.persona)) for u in llm(messages, schema=list[Persona], followups=followups)]
+    def tasks(self, user: str, count: int) -> _ListRequest:
+        """Return the request for the tasks of a user."""
 
-    return (
-        _fill_list(_ListRequest("users", count, request_users, lambda user: user.persona, bool))
-        if count
-        else _ListResult()
-    )
+        def fetch(n: int, previous: Sequence[str]) -> Any:
+            words = str(MAX_TASK_WORDS)
+            return self._ask(TASKS_PROMPT, list[str], n, previous, count, user=self._profile(user), words=words)
 
+        label = f"tasks of “{user}”"
+        return _ListRequest(label, count, fetch, lambda task: 0 < len(task.split()) <= MAX_TASK_WORDS)
 
-def _task_request(description: str, user: User, llm: LLM, count: int, followups: int) -> _ListRequest[str]:
-    def build_prompt(n: int, previous: Sequence[str]) -> Messages:
-        values = {"description": description, "user": user.profile, "before": _format_previous(previous)}
-        return render_prompt(TASKS_PROMPT, count=str(n), words=str(MAX_TASK_WORDS), **values)
+    def questions(self, user: str, task: str, count: int) -> _ListRequest:
+        """Return the request for the questions of a user and a task."""
 
-    return _text_request(
-        "tasks", count, build_prompt, llm, lambda task: 0 < len(task.split()) <= MAX_TASK_WORDS, followups
-    )
+        def fetch(n: int, previous: Sequence[str]) -> Any:
+            return self._ask(QUESTIONS_PROMPT, list[str], n, previous, 0, user=self._profile(user), task=task)
 
+        return _ListRequest(f"questions of “{user}”, “{task}”", count, fetch, is_global_question)
 
-def _question_request(description: str, user: User, task: str, llm: LLM, count: int) -> _ListRequest[str]:
-    def build_prompt(n: int, previous: Sequence[str]) -> Messages:
-        values = {"description": description, "user": user.profile, "task": task, "before": _format_previous(previous)}
-        return render_prompt(QUESTIONS_PROMPT, count=str(n), **values)
+    def build_question(self, user: str, task: str, text: str) -> EvalQuestion:
+        """Return the question of a user and a task."""
+        more = {"expertise": self.expertise[user]} if self.expertise[user] else {}
+        id = hash_parts(user, task, text)
+        return EvalQuestion(id, text, "global", "activity", persona=user, task=task, more=more)
 
-    return _text_request("questions", count, build_prompt, llm, is_global_question)
+    def _profile(self, user: str) -> str:
+        return "\n".join(filter(None, [user, self.expertise[user]]))
 
-
-def _text_request(
-    label: str,
-    count: int,
-    build_prompt: Callable[[int, Sequence[str]], Messages],
-    llm: LLM,
-    accept: Callable[[str], bool],
-    followups: int = 0,
-) -> _ListRequest[str]:
-    def request_texts(n: int, previous: Sequence[str]) -> list[str]:
-        return [strip_list_mark(text) for text in llm(build_prompt(n, previous), schema=list[str], followups=followups)]
-
-    return _ListRequest(label, count, request_texts, str, accept)
-
-
-def _format_previous(previous: Sequence[str]) -> str:
-    return _PREVIOUS_HEADING + "\n".join(f"- {text}" for text in previous) if previous else ""
+    def _ask(self, path: Path, form: Any, n: int, previous: Sequence[str], followups: int, **values: str) -> Any:
+        before = _PREVIOUS_HEADING + "\n".join(f"- {text}" for text in previous) if previous else ""
+        messages = render_prompt(path, count=str(n), description=self.description, before=before, **values)
+        return self.llm(messages, schema=form, followups=followups)
 
 
 # -- filling the lists
 
 
-def _fill_list(request: _ListRequest[A], previous: _ListResult[A] | None = None) -> _ListResult[A]:
-    """Collect distinct accepted items until the list is complete.
+def _fill_list(request: _ListRequest, collected: _ListResult | None = None) -> _ListResult:
+    """Collect distinct accepted texts until the list is complete.
 
     The model is asked again while items are missing and it still gives new ones.
     """
-    collected: _ListResult[A] = previous or _ListResult()
-    items, all_texts, why = (
-        {question_text_key(request.get_text(entry)): entry for entry in collected.items},
-        list(collected.all_texts),
-        "",
-    )
+    start = collected or _ListResult()
+    items, all_texts = ({question_text_key(text): text for text in texts} for texts in (start.items, start.all_texts))
+    why, failed = "", False
     for _ in range(_MAX_CALLS):
         if len(items) >= request.count:
             break
         try:
-            replies = [
-                entry for entry in request.fetch(request.count - len(items), all_texts) if request.get_text(entry)
-            ]
+            replies = request.fetch(request.count - len(items), list(all_texts.values()))
         except ItemFailed as failure:
-            return _ListResult(tuple(items.values()), tuple(all_texts), str(failure), failed=True)
-        seen_keys = set(map(question_text_key, all_texts))
-        why = "the model repeats itself, or gives unsuitable items"
-        if not {question_text_key(request.get_text(entry)) for entry in replies} - seen_keys:
+            why, failed = str(failure), True
             break
-        for item in replies:
-            text = request.get_text(item)
-            if question_text_key(text) not in seen_keys and request.accept(text) and len(items) < request.count:
-                items.setdefault(question_text_key(text), item)
-        for text in map(request.get_text, replies):
-            all_texts += [text] if question_text_key(text) not in seen_keys else []
-            seen_keys.add(question_text_key(text))
-    return _ListResult(tuple(items.values()), tuple(all_texts), why if len(items) < request.count else "")
+        why = "the model repeats itself, or gives unsuitable items"
+        new: dict[str, str] = {}
+        for text in filter(None, map(strip_list_mark, replies)):
+            if question_text_key(text) not in all_texts:
+                new.setdefault(question_text_key(text), text)
+        if not new:
+            break
+        accepted = {key: text for key, text in new.items() if request.accept(text) and key not in items}
+        items |= dict(islice(accepted.items(), request.count - len(items)))
+        all_texts |= new
+    why = why if len(items) < request.count else ""
+    return _ListResult(tuple(items.values()), tuple(all_texts.values()), why, failed)
 
 
-def _fill_all(
-    requests: Sequence[tuple[B, _ListRequest[str]]], llm: LLM, label: str, progress: Progress | None
-) -> list[_ListResult[str]]:
-    results: list[_ListResult[str]] = []
-    for result in map_concurrent(_fill_list, [request for _, request in requests], llm.workers):
-        results.append(result)
-        if progress:
-            progress(label, len(results), len(requests))
-    return results
-
-
-def _replace_repeated(
-    requests: Sequence[tuple[B, _ListRequest[str]]], results: Sequence[_ListResult[str]], llm: LLM
-) -> list[_ListResult[str]]:
+def _replace_repeated(requests: Sequence[_ListRequest], results: Sequence[_ListResult], llm: LLM) -> list[_ListResult]:
     """Replace repeated questions by new ones, once."""
-    unique, seen_keys = _keep_first(results, set())
-    incomplete = [
-        i for i, (after, before) in enumerate(zip(unique, results, strict=True)) if len(after.items) < len(before.items)
-    ]
-    refilled = map_concurrent(lambda i: _fill_list(requests[i][1], unique[i]), incomplete, llm.workers)
+    seen_keys: set[str] = set()
+
+    def take_new(texts: Sequence[str]) -> tuple[str, ...]:
+        new = tuple(text for text in texts if question_text_key(text) not in seen_keys)
+        seen_keys.update(map(question_text_key, new))
+        return new
+
+    unique = [replace(result, items=take_new(result.items)) for result in results]
+    incomplete = [i for i, result in enumerate(results) if len(unique[i].items) < len(result.items)]
+    refilled = map_concurrent(lambda i: _fill_list(requests[i], unique[i]), incomplete, llm.workers)
     for i, refill in zip(incomplete, list(refilled), strict=True):
-        new_texts = [
-            text for text in refill.items if text not in unique[i].items and question_text_key(text) not in seen_keys
-        ]
-        seen_keys.update(map(question_text_key, new_texts))
-        texts = (*unique[i].items, *new_texts)
-        why = refill.why or ("another task asks the same" if len(texts) < requests[i][1].count else "")
+        texts = (*unique[i].items, *take_new(refill.items))
+        why = refill.why or ("another task asks the same" if len(texts) < requests[i].count else "")
         unique[i] = replace(refill, items=texts, why=why)
     return unique
-
-
-def _keep_first(results: Iterable[_ListResult[str]], seen_keys: set[str]) -> tuple[list[_ListResult[str]], set[str]]:
-    """Keep each text in the first list that contains it."""
-    unique: list[_ListResult[str]] = []
-    for result in results:
-        texts = tuple(text for text in result.items if question_text_key(text) not in seen_keys)
-        seen_keys.update(map(question_text_key, texts))
-        unique.append(replace(result, items=texts))
-    return unique, seen_keys
-
-
-def _missing_items(label: str, requested: int, result: _ListResult[A]) -> list[Missing]:
-    count = len(result.items)
-    return [Missing(label, requested, count, result.why, result.failed)] if count < requested else []
 
 
 # -- texts
@@ -340,3 +277,84 @@ def is_global_question(question: str) -> bool:
     [False, False, False]
     """
     return bool(question_text_key(question)) and not _UNFIT.search(question)
+
+
+# -- assertions
+
+WRITE_PROMPT, RATE_PROMPT = (Path(__file__).with_name(name) for name in ("assertions.md", "assertions_rated.md"))
+MAX_ASSERTIONS = 20  # a question
+MIN_RATING = 3  # of 5, for each of the three ratings
+GoldTexts = Callable[[EvalQuestion], Sequence[str]]  # a question -> the texts that contain its answer
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The statements of a good answer, most important first."""
+
+    assertions: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rated:
+    """Ratings of an assertion from 1 to 5.
+
+    grounding: the text says it. relevance: the question asks for it. verifiability: a reader can check it.
+    """
+
+    number: int
+    reason: str
+    grounding: int
+    relevance: int
+    verifiability: int
+
+    @property
+    def is_sufficient(self) -> bool:
+        """Return whether all three ratings reach MIN_RATING."""
+        return min(self.grounding, self.relevance, self.verifiability) >= MIN_RATING
+
+
+@dataclass(frozen=True, slots=True)
+class AssertionResult:
+    """A question with its assertions.
+
+    dropped: rejected assertions with their ratings. why: the reason for having no assertions.
+    """
+
+    question: EvalQuestion
+    dropped: tuple[tuple[str, Rated], ...] = ()
+    status: ReplyStatus = "ok"
+    why: str = ""
+
+
+def generate_assertions(
+    questions: Sequence[EvalQuestion], texts: GoldTexts, llm: LLM, *, progress: Progress | None = None
+) -> Iterator[AssertionResult]:
+    """Return each question with assertions, in order (after BenchmarkQED).
+
+    Questions that already have assertions keep them. Unlike BenchmarkQED, the model reads the gold passages and the
+    reference answer, not claims extracted from them.
+    """
+
+    def process(question: EvalQuestion) -> AssertionResult:
+        if question.assertions:
+            return AssertionResult(question)
+        available = [text for text in (*texts(question), question.reference) if text.strip()]
+        if not available:
+            return AssertionResult(question, why="no gold passage and no reference answer to take assertions from")
+        try:
+            return _generate_for_question(question, join_passages(available), Tools(llm))
+        except ItemFailed as failure:
+            return AssertionResult(question, status=classify_failure(failure), why=str(failure))
+
+    return map_with_progress(process, questions, llm.workers, "questions", progress)
+
+
+def _generate_for_question(question: EvalQuestion, text: str, tools: Tools) -> AssertionResult:
+    replies = tools.ask(WRITE_PROMPT, Written, question=question.text, text=text, most=str(MAX_ASSERTIONS)).assertions
+    statements = list(dict.fromkeys(statement.strip() for statement in replies if statement.strip()))[:MAX_ASSERTIONS]
+    ratings = ask_by_item(tools, RATE_PROMPT, statements, Rated, question=question.text, text=text)
+    pairs = list(zip(statements, ratings, strict=True))
+    accepted = tuple(statement for statement, rating in pairs if rating.is_sufficient)
+    dropped = tuple((statement, rating) for statement, rating in pairs if not rating.is_sufficient)
+    why = "" if accepted else "none was rated high enough" if statements else "the model wrote none"
+    return AssertionResult(replace(question, assertions=accepted), dropped, why=why)

@@ -1,13 +1,14 @@
 """The rows of a study's files -> EvalQuestion, SystemAnswer, Verdict, Rating, Score, AnswerClaim."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from kumihimo.core.usage import Usage
 
+ByQuestion = Mapping[str, float]  # values by question
+Clusters = Mapping[str, str]  # question -> the group of questions that it belongs to
+ValuesByMeasure = dict[str, dict[str, float | None]]  # by measure, by question
 ReplyStatus = Literal["ok", "invalid", "failed"]  # invalid: unreadable replies; failed: no reply
 Winner = Literal["a", "b", "tie", ""]  # "": the verdict is not ok
 

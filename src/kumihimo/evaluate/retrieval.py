@@ -4,15 +4,13 @@ Evidence is traced to its source chunks. A report stands for many chunks, so a r
 evidence made of much text. Therefore recall is also measured within token budgets.
 """
 
-from __future__ import annotations
-
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import accumulate, islice
 from statistics import fmean
 from time import perf_counter
 
-from kumihimo.app.catalogue import RECORD_TYPES
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.context import Evidence
 from kumihimo.core.errors import ItemFailed
@@ -20,19 +18,18 @@ from kumihimo.core.records import Passage, Reference
 from kumihimo.core.task import Progress
 from kumihimo.core.wiring import ROOT
 from kumihimo.evaluate.gold import DocumentSpan, GoldPassage, IndexLayout, parse_span_name
-from kumihimo.evaluate.measures import Ranking, measures_at, recall
+from kumihimo.evaluate.rankings import Ranking, measures_at, recall
 from kumihimo.evaluate.records import EvalQuestion, Score
 from kumihimo.evaluate.run_systems import count_workers
 from kumihimo.evaluate.statistics import bootstrap_interval
 from kumihimo.evaluate.systems import System
+from kumihimo.evaluate.workers import map_with_progress
 from kumihimo.llm.budget import Budget
-from kumihimo.llm.concurrency import map_concurrent
 
 KS = (5, 10, 20)
 TOKEN_BUDGETS = (2000, 4000)  # of recall within a number of tokens
 MAX_CHUNKS = 1000  # of a ranking, as in TREC
 BASELINES = ("bm25", "naive")  # a figure needs them for comparison
-Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +70,8 @@ class ChunkTracer:
         return dict(islice(sizes.items(), MAX_CHUNKS))
 
     def _chunk_ids(self, item: Evidence) -> list[str]:
-        if item.table not in RECORD_TYPES or item.duplicates:  # built for this question: its id is not unique
+        # an item that is built for this question has no unique id
+        if item.table not in self.snapshot.record_types or item.duplicates:
             return list(self._trace_chunks(item))
         if item.reference not in self.chunk_ids:
             self.chunk_ids[item.reference] = list(islice(self._trace_chunks(item), MAX_CHUNKS))
@@ -84,10 +82,7 @@ class ChunkTracer:
             yield item.record.id
             return
         for table, id in self.snapshot.tracer.sources(item):
-            if table == ROOT:
-                yield from self.layout.chunk_ids.get(id, ())
-            else:
-                yield id
+            yield from self.layout.chunk_ids.get(id, ()) if table == ROOT else (id,)
 
     def _span_and_size(self, id: str) -> tuple[DocumentSpan, int]:
         if id in self.layout.chunks:
@@ -106,7 +101,7 @@ def retrieve_all(
     tracer: ChunkTracer,
     budget: Budget,
     *,
-    clock: Clock = perf_counter,
+    clock: Callable[[], float] = perf_counter,
     progress: Progress | None = None,
 ) -> list[RetrievalResult]:
     """Retrieve evidence for each question, in order.
@@ -115,10 +110,9 @@ def retrieve_all(
     """
 
     def retrieve_one(question: EvalQuestion) -> RetrievalResult:
-        own_snapshot = replace(snapshot, budget=budget, lazy_rows={})
         start = clock()
         try:
-            context = own_snapshot.retrieve(question.text, system.method, **system.settings)
+            context = replace(snapshot, budget=budget).retrieve(question.text, system.method, **system.settings)
         except ItemFailed as failure:
             return RetrievalResult(system.name, question.id, failed=str(failure) or type(failure).__name__)
         seconds = clock() - start
@@ -126,12 +120,7 @@ def retrieve_all(
         tokens = sum(item.tokens(snapshot.tokenizer) for item in context)
         return RetrievalResult(system.name, question.id, tuple(places), tuple(places.values()), tokens, seconds)
 
-    rows: list[RetrievalResult] = []
-    for row in map_concurrent(retrieve_one, questions, count_workers(snapshot)):
-        rows.append(row)
-        if progress:
-            progress(system.name, len(rows), len(questions))
-    return rows
+    return list(map_with_progress(retrieve_one, questions, count_workers(snapshot), system.name, progress))
 
 
 # -- results -> measures
@@ -146,15 +135,8 @@ def name_places(
     documents, the place's own name is its document.
     """
     all_documents = all(passage.is_document for passage in passages)
-    by_document: dict[str, list[GoldPassage]] = {}
-    for passage in passages:
-        for place in passage.places:
-            by_document.setdefault(place.document, []).append(passage)
     for place in places:
-        candidates = by_document.get(place.document, ())
-        names = [
-            passage.name for passage in candidates if any(place.overlaps(gold_place) for gold_place in passage.places)
-        ]
+        names = [passage.name for passage in passages if any(map(place.overlaps, passage.places))]
         yield list(dict.fromkeys(names)) or [layout.uris[place.document] if all_documents else layout.span_name(place)]
 
 
@@ -164,25 +146,21 @@ def unique_names(names: Iterable[Sequence[str]]) -> list[str]:
 
 
 def score_result(
-    row: RetrievalResult,
-    passages: Sequence[GoldPassage],
-    layout: IndexLayout,
-    ks: Sequence[int],
-    token_budgets: Sequence[int] = TOKEN_BUDGETS,
+    row: RetrievalResult, passages: Sequence[GoldPassage], layout: IndexLayout, ks: Sequence[int]
 ) -> Iterator[Score]:
     """Yield all measures of one result.
 
     A failed result yields empty scores with the reason.
     """
-    names = list(name_places(row.places, passages, layout))
-    gold_names = [passage.name for passage in passages]
     if row.failed:
-        yield from (Score(name, row.system, row.question, None, row.failed) for name in score_names(ks, token_budgets))
+        names_of_all = [*measures_at(ks), *(f"recall@{tokens}tokens" for tokens in TOKEN_BUDGETS), "tokens", "chunks"]
+        yield from (Score(name, row.system, row.question, None, row.failed) for name in names_of_all)
         return
+    names, gold_names = list(name_places(row.places, passages, layout)), [passage.name for passage in passages]
     yield from score_ranking(row.system, row.question, unique_names(names), gold_names, ks)
-    for tokens in token_budgets:
+    for tokens in TOKEN_BUDGETS:
         value = recall(names_within_tokens(names, row.sizes, tokens), gold_names, MAX_CHUNKS)
-        yield Score(_recall_name(tokens), row.system, row.question, value)
+        yield Score(f"recall@{tokens}tokens", row.system, row.question, value)
     yield Score("tokens", row.system, row.question, row.tokens)
     yield Score("chunks", row.system, row.question, len(row.places))
 
@@ -206,22 +184,8 @@ def names_within_tokens(names: Iterable[Sequence[str]], sizes: Iterable[int], to
     >>> names_within_tokens([["a"], ["b"], ["c"]], [600, 900, 600], 2000)
     ['a', 'b']
     """
-    groups: list[Sequence[str]] = []
-    for group, size in zip(names, sizes, strict=True):
-        tokens -= size
-        if tokens < 0:
-            break
-        groups.append(group)
-    return unique_names(groups)
-
-
-def score_names(ks: Sequence[int], token_budgets: Sequence[int] = TOKEN_BUDGETS) -> list[str]:
-    """Return the names of all scores of one question."""
-    return [*measures_at(ks), *map(_recall_name, token_budgets), "tokens", "chunks"]
-
-
-def _recall_name(tokens: int) -> str:
-    return f"recall@{tokens}tokens"
+    ends = accumulate(sizes)
+    return unique_names(group for group, end in zip(names, ends, strict=True) if end <= tokens)
 
 
 # -- means of systems
@@ -242,25 +206,17 @@ class MeasureMean:
 
 def average_measures(rows: Iterable[Score], questions: Iterable[EvalQuestion]) -> dict[str, dict[str, MeasureMean]]:
     """Average each system's measures over questions with a value."""
-
-    cluster: Mapping[str, str] = {question.id: question.cluster for question in questions}
-    pairs_by_system: dict[str, dict[str, list[tuple[float, str]]]] = {}
+    clusters = {question.id: question.cluster for question in questions}
+    means: dict[str, dict[str, MeasureMean]] = {}
+    groups: defaultdict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     for row in rows:
-        values = pairs_by_system.setdefault(row.system, {}).setdefault(row.name, [])
+        means.setdefault(row.system, {})
         if row.value is not None:
-            values.append((row.value, cluster.get(row.question, row.question)))
-    return {
-        system: {
-            name: MeasureMean(
-                fmean(value for value, _ in values),
-                *bootstrap_interval([value for value, _ in values], [group for _, group in values]),
-                len(values),
-            )
-            for name, values in by_measure.items()
-            if values
-        }
-        for system, by_measure in pairs_by_system.items()
-    }
+            groups[row.system, row.name][row.question] = row.value
+    for (system, name), values in groups.items():
+        interval = bootstrap_interval([*values.values()], [clusters.get(question, question) for question in values])
+        means[system][name] = MeasureMean(fmean(values.values()), *interval, len(values))
+    return means
 
 
 # -- runs of other programs

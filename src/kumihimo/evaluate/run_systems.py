@@ -1,8 +1,6 @@
 """Questions and systems -> SystemAnswer: text, evidence and usage."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from itertools import islice
@@ -12,7 +10,7 @@ from typing import Any, cast
 
 from kumihimo import methods
 from kumihimo.app.snapshot import Snapshot
-from kumihimo.core.context import Answer, Evidence
+from kumihimo.core.context import Answer
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.spans import Citation, Span
 from kumihimo.core.task import Progress
@@ -20,9 +18,9 @@ from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT
 from kumihimo.evaluate.records import AnswerSource, EvalQuestion, SourceSpan, SystemAnswer
 from kumihimo.evaluate.systems import System
+from kumihimo.evaluate.workers import map_with_progress
 from kumihimo.generation import answer as answering
 from kumihimo.llm.budget import Budget
-from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.registry import RULES
 
 _MAX_PLACES = 20  # of one piece of evidence, which may come from all documents
@@ -45,17 +43,14 @@ def answer_questions(
     a row with the reason.
     """
     previous = {row.question: row for row in earlier}
-    rows: list[SystemAnswer] = []
 
     def answer_one(question: EvalQuestion) -> SystemAnswer:
-        return _answer_question(snapshot, system, question, budget, generation, previous.get(question.id))
+        own_budget = snapshot.models.budget(parent=budget)
+        own_snapshot = replace(snapshot, budget=own_budget, generation=generation)
+        return _answer_question(own_snapshot, own_budget, system, question, previous.get(question.id))
 
     label = system.name + (f", again {generation}" if generation else "")
-    for row in map_concurrent(answer_one, questions, count_workers(snapshot)):
-        rows.append(row)
-        if progress:
-            progress(label, len(rows), len(questions))
-    return rows
+    return list(map_with_progress(answer_one, questions, count_workers(snapshot), label, progress))
 
 
 def keep_earlier_answers(rows: Iterable[SystemAnswer], earlier: Iterable[SystemAnswer]) -> list[SystemAnswer]:
@@ -80,37 +75,27 @@ def check_questions(questions: Iterable[EvalQuestion]) -> None:
 
 
 def _answer_question(
-    snapshot: Snapshot,
-    system: System,
-    question: EvalQuestion,
-    budget: Budget,
-    generation: int,
-    previous: SystemAnswer | None,
+    snapshot: Snapshot, budget: Budget, system: System, question: EvalQuestion, previous: SystemAnswer | None
 ) -> SystemAnswer:
-    own_budget = snapshot.models.budget(parent=budget)
-    own_snapshot = replace(snapshot, budget=own_budget, generation=generation, lazy_rows={})
+    """Ask one question; snapshot, budget: of this question alone."""
     start = perf_counter()
+    key: dict[str, Any] = {"system": system.name, "question": question.id, "generation": snapshot.generation}
     try:
-        answer = own_snapshot.ask(question.text, system.method, **system.settings)
+        answer = snapshot.ask(question.text, system.method, **system.settings)
     except ItemFailed as failure:
-        reason = str(failure) or type(failure).__name__
-        return SystemAnswer(
-            system.name, question.id, "", usage=total_usage(own_budget), generation=generation, failed=reason
-        )
-    seconds = None if own_budget.saved else perf_counter() - start
+        return SystemAnswer(**key, text="", usage=total_usage(budget), failed=str(failure) or type(failure).__name__)
+    seconds = None if budget.saved else perf_counter() - start
     row = SystemAnswer(
-        system.name,
-        question.id,
-        answer.text,
-        tuple(_context_sources(own_snapshot, answer)),
-        tuple(map(_citation_source, answer.citations)),
-        total_usage(own_budget),
-        seconds,
-        answer.model,
-        generation,
+        **key,
+        text=answer.text,
+        contexts=tuple(_context_sources(snapshot, answer)),
+        citations=tuple(map(_citation_source, answer.citations)),
+        usage=total_usage(budget),
+        seconds=seconds,
+        model=answer.model,
         decided=answer.context.query_type,
     )
-    return row if own_budget.total.calls or previous is None else _restore_usage(row, previous)
+    return row if budget.total.calls or previous is None else _restore_usage(row, previous)
 
 
 def total_usage(budget: Budget) -> Usage:
@@ -129,25 +114,20 @@ def _restore_usage(row: SystemAnswer, previous: SystemAnswer) -> SystemAnswer:
     return replace(row, usage=previous.usage, seconds=previous.seconds)
 
 
-def _context_sources(snapshot: Snapshot, answer: Answer) -> Iterable[AnswerSource]:
-    """Return the evidence in the prompt; without a model, all evidence."""
+def _context_sources(snapshot: Snapshot, answer: Answer) -> Iterator[AnswerSource]:
+    """Yield the evidence in the prompt; without a model, all evidence."""
     budget = cast(int, snapshot.settings["answer"]["budget"])
     context = answer.context.fit(budget, snapshot.tokenizer) if answer.model else answer.context
-    return (_evidence_source(snapshot, n, item) for n, item in enumerate(context, 1))
-
-
-def _evidence_source(snapshot: Snapshot, n: int, item: Evidence) -> AnswerSource:
-    places = tuple(map(_source_span, islice(snapshot.trace(item), _MAX_PLACES)))
-    return AnswerSource(
-        n, item.prompt_text, item.record.id, item.table, float(item.score), places, dict(item.feature_scores), item.via
-    )
+    for n, item in enumerate(context, 1):
+        places = tuple(map(_source_span, islice(snapshot.trace(item), _MAX_PLACES)))
+        key = (n, item.prompt_text, item.record.id, item.table, float(item.score))
+        yield AnswerSource(*key, places, dict(item.feature_scores), item.via)
 
 
 def _citation_source(citation: Citation) -> AnswerSource:
     span = citation.span
-    return AnswerSource(
-        citation.n, span.text, span.chunk, "chunks" if span.chunk else ROOT, places=(_source_span(span),)
-    )
+    table = "chunks" if span.chunk else ROOT
+    return AnswerSource(citation.n, span.text, span.chunk, table, places=(_source_span(span),))
 
 
 def _source_span(span: Span) -> SourceSpan:
@@ -162,6 +142,7 @@ def describe_run(snapshot: Snapshot, system: System) -> dict[str, Any]:
 
     The questions and the index are recorded elsewhere.
     """
+    prompts = [answering.PROMPT, *sorted(Path(methods.__file__).parent.rglob("*.md"))]
     models = {scope: chat.fingerprint for scope in ("answer", system.method) if (chat := snapshot.models.chat(scope))}
     settings: Mapping[str, object] = {**snapshot.settings.get(system.method, {}), **system.settings}
     return {
@@ -169,7 +150,7 @@ def describe_run(snapshot: Snapshot, system: System) -> dict[str, Any]:
         "settings": dict(settings),
         "answer": dict(snapshot.settings["answer"]),
         "models": models or RULES,
-        "prompts": _hash_texts(path.read_text(encoding="utf-8") for path in _prompt_files()),
+        "prompts": _hash_texts(path.read_text(encoding="utf-8") for path in prompts),
     }
 
 
@@ -177,10 +158,6 @@ def describe_index(snapshot: Snapshot) -> dict[str, Any]:
     """Return the number of documents and the digest of their texts."""
     texts = (f"{uri}\n{text}\n" for uri, text in snapshot.table(ROOT).columns("uri", "text"))
     return {"documents": len(snapshot.table(ROOT)), "digest": _hash_texts(texts)}
-
-
-def _prompt_files() -> list[Path]:
-    return [answering.PROMPT, *sorted(Path(methods.__file__).parent.rglob("*.md"))]
 
 
 def _hash_texts(texts: Iterable[str]) -> str:

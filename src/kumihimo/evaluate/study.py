@@ -4,23 +4,22 @@ The response cache holds all replies. If a stage was interrupted, run it again: 
 stage writes its file only when all rows are there.
 """
 
-from __future__ import annotations
-
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import quote, unquote
+
+from pydantic import TypeAdapter, ValidationError
 
 from kumihimo.app.safe_write import FILE_MARK, write_file
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.evaluate.records import AnswerClaim, AnswerSentence, EvalQuestion, Rating, Score, SystemAnswer, Verdict
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
 
 T = TypeVar("T")
 
@@ -63,11 +62,9 @@ class Study:
         rows = list(self.rows("questions", EvalQuestion))
         if not rows:
             raise SettingsError(f"{self.path('questions')} holds no questions: `kumi eval questions` writes some")
-        ids: set[str] = set()
-        for question in rows:
-            if question.id in ids:
-                raise SettingsError(f"{self.path('questions')}: two questions have the id {question.id!r}")
-            ids.add(question.id)
+        for id, times in Counter(question.id for question in rows).items():
+            if times > 1:
+                raise SettingsError(f"{self.path('questions')}: two questions have the id {id!r}")
         return rows
 
     def rows(self, name: str, row_type: type[T]) -> Iterator[T]:
@@ -113,7 +110,7 @@ class Study:
         extra_ids: ids that count as current questions too.
         """
         question_ids = {question.id for question in self.rows_or_empty("questions")}.union(extra_ids)
-        rows = self.rows(name, ROW_TYPES[name]) if self.has(name) else ()
+        rows = read_jsonl_rows(self.path(name), ROW_TYPES[name]) if self.has(name) else ()
         return (row for row in rows if row.question in question_ids and not is_replaced(row))
 
     def read_text(self, name: str) -> str:
@@ -132,11 +129,8 @@ class Study:
 
     def systems(self) -> list[str]:
         """Return the names of systems with answers, other generations left out."""
-        return [
-            unquote(path.stem)
-            for path in sorted((self.folder / _ANSWERS_FOLDER).glob("*.jsonl"))
-            if "@" not in path.stem
-        ]
+        paths = sorted((self.folder / _ANSWERS_FOLDER).glob("*.jsonl"))
+        return [unquote(path.stem) for path in paths if "@" not in path.stem]
 
     def select_systems(self, names: Sequence[str] = ()) -> list[str]:
         """Return the named systems, or all systems with answers.
@@ -148,9 +142,8 @@ class Study:
             raise SettingsError(f"{self.folder} holds no answers yet: `kumi eval run` writes some")
         for name in names:
             if name not in available:
-                raise SettingsError(
-                    f"{describe_unknown('answered system', name, available)}: `kumi eval run` adds systems"
-                )
+                problem = describe_unknown("answered system", name, available)
+                raise SettingsError(f"{problem}: `kumi eval run` adds systems")
         return list(dict.fromkeys(names)) or available
 
     def answers(self, system: str, generation: int = 0) -> Iterator[SystemAnswer]:
@@ -166,10 +159,7 @@ class Study:
 
     def count_generations(self, system: str) -> int:
         """Count the generations of answers of a system."""
-        n = 0
-        while (self.folder / self._answers_path(system, n)).exists():
-            n += 1
-        return n
+        return next(n for n in count() if not (self.folder / self._answers_path(system, n)).exists())
 
     def write_answers(self, system: str, generation: int, rows: Iterable[SystemAnswer]) -> None:
         """Write the answers of one system and generation."""
@@ -190,8 +180,7 @@ class Study:
         if not path.exists():
             return {}
         try:
-            stages: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["stages"]
-            return stages
+            return cast(dict[str, Any], json.loads(path.read_text(encoding="utf-8"))["stages"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise SettingsError(f"{path} cannot be read ({error}): move it away, and run the stages again") from error
 
@@ -217,10 +206,11 @@ class Study:
 
     def check_folder(self) -> None:
         """Raise SettingsError if the folder holds files of somebody else."""
-        if self.folder.exists() and not self.folder.is_dir():
+        if not self.folder.exists():
+            return
+        if not self.folder.is_dir():
             raise SettingsError(f"{self.folder} is a file: name a folder with --study DIR")
-        entries = self.folder.iterdir() if self.folder.is_dir() else iter(())
-        if self.folder.exists() and not (self.folder / STUDY_MANIFEST).exists() and any(entries):
+        if not (self.folder / STUDY_MANIFEST).exists() and any(self.folder.iterdir()):
             raise SettingsError(f"{self.folder} holds other files: name another folder with --study DIR")
 
     def _write_file(self, name: str, lines: Iterable[str]) -> None:
@@ -255,25 +245,16 @@ def read_jsonl_rows(path: Path, row_type: type[T]) -> Iterator[T]:
     adapter: TypeAdapter[T] = _adapter(cast(Any, row_type))
     try:
         with path.open(encoding="utf-8-sig") as lines:
-            for number, text in enumerate(lines, 1):
+            for number, text in enumerate(lines, 1):  # noqa: B007 - the message names the line
                 if text.strip():
-                    yield _parse_row(adapter, path, number, text)
+                    yield adapter.validate_json(text)
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'it'}: {e['msg']}" for e in error.errors()[:3])
+        raise SettingsError(f"{path}, line {number}: {problems}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} cannot be read ({error}): give a JSONL file in UTF-8") from error
 
 
 @cache
 def _adapter(row_type: Any) -> TypeAdapter[Any]:
-    from pydantic import TypeAdapter
-
     return TypeAdapter(row_type)
-
-
-def _parse_row(adapter: TypeAdapter[T], path: Path, number: int, text: str) -> T:
-    from pydantic import ValidationError
-
-    try:
-        return adapter.validate_json(text)
-    except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'it'}: {e['msg']}" for e in error.errors()[:3])
-        raise SettingsError(f"{path}, line {number}: {problems}") from error

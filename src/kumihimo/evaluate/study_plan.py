@@ -1,44 +1,56 @@
-"""A study and stub models -> StudyEstimate: LLM calls and cost of each stage.
+"""A study -> StudyEstimate: LLM calls and cost of each stage, by arithmetic.
 
-The real stages run on a sample with stub models. Cached replies cost nothing.
+The number of calls follows from the numbers of questions, systems, criteria and so on. Their size follows from the
+stored texts, or else from assumed ones. What the study already has costs nothing.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from kumihimo.app.cost import DryRunModels
-from kumihimo.app.estimate_query_cost import StubModels, merge_plans, sample_question
-from kumihimo.app.results import Estimate, Plan
+from kumihimo.app.cost import RequestTally, estimate_plan, usage_history
+from kumihimo.app.estimate_query_cost import estimate_query_cost
+from kumihimo.app.results import Estimate, Plan, Range, UsageEntry
 from kumihimo.app.snapshot import Snapshot
-from kumihimo.core.errors import ItemFailed
-from kumihimo.evaluate.claims import extract_answer_claims
-from kumihimo.evaluate.claims.stages import PAPER_VOTES, Votes
-from kumihimo.evaluate.claims.voting import votes_needed
-from kumihimo.evaluate.corpus_description import describe_documents, sample_pieces
-from kumihimo.evaluate.cost_estimates import EstimationContext, merge_estimates, pick_evenly, scale_estimate
-from kumihimo.evaluate.judging.calls import plan_judge_calls, sample_calls
-from kumihimo.evaluate.judging.protocols import DEBIASED, JudgeProtocol
-from kumihimo.evaluate.judging.ratings import plan_rating_calls, rate_answers
-from kumihimo.evaluate.judging.verdicts import judge_pairs
-from kumihimo.evaluate.question_generation import generate_global_questions
-from kumihimo.evaluate.records import EvalQuestion, SystemAnswer
-from kumihimo.evaluate.run_systems import answer_questions
-from kumihimo.evaluate.scoring import SCORE_MEASURES
-from kumihimo.evaluate.scoring.run_scores import build_cases, score_cases
+from kumihimo.core.context import Tokenizer
+from kumihimo.evaluate import grounded_questions, question_generation
+from kumihimo.evaluate.claims import study_claims
+from kumihimo.evaluate.claims.stages import CLAIM_PROMPTS, PAPER_VOTES, Votes
+from kumihimo.evaluate.judging import protocols, verdicts
+from kumihimo.evaluate.records import AnswerSource, EvalQuestion, SystemAnswer
+from kumihimo.evaluate.scoring import case as cases
+from kumihimo.evaluate.scoring.run_scores import SCORE_MEASURES, build_cases
 from kumihimo.evaluate.study import Study
 from kumihimo.evaluate.systems import System
-from kumihimo.llm.budget import Budget
+from kumihimo.llm.registry import ModelRegistry
 
 STAGES = ("questions", "run", "judge", "claims", "score")
 DEFAULT_QUESTIONS = 125  # five users, five tasks a user, five questions a task
-_LIST_LENGTH = 5
+_LISTS = 1 + 5 + 25  # of users, of tasks, of questions
 _MAX_LIST_CALLS = 3  # calls for one list of questions
-_SAMPLE_QUESTIONS, _SAMPLE_CALLS, _SAMPLE_ANSWERS = 3, 40, 8  # sizes of the samples that are run
-_DESCRIPTION_LENGTH = 1600  # characters of a description that is still missing
+_EXCERPT_CHARS = 1200  # of the answer, around a sentence whose claims are extracted
+_ASSUMED_QUESTION = "What are the main themes of these documents, and how are they related?"
+_ASSUMED_TEXT = "A sentence of an assumed answer has as many words as this one, and it ends with a mark [1]. " * 20
+_ASSUMED_EVIDENCE = tuple(AnswerSource(n, _ASSUMED_TEXT) for n in range(1, 9))
+
+_CLAIM_MEASURES = {name for name, measure in SCORE_MEASURES.items() if measure.group == "claims"}
+_CORRECTNESS = {"answer_correctness", *_CLAIM_MEASURES}
+_SCORE_PROMPTS = (  # the texts in a prompt, whether it is sent if a text states nothing, the measures that send it
+    (("answer",), True, {"faithfulness", *_CORRECTNESS}),
+    (("reference",), True, _CORRECTNESS),
+    (("answer", "reference"), False, _CORRECTNESS),
+    (("reference", "answer"), False, _CORRECTNESS),
+    (("answer", "evidence"), False, {"faithfulness"}),
+    (("evidence",), True, {"context_relevance_sentences"}),
+    (("evidence",), True, {"context_relevance_graded"}),
+    (("evidence",), True, {"context_relevance_graded"}),
+    (("evidence", "reference"), True, {"context_recall"}),
+    (("evidence", "reference"), True, {"context_precision"}),
+    (("answer", "assertions"), True, {"assertions"}),
+)
+_RANGE_FIELDS = ("calls", "prompt_tokens", "completion_tokens", "cost", "seconds")  # of Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +62,7 @@ class StudyRequest:
     """
 
     stages: Sequence[str] = STAGES
-    protocol: JudgeProtocol = DEBIASED
+    protocol: protocols.JudgeProtocol = protocols.DEBIASED
     count: int = 0
     criteria: Sequence[str] = ()
     replicates: int = 0
@@ -74,7 +86,59 @@ class StudyEstimate:
     systems: tuple[str, ...]
 
 
-AvailableAnswers = dict[str, dict[str, SystemAnswer]]  # by system and question: stored, or else invented
+@dataclass(frozen=True, slots=True)
+class EstimationContext:
+    """The configured models and their past usage.
+
+    snapshot: the index that answers the questions. token_counts: of texts counted before.
+    """
+
+    registry: ModelRegistry
+    tokenizer: Tokenizer
+    past_usage: Sequence[UsageEntry]
+    snapshot: Snapshot | None = None
+    token_counts: dict[str, int] = field(default_factory=dict)
+
+    def start_tally(self, role: str) -> RequestTally:
+        """Return an empty tally of requests to a role's model."""
+        chat = self.registry.required_chat(role)
+        return RequestTally(chat.fingerprint, chat.prices, chat.workers)
+
+    def add_requests(self, tally: RequestTally, prompt: Path, *texts: str, times: int = 1) -> None:
+        """Add requests with the same prompt and texts to a tally."""
+        texts = (_read_prompt(prompt), *texts)
+        for text in texts:
+            if text not in self.token_counts:
+                self.token_counts[text] = len(self.tokenizer(text))
+        tally.calls += times
+        tally.tokens += times * sum(self.token_counts[text] for text in texts)
+        tally.bytes += times * sum(len(text.encode()) for text in texts)
+
+    def estimate(self, name: str, role: str, fewest: RequestTally, most: RequestTally | None = None) -> list[Estimate]:
+        """Return the row of a stage, none without requests.
+
+        most: the requests at most; None: their number is known.
+        """
+        low, high = (self._estimate_tally(role, tally) for tally in (fewest, most or fewest))
+        if not high:
+            return []
+        row = merge_estimates(name, (*(low or high), *high), lambda ranges: (ranges[0][0] if low else 0, ranges[1][1]))
+        return [replace(row, exact=most is None)]
+
+    def _estimate_tally(self, role: str, tally: RequestTally) -> Sequence[Estimate]:
+        past = usage_history(self.past_usage, {role: tally})
+        return estimate_plan({role: tally}, {}, past, self.past_usage).estimates
+
+
+def merge_estimates(name: str, rows: Sequence[Estimate], merge: Callable[[Sequence[Range]], Range]) -> Estimate:
+    """Merge rows into one.
+
+    A number that one of them lacks is unknown.
+    """
+    columns = {name: [getattr(row, name) for row in rows] for name in _RANGE_FIELDS}
+    merged: dict[str, Any] = {name: merge(ranges) if all(ranges) else None for name, ranges in columns.items()}
+    model = " + ".join(dict.fromkeys(row.model for row in rows))
+    return replace(rows[0], step=name, model=model, exact=all(row.exact for row in rows), **merged)
 
 
 def estimate_stages(
@@ -85,227 +149,174 @@ def estimate_stages(
     systems: a name stands for a system that cannot be asked here.
     """
     existing: list[EvalQuestion] = study.rows_or_empty("questions")
-    questions = existing[: request.count or None] or _placeholder_questions(
-        context.snapshot, request.count or DEFAULT_QUESTIONS
-    )
-    estimates: list[Estimate] = []
-    if "questions" in request.stages and not existing:
-        estimates += _estimate_questions(study, context)
-    first_answers: AvailableAnswers = {}
-    other_answers: AvailableAnswers = {}
-    for system in systems:
-        estimates += _estimate_system(study, context, system, questions, request, first_answers, other_answers)
-    if "judge" in request.stages:
-        judge = _estimate_ratings if request.protocol.name == "mk" else _estimate_verdicts
-        estimates += judge(context, questions, first_answers, other_answers, request)
-    estimates += (
-        _estimate_claims(context, questions, first_answers, request.votes) if "claims" in request.stages else []
-    )
-    estimates += (
-        _estimate_scores(context, questions, first_answers, request.measures) if "score" in request.stages else []
-    )
+    assumed = [EvalQuestion(f"assumed-{n}", _ASSUMED_QUESTION) for n in range(request.count or DEFAULT_QUESTIONS)]
+    questions = existing[: request.count or None] or assumed
     names = tuple(system if isinstance(system, str) else system.name for system in systems)
-    return StudyEstimate(Plan(tuple(estimates)), len(questions), not existing, names)
+    estimator = _StudyEstimator(study, context, systems, request, questions, names)
+    stages = {
+        "questions": estimator.estimate_questions if not existing else list,
+        "run": estimator.estimate_answers,
+        "judge": estimator.estimate_ratings if request.protocol.name == "mk" else estimator.estimate_verdicts,
+        "claims": estimator.estimate_claims,
+        "score": estimator.estimate_scores,
+    }
+    estimates = [row for name in STAGES if name in request.stages for row in stages[name]()]
+    plan = Plan(tuple(estimates), tuple(estimator.unknown_methods))
+    return StudyEstimate(plan, len(questions), not existing, names)
 
 
-def _placeholder_questions(snapshot: Snapshot | None, count: int) -> list[EvalQuestion]:
-    text = sample_question(snapshot) if snapshot else "What are the main themes?"
-    return [EvalQuestion(f"assumed-{n}", f"{n}. {text}") for n in range(1, count + 1)]
+@dataclass(frozen=True)
+class _StudyEstimator:
+    """The inputs of all stages.
 
-
-# -- the stages
-
-
-def _estimate_questions(study: Study, context: EstimationContext) -> list[Estimate]:
-    """Estimate the calls for users, tasks and questions.
-
-    One call for the users, one for the tasks of each user, one for the questions of each task. Similar items are asked
-    for again, up to three calls a list.
+    unknown_methods: methods that do not say how often they call a model.
     """
 
-    dry_run = DryRunModels(context.registry, context.tokenizer)
-    llm, description, draft_calls = dry_run.llm("questioner"), study.read_text("description.md"), 0
-    if not description and context.snapshot:
-        samples = sample_pieces(context.snapshot)
-        try:
-            description = describe_documents(samples, llm)
-        except ItemFailed:
-            description, draft_calls = "\n".join(samples)[:_DESCRIPTION_LENGTH], 1
-    generate_global_questions(description, llm, personas=_LIST_LENGTH, tasks=_LIST_LENGTH, questions=_LIST_LENGTH)
-    counts = dry_run.tallies["questioner"]
-    expected = counts.calls + counts.followups
-    estimates = [
-        _scale_calls(estimate, expected, _MAX_LIST_CALLS * (expected - draft_calls) + draft_calls)
-        for estimate in context.plan_from_tally(dry_run.tallies).estimates
-    ]
-    return merge_estimates("questions", estimates)
+    study: Study
+    context: EstimationContext
+    systems: Sequence[System | str]
+    request: StudyRequest
+    questions: Sequence[EvalQuestion]
+    names: Sequence[str]
+    unknown_methods: list[str] = field(default_factory=list)
+
+    def stored_answers(self, name: str, generation: int) -> dict[str, SystemAnswer]:
+        """Return the answers of a system by question."""
+        exists = generation < self.study.count_generations(name)
+        rows = self.study.answers(name, generation) if exists else ()
+        return {row.question: row for row in rows if not row.failed}
+
+    def answers(self, names: Sequence[str], generation: int = 0) -> dict[str, dict[str, SystemAnswer]]:
+        """Return the stored answers by system and question, and assumed ones."""
+        by_system: dict[str, dict[str, SystemAnswer]] = {}
+        for name in names:
+            stored = self.stored_answers(name, generation)
+            assumed = SystemAnswer(name, "", _ASSUMED_TEXT, _ASSUMED_EVIDENCE, generation=generation)
+            by_system[name] = {q.id: stored.get(q.id, replace(assumed, question=q.id)) for q in self.questions}
+        return by_system
+
+    def cases(self) -> Iterator[cases.Case]:
+        """Yield each question with each answer to it."""
+        for by_question in self.answers(self.names).values():
+            yield from build_cases(self.questions, by_question.values())
+
+    def estimate_questions(self) -> list[Estimate]:
+        """Estimate a missing description, and up to three calls for each list."""
+        description, snapshot = self.study.read_text("description.md"), self.context.snapshot
+        pieces = grounded_questions.sample_pieces(snapshot) if snapshot and not description else []
+        fewest, most = (self.context.start_tally("questioner") for _ in range(2))
+        for tally, calls in ((fewest, 1), (most, _MAX_LIST_CALLS)):
+            if pieces:
+                self.context.add_requests(tally, grounded_questions.DESCRIPTION_PROMPT, *pieces)
+            texts = (description or _ASSUMED_TEXT, _ASSUMED_QUESTION)
+            self.context.add_requests(tally, question_generation.QUESTIONS_PROMPT, *texts, times=_LISTS * calls)
+        return self.context.estimate("questions", "questioner", fewest, most)
+
+    def estimate_answers(self) -> list[Estimate]:
+        """Estimate one question of each system, times the open ones."""
+        estimates: list[Estimate] = []
+        for system in self.systems:
+            if isinstance(system, System) and self.context.snapshot:
+                stored = [self.stored_answers(system.name, n) for n in range(self.request.generations)]
+                unanswered = [q.text for answers in stored for q in self.questions if q.id not in answers]
+                if unanswered:
+                    plan = estimate_query_cost(self.context.snapshot, unanswered[0], system.method, **system.settings)
+                    self.unknown_methods.extend(plan.unknown)
+                    rows = plan.estimates * len(unanswered)
+                    estimates += [merge_estimates(f"run {system.name}", rows, _sum_ranges)] if rows else []
+        return estimates
+
+    def estimate_verdicts(self) -> list[Estimate]:
+        """Count the calls that lack a verdict."""
+        request, protocol = self.request, self.request.protocol
+        repeated = [n for n in self.names if max(request.generations, self.study.count_generations(n)) > 1]
+        options: dict[str, Any] = {name: getattr(request, name) for name in ("criteria", "replicates", "against")}
+        answers, other_answers = self.answers(self.names), self.answers(repeated, 1)
+        planned = verdicts.plan_judge_calls(protocol, self.questions, answers, other_answers=other_answers, **options)
+        judged = {
+            (v.role, v.criterion, v.question, v.a, v.b, v.first, v.replicate)
+            for v in self.study.rows_or_empty("verdicts")
+            if v.protocol == protocol.name and v.status == "ok"
+        }
+        roles = {"judge": 100.0}
+        if self.context.registry.settings.get("second_judge", {}).get("model") and request.second_percent:
+            roles["second_judge"] = request.second_percent
+        estimates: list[Estimate] = []
+        for role, percent in roles.items():
+            tally = self.context.start_tally(role)
+            for call in verdicts.sample_calls(planned, percent):
+                pair = (call.question.id, call.a.system, call.b.system)
+                if (role, call.criteria[0], *pair, call.first, call.replicate) not in judged:
+                    texts = (call.question.text, call.a.text, call.b.text)
+                    criteria = (protocol.criteria[name] for name in call.criteria)
+                    self.context.add_requests(tally, protocol.prompt, *texts, *criteria)
+            estimates += self.context.estimate(f"{role.replace('_', ' ')} {protocol.name}", role, tally)
+        return estimates
+
+    def estimate_ratings(self) -> list[Estimate]:
+        """Count the calls that lack a rating."""
+        protocol, tally = self.request.protocol, self.context.start_tally("judge")
+        rows = self.study.rows_or_empty("ratings")
+        rated = {(row.question, row.system, row.replicate) for row in rows if row.status == "ok"}
+        replicates = self.request.replicates or protocol.replicates
+        for call in verdicts.plan_rating_calls(self.questions, self.answers(self.names), replicates=replicates):
+            if any((call.question.id, answer.system, call.replicate) not in rated for answer in call.answers):
+                systems = verdicts.render_systems(call.answers, self.context.tokenizer, verdicts.CONTEXT_TOKENS)
+                texts = (call.question.text, systems, *protocol.criteria.values())
+                self.context.add_requests(tally, protocol.prompt, *texts)
+        return self.context.estimate(f"judge {protocol.name}", "judge", tally)
+
+    def estimate_claims(self) -> list[Estimate]:
+        """Estimate the extraction of claims, without the checks."""
+        sentences = self.study.rows_or_empty("sentences")
+        extracted = {name: study_claims.find_complete_answers(sentences, name) for name in self.names}
+        fewest, most = (self.context.start_tally("claimer") for _ in range(2))
+        for case in self.cases():
+            if case.question.id not in extracted[case.answer.system]:
+                texts = (case.question.text, case.answer.text[:_EXCERPT_CHARS])
+                calls = study_claims.estimate_claim_calls([case.answer], self.request.votes)
+                for tally, times in zip((fewest, most), calls, strict=True):
+                    self.context.add_requests(tally, CLAIM_PROMPTS[0], *texts, times=times)
+        return self.context.estimate("claims", "claimer", fewest, most)
+
+    def estimate_scores(self) -> list[Estimate]:
+        """Estimate the calls of measures that lack a score, without embeddings."""
+        measures = {name for name in self.request.measures if SCORE_MEASURES[name].needs_model}
+        if not measures:
+            return []
+        rows = self.study.rows_or_empty("scores")
+        scored = {(row.name, row.system, row.question) for row in rows if row.status == "ok"}
+        fewest, most = (self.context.start_tally("scorer") for _ in range(2))
+        for case in self.cases():
+            names = {name for name in measures if (name, case.answer.system, case.question.id) not in scored}
+            for parts, certain in _score_prompts(case, names):
+                for tally in (fewest, most) if certain else (most,):
+                    self.context.add_requests(tally, cases.SUPPORT_PROMPT, case.question.text, *parts)
+        return self.context.estimate("score", "scorer", fewest, most)
 
 
-def _scale_calls(estimate: Estimate, least: float, most: float) -> Estimate:
-    """Return the estimate with more calls of the same maximum size."""
-    low, high = (scale_estimate(estimate, n / estimate.calls[1]) for n in (least, most))
-    return replace(merge_plans(Plan((low,)), Plan((high,))).estimates[0], calls=(least, most), exact=False)
+def _score_prompts(case: cases.Case, names: Iterable[str]) -> Iterator[tuple[Sequence[str], bool]]:
+    """Yield the texts of each prompt, and whether it is certain."""
+    reference = case.question.reference
+    measures = {name for name in names if reference or "reference answer" not in SCORE_MEASURES[name].needs}
+    texts = {
+        "answer": case.answer_text,
+        "reference": reference,
+        "evidence": cases.join_passages(case.contexts),
+        "assertions": "\n".join(case.question.assertions),
+    }
+    for parts, certain, senders in _SCORE_PROMPTS:
+        prompt_texts = [texts[part] for part in parts]
+        if measures & senders and all(prompt_texts):
+            yield prompt_texts, certain
+    if measures & _CLAIM_MEASURES:
+        yield from (((claims, chunk), False) for chunk in case.contexts for claims in (case.answer_text, reference))
 
 
-def _estimate_system(
-    study: Study,
-    context: EstimationContext,
-    system: System | str,
-    questions: Sequence[EvalQuestion],
-    request: StudyRequest,
-    first_answers: AvailableAnswers,
-    other_answers: AvailableAnswers,
-) -> list[Estimate]:
-    """Estimate asking a system.
-
-    Its answers for the later stages go into `first_answers` and `other_answers`.
-    """
-    name = system if isinstance(system, str) else system.name
-    estimates: list[Estimate] = []
-    for n in range(max(request.generations, min(study.count_generations(name), 2))):
-        stored = _stored_answers(study, name, n)
-        invented: list[SystemAnswer] = []
-        for group in ([q for q in questions if q.id not in stored], [q for q in questions if q.id in stored]):
-            if isinstance(system, System) and group and context.snapshot:
-                sample = pick_evenly(group, _SAMPLE_QUESTIONS)
-                parts = context.estimate_range(partial(_run_sample, context.snapshot, system, sample, n, invented))
-                estimates += [scale_estimate(part, len(group) / len(sample)) for part in parts]
-        if n < 2:
-            (other_answers if n else first_answers)[name] = _fill_answers(name, questions, stored, invented, n)
-    return merge_estimates(f"run {name}", estimates) if "run" in request.stages else []
+def _sum_ranges(ranges: Sequence[Range]) -> Range:
+    return (sum(low for low, _ in ranges), sum(high for _, high in ranges))
 
 
-def _run_sample(
-    snapshot: Snapshot,
-    system: System,
-    sample: Sequence[EvalQuestion],
-    generation: int,
-    answers: list[SystemAnswer],
-    stubs: StubModels,
-    full: bool,
-) -> None:
-    dry_snapshot = replace(snapshot, models=stubs, line_ends={}, lazy_rows={})
-    rows = answer_questions(dry_snapshot, system, sample, Budget(), generation=generation)
-    answers += rows if full else []
-
-
-def _stored_answers(study: Study, name: str, generation: int) -> dict[str, SystemAnswer]:
-    rows = study.answers(name, generation) if generation < study.count_generations(name) else ()
-    return {row.question: row for row in rows if not row.failed}
-
-
-def _fill_answers(
-    name: str,
-    questions: Sequence[EvalQuestion],
-    stored: Mapping[str, SystemAnswer],
-    invented: Sequence[SystemAnswer],
-    generation: int,
-) -> dict[str, SystemAnswer]:
-    """Return stored answers, and invented ones for all other questions."""
-    invented = [row for row in invented if row.text] or [SystemAnswer(name, "", "no")]
-    fillers = (
-        replace(invented[i % len(invented)], question=q.id, generation=generation) for i, q in enumerate(questions)
-    )
-    return {row.question: stored.get(row.question, row) for row in fillers}
-
-
-def _estimate_verdicts(
-    context: EstimationContext,
-    questions: Sequence[EvalQuestion],
-    first_answers: AvailableAnswers,
-    other_answers: AvailableAnswers,
-    request: StudyRequest,
-) -> list[Estimate]:
-    """Count the calls exactly and measure their size on a sample."""
-    protocol = request.protocol
-    judge_calls = plan_judge_calls(
-        protocol,
-        questions,
-        first_answers,
-        other_answers=other_answers,
-        criteria=request.criteria,
-        replicates=request.replicates,
-        against=request.against,
-    )
-    roles = {"judge": 100.0}
-    if context.registry.settings.get("second_judge", {}).get("model") and request.second_percent:
-        roles["second_judge"] = request.second_percent
-    criteria_per_call = len(judge_calls[0].criteria) if judge_calls else 1
-    stage, estimates = partial(judge_pairs, protocol), list[Estimate]()
-    for role, percent in roles.items():
-        role_calls = sample_calls(judge_calls, percent) if percent < 100 else judge_calls
-        estimates += _estimate_calls(
-            f"{role.replace('_', ' ')} {protocol.name}", role, context, role_calls, stage, criteria_per_call
-        )
-    return estimates
-
-
-def _estimate_ratings(
-    context: EstimationContext,
-    questions: Sequence[EvalQuestion],
-    first_answers: AvailableAnswers,
-    _other_answers: AvailableAnswers,
-    request: StudyRequest,
-) -> list[Estimate]:
-    calls = plan_rating_calls(questions, first_answers, replicates=request.replicates or 1)
-    stage = partial(rate_answers, request.protocol, tokenizer=context.tokenizer)
-    rows = len(first_answers) * len(request.protocol.criteria)
-    return _estimate_calls(f"judge {request.protocol.name}", "judge", context, calls, stage, rows)
-
-
-def _estimate_calls(
-    name: str, role: str, context: EstimationContext, calls: Sequence[Any], stage: Any, rows: int
-) -> list[Estimate]:
-    """Return a row with the number of uncached calls.
-
-    rows: the number of rows the stage makes of a call.
-    """
-    uncached = context.uncached_items(role, calls, stage, rows)
-    sample = pick_evenly(uncached, _SAMPLE_CALLS)
-
-    def run_stage(stubs: StubModels, _: bool) -> None:
-        list(stage(sample, stubs.llm(role, Budget())))
-
-    estimates = (
-        [scale_estimate(estimate, len(uncached) / len(sample)) for estimate in context.estimate_range(run_stage)]
-        if sample
-        else []
-    )
-    n = float(len(uncached))
-    return [replace(estimate, calls=(n, n), exact=True) for estimate in merge_estimates(name, estimates)]
-
-
-def _estimate_claims(
-    context: EstimationContext, questions: Sequence[EvalQuestion], first_answers: AvailableAnswers, votes: Votes
-) -> list[Estimate]:
-    """Estimate the extraction of claims, without the checks."""
-    answers = _successful_answers(first_answers)
-
-    def run_stage(stubs: StubModels, _: bool) -> None:
-        extract_answer_claims(questions, pick_evenly(answers, _SAMPLE_ANSWERS), stubs.llm("claimer", Budget()), votes)
-
-    fewest_votes = sum(map(votes_needed, votes[:2])) + votes[2]
-    return _scale_to_answers("claims", context.estimate_range(run_stage, sum(votes) / fewest_votes), len(answers))
-
-
-def _estimate_scores(
-    context: EstimationContext,
-    questions: Sequence[EvalQuestion],
-    first_answers: AvailableAnswers,
-    measures: Sequence[str],
-) -> list[Estimate]:
-    paid, answers = [name for name in measures if SCORE_MEASURES[name].needs_model], _successful_answers(first_answers)
-
-    def run_stage(stubs: StubModels, _: bool) -> None:
-        cases = list(build_cases(questions, pick_evenly(answers, _SAMPLE_ANSWERS)))
-        list(score_cases(cases, paid, stubs.llm("scorer", Budget()), stubs.embedder(Budget())))
-
-    return _scale_to_answers("score", context.estimate_range(run_stage), len(answers)) if paid else []
-
-
-def _successful_answers(answers: AvailableAnswers) -> list[SystemAnswer]:
-    return [answer for by_question in answers.values() for answer in by_question.values() if not answer.failed]
-
-
-def _scale_to_answers(name: str, estimates: Sequence[Estimate], count: int) -> list[Estimate]:
-    return merge_estimates(name, [scale_estimate(e, count / min(count, _SAMPLE_ANSWERS)) for e in estimates])
+@cache
+def _read_prompt(path: Path) -> str:
+    return path.read_text(encoding="utf-8")

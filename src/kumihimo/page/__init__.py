@@ -1,74 +1,188 @@
-"""one read transaction -> an HTML page: its graph, reports and sources."""
-
-from __future__ import annotations
+"""one read transaction -> an HTML page: its graph as nested circles, reports and sources; templates -> escaped HTML."""
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from html import escape
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import metadata
+from itertools import pairwise
+from math import sqrt
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from kumihimo.app.community_tree import (
-    CommunityTree,
-    display_name,
-    document_uris,
-    entity_excerpts,
-    load_tree,
-    split_references,
-    table_or_empty,
-)
+from kumihimo.app import community_tree
+from kumihimo.app.community_tree import CommunityTree, display_name, table_or_empty
 from kumihimo.app.safe_write import FILE_MARK, write_file
 from kumihimo.app.snapshot import Snapshot
-from kumihimo.core.records import Entity, Reference, Relation, Report
-from kumihimo.page.layout import Circle, GraphLayout, layout_graph
+from kumihimo.core.records import Reference, Report
+
+_MARGIN = 1.2  # between two members, in the same unit as radii
+_ITERATIONS = 60  # for the smallest enclosing circle
+
+
+class Circle(NamedTuple):
+    """A circle in the drawing."""
+
+    centre: complex
+    radius: float
+
+
+_Circles = dict[Reference, Circle]
+
+
+class GraphLayout(NamedTuple):
+    """The circles of entities and communities, around 0.
+
+    radius: of the whole drawing.
+    """
+
+    entities: Mapping[str, Circle]
+    communities: Mapping[str, Circle]
+    radius: float
+
+
+def layout_graph(tree: CommunityTree, degree: Mapping[str, int]) -> GraphLayout:
+    """Return nested circles for a tree, deterministic and without physics.
+
+    degree: the number of relations of each entity. Circle packing as in Wang et al., 2006, doi:10.1145/1124772.1124851.
+    """
+    circles: _Circles = {("entities", id): Circle(0j, 2 + min(sqrt(degree[id]), 14.0)) for id in degree}
+    contents = {id: _contents(tree, degree, id) for id in tree.level}
+    for id in sorted(tree.level, key=lambda id: -tree.level[id]):  # relative to its own centre
+        circles["communities", id] = Circle(0j, _arrange(circles, contents[id]))
+    outermost: list[Reference] = [("communities", id) for id in tree.roots()]
+    radius = _arrange(circles, [*outermost, *(("entities", id) for id in degree if id not in tree.leaf_by_entity)])
+    for id in sorted(tree.level, key=lambda id: tree.level[id]):  # absolute
+        for item in contents[id]:
+            circles[item] = Circle(circles[item].centre + circles["communities", id].centre, circles[item].radius)
+    entities = {id: circles["entities", id] for id in degree}
+    return GraphLayout(entities, {id: circles["communities", id] for id in tree.level}, radius)
+
+
+def _contents(tree: CommunityTree, degree: Mapping[str, int], id: str) -> list[Reference]:
+    return [
+        *(("communities", child) for child in tree.children[id]),
+        *(("entities", member) for member in tree.members[id] if member in degree),
+    ]
+
+
+def _arrange(circles: _Circles, items: Iterable[Reference]) -> float:
+    """Pack these circles around 0; return the radius around them.
+
+    The largest are in the middle. The radius includes a margin.
+    """
+    ordered = sorted(items, key=lambda id: (-circles[id].radius, id))
+    gaps = [circles[id].radius * 1.03 + _MARGIN for id in ordered]
+    places = pack_circles(gaps)
+    offset, radius = enclosing_circle(places, gaps)
+    for id, centre in zip(ordered, places, strict=True):
+        circles[id] = Circle(centre - offset, circles[id].radius)
+    return radius + _MARGIN
+
+
+def pack_circles(radii: Sequence[float]) -> list[complex]:
+    """Return centres of touching circles without overlap, first ones in the middle.
+
+    Each circle is placed where the front, the ring of outermost circles, is nearest to the middle. Circles behind it
+    leave the front.
+
+    >>> pack_circles([2.0, 1.0])
+    [(-1+0j), (2+0j)]
+    """
+    if len(radii) < 2:
+        return [0j] * len(radii)
+    centres = [complex(-radii[1]), complex(radii[0])]
+    front = [0, 1]
+    for radius in radii[2:]:
+        front = _rotate_to_nearest(front, centres, radii)
+        centre, blocker = _try_place(front, centres, radii, radius)
+        while blocker:
+            front = [front[0], *front[blocker:]] if blocker > 0 else [front[blocker], *front[1:blocker]]
+            centre, blocker = _try_place(front, centres, radii, radius)
+        front.insert(1, len(centres))
+        centres.append(centre)
+    return centres
+
+
+def _rotate_to_nearest(front: list[int], centres: Sequence[complex], radii: Sequence[float]) -> list[int]:
+    """Rotate the front to start with its innermost pair."""
+    distances = [
+        abs(centres[a] * radii[b] + centres[b] * radii[a]) / (radii[a] + radii[b])
+        for a, b in pairwise([front[-1], *front])
+    ]
+    start = distances.index(min(distances)) - 1
+    return front[start:] + front[:start]
+
+
+def _try_place(
+    front: Sequence[int], centres: Sequence[complex], radii: Sequence[float], radius: float
+) -> tuple[complex, int]:
+    """Return the centre of a circle on the front's first pair.
+
+    Also return the index of a circle in the way: from 2 on forwards, from -1 on backwards; 0 for none.
+    """
+    a, b = front[0], front[1]
+    direction = centres[b] - centres[a]
+    distance = abs(direction)
+    first_distance, second_distance = radii[a] + radius, radii[b] + radius
+    along = (distance * distance + first_distance * first_distance - second_distance * second_distance) / (2 * distance)
+    across = sqrt(max(first_distance * first_distance - along * along, 0.0))
+    centre = centres[a] + direction / distance * complex(along, -across)
+    tolerance = radius - 1e-6
+    hits = [i for i, c in enumerate(front) if i > 1 and abs(centres[c] - centre) < radii[c] + tolerance]
+    if not hits:
+        return centre, 0
+    forwards, backwards = hits[0], len(front) - hits[-1]
+    return centre, forwards if forwards - 1 <= backwards else -backwards
+
+
+def enclosing_circle(centres: Sequence[complex], radii: Sequence[float]) -> tuple[complex, float]:
+    """Return a circle around all circles, close to the smallest.
+
+    It is larger by a few percent at most (Bădoiu and Clarkson, 2003).
+
+    >>> enclosing_circle([-3 + 0j, 3 + 0j], [1.0, 1.0])
+    (0j, 4.0)
+    """
+    if not centres:
+        return 0j, 1.0
+    circles = list(zip(centres, radii, strict=True))
+    left, right = min(z.real - r for z, r in circles), max(z.real + r for z, r in circles)
+    low, high = min(z.imag - r for z, r in circles), max(z.imag + r for z, r in circles)
+    centre = best = complex((left + right) / 2, (low + high) / 2)
+    smallest = max(abs(z - best) + r for z, r in circles)
+    for step in range(2, _ITERATIONS if len(circles) > 2 else 2):
+        reaches = [abs(z - centre) + r for z, r in circles]
+        reach = max(reaches)
+        farthest, radius = circles[reaches.index(reach)]
+        if reach < smallest:
+            best, smallest = centre, reach
+        if farthest != centre:
+            beyond = farthest + (farthest - centre) / abs(farthest - centre) * radius
+            centre += (beyond - centre) / step / 2
+    return best, smallest
+
 
 # Characters on the page for each kind of text. Beyond that, each text is cut to an equal share.
-CHAR_BUDGET = {
-    "entities": 2_500_000,
-    "relations": 2_000_000,
-    "claims": 500_000,
-    "excerpts": 4_000_000,
-    "reports": 6_000_000,
-}
+CHAR_BUDGET = {"entities": 2.5e6, "relations": 2e6, "claims": 5e5, "excerpts": 4e6, "reports": 6e6}
 MAX_CHARS_BY_TABLE = {"entities": 600, "relations": 300, "claims": 300, "excerpts": 300, "reports": 20_000}
 EXCERPTS_PER_ENTITY = 3  # quoted excerpts
 _TABLE_LETTERS = {"entities": "e", "relations": "r", "claims": "k", "reports": "c"}
 
 PageData = dict[str, Any]
+Positions = Mapping[str, Mapping[str, int]]  # by table, of each row on the page
 
 
 def write_graph_page(snapshot: Snapshot, path: Path) -> dict[str, int]:
     """Write the page; return its number of entities, relations and reports."""
     data = page_data(snapshot)
     write_file(path, render_page(data))
-    return {
-        "entities": len(data["nodes"]),
-        "relations": len(data["edges"]),
-        "reports": len(table_or_empty(snapshot, "reports")),
-    }
+    drawn = {"entities": len(data["nodes"]), "relations": len(data["edges"])}
+    return drawn | {"reports": len(table_or_empty(snapshot, "reports"))}
 
 
 def render_page(data: PageData) -> Iterator[str]:
     """Yield the parts of the page."""
-    title = f"{data['title']}: graph and reports"
-    parts = {"mark": FILE_MARK, "title": escape(title), "data": json_for_html(data)}
-    parts |= {name: _read_part(name) for name in ("page.css", "canvas.js", "page.js")}
-    for i, piece in enumerate(_read_part("page.html").split("%%")):
-        yield parts[piece] if i % 2 else piece
-
-
-def _read_part(name: str) -> str:
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
-
-
-def json_for_html(data: object) -> str:
-    r"""Return JSON that is safe inside an HTML page.
-
-    >>> json_for_html(["</script>", "組"])
-    '["\\u003c/script>","組"]'
-    """
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    return render_template(Path(__file__).parent, "graph.html", data=data)
 
 
 def page_data(snapshot: Snapshot) -> PageData:
@@ -78,42 +192,46 @@ def page_data(snapshot: Snapshot) -> PageData:
     relations between them.
     """
     entities = snapshot.table("entities")
-    relations: list[tuple[str, str, str]] = list(
-        table_or_empty(snapshot, "relations").columns("id", "source", "target")
-    )
     degree = Counter({id: 0 for (id,) in entities.columns("id")})
-    relations = [relation for relation in relations if relation[1] in degree and relation[2] in degree]
+    relations = [
+        relation
+        for relation in table_or_empty(snapshot, "relations").columns("id", "source", "target")
+        if relation[1] in degree and relation[2] in degree
+    ]
     degree.update(end for _, *ends in relations for end in ends)
-    communities = load_tree(snapshot)
-    nodes = {id: position for position, id in enumerate(sorted(degree, key=lambda id: (-degree[id], id)))}
+    communities = community_tree.load_tree(snapshot)
+    nodes = _positions(sorted(degree, key=lambda id: (-degree[id], id)))
     relations.sort(key=lambda relation: (*sorted((nodes[relation[1]], nodes[relation[2]]), reverse=True), relation[0]))
-    edges = {id: position for position, (id, _, _) in enumerate(relations)}
-    circles = {
-        id: position
-        for position, id in enumerate(sorted(communities.level, key=lambda id: (communities.level[id], id)))
+    order = {
+        "entities": nodes,
+        "relations": _positions(id for id, _, _ in relations),
+        "reports": _positions(sorted(communities.level, key=lambda id: (communities.level[id], id))),
+        "claims": _positions(id for (id,) in table_or_empty(snapshot, "claims").columns("id")),
     }
-    order = {"entities": nodes, "relations": edges, "reports": circles}
-    order["claims"] = {id: position for position, (id,) in enumerate(table_or_empty(snapshot, "claims").columns("id"))}
-    drawing = layout_graph(communities, degree)
+    drawing, reports = layout_graph(communities, degree), table_or_empty(snapshot, "reports")
     return {
         "title": _title(snapshot),
         "radius": round(drawing.radius, 1),
         **_nodes(snapshot, nodes, drawing),
-        "edges": list(_edges(snapshot, order)),
-        "communities": [_community(communities, id, drawing.communities[id], order) for id in circles],
-        "reports": list(_reports(snapshot, order)),
+        "edges": _edges(snapshot, order),
+        "communities": [_community(communities, id, drawing.communities[id], order) for id in order["reports"]],
+        "reports": [report and _report(snapshot, report, order) for report in map(reports.get, order["reports"])],
         "claims": list(_claims(snapshot, order)),
     }
 
 
+def _positions(ids: Iterable[str]) -> dict[str, int]:
+    return {id: position for position, id in enumerate(ids)}
+
+
 def _title(snapshot: Snapshot) -> str:
-    sources = sorted({uri.partition("/")[0] for uri in document_uris(snapshot).values()})
+    sources = sorted({uri.partition("/")[0] for uri in community_tree.document_uris(snapshot).values()})
     return ", ".join(sources[:3]) + (" …" if len(sources) > 3 else "") or "Kumihimo"
 
 
 def _chars_per_text(table: str, count: int) -> int:
     """Return the maximum length of each of `count` texts."""
-    return max(60, min(MAX_CHARS_BY_TABLE[table], CHAR_BUDGET[table] // max(count, 1)))
+    return max(60, min(MAX_CHARS_BY_TABLE[table], int(CHAR_BUDGET[table] / max(count, 1))))
 
 
 def shorten(text: str, longest: int) -> str:
@@ -132,99 +250,62 @@ def shorten(text: str, longest: int) -> str:
 # -- each row as a list: canvas.js names the fields
 
 
-def _nodes(snapshot: Snapshot, nodes: dict[str, int], drawing: GraphLayout) -> PageData:
+def _nodes(snapshot: Snapshot, nodes: Mapping[str, int], drawing: GraphLayout) -> PageData:
     """Return the entities, their types and uris.
 
     The most frequent types come first.
     """
     entities = snapshot.table("entities")
     excerpt_count = sum(min(EXCERPTS_PER_ENTITY, count) for (count,) in entities.columns("mentions"))
-    types = [
-        entity_type
-        for entity_type, _ in sorted(
-            Counter(entity_type for (entity_type,) in entities.columns("type")).items(), key=_by_count
-        )
-    ]
-    type_positions, documents, files = (
-        {entity_type: position for position, entity_type in enumerate(types)},
-        document_uris(snapshot),
-        dict[str, int](),
-    )
+    excerpt_length, text_length = _chars_per_text("excerpts", excerpt_count), _chars_per_text("entities", len(nodes))
+    type_counts = Counter(entity_type for (entity_type,) in entities.columns("type"))
+    types = sorted(type_counts, key=lambda entity_type: (-type_counts[entity_type], entity_type))
+    documents, files = community_tree.document_uris(snapshot), dict[str, int]()
     rows: list[Any] = [None] * len(nodes)
     for entity in entities:
         sources = [
             [files.setdefault(span.uri, len(files)), span.place, " ".join(span.text.split())]
-            for span in entity_excerpts(
-                snapshot, documents, entity, EXCERPTS_PER_ENTITY, _chars_per_text("excerpts", excerpt_count)
-            )
+            for span in community_tree.entity_excerpts(snapshot, documents, entity, EXCERPTS_PER_ENTITY, excerpt_length)
         ]
-        circle = _circle(drawing.entities[entity.id])
-        text = shorten(entity.text, _chars_per_text("entities", len(nodes)))
-        row = [
-            entity.name,
-            type_positions[entity.type],
-            *circle,
-            entity.mentions,
-            text,
-            _other_names(entity),
-            sources,
-            entity.id,
-        ]
-        rows[nodes[entity.id]] = row
+        circle, text = _circle(drawing.entities[entity.id]), shorten(entity.text, text_length)
+        names = [form for form in entity.forms if form != entity.name][:5]
+        start = [entity.name, types.index(entity.type), *circle, entity.mentions]
+        rows[nodes[entity.id]] = [*start, text, names, sources, entity.id]
     return {"types": types, "nodes": rows, "uris": list(files)}
-
-
-def _by_count(item: tuple[str, int]) -> tuple[int, str]:
-    return -item[1], item[0]
-
-
-def _other_names(entity: Entity) -> list[str]:
-    return [form for form in entity.forms if form != entity.name][:5]
 
 
 def _circle(circle: Circle) -> tuple[float, float, float]:
     return round(circle.centre.real, 1), round(circle.centre.imag, 1), round(circle.radius, 2)
 
 
-def _edges(snapshot: Snapshot, order: dict[str, dict[str, int]]) -> Iterable[list[Any]]:
+def _edges(snapshot: Snapshot, order: Positions) -> list[Any]:
     nodes, edges = order["entities"], order["relations"]
     rows: list[Any] = [None] * len(edges)
     longest = _chars_per_text("relations", len(edges))
-    relation: Relation
-    for relation in table_or_empty(snapshot, "relations") if edges else ():
+    for relation in table_or_empty(snapshot, "relations"):
         if relation.id in edges:
-            ends = nodes[relation.source], nodes[relation.target]
-            keywords = ", ".join(relation.keywords)
+            ends, keywords = (nodes[relation.source], nodes[relation.target]), ", ".join(relation.keywords)
             rows[edges[relation.id]] = [*ends, relation.weight, shorten(relation.text, longest), shorten(keywords, 100)]
     return rows
 
 
-def _community(communities: CommunityTree, id: str, circle: Circle, order: dict[str, dict[str, int]]) -> list[Any]:
+def _community(communities: CommunityTree, id: str, circle: Circle, order: Positions) -> list[Any]:
     parent = communities.parent[id]
     inside = [order["entities"][member] for member in communities.members[id] if member in order["entities"]]
     parent_position = order["reports"][parent] if parent else -1
     return [communities.level[id], parent_position, *_circle(circle), communities.size[id], sorted(inside), id]
 
 
-def _reports(snapshot: Snapshot, order: dict[str, dict[str, int]]) -> Iterable[list[Any] | None]:
-    """Yield the report of each community, or None."""
-    reports = table_or_empty(snapshot, "reports")
-    longest = _chars_per_text("reports", len(order["reports"]))
-    for id in order["reports"]:
-        report = reports.get(id)
-        yield None if report is None else _report(snapshot, report, order, longest)
-
-
-def _report(snapshot: Snapshot, report: Report, order: dict[str, dict[str, int]], longest: int) -> list[Any]:
+def _report(snapshot: Snapshot, report: Report, order: Positions) -> list[Any]:
     """Return a report, with the findings that fit."""
 
     def parts(text: str) -> list[str | list[str]]:
         return [
             part if isinstance(part, str) else _reference_targets(snapshot, part, order)
-            for part in split_references(text, report)
+            for part in community_tree.split_references(text, report)
         ]
 
-    findings, room = [], longest - len(report.summary)
+    findings, room = [], _chars_per_text("reports", len(order["reports"])) - len(report.summary)
     for summary, explanation in report.findings:
         if room > 0:
             shortened = explanation if len(explanation) <= room else f"{explanation[:room].rpartition(' ')[0]} …"
@@ -235,9 +316,7 @@ def _report(snapshot: Snapshot, report: Report, order: dict[str, dict[str, int]]
     return [report.title, report.rating, reason, summary_parts, findings, int(report.extractive), omitted]
 
 
-def _reference_targets(
-    snapshot: Snapshot, references: list[Reference], order: dict[str, dict[str, int]]
-) -> str | list[str]:
+def _reference_targets(snapshot: Snapshot, references: list[Reference], order: Positions) -> str | list[str]:
     """Return page addresses of rows, or the places of chunks as text.
 
     The fifth entity is e4.
@@ -248,10 +327,46 @@ def _reference_targets(
     return [f"{_TABLE_LETTERS[table]}{order[table][id]}" for table, id in references if id in order.get(table, {})]
 
 
-def _claims(snapshot: Snapshot, order: dict[str, dict[str, int]]) -> Iterator[list[Any]]:
+def _claims(snapshot: Snapshot, order: Positions) -> Iterator[list[Any]]:
     longest = _chars_per_text("claims", len(order["claims"]))
     for claim in table_or_empty(snapshot, "claims"):
         ends = [order["entities"].get(end, -1) for end in (claim.subject, claim.object)]
         name = display_name(snapshot, ("claims", claim.id))
         when = " – ".join(filter(None, (claim.start, claim.end)))
         yield [name, claim.type, ", ".join(claim.statuses), shorten(claim.text, longest), ends, when]
+
+
+_SHARED_TEMPLATES = Path(__file__).with_name("templates")
+
+
+def render_template(
+    package: Path, name: str, filters: Mapping[str, Callable[..., Any]] | None = None, **values: object
+) -> Iterator[str]:
+    """Yield the parts of a page from a template of a package.
+
+    Templates may use each other, the shared ones, and all values. In them, `asset` is the text of a stylesheet or
+    script, and `json` a filter for data inside a page.
+    """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # imported here: slow
+
+    loader = FileSystemLoader([package / "templates", _SHARED_TEMPLATES])
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+
+    def asset(name: str) -> str:
+        """Return the text of a file among the templates."""
+        return loader.get_source(environment, name)[0]
+
+    environment.filters |= {"json": json_for_html, **(filters or {})}
+    environment.globals |= {"asset": asset, "file_mark": FILE_MARK, "version": metadata.version("kumihimo"), **values}
+    return environment.get_template(name).generate()
+
+
+def json_for_html(data: object) -> str:
+    r"""Return JSON that is safe inside an HTML page.
+
+    >>> json_for_html(["</script>", "組"])
+    '["\\u003c/script>","組"]'
+    """
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")

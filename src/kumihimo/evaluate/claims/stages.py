@@ -1,22 +1,190 @@
-"""a sentence of an answer -> its claims, through selection, disambiguation and decomposition."""
+"""A sentence of an answer -> its claims, through selection, disambiguation and decomposition (Claimify).
 
-from __future__ import annotations
+Each stage is asked several times; the majority counts.
+"""
 
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Any, Literal
 from unicodedata import normalize
 
-from kumihimo.evaluate.claims.sentences import Piece, render_excerpt
-from kumihimo.evaluate.claims.voting import Poll, poll_replies, vote_settings, votes_needed
+from kumihimo.core.errors import ItemFailed
+from kumihimo.evaluate.workers import classify_failure
 from kumihimo.llm.prompts import render_prompt
-from kumihimo.llm.protocols import LLM
+from kumihimo.llm.protocols import LLM, Messages
+from kumihimo.text.sentences import LIST_ITEM, Block, collapse_spaces, split_blocks, split_sentences
+
+PieceKind = Literal["sentence", "heading"]
+
+_NUMBER = r"\s*\^?\d{1,3}(?:\s*[,、，;；–\-]\s*\d{1,3})*\s*"
+_CITATION = re.compile(  # [2], [1, 7], 【3】, [^1]; GraphRAG's [Data: Reports (2, 7, +more)]
+    rf"[ \t\u3000]*(?:[\[［【]{_NUMBER}[\]］】](?!\()|\[(?:Data|データ|数据)\s*[:：][^\[\]\n]{{0,300}}\])"
+)
+_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,}).*$", re.M)
+_QUOTE_MARK = re.compile(r"^[ \t]*(?:>[ \t]?)+", re.M)
+_LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\n]*\)")
+_BOLD = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1", re.S)
+_ITALIC = re.compile(r"(?<![\w*])([*_])(?=[^\s*_])([^*_\n]*?[^\s*_])\1(?![\w*])")
+_CODE = re.compile(r"(`+)([^`\n]+)\1")
+_HEADING_MARK = re.compile(r"#{1,6}\s+|\s+#+\s*$|\n\s*[=-]+\s*$")
+_BOLD_LINE = re.compile(r"(\*\*|__)(?=\S)((?:(?!\1).)+)(?<=\S)\1\s*[:：]?\s*")
+_TABLE_RULE = re.compile(r"\|?(?:\s*:?-+:?\s*\|)*\s*:?-+:?\s*\|?")
+_CELL_BORDER = re.compile(r"(?<!\\)\|")
+_WORD = re.compile(r"[^\W_]")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A sentence as a reader sees it, or a heading of the sentences below it."""
+
+    text: str
+    kind: PieceKind = "sentence"
+
+    @property
+    def markdown(self) -> str:
+        """Return the text, with `# ` before a heading."""
+        return f"# {self.text}" if self.kind == "heading" else self.text
+
+
+def split_answer(answer: str) -> list[Piece]:
+    r"""Split an answer into sentences and headings.
+
+    A table row becomes one sentence that names its columns. The column names become a heading.
+
+    >>> text = "## Boats\n**Two** left [1]. One [2, 3] stayed.\n\n- at *nine*\n- at ten"
+    >>> [piece.markdown for piece in split_answer(text)]
+    ['# Boats', 'Two left.', 'One stayed.', 'at nine', 'at ten']
+    >>> [piece.markdown for piece in split_answer("| boat | built |\n|---|---|\n| Tern | 1922 |")]
+    ['# boat; built', 'boat: Tern; built: 1922']
+    """
+    text = _CITATION.sub("", _FENCE.sub("", _QUOTE_MARK.sub("", answer)))
+    pieces: list[Piece] = []
+    for is_table, group in groupby(
+        split_blocks(text), key=lambda block: block.kind == "row" and "|" in text[block.start : block.end]
+    ):
+        if is_table:
+            pieces += _split_table([text[row.start : row.end] for row in group])
+        else:
+            pieces += (piece for block in group for piece in _split_block(text, block))
+    return [piece for piece in pieces if _WORD.search(piece.text)]
+
+
+def _split_block(text: str, block: Block) -> Iterator[Piece]:
+    """Yield the pieces of a block: one heading, or its sentences."""
+    source = text[block.start : block.end]
+    if block.kind == "item" and (bullet := LIST_ITEM.match(source)):
+        source = source[bullet.end() :]
+    if block.kind == "heading" or _BOLD_LINE.fullmatch(source.strip()):
+        yield Piece(_strip_markdown(_HEADING_MARK.sub("", source)), "heading")
+        return
+    plain = _strip_markdown(source)
+    for start, end in split_sentences(plain):
+        yield Piece(plain[start:end])
+
+
+def _split_table(lines: Sequence[str]) -> Iterator[Piece]:
+    """Yield the pieces of a table: its column names, then its rows."""
+    rows = [
+        [_strip_markdown(cell.replace("\\|", "|")) for cell in _CELL_BORDER.split(line.strip().strip("|"))]
+        for line in lines
+    ]
+    column_names: list[str] = []
+    if len(lines) > 1 and _TABLE_RULE.fullmatch(lines[1].strip()):
+        column_names, rows, lines = rows[0], rows[2:], lines[2:]
+        yield Piece("; ".join(filter(None, column_names)), "heading")
+    for line, row in zip(lines, rows, strict=True):
+        if not _TABLE_RULE.fullmatch(line.strip()):
+            cells = zip_longest(column_names[: len(row)], row)
+            yield Piece("; ".join(f"{name}: {cell}" if name else cell for name, cell in cells if cell))
+
+
+def _strip_markdown(text: str) -> str:
+    """Return the text without Markdown markup, on one line."""
+    for markup in (_LINK, _BOLD, _ITALIC, _CODE):
+        text = markup.sub(lambda match: match[match.lastindex or 0], text)
+    return collapse_spaces(text)
+
+
+def render_excerpt(pieces: Sequence[Piece], position: int, before: int, after: int) -> str:
+    """Return a piece with its neighbours; [...] marks omitted text."""
+    start, end = max(position - before, 0), position + 1 + after
+    lines = [piece.markdown for piece in pieces[start:end]]
+    return "\n".join([*(["[...]"] if start else []), *lines, *(["[...]"] if end < len(pieces) else [])])
+
+
+# -- votes
 
 Votes = tuple[int, int, int]  # replies per stage; more than half must agree
 PAPER_VOTES: Votes = (3, 3, 1)
 ECONOMY_VOTES: Votes = (1, 1, 1)
+VOTE_TEMPERATURE = 0.2  # for requests sent several times
+
+
+def votes_needed(votes: int) -> int:
+    """Return the smallest majority of this number of votes.
+
+    >>> [votes_needed(votes) for votes in (1, 2, 3, 5)]
+    [1, 2, 2, 3]
+    """
+    return votes // 2 + 1
+
+
+@dataclass(slots=True)
+class _Poll:
+    """The replies to one request, until more could not change the majority."""
+
+    votes: int
+    accepted: list[Any] = field(default_factory=list)
+    rejected: list[Any] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)  # a note on each failed request
+
+    @property
+    def is_settled(self) -> bool:
+        """Return whether further replies cannot change the outcome."""
+        needed = votes_needed(self.votes)
+        return len(self.accepted) >= needed or len(self.rejected) > self.votes - needed
+
+    @property
+    def outcome(self) -> Literal["yes", "no", "invalid", "failed"]:
+        """Return `yes` or `no` by majority, else why there is none.
+
+        `failed` if a reply is missing, `invalid` if replies were only unreadable.
+        """
+        if len(self.accepted) >= votes_needed(self.votes):
+            return "yes"
+        if len(self.accepted) + len(self.failures) < votes_needed(self.votes):
+            return "no"
+        return "failed" if any(note.startswith("failed") for note in self.failures) else "invalid"
+
+
+def _poll_replies(
+    llm: LLM, messages: Messages, schema: Any, accepts: Callable[[Any], bool], votes: int, *, all_votes: bool = False
+) -> _Poll:
+    """Request replies 0, 1, ... until the outcome is settled.
+
+    accepts: whether a reply counts as a yes. all_votes: request every reply, because the content of each one matters.
+    """
+    poll = _Poll(votes)
+    # a single request keeps the configured temperature
+    settings: dict[str, Any] = {"temperature": VOTE_TEMPERATURE} if votes > 1 else {}
+    for number in range(votes):
+        if poll.is_settled and not all_votes:
+            break
+        try:
+            reply = llm(messages, schema=schema, sample=number, **settings)
+        except ItemFailed as failure:
+            poll.failures.append(f"{classify_failure(failure)}: {failure}")
+        else:
+            (poll.accepted if accepts(reply) else poll.rejected).append(reply)
+    return poll
+
+
+# -- stages
+
 SELECTION, DISAMBIGUATION, DECOMPOSITION = CLAIM_PROMPTS = tuple(
     Path(__file__).with_name(f"claim_{stage}.md") for stage in ("selection", "disambiguation", "decomposition")
 )
@@ -42,6 +210,13 @@ class Read:
     sentence: str
 
 
+# name, prompt, reply form, sentences after, rejecting verdict and its outcome, verdict that changes the sentence
+_FILTERS = (
+    ("selection", SELECTION, Selected, _SENTENCES_AFTER, "none", "not selected", "part"),
+    ("disambiguation", DISAMBIGUATION, Read, 0, "unresolvable", "ambiguous", "resolved"),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class SentenceResult:
     """The outcome of one sentence: its claims or why it has none, and a trace of each stage."""
@@ -59,7 +234,7 @@ class SentenceJob:
     pieces: Sequence[Piece]
     position: int
 
-    def build_prompt(self, path: Path, sentence: str, after: int = 0) -> Any:
+    def build_prompt(self, path: Path, sentence: str, after: int = 0) -> Messages:
         """Build the prompt of a stage, with an excerpt around the sentence."""
         context = render_excerpt(self.pieces, self.position, _SENTENCES_BEFORE, after)
         return render_prompt(path, question=self.question, excerpt=context, sentence=sentence)
@@ -73,71 +248,42 @@ def extract_sentence_claims(job: SentenceJob, *, llm: LLM, votes: Votes = PAPER_
     """
     sentence = job.pieces[job.position].text
     trace: dict[str, Any] = {}
-    selection = _vote_selection(job, sentence, llm, votes[0])
-    trace["selection"] = _trace_entry(selection)
-    if selection.outcome != "yes":
-        return SentenceResult("not selected" if selection.outcome == "no" else selection.outcome, trace=trace)
-    selected = selection.accepted[0]
-    sentence = selected.sentence.strip() or sentence if selected.verdict == "part" else sentence
-    disambiguation = _vote_disambiguation(job, sentence, llm, votes[1])
-    trace["disambiguation"] = _trace_entry(disambiguation)
-    if disambiguation.outcome != "yes":
-        return SentenceResult("ambiguous" if disambiguation.outcome == "no" else disambiguation.outcome, trace=trace)
-    disambiguated = disambiguation.accepted[0]
-    sentence = disambiguated.sentence.strip() or sentence if disambiguated.verdict == "resolved" else sentence
-    return _vote_decomposition(job, sentence, llm, votes[2], trace)
+    for (name, prompt, schema, after, rejection, outcome, change), count in zip(_FILTERS, votes[:2], strict=True):
+        messages = job.build_prompt(prompt, sentence, after)
+
+        def accepts(reply: Any, no: str = rejection) -> bool:
+            return bool(reply.verdict != no)
+
+        poll = _poll_replies(llm, messages, schema, accepts, count)
+        trace[name] = _trace_entry(poll)
+        if poll.outcome != "yes":
+            return SentenceResult(outcome if poll.outcome == "no" else poll.outcome, trace=trace)
+        reply = poll.accepted[0]
+        sentence = reply.sentence.strip() or sentence if reply.verdict == change else sentence
+    return _decompose(job, sentence, llm, votes[2], trace)
 
 
-def _vote_selection(job: SentenceJob, sentence: str, llm: LLM, votes: int) -> Poll[Selected]:
-    """Ask several times for the verifiable part of the sentence."""
-    messages = job.build_prompt(SELECTION, sentence, _SENTENCES_AFTER)
-
-    def get_reply(n: int) -> Selected:
-        """Return reply number n."""
-        reply: Selected = llm(messages, schema=Selected, sample=n, **vote_settings(votes))
-        return reply
-
-    return poll_replies(get_reply, lambda reply: reply.verdict != "none", votes)
-
-
-def _vote_disambiguation(job: SentenceJob, sentence: str, llm: LLM, votes: int) -> Poll[Read]:
-    """Ask several times for an unambiguous form of the sentence."""
-    messages = job.build_prompt(DISAMBIGUATION, sentence)
-
-    def get_reply(n: int) -> Read:
-        """Return reply number n."""
-        reply: Read = llm(messages, schema=Read, sample=n, **vote_settings(votes))
-        return reply
-
-    return poll_replies(get_reply, lambda reply: reply.verdict != "unresolvable", votes)
-
-
-def _trace_entry(vote: Poll[Any]) -> dict[str, Any]:
+def _trace_entry(poll: _Poll) -> dict[str, Any]:
     """Return the trace of a stage: all verdicts and one reply.
 
     The reply is the one used by the next stage, or else the first.
     """
-    first = next(iter(vote.accepted if vote.outcome == "yes" else [*vote.rejected, *vote.accepted]), None)
-    votes = [*(reply.verdict for reply in (*vote.accepted, *vote.rejected)), *vote.failure_notes]
-    reply_fields = {"reasoning": first.reasoning, "sentence": first.sentence} if first else {}
-    return {"votes": votes, **reply_fields}
+    replies = (*poll.accepted, *poll.rejected)
+    relevant = poll.accepted if poll.outcome == "yes" else [*poll.rejected, *poll.accepted]
+    reply_fields = (
+        {"reasoning": reply.reasoning, "sentence": reply.sentence} if (reply := next(iter(relevant), None)) else {}
+    )
+    return {"votes": [*(reply.verdict for reply in replies), *poll.failures], **reply_fields}
 
 
-def _vote_decomposition(job: SentenceJob, sentence: str, llm: LLM, votes: int, trace: dict[str, Any]) -> SentenceResult:
+def _decompose(job: SentenceJob, sentence: str, llm: LLM, votes: int, trace: dict[str, Any]) -> SentenceResult:
     """Ask several times for the claims; each claim needs a majority."""
-    messages = job.build_prompt(DECOMPOSITION, sentence)
-
-    def get_reply(n: int) -> list[str]:
-        """Return reply number n."""
-        reply: list[str] = llm(messages, schema=list[str], sample=n, **vote_settings(votes))
-        return reply
-
-    vote = poll_replies(get_reply, bool, votes, all_votes=True)
-    claims = _majority_claims(vote.accepted, votes_needed(votes)) if vote.outcome == "yes" else ()
+    poll = _poll_replies(llm, job.build_prompt(DECOMPOSITION, sentence), list[str], bool, votes, all_votes=True)
+    claims = _majority_claims(poll.accepted, votes_needed(votes)) if poll.outcome == "yes" else ()
     trace["decomposition"] = {"sentence": sentence, "claims": list(claims)}
-    trace["decomposition"] |= {"votes": vote.failure_notes} if vote.failures else {}
-    outcome = "claims" if claims else {"invalid": "invalid", "failed": "failed"}.get(vote.outcome, "nothing decomposed")
-    return SentenceResult(outcome, claims, trace)
+    trace["decomposition"] |= {"votes": poll.failures} if poll.failures else {}
+    outcome = poll.outcome if poll.outcome in ("invalid", "failed") else "nothing decomposed"
+    return SentenceResult("claims" if claims else outcome, claims, trace)
 
 
 def _majority_claims(replies: Sequence[Sequence[str]], needed: int) -> tuple[str, ...]:

@@ -1,17 +1,109 @@
-"""a name -> a judge protocol: criteria, presentation orders, number of replicates, reply form.
+"""A name -> a judge protocol: criteria, presentation orders, number of replicates, reply form.
 
 The criteria are those of the papers, in our words.
 """
 
-from __future__ import annotations
-
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from kumihimo.evaluate.judging.forms import Bests, Chosen, Compared
-from kumihimo.evaluate.judging.plain_text import StripMode
+from kumihimo.core.errors import SettingsError, describe_unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A GraphRAG judgement (appendix F.1); winner 0 is a tie."""
+
+    winner: Literal[1, 2, 0]
+    reasoning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A judgement with the reasoning before the choice."""
+
+    reasoning: str
+    choice: Literal["first", "second", "tie"]
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """A LightRAG judgement (figure 7): the winner before the explanation."""
+
+    Winner: Literal["Answer 1", "Answer 2"]
+    Explanation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bests:
+    """LightRAG judgements by each criterion and overall."""
+
+    Comprehensiveness: Best
+    Diversity: Best
+    Empowerment: Best
+    Overall: Best
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A justified score. A score outside 0 to 100 raises ValueError, which the judge is shown."""
+
+    justification: str
+    score: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.score <= 100:
+            raise ValueError("a score is a number from 0 to 100")
+
+
+@cache
+def build_rating_form(criteria: tuple[str, ...], systems: int) -> type[Any]:
+    """Build the form of scores for systems `system_1` ... by each criterion."""
+    form = make_dataclass("One", [(name, Scored) for name in criteria], frozen=True)
+    return make_dataclass("Rated", [(f"system_{i}", form) for i in range(1, systems + 1)], frozen=True)
+
+
+StripMode = Literal["none", "markdown", "citations", "all"]
+
+_CITATION = re.compile(r"[ \t]*(?:\[(?:\d+(?:\s*[,;–-]\s*\d+)*)\]|【\d+(?:[,、]\s*\d+)*】|\[Data: [^\]]*\])")
+_MARKUP_RULES = (
+    (re.compile(r"^[ \t]*(?:```|~~~).*$\n?", re.M), ""),
+    (re.compile(r"^[ \t]*(?:[-*_][ \t]*){3,}$\n?", re.M), ""),  # horizontal rules
+    # the rule below a table's header
+    (re.compile(r"^[ \t]*\|?(?:[ \t]*:?-{2,}:?[ \t]*\|)+[ \t]*(?::?-{2,}:?)?[ \t]*$\n?", re.M), ""),
+    (re.compile(r"^[ \t]*\|(.*)\|[ \t]*$", re.M), r"\1"),
+    (re.compile(r"^[ \t]{0,3}#{1,6}[ \t]+(.*?)[ \t]*#*[ \t]*$", re.M), r"\1"),
+    (re.compile(r"^[ \t]*(?:>[ \t]?)+", re.M), ""),
+    (re.compile(r"^[ \t]*[-*+•][ \t]+", re.M), ""),
+    (re.compile(r"^[ \t]*\d{1,2}[.)][ \t]+", re.M), ""),
+    (re.compile(r"!?\[([^\]\n]+)\]\([^)\s]*\)"), r"\1"),
+    (re.compile(r"(\*\*\*|\*\*|__)(?=\S)(.+?)(?<=\S)\1", re.S), r"\2"),
+    (re.compile(r"(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])"), r"\1"),
+    (re.compile(r"(?<!\w)_(?=\S)([^_\n]+?)(?<=\S)_(?!\w)"), r"\1"),
+    (re.compile(r"`([^`\n]+)`"), r"\1"),
+    (re.compile(r"\n{3,}"), "\n\n"),
+)
+
+
+@lru_cache(maxsize=8192)
+def strip_markup(text: str, strip: StripMode = "all") -> str:
+    r"""Remove the chosen markup; words and line breaks stay.
+
+    >>> strip_markup("## Who\n\n- **Ada** mended `it` [1, 3].\n- See [the log](x.md) [2]")
+    'Who\n\nAda mended it.\nSee the log'
+    >>> strip_markup("## Who\n**Ada** [1]", "citations")
+    '## Who\n**Ada**'
+    """
+    if strip in ("citations", "all"):
+        text = _CITATION.sub("", text)
+    if strip in ("markdown", "all"):
+        for pattern, replacement in _MARKUP_RULES:
+            text = pattern.sub(replacement, text)
+    return text.strip()
+
 
 PresentationOrder = Literal["fixed", "alternate", "both", "square"]  # square: Latin square
 Judgements = Sequence[tuple[int, str]]  # per criterion: winner by position, 1 or 2, 0 for a tie; reason
@@ -70,7 +162,6 @@ class JudgeProtocol:
     """
 
     name: str
-    summary: str
     criteria: Mapping[str, str]
     order: PresentationOrder
     replicates: int
@@ -79,6 +170,27 @@ class JudgeProtocol:
     strip: StripMode = "none"
     schema: Any = None
     parse: Callable[[Any], Judgements] | None = None
+
+    def resolve_criteria(self, criteria: Sequence[str]) -> list[str]:
+        """Return these criteria, or all.
+
+        Raises SettingsError for an unknown name, or if the protocol uses one call for all.
+        """
+        for name in criteria:
+            if name not in self.criteria:
+                raise SettingsError(describe_unknown("criterion", name, self.criteria))
+        if criteria and self.one_call:
+            raise SettingsError(f"{self.name} asks about all criteria in one call: leave out --criteria")
+        return list(dict.fromkeys(criteria)) or list(self.criteria)
+
+    def resolve_order(self, order: PresentationOrder | Literal[""]) -> PresentationOrder:
+        """Return the given order, or the protocol's own.
+
+        Raises SettingsError if another order would break the protocol.
+        """
+        if order and order != self.order and self.name in ("debiased", "mk"):
+            raise SettingsError(f"{self.name} has its own order: leave out --order, or judge by another --protocol")
+        return order or self.order
 
 
 def _parse_compared(reply: Compared) -> Judgements:
@@ -104,7 +216,6 @@ def _prompt_path(name: str) -> Path:
 
 DEBIASED = JudgeProtocol(
     "debiased",
-    "One criterion per call, neutral labels, reasons before the choice, ties, each replicate in both orders.",
     GRAPHRAG_CRITERIA,
     "both",
     3,
@@ -115,7 +226,6 @@ DEBIASED = JudgeProtocol(
 )
 GRAPHRAG = JudgeProtocol(
     "graphrag",
-    "GraphRAG, section 3.3 and appendix F: one criterion per call, winner 1, 2 or 0, five times.",
     GRAPHRAG_CRITERIA,
     "fixed",  # the paper does not say
     5,
@@ -125,7 +235,6 @@ GRAPHRAG = JudgeProtocol(
 )
 LIGHTRAG = JudgeProtocol(
     "lightrag",
-    "LightRAG, section 4.1 and figure 7: three criteria and overall in one call, no ties, answers swapped.",
     LIGHTRAG_CRITERIA,
     "both",
     1,
@@ -136,7 +245,6 @@ LIGHTRAG = JudgeProtocol(
 )
 MK_RAG = JudgeProtocol(
     "mk",
-    "MK-RAG, section 4: six scores from 0 to 100 for all systems in one call, in rotating places.",
     MK_CRITERIA,
     "square",
     1,
@@ -144,3 +252,17 @@ MK_RAG = JudgeProtocol(
     one_call=True,
 )
 PROTOCOLS: Mapping[str, JudgeProtocol] = {p.name: p for p in (DEBIASED, GRAPHRAG, LIGHTRAG, MK_RAG)}
+
+
+def plan_presentations(order: PresentationOrder, replicates: int) -> list[tuple[Literal["a", "b"], int]]:
+    """Return the answer shown first and the replicate number of each call.
+
+    >>> plan_presentations("alternate", 3)
+    [('a', 0), ('b', 1), ('a', 2)]
+    >>> plan_presentations("both", 2)
+    [('a', 0), ('a', 1), ('b', 0), ('b', 1)]
+    """
+    numbers = range(replicates)
+    if order == "alternate":
+        return [("b" if n % 2 else "a", n) for n in numbers]
+    return [("a", n) for n in numbers] + ([("b", n) for n in numbers] if order == "both" else [])

@@ -1,23 +1,34 @@
-"""studies -> one HTML page with the ranking, its cost and its certainty; CSV tables beside it."""
+"""Studies -> one HTML page with the ranking, its cost and its certainty; CSV tables beside it."""
 
-from __future__ import annotations
-
+import csv
+import json
+import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape, unescape
-from importlib import metadata
+from functools import partial
 from pathlib import Path
-from re import sub
+from typing import Any
 
-from kumihimo.app.safe_write import FILE_MARK, write_file
-from kumihimo.evaluate.report import answer_details, csv_files
-from kumihimo.evaluate.report.conclusion import render_headline
-from kumihimo.evaluate.report.grid import render_grids
-from kumihimo.evaluate.report.markup import Html, Part, bullet_list, collapsible, join_html, p, tag
-from kumihimo.evaluate.report.panels import PANELS
-from kumihimo.evaluate.report.summary_data import StudyResults, load_study_results
+from kumihimo.app.safe_write import write_file, write_folder
+from kumihimo.evaluate.bias import BiasReport, Proportion
+from kumihimo.evaluate.comparison import PROTOCOLS_DROPPING_ZEROS, Comparison, find_cheaper, find_leader
+from kumihimo.evaluate.points import WinRate
+from kumihimo.evaluate.report import answer_details, charts
+from kumihimo.evaluate.report.summary_data import CriterionResults, ReportMeasure, StudyResults, load_study_results
 from kumihimo.evaluate.statistics import SEED
 from kumihimo.evaluate.study import Study
+from kumihimo.page import render_template
+
+_PANEL_TITLES = {
+    "ranking": "Ranking",
+    "cost": "Quality and cost",
+    "bias": "Bias",
+    "claims": "Claims",
+    "ratings": "Ratings",
+    "scores": "Scores",
+    "retrieval": "Retrieval",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +57,8 @@ def write_evaluation_report(
     limits = answer_details.compute_detail_limits(studies)
     write_file(out, render_evaluation_page(studies, limits))
     tables = out.with_name(f"{out.stem}-csv")
-    csv_files.write_result_tables(studies, tables)
-    headlines = {study.name: [strip_tags(paragraph) for paragraph in render_headline(study)] for study in studies}
+    write_result_tables(studies, tables)
+    headlines = {study.name: headline_texts(study) for study in studies}
     missing = {study.name: study.missing for study in studies if study.missing}
     return WrittenReport(out, out.stat().st_size, tables, headlines, limits.cut_notes, missing)
 
@@ -62,120 +73,263 @@ def name_studies(folders: Sequence[Path]) -> list[str]:
     return names if len(set(names)) == len(names) else [path.as_posix() for path in folders]
 
 
-def strip_tags(markup: Html) -> str:
-    """Return the text of some HTML, without tags."""
-    return " ".join(unescape(sub(r"<[^>]*>", "", sub(r"</(?:p|li)>", " ", markup))).split(" ")).strip()
+def headline_texts(study: StudyResults) -> list[str]:
+    """Return the paragraphs of the conclusion as plain text."""
+    from selectolax.lexbor import LexborHTMLParser  # imported here: slow
+
+    body = LexborHTMLParser("".join(_render("conclusion.html", study=study))).body
+    return [re.sub(r"[ \n]+", " ", element.text()).strip() for element in body.iter()] if body else []
 
 
 def render_evaluation_page(studies: Sequence[StudyResults], limits: answer_details.DetailLimits) -> Iterator[str]:
     """Yield the parts of the page."""
-    title = f"Evaluation: {', '.join(study.name for study in studies)}"
-    sections = list(_sections(studies))
-    links = [tag("a", name, href=f"#{anchor}") for anchor, name, _ in sections]
-    parts: dict[str, str] = {
-        "mark": FILE_MARK,
-        "title": escape(title),
-        "index": answer_details.build_question_index(studies, limits),
-    }
-    parts["links"] = join_html([*links, tag("a", "Questions", href="#questions"), tag("a", "Glossary", href="#words")])
-    parts["counts"] = _summary_line(studies)
-    parts["sections"] = join_html(
-        tag("section", tag("h2", name), *inside, id=anchor) for anchor, name, inside in sections
-    )
-    parts["cut"] = bullet_list(limits.cut_notes, "soft") if limits.cut_notes else Html("")
-    parts["how"] = _provenance(studies)
-    parts |= {name: _read_asset(name) for name in ("page.css", "page.js", "glossary.html")}
-    for i, piece in enumerate(_read_asset("page.html").split("%%")):
-        if not i % 2:
-            yield piece
-        elif piece == "questions":
-            yield from answer_details.render_question_elements(studies, limits)
-        else:
-            yield parts[piece]
-
-
-def _read_asset(name: str) -> str:
-    """Return the text of a file beside this module."""
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
-
-
-def _summary_line(studies: Sequence[StudyResults]) -> Html:
-    """Return the numbers of questions, systems and verdicts."""
-    questions = sum(len(study.questions) for study in studies)
-    systems = len({system for study in studies for system in study.systems})
-    verdicts = sum(len(study.verdicts) for study in studies)
-    sets = f"{len(studies)} data sets, " if len(studies) > 1 else ""
-    return p(f"{sets}{questions:,} questions, {systems} systems, {verdicts:,} verdicts", class_="soft")
-
-
-def _sections(studies: Sequence[StudyResults]) -> Iterator[tuple[str, str, list[Html]]]:
-    """Yield each non-empty section: id, heading, content."""
-    yield "answer", "The answer", [*_per_study(studies, render_headline), *_missing_box(studies)]
-    grids = list(render_grids(studies))
-    if grids:
-        yield "grid", "Who beats whom", grids
-    for anchor, (name, panel) in PANELS.items():
-        inside = _per_study(studies, panel)
-        if inside:
-            yield anchor, name, inside
-
-
-def _per_study(studies: Sequence[StudyResults], panel: Callable[[StudyResults], Iterable[Html]]) -> list[Html]:
-    """Return the panel of each study, under headings if there are several."""
-    panels = [(study, list(panel(study))) for study in studies]
-    return [
-        part
-        for study, inside in panels
-        if inside
-        for part in ([tag("h3", study.name), *inside] if len(studies) > 1 else inside)
-    ]
-
-
-def _missing_box(studies: Sequence[StudyResults]) -> Iterator[Html]:
-    """Yield a box with the missing parts and their commands."""
-    by_command: dict[tuple[str, str], list[str]] = {}
+    criteria: dict[str, list[tuple[StudyResults, list[CriterionResults]]]] = defaultdict(list)
+    missing: dict[tuple[str, str], list[str]] = defaultdict(list)
     for study in studies:
+        for protocol in study.protocols:
+            criteria[protocol].append((study, study.criteria_of(protocol)))
         for part, command in study.missing.items():
-            by_command.setdefault((part, command), []).append(study.name)
-    if by_command:
-        total = len(studies)
-        lines = [
-            join_html([part, "" if len(names) == total else f" of {', '.join(names)}", ": ", tag("code", command)])
-            for (part, command), names in by_command.items()
-        ]
-        yield tag(
-            "div", p("Missing from this report, with the command that adds it:"), bullet_list(lines), class_="missing"
-        )
+            missing[part, command].append(study.name)
+    return _render(
+        "report.html",
+        studies=studies,
+        limits=limits,
+        totals={
+            "questions": sum(len(study.questions) for study in studies),
+            "systems": len({system for study in studies for system in study.systems}),
+            "verdicts": sum(len(study.verdicts) for study in studies),
+        },
+        criteria_by_protocol=criteria,
+        missing=missing,
+        panels=[
+            {"id": id, "title": title, "studies": [study for study in studies if id in _panel_ids(study)]}
+            for id, title in _PANEL_TITLES.items()
+        ],
+        question_index=answer_details.build_question_index(studies, limits),
+        question_details=answer_details.question_details(studies, limits),
+    )  # fmt: skip
 
 
-def _provenance(studies: Sequence[StudyResults]) -> Html:
-    """Return the section on versions, families, models and settings."""
-    version = f"kumihimo {metadata.version('kumihimo')}. Random seed: {SEED}."
-    parts: list[Part] = [p(version)]
-    for study in studies:
-        parts.append(tag("h3", study.name, tag("span", f" {study.study.folder.name}/", class_="soft")))
-        parts.append(_families(study))
-        for stage, settings in study.manifest.items():
-            parts.append(collapsible(f"kumi eval {stage}", tag("pre", answer_details.format_json(settings))))
-    return join_html(parts)
+def _render(name: str, **values: object) -> Iterator[str]:
+    """Yield the parts of a rendered template."""
+    functions = {
+        "cluster_chart": charts.cluster_chart,
+        "cost_charts": charts.cost_charts,
+        "family_sizes": family_sizes,
+        "find_cheaper": find_cheaper,
+        "find_leader": find_leader,
+        "provenance": provenance,
+    }
+    filters: dict[str, Callable[..., str]] = {
+        "count": pluralise,
+        "enumeration": join_words,
+        "figure": format_figure,
+        "fixed": "{:.{}f}".format,
+        "gap_range": "{0.least:g}–{0.most:g}\u202f% longer".format,
+        "indented_json": partial(json.dumps, ensure_ascii=False, indent=2, sort_keys=True),
+        "p_value": format_p_value,
+        "percent": format_percent,
+        "thousands": "{:,.0f}".format,
+        "whole": "{:.0f}".format,
+    }
+    constants = {
+        "marker_shapes": charts.MARKER_SHAPES,
+        "protocols_dropping_zeros": PROTOCOLS_DROPPING_ZEROS,
+        "seed": SEED,
+    }
+    return render_template(Path(__file__).parent, name, filters, **functions, **constants, **values)
 
 
-def _families(study: StudyResults) -> Html:
-    """Return the family sizes of comparisons, the judges and the models.
+def _panel_ids(study: StudyResults) -> set[str]:
+    """Return the panels that have content."""
+    others = {"ranking": study.deciding_criterion, "cost": study.tokens, "bias": study.bias}
+    return {measure.group for measure in study.measures} | {id for id, content in others.items() if content}
+
+
+def family_sizes(families: Iterable[CriterionResults | ReportMeasure]) -> str:
+    """Return the numbers of comparisons that are corrected together."""
+    return " or ".join(map(str, sorted({pair.family for family in families for pair in family.comparisons})))
+
+
+def provenance(study: StudyResults) -> dict[str, list[str]]:
+    """Return the comparisons, judges and models of a study.
 
     A family is corrected together; there is one per protocol or group of measures.
     """
-    sizes_by_family: dict[str, set[int]] = {}
+    groups: dict[str, list[CriterionResults | ReportMeasure]] = defaultdict(list)
     for criterion in study.criteria:
-        sizes_by_family.setdefault(f"protocol {criterion.protocol}", set()).update(
-            comparison.family for comparison in criterion.comparisons
-        )
+        groups[f"protocol {criterion.protocol}"].append(criterion)
     for measure in study.measures:
-        sizes_by_family.setdefault(measure.group, set()).update(comparison.family for comparison in measure.comparisons)
-    families = [f"{name}: {' or '.join(map(str, sorted(sizes)))}" for name, sizes in sizes_by_family.items() if sizes]
-    judges = sorted({verdict.judge for verdict in study.verdicts if verdict.judge})
-    models = sorted({row.model for rows in study.answers.values() for row in rows.values() if row.model})
-    facts = [f"Families of comparisons that Holm's method corrects together: {'; '.join(families) or 'none'}."]
-    facts += [f"Judges: {', '.join(judges)}."] if judges else []
-    facts += [f"Answers by: {', '.join(models)}."] if models else []
-    return bullet_list(facts)
+        groups[measure.group].append(measure)
+    return {
+        "families": [f"{name}: {sizes}" for name, group in groups.items() if (sizes := family_sizes(group))],
+        "judges": sorted({verdict.judge for verdict in study.verdicts if verdict.judge}),
+        "models": sorted({row.model for rows in study.answers.values() for row in rows.values() if row.model}),
+    }
+
+
+# -- numbers in words
+
+
+def format_percent(value: float | None) -> str:
+    r"""Return a percentage.
+
+    >>> format_percent(56.6), format_percent(None)
+    ('57\u202f%', '–')
+    """
+    return "–" if value is None else f"{round(value)}\u202f%"
+
+
+def format_figure(value: float | None, digits: int = 2) -> str:
+    """Return a number with the digits worth reading.
+
+    >>> format_figure(1234.5), format_figure(31.42), format_figure(0.6666), format_figure(None)
+    ('1,234', '31.4', '0.67', '–')
+    """
+    if value is None:
+        return "–"
+    size = abs(value)
+    return f"{value:,.0f}" if size >= 100 else f"{value:.1f}" if size >= 10 else f"{value:.{digits}f}"
+
+
+def format_p_value(p: float) -> str:
+    """Return a p-value.
+
+    >>> format_p_value(0.0001), format_p_value(0.0312), format_p_value(1.0)
+    ('< .001', '.031', '1')
+    """
+    if p < 0.001:
+        return "< .001"
+    return "1" if p >= 0.9995 else f"{p:.3f}"[1:]
+
+
+def pluralise(n: int, noun: str) -> str:
+    """Return a number with its noun, in the plural if needed."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def join_words(words: Sequence[str]) -> str:
+    """Return words with commas and a final `and`.
+
+    >>> join_words(["a", "b", "c"])
+    'a, b and c'
+    """
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+# -- tables
+
+CsvRow = Sequence[Any]
+_COMPARISON_FIELDS = [
+    "kind",
+    "mean",
+    "low",
+    "high",
+    "n",
+    "left_out",
+    "z",
+    "p",
+    "corrected",
+    "family",
+    "effect",
+    "flipped",
+    "detectable",
+    "corrected_detectable",
+]  # names of columns and of fields of Comparison
+_COST_FIELDS = ["system", "answered", "failed", "calls", "tokens", "cost", "median_seconds", "p95_seconds", "timed"]
+_COLUMNS = {
+    "pairs": ["by", "metric", "a", "b", *_COMPARISON_FIELDS, "shapiro_w", "shapiro_p", "shapiro_why"],
+    "ranks": ["protocol", "criterion", "system", "rank", "best", "worst", "mean", "strength"],
+    "measures": ["group", "name", "system", "mean", "n", "of", "undefined"],
+    "values": ["group", "name", "system", "question", "value"],
+    "points": ["protocol", "criterion", "a", "b", "question", "points_of_a"],
+    "cost": ["system", "answered", "failed", "calls", "tokens", "cost", "seconds_p50", "seconds_p95", "timed"],
+    "bias": ["panel", "protocol", "criterion", "of", "value", "low", "high", "n", "alarm"],
+}  # after the name of the study
+
+
+def write_result_tables(studies: Sequence[StudyResults], path: Path) -> None:
+    """Write the tables into a folder."""
+
+    def fill(target: Path) -> None:
+        """Write each table."""
+        tables = {study.name: _table_rows(study) for study in studies}
+        for name, columns in _COLUMNS.items():
+            with (target / f"{name}.csv").open("w", encoding="utf-8", newline="") as out:
+                lines = csv.writer(out, lineterminator="\n")
+                lines.writerow(["study", *columns])
+                for study, rows in tables.items():
+                    lines.writerows([study, *row] for row in rows[name])
+
+    write_folder(path, fill)
+
+
+def _table_rows(study: StudyResults) -> dict[str, Iterator[CsvRow]]:
+    """Return the rows of each table."""
+    deciding = study.deciding_criterion
+    criteria = [*study.criteria, *([deciding] if deciding and deciding not in study.criteria else [])]
+    pairs = [(criterion.protocol, pair) for criterion in criteria for pair in criterion.comparisons]
+    pairs += [(measure.group, pair) for measure in study.measures for pair in measure.comparisons]
+    return {
+        "pairs": ([by, *_comparison_cells(pair)] for by, pair in pairs),
+        "ranks": (
+            [c.protocol, c.name, row.system, row.rank, row.best, row.worst, row.mean, row.strength]
+            for c in criteria
+            for row in c.ranking
+        ),
+        "measures": (
+            [measure.group, measure.name, system, *_mean_cells(measure, system)]
+            for measure in study.measures
+            for system in study.systems
+            if system in measure.systems
+        ),
+        "values": (
+            [measure.group, measure.name, system, question, value]
+            for measure in study.measures
+            for system, values in measure.values.items()
+            for question, value in values.items()
+        ),
+        "points": (
+            [criterion.protocol, criterion.name, *sides, question, value]
+            for criterion in study.criteria
+            for sides, values in criterion.points.items()
+            for question, value in values.items()
+        ),
+        "cost": ([getattr(cost, name) for name in _COST_FIELDS] for cost in study.costs),
+        "bias": _bias_rows(study.bias) if study.bias else iter(()),
+    }
+
+
+def _comparison_cells(pair: Comparison) -> CsvRow:
+    """Return the cells of a comparison."""
+    numbers = [getattr(pair, name) for name in _COMPARISON_FIELDS]
+    return [pair.metric, pair.a, pair.b, *numbers, pair.shape.w, pair.shape.p, pair.shape.why]
+
+
+def _mean_cells(measure: ReportMeasure, system: str) -> CsvRow:
+    """Return a system's mean, its counts, and reasons of missing values."""
+    why = "; ".join(f"{reason}: {n}" for reason, n in measure.undefined.get(system, {}).items())
+    return [measure.mean(system), len(measure.values.get(system, {})), measure.total, why]
+
+
+def _bias_rows(bias: BiasReport) -> Iterator[CsvRow]:
+    """Yield a row for each bias check."""
+    for order in bias.orders:
+        for panel in ("flips", "first", "ties", "invalid", "failed"):
+            share: Proportion = getattr(order, panel)
+            yield [panel, order.protocol, order.criterion, "", share.percent, None, None, share.of, ""]
+    for result in bias.same:
+        yield ["A/A", result.protocol, result.criterion, result.system, *_rate(result.rate), result.alarm]
+    for length in bias.lengths:
+        yield ["longer", length.protocol, length.criterion, "", *_rate(length.longer), length.alarm]
+    for pair in bias.adjusted:
+        key = [pair.protocol, pair.criterion, f"{pair.a} over {pair.b}"]
+        for panel, rate in (("raw", pair.raw), ("matched", pair.matched), ("adjusted", pair.adjusted)):
+            yield [panel, *key, *_rate(rate), pair.alarm if panel == "matched" else ""]
+    for second in bias.agreement:
+        yield ["kappa", second.protocol, second.criterion, "", second.kappa, None, None, second.alike.of, ""]
+
+
+def _rate(rate: WinRate) -> CsvRow:
+    """Return the cells of a rate."""
+    return [rate.value, rate.low, rate.high, rate.n]

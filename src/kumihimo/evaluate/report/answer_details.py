@@ -3,18 +3,16 @@
 Each question has its own JSON element, so a browser parses only the question you open.
 """
 
-from __future__ import annotations
-
-import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from kumihimo.evaluate.points import CriterionPair, points_by_pair, with_swapped_pairs
 from kumihimo.evaluate.records import AnswerSource, EvalQuestion, SystemAnswer, Verdict
 from kumihimo.evaluate.report.summary_data import StudyResults
-from kumihimo.page import json_for_html, shorten
+from kumihimo.page import shorten
 
 BYTE_LIMITS = {"answers": 7_000_000, "quotes": 3_000_000, "reasons": 12_500_000}  # for all studies together
 _LONGEST_QUOTE = 500
@@ -38,45 +36,29 @@ def compute_detail_limits(studies: Sequence[StudyResults], room: Mapping[str, in
 
     Reasons are kept for as many replicates as fit, starting with the first.
     """
-    answer_sizes = [len(row.text.encode()) for row in _answer_records(studies)]
+    answers = [row for study in studies for by_question in study.answers.values() for row in by_question.values()]
+    answer_sizes = [len(row.text.encode()) for row in answers]
     answer = _fair_limit(answer_sizes, room["answers"])
-    quote_sizes = [
-        len(_quote_text(citation).encode())
-        for row in _answer_records(studies)
-        for citation in row.citations[:_MAX_CITATIONS]
-    ]
-    quote = min(_LONGEST_QUOTE, _fair_limit(quote_sizes, room["quotes"]))
-    sizes: dict[int, list[int]] = defaultdict(list)
+    quotes = (_quote_text(citation) for row in answers for citation in row.citations[:_MAX_CITATIONS])
+    quote = min(_LONGEST_QUOTE, _fair_limit([len(text.encode()) for text in quotes], room["quotes"]))
+    sizes: dict[int, list[int]] = defaultdict(list)  # by replicate
     for study in studies:
         for verdict in study.verdicts:
             sizes[verdict.replicate].append(len(verdict.reason.encode()) + len(verdict.why.encode()))
-    kept_replicates: list[int] = []
-    remaining = room["reasons"]
-    for replicate in sorted(sizes):
-        total = sum(sizes[replicate])
-        if kept_replicates and total > remaining:
-            break
-        kept_replicates.append(replicate)
-        remaining -= total
-    reason = _fair_limit([size for replicate in kept_replicates for size in sizes[replicate]], room["reasons"])
+    order = sorted(sizes)
+    totals = list(accumulate(sum(sizes[replicate]) for replicate in order))
+    kept_count = max(sum(total <= room["reasons"] for total in totals), 1)
+    reason_sizes = [size for replicate in order[:kept_count] for size in sizes[replicate]]
+    reason = _fair_limit(reason_sizes, room["reasons"])
     notes = list(_describe_cuts(answer_sizes, answer, "answers", "answers/*.jsonl"))
-    omitted = sum(len(sizes[replicate]) for replicate in sizes if replicate not in kept_replicates)
+    omitted = sum(len(sizes[replicate]) for replicate in order[kept_count:])
     if omitted:
         notes.append(
-            f"The reasons of {omitted:,} verdicts are left out (replicates above {max(kept_replicates)}): "
+            f"The reasons of {omitted:,} verdicts are left out (replicates above {order[kept_count - 1]}): "
             "see verdicts.jsonl."
         )
-    notes += _describe_cuts(
-        [size for replicate in kept_replicates for size in sizes[replicate]], reason, "reasons", "verdicts.jsonl"
-    )
-    return DetailLimits(answer, quote, reason, frozenset(kept_replicates), tuple(notes))
-
-
-def _answer_records(studies: Sequence[StudyResults]) -> Iterator[SystemAnswer]:
-    """Yield all answers of the studies."""
-    for study in studies:
-        for by_question in study.answers.values():
-            yield from by_question.values()
+    notes += _describe_cuts(reason_sizes, reason, "reasons", "verdicts.jsonl")
+    return DetailLimits(answer, quote, reason, frozenset(order[:kept_count]), tuple(notes))
 
 
 def _fair_limit(sizes: Sequence[int], room: int) -> int:
@@ -114,27 +96,20 @@ def truncate_bytes(text: str, longest: int) -> str:
 # -- data for the page's script
 
 
-def build_question_index(studies: Sequence[StudyResults], limits: DetailLimits) -> str:
-    """Return the JSON of names and questions for the list.
+def build_question_index(studies: Sequence[StudyResults], limits: DetailLimits) -> dict[str, Any]:
+    """Return the names and questions for the list.
 
     Each question has its id, text and the mean points of each system.
     """
-    return json_for_html(
+    rows = [
         {
-            "studies": [
-                {
-                    "name": study.name,
-                    "systems": list(study.systems),
-                    "questions": [
-                        [question.id, shorten(question.text, 300), _mean_points(study, question.id)]
-                        for question in study.questions
-                    ],
-                }
-                for study in studies
-            ],
-            "cut": list(limits.cut_notes),
+            "name": study.name,
+            "systems": list(study.systems),
+            "questions": [[q.id, shorten(q.text, 300), _mean_points(study, q.id)] for q in study.questions],
         }
-    )
+        for study in studies
+    ]
+    return {"studies": rows, "cut": list(limits.cut_notes)}
 
 
 def _mean_points(study: StudyResults, question: str) -> list[float | None]:
@@ -147,20 +122,17 @@ def _mean_points(study: StudyResults, question: str) -> list[float | None]:
     return [round(sum(points[system]) / len(points[system]), 1) if points[system] else None for system in study.systems]
 
 
-def render_question_elements(studies: Sequence[StudyResults], limits: DetailLimits) -> Iterator[str]:
-    """Yield a JSON element for each question."""
+def question_details(studies: Sequence[StudyResults], limits: DetailLimits) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the id of each question on the page, and its data."""
     for position, study in enumerate(studies):
-        pairs = [
-            *with_swapped_pairs(points_by_pair(study.verdicts)).items(),
-            *points_by_pair(study.verdicts, self_pairs=True).items(),
-        ]
+        points = points_by_pair(study.verdicts)
+        pairs = with_swapped_pairs(points) | points_by_pair(study.verdicts, self_pairs=True)
         verdicts: dict[str, list[Verdict]] = defaultdict(list)
         for verdict in study.verdicts:
             verdicts[verdict.question].append(verdict)
         for n, question in enumerate(study.questions):
-            means = {pair: values[question.id] for pair, values in pairs if question.id in values}
-            data = json_for_html(_question_data(study, question, verdicts[question.id], means, limits))
-            yield f'<script type="application/json" id="q{position}-{n}">{data}</script>\n'
+            means = {pair: values[question.id] for pair, values in pairs.items() if question.id in values}
+            yield f"q{position}-{n}", _question_data(study, question, verdicts[question.id], means, limits)
 
 
 def _question_data(
@@ -170,55 +142,34 @@ def _question_data(
     means: Mapping[CriterionPair, float],
     limits: DetailLimits,
 ) -> dict[str, Any]:
-    """Return the data of one question."""
-    answers = [
-        [
-            study.systems.index(system),
-            *_answer_row(rows[question.id], limits),
-            _measure_values(study, system, question.id),
-        ]
-        for system, rows in study.answers.items()
-        if question.id in rows
-    ]
-    names = _NameTable()
-    rows = [_verdict_row(study, verdict, limits, names) for verdict in verdicts]
+    """Return the data of one question.
+
+    names: the protocols and criteria, each once; other rows refer to them by their position.
+    """
+    names: dict[str, int] = {}
+
+    def key(row: CriterionPair | Verdict) -> list[int]:
+        """Return the positions of protocol, criterion and both systems."""
+        name_positions = [names.setdefault(name, len(names)) for name in (row.protocol, row.criterion)]
+        return [*name_positions, study.systems.index(row.a), study.systems.index(row.b)]
+
+    verdict_rows = [key(verdict) + _verdict_row(verdict, limits) for verdict in verdicts]
+    points = {" ".join(map(str, key(pair))): round(value, 1) for pair, value in means.items()}
     return {
         "id": question.id,
         "text": question.text,
         "of": [question.scope, question.persona, question.task],
         "reference": question.reference,
         "assertions": list(question.assertions),
-        "answers": answers,
-        "names": names.names,
-        "verdicts": rows,
-        "points": {_points_key(study, names, pair): round(value, 1) for pair, value in means.items()},
+        "answers": [
+            [n, *_answer_row(study.answers[system][question.id], limits), _measure_values(study, system, question.id)]
+            for n, system in enumerate(study.systems)
+            if question.id in study.answers.get(system, {})
+        ],
+        "names": list(names),
+        "verdicts": verdict_rows,
+        "points": points,
     }
-
-
-def _points_key(study: StudyResults, names: _NameTable, pair: CriterionPair) -> str:
-    """Return the key under which the page's script finds points."""
-    indices = (
-        names.position(pair.protocol),
-        names.position(pair.criterion),
-        study.systems.index(pair.a),
-        study.systems.index(pair.b),
-    )
-    return " ".join(map(str, indices))
-
-
-class _NameTable:
-    """A list of repeated words, each stored once."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self._positions: Counter[str] = Counter()
-
-    def position(self, name: str) -> int:
-        """Return the index of a name, and add it if new."""
-        if name not in self._positions:
-            self._positions[name] = len(self.names)
-            self.names.append(name)
-        return self._positions[name]
 
 
 def _answer_row(row: SystemAnswer, limits: DetailLimits) -> list[Any]:
@@ -244,26 +195,8 @@ def _measure_values(study: StudyResults, system: str, question: str) -> list[lis
     ]
 
 
-def _verdict_row(study: StudyResults, verdict: Verdict, limits: DetailLimits, names: _NameTable) -> list[Any]:
-    """Return a verdict as a list.
-
-    The order: protocol, criterion, a, b, first shown, replicate, winner or status, is second judge, reason, error.
-    """
+def _verdict_row(verdict: Verdict, limits: DetailLimits) -> list[Any]:
+    """Return a verdict as a row of the page."""
     reason = truncate_bytes(verdict.reason, limits.reason) if verdict.replicate in limits.replicates else None
-    return [
-        names.position(verdict.protocol),
-        names.position(verdict.criterion),
-        study.systems.index(verdict.a),
-        study.systems.index(verdict.b),
-        verdict.first,
-        verdict.replicate,
-        verdict.winner or verdict.status,
-        int(verdict.role == "second_judge"),
-        reason,
-        truncate_bytes(verdict.why, limits.reason),
-    ]
-
-
-def format_json(document: object) -> str:
-    """Return indented JSON."""
-    return json.dumps(document, ensure_ascii=False, indent=2, sort_keys=True)
+    result = [verdict.winner or verdict.status, int(verdict.role == "second_judge")]
+    return [verdict.first, verdict.replicate, *result, reason, truncate_bytes(verdict.why, limits.reason)]

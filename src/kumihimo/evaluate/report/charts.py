@@ -1,134 +1,53 @@
-"""numbers of systems -> SVG pictures: quality against cost, threshold curves, ranks with intervals."""
+"""numbers of systems -> the geometry of pictures: quality against cost, curves of thresholds."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from math import floor, log10
+from typing import ClassVar
 
-from kumihimo.evaluate.report.markup import Html, format_figure, join_html, tag
+from kumihimo.evaluate.report.summary_data import StudyResults
 
-_WIDTH, _HEIGHT = 540.0, 320.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 112.0, 14.0, 44.0
 _LETTER_WIDTH = 7.0
-_SHAPES = ("circle", "square", "up", "diamond", "down", "cross")
+MARKER_SHAPES = (  # corners around the middle, by the number of a system; "" is a circle
+    "",
+    "-4.5 -4.5L4.5 -4.5L4.5 4.5L-4.5 4.5",
+    "0 -5.4L5 4L-5 4",
+    "0 -5.8L5.8 0L0 5.8L-5.8 0",
+    "0 5.4L5 -4L-5 -4",
+    "-5.4 -1.8L-1.8 -1.8L-1.8 -5.4L1.8 -5.4L1.8 -1.8L5.4 -1.8L5.4 1.8L1.8 1.8L1.8 5.4L-1.8 5.4L-1.8 1.8L-5.4 1.8",
+)
 
 Point = tuple[float, float]
-Projection = Callable[[float, float], Point]  # a value -> its position in the picture
+Position = Callable[[float], float]  # a value on an axis -> its place in the picture
 
 
-def draw_marker(system: int, x: float, y: float) -> Html:
-    """Draw a marker; each system has its own colour and shape."""
-    kind, r = _SHAPES[system % len(_SHAPES)], 5.0
-    css = f"mark s{system % 8}"
-    if kind == "circle":
-        return tag("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r=r, class_=css)
-    shapes: dict[str, list[Point]] = {
-        "square": [(-1, -1), (1, -1), (1, 1), (-1, 1)],
-        "up": [(0, -1.2), (1.1, 0.9), (-1.1, 0.9)],
-        "down": [(0, 1.2), (1.1, -0.9), (-1.1, -0.9)],
-        "diamond": [(0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)],
-        "cross": [(-1.2, -.4), (-.4, -.4), (-.4, -1.2), (.4, -1.2), (.4, -.4), (1.2, -.4), (1.2, .4), (.4, .4),
-                  (.4, 1.2), (-.4, 1.2), (-.4, .4), (-1.2, .4)],
-    }  # fmt: skip
-    corners = shapes[kind]
-    path = "M" + "L".join(f"{x + dx * r * 0.9:.1f} {y + dy * r * 0.9:.1f}" for dx, dy in corners) + "Z"
-    return tag("path", d=path, class_=css)
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A picture of systems in a plane, in pixels from its top left corner.
 
-
-def draw_text(x: float, y: float, label: str, **more: str) -> Html:
-    """Draw a text at a position."""
-    return tag("text", label, x=f"{x:.1f}", y=f"{y:.1f}", **more)
-
-
-def draw_svg(title: str, width: float, height: float, *inside: Html) -> Html:
-    """Return a picture in a scrollable box."""
-    picture = tag(
-        "svg", tag("title", title), *inside, viewBox=f"0 0 {width:g} {height:g}", role="img", width=width, height=height
-    )
-    return tag("div", picture, class_="wide", tabindex="0", role="group", aria_label=title)
-
-
-def draw_scatter(
-    title: str,
-    x_name: str,
-    y_name: str,
-    points: Mapping[str, Point],
-    systems: Sequence[str],
-    *,
-    baseline: float | None = None,
-) -> Html:
-    """Draw points over a logarithmic x axis, with their Pareto frontier.
-
-    baseline: the y value of a horizontal line.
+    ticks: places and labels. lines: a class and the points of each. markers: the number of a system and its place.
+    labels: names and places.
     """
-    placed = {name: (log10(max(x, 1e-9)), y) for name, (x, y) in points.items() if x > 0}
-    if not placed:
-        return Html("")
-    xs, ys = [x for x, _ in placed.values()], [y for _, y in placed.values()]
-    x_min, x_max = floor(min(xs) * 4 - 0.5) / 4, max(xs) + 0.12 * max(max(xs) - min(xs), 1)
-    pad = 0.12 * max(max(ys) - min(ys), 1e-9 + abs(max(ys)) * 0.05)
-    low, high = min(*ys, baseline if baseline is not None else min(ys)) - pad, max(*ys, baseline or max(ys)) + pad
 
-    def project(x: float, y: float) -> Point:
-        """Return the position of a point in the picture."""
-        plot_width, plot_height = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
-        return _LEFT + (x - x_min) / (x_max - x_min) * plot_width, _TOP + (high - y) / (high - low) * plot_height
-
-    frontier = pareto_frontier(placed)
-    parts = [
-        *_y_axis(low, high, project, x_min, x_max),
-        *_x_axis(x_min, x_max, project, low),
-        *_axis_names(x_name, y_name),
-    ]
-    if baseline is not None:
-        parts.append(_draw_line(project(x_min, baseline), project(x_max, baseline), "even"))
-    if len(frontier) > 1:
-        corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in (project(*placed[name]) for name in frontier))
-        parts.append(tag("polyline", points=corners, class_="frontier"))
-    parts += [draw_marker(systems.index(name), *project(*place)) for name, place in placed.items()]
-    parts += _point_labels({name: project(*place) for name, place in placed.items()})
-    return draw_svg(title, _WIDTH, _HEIGHT, *parts)
+    title: str
+    x_name: str
+    y_name: str
+    x_ticks: list[tuple[float, str]]
+    y_ticks: list[tuple[float, str]]
+    lines: list[tuple[str, list[Point]]] = field(default_factory=list)
+    markers: list[tuple[int, Point]] = field(default_factory=list)
+    labels: list[tuple[str, Point]] = field(default_factory=list)
+    width: ClassVar[float] = 540
+    height: ClassVar[float] = 320
+    start: ClassVar[float] = 52
+    end: ClassVar[float] = 428
+    top: ClassVar[float] = 14
+    bottom: ClassVar[float] = 276
 
 
-def pareto_frontier(placed: Mapping[str, Point]) -> list[str]:
-    """Return the points that no other point dominates, cheapest first.
-
-    >>> pareto_frontier({"a": (1, 5), "b": (2, 4), "c": (3, 9)})
-    ['a', 'c']
-    """
-    names: list[str] = []
-    highest = float("-inf")
-    for name in sorted(placed, key=lambda name: (placed[name][0], -placed[name][1], name)):
-        if placed[name][1] > highest:
-            names.append(name)
-            highest = placed[name][1]
-    return names
-
-
-def _point_labels(places: Mapping[str, Point]) -> list[Html]:
-    """Draw names to the right of their points, without overlaps."""
-    boxes: list[tuple[float, float, float]] = []
-    labels = []
-    for name, (x, y) in sorted(places.items(), key=lambda item: item[1][1]):
-        width, baseline = _LETTER_WIDTH * len(name), y + 4
-        while any(x < end and x + width > start and abs(baseline - other) < 13 for start, end, other in boxes):
-            baseline += 4
-        boxes.append((x, x + width, baseline))
-        labels.append(draw_text(x + 10, baseline, name, class_="name"))
-    return labels
-
-
-def _end_labels(places: Mapping[str, Point]) -> list[Html]:
-    """Draw names at line ends, top to bottom, one line apart."""
-    order = sorted(places, key=lambda name: places[name][1])
-    heights: list[float] = []
-    for name in order:
-        heights.append(max(places[name][1] + 4, heights[-1] + 13 if heights else 0))
-    offset = sum(y - places[name][1] - 4 for name, y in zip(order, heights, strict=True)) / len(order)
-    shift = max(offset, heights[-1] - (_HEIGHT - _BOTTOM))
-    return [
-        draw_text(places[name][0] + 10, y - shift, name, class_="name") for name, y in zip(order, heights, strict=True)
-    ]
+def _axis(low: float, high: float, start: float, end: float) -> Position:
+    """Return the place of each value on an axis."""
+    return lambda value: round(start + (value - low) / ((high - low) or 1) * (end - start), 1)
 
 
 def axis_ticks(low: float, high: float, limit: int = 6) -> list[float]:
@@ -143,34 +62,6 @@ def axis_ticks(low: float, high: float, limit: int = 6) -> list[float]:
     return [round(i * step, 10) for i in range(first, int(high // step) + 1)]
 
 
-def _y_axis(low: float, high: float, project: Projection, x_min: float, x_max: float) -> list[Html]:
-    """Draw the y axis: rules with their numbers."""
-    return [
-        part
-        for y in axis_ticks(low, high)
-        for part in (
-            _draw_line(project(x_min, y), project(x_max, y), "rule"),
-            draw_text(_LEFT - 7, project(x_min, y)[1] + 4, f"{y:g}", text_anchor="end"),
-        )
-    ]
-
-
-def _x_axis(x_min: float, x_max: float, project: Projection, low: float) -> list[Html]:
-    """Draw the numbers of a logarithmic x axis."""
-    decades = range(floor(x_min), floor(x_max) + 1)
-    digits = (1, 2, 5) if x_max - x_min < 2.5 else (1,)
-    marks = [(power, digit) for power in decades for digit in digits if x_min <= power + log10(digit) <= x_max]
-    return [
-        draw_text(
-            project(power + log10(digit), low)[0],
-            _HEIGHT - _BOTTOM + 16,
-            short_number(digit * 10.0**power),
-            text_anchor="middle",
-        )
-        for power, digit in marks
-    ]
-
-
 def short_number(value: float) -> str:
     """Return a number with k or M for thousands and millions.
 
@@ -183,75 +74,138 @@ def short_number(value: float) -> str:
     return f"{value:g}"
 
 
-def _draw_line(start: Point, end: Point, css: str) -> Html:
-    """Draw a line between two points."""
-    return tag("line", x1=f"{start[0]:.1f}", y1=f"{start[1]:.1f}", x2=f"{end[0]:.1f}", y2=f"{end[1]:.1f}", class_=css)
+# -- quality against cost
 
 
-def _axis_names(x_name: str, y_name: str) -> list[Html]:
-    """Draw the names of both axes."""
-    middle = (_TOP + _HEIGHT - _BOTTOM) / 2
-    return [
-        draw_text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 8, x_name, text_anchor="middle", class_="axis"),
-        draw_text(13, middle, y_name, text_anchor="middle", class_="axis", transform=f"rotate(-90 13 {middle:g})"),
-    ]
+def cost_charts(study: StudyResults) -> tuple[list[Chart], list[Chart]]:
+    """Return quality against tokens, and against the other costs."""
+    answered = [row for row in study.costs if row.answered]
+    others = {
+        "calls": {row.system: row.calls for row in answered},
+        "cost": {row.system: row.cost for row in answered},
+        "seconds, median": {row.system: row.median_seconds or 0.0 for row in answered},
+    }
+    qualities = list(_qualities(study))
+    by_tokens = (_cost_chart(study, "tokens", study.tokens, quality) for quality in qualities)
+    by_others = (_cost_chart(study, name, costs, qualities[0]) for name, costs in others.items() if qualities)
+    return list(filter(None, by_tokens)), list(filter(None, by_others))
 
 
-def draw_curves(
-    title: str, x_name: str, y_name: str, points_by_system: Mapping[str, Sequence[Point]], systems: Sequence[str]
-) -> Html:
-    """Draw a line for each system, with its name at the end."""
-    all_points = [point for points in points_by_system.values() for point in points]
-    xs, ys = [x for x, _ in all_points], [y for _, y in all_points]
-    x_min, x_max, pad = min(xs), max(xs), 0.08 * max(max(ys) - min(ys), 0.1)
-    low, high = min(ys) - pad, max(ys) + pad
-
-    def project(x: float, y: float) -> Point:
-        """Return the position of a point in the picture."""
-        plot_width, plot_height = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
-        return _LEFT + (x - x_min) / ((x_max - x_min) or 1) * plot_width, _TOP + (high - y) / (high - low) * plot_height
-
-    parts = [*_y_axis(low, high, project, x_min, x_max), *_axis_names(x_name, y_name)]
-    parts += [
-        draw_text(project(x, low)[0], _HEIGHT - _BOTTOM + 16, f"{x:g}", text_anchor="middle") for x in dict.fromkeys(xs)
-    ]
-    for name, points in points_by_system.items():
-        number = systems.index(name)
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (project(*point) for point in points))
-        parts.append(tag("polyline", points=path, class_=f"curve s{number % 8}"))
-        parts += [draw_marker(number, *project(*point)) for point in points]
-    parts += _end_labels({name: project(*points[-1]) for name, points in points_by_system.items()})
-    return draw_svg(title, _WIDTH, _HEIGHT, *parts)
+def _qualities(study: StudyResults) -> Iterator[tuple[str, dict[str, float], float | None]]:
+    """Yield quality measures with their values and the value of equal systems."""
+    if study.deciding_criterion and study.deciding_criterion.ranking:
+        means = {entry.system: entry.mean for entry in study.deciding_criterion.ranking}
+        yield "points against the others", means, 50.0
+    measures = [measure for measure in (study.leading_measure, *study.measures_in("claims")[:1]) if measure]
+    for measure in {measure.name: measure for measure in measures}.values():
+        yield measure.name, {system: measure.mean(system) or 0.0 for system in measure.order}, None
 
 
-def draw_ranks(best: int, rank: int, worst: int, total: int, system: int) -> Html:
-    """Draw a system's rank and the interval of its rank."""
+def _cost_chart(
+    study: StudyResults, x_name: str, costs: Mapping[str, float], quality: tuple[str, dict[str, float], float | None]
+) -> Chart | None:
+    """Return quality against one kind of cost, with the Pareto frontier.
 
-    def x(n: float) -> float:
-        """Return the x position of a rank."""
-        return 10 + (n - 1) * 120 / max(total - 1, 1)
-
-    marks = join_html(
-        tag("line", x1=f"{x(n):.1f}", x2=f"{x(n):.1f}", y1=5, y2=15, class_="rule") for n in range(1, total + 1)
+    quality: its name, the values, and the value of equal systems, which is drawn as a line.
+    """
+    y_name, qualities, even = quality
+    points = {
+        system: (log10(max(costs[system], 1e-9)), qualities[system])
+        for system in study.systems
+        if system in qualities and costs.get(system, 0) > 0
+    }
+    if not points:
+        return None
+    xs, ys = zip(*points.values(), strict=True)
+    x_min, x_max = floor(min(xs) * 4 - 0.5) / 4, max(xs) + 0.12 * max(max(xs) - min(xs), 1)
+    pad = 0.12 * max(max(ys) - min(ys), 1e-9 + abs(max(ys)) * 0.05)
+    levels = ys if even is None else (*ys, even)
+    low, high = min(levels) - pad, max(levels) + pad
+    x, y = _axis(x_min, x_max, Chart.start, Chart.end), _axis(low, high, Chart.bottom, Chart.top)
+    places = {system: (x(place[0]), y(place[1])) for system, place in points.items()}
+    frontier = [places[system] for system in pareto_frontier(points)]
+    lines = [("frontier", frontier)] if len(frontier) > 1 else []
+    if even is not None:
+        lines.append(("even", [(Chart.start, y(even)), (Chart.end, y(even))]))
+    return Chart(
+        f"{study.name}: {y_name} against {x_name} per question",
+        f"{x_name} per question",
+        y_name,
+        [(x(log10(value)), short_number(value)) for value in _decade_ticks(x_min, x_max)],
+        [(y(tick), f"{tick:g}") for tick in axis_ticks(low, high)],
+        lines,
+        [(study.systems.index(system), place) for system, place in places.items()],
+        list(_point_labels(places)),
     )
-    line = tag("line", x1=f"{x(best):.1f}", x2=f"{x(worst):.1f}", y1=10, y2=10, class_=f"span s{system % 8}")
-    title = f"rank {rank}, between {best} and {worst}"
-    return _inline_svg(title, marks, line, draw_marker(system, x(rank), 10))
 
 
-def draw_interval(low: float, value: float, high: float, system: int, even: float = 50.0) -> Html:
-    """Draw a share of 100 with its interval."""
-
-    def x(share: float) -> float:
-        """Return the x position of a share."""
-        return 10 + 1.2 * share
-
-    half = tag("line", x1=f"{x(even):.1f}", x2=f"{x(even):.1f}", y1=2, y2=18, class_="even")
-    line = tag("line", x1=f"{x(low):.1f}", x2=f"{x(high):.1f}", y1=10, y2=10, class_=f"span s{system % 8}")
-    title = f"{format_figure(value)}, between {format_figure(low)} and {format_figure(high)}"
-    return _inline_svg(title, half, line, draw_marker(system, x(value), 10))
+def _decade_ticks(low: float, high: float) -> list[float]:
+    """Return round numbers between two powers of ten."""
+    digits = (1, 2, 5) if high - low < 2.5 else (1,)
+    values = [digit * 10.0**power for power in range(floor(low), floor(high) + 1) for digit in digits]
+    return [value for value in values if low <= log10(value) <= high]
 
 
-def _inline_svg(title: str, *inside: Html) -> Html:
-    """Return a picture the size of a table row."""
-    return tag("svg", tag("title", title), *inside, viewBox="0 0 140 20", width=140, height=20, role="img")
+def pareto_frontier(placed: Mapping[str, Point]) -> list[str]:
+    """Return the points that no other point dominates, cheapest first.
+
+    >>> pareto_frontier({"a": (1, 5), "b": (2, 4), "c": (3, 9)})
+    ['a', 'c']
+    """
+    names: list[str] = []
+    for name in sorted(placed, key=lambda name: (placed[name][0], -placed[name][1], name)):
+        if not names or placed[name][1] > placed[names[-1]][1]:
+            names.append(name)
+    return names
+
+
+def _point_labels(places: Mapping[str, Point]) -> Iterator[tuple[str, Point]]:
+    """Yield names to the right of their points, without overlaps."""
+    boxes: list[tuple[float, float, float]] = []
+    for name, (x, y) in sorted(places.items(), key=lambda item: item[1][1]):
+        width, baseline = _LETTER_WIDTH * len(name), y + 4
+        while any(x < end and x + width > start and abs(baseline - other) < 13 for start, end, other in boxes):
+            baseline += 4
+        boxes.append((x, x + width, baseline))
+        yield name, (x + 10, baseline)
+
+
+# -- curves
+
+
+def cluster_chart(study: StudyResults) -> Chart | None:
+    """Return the clusters of claims by distance, a curve for each system."""
+    measures = [measure for measure in study.measures_in("claims") if measure.name.startswith("clusters@")]
+    curves = {
+        system: [(float(measure.name.partition("@")[2]), measure.mean(system) or 0.0) for measure in measures]
+        for system in study.systems
+        if measures and system in measures[0].order
+    }
+    if not curves:
+        return None
+    xs, ys = zip(*(point for points in curves.values() for point in points), strict=True)
+    pad = 0.08 * max(max(ys) - min(ys), 0.1)
+    low, high = min(ys) - pad, max(ys) + pad
+    x, y = _axis(min(xs), max(xs), Chart.start, Chart.end), _axis(low, high, Chart.bottom, Chart.top)
+    places = {system: [(x(distance), y(mean)) for distance, mean in points] for system, points in curves.items()}
+    return Chart(
+        f"Clusters of claims by distance: {study.name}",
+        "distance at which clusters merge",
+        "clusters",
+        [(x(value), f"{value:g}") for value in dict.fromkeys(xs)],
+        [(y(tick), f"{tick:g}") for tick in axis_ticks(low, high)],
+        [(f"curve s{study.systems.index(system) % 8}", points) for system, points in places.items()],
+        [(study.systems.index(system), place) for system, points in places.items() for place in points],
+        _end_labels({system: points[-1] for system, points in places.items()}),
+    )
+
+
+def _end_labels(places: Mapping[str, Point]) -> list[tuple[str, Point]]:
+    """Return names at line ends, top to bottom, one line apart."""
+    order = sorted(places, key=lambda name: places[name][1])
+    heights: list[float] = []
+    for name in order:
+        heights.append(max(places[name][1] + 4, heights[-1] + 13 if heights else 0))
+    offset = sum(y - places[name][1] - 4 for name, y in zip(order, heights, strict=True)) / len(order)
+    shift = max(offset, heights[-1] - Chart.bottom)
+    return [(name, (places[name][0] + 10, round(y - shift, 1))) for name, y in zip(order, heights, strict=True)]

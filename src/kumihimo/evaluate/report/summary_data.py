@@ -1,63 +1,76 @@
-"""a study -> the results for its report, computed once: pairs, ranks, measures, costs."""
+"""A study -> the results for its report, computed once: pairs, ranks, measures, costs."""
 
-from __future__ import annotations
-
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from kumihimo.core.errors import SettingsError
-from kumihimo.evaluate.agreement import CountAgreement, compare_with_counts
-from kumihimo.evaluate.bias import measure_bias
-from kumihimo.evaluate.bias_measures import BiasReport
-from kumihimo.evaluate.claims.claim_counts import measure_claims
-from kumihimo.evaluate.comparison import (
-    Comparison,
-    RankedSystem,
-    SystemPair,
-    average_criteria,
-    compare_by_criterion,
-    compare_by_measure,
-    compare_by_measures,
-    neighbouring_pairs,
-    rank_systems,
-    zero_method_for,
-)
-from kumihimo.evaluate.fabrication import RATE_FIELDS, fabrication_by_question
-from kumihimo.evaluate.judging.calls import AnswersBySystem
-from kumihimo.evaluate.judging.ratings import mean_ratings
-from kumihimo.evaluate.points import points_by_pair
-from kumihimo.evaluate.records import AnswerClaim, AnswerSentence, EvalQuestion, Rating, Score, SystemAnswer, Verdict
-from kumihimo.evaluate.scoring import SCORE_MEASURES
-from kumihimo.evaluate.study import FILE_COMMANDS, ROW_TYPES, Study
+from kumihimo.evaluate import comparison, fabrication
+from kumihimo.evaluate.bias import BiasReport, measure_bias
+from kumihimo.evaluate.claims.study_claims import measure_claims
+from kumihimo.evaluate.comparison import Comparison, PairPoints, RankedSystem, SystemPair
+from kumihimo.evaluate.judging.verdicts import AnswersBySystem, mean_ratings
+from kumihimo.evaluate.points import CountAgreement, compare_with_counts, points_by_pair, with_swapped_pairs
+from kumihimo.evaluate.records import AnswerClaim, Clusters, EvalQuestion, Rating, Score, SystemAnswer, Verdict
+from kumihimo.evaluate.scoring.run_scores import SCORE_MEASURES
+from kumihimo.evaluate.study import FILE_COMMANDS, Study
 from kumihimo.llm.local_embedder import LocalTokenizer
 
-CONTROL_CRITERION = "directness"  # no method should win by this and by all others
-OVERALL_CRITERION = "overall"  # some protocols ask for it directly
 _PROTOCOL_ORDER = ("debiased", "graphrag", "lightrag")  # the first one present decides
-LOWER_IS_BETTER = {
-    *RATE_FIELDS,
+_LEADING_MEASURES = ("recall@5", "recall@10", "answer_correctness", "faithfulness")  # most informative first
+_MEASURED_FILES = ("verdicts", "ratings", "claims", "scores", "retrieval")
+_LOWER_IS_BETTER = {
+    *fabrication.RATE_FIELDS,
     "tokens",
     "chunks",
     *(name for name, measure in SCORE_MEASURES.items() if measure.better == "less"),
 }
+_MeasureRow = tuple[str, str, str, float | None, str]  # measure, system, question, value, reason for a missing value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CriterionResults:
     """The judge's results by one criterion. parts: the combined criteria, if several."""
 
     protocol: str
     name: str
-    points: Mapping[SystemPair, Mapping[str, float]]
+    points: PairPoints
     comparisons: Sequence[Comparison]
     ranking: Sequence[RankedSystem]
     parts: Sequence[str] = ()
 
+    @property
+    def is_control(self) -> bool:
+        """Return whether this is the control criterion.
 
-@dataclass(frozen=True, slots=True)
+        No method should win by this and by all others.
+        """
+        return self.name.casefold() == "directness"
+
+    @property
+    def system_order(self) -> list[str]:
+        """Return the systems by rank."""
+        return [entry.system for entry in self.ranking]
+
+    @property
+    def has_clear_first(self) -> bool:
+        """Return whether one system is first alone."""
+        return [entry.rank for entry in self.ranking[:2]] == [1, 2]
+
+    @property
+    def best_system(self) -> str:
+        """Return the system with the highest mean points."""
+        return max(self.ranking, key=lambda entry: entry.mean).system if self.ranking else ""
+
+    @cached_property
+    def matrix(self) -> dict[SystemPair, Comparison]:
+        """Return each comparison in both directions."""
+        return comparison.comparison_matrix(self.comparisons)
+
+
+@dataclass(frozen=True)
 class ReportMeasure:
     """A number for each answer.
 
@@ -72,10 +85,38 @@ class ReportMeasure:
     comparisons: Sequence[Comparison]
     lower_is_better: bool = False
 
+    @property
+    def heading(self) -> str:
+        """Return the name, with an arrow if lower is better."""
+        return f"{self.name} ↓" if self.lower_is_better else self.name
+
+    @property
+    def systems(self) -> list[str]:
+        """Return the systems with values or reasons for missing ones."""
+        return [*self.values, *self.undefined]
+
+    @property
+    def missing_reasons(self) -> Counter[str]:
+        """Count the reasons of missing values over all systems."""
+        return sum(self.undefined.values(), Counter())
+
     def mean(self, system: str) -> float | None:
         """Return a system's mean, or None without values."""
         values = self.values.get(system)
         return sum(values.values()) / len(values) if values else None
+
+    @cached_property
+    def order(self) -> list[str]:
+        """Return the systems with values, best first."""
+        means = {system: self.mean(system) or 0.0 for system in self.values}
+        return sorted(means, key=lambda system: (means[system] if self.lower_is_better else -means[system], system))
+
+    @cached_property
+    def worse_systems(self) -> set[str]:
+        """Return the systems that are significantly worse than the best."""
+        best = self.order[0] if self.order else ""
+        significant = [pair for pair in self.comparisons if pair.is_significant and best in (pair.a, pair.b)]
+        return {pair.b if pair.a == best else pair.a for pair in significant}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +155,8 @@ class StudyResults:
     @cached_property
     def protocols(self) -> list[str]:
         """Return the protocols, the deciding one first."""
-        names = dict.fromkeys(criterion.protocol for criterion in self.criteria)
-        return sorted(
-            names,
-            key=lambda name: (_PROTOCOL_ORDER.index(name) if name in _PROTOCOL_ORDER else len(_PROTOCOL_ORDER), name),
-        )
+        places = {name: place for place, name in enumerate(_PROTOCOL_ORDER)}
+        return sorted({c.protocol for c in self.criteria}, key=lambda name: (places.get(name, len(places)), name))
 
     def criteria_of(self, protocol: str) -> list[CriterionResults]:
         """Return the criteria of a protocol."""
@@ -134,9 +172,34 @@ class StudyResults:
         """Return the cluster of each question."""
         return {question.id: question.cluster for question in self.questions}
 
+    @property
+    def tokens(self) -> dict[str, float]:
+        """Return the mean tokens of each system with answers."""
+        return {cost.system: cost.tokens for cost in self.costs if cost.answered}
+
     def measures_in(self, name: str) -> list[ReportMeasure]:
         """Return the measures of a group."""
         return [measure for measure in self.measures if measure.group == name]
+
+    def systems_of(self, criterion: CriterionResults) -> list[str]:
+        """Return the systems of a criterion."""
+        return [system for system in self.systems if any(system in pair for pair in criterion.points)]
+
+    def doubtful_systems(self, criterion: CriterionResults) -> set[str]:
+        """Return the systems that differ from their own other answers."""
+        names = (criterion.name, *criterion.parts)
+        return {
+            result.system
+            for result in (self.bias.same if self.bias else ())
+            if result.alarm and result.protocol == criterion.protocol and result.criterion in names
+        }
+
+    @property
+    def leading_measure(self) -> ReportMeasure | None:
+        """Return the most informative measure with values, or None."""
+        by_name = {measure.name: measure for measure in self.measures if measure.order}
+        leading = [by_name[name] for name in _LEADING_MEASURES if name in by_name]
+        return next(iter([*leading, *by_name.values()]), None)
 
 
 def load_study_results(
@@ -148,21 +211,19 @@ def load_study_results(
     Raises SettingsError if there are no questions, or a system is unknown.
     """
     questions = study.questions()
-    verdicts = list(study.rows("verdicts", Verdict)) if study.has("verdicts") else []
-    order = _system_order(study, verdicts, systems)
-    verdicts = [verdict for verdict in verdicts if verdict.a in order and verdict.b in order]
+    rows = {file: study.rows_or_empty(file) for file in _MEASURED_FILES}
+    order = _system_order(study, rows, systems)
+    verdicts = [verdict for verdict in rows["verdicts"] if verdict.a in order and verdict.b in order]
     answers = {s: {row.question: row for row in study.answers(s)} for s in order if s in study.systems()}
     clusters = {question.id: question.cluster for question in questions}
-    claims = (
-        [claim for claim in study.rows("claims", AnswerClaim) if claim.system in order] if study.has("claims") else []
-    )
-    builder = _MeasureBuilder(questions, order, clusters, answers, neighbours)
     measures = [
-        *builder.ratings(study),
-        *builder.scores(study),
-        *builder.retrieval(study),
-        *builder.claims(study, claims),
+        *_build_measures("ratings", _rating_rows(rows["ratings"]), order, clusters, neighbours),
+        *_build_measures("scores", _score_rows(rows["scores"]), order, clusters),
+        *_build_measures("retrieval", _score_rows(rows["retrieval"]), order, clusters),
+        *_build_measures("claims", _claim_rows(study, rows["claims"], questions, order), order, clusters),
     ]
+    labels = {name: name for name in _MEASURED_FILES} | {"retrieval": "retrieval measures"}
+    missing = {label: FILE_COMMANDS[file] for file, label in labels.items() if not study.has(file)}
     return StudyResults(
         name,
         study,
@@ -171,53 +232,39 @@ def load_study_results(
         answers,
         verdicts,
         list(_criteria(verdicts, clusters, order)),
-        _bias(verdicts, answers, questions),
+        measure_bias(verdicts, questions, answers, LocalTokenizer()) if verdicts else None,
         measures,
         _agreements(verdicts, measures),
         [_system_cost(system, answers[system].values()) for system in order if system in answers],
         study.read_manifest(),
-        _missing_files(study, answers),
+        missing | ({} if answers else {"answers": "kumi eval run"}),
     )
 
 
-def _system_order(study: Study, verdicts: Iterable[Verdict], requested: Sequence[str]) -> list[str]:
+def _system_order(study: Study, rows: Mapping[str, Sequence[Any]], requested: Sequence[str]) -> list[str]:
     """Return the systems: judged first, then answered, then only measured.
 
     Raises SettingsError for an unknown system.
     """
-    names = dict.fromkeys(side for verdict in verdicts for side in (verdict.a, verdict.b)) | dict.fromkeys(
-        study.systems()
-    )
-    for name in ("retrieval", "scores", "ratings"):
-        if study.has(name):
-            names |= dict.fromkeys(row.system for row in study.rows(name, ROW_TYPES[name]))
+    names = dict.fromkeys(side for verdict in rows["verdicts"] for side in (verdict.a, verdict.b))
+    names |= dict.fromkeys(study.systems())
+    names |= dict.fromkeys(row.system for file in ("retrieval", "scores", "ratings") for row in rows[file])
     for system in requested:
         if system not in names:
             raise SettingsError(f"{study.folder} has no system {system!r}: choose from {', '.join(names)}")
     return list(requested or names)
 
 
-def _missing_files(study: Study, answers: AnswersBySystem) -> dict[str, str]:
-    """Return the missing parts with the commands that add them."""
-    names = {name: name for name in ("verdicts", "ratings", "claims", "scores")} | {"retrieval": "retrieval measures"}
-    missing = {label: FILE_COMMANDS[name] for name, label in names.items() if not study.has(name)}
-    return missing | ({} if answers else {"answers": "kumi eval run"})
-
-
 # -- results of judges
 
 
-def _criteria(
-    verdicts: Sequence[Verdict], clusters: Mapping[str, str], order: Sequence[str]
-) -> Iterator[CriterionResults]:
+def _criteria(verdicts: Sequence[Verdict], clusters: Clusters, order: Sequence[str]) -> Iterator[CriterionResults]:
     """Yield each criterion's results, with sides in the systems' order."""
     pairs_by_criterion: dict[tuple[str, str], dict[SystemPair, dict[str, float]]] = {}
-    for pair, points in points_by_pair(verdicts).items():
-        values = {question: value for question, value in points.items() if question in clusters}
-        sides = (pair.a, pair.b)
-        if order.index(pair.a) > order.index(pair.b):
-            sides, values = (pair.b, pair.a), {question: 100 - value for question, value in values.items()}
-        pairs_by_criterion.setdefault((pair.protocol, pair.criterion), {})[sides] = values
+    for pair, points in with_swapped_pairs(points_by_pair(verdicts)).items():
+        if order.index(pair.a) < order.index(pair.b):
+            values = {question: value for question, value in points.items() if question in clusters}
+            pairs_by_criterion.setdefault((pair.protocol, pair.criterion), {})[pair.a, pair.b] = values
     for (protocol, name), pairs in pairs_by_criterion.items():
         yield _criterion(protocol, name, pairs, clusters)
 
@@ -225,165 +272,118 @@ def _criteria(
 def _criterion(
     protocol: str,
     name: str,
-    pairs: Mapping[SystemPair, Mapping[str, float]],
-    clusters: Mapping[str, str],
+    pairs: PairPoints,
+    clusters: Clusters,
     parts: Sequence[str] = (),
 ) -> CriterionResults:
     """Return the results of one criterion."""
-    comparisons = compare_by_criterion(name, pairs, clusters, zeros=zero_method_for(protocol))
-    return CriterionResults(protocol, name, pairs, comparisons, rank_systems(pairs, clusters), parts)
+    zeros = comparison.zero_method_for(protocol)
+    comparisons = comparison.compare_by_criterion(name, pairs, clusters, zeros=zeros)
+    return CriterionResults(protocol, name, pairs, comparisons, comparison.rank_systems(pairs, clusters), parts)
 
 
-def overall_criterion(criteria: Sequence[CriterionResults], clusters: Mapping[str, str]) -> CriterionResults:
+def overall_criterion(criteria: Sequence[CriterionResults], clusters: Clusters) -> CriterionResults:
     """Return the protocol's overall criterion, else the mean without the control."""
     for criterion in criteria:
-        if criterion.name.casefold() == OVERALL_CRITERION or len(criteria) == 1:
+        if criterion.name.casefold() == "overall" or len(criteria) == 1:
             return criterion
-    combined = [criterion for criterion in criteria if criterion.name.casefold() != CONTROL_CRITERION]
+    combined = [criterion for criterion in criteria if not criterion.is_control]
     if len(combined) == 1:
         return combined[0]
-    pairs = average_criteria([criterion.points for criterion in combined])
+    pairs = comparison.average_criteria([criterion.points for criterion in combined])
     return _criterion(combined[0].protocol, "together", pairs, clusters, [criterion.name for criterion in combined])
-
-
-def _bias(
-    verdicts: Sequence[Verdict], answers: AnswersBySystem, questions: Sequence[EvalQuestion]
-) -> BiasReport | None:
-    """Return the bias checks, or None without verdicts."""
-    if not verdicts:
-        return None
-
-    return measure_bias(verdicts, questions, answers, LocalTokenizer())
 
 
 def _agreements(verdicts: Iterable[Verdict], measures: Iterable[ReportMeasure]) -> list[CountAgreement]:
     """Return how often judges prefer the answer with more claims."""
-    values: dict[str, dict[str, dict[str, float | None]]] = {}
+    values: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     for measure in measures:
         if measure.group == "claims":
             for system, by_question in measure.values.items():
-                values.setdefault(system, {})[measure.name] = dict(by_question)
+                values[system][measure.name] = by_question
     return compare_with_counts(verdicts, values) if values else []
 
 
 # -- measures of each answer
 
 
-@dataclass(frozen=True, slots=True)
-class _MeasureBuilder:
-    """A builder of report measures from the files of a study."""
+def _build_measures(
+    group: str,
+    rows: Iterable[_MeasureRow],
+    systems: Sequence[str],
+    clusters: Clusters,
+    neighbours: bool = False,
+) -> Iterator[ReportMeasure]:
+    """Yield the measures of some rows, with their comparisons.
 
-    questions: Sequence[EvalQuestion]
-    systems: Sequence[str]
-    clusters: Mapping[str, str]
-    answers: AnswersBySystem
-    neighbours: bool
-
-    def scores(self, study: Study) -> Iterator[ReportMeasure]:
-        """Yield the measures of `scores.jsonl`."""
-        return self._from_scores("scores", study.rows("scores", Score) if study.has("scores") else ())
-
-    def retrieval(self, study: Study) -> Iterator[ReportMeasure]:
-        """Yield the measures of `retrieval.jsonl`."""
-        return self._from_scores("retrieval", study.rows("retrieval", Score) if study.has("retrieval") else ())
-
-    def _from_scores(self, group: str, rows: Iterable[Score]) -> Iterator[ReportMeasure]:
-        """Yield the measures of score rows."""
-        values: dict[str, dict[str, dict[str, float]]] = {}
-        undefined: dict[str, dict[str, Counter[str]]] = {}
-        for row in rows:
-            if row.system in self.systems and row.question in self.clusters:
-                by_question = values.setdefault(row.name, {}).setdefault(row.system, {})
-                if row.value is None:
-                    reasons = undefined.setdefault(row.name, {}).setdefault(row.system, Counter())
-                    reasons[row.reason or "no reason given"] += 1
-                else:
-                    by_question[row.question] = row.value
-        for name, by_system in values.items():
-            yield self._measure(group, name, by_system, undefined.get(name, {}))
-
-    def ratings(self, study: Study) -> Iterator[ReportMeasure]:
-        """Yield the rating measures: means of the readable replicates.
-
-        With `neighbours` all comparisons are one family.
-        """
-        rating_rows = study.rows("ratings", Rating) if study.has("ratings") else ()
-        rows = [row for row in rating_rows if row.system in self.systems and row.question in self.clusters]
-        undefined: dict[str, dict[str, Counter[str]]] = {}
-        for row in rows:
-            if row.value is None:
-                reasons = undefined.setdefault(row.criterion, {}).setdefault(row.system, Counter())
-                reasons[row.why or row.status] += 1
-        means = mean_ratings(rows)
-        family: Sequence[Comparison] | None = None
-        if self.neighbours:
-            family = compare_by_measures(means, self.clusters, neighbouring_pairs(self.systems))
-        for name, by_system in means.items():
-            comparisons = None if family is None else [comparison for comparison in family if comparison.metric == name]
-            yield self._measure("ratings", name, by_system, undefined.get(name, {}), comparisons, protocol="mk")
-
-    def claims(self, study: Study, claims: Sequence[AnswerClaim]) -> Iterator[ReportMeasure]:
-        """Yield claim counts, clusters and fabrication rates."""
-        sentences = list(study.rows("sentences", AnswerSentence)) if study.has("sentences") else None
-        systems = [system for system in self.systems if any(claim.system == system for claim in claims)]
-        values: dict[str, dict[str, dict[str, float]]] = {}
-        undefined: dict[str, dict[str, Counter[str]]] = {}
-        for system in systems:
-            counts = measure_claims(claims, self.questions, system, sentences)
-            fabrication = {
-                name: rates
-                for name, rates in fabrication_by_question(claims, self.questions, system).items()
-                if _any_value(rates)
-            }
-            for name, by_question in (counts | fabrication).items():
-                values.setdefault(name, {})[system] = {
-                    question: value for question, value in by_question.items() if value is not None
-                }
-                if missing := sum(value is None for value in by_question.values()):
-                    undefined.setdefault(name, {})[system] = Counter({"its claims are unknown": missing})
-        for name, by_system in values.items():
-            yield self._measure("claims", name, by_system, undefined.get(name, {}))
-
-    def _measure(
-        self,
-        group: str,
-        name: str,
-        values: Mapping[str, Mapping[str, float]],
-        undefined: Mapping[str, Counter[str]],
-        comparisons: Sequence[Comparison] | None = None,
-        protocol: str = "",
-    ) -> ReportMeasure:
-        """Return a measure with its comparisons."""
-        ordered = {system: values[system] for system in self.systems if system in values}
-        if comparisons is None:
-            comparisons = compare_by_measure(name, ordered, self.clusters, zeros=zero_method_for(protocol))
-        return ReportMeasure(group, name, ordered, undefined, len(self.questions), comparisons, name in LOWER_IS_BETTER)
+    neighbours: compare each system with the one before, all measures as one family.
+    """
+    values: dict[str, dict[str, dict[str, float]]] = {}
+    undefined: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    for name, system, question, value, reason in rows:
+        if system in systems and question in clusters:
+            by_system = values.setdefault(name, {})
+            if value is None:
+                undefined[name][system][reason] += 1
+            else:
+                by_system.setdefault(system, {})[question] = value
+    pairs = comparison.neighbouring_pairs(systems) if neighbours else []
+    family = comparison.compare_by_measures(values, clusters, pairs)
+    zeros = comparison.zero_method_for("mk" if group == "ratings" else "")
+    for name, by_system in values.items():
+        ordered = {system: by_system[system] for system in systems if system in by_system}
+        own_family = family if neighbours else comparison.compare_by_measures({name: ordered}, clusters, zeros=zeros)
+        comparisons = [pair for pair in own_family if pair.metric == name]
+        yield ReportMeasure(group, name, ordered, undefined[name], len(clusters), comparisons, name in _LOWER_IS_BETTER)
 
 
-def _any_value(values: Mapping[str, float | None]) -> bool:
-    """Return whether any value is known."""
-    return any(value is not None for value in values.values())
+def _score_rows(rows: Iterable[Score]) -> Iterator[_MeasureRow]:
+    """Yield the values of score rows."""
+    for row in rows:
+        yield row.name, row.system, row.question, row.value, row.reason or "no reason given"
 
 
-def _system_cost(system: str, rows: Iterable[SystemAnswer]) -> SystemCost:
+def _rating_rows(rows: Sequence[Rating]) -> Iterator[_MeasureRow]:
+    """Yield the means of the readable replicates, and the unreadable ones."""
+    for name, by_system in mean_ratings(rows).items():
+        for system, by_question in by_system.items():
+            for question, value in by_question.items():
+                yield name, system, question, value, ""
+    for row in rows:
+        if row.value is None:
+            yield row.criterion, row.system, row.question, None, row.why or row.status
+
+
+def _claim_rows(
+    study: Study, claims: Sequence[AnswerClaim], questions: Sequence[EvalQuestion], systems: Sequence[str]
+) -> Iterator[_MeasureRow]:
+    """Yield claim counts, clusters and fabrication rates."""
+    sentences = study.rows_or_empty("sentences") if study.has("sentences") else None
+    for system in systems:
+        if any(claim.system == system for claim in claims):
+            counts = measure_claims(claims, questions, system, sentences)
+            for name, rates in fabrication.fabrication_by_question(claims, questions, system).items():
+                if any(rate is not None for rate in rates.values()):
+                    counts[name] = rates
+            for name, by_question in counts.items():
+                for question, value in by_question.items():
+                    yield name, system, question, value, "its claims are unknown"
+
+
+def _system_cost(system: str, rows: Collection[SystemAnswer]) -> SystemCost:
     """Return a system's mean costs over its successful answers."""
-    all_rows = list(rows)
-    answered = [row for row in all_rows if not row.failed]
+    answered = [row for row in rows if not row.failed]
     count = max(len(answered), 1)
     seconds = sorted(row.seconds for row in answered if row.seconds is not None)
-
-    def quantile(fraction: float) -> float | None:
-        """Return a quantile of the seconds, or None."""
-        return seconds[min(len(seconds) - 1, int(fraction * len(seconds)))] if seconds else None
-
+    median, p95 = (seconds[min(len(seconds) - 1, int(q * len(seconds)))] if seconds else None for q in (0.5, 0.95))
     return SystemCost(
         system,
         len(answered),
-        len(all_rows) - len(answered),
+        len(rows) - len(answered),
         sum(row.usage.calls for row in answered) / count,
         sum(row.usage.tokens for row in answered) / count,
         sum(row.usage.cost for row in answered) / count,
         len(seconds),
-        quantile(0.5),
-        quantile(0.95),
+        median,
+        p95,
     )

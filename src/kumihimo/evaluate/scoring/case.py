@@ -1,14 +1,12 @@
-"""a question + a system's answer -> a case to score; a measure's result for it."""
-
-from __future__ import annotations
+"""A question and a system's answer -> a case to score, its statements, and an LLM's verdicts on them."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from kumihimo.core.errors import ItemFailed, SettingsError
+from kumihimo.core.errors import ItemFailed, SettingsError, UnparsableReply
 from kumihimo.evaluate.records import EvalQuestion, SystemAnswer
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Embedder
@@ -135,6 +133,90 @@ def split_into_sentences(text: str) -> Iterator[str]:
             yield from (text[start:end] for start, end in split_sentences(text, block.start, block.end))
 
 
-def fraction_true(values: Sequence[bool]) -> float:
-    """Return the share of true values."""
-    return sum(values) / len(values)
+# -- statements
+
+STATEMENTS_PROMPT = Path(__file__).with_name("scoring_statements.md")
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The statements of a text; each can be checked alone."""
+
+    statements: list[str]
+
+
+def split_statements(tools: Tools, question: str, text: str) -> list[str]:
+    """Return the distinct statements of a text, in its order.
+
+    An empty text has none, and no LLM is called. Equal prompts are one call, so several measures can share it.
+    """
+    if not text.strip():
+        return []
+    statements = tools.ask(STATEMENTS_PROMPT, Taken, question=question, text=text).statements
+    return list(dict.fromkeys(statement.strip() for statement in statements if statement.strip()))
+
+
+def answer_statements(case: Case, tools: Tools) -> list[str]:
+    """Return the statements of the answer."""
+    return split_statements(tools, case.question.text, case.answer_text)
+
+
+def reference_statements(case: Case, tools: Tools) -> list[str]:
+    """Return the statements of the reference answer."""
+    return split_statements(tools, case.question.text, case.question.reference)
+
+
+# -- verdicts on items
+
+SUPPORT_PROMPT = Path(__file__).with_name("scoring_supported.md")
+_BATCH_SIZE = 40  # items per call; the reply has a sentence on each
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A verdict on the item with this number, with the reason first."""
+
+    number: int
+    reason: str
+    holds: bool
+
+
+N = TypeVar("N", bound=Any)  # a reply form with a `number`
+
+
+def check_support(tools: Tools, question: str, statements: Sequence[str], text: str) -> list[Checked]:
+    """Check each statement against the text, and return the verdicts in order.
+
+    Without statements or text no LLM is called.
+    """
+    if not text.strip():
+        return [Checked(number, "there is no text", False) for number, _ in enumerate(statements, 1)]
+    return ask_by_item(tools, SUPPORT_PROMPT, statements, Checked, question=question, text=text)
+
+
+def ask_by_item(tools: Tools, path: Path, items: Sequence[str], schema: type[N], **values: str) -> list[N]:
+    """Return the LLM's reply on each item, in order.
+
+    path: a prompt that shows the items as `{items}`. schema: a reply form with the `number` of its item. Items missing
+    from a reply are requested again. If a reply has two entries for an item, the first counts. Raises UnparsableReply
+    if a reply covers no requested item.
+    """
+    replies: dict[int, N] = {}
+    for start in range(0, len(items), _BATCH_SIZE):
+        pending = list(range(start, min(start + _BATCH_SIZE, len(items))))
+        while pending:
+            kind: Any = schema
+            for reply in tools.ask(path, list[kind], items=render_numbered_list([items[i] for i in pending]), **values):
+                if 1 <= reply.number <= len(pending):
+                    replies.setdefault(pending[reply.number - 1], reply)
+            missing = [i for i in pending if i not in replies]
+            if missing == pending:
+                raise UnparsableReply(f"a reply gave no verdict on {len(pending)} of {len(items)} items")
+            pending = missing
+    return [replace(replies[i], number=i + 1) for i in range(len(items))]
+
+
+def describe_checks(items: Sequence[str], verdicts: Sequence[Checked]) -> list[dict[str, Any]]:
+    """Return the verdicts as rows for the detail of a score."""
+    pairs = zip(items, verdicts, strict=True)
+    return [{"text": item, "holds": verdict.holds, "reason": verdict.reason} for item, verdict in pairs]

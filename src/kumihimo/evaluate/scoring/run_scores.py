@@ -1,22 +1,81 @@
-"""questions + answers -> scores: each measure of each answer; a failure becomes a row with its reason."""
-
-from __future__ import annotations
+"""Questions and answers -> scores by the catalogue of measures; a failure becomes a row with its reason."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from statistics import fmean
+from typing import Any, Literal
 
 from kumihimo.core.digests import hash_parts
-from kumihimo.core.errors import ItemFailed, SettingsError, UnparsableReply, describe_unknown
+from kumihimo.core.errors import ItemFailed, SettingsError, describe_unknown
 from kumihimo.core.task import Progress
 from kumihimo.evaluate.records import EvalQuestion, ReplyStatus, Score, SystemAnswer
-from kumihimo.evaluate.scoring import DEFAULT_MEASURES, MEASURE_GROUPS, SCORE_MEASURES
+from kumihimo.evaluate.scoring import measures
 from kumihimo.evaluate.scoring.case import Case, ScoreResult, Tools
 from kumihimo.evaluate.statistics import bootstrap_interval
-from kumihimo.llm.concurrency import map_concurrent
+from kumihimo.evaluate.workers import classify_failure, map_with_progress
 from kumihimo.llm.protocols import LLM, Embedder
+
+MeasureGroup = Literal["words", "ragas", "assertions", "claims"]
+MeasureFunction = Callable[[Case, Tools], ScoreResult]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreMeasure:
+    """A measure of the catalogue.
+
+    needs: inputs besides the answer. better: whether `more` or `less` is better.
+    """
+
+    function: MeasureFunction
+    group: MeasureGroup
+    needs: tuple[str, ...]
+    better: Literal["more", "less"] = "more"
+
+    @property
+    def needs_model(self) -> bool:
+        """Return whether the measure calls an LLM."""
+        return "model" in self.needs
+
+
+_REFERENCE = "reference answer"
+_LOWER_IS_BETTER = ("noise_in_relevant", "noise_in_irrelevant", "hallucination")
+
+
+def _claim_measure(name: str, undefined: str = "the answer makes no statement") -> ScoreMeasure:
+    """Return a measure of the claims of answer and reference."""
+    function, needs = measures.build_claim_measure(name, undefined), ("model", _REFERENCE, "evidence")
+    return ScoreMeasure(function, "claims", needs, "less" if name in _LOWER_IS_BETTER else "more")
+
+
+_OTHER_MEASURES: dict[str, ScoreMeasure] = {
+    "exact_match": ScoreMeasure(measures.exact_match, "words", (_REFERENCE,)),
+    "token_f1": ScoreMeasure(measures.token_f1, "words", (_REFERENCE,)),
+    "faithfulness": ScoreMeasure(measures.faithfulness, "ragas", ("model", "evidence")),
+    "answer_correctness": ScoreMeasure(measures.answer_correctness, "ragas", ("model", "embedder", _REFERENCE)),
+    "context_relevance_sentences": ScoreMeasure(measures.context_relevance_sentences, "ragas", ("model", "evidence")),
+    "context_relevance_graded": ScoreMeasure(measures.context_relevance_graded, "ragas", ("model", "evidence")),
+    "context_recall": ScoreMeasure(measures.context_recall, "ragas", ("model", _REFERENCE, "evidence")),
+    "context_precision": ScoreMeasure(measures.context_precision, "ragas", ("model", _REFERENCE, "evidence")),
+    "assertions": ScoreMeasure(measures.assertions_met, "assertions", ("model", "assertions")),
+}
+_CLAIM_MEASURES = (  # name, and the undefined case if it is not the answer without statements
+    ("claim_precision",),
+    ("claim_recall", "the reference answer states nothing"),
+    ("chunk_precision", "there is no evidence"),
+    ("context_utilisation", "no chunk supports a claim of the reference"),
+    ("noise_in_relevant",),
+    ("noise_in_irrelevant",),
+    ("hallucination",),
+    ("self_knowledge",),
+)
+SCORE_MEASURES = _OTHER_MEASURES | {names[0]: _claim_measure(*names) for names in _CLAIM_MEASURES}
+MEASURE_GROUPS: tuple[MeasureGroup, ...] = ("words", "ragas", "assertions", "claims")
+# without `claims`: these need two calls per chunk
+DEFAULT_MEASURES: tuple[str, ...] = tuple(name for name, m in SCORE_MEASURES.items() if m.group != "claims")
+
 
 ScoreAttempt = tuple[ScoreResult, ReplyStatus]
 
@@ -64,10 +123,7 @@ def score_cases(
         return [_score(name, case, tools) for name in names]
 
     workers = llm.workers if llm else 1
-    for done, rows in enumerate(map_concurrent(measure, cases, workers), 1):
-        yield from rows
-        if progress:
-            progress("answers", done, len(cases))
+    yield from chain.from_iterable(map_with_progress(measure, cases, workers, "answers", progress))
 
 
 def _score(name: str, case: Case, tools: Sequence[Tools]) -> Score:
@@ -75,26 +131,21 @@ def _score(name: str, case: Case, tools: Sequence[Tools]) -> Score:
     empty = Score(name, case.answer.system, case.question.id, None)
     if case.answer.failed:
         return replace(empty, reason=f"there is no answer: {case.answer.failed}")
-    attempts = [
-        _attempt_score(name, case, repeat) for repeat in (tools if SCORE_MEASURES[name].needs_model else tools[:1])
-    ]
-    if len(attempts) == 1:
-        result, status = attempts[0]
-        return replace(empty, value=result.value, reason=result.reason, detail=result.detail, status=status)
-    return replace(empty, **_combine_repeats(attempts))
+    repeats = tools if SCORE_MEASURES[name].needs_model else tools[:1]
+    attempts = [_attempt_score(name, case, repeat) for repeat in repeats]
+    result, status = attempts[0] if len(attempts) == 1 else _combine_repeats(attempts)
+    return replace(empty, value=result.value, reason=result.reason, detail=result.detail, status=status)
 
 
 def _attempt_score(name: str, case: Case, tools: Tools) -> ScoreAttempt:
     """Compute one measure once, with its status."""
     try:
         return SCORE_MEASURES[name].function(case, tools), "ok"
-    except UnparsableReply as failure:
-        return ScoreResult(None, str(failure)), "invalid"
     except ItemFailed as failure:
-        return ScoreResult(None, str(failure)), "failed"
+        return ScoreResult(None, str(failure)), classify_failure(failure)
 
 
-def _combine_repeats(attempts: Sequence[ScoreAttempt]) -> dict[str, Any]:
+def _combine_repeats(attempts: Sequence[ScoreAttempt]) -> ScoreAttempt:
     """Combine repeats into the mean of the defined values.
 
     There is no value if one repeat failed, because the next run may complete it.
@@ -105,12 +156,12 @@ def _combine_repeats(attempts: Sequence[ScoreAttempt]) -> dict[str, Any]:
     detail: dict[str, Any] = {"repeats": repeats}
     for result, status in attempts:
         if status != "ok":
-            return {"value": None, "reason": result.reason, "detail": detail, "status": status}
+            return ScoreResult(None, result.reason, detail), status
     if not values:
-        return {"value": None, "reason": reasons[0], "detail": detail}
+        return ScoreResult(None, reasons[0], detail), "ok"
     detail["spread"] = max(values) - min(values)
     reason = f"undefined in {len(reasons)} of {len(attempts)} repeats: {reasons[0]}" if reasons else ""
-    return {"value": sum(values) / len(values), "reason": reason, "detail": detail}
+    return ScoreResult(fmean(values), reason, detail), "ok"
 
 
 def scoring_prompt_digests() -> dict[str, str]:
@@ -148,28 +199,17 @@ def mean_scores(scores: Iterable[Score], questions: Iterable[EvalQuestion]) -> l
     for score in scores:
         groups.setdefault((score.name, score.system), []).append(score)
     order = list(SCORE_MEASURES)
-    return [
-        _mean(*key, rows, clusters) for key, rows in sorted(groups.items(), key=lambda group: order.index(group[0][0]))
-    ]
+    return [_mean(*key, groups[key], clusters) for key in sorted(groups, key=lambda key: order.index(key[0]))]
 
 
 def _mean(measure: str, system: str, rows: Sequence[Score], clusters: Mapping[str, str]) -> ScoreMean:
     """Return the mean of one measure for one system."""
 
-    valid = [(row.value, clusters[row.question]) for row in rows if row.value is not None]
     reasons = dict(Counter(row.reason for row in rows if row.value is None).most_common())
+    valid = [(row.value, clusters[row.question]) for row in rows if row.value is not None]
     if not valid:
         return ScoreMean(measure, system, None, None, None, 0, len(rows), reasons)
-    values, clusters_of_values = [value for value, _ in valid], [cluster for _, cluster in valid]
+    values, groups = zip(*valid, strict=True)
     spreads = [row.detail["spread"] for row in rows if row.value is not None and "spread" in row.detail]
-    spread = sum(spreads) / len(spreads) if spreads else None
-    return ScoreMean(
-        measure,
-        system,
-        sum(values) / len(values),
-        *bootstrap_interval(values, clusters_of_values),
-        len(values),
-        len(rows),
-        reasons,
-        spread,
-    )
+    spread, interval = fmean(spreads) if spreads else None, bootstrap_interval(values, groups)
+    return ScoreMean(measure, system, fmean(values), *interval, len(values), len(rows), reasons, spread)

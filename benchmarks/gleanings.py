@@ -1,0 +1,96 @@
+"""chunk sizes and gleaning rounds -> references to entities (GraphRAG, section 3.1.2, figure 3).
+
+Data: the documents of `--index`, read by the model of its `[mentions]`; without it, generated notes and a stub model
+that finds one entity a turn. Chunks of 600, 1,200 and 2,400 tokens are read with 0 to 3 gleanings. A conversation with
+fewer gleanings is the beginning of one with more, so only the longest is paid. Entities that occur only as ends of
+relations are not counted. A document that fails is named and counts 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.options import bench_parser, read_options
+from kumihimo import Kumihimo
+from kumihimo.core.context import Tokenizer
+from kumihimo.core.digests import hash_parts
+from kumihimo.core.errors import ItemFailed
+from kumihimo.core.records import Document
+from kumihimo.core.wiring import ROOT
+from kumihimo.index.chunks import chunks
+from kumihimo.index.mentions import ExtractionSettings, mentions
+from kumihimo.llm.concurrency import map_concurrent
+from kumihimo.llm.local_embedder import LocalTokenizer
+from kumihimo.llm.prompts import Reply
+from kumihimo.llm.protocols import LLM
+
+CHUNK_SIZES = (600, 1200, 2400)
+ROUNDS = (0, 1, 2, 3)
+OVERLAP = 100
+
+
+class StubReader:
+    """A model that finds one entity in each turn."""
+
+    fingerprint, workers = "stub", 1
+
+    def __call__(self, prompt: Any, *, parse: Any, **_: Any) -> Any:
+        """Return an entity, or no to the question whether all were found."""
+        turn = sum(message["role"] == "assistant" for message in prompt)
+        name = ("Ada", "Bo", "Cleo", "Dan")[turn // 2]
+        return parse(Reply("no" if turn % 2 else f"entity<|>{name}<|>person<|>{name} mends.\nEND"))
+
+
+def count_references(documents: Sequence[Document], llm: LLM, tokenizer: Tokenizer, size: int, rounds: int) -> int:
+    """Return the number of described entities in all chunks of the documents."""
+
+    def count_in_document(document: Document) -> int:
+        found = 0
+        for n, chunk in enumerate(chunks(document, tokenizer, size=size, overlap=OVERLAP)):
+            named = replace(chunk, id=f"{document.id}.{n:05}")
+            found += sum(bool(m.text) for m in mentions(named, llm, extraction=ExtractionSettings(gleanings=rounds)))
+        return found
+
+    def count_or_skip(document: Document) -> int:
+        try:
+            return count_in_document(document)
+        except ItemFailed as failure:
+            print(f"{document.uri}: {failure}")
+            return 0
+
+    return sum(map_concurrent(count_or_skip, documents, llm.workers))
+
+
+@contextmanager
+def open_documents(index: Path | None, count: int) -> Iterator[tuple[list[Document], Any, Tokenizer]]:
+    """Yield documents, always the same, with the model that reads them and its tokenizer."""
+    if index is None:
+        text = " ".join(f"Ada mends wall {n} by the sea." for n in range(250))
+        document = Document(id="note", text=text, uri="note", file="note", title="", media_type="")
+        yield [document], StubReader(), LocalTokenizer()
+        return
+    with Kumihimo.open(index) as kumi:
+        llm = kumi.models.llm("mentions", kumi.models.budget())
+        with kumi.snapshot() as snapshot:
+            documents = sorted(snapshot.table(ROOT), key=lambda document: hash_parts(document.uri))[: count or None]
+        yield documents, llm, kumi.tokenizer
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = bench_parser(__doc__)
+    parser.add_argument("--index", type=Path, help="an index with a chat model in its settings")
+    parser.add_argument("--documents", type=int, default=10, help="number of documents; 0: all")
+    options = read_options(parser, argv)
+    print("chunks of", *(f"{n} gleanings" for n in ROUNDS), sep="\t")
+    with open_documents(options.index, options.documents) as (documents, llm, tokenizer):
+        for size in CHUNK_SIZES:
+            counts = {n: count_references(documents, llm, tokenizer, size, n) for n in reversed(ROUNDS)}
+            print(f"{size:,}", *(f"{counts[n]:,}" for n in ROUNDS), sep="\t")
+
+
+if __name__ == "__main__":
+    main()
