@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.cli import terminal
+from kumihimo.cli import printing
 from kumihimo.cli.main import main
 from kumihimo.core.task import Progress
 from kumihimo.methods import METHODS
@@ -422,7 +422,7 @@ def test_stopping_says_how_to_go_on(built: Run, monkeypatch: pytest.MonkeyPatch)
 
     with Kumihimo.open() as index:
         before = dump(index)
-    monkeypatch.setattr(terminal, "progress_bar", stopping)
+    monkeypatch.setattr(printing, "progress_bar", stopping)
     monkeypatch.setattr(os, "_exit", sys.exit)  # the test process must survive
     fill(Path("notes"), {"gate.md": "The gate is shut."})
     code, out, err = built("index")

@@ -77,3 +77,14 @@ def test_as_a_page(indexed: Run, tmp_path: Path) -> None:
     page.write_text("mine")
     assert indexed("retrieve", QUESTION, "--html", page)[0] == 2
     assert indexed("retrieve", "--questions", "q.jsonl", "--html", page)[0] == 2
+
+
+def test_user_text_is_never_markup_on_a_page(kumi: Run, tmp_path: Path) -> None:  # noqa: F811
+    fill(tmp_path / "shelf", {f"{name}<script>.txt": f"{text} <script>alert('x')" for name, text in NOTES.items()})
+    assert kumi("index", "shelf")[0] == 0
+    page = tmp_path / "why.html"
+    assert kumi("retrieve", f"{QUESTION} <script>alert('x')", "--html", page)[0] == 0
+    html = page.read_text(encoding="utf-8")
+    assert html.count("&lt;script&gt;") >= 5, "in the question and the names of files"
+    assert "<script" not in html
+    assert "alert('" not in html

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.testing.fake_server import FakeServer
 from tests.cli.test_paying import COMMAND, kumi, read_terminal
 from tests.factories_graph_text import document, entity, mention, put, relation
+from tests.fake_server import FakeServer
 
 TEXTS = ("Ebenezer Scrooge keeps a counting-house.", "Bob Cratchit is Scrooge's clerk; Robert Cratchit has a son.")
 ENTITIES = (

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from kumihimo.testing.fake_server import FakeServer
 from tests import cli_runner
 from tests.factories_paid_steps import notes
+from tests.fake_server import FakeServer
 
 COMMAND = [sys.executable, "-m", "kumihimo.cli.main"]
 
@@ -100,8 +100,6 @@ def test_a_question_is_planned(folder: Path, server: FakeServer) -> None:
     assert server.counts()["requests"] == requests
     for wrong in (("--sample", "3"), ("--methods", "hyde")):
         assert "use one or the other" in kumi(folder, "plan", "--ask", "hyde", *wrong, code=2)[1]
-    kumi(folder, "ask", "Which ferry?", "--method", "hyde")
-    assert "No model calls are needed" in kumi(folder, "plan", "--ask", "hyde", "Which ferry?")[0]
 
 
 def test_a_change_needs_a_yes(folder: Path, server: FakeServer) -> None:

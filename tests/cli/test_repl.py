@@ -12,9 +12,9 @@ import pytest
 
 from kumihimo import Kumihimo
 from kumihimo.cli.repl import SLASH_COMMANDS
-from kumihimo.testing.fake_server import FakeServer
 from tests import cli_runner
 from tests.factories_paid_steps import notes
+from tests.fake_server import FakeServer
 from tests.fixtures_index import fill
 from tests.screens import seen
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kumihimo.app.community_tree import CommunityTree
-from kumihimo.cli import report_view
+from kumihimo.cli import report_commands
 from kumihimo.exports import DEFAULT_PATHS, FORMATS
 from tests import factories_graphs
 from tests.cli.test_cli import Run, error_of, json_of, kumi
@@ -169,4 +169,4 @@ def test_the_page_is_written_where_it_is_said(graph: Run) -> None:
 def test_ids_are_as_long_as_they_need_be() -> None:
     level = {"abcdefgh": 0, "abcdefxy": 0, "zzzzzzzz": 0}
     none: dict[str, tuple[str, ...]] = dict.fromkeys(level, ())
-    assert report_view._id_prefix_length(CommunityTree(level, dict.fromkeys(level, ""), none, none)) == 7
+    assert report_commands._id_prefix_length(CommunityTree(level, dict.fromkeys(level, ""), none, none)) == 7

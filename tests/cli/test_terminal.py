@@ -18,7 +18,7 @@ from rich.console import Console
 
 from kumihimo import Kumihimo
 from kumihimo.app.results import Built, Status
-from kumihimo.cli import terminal
+from kumihimo.cli import printing, terminal
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.records import Document
 from kumihimo.core.spans import Citation, Span
@@ -139,7 +139,7 @@ def test_what_was_spent_and_what_was_left_is_told(capsys: Capture) -> None:
 
 
 def test_an_answer_is_printed_as_it_comes(capsys: Capture) -> None:
-    with terminal.print_stream() as hear:
+    with printing.print_stream() as hear:
         for piece in ("“[bold]Hild[/bold] men", "ded it.” [1]", "\n\n  “So.” [2]"):
             hear(piece)
             assert capsys.readouterr().out == piece
@@ -155,8 +155,8 @@ def printed_lines(width: int, text: str) -> list[str]:
     """Return the lines printed on a terminal of this width."""
     out = StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out):
-        patch.setattr(terminal, "make_console", lambda: Console(width=width, force_terminal=True, file=StringIO()))
-        with terminal.print_stream() as hear:
+        patch.setattr(printing, "make_console", lambda: Console(width=width, force_terminal=True, file=StringIO()))
+        with printing.print_stream() as hear:
             hear(text)
     return out.getvalue().removesuffix("\n").split("\n")
 
@@ -272,7 +272,7 @@ def test_the_memo_is_told_in_figures(capsys: Capture) -> None:
 
 
 def test_no_bar_is_drawn_where_nobody_looks(capsys: Capture) -> None:
-    with terminal.progress_bar() as progress:
+    with printing.progress_bar() as progress:
         assert progress is None
     assert capsys.readouterr() == ("", "")
 
@@ -297,6 +297,6 @@ def test_colour_is_for_terminals_and_may_be_refused(tmp_path: Path) -> None:
 
 
 def test_nothing_steers_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    with terminal.print_stream() as hear:
+    with printing.print_stream() as hear:
         hear("At \x1b[31mnine\x1b]0;title\x07.\x9b2J\n\tYes.")
     assert capsys.readouterr().out == "At \ufffd[31mnine\ufffd]0;title\ufffd.\ufffd2J\n\tYes.\n"

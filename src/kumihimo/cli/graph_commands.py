@@ -1,48 +1,36 @@
-"""the entity graph -> a list of entities, one entity, or likely duplicates."""
+"""the graph of an index -> its entities, likely duplicates of them, or the results of a SPARQL query."""
 
-from __future__ import annotations
-
+import csv
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from heapq import nsmallest
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
+from typing import Annotated, Any, cast, get_args
 
-import typer
+from typer import Argument, Exit, Option
 
 from kumihimo.app import config
 from kumihimo.app.facade import Kumihimo
+from kumihimo.app.results import RdfTerm, Solutions
 from kumihimo.app.snapshot import Snapshot
-from kumihimo.cli import jsonl, terminal
-from kumihimo.cli.ask_commands import span_location
-from kumihimo.cli.cli_session import configure_logging, open_index
-from kumihimo.cli.options import (
-    DEFAULT_INDEX,
-    CacheFile,
-    IndexFolder,
-    JsonOutput,
-    MaxCalls,
-    MaxCost,
-    MaxTokens,
-    SettingOverrides,
-    ShowPrompts,
-    Verbose,
-)
-from kumihimo.cli.sanitize import replace_controls
-from kumihimo.core.errors import ItemFailed, SettingsError
+from kumihimo.app.sparql import DEFAULT_LIMIT, DEFAULT_TIMEOUT, rdf_prefixes, rdf_settings
+from kumihimo.cli import ask_commands, options, printing, terminal
+from kumihimo.core.errors import ItemFailed, SettingsError, describe_unknown
 from kumihimo.core.records import Entity, Relation
 from kumihimo.core.spans import Span
+from kumihimo.index.entity_resolution import EntityPair, PairVerdict, find_similar_entities, judge_pair
 from kumihimo.llm.budget import Caps
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.local_embedder import LocalEmbedder
 from kumihimo.text import name_keys
 
-if TYPE_CHECKING:
-    from kumihimo.index.entity_resolution import EntityPair
-
+RESULT_FORMATS = ("table", "json", "csv", "turtle")
+_MAX_CELL = 300  # characters of a cell
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 _AUTO_SCORE = 0.9  # pairs from this score are written without asking
 _MIN_SCORE = 0.5  # pairs from this score are shown
 _MAX_PLACES = 20
@@ -51,75 +39,43 @@ _MAX_WIDTH = 160  # characters of a description in a table
 
 
 def entities(
-    name: Annotated[
-        str | None, typer.Argument(help="The entity to show. Default: list them, most mentions first.")
-    ] = None,
-    list_similar: Annotated[
-        bool, typer.Option("--similar", help="List pairs that are likely the same entity.")
-    ] = False,
-    write: Annotated[
-        bool, typer.Option("--write", help="Write pairs to aliases.txt; a terminal asks about each.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="With --write: write all pairs without asking.")] = False,
+    session: options.PaidSession,
+    name: Annotated[str | None, Argument(help="The entity to show. Default: list them, most mentions first.")] = None,
+    list_similar: Annotated[bool, Option("--similar", help="List pairs that are likely the same entity.")] = False,
+    write: Annotated[bool, Option("--write", help="Write pairs to aliases.txt; a terminal asks about each.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="With --write: write all pairs without asking.")] = False,
     least: Annotated[
-        float | None, typer.Option(help="Minimum similarity (default 0.5; 0.9 with --yes).", min=0, max=1)
+        float | None, Option(help="Minimum similarity (default 0.5; 0.9 with --yes).", min=0, max=1)
     ] = None,
-    ask_model: Annotated[bool, typer.Option("--ask", help="Ask the chat model about each pair.")] = False,
-    limit: Annotated[int, typer.Option(help="Maximum number of rows.", min=1)] = 50,
-    folder: IndexFolder = DEFAULT_INDEX,
-    options: SettingOverrides = None,
-    max_calls: MaxCalls = None,
-    max_tokens: MaxTokens = None,
-    max_cost: MaxCost = None,
-    cache: CacheFile = None,
-    verbose: Verbose = False,
-    show_prompts: ShowPrompts = False,
-    as_json: JsonOutput = False,
+    ask_model: Annotated[bool, Option("--ask", help="Ask the chat model about each pair.")] = False,
+    limit: Annotated[int, Option(help="Maximum number of rows.", min=1)] = 50,
 ) -> None:
     """List the entities of the graph, show one, or find duplicates."""
-    configure_logging(verbose, show_prompts)
     if yes and not write:
         raise SettingsError("--yes needs --write: add it")
-    _check_options(name, list_similar, bool(write or ask_model or least is not None), write and not yes, as_json)
-    caps = Caps(max_calls, max_tokens, max_cost)
-    with open_index(folder, options, cache) as kumi, kumi.snapshot() as snapshot:
-        if not list_similar:
-            _show_entities(
-                _entity_details(snapshot, _find_entity(kumi, snapshot, name))
-                if name
-                else _list_entities(snapshot, limit),
-                as_json,
-            )
-            return
-        # imported here: other commands compare no names
-        from kumihimo.index.entity_resolution import PairVerdict, find_similar_entities
-
-        least = least if least is not None else _AUTO_SCORE if yes else _MIN_SCORE
-        pairs = find_similar_entities(
-            snapshot.table("entities"),
-            snapshot.table("relations"),
-            LocalEmbedder(),
-            least=least,
-            limit=limit,
-            aliases=name_keys.parse_aliases(_aliases(kumi)),
-        )
-        verdicts = _ask_verdicts(kumi, pairs, caps) if ask_model else {}
-    review = _PairReview(pairs, verdicts, folder.resolve().parent / "aliases.txt")
-    review.print_json(write) if as_json else review.review() if write and not yes else review.print_table(write)
-    raise typer.Exit(1 if any(verdict not in get_args(PairVerdict) for verdict in verdicts.values()) else 0)
-
-
-def _check_options(name: str | None, list_similar: bool, pair_options: bool, interactive: bool, as_json: bool) -> None:
     if list_similar and name:
         raise SettingsError("--similar compares all entities: leave the name out")
-    if pair_options and not list_similar:
+    if (write or ask_model or least is not None) and not list_similar:
         raise SettingsError("--write, --ask and --least apply to pairs: add --similar")
-    if interactive and (as_json or not terminal.is_interactive()):
+    if write and not yes and (session.as_json or not printing.is_interactive()):
         raise SettingsError("--write asks about each pair in a terminal: elsewhere add --yes")
+    with session.open() as kumi, kumi.snapshot() as snapshot:
+        if name:
+            session.show(_entity_details(snapshot, _find_entity(kumi, snapshot, name)), _show_entity)
+        elif not list_similar:
+            session.show(_list_entities(snapshot, limit), _show_entities)
+        else:
+            least = least if least is not None else _AUTO_SCORE if yes else _MIN_SCORE
+            tables = (snapshot.table("entities"), snapshot.table("relations"))
+            aliases = _aliases(kumi)
+            pairs = find_similar_entities(*tables, LocalEmbedder(), least=least, limit=limit, aliases=aliases)
+            verdicts = _ask_verdicts(kumi, pairs, session.caps) if ask_model else {}
+    if list_similar:
+        _PairReview(pairs, verdicts, session.index_folder.resolve().parent / "aliases.txt").show(session, write, yes)
 
 
-def _aliases(kumi: Kumihimo) -> Sequence[str]:
-    return cast(Sequence[str], kumi.settings["mentions"]["aliases"])
+def _aliases(kumi: Kumihimo) -> Mapping[str, str]:
+    return name_keys.parse_aliases(cast(Sequence[str], kumi.settings["mentions"]["aliases"]))
 
 
 # -- entities
@@ -132,9 +88,7 @@ def _find_entity(kumi: Kumihimo, snapshot: Snapshot, name: str) -> Entity:
     """
     table = snapshot.table("entities")
     key = name_keys.name_key(name)
-    match: Entity | None = table.get(
-        name_keys.entity_id(name_keys.parse_aliases(_aliases(kumi)).get(key, key))
-    ) or table.get(name)
+    match: Entity | None = table.get(name_keys.entity_id(_aliases(kumi).get(key, key))) or table.get(name)
     if match:
         return match
     name_by_key: dict[str, str] = {}
@@ -154,69 +108,49 @@ def _list_entities(snapshot: Snapshot, limit: int) -> dict[str, Any]:
 
 
 def _entity_summary(entity: Entity) -> dict[str, Any]:
-    return {
-        "id": entity.id,
-        "name": entity.name,
-        "type": entity.type,
-        "mentions": entity.mentions,
-        "forms": list(entity.forms),
-    }
+    return {name: getattr(entity, name) for name in ("id", "name", "type", "mentions", "forms")}
 
 
 def _entity_details(snapshot: Snapshot, entity: Entity) -> dict[str, Any]:
     relations = snapshot.table("relations")
     edges: list[Relation] = [*relations.where(source=entity.id), *relations.where(target=entity.id)]
     edges.sort(key=lambda relation: (-relation.weight, relation.names, relation.id))
+    spans = snapshot.trace(("entities", entity.id))
     return {
         **_entity_summary(entity),
-        "types": list(entity.types),
+        "types": entity.types,
         "text": entity.text,
         "neighbours": [_neighbour_row(entity, relation) for relation in edges],
-        "places": [span_location(span) for span in islice(snapshot.trace(("entities", entity.id)), _MAX_PLACES)],
+        "places": list(map(ask_commands.span_location, islice(spans, _MAX_PLACES))),
     }
 
 
 def _neighbour_row(entity: Entity, relation: Relation) -> dict[str, Any]:
     end = 1 if relation.source == entity.id else 0
-    return {
-        "id": (relation.source, relation.target)[end],
-        "name": relation.names[end],
-        "weight": relation.weight,
-        "strength": relation.strength,
-        "text": relation.text,
-    }
+    neighbour = {"id": (relation.source, relation.target)[end], "name": relation.names[end]}
+    return {**neighbour, "weight": relation.weight, "strength": relation.strength, "text": relation.text}
 
 
-def _show_entities(result: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        jsonl.print_json(result)
-    elif "entities" in result:
-        rows = [(e["name"], e["type"], f"{e['mentions']:,}", f"{len(e['forms']):,}") for e in result["entities"]]
-        terminal.show_rows(rows, head=("entity", "type", "mentions", "forms"), numeric=(2, 3))
-        remaining = result["total"] - len(rows)
-        print(f"{remaining:,} more: `kumi entities --limit {result['total']}` lists all." if remaining else "")
-    else:
-        _show_entity(result)
+def _show_entities(result: dict[str, Any]) -> None:
+    rows = [(e["name"], e["type"], f"{e['mentions']:,}", f"{len(e['forms']):,}") for e in result["entities"]]
+    printing.show_rows(rows, head=("entity", "type", "mentions", "forms"), numeric=(2, 3))
+    remaining = result["total"] - len(rows)
+    print(f"{remaining:,} more: `kumi entities --limit {result['total']}` lists all." if remaining else "")
 
 
 def _show_entity(result: dict[str, Any]) -> None:
     kinds = f" ({', '.join(result['types'])})" if result["types"] else ""
-    print(replace_controls(f"{result['name']}{kinds}, {result['mentions']:,} mentions, id entities:{result['id']}"))
-    if len(result["forms"]) > 1:
-        print(replace_controls(f"Forms: {'; '.join(result['forms'])}"))
-    print(replace_controls(f"\n{result['text']}\n"))
+    lines = [f"{result['name']}{kinds}, {result['mentions']:,} mentions, id entities:{result['id']}"]
+    lines += [f"Forms: {'; '.join(result['forms'])}"] if len(result["forms"]) > 1 else []
+    print(printing.replace_controls("\n".join([*lines, f"\n{result['text']}\n"])))
     if result["neighbours"]:
-        rows = [(n["name"], f"{n['weight']:,}", _one_line(n["text"])) for n in result["neighbours"][:_MAX_NEIGHBOURS]]
-        terminal.show_rows(rows, head=("neighbour", "ties", ""), numeric=(1,))
+        nearest = result["neighbours"][:_MAX_NEIGHBOURS]
+        rows = [(n["name"], f"{n['weight']:,}", terminal.shorten_line(n["text"], _MAX_WIDTH)) for n in nearest]
+        printing.show_rows(rows, head=("neighbour", "ties", ""), numeric=(1,))
         remaining = len(result["neighbours"]) - len(rows)
         print(f"{remaining:,} more neighbours.\n" if remaining else "")
     for span in result["places"]:
-        print(terminal.format_span(Span("", span["uri"], span["start"], span["end"], "", span["place"])))
-
-
-def _one_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _MAX_WIDTH else f"{line[: _MAX_WIDTH - 1]}…"
+        print(terminal.format_span(Span(chunk="", text="", **span)))
 
 
 # -- likely duplicates
@@ -224,8 +158,6 @@ def _one_line(text: str) -> str:
 
 def _ask_verdicts(kumi: Kumihimo, pairs: Sequence[EntityPair], caps: Caps) -> dict[str, str]:
     """Return the model's verdict on each pair, or the error, by line."""
-    from kumihimo.index.entity_resolution import judge_pair
-
     llm = kumi.models.llm("entities", kumi.models.budget(caps))
 
     def verdict_or_error(pair: EntityPair) -> str:
@@ -234,9 +166,8 @@ def _ask_verdicts(kumi: Kumihimo, pairs: Sequence[EntityPair], caps: Caps) -> di
         except ItemFailed as failure:
             return str(failure)
 
-    return dict(
-        zip((pair.alias_line for pair in pairs), map_concurrent(verdict_or_error, pairs, llm.chat.workers), strict=True)
-    )
+    verdicts = map_concurrent(verdict_or_error, pairs, llm.workers)
+    return dict(zip((pair.alias_line for pair in pairs), verdicts, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,46 +178,49 @@ class _PairReview:
     verdicts: Mapping[str, str]
     aliases_path: Path
 
+    def show(self, session: options.PaidSession, write: bool, yes: bool) -> None:
+        """Show the pairs, or ask about each.
+
+        Exits with 1 if a verdict failed.
+        """
+        if session.as_json:
+            self.print_json(write)
+        elif write and not yes:
+            self.ask_user()
+        else:
+            self.print_table(write)
+        raise Exit(1 if {*self.verdicts.values()} - {*get_args(PairVerdict)} else 0)
+
     def print_json(self, write: bool) -> None:
-        pairs = [
-            {
-                "names": [pair.one.name, pair.other.name],
-                "ids": [pair.one.id, pair.other.id],
-                "score": pair.score,
-                "why": list(pair.reasons),
-                "line": pair.alias_line,
-                "verdict": self.verdicts.get(pair.alias_line, ""),  # or an error
-            }
-            for pair in self.pairs
-        ]
+        pairs: list[dict[str, Any]] = []
+        for pair in self.pairs:
+            ends = {"names": [pair.one.name, pair.other.name], "ids": [pair.one.id, pair.other.id]}
+            evidence = {"score": pair.score, "why": pair.reasons, "line": pair.alias_line}
+            pairs.append({**ends, **evidence, "verdict": self.verdicts.get(pair.alias_line, "")})  # or an error
         accepted = self._accepted_lines() if write else []
         config.append_aliases(self.aliases_path, accepted)
-        jsonl.print_json({"pairs": pairs, "written": accepted})
+        printing.print_json({"pairs": pairs, "written": accepted})
 
     def print_table(self, write: bool) -> None:
         if not self.pairs:
             print("No two entities seem to be the same.")
             return
         rows = [(pair.alias_line, f"{pair.score:.2f}", self._reasons(pair)) for pair in self.pairs]
-        terminal.show_rows(rows, head=("line for aliases.txt", "score", "why"), numeric=(1,))
+        printing.show_rows(rows, head=("line for aliases.txt", "score", "why"), numeric=(1,))
         self._add_aliases(self._accepted_lines()) if write else print(
             f"\nAdd the correct lines to {self.aliases_path}, or let `kumi entities --similar --write` ask about each "
             "pair; then `kumi index` merges each pair."
         )
 
-    def review(self) -> None:
+    def ask_user(self) -> None:
         """Ask the user about each pair, until they quit."""
         accepted: list[str] = []
         for pair in self.pairs:
             for entity in (pair.one, pair.other):
-                print(
-                    replace_controls(
-                        f"{entity.name} ({entity.type or '?'}, {entity.mentions:,}): {_one_line(entity.text)}"
-                    )
-                )
-            print(
-                replace_controls(f"{pair.score:.2f}: {self._reasons(pair)}. Same entity? [y/N/q] "), end="", flush=True
-            )
+                text = terminal.shorten_line(entity.text, _MAX_WIDTH)
+                print(printing.replace_controls(f"{entity.name} ({entity.type or '?'}, {entity.mentions:,}): {text}"))
+            question = f"{pair.score:.2f}: {self._reasons(pair)}. Same entity? [y/N/q] "
+            print(printing.replace_controls(question), end="", flush=True)
             reply = sys.stdin.readline().strip().lower()
             if reply in ("y", "yes"):
                 accepted.append(pair.alias_line)
@@ -306,3 +240,117 @@ class _PairReview:
         config.append_aliases(self.aliases_path, accepted)
         count = f"{len(accepted):,} {'line' if len(accepted) == 1 else 'lines'}"
         print(f"{count} added to {self.aliases_path}: `kumi index` merges each pair; delete a line to undo it.")
+
+
+# -- SPARQL
+
+
+def sparql(
+    index: options.IndexSettings,
+    query: Annotated[str, Argument(help="A SPARQL 1.1 query; @FILE reads a file; - reads standard input.")],
+    format_name: Annotated[
+        str,
+        Option(
+            "--format",
+            help="table, json, csv or turtle. Default: table for rows, turtle for triples.",
+            metavar="NAME",
+            autocompletion=lambda: list(RESULT_FORMATS),
+        ),
+    ] = "",
+    limit: Annotated[int, Option(help="Maximum number of rows; 0: all.", min=0)] = DEFAULT_LIMIT,
+    timeout: Annotated[float, Option(help="Stop after this many seconds.", min=0.01)] = DEFAULT_TIMEOUT,
+) -> None:
+    """Query the whole index as RDF: documents, passages, entities, reports."""
+    if format_name and format_name not in RESULT_FORMATS:
+        raise SettingsError(describe_unknown("format", format_name, RESULT_FORMATS))
+    with index.open() as kumi:
+        solutions = kumi.sparql(_read_query(query), limit=limit or None, timeout=timeout)
+        prefixes = rdf_prefixes(**rdf_settings(kumi.settings))
+    format_name = "json" if index.as_json else format_name or ("turtle" if solutions.is_graph else "table")
+    if format_name == "turtle" and not solutions.is_graph:
+        raise SettingsError("turtle needs triples: use CONSTRUCT or DESCRIBE, or choose --format table, json or csv")
+    show = {"table": _show_table, "json": _show_json, "csv": _show_csv, "turtle": _show_turtle}[format_name]
+    show(solutions, prefixes)
+    if solutions.cut:
+        sys.stdout.flush()
+        printing.print_error(
+            f"there are more than {limit:,} rows: `--limit` shows more"
+            if solutions.cut == "rows"
+            else f"stopped after {timeout:g} s with partial results: `--timeout` allows more"
+        )
+    raise Exit(1 if solutions.cut == "time" else 0)
+
+
+def _read_query(query: str) -> str:
+    """Return the query from the argument, a file or standard input.
+
+    Raises SettingsError if the file cannot be read.
+    """
+    if query == "-":
+        return sys.stdin.read()
+    return printing.read_text_file(Path(query[1:]), "name a file in UTF-8") if query.startswith("@") else query
+
+
+def _show_table(solutions: Solutions, prefixes: dict[str, str]) -> None:
+    if solutions.boolean is not None:
+        print("yes" if solutions.boolean else "no")
+    elif not solutions.rows:
+        print("No results.")
+    else:
+        rows = [[_format_cell(term, prefixes) for term in row] for row in solutions.rows]
+        printing.show_rows(rows, solutions.columns)
+
+
+def _format_cell(term: RdfTerm | None, prefixes: dict[str, str]) -> str:
+    """Return a short form: IRIs by prefix, text on one line."""
+    if term is None:
+        return ""
+    if term.kind == "bnode":
+        return f"_:{term.value}"
+    if term.kind == "uri":
+        name = max(prefixes, key=lambda name: len(prefixes[name]) * term.value.startswith(prefixes[name]))
+        abbreviated = term.value.startswith(prefixes[name])
+        return f"{name}:{term.value.removeprefix(prefixes[name])}" if abbreviated else term.value
+    text = " ".join(term.value.split())
+    return text if len(text) <= _MAX_CELL else f"{text[:_MAX_CELL]} …"
+
+
+def _show_json(solutions: Solutions, _: dict[str, str]) -> None:
+    """Print SPARQL 1.1 Query Results JSON; triples are rows of three."""
+    if solutions.boolean is not None:
+        printing.print_json({"head": {}, "boolean": solutions.boolean})
+        return
+    names = list(solutions.columns)
+    rows = [{name: _term_json(term) for name, term in zip(names, row, strict=True) if term} for row in solutions.rows]
+    printing.print_json({"head": {"vars": names}, "results": {"bindings": rows}, "cut": solutions.cut})
+
+
+def _term_json(term: RdfTerm) -> dict[str, str]:
+    fields = {"type": term.kind, "value": term.value, "xml:lang": term.language, "datatype": term.datatype}
+    return {name: value for name, value in fields.items() if value or name == "value"}
+
+
+def _show_csv(solutions: Solutions, _: dict[str, str]) -> None:
+    """Print SPARQL 1.1 CSV; an apostrophe protects spreadsheets from formulas."""
+    out = csv.writer(sys.stdout, lineterminator="\n")
+    if solutions.boolean is not None:
+        out.writerows([["answer"], ["yes" if solutions.boolean else "no"]])
+        return
+    out.writerow(solutions.columns)
+    out.writerows([_csv_cell(term) for term in row] for row in solutions.rows)
+
+
+def _csv_cell(term: RdfTerm | None) -> str:
+    if term is None:
+        return ""
+    risky = term.kind == "literal" and not term.datatype and term.value.startswith(_FORMULA_STARTS)
+    return f"{chr(39) * risky}{'_:' * (term.kind == 'bnode')}{term.value}".replace("\0", "\ufffd")
+
+
+def _show_turtle(solutions: Solutions, prefixes: dict[str, str]) -> None:
+    from kumihimo.app.sparql import solution_triples
+    from kumihimo.exports import write_triples
+
+    out = BytesIO()
+    write_triples(solution_triples(solutions), out, prefixes)
+    print(out.getvalue().decode(), end="")

@@ -1,57 +1,204 @@
-"""options that commands share -> their names, types and help texts."""
+"""options that commands share -> groups that open the index, limit its spending and print results."""
 
-from __future__ import annotations
-
+import logging
+import sys
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
-import typer
+from typer import Option
 
-from kumihimo.app.catalogue import METHODS
-from kumihimo.app.settings_registry import ALL_SETTINGS
+from kumihimo.app.catalogue import installed_catalogue
+from kumihimo.app.config import parse_options
+from kumihimo.app.facade import Kumihimo
+from kumihimo.app.settings_registry import SettingsRegistry
+from kumihimo.app.snapshot import Snapshot
+from kumihimo.cli import printing
+from kumihimo.core.errors import SettingsError, describe_unknown
+from kumihimo.core.task import Progress
+from kumihimo.llm.budget import Caps
 
-IndexFolder = Annotated[Path, typer.Option("--index", envvar="KUMI_INDEX", help="The index folder.", metavar="DIR")]
-CacheFile = Annotated[
-    Path | None,
-    typer.Option(envvar="KUMI_CACHE", help="The response cache, if not the index's own.", metavar="FILE"),
-]
-JsonOutput = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-SettingOverrides = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        help="A setting for this command: chunks.size=600.",
-        metavar="NAME=VALUE",
-        autocompletion=lambda: [f"{scope}.{name}=" for scope, settings in ALL_SETTINGS.items() for name in settings],
-    ),
-]
+T = TypeVar("T")
+
+
+def complete_methods() -> list[str]:
+    return list(installed_catalogue().methods)
+
+
+def complete_settings() -> list[str]:
+    settings_by_scope = SettingsRegistry(installed_catalogue()).all
+    return [f"{scope}.{name}=" for scope, settings in settings_by_scope.items() for name in settings]
+
+
 Method = Annotated[
     str,
-    typer.Option(
+    Option(
         "--method",
         "-m",
         help="Retrieval method, such as bm25: see `kumi methods`.",
         metavar="NAME",
-        autocompletion=lambda: list(METHODS),
-    ),
-]
-Methods = Annotated[
-    str,
-    typer.Option(
-        help="Methods to build for, and to remember: bm25,naive.",
-        metavar="NAMES",
-        autocompletion=lambda: list(METHODS),
+        autocompletion=complete_methods,
     ),
 ]
 FilterExpression = Annotated[
-    str, typer.Option(help="Only documents that match: 'author = \"Sabine Orrell\" and date >= 2024'.")
+    str, Option(help="Only documents that match: 'author = \"Sabine Orrell\" and date >= 2024'.")
 ]
-Explain = Annotated[bool, typer.Option("--explain", help="Explain why each piece of evidence was chosen.")]
-Suggest = Annotated[bool, typer.Option("--suggest", help="Suggest follow-up questions (one more call).")]
-Wait = Annotated[bool, typer.Option("--wait", help="Wait for another build to finish.")]
-MaxCalls = Annotated[int | None, typer.Option(help="Maximum number of model calls.", min=0)]
-MaxTokens = Annotated[int | None, typer.Option(help="Maximum number of tokens, prompts and replies together.", min=0)]
-MaxCost = Annotated[float | None, typer.Option(help="Maximum cost, at the prices in the settings.", min=0)]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log each request and its errors.")]
-ShowPrompts = Annotated[bool, typer.Option("--show-prompts", help="Show each prompt and each reply.")]
-DEFAULT_INDEX = Path(".kumi")
+Explain = Annotated[bool, Option("--explain", help="Explain why each piece of evidence was chosen.")]
+Wait = Annotated[bool, Option("--wait", help="Wait for another build to finish.")]
+
+
+def split_names(names: str) -> list[str]:
+    """Split names at commas."""
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def check_choice(label: str, name: str, choices: Collection[str]) -> None:
+    """Raise SettingsError for a name that is not one of the choices."""
+    if name not in choices:
+        raise SettingsError(describe_unknown(label, name, choices))
+
+
+class Interrupted(Exception):
+    """Ctrl-C, pressed while an index was open."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """The option for the form of the output.
+
+    Commands take these groups as parameters; `--help` lists each field as an option.
+    """
+
+    as_json: Annotated[bool, Option("--json", help="Print one JSON document and nothing else.")] = field(
+        default=False, kw_only=True
+    )
+
+    def show(self, result: T, text: str | Callable[[T], object]) -> None:
+        """Print a result as JSON, or the text for a person.
+
+        text: a function prints it.
+        """
+        if self.as_json:
+            printing.print_json(result)
+        elif isinstance(text, str):
+            print(text)
+        else:
+            text(result)
+
+
+@dataclass(frozen=True)
+class IndexFolder(Output):
+    """The option for the index, of commands that only read it."""
+
+    index_folder: Annotated[Path, Option("--index", envvar="KUMI_INDEX", help="The index folder.", metavar="DIR")] = (
+        Path(".kumi")
+    )
+
+    def open(self) -> AbstractContextManager[Kumihimo]:
+        """Open the index. Raises Interrupted on Ctrl-C."""
+        return _open_index(self.index_folder)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """Open the index, and read it as it is now."""
+        with self.open() as kumi, kumi.snapshot() as snapshot:
+            yield snapshot
+
+
+@dataclass(frozen=True)
+class IndexSettings(IndexFolder):
+    """The options for an index and its settings."""
+
+    settings: Annotated[
+        list[str] | None,
+        Option(
+            "--set",
+            help="A setting for this command: chunks.size=600.",
+            metavar="NAME=VALUE",
+            autocompletion=complete_settings,
+        ),
+    ] = None
+
+    def open(self) -> AbstractContextManager[Kumihimo]:
+        """Open the index with these settings."""
+        return _open_index(self.index_folder, settings=parse_options(self.settings or ()))
+
+
+@dataclass(frozen=True)
+class Session(IndexSettings):
+    """The options for an index, its settings, its cache and its log."""
+
+    cache: Annotated[
+        Path | None, Option(envvar="KUMI_CACHE", help="The response cache, if not the index's own.", metavar="FILE")
+    ] = None
+    verbose: Annotated[bool, Option("--verbose", "-v", help="Log each request and its errors.")] = False
+    show_prompts: Annotated[bool, Option("--show-prompts", help="Show each prompt and each reply.")] = False
+
+    def open(self) -> AbstractContextManager[Kumihimo]:
+        """Open the index, and show its log on standard error."""
+        _configure_logging(self.verbose, self.show_prompts)
+        return _open_index(self.index_folder, settings=parse_options(self.settings or ()), cache=self.cache)
+
+    def progress_bar(self) -> AbstractContextManager[Progress | None]:
+        """Show progress on a terminal, unless the log is shown there."""
+        return printing.progress_bar(not (self.verbose or self.show_prompts))
+
+
+@dataclass(frozen=True)
+class PaidSession(Session):
+    """The options for an index and models, with limits on spending."""
+
+    max_calls: Annotated[int | None, Option(help="Maximum number of model calls.", min=0)] = None
+    max_tokens: Annotated[int | None, Option(help="Maximum number of tokens, prompts and replies together.", min=0)] = (
+        None
+    )
+    max_cost: Annotated[float | None, Option(help="Maximum cost, at the prices in the settings.", min=0)] = None
+
+    @property
+    def caps(self) -> Caps:
+        return Caps(self.max_calls, self.max_tokens, self.max_cost)
+
+
+@contextmanager
+def _open_index(folder: Path, **arguments: Any) -> Iterator[Kumihimo]:
+    try:
+        with Kumihimo.open(folder, **arguments) as kumi:
+            yield kumi
+    except KeyboardInterrupt:
+        raise Interrupted from None
+
+
+def _configure_logging(verbose: bool, show_prompts: bool) -> None:
+    """Log requests and prompts on standard error."""
+    if verbose or show_prompts:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("%(message)s"))
+        log = logging.getLogger("kumihimo")
+        log.handlers[:] = log.handlers or [handler]  # one handler only: `kumi eval study` runs several commands
+        log.setLevel(logging.INFO if verbose else logging.WARNING)
+        logging.getLogger("kumihimo.prompts").setLevel(logging.DEBUG if show_prompts else logging.WARNING)
+
+
+def expand_option_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Return the command with each field of its dataclasses as an option.
+
+    These options come after the command's own parameters.
+    """
+    parameters = signature(command).parameters
+    annotations = {name: parameter.annotation for name, parameter in parameters.items()}
+    group_types = {name: each for name, each in annotations.items() if isinstance(each, type) and is_dataclass(each)}
+    fields = {name: signature(group_type).parameters for name, group_type in group_types.items()}
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        groups = {name: group_types[name](**{field: values.pop(field) for field in fields[name]}) for name in fields}
+        command(**groups, **values)
+
+    own = [each for name, each in parameters.items() if name not in group_types]
+    options = [each.replace(kind=Parameter.KEYWORD_ONLY) for group in fields.values() for each in group.values()]
+    vars(run)["__signature__"] = Signature([*own, *options])  # Typer reads it
+    return run

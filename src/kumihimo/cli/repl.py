@@ -1,19 +1,16 @@
 """lines of input -> a conversation: questions, answers and slash commands."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from io import TextIOWrapper
+from typing import Any
 from unicodedata import normalize
 
-from kumihimo.app.catalogue import METHODS
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.snapshot import Snapshot, get_method
-from kumihimo.cli import terminal
+from kumihimo.app.snapshot import Snapshot
+from kumihimo.cli import printing, terminal
 from kumihimo.core.context import Answer
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, describe_unknown
 from kumihimo.llm.budget import Caps
@@ -60,26 +57,22 @@ class Repl:
                 break
             except KumiError as error:
                 failed += 1
-                terminal.print_error(str(error) if _is_interactive() else f"{line}: {error}")
+                printing.print_error(str(error) if _is_interactive() else f"{line}: {error}")
             except KeyboardInterrupt:
                 print("\n(Stopped.)")
         return 0 if _is_interactive() else failed
 
     def _ask(self, question: str) -> None:
         with self.kumi.snapshot() as snapshot:
-            suggester = snapshot.followup_suggester(self.caps) if self.suggest else None
-            ask_question = partial(
-                snapshot.ask, question, self.method, filter=self.filter, history=self.answers, caps=self.caps
+            if not self.show and not _is_interactive():  # piped input is not visible otherwise
+                print(f"> {question}")
+            search = {"filter": self.filter, "history": self.answers}
+            answer, followup_error = ask_question(
+                snapshot, question, self.method, self.caps, quiet=bool(self.show), suggest=self.suggest, **search
             )
             if self.show:
-                answer, followup_error = add_followups(ask_question(), suggester)
                 self.show(snapshot, answer)
             else:
-                if not _is_interactive():  # piped input is not visible otherwise
-                    print(f"> {question}")
-                with terminal.print_stream() as on_token:
-                    answer = ask_question(on_token=on_token)
-                answer, followup_error = add_followups(answer, suggester)
                 terminal.show_sources(answer, snapshot.trace, remark=not self.answers)
                 terminal.show_search_notes(snapshot, answer.context, self.filter)
                 if not _is_interactive():
@@ -95,11 +88,11 @@ class Repl:
         SLASH_COMMANDS[name][1](self, argument.strip())
 
     def set_method(self, argument: str) -> None:
-        if argument:
-            get_method(argument)
-            self.method = argument
         with self.kumi.snapshot() as snapshot:
-            print(f"Searching by {self.method or snapshot.default_method()}. Available: {', '.join(METHODS)}.")
+            if argument:
+                self.method = snapshot.method(argument).name
+            available = ", ".join(snapshot.catalogue.methods)
+            print(f"Searching by {self.method or snapshot.default_method()}. Available: {available}.")
 
     def set_filter(self, argument: str) -> None:
         if argument:
@@ -108,17 +101,20 @@ class Repl:
         self.filter = argument
         print(f"Asking only documents that match, {count:,}: {argument}" if argument else "Asking all documents.")
 
-    def show_evidence(self, _: str) -> None:
+    def _last_answer(self) -> Answer:
         if not self.answers:
             raise SettingsError("nothing has been asked yet: ask something first")
+        return self.answers[-1]
+
+    def show_evidence(self, _: str) -> None:
+        context = self._last_answer().context
         with self.kumi.snapshot() as snapshot:
-            terminal.show_evidence(self.answers[-1].context, snapshot.trace)
+            terminal.show_evidence(context, snapshot.trace)
 
     def show_followups(self, _: str) -> None:
-        if not self.answers:
-            raise SettingsError("nothing has been asked yet: ask something first")
+        answer = self._last_answer()
         with self.kumi.snapshot() as snapshot:
-            answer = snapshot.followup_suggester(self.caps)(self.answers[-1])
+            answer = snapshot.followup_suggester(self.caps)(answer)
         terminal.show_followups(answer)
         if not answer.followups:
             print("No follow-up questions.")
@@ -131,7 +127,7 @@ class Repl:
         raise EOFError
 
     def show_help(self, _: str) -> None:
-        terminal.show_rows((name, description) for name, (description, _) in SLASH_COMMANDS.items())
+        printing.show_rows((name, description) for name, (description, _) in SLASH_COMMANDS.items())
 
 
 SLASH_COMMANDS: dict[str, tuple[str, Callable[[Repl, str], None]]] = {
@@ -145,15 +141,18 @@ SLASH_COMMANDS: dict[str, tuple[str, Callable[[Repl, str], None]]] = {
 }
 
 
-def add_followups(answer: Answer, suggester: Callable[[Answer], Answer] | None) -> tuple[Answer, ItemFailed | None]:
-    """Return the answer with follow-up questions, or the error instead.
+def ask_question(
+    snapshot: Snapshot, question: str, method: str, caps: Caps, *, quiet: bool, suggest: bool, **search: Any
+) -> tuple[Answer, ItemFailed | None]:
+    """Return the answer, and the error of its follow-up questions.
 
-    An error there leaves the answer itself valid.
+    An error there leaves the answer itself valid. quiet: do not print it as it arrives.
     """
-    if suggester is None:
-        return answer, None
+    suggester = snapshot.followup_suggester(caps) if suggest else None
+    with nullcontext() if quiet else printing.print_stream() as on_token:
+        answer = snapshot.ask(question, method, caps=caps, on_token=on_token, **search)
     try:
-        return suggester(answer), None
+        return (suggester(answer) if suggester else answer), None
     except ItemFailed as failure:
         return answer, failure
 

@@ -1,17 +1,27 @@
-"""the graph of an index -> export files, an HTML page, or its reports in the terminal."""
+"""the reports and summaries of an index -> text, JSON, an HTML page, or export files."""
 
-from __future__ import annotations
-
+from collections import Counter
+from functools import partial
+from itertools import count, islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-from kumihimo.app.community_tree import load_tree
-from kumihimo.cli import jsonl, report_view
-from kumihimo.cli.cli_session import open_index
-from kumihimo.cli.options import DEFAULT_INDEX, IndexFolder, JsonOutput
-from kumihimo.core.errors import SettingsError, describe_unknown
+from kumihimo.app import community_tree
+from kumihimo.app.community_tree import CommunityTree, display_name
+from kumihimo.app.snapshot import Snapshot
+from kumihimo.cli import options, printing
+from kumihimo.core.errors import IndexUnavailable, SettingsError, describe_unknown
+from kumihimo.core.records import Report, Summary
+from kumihimo.index.summaries import resolve_label_id
+
+_TREE_LEVELS = 2
+_MIN_ENTITIES = 3  # smaller communities are counted, not listed
+_MAX_LISTED = 20
+_MAX_PLACES = 20
+
+Row = dict[str, Any]
 
 
 def _format_names() -> list[str]:
@@ -21,15 +31,13 @@ def _format_names() -> list[str]:
 
 
 def export(
+    index: options.IndexFolder,
     format_name: Annotated[
-        str,
-        typer.Argument(help="graphml, csv, obsidian, parquet or rdf.", metavar="FORMAT", autocompletion=_format_names),
+        str, Argument(help="graphml, csv, obsidian, parquet or rdf.", metavar="FORMAT", autocompletion=_format_names)
     ],
     out: Annotated[
-        Path | None, typer.Option(help="The file or folder to write: graph.graphml, graph.ttl ...", metavar="PATH")
+        Path | None, Option(help="The file or folder to write: graph.graphml, graph.ttl ...", metavar="PATH")
     ] = None,
-    folder: IndexFolder = DEFAULT_INDEX,
-    as_json: JsonOutput = False,
 ) -> None:
     """Export the graph and its reports to files for other programs."""
     from kumihimo.exports import DEFAULT_PATHS, FORMATS
@@ -37,46 +45,243 @@ def export(
     if format_name not in FORMATS:
         raise SettingsError(describe_unknown("format", format_name, FORMATS))
     path = out or Path(DEFAULT_PATHS[format_name])
-    with open_index(folder) as kumi, kumi.snapshot() as snapshot:
-        written = FORMATS[format_name](snapshot, path)
-    jsonl.print_json({"written": str(path), "rows": written}) if as_json else report_view.show_written(path, written)
+    with index.snapshot() as snapshot:
+        _show_written(index, path, FORMATS[format_name](snapshot, path))
+
+
+def _show_written(index: options.IndexFolder, path: Path, rows: dict[str, int]) -> None:
+    counts = ", ".join(f"{n:,} {name}" for name, n in rows.items())
+    index.show({"written": str(path), "rows": rows}, f"Wrote {printing.replace_controls(str(path))}: {counts}.")
+
+
+def _require_table(snapshot: Snapshot, table: str, method: str, verb: str) -> None:
+    """Raise IndexUnavailable if the index lacks this table."""
+    if not snapshot.db.has(table):
+        raise IndexUnavailable(
+            f"the index has no {table} yet: `kumi index --methods {method}` {verb} them, "
+            f"`kumi plan --methods {method}` says what that costs"
+        )
+
+
+# -- reports
 
 
 def report(
+    index: options.IndexFolder,
     id: Annotated[
-        str | None, typer.Argument(help="A community, by its id or a prefix. Default: the tree of reports.")
+        str | None, Argument(help="A community, by its id or a prefix. Default: the tree of reports.")
     ] = None,
     level: Annotated[
-        int | None, typer.Option(help="List the reports of this level by size; 0 is the broadest.", min=0, metavar="N")
+        int | None, Option(help="List the reports of this level by size; 0 is the broadest.", min=0, metavar="N")
     ] = None,
     html: Annotated[
         Path | None,
-        typer.Option(
-            "--html", help="Write an HTML page to this file: the graph, its reports, a search box.", metavar="FILE"
-        ),
+        Option(help="Write an HTML page to this file: the graph, its reports, a search box.", metavar="FILE"),
     ] = None,
-    folder: IndexFolder = DEFAULT_INDEX,
-    as_json: JsonOutput = False,
 ) -> None:
     """Show community reports: the tree, one report, or an HTML page."""
     if sum(value is not None for value in (id, level, html)) > 1:
         raise SettingsError("give one of ID, --level N and --html FILE")
-    with open_index(folder) as kumi, kumi.snapshot() as snapshot:
+    with index.snapshot() as snapshot:
         if html:
             from kumihimo import page
 
-            written = page.write_graph_page(snapshot, html)
-            jsonl.print_json({"written": str(html), "rows": written}) if as_json else report_view.show_written(
-                html, written
-            )
+            _show_written(index, html, page.write_graph_page(snapshot, html))
             return
-        report_view.require_reports(snapshot)
-        communities = load_tree(snapshot)
+        _require_table(snapshot, "reports", "global", "writes")
+        tree = community_tree.load_tree(snapshot)
         if id is None:
-            rows = report_view.list_reports(snapshot, communities, level)
-            jsonl.print_json(rows) if as_json else report_view.show_report_tree(rows, communities, level)
+            index.show(_list_reports(snapshot, tree, level), lambda rows: _show_report_tree(rows, tree, level))
         else:
-            details = report_view.report_details(
-                snapshot, communities, report_view.find_report(snapshot, communities, id)
-            )
-            jsonl.print_json(details) if as_json else report_view.show_report(details)
+            index.show(_report_details(snapshot, tree, _find_report(snapshot, tree, id)), _show_report)
+
+
+def _find_report(snapshot: Snapshot, tree: CommunityTree, id: str) -> Report:
+    """Return the report of a community by its id or prefix.
+
+    Raises SettingsError if no community or several match.
+    """
+    prefix = id.removeprefix("reports:").removeprefix("communities:")
+    ids = [prefix] if prefix in tree.level else sorted(name for name in tree.level if name.startswith(prefix))
+    if not ids:
+        raise SettingsError(f"no community has an id that begins with {id!r}: `kumi report` shows ids")
+    if len(ids) > 1:
+        matches = ", ".join(ids[:5])
+        raise SettingsError(f"{len(ids):,} communities have ids that begin with {id!r}, {matches}: give more of the id")
+    report: Report | None = community_tree.table_or_empty(snapshot, "reports").get(ids[0])
+    if report is None:
+        raise SettingsError(f"community {ids[0]} has no report yet: `kumi index` writes it")
+    return report
+
+
+def _list_reports(snapshot: Snapshot, tree: CommunityTree, level: int | None) -> list[Row]:
+    """Return the communities of a level, with the titles of their reports.
+
+    level None: the upper two levels, as a tree. Raises SettingsError if there is no such level.
+    """
+    if level is not None and level >= tree.depth:
+        raise SettingsError(f"there is no level {level}: the deepest is {tree.depth - 1}")
+    if level is None:
+        ids = [id for root in tree.roots() for id in (root, *tree.sorted_children(root))]
+    else:
+        ids = tree.at_level(level)
+    reports = community_tree.table_or_empty(snapshot, "reports")
+    return [row for id in ids if (row := _report_row(tree, id, reports.get(id)))["title"] or row["entities"] > 1]
+
+
+def _report_row(tree: CommunityTree, id: str, report: Report | None) -> Row:
+    return {
+        "id": id,
+        "level": tree.level[id],
+        "parent": tree.parent[id],
+        "entities": tree.size[id],
+        **{name: getattr(report, name, None) for name in ("title", "rating", "extractive")},
+    }
+
+
+def _show_report_tree(rows: list[Row], tree: CommunityTree, level: int | None) -> None:
+    """Print one line per community: id, title, rating, size.
+
+    In a tree, small communities are counted in the last line.
+    """
+    listed = [row for row in rows if level is not None or row["entities"] >= _MIN_ENTITIES] or rows
+    if not rows:
+        print("There are no communities: no related entities were found in the documents.")
+        return
+    table, prefix = [], _id_prefix_length(tree)
+    for row in listed:
+        title = "  " * (row["level"] if level is None else 0) + (row["title"] or "(no report yet)")
+        rating = "" if row["rating"] is None else f"{row['rating']:g}"
+        table.append((row["id"][:prefix], title, rating, f"{row['entities']:,}"))
+    printing.show_rows(table, head=("id", "report", "rating", "entities"), numeric=(2, 3))
+    if hidden := len(rows) - len(listed):
+        finest = f"`kumi report --level {tree.depth - 1}` lists them all"
+        print(f"And {hidden:,} with fewer than {_MIN_ENTITIES} entities; {finest}.")
+    elif level is None and tree.depth > _TREE_LEVELS:
+        print(f"There are {tree.depth} levels: `kumi report --level {tree.depth - 1}` lists the finest.")
+    extractive = [row["extractive"] for row in rows if row["title"]]
+    if any(extractive):
+        subject = "They" if all(extractive) else "Some of these"
+        print(f"{subject} are extractive: sentences of the documents, selected without a model.")
+
+
+def _id_prefix_length(tree: CommunityTree) -> int:
+    """Return the length of the shortest unambiguous id prefix, at least 6."""
+    return next(n for n in count(6) if len({id[:n] for id in tree.level}) == len(tree.level))
+
+
+def _report_details(snapshot: Snapshot, tree: CommunityTree, report: Report) -> Row:
+    """Return a whole report, with the names of its references."""
+    name_by_ref = community_tree.reference_names(snapshot, report)
+    with_names = partial(community_tree.name_references, report=report, names=name_by_ref)
+    findings = [(with_names(summary), with_names(explanation)) for summary, explanation in report.findings]
+    return {
+        **_report_row(tree, report.id, report),
+        "above": [_title_row(snapshot, id) for id in tree.ancestors(report.id)[:-1]],
+        "summary": with_names(report.summary),
+        "reason": with_names(report.reason),
+        "findings": [{"summary": summary, "explanation": explanation} for summary, explanation in findings],
+        "data": [{"table": t, "number": n, "id": id, "name": name_by_ref[t, id]} for t, n, id in report.data],
+        "parts": [_title_row(snapshot, id) for id in tree.sorted_children(report.id)],
+        "members": [{"id": id, "name": display_name(snapshot, ("entities", id))} for id in tree.members[report.id]],
+        "sources": _source_counts(snapshot, report),
+        "dropped": report.dropped,
+    }
+
+
+def _title_row(snapshot: Snapshot, id: str) -> Row:
+    return {"id": id, "title": display_name(snapshot, ("reports", id))}
+
+
+def _source_counts(snapshot: Snapshot, report: Report) -> dict[str, int]:
+    """Return the documents of a community with passage counts, largest first."""
+    passages = Counter(span.uri for span in snapshot.trace(("reports", report.id)))
+    return dict(sorted(passages.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _show_report(report: Row) -> None:
+    """Print a report, then its parents, parts or members, and documents."""
+    size = f"rating {report['rating']:g} of 10, {report['entities']:,} entities"
+    printing.print_styled(report["title"], "bold")
+    printing.print_styled(f"level {report['level']}, {size}, {report['id']}", "dim")
+    if report["extractive"]:
+        printing.print_styled("(Extractive: sentences of the documents, selected without a model.)", "dim")
+    _print_text(report["summary"])
+    for finding in report["findings"]:
+        printing.print_styled(f"\n{_one_line(finding['summary'])}", "bold cyan")
+        _print_text(finding["explanation"])
+    if report["reason"]:
+        _print_text(f"Why this rating: {report['reason']}")
+    if report["dropped"]:
+        printing.print_styled(f"(References removed because they matched nothing: {report['dropped']}.)", "dim")
+    _print_list("Part of", [part["title"] for part in report["above"]])
+    _print_list("Parts", [f"{part['id']}  {part['title']}" for part in report["parts"]])
+    _print_list("Members", [member["name"] for member in report["members"]])
+    sources = report["sources"].items()
+    _print_list("Documents", [f"{uri}: {n:,} {'passage' if n == 1 else 'passages'}" for uri, n in sources])
+
+
+def _print_text(text: str) -> None:
+    if text:
+        printing.print_styled("\n" + text.replace("**", ""))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _print_list(head: str, items: list[str]) -> None:
+    if not items:
+        return
+    printing.print_styled(f"\n{head}", "bold")
+    for item in items[:_MAX_LISTED]:
+        printing.print_styled(f"  {_one_line(item)}")
+    if len(items) > _MAX_LISTED:
+        printing.print_styled(f"  and {len(items) - _MAX_LISTED:,} more (--json lists them)", "dim")
+
+
+# -- summaries
+
+
+def summaries(
+    index: options.IndexFolder,
+    value: Annotated[
+        str | None, Argument(help="The summary to show: `research_field = NLP` or `NLP`. Default: list them.")
+    ] = None,
+    limit: Annotated[int, Option(help="Maximum number of rows.", min=1)] = 50,
+) -> None:
+    """List the metadata summaries that `meta` uses, or show one."""
+    with index.snapshot() as snapshot:
+        _require_table(snapshot, "summaries", "meta", "has a chat model write")
+        table = snapshot.table("summaries")
+        if value is None:
+            rows = sorted(table, key=lambda summary: (-summary.questions, summary.label))
+            entries = [_summary_row(summary) for summary in rows[:limit]]
+            index.show({"summaries": entries, "total": len(rows)}, _show_summaries)
+        else:
+            summary = table[resolve_label_id(value, table.columns("id", "label"))]
+            spans = islice(snapshot.trace(("summaries", summary.id)), _MAX_PLACES)
+            details = {**_summary_row(summary), "text": summary.text, "documents": [span.uri for span in spans]}
+            index.show(details, _show_summary)
+
+
+def _summary_row(summary: Summary) -> Row:
+    return {name: getattr(summary, name) for name in ("id", "label", "questions", "tokens")}
+
+
+def _show_summaries(listing: Row) -> None:
+    if not listing["total"]:
+        print(
+            "There are no summaries: no document has metadata to group questions by. "
+            "`tags.by` in kumi.toml names the metadata fields."
+        )
+        return
+    rows = [(entry["label"], f"{entry['questions']:,}") for entry in listing["summaries"]]
+    printing.show_rows(rows, head=("label", "questions"), numeric=(1,))
+    if remaining := listing["total"] - len(rows):
+        print(f"{remaining:,} more: `kumi summaries --limit {listing['total']}` lists all.")
+
+
+def _show_summary(details: Row) -> None:
+    head = f"{details['label']}, {details['questions']:,} questions, id summaries:{details['id']}"
+    print(printing.replace_controls("\n".join([f"{head}\n", f"{details['text']}\n", *details["documents"]])))

@@ -1,29 +1,20 @@
-"""results of the library -> text, tables, colour and progress bars for a person."""
-
-from __future__ import annotations
+"""results of the library -> text and tables for a person."""
 
 import sys
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import redirect_stdout
 from itertools import islice
-from typing import TYPE_CHECKING
 
-from kumihimo.app.method_guide import BEST_FOR
+from kumihimo.app.explanations import Reason
 from kumihimo.app.results import Built, CommunityLevel, Plan, Range, Status
 from kumihimo.app.snapshot import Snapshot
-from kumihimo.cli.sanitize import replace_controls
-from kumihimo.cli.wrapping import LineWrapper
+from kumihimo.cli.printing import confirm, make_console, print_note, print_styled, replace_controls, show_rows
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.signature import Signature
 from kumihimo.core.spans import Span
-from kumihimo.core.task import Progress
 from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT
-from kumihimo.llm.protocols import TokenCallback
 from kumihimo.llm.registry import RULES
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 TraceFunction = Callable[[Evidence], Iterable[Span]]
 
@@ -31,7 +22,6 @@ NO_MODEL = (
     "(No chat model is set, so the documents are quoted word for word."
     ' To connect one: `model = "..."` under [chat] in kumi.toml; see docs/models.md.)'
 )
-_MAX_COLUMNS = 10_000  # no wrapping for programs
 _MAX_LISTED = 20
 _MAX_TEXT = 300  # characters per piece of evidence
 _MIN_MODULARITY_SHARE = 0.98  # of the modularity of new communities: below, new reports are worth their cost
@@ -39,89 +29,7 @@ _MAX_EXPLAINED = 8  # pieces of evidence below an answer
 _MAX_PASSAGES = 3  # per piece of evidence, and without a citation
 
 
-def make_console(*, errors: bool = False) -> Console:
-    """Return a console: wrapped for a terminal, unwrapped for a program.
-
-    errors: on standard error.
-    """
-    from rich.console import Console
-
-    class PipeConsole(Console):
-        def on_broken_pipe(self) -> None:
-            raise  # main() treats a closed pipe as success
-
-    console = PipeConsole(highlight=False, stderr=errors)
-    if not console.is_terminal:
-        console.soft_wrap, console.width = True, _MAX_COLUMNS
-    return console
-
-
-def print_error(message: str) -> None:
-    """Print an error as one line on standard error."""
-    if not sys.stderr or not sys.stderr.isatty():
-        print(replace_controls(f"kumi: {message}"), file=sys.stderr)
-        return
-    from rich.text import Text
-
-    make_console(errors=True).print(Text.assemble(("kumi: ", "bold red"), replace_controls(message)), soft_wrap=True)
-
-
-def is_interactive() -> bool:
-    """Return whether a person can answer questions."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
-
-
-@contextmanager
-def progress_bar(enabled: bool = True) -> Iterator[Progress | None]:
-    """Show a bar for each step: count, rate, time left; terminals only."""
-    if not enabled or not sys.stderr.isatty():
-        yield None
-        return
-    from rich import progress as bars
-    from rich.console import Console
-
-    columns = (
-        bars.TextColumn("{task.description}"),
-        bars.BarColumn(),
-        bars.MofNCompleteColumn(),
-        bars.TextColumn("{task.fields[rate]}"),
-        bars.TimeRemainingColumn(),
-    )
-    bar = bars.Progress(*columns, console=Console(stderr=True), transient=True)
-    tasks: dict[str, bars.TaskID] = {}
-    try:
-
-        def show(step: str, done: int, total: int) -> None:
-            if not tasks:
-                bar.start()
-            if step not in tasks:
-                tasks[step] = bar.add_task(step, total=total, rate="")
-            speed = bar.tasks[tasks[step]].speed
-            bar.update(tasks[step], completed=done, total=total, rate=f"{speed:,.0f}/s" if speed else "")
-
-        yield show
-    finally:
-        bar.stop()
-
-
-def show_rows(rows: Iterable[Sequence[str]], head: Sequence[str] = (), numeric: Container[int] = ()) -> None:
-    """Print a table: coloured and wrapped for a person, plain otherwise.
-
-    numeric: the columns to align right.
-    """
-    from rich.table import Table
-    from rich.text import Text
-
-    console, cells = make_console(), [[Text(replace_controls(value)) for value in row] for row in rows]
-    table = Table(box=None, show_header=bool(head), pad_edge=False, header_style="bold")
-    for i in range(max(map(len, [head, *cells]))):
-        style, name = "" if i else "cyan", head[i] if head else ""
-        table.add_column(name, justify="right" if i in numeric else "left", style=style, overflow="fold")
-    for row in cells:
-        table.add_row(*row)
-    with console.capture() as captured:
-        console.print(table, soft_wrap=False)
-    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+# -- builds and their cost
 
 
 def show_built(built: Built) -> None:
@@ -161,16 +69,16 @@ def _format_count(count: int, noun: str) -> str:
 
 def _show_partial(messages: Sequence[str]) -> None:
     for message in messages[:_MAX_LISTED]:
-        print(replace_controls(f"Read in part: {message}"), file=sys.stderr)
+        print_note(f"Read in part: {message}")
     if len(messages) > _MAX_LISTED:
-        print(f"Read in part: {len(messages) - _MAX_LISTED:,} more; `kumi status --json` lists them", file=sys.stderr)
+        print_note(f"Read in part: {len(messages) - _MAX_LISTED:,} more; `kumi status --json` lists them")
 
 
 def _format_usage(usage: Usage) -> str:
     tokens = f"{usage.prompt_tokens:,} + {usage.completion_tokens:,} tokens"
     cached = f" ({usage.cached_tokens:,} cached)" if usage.cached_tokens else ""
     cost = f", cost {usage.cost:,.4f}" if usage.cost else ""
-    return f"{usage.calls:,} {'call' if usage.calls == 1 else 'calls'}, {tokens}{cached}{cost}, {usage.seconds:.1f} s"
+    return f"{_format_count(usage.calls, 'calls')}, {tokens}{cached}{cost}, {usage.seconds:.1f} s"
 
 
 def show_removed(built: Built) -> None:
@@ -184,73 +92,29 @@ def _show_failures(failed: Iterable[tuple[str, str, str]]) -> None:
     groups: dict[tuple[str, str], list[str]] = {}
     for step, item, error in failed:
         groups.setdefault((step, error), []).append(item)
-    if groups:
-        count = sum(map(len, groups.values()))
-        print(f"{count:,} failed; `kumi index` tries again:", file=sys.stderr)
-        for (step, error), items in list(groups.items())[:20]:
-            label = items[0] if len(items) == 1 else f"{len(items):,} items, such as {items[0]}"
-            print(f"  {step}: {error}" if items[0] in error else f"  {step} {label}: {error}", file=sys.stderr)
-        hidden = f"{len(groups) - 20:,} more kinds of failure; " if len(groups) > 20 else ""
-        if hidden or count > len(groups):
-            print(f"  {hidden}`kumi status --json` lists them all", file=sys.stderr)
-
-
-@contextmanager
-def print_stream() -> Iterator[TokenCallback]:
-    """Print a text as it arrives, wrapped between words on a terminal."""
-    console = make_console()
-    writer = LineWrapper(console.width if console.is_terminal else 0)
-    try:
-        yield writer
-    finally:
-        writer.finish()
-
-
-def show_sources(answer: Answer, trace: TraceFunction, *, remark: bool = True) -> None:
-    """Print an answer's citations, or the nearest passages, and its cost.
-
-    remark: mention a missing chat model.
-    """
-    console = make_console()
-    if not answer.citations and answer.context:
-        passages = dict.fromkeys(
-            format_span(span)
-            for item in answer.context.top(_MAX_PASSAGES)
-            for span in islice(trace(item), _MAX_PASSAGES)
-        )
-        console.print("\nThe nearest passages:", *passages, sep="\n  ", markup=False, style="dim")
-    if answer.citations:
-        console.print()
-    for citation in answer.citations:
-        console.print(f"[{citation.n}] {format_span(citation.span)}", markup=False, style="cyan")
-    show_followups(answer)
-    remarks = make_console(errors=True)
-    if answer.dangling:
-        remarks.print(f"(Citations removed because they matched no source: {answer.dangling}.)", markup=False)
-    if answer.model or remark:
-        remarks.print(f"({answer.model}: {_format_usage(answer.usage)})" if answer.model else NO_MODEL, markup=False)
-
-
-def show_followups(answer: Answer) -> None:
-    """Print the follow-up questions."""
-    if answer.followups:
-        make_console().print(
-            "\nYou could ask next:", *map(replace_controls, answer.followups), sep="\n  ", markup=False
-        )
+    if not groups:
+        return
+    count = sum(map(len, groups.values()))
+    print_note(f"{count:,} failed; `kumi index` tries again:")
+    for (step, error), items in list(groups.items())[:_MAX_LISTED]:
+        label = items[0] if len(items) == 1 else f"{len(items):,} items, such as {items[0]}"
+        print_note(f"  {step}: {error}" if items[0] in error else f"  {step} {label}: {error}")
+    hidden = f"{len(groups) - _MAX_LISTED:,} more kinds of failure; " if len(groups) > _MAX_LISTED else ""
+    if hidden or count > len(groups):
+        print_note(f"  {hidden}`kumi status --json` lists them all")
 
 
 def confirm_rebuild(plan: Plan, changes: Sequence[str]) -> bool:
     """Show the changes and their cost; return whether to pay again."""
     print("\n".join(f"{change[0].upper()}{change[1:]}." for change in changes), file=sys.stderr)
-    with redirect_stdout(sys.stderr):
-        show_plan(plan)
+    announce_plan(plan)
     return confirm()
 
 
-def confirm() -> bool:
-    """Ask whether to go on."""
-    print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+def announce_plan(plan: Plan) -> None:
+    """Show the plan on standard error."""
+    with redirect_stdout(sys.stderr):
+        show_plan(plan)
 
 
 def show_plan(plan: Plan) -> None:
@@ -264,14 +128,15 @@ def show_plan(plan: Plan) -> None:
 
 
 def _show_estimates(plan: Plan) -> None:
-    rows = [("step", "model", "calls", "prompt tokens", "reply tokens", "cost", "time")]
+    rows = []
     for e in plan.estimates:
         tokens = (format_range(e.prompt_tokens), format_range(e.completion_tokens))
         time = format_range(e.seconds, "{:,.0f}", " s") if e.seconds else "?"
         cost = format_range(e.cost, "{:,.4f}") if e.cost else "?"
         rows.append((e.step, e.model, format_range(e.calls), *tokens, cost, time))
     rows += [(step, "", "?", "?", "?", "?", "?") for step in plan.unknown]
-    show_rows(rows[1:], head=rows[0], numeric=range(2, 7))
+    head = ("step", "model", "calls", "prompt tokens", "reply tokens", "cost", "time")
+    show_rows(rows, head, numeric=range(2, 7))
     if plan.unknown:
         print("? means unknown without a sample: `kumi plan --sample 20` calls the model for 20 chunks.")
     if not all(e.cost for e in plan.estimates):
@@ -282,6 +147,35 @@ def format_range(bounds: Range, form: str = "{:,.0f}", unit: str = "") -> str:
     """Return `low–high`, or one number if both are equal."""
     low, high = (form.format(end) for end in bounds)
     return f"{low}{unit}" if low == high else f"{low}–{high}{unit}"
+
+
+# -- answers and evidence
+
+
+def show_sources(answer: Answer, trace: TraceFunction, *, remark: bool = True) -> None:
+    """Print an answer's citations, or the nearest passages, and its cost.
+
+    remark: mention a missing chat model.
+    """
+    if not answer.citations and answer.context:
+        spans = (span for item in answer.context.top(_MAX_PASSAGES) for span in islice(trace(item), _MAX_PASSAGES))
+        passages = dict.fromkeys(map(format_span, spans))
+        print_styled("\n  ".join(["\nThe nearest passages:", *passages]), "dim")
+    if answer.citations:
+        print()
+    for citation in answer.citations:
+        print_styled(f"[{citation.n}] {format_span(citation.span)}", "cyan")
+    show_followups(answer)
+    if answer.dangling:
+        print_styled(f"(Citations removed because they matched no source: {answer.dangling}.)", errors=True)
+    if answer.model or remark:
+        print_styled(f"({answer.model}: {_format_usage(answer.usage)})" if answer.model else NO_MODEL, errors=True)
+
+
+def show_followups(answer: Answer) -> None:
+    """Print the follow-up questions."""
+    if answer.followups:
+        print_styled("\n  ".join(["\nYou could ask next:", *answer.followups]))
 
 
 def format_span(span: Span) -> str:
@@ -295,66 +189,89 @@ def show_evidence(context: Context, trace: TraceFunction, explanations: Sequence
 
     explanations: the lines that explain each piece.
     """
-    from rich.padding import Padding
-    from rich.text import Text
-
-    console = make_console()
     if not context:
         print("Nothing was found.")
     for rank, item in enumerate(context, 1):
-        places = "; ".join(format_span(span) for span in islice(trace(item), _MAX_PASSAGES))
-        console.print(f"{rank}. {places}", markup=False, style="cyan")
-        console.print(f"   {item.table}:{item.record.id}  score {item.score:.3f}", markup=False, style="dim")
+        _show_places(rank, item, trace)
+        print_styled(f"   {item.table}:{item.record.id}  score {item.score:.3f}", "dim")
         for line in explanations[rank - 1] if explanations else ():
-            console.print(Padding(Text(replace_controls(line), style="green"), (0, 0, 0, 3), expand=False))
-        console.print(Padding(Text(_shorten(item.text)), (0, 0, 0, 3), expand=False))
-        console.print()
+            _print_indented(line, "green")
+        _print_indented(shorten_line(item.text, _MAX_TEXT))
+        print()
 
 
-def _shorten(text: str) -> str:
-    line = replace_controls(" ".join(text.split()))
-    return line if len(line) <= _MAX_TEXT else f"{line[: _MAX_TEXT - 1]}…"
+def _show_places(rank: int, item: Evidence, trace: TraceFunction) -> None:
+    print_styled(f"{rank}. {'; '.join(map(format_span, islice(trace(item), _MAX_PASSAGES)))}", "cyan")
+
+
+def _print_indented(text: str, style: str = "") -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    make_console().print(Padding(Text(replace_controls(text), style=style), (0, 0, 0, 3), expand=False))
+
+
+def shorten_line(text: str, size: int) -> str:
+    """Return the text on one line of at most this many characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= size else f"{line[: size - 1]}…"
 
 
 def show_reasons(context: Context, trace: TraceFunction, explanations: Sequence[Sequence[str]]) -> None:
     """Print the reasons for the best evidence below an answer."""
-    console = make_console()
-    console.print("\nWhy these passages:", markup=False)
+    print("\nWhy these passages:")
     for rank, (item, sentences) in enumerate(zip(context.top(_MAX_EXPLAINED), explanations, strict=False), 1):
-        places = "; ".join(format_span(span) for span in islice(trace(item), _MAX_PASSAGES))
-        console.print(f"{rank}. {places}", markup=False, style="cyan")
+        _show_places(rank, item, trace)
         for line in sentences:
-            console.print(f"   {replace_controls(line)}", markup=False, style="green")
+            print_styled(f"   {line}", "green")
+
+
+def reason_lines(reason: Reason) -> list[str]:
+    """Return a reason as a sentence, and its feature scores, if any."""
+    sentence = reason.describe(format_span(reason.linked_span) if reason.linked_span else "")
+    return [sentence, format_feature_scores(reason)] if reason.feature_scores else [sentence]
+
+
+def format_feature_scores(reason: Reason) -> str:
+    """Return the score that each feature adds, as text.
+
+    >>> format_feature_scores(Reason((), (("before", 2.104), ("bridges", 0.5), ("new", -0.25))))
+    'before 2.10, bridges 0.50, new -0.25'
+    """
+    return ", ".join(f"{name} {score:.2f}" for name, score in reason.feature_scores)
 
 
 def show_search_notes(snapshot: Snapshot, context: Context, filter: str) -> None:
     """Print the query type; say why an index or filter found nothing."""
     if context.query_type:
-        print(f"({context.query_type[:1].upper()}{context.query_type[1:]}.)", file=sys.stderr)
+        print_note(f"({context.query_type[:1].upper()}{context.query_type[1:]}.)")
     if context:
         return
     if not snapshot.table(ROOT):
-        print("(The index holds no documents: `kumi index PATH` adds some.)", file=sys.stderr)
+        print_note("(The index holds no documents: `kumi index PATH` adds some.)")
     elif filter and not snapshot.matching_documents(filter):
-        print("(No document passes the filter.)", file=sys.stderr)
+        print_note("(No document passes the filter.)")
 
 
 def show_trace(row: Evidence, spans: Iterable[Span]) -> None:
-    console = make_console()
-    console.print(f"{row.table}:{row.record.id}", style="bold", markup=False)
+    print_styled(f"{row.table}:{row.record.id}", "bold")
     for span in spans:
-        console.print(format_span(span), style="cyan", markup=False)
-        console.print(replace_controls(span.text) + "\n", markup=False)
+        print_styled(format_span(span), "cyan")
+        print_styled(f"{span.text}\n")
+
+
+# -- the state of an index
 
 
 def show_status(status: Status) -> None:
     by_rule = [step for step, model in status.models.items() if model == RULES]
-    make_console().print(f"Index {status.folder}, {status.bytes / 1e6:.1f} MB", style="bold", markup=False)
+    print_styled(f"Index {status.folder}, {status.bytes / 1e6:.1f} MB", "bold")
     rows = [
         *(("source", name, path) for name, path in status.sources.items()),
         *(("removed", uri, "") for uri in status.removed),
         *(("table", table, f"{count:,} rows") for table, count in status.rows.items()),
         ("methods", ", ".join(status.methods), ""),
+        *(("missing", name, f"from {origin}: install it again") for name, origin in status.missing.items()),
         *(("model", role, model) for role, model in status.models.items() if model != RULES),
         *([("by rule", ", ".join(by_rule), "")] if by_rule else []),
         *(("setting", name, str(value)) for name, value in status.settings.items()),
@@ -381,13 +298,11 @@ def show_levels(levels: Iterable[CommunityLevel]) -> None:
 
 
 def show_methods(methods: Mapping[str, Signature], default: str) -> None:
-    console = make_console()
     for name, method in methods.items():
-        console.print(f"{name}{' (default)' if name == default else ''}", style="bold", markup=False)
-        console.print(f"  {method.summary}", markup=False)
-        console.print(f"  suits: {BEST_FOR.get(name, '')}", markup=False)
         settings = ", ".join(f"{setting.name}={setting.default}" for setting in method.settings.values())
-        console.print(f"  settings: {settings}", style="dim", markup=False)
+        print_styled(f"{name}{' (default)' if name == default else ''}", "bold")
+        print_styled(f"  {method.summary}\n  suits: {method.declaration.best_for}")
+        print_styled(f"  settings: {settings}", "dim")
 
 
 def show_cache(stats: Mapping[str, int]) -> None:

@@ -1,103 +1,70 @@
 """the answers of a study -> verdicts on pairs or ratings, win rates and bias checks."""
 
-from __future__ import annotations
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeVar
 
-from typing import Annotated, Any, Literal
+from typer import Option
 
-import typer
+from kumihimo.app.facade import Kumihimo
+from kumihimo.cli.evaluating import options as shared
+from kumihimo.cli.options import PaidSession, check_choice, split_names
+from kumihimo.cli.printing import format_number, print_json, print_note, show_rows
+from kumihimo.core.errors import ItemFailed, SettingsError
+from kumihimo.core.task import Progress
+from kumihimo.evaluate.bias import BiasReport, measure_bias, self_judging_of
+from kumihimo.evaluate.comparison import Comparison, compare_by_criteria
+from kumihimo.evaluate.judging import protocols, verdicts
+from kumihimo.evaluate.points import WinRate, points_by_pair
+from kumihimo.evaluate.records import Rating, Verdict
+from kumihimo.llm.cached_llm import StructuredLLM
 
-from kumihimo.cli import jsonl, terminal
-from kumihimo.cli.cli_session import configure_logging, open_index
-from kumihimo.cli.evaluating.judge_steps import JudgingRun
-from kumihimo.cli.evaluating.options import DEFAULT_STUDY, AnsweredSystems, StudyFolder, split_names
-from kumihimo.cli.options import (
-    DEFAULT_INDEX,
-    CacheFile,
-    IndexFolder,
-    JsonOutput,
-    MaxCalls,
-    MaxCost,
-    MaxTokens,
-    SettingOverrides,
-    ShowPrompts,
-    Verbose,
-)
-from kumihimo.core.errors import ItemFailed, SettingsError, describe_unknown
-from kumihimo.evaluate.judging.protocols import PROTOCOLS
-from kumihimo.evaluate.judging.study_verdicts import select_judge_inputs
-from kumihimo.evaluate.study import Study
-from kumihimo.llm.budget import Caps
-
-ProtocolName = Annotated[str, typer.Option(help="debiased, graphrag, lightrag or mk.", metavar="NAME")]
-StripOption = Annotated[
-    Literal["none", "markdown", "citations", "all"] | None,
-    typer.Option(help="Marks to remove from answers before judging; debiased: all, others: none."),
-]
-OrderOption = Annotated[
-    Literal["fixed", "alternate", "both"] | None,
-    typer.Option(help="Order of the two answers: fixed, alternating, or both for each replicate."),
-]
-SampleOption = Annotated[int, typer.Option(help="Judge only this many questions, the same each time; 0: all.", min=0)]
-SelfCompared = Annotated[
-    str, typer.Option(help="Compare these systems with their own second generation: all, none, names.", metavar="NAMES")
-]
+T = TypeVar("T")
+SECOND_JUDGE = "second_judge"
 
 
 def judge(
-    study: StudyFolder = DEFAULT_STUDY,
-    protocol: ProtocolName = "debiased",
-    methods: AnsweredSystems = "",
-    criteria: Annotated[str, typer.Option(help="Criteria. Default: all of the protocol.", metavar="NAMES")] = "",
-    replicates: Annotated[
-        int, typer.Option(help="Replicates in each order; 0: as the protocol says.", min=0, max=99)
-    ] = 0,
-    order: OrderOption = None,
-    against: Annotated[str, typer.Option(help="Only pairs with this system.", metavar="NAME")] = "",
-    sample: SampleOption = 0,
-    same: SelfCompared = "all",
-    strip: StripOption = None,
-    second: Annotated[
-        float, typer.Option(help="Percent of calls repeated with the second judge.", min=0, max=100)
-    ] = 10,
-    max_invalid: Annotated[float, typer.Option(help="Maximum percent of invalid replies.", min=0, max=100)] = 2,
-    alone: Annotated[bool, typer.Option("--alone", help="mk: one system per call.")] = False,
-    context_tokens: Annotated[int, typer.Option(help="mk: tokens of evidence shown per system.", min=0)] = 2000,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Agree to more than 1,000 calls.")] = False,
-    folder: IndexFolder = DEFAULT_INDEX,
-    options: SettingOverrides = None,
-    max_calls: MaxCalls = None,
-    max_tokens: MaxTokens = None,
-    max_cost: MaxCost = None,
-    cache: CacheFile = None,
-    verbose: Verbose = False,
-    show_prompts: ShowPrompts = False,
-    as_json: JsonOutput = False,
+    study: shared.StudyOption,
+    session: PaidSession,
+    protocol: shared.ProtocolName = "debiased",
+    methods: shared.AnsweredSystems = "",
+    criteria: shared.Criteria = "",
+    replicates: shared.Replicates = 0,
+    order: Annotated[
+        Literal["fixed", "alternate", "both"] | None,
+        Option(help="Order of the two answers: fixed, alternating, or both for each replicate."),
+    ] = None,
+    against: shared.Against = "",
+    sample: Annotated[int, Option(help="Judge only this many questions, the same each time; 0: all.", min=0)] = 0,
+    same: Annotated[
+        str, Option(help="Compare these systems with their own second generation: all, none, names.", metavar="NAMES")
+    ] = "all",
+    strip: Annotated[
+        protocols.StripMode | None,
+        Option(help="Marks to remove from answers before judging; debiased: all, others: none."),
+    ] = None,
+    second: Annotated[float, Option(help="Percent of calls repeated with the second judge.", min=0, max=100)] = 10,
+    max_invalid: Annotated[float, Option(help="Maximum percent of invalid replies.", min=0, max=100)] = 2,
+    alone: Annotated[bool, Option("--alone", help="mk: one system per call.")] = False,
+    context_tokens: Annotated[int, Option(help="mk: tokens of evidence shown per system.", min=0)] = 2000,
+    yes: shared.Yes = False,
 ) -> None:
     """Let a judge model compare answers in pairs, or rate them."""
-
-    configure_logging(verbose, show_prompts)
-    if protocol not in PROTOCOLS:
-        raise SettingsError(describe_unknown("protocol", protocol, PROTOCOLS))
-    caps = Caps(max_calls, max_tokens, max_cost)
-    study_files = Study(study)
-    inputs = select_judge_inputs(
-        study_files, systems=split_names(methods), against=against, sample=sample, aa_systems=split_names(same)
+    check_choice("protocol", protocol, protocols.PROTOCOLS)
+    inputs = verdicts.select_judge_inputs(
+        study, systems=split_names(methods), against=against, sample=sample, aa_systems=split_names(same)
     )
-    study_files.check_readable("ratings" if protocol == "mk" else "verdicts")
-    judge_options = {
-        "criteria": split_names(criteria),
-        "replicates": replicates,
-        "order": order or "",
-        "against": against,
-    }
-    with open_index(folder, options, cache) as kumi, terminal.progress_bar(not (verbose or show_prompts)) as progress:
-        run = JudgingRun(study_files, PROTOCOLS[protocol], inputs, kumi, caps, yes, as_json, progress, strip)
+    study.check_readable("ratings" if protocol == "mk" else "verdicts")
+    with session.open() as kumi, session.progress_bar() as progress:
+        run = JudgingRun(study, session, protocols.PROTOCOLS[protocol], inputs, kumi, yes, progress, strip)
         if protocol == "mk":
             summary = run.rate(replicates or 1, context_tokens, alone=alone)
         else:
-            summary = run.compare(judge_options, second, max_invalid)
-    if as_json:
-        jsonl.print_json(summary)
+            options = {"criteria": split_names(criteria), "replicates": replicates, "order": order or ""}
+            summary = run.compare({**options, "against": against}, second, max_invalid)
+    if session.as_json:
+        print_json(summary)
     _raise_failures(summary, max_invalid)
 
 
@@ -115,3 +82,191 @@ def _raise_failures(summary: dict[str, Any], max_invalid: float) -> None:
             f"{rows['invalid']:,} of {total:,} rows are invalid, more than {max_invalid:g} %: set another model under "
             f"[judge], or allow more with --max-invalid; the first: {errors['invalid']}"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class JudgingRun:
+    """A judging run of one study.
+
+    strip: marks to remove from answers; None: the protocol's.
+    """
+
+    study: shared.StudyOption
+    session: PaidSession
+    protocol: protocols.JudgeProtocol
+    inputs: verdicts.JudgeInputs
+    kumi: Kumihimo
+    yes: bool
+    progress: Progress | None
+    strip: protocols.StripMode | None
+
+    def compare(self, options: Mapping[str, Any], second: float, max_invalid: float) -> dict[str, Any]:
+        """Judge pairs of answers.
+
+        second: percent of the calls that the second judge repeats, if one is set.
+        """
+        inputs, models = self.inputs, self.kumi.models
+        budget = models.budget(self.session.caps)
+        llm = models.llm("judge", budget)
+        has_second = second and models.settings.get(SECOND_JUDGE, {}).get("model")
+        second_llm = models.llm(SECOND_JUDGE, budget) if has_second else None
+        call_list = verdicts.plan_judge_calls(
+            self.protocol, inputs.questions, inputs.answers, other_answers=inputs.other_answers, **options
+        )
+        if not call_list and len(inputs.answers) + len(inputs.other_answers) < 2:
+            raise SettingsError(
+                f"there is only {', '.join(inputs.answers)}, and nothing to compare it with: `kumi eval run` "
+                "runs other systems, `--protocol mk` rates one"
+            )
+        second_calls = verdicts.sample_calls(call_list, second) if second_llm else []
+        self._announce(llm, len(call_list) + len(second_calls))
+        rows: list[Verdict] = []
+        judges: dict[Any, Any] = {"judge": (llm, call_list)}
+        judges |= {SECOND_JUDGE: (second_llm, second_calls)} if second_llm else {}
+        for role, (model, role_calls) in judges.items():
+            results = verdicts.judge_pairs(
+                self.protocol, role_calls, model, role=role, strip=self.strip, max_invalid=max_invalid
+            )
+            rows += self._with_progress(role, results, sum(len(call.criteria) for call in role_calls))
+        verdicts.write_judgements(self.study, "verdicts", self.protocol, rows)
+        settings = {
+            "criteria": list(dict.fromkeys(c for call in call_list for c in call.criteria)),
+            "replicates": options["replicates"] or self.protocol.replicates,
+            "order": self.protocol.resolve_order(options["order"]),
+            "against": options["against"],
+            "max_invalid": max_invalid,
+            SECOND_JUDGE: second_llm.fingerprint if second_llm else "",
+            "second": second if second_llm else 0,
+            "second_calls": len(second_calls),
+        }
+        return {**self._record_run(llm, rows, len(call_list), settings), **self._summarize(rows)}
+
+    def rate(self, replicates: int, context: int, *, alone: bool) -> dict[str, Any]:
+        """Rate the answers of each system."""
+        llm = self.kumi.models.llm("judge", self.kumi.models.budget(self.session.caps))
+        call_list = verdicts.plan_rating_calls(
+            self.inputs.questions, self.inputs.answers, replicates=replicates, one_system=alone
+        )
+        self._announce(llm, len(call_list))
+        results = verdicts.rate_answers(
+            self.protocol, call_list, llm, tokenizer=self.kumi.tokenizer, context=context, strip=self.strip
+        )
+        total = sum(len(call.answers) for call in call_list) * len(self.protocol.criteria)
+        rows = list(self._with_progress("judge", results, total))
+        verdicts.write_judgements(self.study, "ratings", self.protocol, rows)
+        settings = {"replicates": replicates, "context_tokens": context, "alone": alone, "order": self.protocol.order}
+        summary = self._record_run(llm, rows, len(call_list), settings)
+        mean_rows = [
+            {"system": s, "criterion": c, "mean": sum(v.values()) / len(v) if v else None, "questions": len(v)}
+            for c, values in verdicts.mean_ratings(rows).items()
+            for s, v in values.items()
+        ]
+        if not self.session.as_json:
+            _show_means(mean_rows)
+        return {**summary, "means": mean_rows}
+
+    def _announce(self, llm: StructuredLLM, count: int) -> None:
+        """Print the number of calls. Raises ConsentRequired without consent to many."""
+        inputs = self.inputs
+        remarks = [f"{count:,} calls to {llm.fingerprint} at most: cached replies are not asked for again"]
+        remarks += [self_match.alarm for self_match in self_judging_of(llm.fingerprint, inputs.answers)]
+        if missing := verdicts.count_unanswered(inputs.questions, inputs.answers):
+            names = ", ".join(f"{system} ({n:,})" for system, n in missing.items())
+            remarks.append(f"questions without an answer, not judged: {names}")
+        if inputs.single_generation and self.protocol.name == "debiased":
+            command = f"kumi eval run --methods {','.join(inputs.single_generation)} --generations 2"
+            remarks.append(f"not compared with themselves, because they answered only once: `{command}`")
+        for remark in remarks:
+            print_note(f"{remark[0].upper()}{remark[1:]}.")
+        shared.confirm_calls(count, self.session, yes=self.yes)
+
+    def _with_progress(self, role: str, rows: Iterable[T], total: int) -> Iterator[T]:
+        """Yield the rows, and update the progress bar."""
+        for done, row in enumerate(rows, 1):
+            yield row
+            if self.progress:
+                self.progress(role.replace("_", " "), done, total)
+
+    def _record_run(
+        self, llm: StructuredLLM, rows: Sequence[Verdict] | Sequence[Rating], count: int, options: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Record the run in the manifest; return its summary."""
+        inputs = self.inputs
+        status = Counter(row.status for row in rows)
+        first_errors: dict[str, str] = {}
+        for row in rows:
+            if row.status != "ok":
+                first_errors.setdefault(row.status, row.why)
+        systems = {
+            "judge": llm.fingerprint,
+            "systems": list(inputs.answers),
+            "calls": count,
+            "rows": {name: status[name] for name in ("ok", "invalid", "failed")},
+            "unanswered": verdicts.count_unanswered(inputs.questions, inputs.answers),
+            "own": [self_match.alarm for self_match in self_judging_of(llm.fingerprint, inputs.answers)],
+        }
+        strip = self.protocol.strip if self.strip is None else self.strip
+        verdicts.note_judging(self.study, self.protocol, inputs, **systems, **options, strip=strip)
+        return {"protocol": self.protocol.name, "questions": len(inputs.questions), **systems, "why": first_errors}
+
+    def _summarize(self, rows: Sequence[Verdict]) -> dict[str, Any]:
+        """Return the win rates and bias checks; print them for a person."""
+        inputs = self.inputs
+        clusters = {question.id: question.cluster for question in inputs.questions}
+        comparisons = compare_by_criteria(points_by_pair(rows), clusters)
+        bias = measure_bias(rows, inputs.questions, inputs.answers, self.kumi.tokenizer)
+        if not self.session.as_json:
+            if comparisons:
+                head = ("criterion", "a", "b", "a wins %", "95 %", "questions", "Z", "p (Holm)")
+                show_rows(map(_format_comparison, comparisons), head=head, numeric=range(3, 8))
+                family = ", ".join(f"{c}: {n}" for c, n in {w.metric: w.family for w in comparisons}.items())
+                print(f"p is corrected for the pairs of a criterion ({family}).\n")
+            _show_bias(bias)
+        return {"pairs": comparisons, "bias": bias, "alarms": bias.alarms}
+
+
+def _show_bias(bias: BiasReport) -> None:
+    if bias.orders:
+        rows = []
+        for order in bias.orders:
+            shares = (order.flips, order.first, order.ties, order.invalid, order.failed)
+            rows.append((order.criterion, *(format_number(share.percent, 1) for share in shares)))
+        head = ("criterion", "flips %", "first wins %", "ties %", "invalid %", "failed %")
+        show_rows(rows, head=head, numeric=range(1, 6))
+        print()
+    if bias.same:
+        rates = [(row.system, row.criterion, *_format_rate(row.rate)) for row in bias.same]
+        show_rows(rates, head=("against itself", "criterion", "wins %", "95 %", "questions"), numeric=range(2, 5))
+        print()
+    if bias.lengths:
+        tokens = ", ".join(f"{system} {size:,.0f}" for system, size in bias.tokens.items())
+        print(f"Tokens of an answer: {tokens}.")
+        longer = ", ".join(f"{row.criterion} {' '.join(_format_rate(row.longer)[:2])}" for row in bias.lengths)
+        print(f"The longer answer wins, in percent: {longer}.")
+    for row in bias.agreement:
+        kappa = row.why if row.kappa is None else f"kappa {row.kappa:.2f}"
+        share = format_number(row.alike.percent, 1)
+        print(f"The second judge agrees by {row.criterion}: {share} % of {row.alike.of:,}, {kappa}.")
+    for alarm in bias.alarms:
+        print(f"Alarm: {alarm}.")
+
+
+def _show_means(rows: Sequence[Mapping[str, Any]]) -> None:
+    head = ("system", "criterion", "mean", "questions")
+    means = ["" if row["mean"] is None else f"{row['mean']:.1f}" for row in rows]
+    if rows:
+        cells = [(r["system"], r["criterion"], mean, str(r["questions"])) for r, mean in zip(rows, means, strict=True)]
+        show_rows(cells, head=head, numeric=(2, 3))
+
+
+def _format_rate(rate: WinRate) -> tuple[str, str, str]:
+    if rate.value is None:
+        return "–", rate.why, "0"
+    interval = "–" if rate.low is None else f"{rate.low:.1f}–{rate.high:.1f}"
+    return f"{rate.value:.1f}", interval, f"{rate.n:,}"
+
+
+def _format_comparison(pair: Comparison) -> tuple[str, ...]:
+    interval = f"{pair.low:.1f}–{pair.high:.1f}" if pair.low < pair.high else "–"
+    p = "< .001" if pair.corrected < 0.001 else f"{pair.corrected:.3f}"
+    return pair.metric, pair.a, pair.b, f"{pair.mean:.1f}", interval, f"{pair.n:,}", f"{pair.z:.2f}", p

@@ -1,39 +1,65 @@
-"""options that evaluation commands share -> their names, types and help texts."""
+"""options that evaluation commands share -> the study, its systems, and consent to many calls."""
 
-from __future__ import annotations
-
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
-from kumihimo.app.catalogue import METHODS
+from kumihimo.cli import printing
+from kumihimo.cli.options import PaidSession, complete_methods
+from kumihimo.core.errors import ConsentRequired
+from kumihimo.evaluate.study import Study
+from kumihimo.llm.budget import Caps
 
-StudyFolder = Annotated[
-    Path,
-    typer.Option("--study", envvar="KUMI_STUDY", help="The study folder: questions, answers, verdicts.", metavar="DIR"),
-]
+DEFAULT_STUDY = Path("eval")
+MAX_UNCONFIRMED_CALLS = 1000  # more need consent
+
 SystemNames = Annotated[
     str,
-    typer.Option(
+    Option(
         "--methods",
         "-m",
         help="Systems: naive,global:C0,light:hybrid,naive:words=false+k=10. Default: all methods of the index.",
         metavar="NAMES",
-        autocompletion=lambda: list(METHODS),
+        autocompletion=complete_methods,
     ),
 ]
 AnsweredSystems = Annotated[
     str,
-    typer.Option(
-        "--methods", "-m", help="Only these systems: bm25,global:C0. Default: all that answered.", metavar="NAMES"
-    ),
+    Option("--methods", "-m", help="Only these systems: bm25,global:C0. Default: all that answered.", metavar="NAMES"),
 ]
-DEFAULT_STUDY = Path("eval")
-Merge = Annotated[bool, typer.Option("--merge", help="Add to the questions of the study.")]
-Replace = Annotated[bool, typer.Option("--replace", help="Replace what the study holds.")]
+Merge = Annotated[bool, Option("--merge", help="Add to the questions of the study.")]
+Replace = Annotated[bool, Option("--replace", help="Replace what the study holds.")]
+Yes = Annotated[bool, Option("--yes", "-y", help="Agree to more than 1,000 calls.")]
+ProtocolName = Annotated[str, Option(help="debiased, graphrag, lightrag or mk.", metavar="NAME")]
+Criteria = Annotated[str, Option(help="Criteria. Default: all of the protocol.", metavar="NAMES")]
+Replicates = Annotated[int, Option(help="Replicates in each order; 0: as the protocol says.", min=0, max=99)]
+Against = Annotated[str, Option(help="Only pairs with this system.", metavar="NAME")]
+Generations = Annotated[int, Option(help="Number of times each system answers all questions.", min=1)]
+MeasureNames = Annotated[
+    str, Option(help="Measures, or groups: words, ragas, assertions, claims, all.", metavar="NAMES")
+]
 
 
-def split_names(names: str) -> list[str]:
-    """Split names at commas."""
-    return [name.strip() for name in names.split(",") if name.strip()]
+@dataclass(frozen=True)
+class StudyOption(Study):
+    """The study that an option names."""
+
+    folder: Annotated[
+        Path,
+        Option("--study", envvar="KUMI_STUDY", help="The study folder: questions, answers, verdicts.", metavar="DIR"),
+    ] = DEFAULT_STUDY
+
+
+def confirm_calls(calls: float, session: PaidSession, *, yes: bool, cheaper: str = "") -> None:
+    """Raise ConsentRequired if many calls are neither capped nor confirmed.
+
+    cheaper: a remedy that takes fewer calls.
+    """
+    if calls <= MAX_UNCONFIRMED_CALLS or yes or session.caps != Caps():
+        return
+    if printing.is_interactive() and not session.as_json and printing.confirm():
+        return
+    remedies = ["`--yes` agrees to them", "`--max-calls 500` limits them", *([cheaper] if cheaper else [])]
+    raise ConsentRequired(f"up to {calls:,.0f} calls: no model was called; {', '.join(remedies)}")

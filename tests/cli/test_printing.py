@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from kumihimo.cli.wrapping import _NO_LINE_START, LineWrapper
+from kumihimo.cli.printing import _NO_LINE_START, LineWrapper
 
 
 def printed(width: int, *pieces: str) -> list[str]:
