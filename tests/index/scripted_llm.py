@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kumihimo.core.usage import Usage
-from kumihimo.llm.protocols import Messages, Prices, Reserve
-from kumihimo.llm.structured import Reply
+from kumihimo.llm.prompts import Reply
+from kumihimo.llm.protocols import ChatRequest, Messages, Prices
 
 TURN_OPENINGS = {  # start of the last message -> name of the turn
     "Do the records": "check",
@@ -38,18 +38,17 @@ class ScriptedChat:
     fingerprint: str = "talker"
     prices: Prices = field(default_factory=Prices)
     workers: int = 1
+    server: None = None
 
     def determined_by(self, parameters: Mapping[str, Any], *, structured: bool) -> Mapping[str, Any]:
         return {"model": self.fingerprint, **parameters}
 
-    def __call__(self, messages: Messages, *, reserve: Reserve, **parameters: Any) -> Reply:
-        self.requests.append((messages, {k: v for k, v in parameters.items() if k not in ("schema", "on_token")}))
-        name = turn_name(messages)
+    def __call__(self, request: ChatRequest) -> Reply:
+        self.requests.append((request.messages, dict(request.parameters)))
+        name = turn_name(request.messages)
         replies = self.replies.get(name, ["END"])
         reply = replies[min(self.turns[name], len(replies) - 1)]
         self.turns[name] += 1
-        with reserve(1) as charge:
-            charge(Usage(1, 1, 0, 1))
         return reply if isinstance(reply, Reply) else Reply(reply, usage=Usage(1, 1, 0, 1))
 
     @property

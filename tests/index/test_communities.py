@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Community, Document, Entity, Mention, Relation, RelationMention
 from kumihimo.core.table import Group, Table
-from kumihimo.index.communities import communities, community_modularity, members
-from kumihimo.index.community_levels import communities_at_level, deepest_level
+from kumihimo.index.communities import communities, communities_at_level, community_modularity, deepest_level, members
 from kumihimo.text.name_keys import relation_id
 from tests.core.factories_build import Small, Step
 from tests.factories_tables import table

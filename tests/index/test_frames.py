@@ -15,18 +15,19 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, MalformedReply
 from kumihimo.core.records import Passage, SlotFiller
 from kumihimo.core.table import Group
-from kumihimo.index.five_w1h import (
+from kumihimo.index.frames import (
     MAX_SLOT_CHARS,
     MAX_SLOT_VALUES,
     SlotText,
     extract_slots,
+    frames,
     parse_slots_reply,
     slot_messages,
+    values,
 )
-from kumihimo.index.frames import frames, values
 from kumihimo.llm.budget import Budget
-from kumihimo.llm.cached_llm import CachedLLM
-from kumihimo.llm.structured import Reply
+from kumihimo.llm.cached_llm import StructuredLLM, create_llm
+from kumihimo.llm.prompts import Reply
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 from kumihimo.text.lemmas import SLOTS, normalise_value
@@ -57,10 +58,10 @@ def passage(text: str, id: str = "d.00000.00000") -> Passage:
     return Passage(chunk="d.00000", start=0, end=len(text), tokens=1, id=id, text=text)
 
 
-def make_llm(cache: ResponseCache, *replies: str) -> tuple[CachedLLM, FakeChat]:
+def make_llm(cache: ResponseCache, *replies: str) -> tuple[StructuredLLM, FakeChat]:
     remaining = list(replies)
     chat = FakeChat(lambda _: remaining.pop(0) if len(remaining) > 1 else remaining[0])
-    return CachedLLM(chat, cache, Budget()), chat
+    return create_llm(chat, cache, Budget()), chat
 
 
 # -- replies

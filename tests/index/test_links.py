@@ -15,7 +15,7 @@ from kumihimo.core.records import Chunk, DiscourseRelation, Passage
 from kumihimo.core.table import Table
 from kumihimo.index.links import links
 from kumihimo.index.pdtb_senses import leaf_sense_labels
-from kumihimo.llm.structured import Reply, reply_form
+from kumihimo.llm.prompts import Reply, reply_form
 from tests.factories_discourse import CHUNKS, P, tables
 from tests.factories_tables import table
 

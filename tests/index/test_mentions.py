@@ -11,8 +11,8 @@ import pytest
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Chunk
-from kumihimo.index.mentions import assertions, mentions, ties
-from kumihimo.llm.cached_llm import CachedLLM
+from kumihimo.index.mentions import ExtractionSettings, assertions, mentions, ties
+from kumihimo.llm.cached_llm import create_llm
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.text import name_keys
 from tests.index.scripted_llm import ScriptedChat, record_lines
@@ -49,7 +49,7 @@ def id_of_name(name: str) -> str:
 
 
 def test_a_mention_for_each_entity_and_for_ends_that_are_none(cache: ResponseCache) -> None:
-    rows = mentions(CHUNK, CachedLLM(ScriptedChat(REPLIES), cache))
+    rows = mentions(CHUNK, create_llm(ScriptedChat(REPLIES), cache))
     assert [(row.entity, row.name, row.type, row.text) for row in rows] == [
         (id_of_name("Ines Roy"), "Ines Roy", "person", "A captain."),
         (id_of_name("Oban"), "Oban", "place", "A port."),
@@ -59,7 +59,7 @@ def test_a_mention_for_each_entity_and_for_ends_that_are_none(cache: ResponseCac
 
 
 def test_a_tie_for_each_relation_the_smaller_id_first(cache: ResponseCache) -> None:
-    rows = list(ties(CHUNK, CachedLLM(ScriptedChat(REPLIES), cache)))
+    rows = list(ties(CHUNK, create_llm(ScriptedChat(REPLIES), cache)))
     residence, other_form, office = rows
     for row in rows:
         assert row.source < row.target
@@ -72,15 +72,15 @@ def test_a_tie_for_each_relation_the_smaller_id_first(cache: ResponseCache) -> N
 
 
 def test_aliases_are_the_same_entity(cache: ResponseCache) -> None:
-    aliases = ("Ines Roy = Captain Roy = Hebrides Lines",)
-    rows = list(mentions(CHUNK, CachedLLM(ScriptedChat(REPLIES), cache), aliases=aliases))
+    aliases = ExtractionSettings(aliases=("Ines Roy = Captain Roy = Hebrides Lines",))
+    rows = list(mentions(CHUNK, create_llm(ScriptedChat(REPLIES), cache), extraction=aliases))
     assert [row.name for row in rows if row.entity == id_of_name("Ines Roy")] == ["Ines Roy", "Captain Roy"]
-    relations = {row.relation for row in ties(CHUNK, CachedLLM(ScriptedChat(REPLIES), cache), aliases=aliases)}
+    relations = {row.relation for row in ties(CHUNK, create_llm(ScriptedChat(REPLIES), cache), extraction=aliases)}
     assert relations == {name_keys.relation_id(id_of_name("Ines Roy"), id_of_name("Oban"))}
 
 
 def test_an_assertion_for_each_claim(cache: ResponseCache) -> None:
-    rows = list(assertions(CHUNK, CachedLLM(ScriptedChat(REPLIES), cache), claims=True))
+    rows = list(assertions(CHUNK, create_llm(ScriptedChat(REPLIES), cache), claims=True))
     first, second = rows
     assert first.claim == hash_parts(id_of_name("Ines Roy"), id_of_name("Oban"), "residence")
     assert (first.subject, first.object, first.names) == (
@@ -95,14 +95,14 @@ def test_an_assertion_for_each_claim(cache: ResponseCache) -> None:
 
 def test_without_claims_nobody_is_asked_for_them(cache: ResponseCache) -> None:
     chat = ScriptedChat(REPLIES)
-    assert list(assertions(CHUNK, CachedLLM(chat, cache))) == []
+    assert list(assertions(CHUNK, create_llm(chat, cache))) == []
     assert list(assertions(CHUNK, None, claims=True)) == []
     assert not chat.requests
 
 
 def test_all_steps_share_one_conversation_which_claims_prolong(cache: ResponseCache) -> None:
     chat = ScriptedChat(REPLIES)
-    llm = CachedLLM(chat, cache)
+    llm = create_llm(chat, cache)
     for step in (mentions, ties, assertions):
         list(step(CHUNK, llm))
     assert chat.turns == {"first": 1, "check": 1, "more": 1}
@@ -112,7 +112,7 @@ def test_all_steps_share_one_conversation_which_claims_prolong(cache: ResponseCa
 
 
 def test_what_was_read_before_a_failure_is_kept(cache: ResponseCache) -> None:
-    llm = CachedLLM(ScriptedChat({**REPLIES, "more": ["Sorry."], "claims": ["Sorry."]}), cache)
+    llm = create_llm(ScriptedChat({**REPLIES, "more": ["Sorry."], "claims": ["Sorry."]}), cache)
     with pytest.raises(ItemFailed) as error:
         mentions(CHUNK, llm)
     assert [getattr(row, "name", "") for row in error.value.fallback] == ["Ines Roy", "Oban", "Hebrides Lines"]
@@ -126,5 +126,5 @@ def test_what_was_read_before_a_failure_is_kept(cache: ResponseCache) -> None:
 
 def test_a_chunk_of_which_nothing_can_be_read_is_listed(cache: ResponseCache) -> None:
     with pytest.raises(ItemFailed) as error:
-        mentions(CHUNK, CachedLLM(ScriptedChat({"first": ["Sorry."]}), cache))
+        mentions(CHUNK, create_llm(ScriptedChat({"first": ["Sorry."]}), cache))
     assert error.value.fallback == ()

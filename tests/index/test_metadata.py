@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
+from kumihimo.app.catalogue import BUILT_IN
 from kumihimo.app.config import fields_to_settings, read_settings_file, render_default_config
-from kumihimo.app.settings_registry import SETTINGS, SUMMARIES
+from kumihimo.app.settings_registry import SettingsRegistry
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.records import NOT_READ, Document, Metadata, Question
 from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Table, codec
-from kumihimo.index.metadata import metadata, questions
-from kumihimo.index.metadata_fields import PRESETS, MetadataField, resolve_fields
-from kumihimo.index.metadata_llm import split_document
-from kumihimo.llm.cached_llm import CachedLLM
+from kumihimo.index.metadata import MetadataSettings, metadata, questions, split_document
+from kumihimo.index.metadata_parser import PRESETS, MetadataField, resolve_fields
+from kumihimo.llm.cached_llm import StructuredLLM, create_llm
 from kumihimo.llm.local_embedder import LocalTokenizer
-from kumihimo.llm.structured import Reply
+from kumihimo.llm.prompts import Reply
 from kumihimo.search.metadata_filter import matching_documents
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
@@ -30,6 +30,7 @@ from tests.index.scripted_llm import ScriptedChat, truncated_reply
 
 TOKENIZER = LocalTokenizer()
 TOPIC = json.dumps({"name": "topic", "question": "Has it a topic?", "list": "Its topics.", "maximum": 2})
+TOPIC_ONLY, TOPIC_PARTS = MetadataSettings(fields=(TOPIC,)), MetadataSettings(fields=(TOPIC,), window=30)
 REPLY = """Yes or no:
 1. yes
 Lists:
@@ -57,18 +58,18 @@ def cache(tmp_path: Path) -> Iterator[ResponseCache]:
     cache.close()
 
 
-def make_llm(cache: ResponseCache, *replies: str | Reply) -> tuple[CachedLLM, ScriptedChat]:
+def make_llm(cache: ResponseCache, *replies: str | Reply) -> tuple[StructuredLLM, ScriptedChat]:
     chat = ScriptedChat({"first": replies, "rest": replies[1:] or replies})
-    return CachedLLM(chat, cache), chat
+    return create_llm(chat, cache), chat
 
 
 def test_both_steps_are_one_reply(cache: ResponseCache) -> None:
     llm, chat = make_llm(cache, REPLY)
     source = document("A tide gate is shut by the tide.", title="Gates")
-    assert list(metadata(source, TOKENIZER, llm, fields=(TOPIC,))) == [
+    assert list(metadata(source, TOKENIZER, llm, extraction=TOPIC_ONLY)) == [
         Metadata("d0", "topic", ("Tide gates",), text="Tide gates")
     ]
-    (question,) = questions(source, TOKENIZER, llm, fields=(TOPIC,))
+    (question,) = questions(source, TOKENIZER, llm, extraction=TOPIC_ONLY)
     tokens = len(TOKENIZER("What is a tide gate?\nA gate that the tide shuts."))
     assert question == Question("A gate that the tide shuts.", "Gates", tokens, text="What is a tide gate?")
     assert len(chat.requests) == 1
@@ -76,17 +77,17 @@ def test_both_steps_are_one_reply(cache: ResponseCache) -> None:
 
 def test_a_document_without_a_title_is_called_by_its_uri(cache: ResponseCache) -> None:
     llm, chat = make_llm(cache, REPLY)
-    (question,) = questions(document("A gate."), TOKENIZER, llm, fields=(TOPIC,))
+    (question,) = questions(document("A gate."), TOKENIZER, llm, extraction=TOPIC_ONLY)
     assert question.title == "a.md#1"
     assert "Title:" not in chat.requests[0][0][-1]["content"]
 
 
 def test_the_prompt_is_told_the_settings(cache: ResponseCache) -> None:
     llm, chat = make_llm(cache, REPLY)
-    list(metadata(
-        document("A {gate}.", title="{users_types}"), TOKENIZER, llm, document_types="minutes", users_types="clerks",
-        text_categories=("law", "health"), language="Welsh",
-    ))  # fmt: skip
+    settings = MetadataSettings(
+        document_types="minutes", users_types="clerks", text_categories=("law", "health"), language="Welsh"
+    )
+    list(metadata(document("A {gate}.", title="{users_types}"), TOKENIZER, llm, extraction=settings))
     system, user = (message["content"] for message in chat.requests[0][0])
     assert user == "Title: {users_types}\nText:\nA {gate}."
     assert "You prepare minutes so that clerks can" in system
@@ -123,7 +124,7 @@ def test_the_papers_fields_are_those_of_the_paper() -> None:
 def test_a_long_document_is_read_in_parts_which_are_merged(cache: ResponseCache) -> None:
     llm, chat = make_llm(cache, REPLY, SECOND_REPLY)
     source = document("One two three. Four five six. Seven eight nine. Ten.")
-    rows = list(metadata(source, CharacterTokenizer(), llm, fields=(TOPIC,), window=30))
+    rows = list(metadata(source, CharacterTokenizer(), llm, extraction=TOPIC_PARTS))
     assert [messages[-1]["content"].partition("Text:\n")[2] for messages, _ in chat.requests] == [
         "One two three. Four five six.",
         "Seven eight nine. Ten.",
@@ -131,7 +132,7 @@ def test_a_long_document_is_read_in_parts_which_are_merged(cache: ResponseCache)
     assert [(row.field, row.values, row.text) for row in rows] == [
         ("topic", ("Tide gates", "Ropes"), "Tide gates\nRopes")
     ]
-    assert [row.text for row in questions(source, CharacterTokenizer(), llm, fields=(TOPIC,), window=30)] == [
+    assert [row.text for row in questions(source, CharacterTokenizer(), llm, extraction=TOPIC_PARTS)] == [
         "What is a tide gate?",
         "Who makes ropes?",
     ]
@@ -172,7 +173,7 @@ def test_parts_are_all_of_a_text_and_fit(text: str, tokenizer: Tokenizer) -> Non
 
 def test_a_window_of_nothing_is_refused(cache: ResponseCache) -> None:
     with pytest.raises(SettingsError, match="it must be 1 or more"):
-        list(metadata(document("A."), TOKENIZER, make_llm(cache, REPLY)[0], window=0))
+        list(metadata(document("A."), TOKENIZER, make_llm(cache, REPLY)[0], extraction=MetadataSettings(window=0)))
 
 
 def test_an_empty_document_is_not_asked_about(cache: ResponseCache) -> None:
@@ -189,7 +190,7 @@ def test_a_part_that_cannot_be_read_is_listed_and_the_others_are_kept(cache: Res
     source = document("One two three. Four five six. Seven eight nine. Ten.", topic="own")
     for step, expected in ((questions, ["What is a tide gate?"]), (metadata, ["own"])):
         with pytest.raises(ItemFailed, match="3 replies that cannot be read; the last: The reply is not") as error:
-            step(source, CharacterTokenizer(), llm, fields=(TOPIC,), window=30)
+            step(source, CharacterTokenizer(), llm, extraction=TOPIC_PARTS)
         assert [row.text for row in error.value.fallback] == expected
         chat.turns["first"] = 0
     complaint = chat.requests[1][0][-1]["content"]
@@ -200,8 +201,10 @@ def test_a_reply_that_breaks_off_is_continued(cache: ResponseCache) -> None:
     cut_at = REPLY.index("Answers:") + 12
     llm, chat = make_llm(cache, truncated_reply(REPLY[:cut_at]), "Answers:\n1. A gate that the tide shuts.")
     source = document("A gate.")
-    assert [row.answer for row in questions(source, TOKENIZER, llm, fields=(TOPIC,))] == ["A gate that the tide shuts."]
-    assert [row.values for row in metadata(source, TOKENIZER, llm, fields=(TOPIC,))] == [("Tide gates",)]
+    assert [row.answer for row in questions(source, TOKENIZER, llm, extraction=TOPIC_ONLY)] == [
+        "A gate that the tide shuts."
+    ]
+    assert [row.values for row in metadata(source, TOKENIZER, llm, extraction=TOPIC_ONLY)] == [("Tide gates",)]
     first, second = (messages for messages, _ in chat.requests)
     assert [*second[:2]] == [*first]
     assert second[2]["content"].endswith("1. What is a tide gate?\nAnswers:")
@@ -211,7 +214,7 @@ def test_a_reply_that_breaks_off_is_continued(cache: ResponseCache) -> None:
 def test_a_reply_that_never_ends_is_listed(cache: ResponseCache) -> None:
     llm, _ = make_llm(cache, truncated_reply(REPLY))
     with pytest.raises(ItemFailed, match="was cut off 4 times: set a larger max_tokens for it, or a smaller metadata"):
-        questions(document("A gate."), TOKENIZER, llm, fields=(TOPIC,))
+        questions(document("A gate."), TOKENIZER, llm, extraction=TOPIC_ONLY)
 
 
 # -- without a model
@@ -239,7 +242,9 @@ def test_without_a_model_a_document_speaks_for_itself() -> None:
 
 def test_what_a_document_says_itself_counts(cache: ResponseCache) -> None:
     llm, _ = make_llm(cache, REPLY)
-    (row,) = metadata(document("A gate.", topic=["Harbours", "Tides"], author="Bo"), TOKENIZER, llm, fields=(TOPIC,))
+    (row,) = metadata(
+        document("A gate.", topic=["Harbours", "Tides"], author="Bo"), TOKENIZER, llm, extraction=TOPIC_ONLY
+    )
     assert row.values == ("Harbours", "Tides")
 
 
@@ -264,9 +269,9 @@ def test_a_hostile_document_speaks_for_itself_alone(cache: ResponseCache, text: 
         )
 
     hostile, plain = Document(**_columns("h", text)), Document(**_columns("p", "A tide gate."))
-    expected = [*_all_rows(CachedLLM(FakeChat(answer), cache), plain)]
-    rows = [*_all_rows(CachedLLM(FakeChat(answer), cache), hostile)]
-    assert [*_all_rows(CachedLLM(FakeChat(answer), cache), plain)] == expected
+    expected = [*_all_rows(create_llm(FakeChat(answer), cache), plain)]
+    rows = [*_all_rows(create_llm(FakeChat(answer), cache), hostile)]
+    assert [*_all_rows(create_llm(FakeChat(answer), cache), plain)] == expected
     assert {row.document for row in rows if isinstance(row, Metadata)} <= {"h"}
     for row in rows:
         assert "\n" not in row.text
@@ -285,9 +290,9 @@ def _columns(id: str, text: str) -> dict[str, Any]:
     }
 
 
-def _all_rows(llm: CachedLLM, source: Document) -> Iterator[Metadata | Question]:
-    yield from metadata(source, TOKENIZER, llm, fields=(TOPIC,))
-    yield from questions(source, TOKENIZER, llm, fields=(TOPIC,))
+def _all_rows(llm: StructuredLLM, source: Document) -> Iterator[Metadata | Question]:
+    yield from metadata(source, TOKENIZER, llm, extraction=TOPIC_ONLY)
+    yield from questions(source, TOKENIZER, llm, extraction=TOPIC_ONLY)
 
 
 # -- the user's fields
@@ -338,7 +343,8 @@ def test_a_field_that_is_not_right_is_refused_in_words(tmp_path: Path, text: str
 
 
 def test_a_file_to_begin_from_shows_fields(tmp_path: Path) -> None:
-    text = render_default_config(SETTINGS, SUMMARIES)
+    registry = SettingsRegistry(BUILT_IN)
+    text = render_default_config(registry.own, registry.summaries)
     assert not any(read_settings_file(write_toml(tmp_path, text)).values())
     _, _, example = text.partition("# [fields.vessel]")
     example = "\n".join(["[fields.vessel]", *(line.removeprefix("# ") for line in example.splitlines()[1:5])])
@@ -348,7 +354,11 @@ def test_a_file_to_begin_from_shows_fields(tmp_path: Path) -> None:
 def test_fields_that_are_none_are_refused(cache: ResponseCache) -> None:
     for invalid in ("x", "[]", '{"name": "x"}', '{"name": "x", "question": "?", "list": "", "other": 1}'):
         with pytest.raises(SettingsError, match="is no field: write"):
-            list(metadata(document("A."), TOKENIZER, make_llm(cache, REPLY)[0], fields=(invalid,)))
+            list(
+                metadata(
+                    document("A."), TOKENIZER, make_llm(cache, REPLY)[0], extraction=MetadataSettings(fields=(invalid,))
+                )
+            )
 
 
 # -- filters

@@ -11,14 +11,15 @@ from pathlib import Path
 import pytest
 
 from kumihimo.app import config
-from kumihimo.app.settings_registry import SETTINGS
+from kumihimo.app.catalogue import BUILT_IN
+from kumihimo.app.settings_registry import SettingsRegistry
 from kumihimo.core.errors import ItemFailed, MalformedReply, SettingsError
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table, codec
 from kumihimo.index.prompt_tuning import Corpus, TunedSettings, parse_example, tune_prompts
 from kumihimo.llm.budget import Budget, Caps
-from kumihimo.llm.cached_llm import CachedLLM
-from kumihimo.llm.structured import Reply, reply_form
+from kumihimo.llm.cached_llm import create_llm
+from kumihimo.llm.prompts import Reply, reply_form
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.storage.sqlite.store import SqlRows, Store
 from kumihimo.testing.fake_models import FakeChat
@@ -73,7 +74,7 @@ def tune_folder(
     try:
         with chunks(folder / "index") as table:
             return tune_prompts(
-                table, CachedLLM(chat, memo, Budget(caps), "mentions"), sample=sample, examples=examples
+                table, create_llm(chat, memo, Budget(caps), "mentions"), sample=sample, examples=examples
             )
     finally:
         memo.close()
@@ -165,4 +166,4 @@ def test_written_settings_are_read_back(tmp_path: Path) -> None:
     read = tomllib.loads(text)
     assert read["chunks"] == {"size": 300}
     for scope, values in tuned_settings.settings.items():
-        assert {n: SETTINGS[scope][n].parse(scope, v) for n, v in read[scope].items()} == values
+        assert {n: SettingsRegistry(BUILT_IN).own[scope][n].parse(scope, v) for n, v in read[scope].items()} == values

@@ -11,7 +11,7 @@ import pytest
 from kumihimo.core.errors import ItemFailed, MalformedReply
 from kumihimo.core.records import Community, Mention, Record, Report
 from kumihimo.index.reports import reports
-from kumihimo.llm.structured import Reply, reply_form
+from kumihimo.llm.prompts import Reply, reply_form
 from kumihimo.text.name_keys import entity_id
 from tests.index.factories_rows import (
     WordTokenizer,
@@ -152,11 +152,6 @@ def test_a_failure_of_the_model_is_passed_on() -> None:
     with pytest.raises(ItemFailed, match=r"^no reply$") as failure:
         make_report(COMMUNITY, PAIR, llm)
     assert failure.value.fallback == ()
-
-
-@pytest.mark.parametrize("llm", [None, Model(REPLY)])
-def test_what_is_wanted_when_asked_is_not_made_before(llm: Any) -> None:
-    assert make_report(COMMUNITY, PAIR, llm, when="asked") is None
 
 
 def test_one_entity_is_reported_as_it_is_described() -> None:

@@ -11,8 +11,7 @@ import pytest
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.records import Metadata, Question, Summary, Tag
 from kumihimo.core.table import Group
-from kumihimo.index import summary_labels
-from kumihimo.index.summaries import summaries, tags
+from kumihimo.index.summaries import MAX_QUESTION_LABEL_CHARS, summaries, tags
 from tests.factories_tables import table
 from tests.methods.factories_search import ScriptedLLM, tokenizer
 
@@ -80,7 +79,7 @@ def test_fields_and_combinations_may_be_named() -> None:
 
 
 def test_what_labels_nothing() -> None:
-    long = "x" * (summary_labels.MAX_QUESTION_LABEL_CHARS + 1)
+    long = "x" * (MAX_QUESTION_LABEL_CHARS + 1)
     rows = metadata_rows(
         title=("Tides",), date=("2024-05-01",), url=("https://a.org",), applied=("yes",), note=("Well.",)
     )

@@ -1,12 +1,11 @@
-"""documents -> chunks: text spans of about `size` tokens, cut at sentence ends."""
-
-from __future__ import annotations
+"""documents -> chunks -> passages: text spans of about `size` tokens, cut at sentence ends."""
 
 from collections.abc import Iterable
 
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.errors import SettingsError
-from kumihimo.core.records import Chunk, Document
+from kumihimo.core.records import Chunk, Document, Passage
+from kumihimo.core.table import Table
 from kumihimo.text.chunker import split_text
 
 
@@ -22,3 +21,18 @@ def chunks(document: Document, tokenizer: Tokenizer, *, size: int = 600, overlap
     text = document.text
     for start, end, tokens in split_text(text, document.body, tokenizer, size, overlap):
         yield Chunk(title=document.title, start=start, end=end, tokens=tokens, text=text[start:end])
+
+
+def passages(chunk: Chunk, chunks: Table[Chunk], tokenizer: Tokenizer, *, size: int = 50) -> Iterable[Passage]:
+    """Split a chunk into passages of at most `size` tokens, without overlap.
+
+    (江上・福田, section 4.1: 50.) But: the paper has no larger chunks; here the text that a chunk shares with the
+    previous one is left out.
+    """
+    if size < 1:
+        raise SettingsError(f"passages.size is {size}; it must be 1 or more")
+    previous = chunks.get(f"{chunk.document}.{chunk.ordinal - 1:05}") if chunk.ordinal else None
+    begin = max(previous.end - chunk.start, 0) if previous else 0
+    for start, end, tokens in split_text(chunk.text, begin, tokenizer, size):
+        text = chunk.text[start:end]
+        yield Passage(chunk=chunk.id, start=chunk.start + start, end=chunk.start + end, tokens=tokens, text=text)

@@ -1,7 +1,5 @@
 """a text with numbered references -> resolved references: `[Data: Entities (5, 7)]` in any spelling."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -185,16 +183,12 @@ def _parse_ranges(text: str, start: int) -> tuple[tuple[tuple[int, int], ...], b
     while number := _NUMBER.match(text, start):
         end = number.end()
         if number[1]:
-            ends = sorted(_parse_number(digits) for digits in (number[1], number[2] or number[1]))
-            ranges.append((ends[0], ends[1]))
+            # no context has more rows, and int() limits the number of digits
+            first, last = sorted(int(digits[:9]) for digits in (number[1], number[2] or number[1]))
+            ranges.append((first, last))
         more = more or bool(number[3])
         separator = _SEPARATOR.match(text, end)
         if not separator:
             break
         start = separator.end()
     return tuple(ranges), more, end
-
-
-def _parse_number(digits: str) -> int:
-    """Return an integer of at most nine digits."""
-    return int(digits[:9])  # no context has more rows, and int() limits the number of digits

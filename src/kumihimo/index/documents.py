@@ -1,23 +1,23 @@
 """sources -> documents: find files that are new, changed or removed since the last build."""
 
-from __future__ import annotations
-
 import os
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
+from typing import Self
 from unicodedata import normalize
 
+from kumihimo.core.catalogue import FileType
 from kumihimo.core.digests import hash_parts, replace_surrogates
 from kumihimo.core.engine import diff_rows
 from kumihimo.core.errors import SourceError, describe_unknown
 from kumihimo.core.records import Document
 from kumihimo.core.table import Row, codec
 from kumihimo.core.wiring import ROOT
-from kumihimo.readers import READERS, describe_unread, has_reader, read_documents, walk
-from kumihimo.storage.protocols import IndexTransaction
+from kumihimo.readers.documents import describe_unread, has_reader, read_documents, walk
+from kumihimo.storage import IndexTransaction
 from kumihimo.storage.sqlite.ledger import SqlLedger
 
 
@@ -44,11 +44,11 @@ class IndexedSource:
         last_rule = [rule for rule in self.rules if _is_within(uri, rule.removeprefix("!"))][-1:]
         return bool(last_rule) and not last_rule[0].startswith("!")
 
-    def exclude_uri(self, uri: str) -> IndexedSource:
+    def exclude_uri(self, uri: str) -> Self:
         """Return this source with the uri excluded."""
         return replace(self, rules=(*self._other_rules(uri), uri))
 
-    def restore_uri(self, uri: str) -> IndexedSource:
+    def restore_uri(self, uri: str) -> Self:
         """Return this source with the uri included again."""
         rules = self._other_rules(uri)
         without_rules = replace(self, rules=rules)
@@ -81,7 +81,7 @@ class IndexedSource:
         return {uri: path for uri, path in paths.items() if not self.excludes_uri(uri)}
 
 
-def resolve_source_path(path: str | Path) -> Path:
+def resolve_source_path(path: str | Path, readers: Mapping[str, FileType]) -> Path:
     """Return the absolute path with links resolved.
 
     Raise SourceError if it cannot be a source.
@@ -94,8 +94,8 @@ def resolve_source_path(path: str | Path) -> Path:
         raise SourceError(f"{str(path)[:200]}: {error.strerror}: check the path") from error
     if not exists:
         raise SourceError(f"{path} does not exist: check the path")
-    if Path(path).is_file() and not has_reader(Path(path)):
-        raise SourceError(f"{path}: {describe_unknown('reader for', Path(path).suffix or Path(path).name, READERS)}")
+    if Path(path).is_file() and not has_reader(Path(path), readers):
+        raise SourceError(f"{path}: {describe_unknown('reader for', Path(path).suffix or Path(path).name, readers)}")
     return Path(path).resolve()
 
 
@@ -110,11 +110,9 @@ def add_source_paths(sources: dict[str, IndexedSource], paths: Iterable[Path]) -
         name = next((names_by_path[folder] for folder in (path, *path.parents) if folder in names_by_path), None)
         if name is None:
             name = _create_source(sources, path)
-            names_by_path = (
-                {source.path: source.name for source in sources.values()}
-                if path.is_dir()
-                else {**names_by_path, path: name}
-            )
+            if path.is_dir():  # it may have replaced other sources
+                names_by_path = {source.path: source.name for source in sources.values()}
+            names_by_path[path] = name
         else:
             sources[name] = sources[name].restore_uri(sources[name].uri(path))
         names.add(name)
@@ -127,9 +125,7 @@ def _create_source(sources: dict[str, IndexedSource], path: Path) -> str:
     for source in nested:  # they become parts of the new source
         del sources[source.name]
     base = _encode_uri_part(path.name) or "root"
-    name = next(
-        candidate for number in count(1) if (candidate := base if number == 1 else f"{base}-{number}") not in sources
-    )
+    name = next(name for n in count(1) if (name := base if n == 1 else f"{base}-{n}") not in sources)
     added = IndexedSource(name, path)
     rules = [rule.replace(old.name, added.uri(old.path), 1) for old in nested for rule in old.rules]
     sources[name] = replace(added, rules=tuple(rules))
@@ -163,12 +159,12 @@ def remove_source(db: IndexTransaction, sources: dict[str, IndexedSource], targe
         path = Path(target).resolve()
     except (OSError, RuntimeError):  # too long, or a link loop: not the path of a source
         path = Path("/")
-    matches = [source for source in sources.values() if target == source.name or path == source.path]
+    matches = {source.name: source.path for source in sources.values() if target == source.name or path == source.path}
     if len(matches) > 1:
-        paths = ", ".join(str(source.path) for source in matches)
+        paths = ", ".join(map(str, matches.values()))
         raise SourceError(f"{target!r} matches several sources: name one by its full path, {paths}")
-    for source in matches:
-        del sources[source.name]
+    if matches:
+        del sources[next(iter(matches))]
         return set()
     nested_uris = [source.uri(path) for source in sources.values() if source.path in path.parents]
     uris = db.column(ROOT, "uri") if db.has(ROOT) else []
@@ -204,14 +200,15 @@ def refresh_documents(
     sources: Iterable[IndexedSource],
     names: Collection[str],
     *,
-    fingerprint: str,
+    readers: Mapping[str, FileType],
+    code: Callable[[str], str],
     reread: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> RefreshResult:
     """Update `documents` from the sources in `names`; drop documents of removed sources.
 
-    Skip a file with the same size, time and reading code (`fingerprint`), unless `reread`. An unreadable file keeps its
-    earlier documents, and its error stays listed until a read succeeds.
+    code: a hash of the reading code of a suffix. Skip a file whose size, time and code are the same, unless `reread`.
+    An unreadable file keeps its earlier documents, and its error stays listed until a read succeeds.
     """
     by_name = {source.name: source for source in sources}
     if ledger.ensure_table(ROOT, codec(Document)):  # the columns have changed: read every file again
@@ -219,31 +216,37 @@ def refresh_documents(
             source.files()  # a missing source stops the build here, before anything is deleted
         ledger.forget_files()
         names = by_name
-    scan = _SourceScan(ledger, fingerprint, reread, ledger.failures(ROOT))
-    for name in sorted(by_name.keys() & set(names)):
-        scan.remove_excluded(by_name[name])
-    for name in sorted(by_name.keys() & set(names)):
-        scan.scan_source(by_name[name], progress)
+    scan = _SourceScan(ledger, readers, code, reread, ledger.failures(ROOT))
+    scanned = [by_name[name] for name in sorted(by_name.keys() & set(names))]
+    for source in scanned:
+        scan.remove_excluded(source)
+    for source in scanned:
+        scan.scan_source(source, progress)
     for name in sorted(scan.stamps.keys() - by_name.keys()):
         for uri in scan.stamps[name]:
             scan.remove(uri)
-    other_sources = [by_name[name] for name in by_name.keys() - set(names)]
-    retried = [uri for uri in scan.failed_before if not any(source.contains_uri(uri) for source in other_sources)]
-    ledger.record_failures(
-        ROOT, ((uri, scan.result.failed.get(uri)) for uri in {**dict.fromkeys(retried), **scan.result.failed})
-    )
+    others = [source for source in by_name.values() if source not in scanned]
+    retried = [uri for uri in scan.failed_before if not any(source.contains_uri(uri) for source in others)]
+    failed = {**dict.fromkeys(retried), **scan.result.failed}
+    ledger.record_failures(ROOT, failed.items())
     ledger.settle(ROOT)
     return scan.result
 
 
+@dataclass(slots=True)
 class _SourceScan:
-    """A scan of the sources."""
+    """A scan of the sources. stamps: source -> file uri -> stamp."""
 
-    def __init__(self, ledger: SqlLedger, fingerprint: str, reread: bool, failed_before: dict[str, str]) -> None:
-        self.ledger, self.fingerprint, self.reread, self.failed_before = ledger, fingerprint, reread, failed_before
-        self.result = RefreshResult()
-        self.stamps: defaultdict[str, dict[str, str]] = defaultdict(dict)  # source -> file uri -> stamp
-        for uri, source, stamp in ledger.files():
+    ledger: SqlLedger
+    readers: Mapping[str, FileType]
+    code: Callable[[str], str]
+    reread: bool
+    failed_before: dict[str, str]
+    result: RefreshResult = field(default_factory=RefreshResult)
+    stamps: defaultdict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
+
+    def __post_init__(self) -> None:
+        for uri, source, stamp in self.ledger.files():
             self.stamps[source][uri] = stamp
 
     def scan_source(self, source: IndexedSource, progress: Callable[[str, int, int], None] | None) -> None:
@@ -256,7 +259,7 @@ class _SourceScan:
         for position, (uri, path) in enumerate(files.items(), 1):
             if path.is_dir():
                 self.result.failed[uri] = f"{path} cannot be read: allow it, or list it in .kumiignore"
-            elif has_reader(path):
+            elif has_reader(path, self.readers):
                 self._read_file(source, uri, path)
             else:
                 self.result.skipped.append(uri)
@@ -275,11 +278,11 @@ class _SourceScan:
     def remove_excluded(self, source: IndexedSource) -> None:
         """Remove excluded documents now, whether or not the source is readable."""
         for rule in source.rules:
-            rows = self.ledger.documents_at(rule, hash_parts(rule))
-            excluded = [row for row in rows if source.excludes_uri(codec(Document).decode(row).uri)]
-            self.ledger.change(ROOT, excluded, [])
-            for row in excluded:  # so that the file is read again when it is restored
-                self.ledger.reset_file(codec(Document).decode(row).file)
+            rows = [(row, codec(Document).decode(row)) for row in self.ledger.documents_at(rule, hash_parts(rule))]
+            excluded = [(row, document) for row, document in rows if source.excludes_uri(document.uri)]
+            self.ledger.change(ROOT, [row for row, _ in excluded], [])
+            for _, document in excluded:  # so that the file is read again when it is restored
+                self.ledger.reset_file(document.file)
 
     def _read_file(self, source: IndexedSource, uri: str, path: Path) -> None:
         """Read one file if it changed, and store its documents."""
@@ -288,16 +291,14 @@ class _SourceScan:
             if stamp == self.stamps[source.name].get(uri) and uri not in self.failed_before and not self.reread:
                 self.result.unchanged += 1
                 return
-            documents = [document for document in read_documents(path, uri) if not source.excludes_uri(document.uri)]
+            documents = [d for d in read_documents(path, uri, self.readers) if not source.excludes_uri(d.uri)]
         except SourceError as error:
             self.result.failed[uri] = str(error)
         except OSError as error:
             self.result.failed[uri] = f"{path}: {error.strerror or error}"
         else:
             self.result.read += 1
-            self.result.partial += [
-                f"{document.uri}: {note}" for document in documents if (note := describe_unread(document))
-            ]
+            self.result.partial += [f"{d.uri}: {note}" for d in documents if (note := describe_unread(d))]
             self.store(uri, documents, new=uri not in self.stamps[source.name])
             self.ledger.record_file(uri, source.name, stamp)
 
@@ -305,20 +306,14 @@ class _SourceScan:
         """Return a digest that changes when the file may read differently."""
         stat = path.stat()
         rules = [rule for rule in source.rules if rule.removeprefix("!").startswith(f"{uri}#")]
-        return hash_parts(self.fingerprint, str(stat.st_size), str(stat.st_mtime_ns), *rules)
+        return hash_parts(self.code(path.suffix.lower()), str(stat.st_size), str(stat.st_mtime_ns), *rules)
 
     def store(self, uri: str, documents: list[Document], *, new: bool = False) -> None:
         """Replace the documents of one file; without documents, forget the file."""
-        old_rows = self.ledger.rows(ROOT).where(("file",), (uri,)) if not new else []
-        encode = codec(Document).encode
-        removed: list[Row] = []
-        added: list[Row] = []
-        diff_rows(
-            {row[0]: row for row in old_rows},
-            [_storable_row(encode(document.id, document)) for document in documents],
-            removed,
-            added,
-        )
+        old_rows = [] if new else self.ledger.rows(ROOT).where(("file",), (uri,))
+        new_rows = [_storable_row(codec(Document).encode(document.id, document)) for document in documents]
+        removed, added = list[Row](), list[Row]()
+        diff_rows({row[0]: row for row in old_rows}, new_rows, removed, added)
         self.ledger.change(ROOT, removed, added)
         if not documents:
             self.ledger.forget_file(uri)

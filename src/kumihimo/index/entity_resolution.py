@@ -1,12 +1,10 @@
 """entities, relations -> pairs that are likely the same entity, with lines for aliases.txt."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal, cast
 
 from kumihimo.core.records import Entity, Relation
 from kumihimo.core.table import Table
@@ -14,10 +12,6 @@ from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Embedder
 from kumihimo.text.name_keys import name_key
 from kumihimo.text.similarity import fold_key, similar_pairs
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 PairVerdict = Literal["same", "different", "unsure"]
 PROMPT = Path(__file__).with_suffix(".md")
@@ -88,26 +82,18 @@ def find_similar_entities(
     whose cosines the weights are fitted to. aliases: keys that are merged already, as `parse_aliases` returns them.
     """
     ranked = sorted(entities, key=lambda entity: (-entity.mentions, entity.name, entity.id))
-    neighbours = _neighbour_ids(relations)
-    merged = aliases or {}
+    keys = [name_key(entity.name) for entity in ranked]
+    are_persons = [not PERSON_TYPES.isdisjoint(entity.types) for entity in ranked]
+    neighbours, merged = _neighbour_ids(relations), aliases or {}
     candidates = [
-        _NamePair(ranked[i], ranked[j], score * _type_agreement(ranked[i], ranked[j], why), why, neighbours)
-        for (i, j), (score, why) in similar_pairs(
-            [fold_key(name_key(e.name)) for e in ranked], [_is_person(e) for e in ranked]
-        ).items()
-        if len({merged.get(name_key(e.name), name_key(e.name)) for e in (ranked[i], ranked[j])}) == 2
+        _name_pair(ranked[i], ranked[j], score, reason, neighbours)
+        for (i, j), (score, reason) in similar_pairs([fold_key(key) for key in keys], are_persons).items()
+        if merged.get(keys[i], keys[i]) != merged.get(keys[j], keys[j])
     ]
-    candidates.sort(key=lambda candidate: (-candidate.max_score, candidate.one.name, candidate.other.name))
-    scored = list(_score_pairs(candidates[: _COMPARED_PER_PAIR * limit], embed))
-    return sorted((pair for pair in scored if pair.score >= least and pair.alias_line), key=_pair_sort_key)[:limit]
-
-
-def _pair_sort_key(pair: EntityPair) -> tuple[float, str, str]:
-    return -pair.score, pair.one.name, pair.other.name
-
-
-def _is_person(entity: Entity) -> bool:
-    return not PERSON_TYPES.isdisjoint(entity.types)
+    candidates.sort(key=lambda pair: (-pair.score(cosine=1.0), pair.one.name, pair.other.name))
+    scored = _score_pairs(candidates[: _COMPARED_PER_PAIR * limit], embed)
+    pairs = [pair for pair in scored if pair.score >= least and pair.alias_line]
+    return sorted(pairs, key=lambda pair: (-pair.score, pair.one.name, pair.other.name))[:limit]
 
 
 def _type_agreement(one: Entity, other: Entity, why: str) -> float:
@@ -127,28 +113,31 @@ def _neighbour_ids(relations: Table[Relation]) -> Mapping[str, set[str]]:
 
 @dataclass(frozen=True, slots=True)
 class _NamePair:
-    """A pair with its name similarity and the graph around it."""
+    """A pair with its name similarity and the graph around it.
+
+    common: neighbours of both. fewer: the size of the smaller neighbourhood.
+    """
 
     one: Entity
     other: Entity
     name_score: float
     name_reason: str
-    neighbours: Mapping[str, set[str]]
+    related: bool
+    common: int
+    fewer: int
 
-    @property
-    def related(self) -> bool:
-        return self.other.id in self.neighbours.get(self.one.id, ())
+    def score(self, cosine: float) -> float:
+        """Return the score if their descriptions have this cosine."""
+        return _pair_score(self.name_score, cosine, self.common, self.fewer, self.related)
 
-    @property
-    def shared_neighbours(self) -> tuple[int, int]:
-        """Return the number of common neighbours and the smaller neighbourhood's size."""
-        one, other = (self.neighbours.get(e.id, set()) - {self.one.id, self.other.id} for e in (self.one, self.other))
-        return len(one & other), min(len(one), len(other))
 
-    @property
-    def max_score(self) -> float:
-        """Return the score if both descriptions were equal."""
-        return _pair_score(self.name_score, 1.0, *self.shared_neighbours, self.related)
+def _name_pair(one: Entity, other: Entity, score: float, reason: str, neighbours: Mapping[str, set[str]]) -> _NamePair:
+    """Return a pair with its evidence from the graph."""
+    near_one, near_other = (neighbours.get(e.id, set()) - {one.id, other.id} for e in (one, other))
+    related = other.id in neighbours.get(one.id, ())
+    fewer = min(len(near_one), len(near_other))
+    score *= _type_agreement(one, other, reason)
+    return _NamePair(one, other, score, reason, related, len(near_one & near_other), fewer)
 
 
 def _pair_score(names: float, cosine: float, common: int, fewer: int, related: bool) -> float:
@@ -163,25 +152,16 @@ def _pair_score(names: float, cosine: float, common: int, fewer: int, related: b
 
 
 def _score_pairs(candidates: Sequence[_NamePair], embed: Embedder) -> Iterator[EntityPair]:
-    descriptions = {
-        e.id: f"{e.name}\n{e.text[:_MAX_EMBED_CHARS]}"
-        for candidate in candidates
-        for e in (candidate.one, candidate.other)
-    }
-    row_of = {id: row for row, id in enumerate(descriptions)}
-    vectors: NDArray[np.float32] = embed(list(descriptions.values()))
-    for candidate in candidates:
-        cosine = float(vectors[row_of[candidate.one.id]] @ vectors[row_of[candidate.other.id]])
-        common, fewer = candidate.shared_neighbours
-        reasons = [_REASON_TEXTS[candidate.name_reason], f"meaning {cosine:.2f}"]
-        reasons += [f"{common} of {fewer} neighbours"] if common else []
-        reasons += ["but related"] if candidate.related else []
-        yield EntityPair(
-            candidate.one,
-            candidate.other,
-            _pair_score(candidate.name_score, cosine, common, fewer, candidate.related),
-            tuple(reasons),
-        )
+    """Yield the pairs, scored with the meaning of their descriptions."""
+    entities = {e.id: e for pair in candidates for e in (pair.one, pair.other)}
+    vectors = embed([f"{e.name}\n{e.text[:_MAX_EMBED_CHARS]}" for e in entities.values()])
+    vector_of = dict(zip(entities, vectors, strict=True))
+    for pair in candidates:
+        cosine = float(vector_of[pair.one.id] @ vector_of[pair.other.id])
+        reasons = [_REASON_TEXTS[pair.name_reason], f"meaning {cosine:.2f}"]
+        reasons += [f"{pair.common} of {pair.fewer} neighbours"] if pair.common else []
+        reasons += ["but related"] if pair.related else []
+        yield EntityPair(pair.one, pair.other, pair.score(cosine), tuple(reasons))
 
 
 def judge_pair(pair: EntityPair, llm: LLM) -> PairVerdict:

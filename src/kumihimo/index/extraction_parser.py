@@ -1,9 +1,7 @@
 """a model's reply -> its extraction records: entities, relations, claims; and the lines that do not parse."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -166,7 +164,7 @@ def _is_unfinished(record: str, line: str) -> bool:
     if not start or line.startswith(tuple(_OPEN)):
         return False
     if _DELIMITER.search(line):
-        return len(_DELIMITER.findall(record)) < _FIELD_COUNTS[start["kind"][0].lower()]
+        return len(_DELIMITER.findall(record)) < _KINDS[start["kind"][0].lower()][0]
     return bool(start["open"]) and not record.rstrip("#,; ").endswith(_RECORD_ENDS)
 
 
@@ -176,32 +174,18 @@ def _parse_record(line: str) -> ExtractedRecord | None:
     if not start:
         return None
     rest = line[start.end() :].strip().rstrip("`").removesuffix("**").removesuffix("##").rstrip(" ,;")
-    if start["open"]:
-        rest = _strip_bracket(rest, start["open"])
+    if bracket := start["open"]:
+        closing = _CLOSE[_OPEN.index(bracket)]
+        if rest.endswith(closing) and rest.count(closing) > rest.count(bracket):  # else it belongs to the text
+            rest = rest[:-1]
     quoted = bool(start["mark"].strip("*`"))
-    fields = [_strip_quotes(field, quoted) for field in _split_fields(rest, _FIELD_COUNTS[start["kind"][0].lower()])]
+    count, parse = _KINDS[start["kind"][0].lower()]
+    pieces = rest.split("<|>")  # the requested delimiter, unless it gives too few fields
+    pieces = pieces if len(pieces) == count + 1 else _DELIMITER.split(rest)
+    fields = [_strip_quotes(piece, quoted) for piece in pieces]
     while fields and not fields[0]:  # an empty field before the first delimiter
         fields.pop(0)
-    return _RECORD_PARSERS[start["kind"][0].lower()](fields)
-
-
-def _split_fields(rest: str, max_fields: int) -> list[str]:
-    """Split a record into fields.
-
-    Use the requested delimiter, unless it gives too few fields.
-    """
-    fields = rest.split("<|>")
-    return fields if len(fields) == max_fields + 1 else _DELIMITER.split(rest)
-
-
-def _strip_bracket(rest: str, bracket: str) -> str:
-    """Remove the bracket that closes the record.
-
-    A bracket that belongs to the text stays.
-    """
-    closing = _CLOSE[_OPEN.index(bracket)]
-    is_closed = rest.endswith(closing) and rest.count(closing) > rest.count(bracket)
-    return rest[:-1] if is_closed else rest
+    return parse(_limit_fields(fields, count))
 
 
 def _strip_quotes(field: str, quoted: bool) -> str:
@@ -232,7 +216,6 @@ def _limit_fields(fields: list[str], max_fields: int) -> list[str]:
 
 def _parse_entity(fields: list[str]) -> ExtractedEntity | None:
     """Return the entity of these fields; None if they are incomplete."""
-    fields = _limit_fields(fields, 3)
     if len(fields) < 3 or not _is_name(fields[0]):
         return None
     return ExtractedEntity(fields[0], fields[1], " ".join(fields[2:]))
@@ -240,7 +223,6 @@ def _parse_entity(fields: list[str]) -> ExtractedEntity | None:
 
 def _parse_relation(fields: list[str]) -> ExtractedRelation | None:
     """Return the relation of these fields; None if they are incomplete."""
-    fields = _limit_fields(fields, 5)
     if len(fields) < 3 or not (_is_name(fields[0]) and _is_name(fields[1])):
         return None
     source, target, *rest = fields
@@ -253,25 +235,25 @@ def _parse_relation(fields: list[str]) -> ExtractedRelation | None:
 
 def _parse_claim(fields: list[str]) -> ExtractedClaim | None:
     """Return the claim of these fields; None if they are incomplete."""
-    fields = _limit_fields(fields, 8)
     if len(fields) < 7 or not _is_name(fields[0]):
         return None
     subject, object_name, claim_type, status, start, end, text, *quotes = fields
     normalised_status = re.sub(r"\W", "", status).upper()
+    status = normalised_status if normalised_status in CLAIM_STATUSES else "SUSPECTED"
+    object_name = object_name if _has_value(object_name) else ""
+    start, end = valid_iso_date(start), valid_iso_date(end)
     return ExtractedClaim(
-        subject,
-        object_name if _has_value(object_name) else "",
-        claim_type,
-        normalised_status if normalised_status in CLAIM_STATUSES else "SUSPECTED",
-        valid_iso_date(start),
-        valid_iso_date(end),
-        text,
-        " ".join(quote for quote in quotes if _has_value(quote)),
+        subject, object_name, claim_type, status, start, end, text, " ".join(filter(_has_value, quotes))
     )
 
 
-_RECORD_PARSERS = {"e": _parse_entity, "r": _parse_relation, "c": _parse_claim}
-_FIELD_COUNTS = {"e": 3, "r": 5, "c": 8}
+_RecordParser = Callable[[list[str]], ExtractedRecord | None]
+# first letter of a kind -> its number of fields, its parser
+_KINDS: dict[str, tuple[int, _RecordParser]] = {
+    "e": (3, _parse_entity),
+    "r": (5, _parse_relation),
+    "c": (8, _parse_claim),
+}
 
 
 def _is_name(field: str) -> bool:

@@ -4,22 +4,26 @@ Descriptions are joined; a model merges them once they are long. If the merge fa
 listed.
 """
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import fsum
+from pathlib import Path
 from typing import TypeVar
 
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.errors import ItemFailed
-from kumihimo.core.records import Assertion, Claim, Entity, Mention, Relation, RelationMention
+from kumihimo.core.records import Assertion, Claim, Entity, Mention, Record, Relation, RelationMention
 from kumihimo.core.table import Group
-from kumihimo.index.merge_descriptions import merge_descriptions
+from kumihimo.llm.prompts import render_prompt, require_complete_text
 from kumihimo.llm.protocols import LLM
+from kumihimo.text.packs import pack_texts
 
 T = TypeVar("T", Entity, Relation, Claim)
+
+DESCRIPTIONS_PROMPT = Path(__file__).with_name("merge_descriptions.md")
+_PACK_END_ODDS = 6  # on average one description in six ends its pack
+_PACK_TOKENS = 4000  # maximum of a pack
 
 
 def entities(
@@ -32,10 +36,8 @@ def entities(
     """
     forms = _sort_by_frequency(mention.name for mention in mentions)
     types = _sort_by_frequency(mention.type for mention in mentions if mention.type)
-    bare = Entity(name=forms[0], type=next(iter(types), ""), forms=forms, types=types, mentions=len(mentions), tokens=0)
-    return _with_description(
-        bare, forms[:1], [mention.text for mention in mentions], tokenizer, llm, description_tokens
-    )
+    bare = Entity(forms[0], next(iter(types), ""), forms, types, mentions=len(mentions), tokens=0)
+    return _with_description(bare, forms[:1], mentions, tokenizer, llm, description_tokens)
 
 
 def relations(
@@ -47,17 +49,11 @@ def relations(
     """
     first = ties[0]
     names = tuple(_sort_by_frequency(tie.names[end] for tie in ties)[0] for end in (0, 1))
+    keywords = _sort_by_frequency(keyword for tie in ties for keyword in tie.keywords)
     strengths = [tie.strength for tie in ties if tie.strength is not None]
-    bare = Relation(
-        source=first.source,
-        target=first.target,
-        names=names,
-        keywords=_sort_by_frequency(keyword for tie in ties for keyword in tie.keywords),
-        weight=len(ties),
-        strength=fsum(strengths) / len(strengths) if strengths else None,
-        tokens=0,
-    )
-    return _with_description(bare, names, [tie.text for tie in ties], tokenizer, llm, description_tokens)
+    strength = fsum(strengths) / len(strengths) if strengths else None
+    bare = Relation(first.source, first.target, names, keywords, weight=len(ties), strength=strength, tokens=0)
+    return _with_description(bare, names, ties, tokenizer, llm, description_tokens)
 
 
 def claims(
@@ -69,20 +65,13 @@ def claims(
     """
     first = assertions[0]
     names = tuple(_sort_by_frequency(item.names[end] for item in assertions)[0] for end in range(len(first.names)))
-    bare = Claim(
-        subject=first.subject,
-        object=first.object,
-        names=names,
-        type=_sort_by_frequency(assertion.type for assertion in assertions)[0],
-        statuses=_sort_by_frequency(assertion.status for assertion in assertions),
-        start=min((assertion.start for assertion in assertions if assertion.start), default=""),
-        end=max((assertion.end for assertion in assertions if assertion.end), default=""),
-        quotes=_sort_by_frequency(assertion.quote for assertion in assertions if assertion.quote),
-        tokens=0,
-    )
-    return _with_description(
-        bare, names, [assertion.text for assertion in assertions], tokenizer, llm, description_tokens
-    )
+    claim_type = _sort_by_frequency(assertion.type for assertion in assertions)[0]
+    statuses = _sort_by_frequency(assertion.status for assertion in assertions)
+    start = min((assertion.start for assertion in assertions if assertion.start), default="")
+    end = max((assertion.end for assertion in assertions if assertion.end), default="")
+    quotes = _sort_by_frequency(assertion.quote for assertion in assertions if assertion.quote)
+    bare = Claim(first.subject, first.object, names, claim_type, statuses, start, end, quotes, tokens=0)
+    return _with_description(bare, names, assertions, tokenizer, llm, description_tokens)
 
 
 def _sort_by_frequency(texts: Iterable[str]) -> tuple[str, ...]:
@@ -95,16 +84,52 @@ def _sort_by_frequency(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _with_description(
-    bare: T, names: Iterable[str], descriptions: Iterable[str], tokenizer: Tokenizer, llm: LLM | None, limit: int
+    bare: T, names: Iterable[str], rows: Iterable[Record], tokenizer: Tokenizer, llm: LLM | None, limit: int
 ) -> T:
     """Return the record with its merged description.
 
     Texts are sorted by content, so the order of documents makes no difference.
     """
-    texts = sorted({text.strip() for text in descriptions} - {""})
+    texts = sorted({row.text.strip() for row in rows} - {""})
     try:
-        text = merge_descriptions(names, texts, tokenizer, llm, limit)
+        text = _merge_descriptions(names, texts, tokenizer, llm, limit)
     except ItemFailed as failure:
         text = "\n".join(texts)
         raise ItemFailed(str(failure), fallback=[replace(bare, text=text, tokens=len(tokenizer(text)))]) from failure
     return replace(bare, text=text, tokens=len(tokenizer(text)))
+
+
+def _merge_descriptions(
+    names: Iterable[str], texts: Sequence[str], tokenizer: Tokenizer, llm: LLM | None, limit: int
+) -> str:
+    """Return one description of at most about `limit` tokens.
+
+    texts: sorted and unique. Without a model, keep the first texts that fit. With a model, merge packs of texts, then
+    the results, until they fit. Raise ItemFailed.
+    """
+    if len(texts) < 2:
+        return "".join(texts)
+    if llm is None:
+        return "\n".join(_first_texts(texts, tokenizer, limit))
+    lengths = {text: len(tokenizer(text)) for text in texts}
+    while len(texts) > 1 and sum(lengths[text] for text in texts) > limit:
+        text_packs = list(pack_texts(texts, lengths, _PACK_TOKENS, _PACK_END_ODDS))
+        texts = sorted({_merge_pack(names, pack, llm, limit) if len(pack) > 1 else pack[0] for pack in text_packs})
+        lengths = {text: len(tokenizer(text)) for text in texts}
+    return "\n".join(texts)
+
+
+def _first_texts(texts: Sequence[str], tokenizer: Tokenizer, limit: int) -> Iterator[str]:
+    """Yield texts while they fit the limit, at least one."""
+    for i, text in enumerate(texts):
+        limit -= len(tokenizer(text))
+        if limit < 0 and i:
+            return
+        yield text
+
+
+def _merge_pack(names: Iterable[str], pack: Sequence[str], llm: LLM, limit: int) -> str:
+    """Return a model's merged description of one pack."""
+    bullets = "\n".join(f"- {' '.join(text.split())}" for text in pack)
+    values = {"names": " and ".join(names), "descriptions": bullets, "words": str(limit // 2)}
+    return llm(render_prompt(DESCRIPTIONS_PROMPT, **values), parse=require_complete_text)

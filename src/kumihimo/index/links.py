@@ -1,7 +1,5 @@
 """a chunk's passages and the passages after them -> links: discourse relations between passages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import make_dataclass
 from functools import cache, partial
@@ -57,10 +55,10 @@ def links(
     pairs = list(_passage_pairs(own_passages, following, reach))
     if llm is None:
         return connectives.link_passages(pairs)
-    size = 1 if paper else batch
-    batches = [pairs[start : start + size] for start in range(0, len(pairs), size)]
+    if paper:
+        return _judge_batches(partial(_judge_as_paper, llm=llm), ([pair] for pair in pairs))
     judge = partial(_judge_pairs, llm=llm, no_relation=no_relation, confidence=confidence, shuffled=shuffled)
-    return _judge_batches(_paper_judge(llm) if paper else judge, batches)
+    return _judge_batches(judge, (pairs[start : start + batch] for start in range(0, len(pairs), batch)))
 
 
 def _next_passages(chunk: Chunk, chunks: Table[Chunk], passages: Table[Passage], limit: int) -> list[Passage]:
@@ -70,9 +68,8 @@ def _next_passages(chunk: Chunk, chunks: Table[Chunk], passages: Table[Passage],
         id = f"{chunk.document}.{ordinal:05}"
         chunk_passages = passages.where(chunk=id)
         following += chunk_passages
-        if len(following) >= limit or not (
-            chunk_passages or chunks.ids(id=id)
-        ):  # a chunk may repeat the previous one only
+        is_missing = not chunk_passages and not chunks.ids(id=id)  # a chunk may repeat the previous one only
+        if len(following) >= limit or is_missing:
             break
     return following[:limit]
 
@@ -139,7 +136,8 @@ def _reply_form(pairs: int, no_relation: bool, confidence: bool) -> type[Any]:
     """
 
     def check(reply: Any) -> None:
-        if not _leaf_sense(reply.sense) and not (no_relation and _is_no_relation(reply.sense)):
+        is_no_relation = "".join(reply.sense.casefold().split()) == NO_RELATION.replace(" ", "")
+        if not _leaf_sense(reply.sense) and not (no_relation and is_no_relation):
             raise ValueError(f"there is no sense {reply.sense!r} in the list")
         if confidence and not 0 <= reply.confidence <= 1:
             raise ValueError("the confidence is a number from 0 to 1")
@@ -159,16 +157,12 @@ def _to_relation(pair: PassagePair, judgement: Any) -> DiscourseRelation | None:
     return DiscourseRelation(first.id, second.id, getattr(judgement, "confidence", None), text=label)
 
 
-def _paper_judge(llm: LLM) -> Callable[[Sequence[PassagePair]], list[DiscourseRelation]]:
-    """Return a judge as in the paper: one pair, one sense."""
-
-    def judge(pairs: Sequence[PassagePair]) -> list[DiscourseRelation]:
-        [(first, second)] = pairs
-        messages = render_prompt(PAPER_PROMPT, one=first.text, other=second.text, senses=", ".join(leaf_sense_labels()))
-        label = llm(messages, parse=lambda reply: _parse_sense(reply.text))
-        return [DiscourseRelation(first.id, second.id, None, text=label)]
-
-    return judge
+def _judge_as_paper(pairs: Sequence[PassagePair], llm: LLM) -> list[DiscourseRelation]:
+    """Return the relation of one pair, as in the paper."""
+    [(first, second)] = pairs
+    messages = render_prompt(PAPER_PROMPT, one=first.text, other=second.text, senses=", ".join(leaf_sense_labels()))
+    label = llm(messages, parse=lambda reply: _parse_sense(reply.text))
+    return [DiscourseRelation(first.id, second.id, None, text=label)]
 
 
 def _parse_sense(text: str) -> str:
@@ -182,8 +176,3 @@ def _leaf_sense(text: str) -> str:
     """Return the leaf sense a text names, or empty."""
     label = match_sense_label(text)
     return label if label in leaf_sense_labels() else ""
-
-
-def _is_no_relation(text: str) -> bool:
-    """Return whether the text says `no relation`."""
-    return "".join(text.casefold().split()) == NO_RELATION.replace(" ", "")

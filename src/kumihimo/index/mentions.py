@@ -1,36 +1,50 @@
-"""a chunk -> mentions, ties, assertions: its entities, their relations and claims."""
+"""a chunk -> mentions, ties, assertions: its entities, relations and claims, by one conversation with a model."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, Literal, TypeVar
 
 from kumihimo.core.digests import hash_parts
-from kumihimo.core.errors import ItemFailed
+from kumihimo.core.errors import ItemFailed, MalformedReply
 from kumihimo.core.records import Assertion, Chunk, Mention, Record, RelationMention
-from kumihimo.index import extraction_llm
-from kumihimo.index.extraction_parser import ExtractedClaim, ExtractedEntity, ExtractedRecord, ExtractedRelation
-from kumihimo.llm.protocols import LLM
+from kumihimo.core.signature import declare
+from kumihimo.index import extraction_parser
+from kumihimo.llm.prompts import Reply, render_prompt, reply_form
+from kumihimo.llm.protocols import LLM, Messages
 from kumihimo.text import name_keys
 
 R = TypeVar("R", bound=Record)
+Aliases = Mapping[str, str]
+Records = Sequence[extraction_parser.ExtractedRecord]
+# complete text, its records, and whether the reply was cut
+ParsedTurn = tuple[str, extraction_parser.ParsedExtraction, bool]
 
-ENTITY_TYPES = ("person", "organization", "place", "event", "work", "concept")
+_parse_aliases = lru_cache(maxsize=16)(name_keys.parse_aliases)  # each chunk has the same lines
+MAX_CONTINUATIONS = 3  # of one truncated reply
+_LANGUAGE_OF_TEXT = "Write descriptions and keywords in the language of the text."
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionSettings:
+    """Settings of one conversation, which `mentions`, `ties` and `assertions` share.
+
+    yes, no: the model's token ids of these words.
+    """
+
+    types: tuple[str, ...] = ("person", "organization", "place", "event", "work", "concept")
+    examples: str = ""
+    domain: str = ""
+    language: str = ""
+    gleanings: int = 1
+    yes: int | None = None
+    no: int | None = None
+    aliases: tuple[str, ...] = ()
 
 
 def mentions(
-    chunk: Chunk,
-    llm: LLM | None,
-    *,
-    types: tuple[str, ...] = ENTITY_TYPES,
-    examples: str = "",
-    domain: str = "",
-    language: str = "",
-    gleanings: int = 1,
-    yes: int | None = None,
-    no: int | None = None,
-    aliases: tuple[str, ...] = (),
+    chunk: Chunk, llm: LLM | None, *, extraction: ExtractionSettings = ExtractionSettings()
 ) -> Iterable[Mention]:
     """Extract the entity mentions of a chunk.
 
@@ -40,34 +54,13 @@ def mentions(
     if llm is None:
         from kumihimo.index.rules import ner  # imported here: only a build needs the rules
 
-        return ner.find_mentions(chunk, _parse_aliases(aliases))
-
-    records, failure = extraction_llm.extract_records(
-        chunk,
-        llm,
-        types=types,
-        examples=examples,
-        domain=domain,
-        language=language,
-        gleanings=gleanings,
-        yes=yes,
-        no=no,
-    )
-    return _unique_rows(_build_mentions(records, _parse_aliases(aliases)), failure)
+        return ner.find_mentions(chunk, _parse_aliases(extraction.aliases))
+    return _extract_rows(_build_mentions, chunk, llm, extraction)
 
 
+@declare(scope="mentions")
 def ties(
-    chunk: Chunk,
-    llm: LLM | None,
-    *,
-    types: tuple[str, ...] = ENTITY_TYPES,
-    examples: str = "",
-    domain: str = "",
-    language: str = "",
-    gleanings: int = 1,
-    yes: int | None = None,
-    no: int | None = None,
-    aliases: tuple[str, ...] = (),
+    chunk: Chunk, llm: LLM | None, *, extraction: ExtractionSettings = ExtractionSettings()
 ) -> Iterable[RelationMention]:
     """Extract the relation mentions of a chunk, in the same conversation.
 
@@ -77,34 +70,16 @@ def ties(
     if llm is None:
         from kumihimo.index.rules import ner
 
-        return ner.find_relation_mentions(chunk, _parse_aliases(aliases))
-
-    records, failure = extraction_llm.extract_records(
-        chunk,
-        llm,
-        types=types,
-        examples=examples,
-        domain=domain,
-        language=language,
-        gleanings=gleanings,
-        yes=yes,
-        no=no,
-    )
-    return _unique_rows(_build_relation_mentions(records, _parse_aliases(aliases)), failure)
+        return ner.find_relation_mentions(chunk, _parse_aliases(extraction.aliases))
+    return _extract_rows(_build_relation_mentions, chunk, llm, extraction)
 
 
+@declare(scope="mentions")
 def assertions(
     chunk: Chunk,
     llm: LLM | None,
     *,
-    types: tuple[str, ...] = ENTITY_TYPES,
-    examples: str = "",
-    domain: str = "",
-    language: str = "",
-    gleanings: int = 1,
-    yes: int | None = None,
-    no: int | None = None,
-    aliases: tuple[str, ...] = (),
+    extraction: ExtractionSettings = ExtractionSettings(),
     claims: bool = False,
     about: str = "",
 ) -> Iterable[Assertion]:
@@ -115,101 +90,216 @@ def assertions(
     """
     if llm is None or not claims:
         return []
-
-    records, failure = extraction_llm.extract_records(
-        chunk,
-        llm,
-        types=types,
-        examples=examples,
-        domain=domain,
-        language=language,
-        gleanings=gleanings,
-        yes=yes,
-        no=no,
-        claims=True,
-        about=about,
-    )
-    return _unique_rows(_build_assertions(records, _parse_aliases(aliases)), failure)
+    return _extract_rows(_build_assertions, chunk, llm, extraction, claims=True, about=about)
 
 
-def _unique_rows(rows: Iterable[R], failure: ItemFailed | None) -> list[R]:
-    """Return each row once. Raise the failure, if any, with these rows.
+def _extract_rows(
+    build: Callable[[Records, Aliases], Iterable[R]],
+    chunk: Chunk,
+    llm: LLM,
+    extraction: ExtractionSettings,
+    **claim_options: Any,
+) -> list[R]:
+    """Return each row built from the extraction once.
 
-    The engine stores them in place of the complete set.
+    Raise the failure, if any, with these rows, which the engine stores in place of the complete set.
     """
-    unique = list(dict.fromkeys(rows))
+    records, failure = extract_records(chunk, llm, extraction, **claim_options)
+    rows = list(dict.fromkeys(build(records, _parse_aliases(extraction.aliases))))
     if failure:
-        failure.fallback = tuple(unique)
+        failure.fallback = tuple(rows)
         raise failure
-    return unique
+    return rows
 
 
-@lru_cache(maxsize=16)
-def _parse_aliases(lines: tuple[str, ...]) -> Mapping[str, str]:
-    """Parse the alias lines once."""
-    return name_keys.parse_aliases(lines)
-
-
-def _entity_id(name: str, aliases: Mapping[str, str]) -> str:
+def _entity_id(name: str, aliases: Aliases) -> str:
     """Return the entity id of a name, aliases resolved."""
     key = name_keys.name_key(name)
     return name_keys.entity_id(aliases.get(key, key))
 
 
-def _build_mentions(records: Sequence[ExtractedRecord], aliases: Mapping[str, str]) -> Iterator[Mention]:
+def _build_mentions(records: Records, aliases: Aliases) -> Iterator[Mention]:
     """Yield mentions of entities, and of relation ends without an entity record."""
-
-    described_ids = {_entity_id(record.name, aliases) for record in records if isinstance(record, ExtractedEntity)}
+    described_ids = {
+        _entity_id(record.name, aliases) for record in records if isinstance(record, extraction_parser.ExtractedEntity)
+    }
     for record in records:
-        if isinstance(record, ExtractedEntity):
-            yield Mention(
-                entity=_entity_id(record.name, aliases), name=record.name, type=record.type.lower(), text=record.text
-            )
-        elif isinstance(record, ExtractedRelation):
+        if isinstance(record, extraction_parser.ExtractedEntity):
+            yield Mention(_entity_id(record.name, aliases), record.name, record.type.lower(), text=record.text)
+        elif isinstance(record, extraction_parser.ExtractedRelation):
             for name in (record.source, record.target):
                 if (entity := _entity_id(name, aliases)) not in described_ids:
-                    yield Mention(entity=entity, name=name, type="")
+                    yield Mention(entity, name, type="")
 
 
-def _build_relation_mentions(
-    records: Sequence[ExtractedRecord], aliases: Mapping[str, str]
-) -> Iterator[RelationMention]:
+def _build_relation_mentions(records: Records, aliases: Aliases) -> Iterator[RelationMention]:
     """Yield the relation mentions of the records."""
-
     for record in records:
-        if not isinstance(record, ExtractedRelation):
+        if not isinstance(record, extraction_parser.ExtractedRelation):
             continue
         ends = sorted((_entity_id(name, aliases), name) for name in (record.source, record.target))
         (source, first), (target, second) = ends
         if source != target:
-            yield RelationMention(
-                relation=name_keys.relation_id(source, target),
-                source=source,
-                target=target,
-                names=(first, second),
-                keywords=record.keywords,
-                strength=record.strength,
-                text=record.text,
-            )
+            id, names = name_keys.relation_id(source, target), (first, second)
+            yield RelationMention(id, source, target, names, record.keywords, record.strength, text=record.text)
 
 
-def _build_assertions(records: Sequence[ExtractedRecord], aliases: Mapping[str, str]) -> Iterator[Assertion]:
+def _build_assertions(records: Records, aliases: Aliases) -> Iterator[Assertion]:
     """Yield the assertions of the records."""
-
     for record in records:
-        if not isinstance(record, ExtractedClaim):
+        if not isinstance(record, extraction_parser.ExtractedClaim):
             continue
         subject = _entity_id(record.subject, aliases)
         object_id = _entity_id(record.object, aliases) if record.object else ""
+        names = (record.subject, record.object) if object_id else (record.subject,)
+        claim = hash_parts(subject, object_id, name_keys.name_key(record.type))
+        status, start, end, quote = record.status, record.start, record.end, record.quote
         yield Assertion(
-            claim=hash_parts(subject, object_id, name_keys.name_key(record.type)),
-            subject=subject,
-            object=object_id,
-            names=(record.subject, record.object) if object_id else (record.subject,),
-            type=record.type.lower(),
-            status=record.status,
-            start=record.start,
-            end=record.end,
-            quote=record.quote,
-            text=record.text,
+            claim, subject, object_id, names, record.type.lower(), status, start, end, quote, text=record.text
         )
+
+
+@dataclass(slots=True)
+class _ExtractionChat:
+    """A conversation with the model, and the records it has produced."""
+
+    llm: LLM
+    messages: list[Mapping[str, str]]
+    records: list[extraction_parser.ExtractedRecord] = field(default_factory=list)
+
+    def add_user_turn(self, turn: str, **values: str) -> None:
+        """Append the messages of a turn's prompt."""
+        self.messages += _turn_messages(turn, **values)
+
+    def request_reply(self, parse: Callable[[Reply], ParsedTurn], followups: int, **parameters: Any) -> ParsedTurn:
+        """Return the model's parsed reply, and append it to the conversation.
+
+        followups: the maximum number of turns after this one.
+        """
+        turn: ParsedTurn = self.llm(list(self.messages), parse=parse, followups=followups, **parameters)
+        self.messages.append({"role": "assistant", "content": turn[0]})
+        return turn
+
+    def request_records(self, followups: int = 0) -> None:
+        """Request records, and request unreadable lines once more.
+
+        Fail unless every line is readable in the end.
+        """
+        if broken_lines := self._request_until_complete(followups, _parse_turn):
+            self.add_user_turn("mentions_mend", lines="\n".join(broken_lines))
+            self._request_until_complete(followups, _parse_repaired_turn)
+
+    def _request_until_complete(self, followups: int, parse: Callable[[Reply], ParsedTurn]) -> list[str]:
+        """Read a reply, continue it while truncated, and return its broken lines."""
+        broken_lines: list[str] = []
+        for _ in range(1 + MAX_CONTINUATIONS):
+            text, extraction, cut = self.request_reply(parse, followups)
+            self.records += extraction.records
+            broken_lines += extraction.broken_lines
+            if not cut:
+                return broken_lines
+            self.add_user_turn("mentions_rest", last=text.rpartition("\n")[2])
+        raise ItemFailed(
+            f"{self.llm.fingerprint} was cut off {1 + MAX_CONTINUATIONS} times: "
+            "set a larger max_tokens for it, or a smaller chunks.size"
+        )
+
+    def glean(self, extraction: ExtractionSettings, later_turns: int) -> None:
+        """Request missing records until the model reports none.
+
+        If both token ids are set, only the tokens `yes` and `no` are allowed (appendix A.2).
+        """
+        yes, no = extraction.yes, extraction.no
+        has_bias = yes is not None and no is not None
+        bias: dict[str, Any] = {"logit_bias": {str(yes): 100, str(no): 100}, "max_tokens": 1} if has_bias else {}
+        for remaining in range(2 * extraction.gleanings + later_turns, later_turns, -2):
+            self.add_user_turn("mentions_check")
+            answer, _, _ = self.request_reply(_parse_yes_no, remaining - 1, **bias)
+            if answer == "yes":
+                return
+            known_records = set(self.records)
+            self.add_user_turn("mentions_more")
+            self.request_records(remaining - 2)
+            if known_records.issuperset(self.records):
+                return
+
+
+def extract_records(
+    chunk: Chunk, llm: LLM, extraction: ExtractionSettings, *, claims: bool = False, about: str = ""
+) -> tuple[list[extraction_parser.ExtractedRecord], ItemFailed | None]:
+    """Extract the records of a chunk, in order, and return any failure.
+
+    Run an extraction, then up to `gleanings` rounds of check and continuation (GraphRAG, arXiv:2404.16130, appendix
+    A.2), then the claims. But: a round without a new record is the last; a truncated reply is continued, and unreadable
+    lines are requested again; a relation also has keywords (LightRAG, arXiv:2410.05779). If a turn fails, the second
+    value is its failure, and the records are those read before it.
+    """
+    chat = _ExtractionChat(llm, [*_first_messages(chunk, extraction)])
+    failure = None
+    try:
+        chat.request_records(followups=2 * extraction.gleanings + claims)
+        chat.glean(extraction, later_turns=int(claims))
+        if claims:
+            chat.add_user_turn("mentions_claims", about=f"\n\nWhat to look for: {about}" if about else "")
+            chat.request_records()
+    except ItemFailed as error:
+        failure = error
+    return list(dict.fromkeys(chat.records)), failure
+
+
+def _first_messages(chunk: Chunk, extraction: ExtractionSettings) -> Messages:
+    """Return the messages of the first turn."""
+    language, domain = extraction.language, extraction.domain
+    language_rule = f"Write descriptions and keywords in {language}, names as the text writes them."
+    return render_prompt(
+        Path(__file__).with_name("mentions.md"),
+        types=", ".join(extraction.types),
+        examples=extraction.examples or _turn_messages("mentions_examples")[0]["content"],
+        domain=f"\n\nThe text is one of many about: {domain}" if domain else "",
+        language=language_rule if language else _LANGUAGE_OF_TEXT,
+        title=f"Title: {chunk.title}\n" if chunk.title else "",
+        text=chunk.text,
+    )
+
+
+def _turn_messages(name: str, **values: str) -> Messages:
+    """Return the messages of one prompt."""
+    return render_prompt(Path(__file__).with_name(f"{name}.md"), **values)
+
+
+def _parse_yes_no(reply: Reply) -> ParsedTurn:
+    """Parse a reply of one word, which `max_tokens` may have cut.
+
+    Raise MalformedReply if it is neither yes nor no.
+    """
+    answer = reply_form(Literal["yes", "no"]).parse(replace(reply, finish_reason="stop"))
+    return answer, extraction_parser.ParsedExtraction(), False
+
+
+def _parse_repaired_turn(reply: Reply) -> ParsedTurn:
+    """Parse a reply with repaired records.
+
+    Raise MalformedReply if a line is still no record.
+    """
+    turn = _parse_turn(reply)
+    if broken_lines := turn[1].broken_lines:
+        raise MalformedReply(f"This is no record still: {broken_lines[0]}")
+    return turn
+
+
+def _parse_turn(reply: Reply) -> ParsedTurn:
+    """Return a reply's complete text, its records and whether it was cut.
+
+    Raise MalformedReply if it has no record.
+    """
+    text = reply.text
+    extraction = extraction_parser.parse_extraction(text)
+    cut = reply.truncated and not extraction.has_end_mark
+    if cut:
+        text = extraction_parser.drop_last_line(text)
+        extraction = extraction_parser.parse_extraction(text)
+    if not extraction.records and cut:
+        raise MalformedReply("The reply broke off before its first record was whole. Write nothing before the records.")
+    if not extraction.records and not extraction.has_end_mark:
+        raise MalformedReply("The reply holds no record: write each on one line, as shown, and END after the last.")
+    return text, extraction, cut

@@ -1,124 +1,71 @@
-"""a document -> metadata, questions: values of its fields, and questions it answers."""
+"""a document -> metadata, questions: values of its fields and questions it answers, from one conversation."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 from kumihimo.core.context import Tokenizer
-from kumihimo.core.errors import ItemFailed
+from kumihimo.core.digests import replace_surrogates
+from kumihimo.core.errors import ItemFailed, MalformedReply, SettingsError
 from kumihimo.core.records import NOT_READ, Document, Metadata, Question, Record
-from kumihimo.index import metadata_llm
-from kumihimo.index.metadata_fields import Preset, resolve_fields
-from kumihimo.index.metadata_llm import MetadataResult
-from kumihimo.llm.protocols import LLM
+from kumihimo.core.signature import declare
+from kumihimo.index import metadata_parser
+from kumihimo.llm.prompts import Reply, render_prompt
+from kumihimo.llm.protocols import LLM, Messages
+from kumihimo.text.sentences import split_blocks, split_sentences
 
 R = TypeVar("R", bound=Record)
+Fields = Sequence[metadata_parser.MetadataField]
 
-DOCUMENT_TYPES, USER_TYPES = "documents", "people who know their subject well"
 MAX_OWN_VALUE_CHARS = 200  # a longer value is a text; it is no use in a filter
+MAX_PART_CONTINUATIONS = 3  # of one truncated reply
+_TOKENIZED_CHARS = 50_000  # characters in one call of the tokenizer
+_LANGUAGE_OF_TEXT = "Write questions and answers in the language of the text."
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataSettings:
+    """Settings of one conversation, which `metadata` and `questions` share."""
+
+    preset: metadata_parser.Preset = "paper"
+    fields: tuple[str, ...] = ()
+    document_types: str = "documents"
+    users_types: str = "people who know their subject well"
+    text_categories: tuple[str, ...] = ()
+    window: int = 8000
+    language: str = ""
 
 
 def metadata(
-    document: Document,
-    tokenizer: Tokenizer,
-    llm: LLM | None,
-    *,
-    preset: Preset = "paper",
-    fields: tuple[str, ...] = (),
-    document_types: str = DOCUMENT_TYPES,
-    users_types: str = USER_TYPES,
-    text_categories: tuple[str, ...] = (),
-    window: int = 8000,
-    language: str = "",
+    document: Document, tokenizer: Tokenizer, llm: LLM | None, *, extraction: MetadataSettings = MetadataSettings()
 ) -> Iterable[Metadata]:
     """Extract the metadata values of a document, field by field.
 
     (MK-RAG, arXiv:2408.09017, section "prepare", appendix A.) But: values from the document's own front matter or row
     take precedence. Without a model, these values and the title are the only ones.
     """
-    own_values = _own_metadata(document)
-    if llm is None:
-        return list(_metadata_rows(document, own_values))
-    metadata_fields = resolve_fields(preset, fields, text_categories)
-    extracted, _, failure = _read_document(
-        document,
-        tokenizer,
-        llm,
-        preset=preset,
-        fields=fields,
-        document_types=document_types,
-        users_types=users_types,
-        text_categories=text_categories,
-        window=window,
-        language=language,
-    )
-    return _rows_or_failure(
-        _metadata_rows(
-            document, {field.name: own_values.get(field.name) or extracted[field.name] for field in metadata_fields}
-        ),
-        failure,
-    )
+    values, failure = _own_metadata(document), None
+    if llm is not None:
+        extracted, _, failure = _extract_metadata(document, tokenizer, llm, extraction)
+        values = {name: values.get(name) or texts for name, texts in extracted.items()}
+    rows = (Metadata(document.id, name, texts, text="\n".join(texts)) for name, texts in values.items() if texts)
+    return _rows_or_failure(rows, failure)
 
 
+@declare(scope="metadata")
 def questions(
-    document: Document,
-    tokenizer: Tokenizer,
-    llm: LLM,
-    *,
-    preset: Preset = "paper",
-    fields: tuple[str, ...] = (),
-    document_types: str = DOCUMENT_TYPES,
-    users_types: str = USER_TYPES,
-    text_categories: tuple[str, ...] = (),
-    window: int = 8000,
-    language: str = "",
+    document: Document, tokenizer: Tokenizer, llm: LLM, *, extraction: MetadataSettings = MetadataSettings()
 ) -> Iterable[Question]:
     """Generate questions that a document answers, with answers, in the same reply."""
-    _, pairs, failure = _read_document(
-        document,
-        tokenizer,
-        llm,
-        preset=preset,
-        fields=fields,
-        document_types=document_types,
-        users_types=users_types,
-        text_categories=text_categories,
-        window=window,
-        language=language,
-    )
+    _, pairs, failure = _extract_metadata(document, tokenizer, llm, extraction)
     title = document.title or document.uri.rpartition("/")[2]
-    return _rows_or_failure(
-        (Question(answer, title, len(tokenizer(f"{question}\n{answer}")), text=question) for question, answer in pairs),
-        failure,
+    rows = (
+        Question(answer, title, len(tokenizer(f"{question}\n{answer}")), text=question) for question, answer in pairs
     )
-
-
-def _read_document(
-    document: Document,
-    tokenizer: Tokenizer,
-    llm: LLM,
-    *,
-    preset: Preset,
-    fields: tuple[str, ...],
-    document_types: str,
-    users_types: str,
-    text_categories: tuple[str, ...],
-    window: int,
-    language: str,
-) -> MetadataResult:
-    """Run the metadata prompt on a document."""
-
-    return metadata_llm.extract_metadata(
-        document,
-        tokenizer,
-        llm,
-        fields=resolve_fields(preset, fields, text_categories),
-        document_types=document_types,
-        users_types=users_types,
-        window=window,
-        language=language,
-    )
+    return _rows_or_failure(rows, failure)
 
 
 def _rows_or_failure(rows: Iterable[R], failure: ItemFailed | None) -> list[R]:
@@ -131,13 +78,6 @@ def _rows_or_failure(rows: Iterable[R], failure: ItemFailed | None) -> list[R]:
         failure.fallback = tuple(result)
         raise failure
     return result
-
-
-def _metadata_rows(document: Document, values: Mapping[str, tuple[str, ...]]) -> Iterator[Metadata]:
-    """Yield one row per field with values."""
-    for field, texts in values.items():
-        if texts:
-            yield Metadata(document.id, field, texts, text="\n".join(texts))
 
 
 def _own_metadata(document: Document) -> dict[str, tuple[str, ...]]:
@@ -160,3 +100,125 @@ def _value_text(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return " ".join(str(value).split()) if isinstance(value, str | int | float) else ""
+
+
+def _extract_metadata(
+    document: Document, tokenizer: Tokenizer, llm: LLM, extraction: MetadataSettings
+) -> tuple[Mapping[str, tuple[str, ...]], Sequence[metadata_parser.QuestionAnswer], ItemFailed | None]:
+    """Return the values by field, the question-answer pairs and any failure.
+
+    One prompt makes decisions, then lists, then questions and answers (MK-RAG, arXiv:2408.09017, appendix A). But: a
+    document longer than `window` tokens is read in parts, cut at sentence ends; the fields come from the settings. If a
+    part fails, the other parts are kept.
+    """
+    language = extraction.language
+    fields = metadata_parser.resolve_fields(extraction.preset, extraction.fields, extraction.text_categories)
+    part_messages = partial(
+        render_prompt,
+        Path(__file__).with_name("metadata.md"),
+        document_types=extraction.document_types,
+        users_types=extraction.users_types,
+        questions="\n".join(f"{n}. {field.question}" for n, field in enumerate(fields, 1)),
+        lists="\n".join(f"{n}. {_list_instruction(field)}" for n, field in enumerate(fields, 1)),
+        language=f"Write questions and answers in {language}." if language else _LANGUAGE_OF_TEXT,
+        doc_title=f"Title: {replace_surrogates(document.title)}\n" if document.title else "",
+    )
+    parsed: list[metadata_parser.ParsedMetadata] = []
+    failure = None
+    for text in split_document(document, tokenizer, extraction.window):
+        try:
+            parsed.append(_request_reply(llm, part_messages(doc_content=text), fields))
+        except ItemFailed as error:  # keep the results of the other parts
+            failure = failure or error
+    values = {
+        field.name: metadata_parser.unique_values((value for part in parsed for value in part.values[n]), field)
+        for n, field in enumerate(fields)
+    }
+    return values, metadata_parser.unique_questions(pair for part in parsed for pair in part.pairs), failure
+
+
+def _list_instruction(field: metadata_parser.MetadataField) -> str:
+    """Return the prompt line for a field's list."""
+    categories = f" Only from: {list(field.categories)!r}." if field.categories else ""
+    return f"{field.list} At most {field.maximum}.{categories}"
+
+
+def _request_reply(llm: LLM, messages: Messages, fields: Fields) -> metadata_parser.ParsedMetadata:
+    """Return a parsed reply, continued while it is truncated.
+
+    Raise ItemFailed after too many continuations.
+    """
+    earlier_text = ""
+    for _ in range(1 + MAX_PART_CONTINUATIONS):
+        text, parsed = llm(messages, parse=partial(_parse_part, earlier_text=earlier_text, fields=fields))
+        if parsed:
+            return parsed
+        earlier_text = f"{earlier_text}{text}\n"
+        rest = render_prompt(Path(__file__).with_name("metadata_rest.md"), last=text.rpartition("\n")[2])
+        messages = [*messages, {"role": "assistant", "content": text}, *rest]
+    raise ItemFailed(
+        f"{llm.fingerprint} was cut off {1 + MAX_PART_CONTINUATIONS} times: "
+        "set a larger max_tokens for it, or a smaller metadata.window"
+    )
+
+
+def _parse_part(
+    reply: Reply, *, earlier_text: str, fields: Fields
+) -> tuple[str, metadata_parser.ParsedMetadata | None]:
+    """Return the reply's text, and the parsed whole if it is complete.
+
+    For a truncated reply return its complete lines and None.
+    """
+    if not reply.truncated:
+        return reply.text, metadata_parser.parse_metadata_reply(earlier_text + reply.text, fields)
+    text = reply.text.rpartition("\n")[0].rstrip()
+    if not text:
+        raise MalformedReply("The reply broke off before its first line was whole. Write nothing before the form.")
+    return text, None
+
+
+def split_document(document: Document, tokenizer: Tokenizer, window: int) -> Iterator[str]:
+    """Yield the text after the front matter in parts of `window` tokens.
+
+    Parts end at sentence ends; a longer sentence is cut at white space, or else between tokens.
+    """
+    if window < 1:
+        raise SettingsError(f"metadata.window is {window}; it must be 1 or more")
+    text, start = replace_surrogates(document.text), document.body
+    token_starts = list(_token_starts(text, start, tokenizer))
+    is_long = len(token_starts) > window
+    ends = _sentence_ends(text, start) if is_long else []
+    while (last := bisect_left(token_starts, start) + window) < len(token_starts):
+        position = bisect_right(ends, token_starts[last])
+        last_end = ends[position - 1] if position else start
+        end = last_end if last_end > start else _cut_position(text, start, token_starts[last])
+        if text[start:end].strip():
+            yield text[start:end].strip()
+        start = end
+    if text[start:].strip():
+        yield text[start:].strip()
+
+
+def _sentence_ends(text: str, start: int) -> list[int]:
+    """Return the ends of sentences; a heading stays with its section."""
+    body_blocks = (block for block in split_blocks(text, start) if block.kind != "heading")
+    return [end for block in body_blocks for _, end in split_sentences(text, block.start, block.end)]
+
+
+def _cut_position(text: str, start: int, end: int) -> int:
+    """Return the position to cut a sentence that passes `end`."""
+    space = max((text.rfind(space, start + (end - start) // 2, end) for space in " \n\u3000"), default=-1)
+    return space + 1 if space >= 0 else max(end, start + 1)
+
+
+def _token_starts(text: str, start: int, tokenizer: Tokenizer) -> Iterator[int]:
+    """Yield the offset of each token.
+
+    Tokenizers hold the whole input in memory, so a long text is tokenized in parts.
+    """
+    while start < len(text):
+        part_end = min(start + _TOKENIZED_CHARS, len(text))
+        if part_end < len(text):
+            part_end = max(text.rfind(" ", start, part_end), text.rfind("\n", start, part_end)) + 1 or part_end
+        yield from (start + offset for offset in tokenizer(text[start:part_end]))
+        start = part_end

@@ -1,10 +1,7 @@
 """a model's reply in numbered sections -> the lines of each item: decisions, lists, questions, answers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal
 from unicodedata import normalize, numeric
@@ -13,6 +10,7 @@ Section = Literal["", "decisions", "lists", "questions", "answers"]
 NumberedItems = dict[int, list[str]]  # number -> lines
 
 _MAX_HEADING_CHARS = 80  # with its markup
+_WORD_END = r"(?![^\W_])"
 _FIRST_UNSPACED = "\u0500"  # scripts after this character write words without spaces
 _MAX_NUMBER_GAP = 10  # skipped numbers; a larger gap means a year or another number of the text
 
@@ -41,32 +39,24 @@ def fold_text_key(text: str) -> str:
     return " ".join(normalize("NFKC", text).casefold().split())
 
 
-@dataclass(slots=True)
 class NumberedReply:
-    """A partly parsed reply, line by line.
+    """A reply, parsed line by line.
 
-    names: the field names that may label a list. sections: the sections found so far.
+    names: the field names that may label a list. sections: the sections found.
     """
 
-    names: tuple[str, ...]
-    decisions: NumberedItems = field(default_factory=dict)
-    lists: NumberedItems = field(default_factory=dict)
-    questions: NumberedItems = field(default_factory=dict)
-    answers: NumberedItems = field(default_factory=dict)
-    sections: set[Section] = field(default_factory=set)
-    _section: Section = ""
-    _last_number: int = 0  # as written in the reply
-    _number_offset: int = 0  # added to the numbers of this part, if they start at 1 again
-    _item_indent: int = 0  # of the section's first item
-    _part_offsets: dict[Section, list[int]] = field(default_factory=lambda: {"questions": [0], "answers": [0]})
-    _current_lines: list[str] = field(default_factory=list)
-
-    def parse(self, text: str) -> NumberedReply:
-        """Parse all lines of the text and return this reply."""
+    def __init__(self, text: str, names: Sequence[str]) -> None:
+        self.names, self.sections = names, set[Section]()
+        self.items: dict[Section, NumberedItems] = {"decisions": {}, "lists": {}, "questions": {}, "answers": {}}
+        self._section: Section = ""
+        self._last_number = 0  # as written in the reply
+        self._number_offset = 0  # added to the numbers of this part, if they start at 1 again
+        self._item_indent = 0  # of the section's first item
+        self._part_offsets: dict[Section, list[int]] = {"questions": [0], "answers": [0]}
+        self._current_lines: list[str] = []
         for line in text.replace("\r", "\n").split("\n"):
             if line.strip() and not line.lstrip().startswith("```"):
                 self._parse_line(line)
-        return self
 
     def _parse_line(self, line: str) -> None:
         """Parse a line as a heading, an item or a continuation."""
@@ -75,21 +65,16 @@ class NumberedReply:
         elif not (self._start_item(line) or self._start_unnumbered_item(line)):
             self._current_lines.append(line)
 
-    def _items_of(self, section: Section) -> NumberedItems:
-        """Return the items of a section."""
-        items: NumberedItems = getattr(self, section)
-        return items
-
     def _open_section(self, section: Section) -> None:
         """Open a section; its numbers may begin at 1 again.
 
         A repeated section continues after its last number; repeated answers follow the numbering of their questions.
         """
         self._section, self._last_number, self._number_offset, self._current_lines = section, 0, 0, []
-        if section in self._part_offsets and self._items_of(section):
+        if section in self._part_offsets and self.items[section]:
             part, question_offsets = len(self._part_offsets[section]), self._part_offsets["questions"]
             follows_questions = section == "answers" and part < len(question_offsets)
-            self._number_offset = question_offsets[part] if follows_questions else max(self._items_of(section))
+            self._number_offset = question_offsets[part] if follows_questions else max(self.items[section])
             self._part_offsets[section].append(self._number_offset)
         self.sections.add(section)
 
@@ -97,15 +82,16 @@ class NumberedReply:
         """Start an item if this line begins one, and return whether."""
         number, label, indent, content = _parse_item(line)
         section = self._item_section(label, content) if number or label else ""
-        if not section or (label == "" and self._is_nested(section, indent)):
+        is_nested = section == self._section and indent > self._item_indent + 1
+        if not section or (not label and is_nested and self.items[section]):
             return False
         if label and section == label:
             number = self._labelled_number(section, number)
         elif section in self._part_offsets:
             section, number = self._next_number(section, number)
-        if not number or number in self._items_of(section):
+        if not number or number in self.items[section]:
             return False
-        self._item_indent = self._item_indent if self._items_of(section) else indent
+        self._item_indent = self._item_indent if self.items[section] else indent
         self._add_item(section, number, content)
         return True
 
@@ -113,19 +99,14 @@ class NumberedReply:
         """Start a new item in a section."""
         self._section = section
         self.sections.add(section)
-        self._current_lines = self._items_of(section).setdefault(number, [content])
-
-    def _is_nested(self, section: Section, indent: int) -> bool:
-        """Return whether the line is indented deeper than the section's items."""
-        return section == self._section and bool(self._items_of(section)) and indent > self._item_indent + 1
+        self._current_lines = self.items[section].setdefault(number, [content])
 
     def _item_section(self, label: Section, content: str) -> Section:
         """Return the section of an item, from context, content and label."""
         if self._section in ("", "decisions") and content.lstrip("* ").startswith(("[", "［")):
             return "lists"
-        may_decide = self._section == "decisions" or (
-            not label and not self._section and len(content) < _MAX_HEADING_CHARS
-        )
+        is_unclear = not label and not self._section and len(content) < _MAX_HEADING_CHARS
+        may_decide = self._section == "decisions" or is_unclear
         if may_decide and parse_yes_no(content) is not None:
             return "decisions"
         if self._section == "lists" and self._is_list_item(content):
@@ -138,17 +119,17 @@ class NumberedReply:
         Each field has one list, and no list item is a question.
         """
         is_bulleted = bool(self._current_lines) and not self._current_lines[0].strip(" :：*")
-        return not is_question(content) and (is_bulleted or len(self.lists) < len(self.names))
+        return not is_question(content) and (is_bulleted or len(self.items["lists"]) < len(self.names))
 
     def _labelled_number(self, section: Section, number: int) -> int:
         """Return the number of a labelled question or answer.
 
         An unnumbered answer takes the number of its question.
         """
-        last = max(self.questions, default=0)
+        last = max(self.items["questions"], default=0)
         if not number:
             return last + (section == "questions")
-        return number if number not in self._items_of(section) else max(self._items_of(section)) + 1
+        return number if number not in self.items[section] else max(self.items[section]) + 1
 
     def _next_number(self, section: Section, number: int) -> tuple[Section, int]:
         """Return the section and number this item continues with.
@@ -176,16 +157,16 @@ class NumberedReply:
             return False
         plain = line.strip().lstrip("-•*_{ \"'")
         name, colon, rest = plain[:_MAX_HEADING_CHARS].replace("：", ":").partition(":")
-        if (number := self._field_number(name)) and colon and number not in self.lists:
+        if (number := self._field_number(name)) and colon and number not in self.items["lists"]:
             if self._section == "decisions" and parse_yes_no(rest) is not None and "[" not in rest:
-                self.decisions[number] = [rest]
+                self.items["decisions"][number] = [rest]
             else:
                 self._add_item("lists", number, plain[len(name) + 1 :])
             return True
-        if plain.startswith(("[", "［")) and not is_open_list(self._current_lines):
-            self._add_item("lists", len(self.lists) + 1, plain)
-            return True
-        return False
+        starts_list = plain.startswith(("[", "［")) and not is_open_list(self._current_lines)
+        if starts_list:
+            self._add_item("lists", len(self.items["lists"]) + 1, plain)
+        return starts_list
 
     def _field_number(self, name: str) -> int:
         """Return the number of the field with this name, or 0."""
@@ -272,18 +253,18 @@ def _item_label(match: re.Match[str]) -> Section:
     return "questions" if match["questions"] else "answers" if match["answers"] else ""
 
 
-def _alternatives(words: str) -> str:
-    """Return a regex alternation of these words, the longest first."""
-    return "|".join(map(re.escape, sorted(words.split("|"), key=len, reverse=True)))
+def _alternatives(words: str, end: str = "") -> str:
+    """Return a regex alternation of these words, the longest first.
+
+    end: a pattern after words of scripts with spaces.
+    """
+    longest_first = sorted(words.split("|"), key=len, reverse=True)
+    return "|".join(re.escape(word) + (end if word < _FIRST_UNSPACED else "") for word in longest_first)
 
 
 @cache  # slow to compile, so only at the first use
 def _heading_pattern() -> re.Pattern[str]:
-    latin, wide = (
-        _alternatives("|".join(word for word in _HEADING_FILLERS.split("|") if (word < _FIRST_UNSPACED) == spaced))
-        for spaced in (True, False)
-    )
-    filler = rf"(?:(?:{latin})(?![^\W_])|{wide}|[\d\s.:)&/・、．])*+"
+    filler = rf"(?:{_alternatives(_HEADING_FILLERS, _WORD_END)}|[\d\s.:)&/・、．])*+"
     first = "|".join(rf"(?P<{kind}>{_alternatives(words)})" for kind, words in _HEADING_WORDS.items())
     return re.compile(rf"{filler}(?:{first}){filler}(?:{first.replace('?P<', '?P<and_')})?{filler}", re.I)
 
@@ -301,9 +282,5 @@ def _item_pattern() -> re.Pattern[str]:
 
 @cache
 def _yes_no_pattern() -> re.Pattern[str]:
-    def alternatives(words: str) -> str:
-        return "|".join(
-            rf"{re.escape(word)}(?![^\W_])" if word < _FIRST_UNSPACED else re.escape(word) for word in words.split("|")
-        )
-
-    return re.compile(rf"(?:(?P<no>{alternatives(_NO_WORDS)})|(?P<yes>{alternatives(_YES_WORDS)}))", re.I)
+    no, yes = (_alternatives(words, _WORD_END) for words in (_NO_WORDS, _YES_WORDS))
+    return re.compile(rf"(?:(?P<no>{no})|(?P<yes>{yes}))", re.I)

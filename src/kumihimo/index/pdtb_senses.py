@@ -1,7 +1,5 @@
 """pdtb_senses.tsv -> the senses of discourse relations: names, labels, meanings and hierarchy."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -46,12 +44,6 @@ def senses_by_name() -> Mapping[str, DiscourseSense]:
 def senses_by_label() -> Mapping[str, DiscourseSense]:
     """Return the senses by label."""
     return {sense.label: sense for sense in senses_by_name().values() if sense.label}
-
-
-@cache
-def sense_labels() -> tuple[str, ...]:
-    """Return the labels of all senses."""
-    return tuple(senses_by_label())
 
 
 @cache

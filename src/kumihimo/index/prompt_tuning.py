@@ -1,7 +1,5 @@
 """sample of chunks -> settings fitted to the corpus: domain, language, persona, types, examples."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +8,8 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import BudgetExceeded, ItemFailed, MalformedReply, SettingsError
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
-from kumihimo.llm.prompts import render_prompt
+from kumihimo.llm.prompts import Reply, render_prompt
 from kumihimo.llm.protocols import LLM
-from kumihimo.llm.structured import Reply
 from kumihimo.text.sentences import split_sentences
 
 PROMPT = Path(__file__).with_suffix(".md")
@@ -57,10 +54,12 @@ def tune_prompts(chunks: Table[Chunk], llm: LLM, *, sample: int = 20, examples: 
     prompts; one call for everything except the examples. The digests of the chunk ids decide the sample, so it is
     always the same. Raises SettingsError if the index has no chunks, ItemFailed if the model's reply is unusable.
     """
-    sampled = _sample_chunks(chunks, sample)
+    ids = sorted((id for (id,) in chunks.columns("id")), key=hash_parts)
+    sampled = [chunks[id] for id in ids[:sample]]
     if not sampled:
         raise SettingsError("the index has no text to tune to: `kumi index PATH` adds some")
-    corpus: Corpus = llm(render_prompt(PROMPT, pieces=_format_chunks(sampled)), schema=Corpus)
+    pieces = "\n\n---\n\n".join(sorted(chunk.index_text[:_MAX_CHUNK_CHARS].strip() for chunk in sampled))
+    corpus: Corpus = llm(render_prompt(PROMPT, pieces=pieces), schema=Corpus)
     errors: list[str] = []
     written = list(_write_examples(sampled, corpus, llm, examples, errors))
     mentions: dict[str, object] = {"domain": corpus.domain, "language": corpus.language, "types": corpus.types}
@@ -70,15 +69,6 @@ def tune_prompts(chunks: Table[Chunk], llm: LLM, *, sample: int = 20, examples: 
     return TunedSettings(
         {scope: {n: v for n, v in values.items() if v} for scope, values in by_scope.items()}, tuple(reported)
     )
-
-
-def _sample_chunks(chunks: Table[Chunk], count: int) -> list[Chunk]:
-    ids = sorted((id for (id,) in chunks.columns("id")), key=hash_parts)
-    return [chunks[id] for id in ids[:count]]
-
-
-def _format_chunks(sample: Sequence[Chunk]) -> str:
-    return "\n\n---\n\n".join(sorted(chunk.index_text[:_MAX_CHUNK_CHARS].strip() for chunk in sample))
 
 
 def _write_examples(sample: Sequence[Chunk], corpus: Corpus, llm: LLM, target: int, errors: list[str]) -> Iterator[str]:

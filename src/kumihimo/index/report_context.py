@@ -1,13 +1,14 @@
-"""a community -> the context of its report: the elements and child reports that fit, as text."""
-
-from __future__ import annotations
+"""a community -> the context of its report: the elements and child reports that fit; its parts -> its text."""
 
 import csv
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
+from itertools import chain
+from math import log
 from typing import Literal, TypeVar
 
+from kumihimo.core.context import Tokenizer
 from kumihimo.core.records import Claim, Community, Entity, Relation, Report
 from kumihimo.core.table import Table
 from kumihimo.index.data_refs import TABLE_NAMES, strip_references
@@ -16,6 +17,7 @@ ElementOrder = Literal["content", "paper"]
 Element = Entity | Relation | Claim | Report
 E = TypeVar("E", Entity, Relation, Claim, Report)
 
+TOP_RATING_MENTIONS = 1000  # mentions for a rating of 10
 # Typical tokens of a prompt line besides its text: number, commas, names; for a claim also type, status and dates.
 # With constants no text is tokenized twice, and the size of a community is a sum.
 LINE_OVERHEAD: dict[type[Element], int] = {Entity: 10, Relation: 14, Claim: 30, Report: 4}
@@ -57,12 +59,7 @@ class ReportContext:
     @property
     def ids_by_table(self) -> dict[str, tuple[str, ...]]:
         """Return the ids of each table; the first id is number 1."""
-        return {
-            "entities": tuple(e.id for e in self.entities),
-            "relations": tuple(r.id for r in self.relations),
-            "claims": tuple(c.id for c in self.claims),
-            "reports": tuple(r.id for r in self.reports),
-        }
+        return {table: tuple(row.id for row in getattr(self, table)) for table in TABLE_NAMES if table != "chunks"}
 
 
 def select_report_context(
@@ -81,7 +78,8 @@ def select_report_context(
     if community.children:
         child_reports, elements = _substitute_reports(community, tables, window)
     else:
-        child_reports, elements = [], _leaf_elements(community, tables)
+        subgraph = community_subgraph(tables, community.members)
+        child_reports, elements = [], list(_ordered_elements(tables, subgraph, subgraph.entities.keys()))
     total = sum(report.elements for report in child_reports) + sum(map(line_tokens, elements))
     fitting = list(_fit_window(window, [*child_reports, *elements]))
     return ReportContext(
@@ -106,9 +104,7 @@ def community_subgraph(
     An inner edge begins and ends at a member. The ids show this without reading the edges that leave.
     """
     entities = {id: entity for id in members if (entity := tables.entities.get(id))}
-    outgoing: set[str] = set()
-    incoming: set[str] = set()
-    degrees: dict[str, int] = {}
+    outgoing, incoming, degrees = set[str](), set[str](), dict[str, int]()
     for id in entities:
         sources, targets = tables.relations.ids(source=id), tables.relations.ids(target=id)
         degrees[id] = len(sources) + len(targets)
@@ -131,12 +127,6 @@ def community_entities(tables: ReportTables, community: Community) -> Iterator[s
     for id in community.children:
         if child := tables.communities.get(id):
             yield from community_entities(tables, child)
-
-
-def _leaf_elements(community: Community, tables: ReportTables) -> list[Element]:
-    """Return all elements of a leaf community."""
-    subgraph = community_subgraph(tables, community.members)
-    return list(_ordered_elements(tables, subgraph, subgraph.entities.keys()))
 
 
 def _ordered_elements(
@@ -180,34 +170,20 @@ def _substitute_reports(community: Community, tables: ReportTables, window: int)
     while count < len(ranked) and size > window:
         size -= child_reports[ranked[count]].elements - line_tokens(child_reports[ranked[count]])
         count += 1
-    child_members = _child_entities(community, tables) if count < len(community.children) else {}
-    subgraph = _remaining_subgraph(tables, child_members, set(ranked[:count]))
+    remaining = community.children if count < len(community.children) else ()
+    child_members = {
+        id: list(community_entities(tables, child)) for id in remaining if (child := tables.communities.get(id))
+    }
+    replaced_members = {member for id in ranked[:count] for member in child_members.pop(id, ())}
+    subgraph = community_subgraph(tables, chain.from_iterable(child_members.values()), replaced_members)
     while True:
-        replaced = set(ranked[:count])
         reports = [child_reports[id] for id in ranked[:count]]
-        included = {
-            member for id in child_members.keys() - replaced for member in child_members[id]
-        } & subgraph.entities.keys()
+        members = chain.from_iterable(child_members[id] for id in child_members.keys() - ranked[:count])
+        included = subgraph.entities.keys() & members
         elements = list(_ordered_elements(tables, subgraph, included))
         if count == len(ranked) or sum(map(line_tokens, [*reports, *elements])) <= window:
             return reports, elements
         count += 1
-
-
-def _child_entities(community: Community, tables: ReportTables) -> dict[str, list[str]]:
-    """Return the entities of each child community."""
-    children = {id: child for id in community.children if (child := tables.communities.get(id))}
-    return {id: list(community_entities(tables, child)) for id, child in children.items()}
-
-
-def _remaining_subgraph(
-    tables: ReportTables, parts: dict[str, list[str]], replaced: Collection[str]
-) -> CommunitySubgraph:
-    """Return the entities of children without a report, and edges to others."""
-    outside = {member for id in replaced for member in parts.get(id, ())}
-    return community_subgraph(
-        tables, (member for id, member_ids in parts.items() if id not in replaced for member in member_ids), outside
-    )
 
 
 def _fit_window(window: int, elements: Iterable[Element]) -> Iterator[Element]:
@@ -284,3 +260,25 @@ def _table_section(table: str, columns: list[str], rows: Sequence[tuple[str, ...
     for number, row in enumerate(rows, 1):
         write_row([number, *(row[i] for i in used_columns)])
     return f"{TABLE_NAMES[table]}:\n{out.getvalue().rstrip()}"
+
+
+def rate_mentions(mentions: int) -> tuple[float, str]:
+    """Return a rating, 0 to 10, by mention count, with its reason.
+
+    >>> rate_mentions(12)
+    (3.7, 'Named 12 times.')
+    """
+    rating = min(10.0, round(10 * log(1 + mentions) / log(1 + TOP_RATING_MENTIONS), 1))
+    return rating, f"Named {mentions} times."
+
+
+def report_markdown(title: str, summary: str, findings: Iterable[tuple[str, str]]) -> str:
+    """Return the Markdown text of a report."""
+    parts = [f"# {title}", summary, *(part for heading, text in findings for part in (f"## {heading}", text))]
+    return "\n\n".join(part for part in parts if part)
+
+
+def add_report_text(report: Report, tokenizer: Tokenizer) -> Report:
+    """Return the report with its text and its number of tokens."""
+    text = report_markdown(report.title, report.summary, report.findings)
+    return replace(report, text=text, tokens=len(tokenizer(text)))

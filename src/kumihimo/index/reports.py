@@ -1,8 +1,6 @@
 """a community with its elements and child reports -> its report."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
 from typing import Literal
@@ -10,10 +8,7 @@ from typing import Literal
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.records import Claim, Community, Entity, Mention, Relation, Report
 from kumihimo.core.table import Table
-from kumihimo.index import data_refs
-from kumihimo.index.data_refs import ResolvedReferences
-from kumihimo.index.report_context import ReportContext, ReportTables, render_report_context, select_report_context
-from kumihimo.index.report_render import rate_mentions, report_markdown
+from kumihimo.index import data_refs, report_context
 from kumihimo.index.rules import extractive_reports
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Messages
@@ -64,96 +59,60 @@ def reports(
     order: Literal["content", "paper"] = "content",
     persona: str = "",
     language: str = "",
-    when: Literal["built", "asked"] = "built",
 ) -> Report | None:
     """Write the report of a community (GraphRAG, arXiv:2404.16130, section 3.1.5).
-
-    Return None with `when="asked"`: a reader that needs the report calls this again with "built".
 
     But: reference numbers count within the prompt and are mapped back; invalid numbers are removed and counted. A
     community of one isolated entity has no report, since its description says everything; a child community of one
     entity gets a report without a model call. Without a model, the report consists of sentences from the documents
     (`rules/extractive_reports.py`).
     """
-    if when == "asked" or (len(community.members) == 1 and not community.parent):
+    if len(community.members) == 1 and not community.parent:
         return None
-
-    tables = ReportTables(communities, entities, relations, claims, reports)
+    tables = report_context.ReportTables(communities, entities, relations, claims, reports)
     if llm is None:
         report = extractive_reports.build_extractive_report(community, tables, mentions, tokenizer)
         return report if report.title else None
-    context = select_report_context(community, tables, window=window, order=order)
+    context = report_context.select_report_context(community, tables, window=window, order=order)
     if not context.entities and not context.reports:
         return None
     if len(community.members) == 1:
-        report = _single_entity_report(context)
+        report = _single_entity_report(context, community.level)
     else:
-        report = _to_report(llm(report_messages(context, persona, language), schema=Written), context)
-    return replace(report, level=community.level, tokens=len(tokenizer(report.text)))
+        reply = llm(report_messages(context, persona, language), schema=Written)
+        report = _to_report(reply, context, community.level)
+    return report_context.add_report_text(report, tokenizer)
 
 
-def report_messages(context: ReportContext, persona: str = "", language: str = "") -> Messages:
+def report_messages(context: report_context.ReportContext, persona: str = "", language: str = "") -> Messages:
     """Return the messages for one report."""
-
     return render_prompt(
         PROMPT,
         persona=f"{persona.strip()}\n\n" if persona.strip() else "",
         language=f"Write in {language.strip()}." if language.strip() else LANGUAGE_OF_TABLES,
-        tables=render_report_context(context),
+        tables=report_context.render_report_context(context),
     )
 
 
-def _single_entity_report(context: ReportContext) -> Report:
+def _single_entity_report(context: report_context.ReportContext, level: int) -> Report:
     """Build the report of a single entity: its name and its description.
 
     The number of mentions gives the rating.
     """
     entity = context.entities[0]
-    rating, reason = rate_mentions(entity.mentions)
-    return _build_report(entity.name, entity.text, (), rating=rating, reason=reason, elements=context.elements)
+    rating, reason = report_context.rate_mentions(entity.mentions)
+    text, elements = entity.text, context.elements
+    return Report(entity.name, text, rating, reason, (), (), 0, level, elements, tokens=0, extractive=False)
 
 
-def _to_report(reply: Written, context: ReportContext) -> Report:
+def _to_report(reply: Written, context: report_context.ReportContext, level: int) -> Report:
     """Convert a reply to a report; map its references back to rows."""
-
     texts = [reply.summary, *(text for finding in reply.findings for text in (finding.summary, finding.explanation))]
     resolved = [data_refs.resolve_references(text.strip(), context.ids_by_table) for text in texts]
     summary, *rest = [text.text for text in resolved]
-    return _build_report(
-        " ".join(data_refs.strip_references(reply.title).split()),
-        summary,
-        tuple(zip(rest[::2], rest[1::2], strict=True)),
-        rating=min(max(reply.rating, 0.0), 10.0),
-        reason=reply.rating_explanation.strip(),
-        elements=context.elements,
-        data=tuple(sorted({reference for text in resolved for reference in text.data})),
-        dropped=sum(text.dropped for text in resolved),
-    )
-
-
-def _build_report(
-    title: str,
-    summary: str,
-    findings: tuple[tuple[str, str], ...],
-    *,
-    rating: float,
-    reason: str,
-    elements: int,
-    data: ResolvedReferences = (),
-    dropped: int = 0,
-) -> Report:
-    """Build a report with its text."""
-    return Report(
-        title,
-        summary,
-        rating,
-        reason,
-        findings,
-        data,
-        dropped,
-        level=0,
-        elements=elements,
-        tokens=0,
-        extractive=False,
-        text=report_markdown(title, summary, findings),
-    )
+    title = " ".join(data_refs.strip_references(reply.title).split())
+    rating, reason = min(max(reply.rating, 0.0), 10.0), reply.rating_explanation.strip()
+    findings = tuple(zip(rest[::2], rest[1::2], strict=True))
+    data = tuple(sorted({reference for text in resolved for reference in text.data}))
+    dropped, elements = sum(text.dropped for text in resolved), context.elements
+    return Report(title, summary, rating, reason, findings, data, dropped, level, elements, tokens=0, extractive=False)

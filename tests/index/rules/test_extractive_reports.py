@@ -11,8 +11,7 @@ import pytest
 from kumihimo.core.records import Community, Mention, Record, Report
 from kumihimo.core.table import Table
 from kumihimo.index.data_refs import resolve_references, strip_references
-from kumihimo.index.report_context import ReportTables
-from kumihimo.index.report_render import rate_mentions, report_markdown
+from kumihimo.index.report_context import ReportTables, rate_mentions, report_markdown
 from kumihimo.index.rules.extractive_reports import (
     MAX_MENTIONS,
     MemberSentence,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kumihimo.core.records import Chunk, Mention, RelationMention
 from kumihimo.index.rules import ner
 from kumihimo.index.rules.ner_cjk import find_chinese_names, find_japanese_names
-from kumihimo.index.rules.ner_spans import drop_overlaps
+from kumihimo.index.rules.ner_words import drop_overlaps
 from kumihimo.text import name_keys
 from tests.counters import check_linear
 

@@ -1,12 +1,10 @@
 """pairs of passages -> discourse relations by their connectives, in English, Japanese and Chinese."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from kumihimo.core.records import DiscourseRelation, Passage
 
@@ -67,13 +65,17 @@ def find_explicit_relation(earlier: str, later: str) -> tuple[str, bool, float] 
         has_other_clause = len(sentence.encode()) > _MAX_ALONE_BYTES or re.search(_COMMA, sentence)
         return None if has_other_clause else (connective[1], True, ALONE_CONFIDENCE)
     inner_match = _inside_pattern().search(sentence)
-    return (_look_up_word(inner_match[1])[1], True, INSIDE_CONFIDENCE) if inner_match else None
+    return (_connective_of(inner_match[1])[1], True, INSIDE_CONFIDENCE) if inner_match else None
 
 
 def _first_sentence(text: str) -> str:
-    start = _LINE_START.match(text)
-    match = _SENTENCE.match(text[start.end() if start else 0 :][:_MAX_SENTENCE_CHARS])
+    match = _SENTENCE.match(_strip_line_start(text)[:_MAX_SENTENCE_CHARS])
     return match[0] if match else ""
+
+
+def _strip_line_start(text: str) -> str:
+    """Return the text without bullet, number and opening quotation marks."""
+    return _LINE_START.sub("", text, count=1)
 
 
 def _continues_sentence(earlier: str, later: str) -> bool:
@@ -101,18 +103,12 @@ def _split_relation(earlier: str, later: str) -> tuple[str, bool, float] | None:
 
 def _leading_connective(text: str, *kinds: str) -> tuple[str, str] | None:
     """Return kind and sense of a leading connective of these kinds."""
-    start = _LINE_START.match(text)
-    match = _leading_pattern().match(text, start.end() if start else 0)
-    connective = _look_up_word(match[0]) if match else None
+    match = _leading_pattern().match(_strip_line_start(text))
+    connective = _connective_of(match[0]) if match else None
     return connective if connective and connective[0] in kinds else None
 
 
-def _look_up_word(word: str) -> tuple[str, str]:
-    return _sense_by_word()[" ".join(word.casefold().split())]
-
-
-@dataclass(frozen=True, slots=True)
-class _Connective:
+class _Connective(NamedTuple):
     """A connective of the table.
 
     text: with its comma, if one must follow.
@@ -134,12 +130,10 @@ def _load_connectives() -> list[_Connective]:
 
     Thus a short one never hides a longer one that begins with it.
     """
-    lines = [
-        line.split("\t") for line in _TABLE_PATH.read_text(encoding="utf-8").splitlines() if not line.startswith("#")
-    ]
+    table_lines = _TABLE_PATH.read_text(encoding="utf-8").splitlines()
     words = [
         _Connective(kind, sense, language, text)
-        for kind, sense, *columns in lines
+        for kind, sense, *columns in (line.split("\t") for line in table_lines if not line.startswith("#"))
         for language, column in zip(("English", "Japanese", "Chinese"), columns, strict=True)
         for text in filter(None, column.split("|"))
     ]
@@ -147,8 +141,13 @@ def _load_connectives() -> list[_Connective]:
 
 
 @cache
-def _sense_by_word() -> Mapping[str, tuple[str, str]]:
+def _connectives_by_word() -> Mapping[str, tuple[str, str]]:
     return {word.bare: (word.kind, word.sense) for word in _load_connectives() if word.kind != "ending"}
+
+
+def _connective_of(word: str) -> tuple[str, str]:
+    """Return kind and sense of a word of the table."""
+    return _connectives_by_word()[" ".join(word.casefold().split())]
 
 
 @cache
@@ -158,10 +157,9 @@ def _leading_pattern() -> re.Pattern[str]:
 
 
 def _word_pattern(word: _Connective) -> str:
-    end = r"(?![\w'’-])" if word.language == "English" else ""
-    return (
-        r"\s+".join(map(re.escape, word.bare.split())) + end + (rf"(?=\s*{_COMMA})" if word.bare != word.text else "")
-    )
+    word_end = r"(?![\w'’-])" if word.language == "English" else ""
+    comma = rf"(?=\s*{_COMMA})" if word.bare != word.text else ""
+    return r"\s+".join(map(re.escape, word.bare.split())) + word_end + comma
 
 
 @cache
@@ -170,10 +168,9 @@ def _inside_pattern() -> re.Pattern[str]:
 
     Chinese is left out: its commas separate clauses, and the connective would link these, not the passages.
     """
-    words = (
-        w for w in _load_connectives() if w.kind == "adverb" and w.sense in _INSIDE_SENSES and w.language != "Chinese"
-    )
-    return re.compile(rf"[,、]\s*({'|'.join(re.escape(word.bare) for word in words)})\s*[,、]", re.I)
+    adverbs = (word for word in _load_connectives() if word.kind == "adverb" and word.language != "Chinese")
+    words = "|".join(re.escape(word.bare) for word in adverbs if word.sense in _INSIDE_SENSES)
+    return re.compile(rf"[,、]\s*({words})\s*[,、]", re.I)
 
 
 @cache

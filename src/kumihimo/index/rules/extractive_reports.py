@@ -1,29 +1,20 @@
 """a community and the sentences about its members -> an extractive report."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from math import exp, log
-from typing import TYPE_CHECKING
 
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Community, Mention, Report
 from kumihimo.core.table import Table
-from kumihimo.index.data_refs import format_reference, split_cited_statements
-from kumihimo.index.report_context import CommunitySubgraph, ReportTables, community_subgraph, line_tokens
-from kumihimo.index.report_render import TOP_RATING_MENTIONS, rate_mentions, report_markdown
+from kumihimo.index import data_refs, report_context
 from kumihimo.text.sentences import is_table_row
 from kumihimo.text.tokens import subject_terms
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 MAX_SENTENCES = 48  # sentences to compare
 MAX_MENTIONS = 300  # of more, the ones in chunks that name most members
@@ -50,7 +41,7 @@ class MemberSentence:
 
 
 def build_extractive_report(
-    community: Community, graph: ReportTables, mentions: Table[Mention], tokenizer: Tokenizer
+    community: Community, graph: report_context.ReportTables, mentions: Table[Mention], tokenizer: Tokenizer
 ) -> Report:
     """Build a report from the most central sentences of a community.
 
@@ -59,23 +50,10 @@ def build_extractive_report(
     with parts selects from the sentences that its parts selected.
     """
     if community.children:
-        return _report_from_parts(community, graph, mentions, tokenizer)
-    subgraph = community_subgraph(graph, community.members)
-    entities = subgraph.entities
-    sentences = _member_sentences(subgraph, mentions) or [
-        MemberSentence(e.text, "", e.name) for e in sorted(entities.values(), key=lambda e: (e.name, e.id)) if e.text
-    ]
-    rating, reason = rate_mentions(sum(entity.mentions for entity in entities.values()))
-    elements = sum(map(line_tokens, entities.values())) + sum(map(line_tokens, subgraph.edges))
-    return _make_report(
-        ", ".join(_leading_names(subgraph)),
-        select_sentences(sentences),
-        rating,
-        reason,
-        community.level,
-        elements,
-        tokenizer,
-    )
+        report = _report_from_parts(community, graph, mentions, tokenizer)
+    else:
+        report = _report_from_members(community, graph, mentions)
+    return report_context.add_report_text(report, tokenizer)
 
 
 def select_sentences(sentences: Sequence[MemberSentence]) -> list[MemberSentence]:
@@ -83,19 +61,15 @@ def select_sentences(sentences: Sequence[MemberSentence]) -> list[MemberSentence
 
     Of equal sentences, the first wins.
     """
-    terms = [_subject_terms(sentence.text) for sentence in sentences]
-    sentences = [sentence for sentence, sentence_terms in zip(sentences, terms, strict=True) if sentence_terms]
+    worded = [(sentence, terms) for sentence in sentences if (terms := _subject_terms(sentence.text))]
+    sentences = [sentence for sentence, _ in worded]
     if len(sentences) < 2:
-        return list(sentences)
-    similar, shares = _sentence_themes(
-        [sentence_terms for sentence_terms in terms if sentence_terms], [sentence.weight for sentence in sentences]
-    )
+        return sentences
+    similar, shares = _sentence_themes([terms for _, terms in worded], [sentence.weight for sentence in sentences])
     selected: list[int] = []
     for share in shares:
         candidates = [
-            i
-            for i in range(len(sentences))
-            if i not in selected and all(similar[i, j] < MAX_SIMILARITY for j in selected)
+            i for i in range(len(sentences)) if all(i != j and similar[i][j] < MAX_SIMILARITY for j in selected)
         ]
         if not candidates:
             break
@@ -103,9 +77,7 @@ def select_sentences(sentences: Sequence[MemberSentence]) -> list[MemberSentence
     return [sentences[i] for i in selected]
 
 
-def _sentence_themes(
-    words: list[tuple[str, ...]], weights: list[float]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _sentence_themes(words: list[tuple[str, ...]], weights: list[float]) -> tuple[list[list[float]], list[list[float]]]:
     """Return the sentences' cosines, and their shares in each theme.
 
     Shapes are (n, n) and (themes, n), the main theme first. Earlier sentences weigh slightly more, so that no two
@@ -114,9 +86,7 @@ def _sentence_themes(
     """
     import numpy as np
 
-    terms = {
-        term: i for i, term in enumerate(dict.fromkeys(term for sentence_terms in words for term in sentence_terms))
-    }
+    terms = {term: i for i, term in enumerate(dict.fromkeys(chain.from_iterable(words)))}
     matrix = np.zeros((len(words), len(terms)))
     for row, sentence_terms in zip(matrix, words, strict=True):
         row[[terms[term] for term in sentence_terms]] = 1
@@ -127,7 +97,7 @@ def _sentence_themes(
     values, vectors = np.linalg.eigh(similar * np.outer(scale, scale))  # of A Aᵀ: the squares of A's singular values
     values, vectors = np.maximum(values[::-1], 0), vectors[:, ::-1]
     count = int(np.searchsorted(np.round(values.cumsum() / values.sum(), 6), COVERED_VARIANCE)) + 1
-    return similar, np.round(np.abs(vectors[:, : min(count, MAX_THEMES)]).T, 6)
+    return similar.tolist(), np.round(np.abs(vectors[:, : min(count, MAX_THEMES)]).T, 6).tolist()
 
 
 @lru_cache(maxsize=4096)  # each level above a leaf reads the leaf's sentences again
@@ -135,11 +105,21 @@ def _subject_terms(text: str) -> tuple[str, ...]:
     return tuple(subject_terms(text))
 
 
-# -- leaf communities
+def _report_from_members(community: Community, graph: report_context.ReportTables, mentions: Table[Mention]) -> Report:
+    """Build the report of a leaf community."""
+    subgraph = report_context.community_subgraph(graph, community.members)
+    entities = subgraph.entities
+    sentences = list(_member_sentences(subgraph, mentions)) or [
+        MemberSentence(e.text, "", e.name) for e in sorted(entities.values(), key=lambda e: (e.name, e.id)) if e.text
+    ]
+    rating, reason = report_context.rate_mentions(sum(entity.mentions for entity in entities.values()))
+    line_tokens = report_context.line_tokens
+    elements = sum(map(line_tokens, entities.values())) + sum(map(line_tokens, subgraph.edges))
+    return _make_report(community, ", ".join(_leading_names(subgraph)), sentences, rating, reason, elements)
 
 
-def _member_sentences(subgraph: CommunitySubgraph, mentions: Table[Mention]) -> list[MemberSentence]:
-    """Return the distinct sentences that name members.
+def _member_sentences(subgraph: report_context.CommunitySubgraph, mentions: Table[Mention]) -> Iterator[MemberSentence]:
+    """Yield the distinct sentences that name members.
 
     Sentences with most members come first. A digest orders the rest, so the order is fixed but arbitrary.
     """
@@ -152,18 +132,13 @@ def _member_sentences(subgraph: CommunitySubgraph, mentions: Table[Mention]) -> 
     usable = [key for key in mention_by_key if _has_sentence_length(key)] or list(mention_by_key)
     usable = [key for key in usable if _is_prose(mention_by_key[key].text)] or usable
     order = sorted(usable, key=lambda key: (-len(members[key]), hash_parts(key)))[:MAX_SENTENCES]
-    return [
-        MemberSentence(
-            " ".join(mention_by_key[key].text.split()),
-            mention_by_key[key].id.rpartition(".")[0],
-            ", ".join(sorted(subgraph.entities[id].name for id in members[key])[:MAX_TITLE_NAMES]),
-            1 + log(len(members[key])),
-        )
-        for key in order
-    ]
+    for key in order:
+        text, chunk = " ".join(mention_by_key[key].text.split()), _chunk_id(mention_by_key[key].id)
+        names = sorted(subgraph.entities[id].name for id in members[key])
+        yield MemberSentence(text, chunk, ", ".join(names[:MAX_TITLE_NAMES]), 1 + log(len(names)))
 
 
-def _select_mentions(subgraph: CommunitySubgraph, mentions: Table[Mention]) -> list[Mention]:
+def _select_mentions(subgraph: report_context.CommunitySubgraph, mentions: Table[Mention]) -> list[Mention]:
     """Return all mentions, or MAX_MENTIONS if there are more.
 
     The latter are from the chunks that name most members.
@@ -208,7 +183,7 @@ def _is_prose(text: str) -> bool:
     return bool(_SENTENCE_END.search(text)) and 5 * capitalised <= 2 * len(words) and not is_table_row(text)
 
 
-def _leading_names(subgraph: CommunitySubgraph) -> list[str]:
+def _leading_names(subgraph: report_context.CommunitySubgraph) -> list[str]:
     """Return the names of the members with the heaviest edges."""
     weights: Counter[str] = Counter()
     for edge in subgraph.edges:
@@ -217,12 +192,10 @@ def _leading_names(subgraph: CommunitySubgraph) -> list[str]:
     return [entity.name for entity in ranked[:MAX_TITLE_NAMES]]
 
 
-# -- communities with parts
-
-
 def _report_from_parts(
-    community: Community, graph: ReportTables, mentions: Table[Mention], tokenizer: Tokenizer
+    community: Community, graph: report_context.ReportTables, mentions: Table[Mention], tokenizer: Tokenizer
 ) -> Report:
+    """Build the report of a community from the reports of its parts."""
     children = [child for id in community.children if (child := graph.communities.get(id))]
     parts = [
         (child, graph.reports.get(child.id) or build_extractive_report(child, graph, mentions, tokenizer))
@@ -230,19 +203,15 @@ def _report_from_parts(
     ]
     parts.sort(key=lambda part: (-part[1].rating, part[1].title, part[1].text))
     leaders = [_leading_name(child, graph) for child, _ in parts[:MAX_TITLE_NAMES]]
-    mention_count = round(sum(exp(part.rating / 10 * log(1 + TOP_RATING_MENTIONS)) - 1 for _, part in parts))
-    return _make_report(
-        ", ".join(dict.fromkeys(filter(None, leaders))),
-        select_sentences(_pool_sentences([_report_sentences(part) for _, part in parts])),
-        rate_mentions(mention_count)[0],
-        f"Its parts are named about {mention_count} times.",
-        community.level,
-        sum(part.elements for _, part in parts),
-        tokenizer,
-    )
+    scale = log(1 + report_context.TOP_RATING_MENTIONS)
+    mention_count = round(sum(exp(part.rating / 10 * scale) - 1 for _, part in parts))
+    rating, reason = report_context.rate_mentions(mention_count)[0], f"Its parts are named about {mention_count} times."
+    sentences = _pool_sentences([_report_sentences(part) for _, part in parts])
+    title = ", ".join(dict.fromkeys(filter(None, leaders)))
+    return _make_report(community, title, sentences, rating, reason, sum(part.elements for _, part in parts))
 
 
-def _leading_name(community: Community, graph: ReportTables) -> str:
+def _leading_name(community: Community, graph: report_context.ReportTables) -> str:
     """Return the leading name of the largest leaf of the largest part."""
     while community.children:
         sizes = {id: part.elements for id in community.children if (part := graph.reports.get(id))}
@@ -251,7 +220,7 @@ def _leading_name(community: Community, graph: ReportTables) -> str:
         if not child:
             return ""
         community = child
-    return next(iter(_leading_names(community_subgraph(graph, community.members))), "")
+    return next(iter(_leading_names(report_context.community_subgraph(graph, community.members))), "")
 
 
 def _report_sentences(part: Report) -> list[MemberSentence]:
@@ -261,7 +230,7 @@ def _report_sentences(part: Report) -> list[MemberSentence]:
     return [
         MemberSentence(text, chunks.get(citations.get("chunks", [0])[0], ""), heading)
         for heading, explanation in sections
-        for text, citations in split_cited_statements(explanation)
+        for text, citations in data_refs.split_cited_statements(explanation)
     ]
 
 
@@ -280,35 +249,14 @@ def _pool_sentences(parts: Sequence[Sequence[MemberSentence]]) -> list[MemberSen
 
 
 def _make_report(
-    title: str,
-    selected: Sequence[MemberSentence],
-    rating: float,
-    reason: str,
-    level: int,
-    elements: int,
-    tokenizer: Tokenizer,
+    community: Community, title: str, sentences: Sequence[MemberSentence], rating: float, reason: str, elements: int
 ) -> Report:
-    """Build the report; two sentences are the summary, the rest findings."""
+    """Build a report; two sentences are the summary, the rest findings."""
+    selected = select_sentences(sentences)
     numbers = {chunk: n for n, chunk in enumerate(dict.fromkeys(s.chunk for s in selected if s.chunk), 1)}
-    cited = [
-        " ".join(filter(None, [s.text, format_reference({"chunks": [numbers[s.chunk]] if s.chunk else []})]))
-        for s in selected
-    ]
-    summary = " ".join(cited[:2])
+    references = {chunk: f" {data_refs.format_reference({'chunks': [n]})}" for chunk, n in numbers.items()}
+    cited = [s.text + references.get(s.chunk, "") for s in selected]
     findings = tuple(zip((s.heading for s in selected[2:]), cited[2:], strict=True))
-    text = report_markdown(title, summary, findings)
     data = tuple(("chunks", n, chunk) for chunk, n in numbers.items())
-    return Report(
-        title,
-        summary,
-        rating,
-        reason,
-        findings,
-        data,
-        dropped=0,
-        level=level,
-        elements=elements,
-        tokens=len(tokenizer(text)),
-        extractive=True,
-        text=text,
-    )
+    level = community.level
+    return Report(title, " ".join(cited[:2]), rating, reason, findings, data, 0, level, elements, 0, extractive=True)

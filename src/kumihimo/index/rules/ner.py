@@ -1,14 +1,12 @@
 """a chunk -> the names in its sentences, and the pairs named together, by rules instead of a model."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from kumihimo.core.records import Chunk, Mention, RelationMention
-from kumihimo.index.rules import ner_cjk, ner_latin
-from kumihimo.index.rules.ner_spans import QUANTITY, NameSpan, drop_overlaps
+from kumihimo.index.rules import ner_cjk, ner_latin, ner_words
 from kumihimo.text import name_keys
 from kumihimo.text.sentences import collapse_spaces, split_blocks, split_sentences
 
@@ -53,30 +51,28 @@ def find_relation_mentions(chunk: Chunk, aliases: Mapping[str, str]) -> Iterable
         entities = list(names.items())
         for i, first in enumerate(entities):
             for second in entities[i + 1 : i + 1 + MAX_FOLLOWING_NAMES]:
-                if not first[1].type == second[1].type == QUANTITY:
+                if not first[1].type == second[1].type == ner_words.QUANTITY:
                     yield _make_relation_mention(sentence, first, second)
 
 
-def _make_relation_mention(sentence: str, *ends: tuple[str, NameSpan]) -> RelationMention:
+def _make_relation_mention(sentence: str, *ends: tuple[str, ner_words.NameSpan]) -> RelationMention:
     (source, source_span), (target, target_span) = sorted(ends)
     relation = name_keys.relation_id(source, target)
-    return RelationMention(
-        relation=relation, source=source, target=target, names=(source_span.name, target_span.name), text=sentence
-    )
+    return RelationMention(relation, source, target, (source_span.name, target_span.name), text=sentence)
 
 
-def _named_sentences(chunk: Chunk, aliases: Mapping[str, str]) -> Iterator[tuple[str, dict[str, NameSpan]]]:
+def _named_sentences(chunk: Chunk, aliases: Mapping[str, str]) -> Iterator[tuple[str, dict[str, ner_words.NameSpan]]]:
     """Yield each sentence with its entities, in reading order."""
     chunk_sentences = list(_split_sentences(chunk.text))
     title = title_as_name(chunk.title)
     spans_by_sentence, expansions = _find_names(chunk.text, chunk_sentences, title)
     for i, (sentence, names) in enumerate(zip(chunk_sentences, spans_by_sentence, strict=True)):
         if i == 0 and title:
-            names = [*names, NameSpan(len(sentence.text), len(sentence.text), title)]
-        entities: dict[str, NameSpan] = {}
+            names = [*names, ner_words.NameSpan(len(sentence.text), len(sentence.text), title)]
+        entities: dict[str, ner_words.NameSpan] = {}
         for span in names:
             # A quantity keeps its signs: `$5` is not `5%`.
-            quantity = span.type == QUANTITY
+            quantity = span.type == ner_words.QUANTITY
             key = span.name.casefold() if quantity else name_keys.name_key(span.key_text or span.name)
             key = expansions.get(key, key)
             if len(key) > 1 and not key.isdigit():
@@ -95,9 +91,8 @@ def _split_sentences(text: str) -> Iterator[ChunkSentence]:
             sentence = text[start:end]
             sentence = collapse_spaces(sentence) if _UNEVEN_SPACE.search(sentence) else sentence
             if not _STAGE_DIRECTION.fullmatch(sentence):
-                yield ChunkSentence(
-                    sentence, False, _ROW_LABEL.sub(r"\1", sentence) if block.kind == "row" else sentence
-                )
+                name_text = _ROW_LABEL.sub(r"\1", sentence) if block.kind == "row" else sentence
+                yield ChunkSentence(sentence, False, name_text)
 
 
 def _heading_text(text: str) -> str:
@@ -132,23 +127,18 @@ def title_as_name(title: str) -> str:
 
 def _find_names(
     text: str, chunk_sentences: list[ChunkSentence], title: str
-) -> tuple[list[list[NameSpan]], dict[str, str]]:
+) -> tuple[list[list[ner_words.NameSpan]], dict[str, str]]:
     """Return the names of each sentence, and the acronyms' expansions.
 
     The latter maps the keys of acronyms to the keys of their expansions.
     """
     runs = [list(ner_latin.find_capital_runs(sentence.name_text, sentence.heading)) for sentence in chunk_sentences]
-    inner_capitals = frozenset(
-        word
-        for sentence_runs in runs
-        for run in sentence_runs
-        if not run.opens_sentence
-        for word in (run.span.name, *run.span.name.split(" "))
-    )
-    has_openers = any(run.opens_sentence for sentence_runs in runs for run in sentence_runs)
+    inner_names = {run.span.name for run in chain.from_iterable(runs) if not run.opens_sentence}
+    inner_capitals = inner_names.union(*(name.split(" ") for name in inner_names))
+    has_openers = any(run.opens_sentence for run in chain.from_iterable(runs))
     words = ner_latin.collect_words(text) if has_openers else frozenset()
     find_cjk_names = ner_cjk.choose_name_finder(text, title)
-    spans_by_sentence: list[list[NameSpan]] = []
+    spans_by_sentence: list[list[ner_words.NameSpan]] = []
     expansions: dict[str, str] = {}
     for sentence, sentence_runs in zip(chunk_sentences, runs, strict=True):
         names = [
@@ -161,11 +151,11 @@ def _find_names(
             names.append(expansion)
         names += find_cjk_names(sentence.name_text)
         names += (run.span for run in sentence_runs if ner_latin.is_name_run(run, inner_capitals, words))
-        spans_by_sentence.append(list(drop_overlaps(names)))
+        spans_by_sentence.append(list(ner_words.drop_overlaps(names)))
     return spans_by_sentence, expansions
 
 
-def _find_title(text: str, title: str) -> Iterator[NameSpan]:
+def _find_title(text: str, title: str) -> Iterator[ner_words.NameSpan]:
     """Yield where a sentence names the document's title.
 
     Its first letter may be small.
@@ -177,5 +167,5 @@ def _find_title(text: str, title: str) -> Iterator[NameSpan]:
         while start >= 0:
             end = start + len(form)
             if not ner_cjk.is_inside_word(text, start, end):
-                yield NameSpan(start, end, form)
+                yield ner_words.NameSpan(start, end, form)
             start = text.find(form, end)

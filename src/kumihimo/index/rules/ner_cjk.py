@@ -1,12 +1,9 @@
 """a sentence -> names in Japanese and Chinese: katakana and kanji runs, bracketed names, pieces of clauses."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 
-from kumihimo.index.rules.lexicon import CHINESE_CUTS, CHINESE_UNCUT, COMMON_CHINESE, COMMON_JAPANESE
-from kumihimo.index.rules.ner_spans import QUANTITY, NameSpan
+from kumihimo.index.rules.ner_words import QUANTITY, WORDS, NameSpan, alternatives
 
 MAX_COMPOUND_CHARS = 10  # a longer compound of several scripts is split by script
 
@@ -44,13 +41,7 @@ _INFLECTED = re.compile(
 )
 _CLAUSE = re.compile(rf"[{_HAN}{_KATA}A-Za-z·‧・•]+")
 _SINGLE_CUTS = "的了是在和與与及於于為为有被由以而之其這这那就也都不並并從从到對对將将把讓让給给使"
-
-
-def _longest_first(words: frozenset[str]) -> str:
-    return "|".join(sorted(words, key=lambda word: (-len(word), word)))
-
-
-_CLAUSE_CUT = re.compile(f"{_longest_first(CHINESE_UNCUT)}|({_longest_first(CHINESE_CUTS)}|[{_SINGLE_CUTS}])")
+_CLAUSE_CUT = re.compile(f"{alternatives('chinese_uncut')}|({alternatives('chinese_cuts')}|[{_SINGLE_CUTS}])")
 
 NameFinder = Callable[[str], Iterator[NameSpan]]
 
@@ -77,12 +68,7 @@ def is_inside_word(text: str, start: int, end: int) -> bool:
 
 
 def _same_word(previous: str, following: str) -> bool:
-    return (
-        bool(previous and following)
-        and previous.isalnum()
-        and following.isalnum()
-        and _script_of(previous) == _script_of(following)
-    )
+    return previous.isalnum() and following.isalnum() and _script_of(previous) == _script_of(following)
 
 
 def _script_of(char: str) -> str:
@@ -131,15 +117,19 @@ def find_cjk_amounts(text: str) -> Iterator[NameSpan]:
         yield NameSpan(match.start(), match.end(), match[0], QUANTITY)
 
 
+def _skip_counter(text: str, start: int, end: int) -> int:
+    """Return the start after the counter of a number: `3回`."""
+    counted = _COUNTED.match(text, start, end) if start and text[start - 1].isdecimal() else None
+    return counted.end() if counted else start
+
+
 def _compound_names(text: str, start: int, end: int) -> Iterator[NameSpan]:
-    if start and text[start - 1].isdecimal():
-        counted = _COUNTED.match(text, start, end)
-        start = counted.end() if counted else start
+    start = _skip_counter(text, start, end)
     lead = _PIECE.match(text, start, end)
-    if lead and lead.end() < end and (lead[0] in COMMON_JAPANESE or lead[0] in "時後前中約各"):
+    if lead and lead.end() < end and (lead[0] in WORDS["common_japanese"] or lead[0] in "時後前中約各"):
         start = lead.end()  # `後年マーラー`
     name = text[start:end]
-    if len(name) < 2 or name in COMMON_JAPANESE or _COUNT.fullmatch(name):
+    if len(name) < 2 or name in WORDS["common_japanese"] or _COUNT.fullmatch(name):
         return
     person = _PERSON_SUFFIX.match(text, end)
     if person:
@@ -165,7 +155,7 @@ def _trim_affixes(start: int, name: str) -> Iterator[NameSpan]:
         name = name[:-1]
     if len(name) > 2 and name[0] in "各約":
         start, name = start + 1, name[1:]
-    if len(name) > 1 and name not in COMMON_JAPANESE and name[-1] != "的":
+    if len(name) > 1 and name not in WORDS["common_japanese"] and name[-1] != "的":
         yield NameSpan(start, start + len(name), name)
 
 
@@ -203,14 +193,12 @@ def _clause_names(text: str, start: int, end: int, title: str) -> Iterator[NameS
 
 
 def _piece_name(text: str, start: int, end: int) -> Iterator[NameSpan]:
-    if start and text[start - 1].isdecimal():
-        counted = _COUNTED.match(text, start, end)
-        start = counted.end() if counted else start
+    start = _skip_counter(text, start, end)
     name = text[start:end].strip("·‧・•")
     if len(name) > 2 and name[-1] in "上下中裡里內内等":
         name = name[:-1]
     longest = 12 if "·" in name or "‧" in name or "・" in name else 8
-    if not 2 <= len(name) <= longest or name in COMMON_CHINESE or _COUNT.fullmatch(name) or name.isascii():
+    if not 2 <= len(name) <= longest or name in WORDS["common_chinese"] or _COUNT.fullmatch(name) or name.isascii():
         return
     start = text.index(name, start)
     yield NameSpan(start, start + len(name), name)

@@ -1,29 +1,10 @@
 """a sentence -> names in scripts with capitals: capitalised runs, quoted titles, acronyms, quantities."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import NamedTuple
 
-from kumihimo.index.rules.lexicon import (
-    COURTESY_TITLES,
-    LOWERCASE_WORDS,
-    NAME_POSSESSORS,
-    NO_NAME_ALONE,
-    NOMINAL_OPENERS,
-    OPENER_SUFFIXES,
-    ORGANISATION_ENDS,
-    ORGANISATION_STARTS,
-    PARTICLES,
-    RANK_TITLES,
-    ROLE_NOUNS,
-    SENTENCE_OPENERS,
-    STOP_WORDS,
-    TIME_UNITS,
-    UNITS,
-)
-from kumihimo.index.rules.ner_spans import QUANTITY, NameSpan
+from kumihimo.index.rules.ner_words import QUANTITY, WORDS, NameSpan, alternatives
 
 MAX_NAME_WORDS = 7  # a longer run is a heading, or a list without commas
 
@@ -35,8 +16,10 @@ _WORD = (
     rf"(?:(?:[{_U}]\.){{2,6}}[{_U}]?(?!{_L})|[{_U}]\.(?= ?[{_U}])|(?:{_ABBREVIATED})\.(?= )"
     rf"|[{_U}]{_L}*(?:[-‑][{_U}0-9]{_L}*|['’&]{_L}+)*[+#]{{0,2}})"
 )
-_SMALL = "|".join(sorted({form for word in PARTICLES for form in (word, word.capitalize())}))
-_TAIL = rf"(?:,? (?:Inc|Ltd|LLC|Corp|PLC|GmbH)\b\.?| \d{{1,4}}(?![\d.,%°]*[\d%°]|{_L}| (?:{TIME_UNITS}|{UNITS})\b))?"
+_PARTICLES = WORDS["particles"]
+_SMALL = "|".join(sorted({form for word in _PARTICLES for form in (word, word.capitalize())}))
+_UNITS, _TIME_UNITS = alternatives("units"), alternatives("time_units")
+_TAIL = rf"(?:,? (?:Inc|Ltd|LLC|Corp|PLC|GmbH)\b\.?| \d{{1,4}}(?![\d.,%°]*[\d%°]|{_L}| (?:{_TIME_UNITS}|{_UNITS})\b))?"
 _RUN = re.compile(rf"{_WORD}(?: (?:& |(?:(?:{_SMALL}) ){{1,3}})?{_WORD})*{_TAIL}")
 _CAPITAL = re.compile(f"[{_U}]")
 _PREFIX = re.compile(
@@ -53,10 +36,11 @@ _NUMBER = r"(?:\d{1,3}(?:,\d{3}){1,6}|\d{1,15})(?:\.\d{1,9})?"
 _SCALE = r"(?: (?:hundred|thousand|million|billion|trillion))?"
 _QUANTITY = re.compile(
     rf"(?:US\$|[$€£¥₹]) ?{_NUMBER}(?:{_SCALE}|[kKmMbB]\b)(?!{_L})"
-    rf"|(?<![\d.,]){_NUMBER}(?:{_SCALE}[ -]?(?:square |cubic )?(?:{UNITS})(?!{_L})| ?[%％])"
+    rf"|(?<![\d.,]){_NUMBER}(?:{_SCALE}[ -]?(?:square |cubic )?(?:{_UNITS})(?!{_L})| ?[%％])"
 )
 _PARENTHESIS = re.compile(r" ?\(([^()]{2,90})\)")
 _ACRONYM = re.compile(rf"(?:[{_U}]\.?){{2,8}}")
+_OPENER_SUFFIXES = tuple(WORDS["opener_suffixes"])
 _EXEMPT_ACRONYMS = frozenset(["US", "WHO", "IT"])  # acronyms that are stop words in small letters
 
 
@@ -75,17 +59,15 @@ def find_capital_runs(text: str, is_heading: bool = False) -> Iterator[CapitalRu
 
     is_heading: in a heading, capitals tell little.
     """
-    all_capitals = text.upper() == text
-    if all_capitals and text.count(" ") > 3 and _has_case(text):
+    if text.upper() == text != text.lower() and text.count(" ") > 3:
         return
     for start, end in _run_spans(text):
         if text[end : end + 1] in ("_", "@") or (text[start - 1 : start] == "[" and text[end : end + 1] == "]"):
             continue
         opens_sentence = is_heading or bool(_SENTENCE_START.search(text[max(start - 5, 0) : start]))
         for words in _split_run(text[start:end].split(" "), opens_sentence):
-            yield from _build_run(
-                text, start + words[0][0], [word for _, word in words], opens_sentence and words[0][0] == 0
-            )
+            is_opener = opens_sentence and words[0][0] == 0
+            yield from _build_run(text, start + words[0][0], [word for _, word in words], is_opener)
 
 
 def _run_spans(text: str) -> Iterator[tuple[int, int]]:
@@ -102,10 +84,6 @@ def _run_spans(text: str) -> Iterator[tuple[int, int]]:
         yield start - (len(prefix[1] or prefix[2]) if prefix else 0), position
 
 
-def _has_case(text: str) -> bool:
-    return text.lower() != text
-
-
 PlacedWords = list[tuple[int, str]]
 
 
@@ -118,42 +96,39 @@ def _split_run(words: list[str], opens_sentence: bool) -> Iterator[PlacedWords]:
     offset = 0
     for word in words:
         start, offset = offset, offset + len(word) + 1
-        possessive = word.endswith(("'s", "’s", "'", "’"))
-        if _is_stop_word(word) or (
-            opens_sentence and not start and word.lower() in SENTENCE_OPENERS and len(words) > 1
-        ):
-            yield from _trim_run(piece)
-            piece = []
-            continue
-        piece.append((start, word))
-        if (
-            possessive
-            and word[:-2].lower() not in NAME_POSSESSORS
-            and piece[0][1].rstrip(".").lower() not in NAME_POSSESSORS
-        ):
+        is_opener = opens_sentence and not start and len(words) > 1 and word.lower() in WORDS["sentence_openers"]
+        is_stop_word = is_opener or _is_stop_word(word)
+        if not is_stop_word:
+            piece.append((start, word))
+        if is_stop_word or (word.endswith(("'s", "’s", "'", "’")) and not _is_name_possessor(word, piece[0][1])):
             yield from _trim_run(piece)
             piece = []
     yield from _trim_run(piece)
 
 
+def _is_name_possessor(word: str, first: str) -> bool:
+    """Return whether the name goes on after this possessive: `King's Cross`."""
+    return not WORDS["name_possessors"].isdisjoint((word[:-2].lower(), first.rstrip(".").lower()))
+
+
 def _is_stop_word(word: str) -> bool:
     small = word.lower()
-    if small in PARTICLES:
+    if small in _PARTICLES:
         return False
     base = re.split("['’]", small, maxsplit=1)
-    return (base[0] in STOP_WORDS and word not in _EXEMPT_ACRONYMS) or (
+    return (base[0] in WORDS["stop_words"] and word not in _EXEMPT_ACRONYMS) or (
         len(base) == 2 and base[1] in ("t", "ll", "ve", "re", "m")
     )
 
 
 def _trim_run(words: PlacedWords) -> Iterator[PlacedWords]:
     """Strip particles at both ends, and a role such as `CEO of`."""
-    while words and (words[-1][1].lower() in PARTICLES or words[-1][1] == "&"):
+    while words and (words[-1][1].lower() in _PARTICLES or words[-1][1] == "&"):
         words = words[:-1]
-    while words and (words[0][1] in PARTICLES or words[0][1].lower() in ("the", "of")):
+    while words and (words[0][1] in _PARTICLES or words[0][1].lower() in ("the", "of")):
         words = words[1:]
     of_index = next((i for i, word in enumerate(words) if word[1].lower() == "of"), 0)
-    if of_index and words[of_index - 1][1].lower() in ROLE_NOUNS:
+    if of_index and words[of_index - 1][1].lower() in WORDS["role_nouns"]:
         yield from _trim_run(words[of_index:])
         return
     if words:
@@ -165,11 +140,9 @@ def _build_run(text: str, start: int, words: list[str], opens_sentence: bool) ->
     if name.endswith(("'s", "’s")):
         name = name[:-2]
     end = start + len(name)
-    if len(words) > MAX_NAME_WORDS or all(
-        word.isdigit() or word.rstrip(".").lower() in NO_NAME_ALONE for word in words
-    ):
-        return
-    if len(words) == 1 and (len(name) < 2 or (opens_sentence and _is_word_part(text, start, end))):
+    is_empty = all(word.isdigit() or word.rstrip(".").lower() in WORDS["no_name_alone"] for word in words)
+    is_part = len(words) == 1 and (len(name) < 2 or (opens_sentence and _is_word_part(text, start, end)))
+    if len(words) > MAX_NAME_WORDS or is_empty or is_part:
         return
     kind, bare = _classify_name(text, start, end, words)
     yield CapitalRun(NameSpan(start, end, name, kind, bare), opens_sentence)
@@ -191,11 +164,12 @@ def _classify_name(text: str, start: int, end: int, words: list[str]) -> tuple[s
     """
     first, last = words[0].rstrip(".").lower(), words[-1].rstrip(".").lower()
     if len(words) > 1:
-        if first in COURTESY_TITLES:
+        second, ends_organisation = words[1].lower(), last in WORDS["organisation_ends"]
+        if first in WORDS["courtesy_titles"]:
             return "person", " ".join(words[1:])
-        if first in RANK_TITLES and words[1].lower() not in PARTICLES and last not in ORGANISATION_ENDS:
+        if first in WORDS["rank_titles"] and second not in _PARTICLES and not ends_organisation:
             return "person", ""
-        if last in ORGANISATION_ENDS or (first in ORGANISATION_STARTS and words[1].lower() == "of"):
+        if ends_organisation or (first in WORDS["organisation_starts"] and second == "of"):
             return "organization", ""
         if not start and text[end : end + 1] == ":" and len(words) < 4 and text[:end].isupper():
             return "person", ""  # the speaker in a transcript
@@ -207,25 +181,21 @@ def collect_words(text: str) -> frozenset[str]:
     return frozenset(_LETTERS.findall(text))
 
 
-def is_name_run(run: CapitalRun, inner_capitals: frozenset[str], words: frozenset[str]) -> bool:
+def is_name_run(run: CapitalRun, inner_capitals: Set[str], words: Set[str]) -> bool:
     """Return whether a run is a name.
 
     A single word that opens a sentence needs further evidence.
     inner_capitals: words that stand capitalised within a sentence. words: all words of the text.
     """
     name = run.span.name
-    if not run.opens_sentence or " " in name:
+    if not run.opens_sentence or " " in name or name in inner_capitals:
         return True
     word = name.lower()
-    if name in inner_capitals:
-        return True
-    if (
-        word in SENTENCE_OPENERS
-        or not NOMINAL_OPENERS.isdisjoint((word, word.removesuffix("s")))
-        or not words.isdisjoint((word, word + "s", word.removesuffix("s")))
-    ):
+    forms = {word, word.removesuffix("s")}
+    is_opener = word in WORDS["sentence_openers"] or not forms.isdisjoint(WORDS["nominal_openers"])
+    if is_opener or not words.isdisjoint({*forms, word + "s"}):
         return False
-    return name.isupper() or not word.endswith(OPENER_SUFFIXES)
+    return name.isupper() or not word.endswith(_OPENER_SUFFIXES)
 
 
 def find_quoted_titles(text: str) -> Iterator[NameSpan]:
@@ -238,12 +208,9 @@ def find_quoted_titles(text: str) -> Iterator[NameSpan]:
         group = match.lastindex or 0
         phrase = match[group].rstrip(",. ")
         words = phrase.split()
-        if 2 <= len(words) <= 6 and phrase[0].isupper() and not words[-1].islower() and all(map(_fits_title, words)):
+        fits = all(not word[0].islower() or word in WORDS["lowercase_words"] for word in words)
+        if fits and 2 <= len(words) <= 6 and phrase[0].isupper() and not words[-1].islower():
             yield NameSpan(match.start(group), match.start(group) + len(phrase), phrase, "work")
-
-
-def _fits_title(word: str) -> bool:
-    return not word[0].islower() or word in LOWERCASE_WORDS
 
 
 def find_quantities(text: str) -> Iterator[NameSpan]:
@@ -286,7 +253,8 @@ def _find_expansion(text: str, short: str) -> str:
 
     Small words count only if they are needed.
     """
-    return _match_initials(text, short.lower(), LOWERCASE_WORDS) or _match_initials(text, short.lower(), frozenset())
+    letters = short.lower()
+    return _match_initials(text, letters, WORDS["lowercase_words"]) or _match_initials(text, letters, frozenset())
 
 
 def _match_initials(text: str, letters: str, skipped: frozenset[str]) -> str:

@@ -1,11 +1,18 @@
-"""spans of names in a sentence -> spans without overlap, in reading order."""
+"""ner_words.toml -> word lists; spans of names in a sentence -> spans without overlap, in reading order."""
 
-from __future__ import annotations
-
+import tomllib
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 QUANTITY = "quantity"
+_WORD_LISTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+WORDS = {name: frozenset(words.split()) for name, words in _WORD_LISTS.items()}
+
+
+def alternatives(name: str) -> str:
+    """Return a regex alternation of a word list, the longest first."""
+    return "|".join(sorted(WORDS[name], key=lambda word: (-len(word), word)))
 
 
 class NameSpan(NamedTuple):

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Chunk, Document, Passage
-from kumihimo.index.chunks import chunks
-from kumihimo.index.passages import passages
+from kumihimo.index.chunks import chunks, passages
 from kumihimo.llm.local_embedder import LocalTokenizer
 from tests.counters import CountingTokenizer
 from tests.index.factories_rows import Lookups, table

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kumihimo.index.leiden import MIN_NPMI, Cluster, WeightedEdge, leiden_clusters, npmi, partition_modularity
+from kumihimo.index.communities import MIN_NPMI, Cluster, WeightedEdge, leiden_clusters, npmi, partition_modularity
 
 NODES = [f"n{number:02}" for number in range(24)]
 PAIRS = list(combinations(NODES, 2))

@@ -10,11 +10,12 @@ import pytest
 
 from kumihimo.core.errors import BudgetExceeded, ItemFailed
 from kumihimo.core.records import Chunk
-from kumihimo.index import extraction_llm
 from kumihimo.index.extraction_parser import ExtractedRecord
+from kumihimo.index.mentions import ExtractionSettings, extract_records
 from kumihimo.llm.budget import Budget, Caps
-from kumihimo.llm.cached_llm import CachedLLM
-from kumihimo.llm.structured import Reply
+from kumihimo.llm.cached_llm import create_llm
+from kumihimo.llm.prompts import Reply
+from kumihimo.llm.protocols import ChatRequest
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 from tests.index.scripted_llm import ScriptedChat, record_lines, truncated_reply
 
@@ -40,15 +41,10 @@ def extract(
 ) -> tuple[list[str], ItemFailed | None, ScriptedChat]:
     """Return the names of the records, the failure and the model."""
     chat = ScriptedChat(replies)
-    options: dict[str, Any] = {
-        "types": ("person", "place"),
-        "examples": "",
-        "domain": "",
-        "language": "",
-        "gleanings": 0,
-    }
-    llm = CachedLLM(chat, cache, budget or Budget())
-    records, failure = extraction_llm.extract_records(CHUNK, llm, **{**options, "yes": None, "no": None, **settings})
+    llm = create_llm(chat, cache, budget or Budget())
+    options = {"types": ("person", "place"), "gleanings": 0, **settings}
+    claims = {name: options.pop(name) for name in ("claims", "about") if name in options}
+    records, failure = extract_records(CHUNK, llm, ExtractionSettings(**options), **claims)
     return [_name(record) for record in records], failure, chat
 
 
@@ -214,14 +210,13 @@ def test_claims_come_after_gleaning(cache: ResponseCache) -> None:
 def test_it_says_how_many_turns_may_follow(cache: ResponseCache) -> None:
     followup_counts: list[int] = []
 
-    class CountingLLM(CachedLLM):
-        def __call__(self, prompt: Any, *, followups: int = 0, **more: Any) -> Any:
-            followup_counts.append(followups)
-            return CachedLLM.__call__(self, prompt, followups=followups, **more)
+    class CountingChat(ScriptedChat):
+        def __call__(self, request: ChatRequest) -> Reply:
+            followup_counts.append(request.followups)
+            return super().__call__(request)
 
     replies = {"first": [record_lines(ROY)], "check": ["no"], "more": [record_lines(OBAN), record_lines(AYR)]}
-    settings: dict[str, Any] = {"types": (), "examples": "", "domain": "", "language": "", "yes": None, "no": None}
-    extraction_llm.extract_records(
-        CHUNK, CountingLLM(ScriptedChat(replies), cache), gleanings=2, claims=True, **settings
+    extract_records(
+        CHUNK, create_llm(CountingChat(replies), cache), ExtractionSettings(types=(), gleanings=2), claims=True
     )
     assert followup_counts == [5, 4, 3, 2, 1, 0]
