@@ -15,13 +15,12 @@ from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Chunk
 from kumihimo.core.spans import Span
 from kumihimo.core.usage import Usage
-from kumihimo.generation.answer import PROMPT, TRUNCATION_NOTE, answer
+from kumihimo.generation.answer import PROMPT, TRUNCATION_NOTE, answer, no_answer_text
 from kumihimo.generation.citation_filter import CitationFilter
-from kumihimo.generation.extractive_answer import no_answer_text
 from kumihimo.llm.budget import Budget
-from kumihimo.llm.cached_llm import CachedLLM
+from kumihimo.llm.cached_llm import create_llm
+from kumihimo.llm.prompts import Reply
 from kumihimo.llm.protocols import TokenCallback
-from kumihimo.llm.structured import Reply
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 
@@ -54,7 +53,7 @@ def ask_model(
     """Return the answer from these sources."""
     with TemporaryDirectory() as folder:
         cache = ResponseCache(Path(folder, "cache.db"))
-        llm = CachedLLM(chat, cache, Budget(), "answer")
+        llm = create_llm(chat, cache, Budget(), "answer")
         result = answer(
             "When?",
             "naive",

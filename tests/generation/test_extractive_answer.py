@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.records import Chunk
 from kumihimo.core.spans import Span
-from kumihimo.generation.extractive_answer import no_answer_text, quote_answer
+from kumihimo.generation.answer import no_answer_text, quote_answer
 from kumihimo.testing.fake_models import FakeEmbedder
 from kumihimo.text.tokens import subject_terms
 

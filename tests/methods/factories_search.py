@@ -24,8 +24,8 @@ from kumihimo.core.records import (
     Summary,
 )
 from kumihimo.core.table import Table, codec
+from kumihimo.llm.prompts import Reply, reply_form, require_complete_text
 from kumihimo.llm.rerank import CandidateReranker
-from kumihimo.llm.structured import Reply, reply_form, require_complete_text
 from kumihimo.testing.fake_models import FakeEmbedder
 from kumihimo.text.name_keys import entity_id, name_key, relation_id
 from kumihimo.text.tokens import content_tokens, tokenize

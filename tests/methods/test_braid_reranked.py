@@ -10,8 +10,8 @@ import pytest
 from kumihimo import Kumihimo
 from kumihimo.core.context import Context
 from kumihimo.llm.rerank import listwise_scorer
-from kumihimo.testing.fake_server import FakeServer
 from tests.factories_paid_steps import opened
+from tests.fake_server import FakeServer
 from tests.fixtures_index import fill
 from tests.llm.test_prompts import GOLDEN, RENEW
 

@@ -12,11 +12,16 @@ import pytest
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.errors import MalformedReply, SettingsError, UnparsableReply
 from kumihimo.core.records import DiscourseRelation
-from kumihimo.index.pdtb_senses import sense_labels
-from kumihimo.methods.discourse import _extract_slots, discourse
-from kumihimo.methods.shared.discourse_expand import Fallback, expand_by_discourse
-from kumihimo.methods.shared.discourse_senses import infer_senses, senses_by_cues
-from kumihimo.methods.shared.slot_search import rank_by_slots
+from kumihimo.index.pdtb_senses import senses_by_label
+from kumihimo.methods.discourse import (
+    Fallback,
+    _extract_slots,
+    discourse,
+    expand_by_discourse,
+    infer_senses,
+    rank_by_slots,
+    senses_by_cues,
+)
 from tests.factories_discourse import LINKS, SHARING, TIED, P, tables
 from tests.factories_tables import table
 from tests.methods.factories_search import ScriptedLLM, keyword_search, rerank, tokenizer, vector_search
@@ -222,7 +227,7 @@ def test_one_call_lists_every_sense() -> None:
     llm = scripted_llm("Step by step.\n1. reason\nSo: Reason, result and Contra-Expectation.")
     assert infer_senses("Why?", llm) == ("reason", "result", "contra-expectation")
     [text] = llm.prompts
-    assert all(f"- {label}: " in text for label in sense_labels())
+    assert all(f"- {label}: " in text for label in senses_by_label())
     assert "    - reason: Arg2 is why Arg1 is so" in text
     assert text.endswith("Question: Why?")
 
@@ -268,4 +273,4 @@ def test_unparsable_reply_falls_back_to_rules_with_a_warning(caplog: pytest.LogC
 )
 def test_cue_words(question: str, senses: tuple[str, ...]) -> None:
     assert senses_by_cues(question) == senses
-    assert set(senses) <= set(sense_labels())
+    assert set(senses) <= set(senses_by_label())

@@ -7,8 +7,7 @@ from typing import Any
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.records import Chunk, Entity, Relation
 from kumihimo.methods.local import local
-from kumihimo.methods.shared.entity_linking import link_entities
-from kumihimo.methods.shared.graph_context import share_budget
+from kumihimo.methods.shared.ranking import link_entities, share_budget
 from kumihimo.text.name_keys import entity_id, name_key
 from tests.methods.factories_search import (
     FakeVectorSearch,

@@ -15,7 +15,7 @@ from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
 from kumihimo.methods.naive import naive
 from kumihimo.methods.rq import _merge_rankings, rq
-from kumihimo.methods.shared.hybrid_search import hybrid_search, new_questions
+from kumihimo.methods.shared.ranking import hybrid_search, new_questions
 from tests.methods.factories_search import (
     FakeVectorSearch,
     ScriptedLLM,

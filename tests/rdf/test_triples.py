@@ -31,8 +31,7 @@ from kumihimo.core.records import (
 )
 from kumihimo.index.pdtb_senses import senses_by_name
 from kumihimo.rdf import store as rdf
-from kumihimo.rdf.terms import KUMI, PDTB, RDFS, prefix_map
-from kumihimo.rdf.triples import RDF_TABLES, table_triples
+from kumihimo.rdf.triples import KUMI, PDTB, RDF_TABLES, RDFS, prefix_map, table_triples
 from tests import factories_graphs, factories_tables
 
 BASE = "http://example.org/"
@@ -305,9 +304,9 @@ def test_reports_have_their_sources(tmp_path: Path) -> None:
 
 
 def test_every_table_with_content_has_triples() -> None:
-    from kumihimo.index import RECORD_TYPES
+    from kumihimo.app.catalogue import BUILT_IN
 
-    assert set(RECORD_TYPES) - set(RDF_TABLES) == {"members"}, "communities list their members"
+    assert set(BUILT_IN.record_types) - set(RDF_TABLES) == {"members"}, "communities list their members"
     results = triples_of({**factories_graphs.made(60, 240), **ROWS})
     kinds = {t.object.value for t in results if t.predicate.value.endswith("#type") and isinstance(t.object, NamedNode)}
     assert {kind.removeprefix(KUMI) for kind in kinds if kind.startswith(KUMI)} == {

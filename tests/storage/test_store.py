@@ -13,7 +13,6 @@ from types import SimpleNamespace
 import pytest
 
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, NewerFormat
-from kumihimo.core.table import Row
 from kumihimo.storage.sqlite import store as module
 from kumihimo.storage.sqlite.store import SqlRows, Store
 
@@ -56,15 +55,14 @@ def test_a_statement_is_read_as_far_as_needed(tmp_path: Path) -> None:
     store, rows = Store(tmp_path), []
     fill(store, "a", "b", "c")
     with store.read_transaction() as db:
-
-        def on_row(row: Row) -> bool:
-            rows.append((row, db.one("SELECT count(*) FROM t")))  # another query in the meantime
-            return row != ("b",)
-
-        db.read(on_row, "SELECT text FROM t WHERE id >= ? ORDER BY id", "")
+        with db.rows_one_by_one("SELECT text FROM t WHERE id >= ? ORDER BY id", "") as cursor:
+            for row in cursor:
+                rows.append((row, db.one("SELECT count(*) FROM t")))  # another query in the meantime
+                if row == ("b",):
+                    break
         assert rows == [(("a",), (3,)), (("b",), (3,))]
-        db.read(on_row, "SELECT text FROM t WHERE id > ? ORDER BY id", "00001")
-        assert rows[2:] == [(("c",), (3,))]
+        with db.rows_one_by_one("SELECT text FROM t WHERE id > ? ORDER BY id", "00001") as cursor:
+            assert list(cursor) == [("c",)]
     fill(store, "d")  # no cursor holds the table
     assert texts(store) == ["d"]
     store.close()

@@ -1,7 +1,5 @@
 """the entity graph -> a folder of linked Markdown notes, for Obsidian."""
 
-from __future__ import annotations
-
 import json
 import re
 import unicodedata
@@ -10,15 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kumihimo.app.community_tree import (
-    CommunityTree,
-    display_name,
-    document_uris,
-    entity_excerpts,
-    load_tree,
-    split_references,
-    table_or_empty,
-)
+from kumihimo.app import community_tree
 from kumihimo.app.safe_write import write_folder
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.records import Entity, Reference, Relation, Report
@@ -34,14 +24,14 @@ _RESERVED_NAMES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\.|$)")  # in W
 @dataclass(frozen=True, slots=True)
 class _Vault:
     snapshot: Snapshot
-    tree: CommunityTree
+    tree: community_tree.CommunityTree
     uris: Mapping[str, str]
     notes: Mapping[Reference, tuple[str, str]]  # row -> path and title of its note
 
     def link(self, reference: Reference) -> str:
         """Return a link to the note on a row, or its name."""
         if reference not in self.notes:
-            return _escape_markdown(display_name(self.snapshot, reference))
+            return _escape_markdown(community_tree.display_name(self.snapshot, reference))
         path, title = self.notes[reference]
         label = " ".join(_NOT_IN_LINKS.sub(" ", title).split())
         return f"[[{path}|{label or path}]]"
@@ -53,19 +43,19 @@ def write_obsidian(snapshot: Snapshot, path: Path) -> dict[str, int]:
     Entity notes link their neighbours and quote their sources. Reports are sorted into a folder for each level.
     """
     snapshot.table("entities")
-    communities = load_tree(snapshot)
-    names = {("entities", id): name for id, name in snapshot.table("entities").columns("id", "name")}
-    reports = table_or_empty(snapshot, "reports").columns("id", "title", "level")
+    communities = community_tree.load_tree(snapshot)
+    names = {("entities", id): (name, "entities") for id, name in snapshot.table("entities").columns("id", "name")}
+    reports = community_tree.table_or_empty(snapshot, "reports").columns("id", "title", "level")
     titles = {("reports", id): (title, f"reports/level {level}") for id, title, level in reports}
-    notes = _note_paths({**{ref: (name, "entities") for ref, name in names.items()}, **titles})
-    vault = _Vault(snapshot, communities, document_uris(snapshot), notes)
+    notes = _note_paths(names | titles)
+    vault = _Vault(snapshot, communities, community_tree.document_uris(snapshot), notes)
 
     def fill(target: Path) -> None:
         for subfolder in sorted({path.rpartition("/")[0] for path, _ in notes.values()}):
             (target / subfolder).mkdir(parents=True, exist_ok=True)
         for entity in snapshot.table("entities"):
             _write_note(target, notes["entities", entity.id][0], _entity_note(vault, entity))
-        for report in table_or_empty(snapshot, "reports"):
+        for report in community_tree.table_or_empty(snapshot, "reports"):
             _write_note(target, notes["reports", report.id][0], _report_note(vault, report))
 
     write_folder(path, fill)
@@ -114,26 +104,22 @@ def file_name(title: str) -> str:
 
 
 def _entity_note(vault: _Vault, entity: Entity) -> Iterator[str]:
-    communities = vault.tree.entity_path(entity.id)
+    communities = dict.fromkeys(vault.tree.entity_path(entity.id))
     yield from _front_matter(type=entity.type, aliases=list(entity.forms), mentions=entity.mentions, id=entity.id)
     yield f"# {_escape_markdown(entity.name)}\n"
     yield _escape_markdown(entity.text)
-    in_reports = [("reports", id) for id in dict.fromkeys(communities) if ("reports", id) in vault.notes]
-    if in_reports:
+    if in_reports := [("reports", id) for id in communities if ("reports", id) in vault.notes]:
         yield "\n**In:** " + " › ".join(map(vault.link, in_reports))
-    if relations := sorted(_relations_of(vault, entity), key=lambda r: (-r.weight, r.id)):
+    table = community_tree.table_or_empty(vault.snapshot, "relations")
+    relations = [*table.where(source=entity.id), *table.where(target=entity.id)]
+    if relations:
         yield "\n## Relations\n"
-        yield from (_relation_line(vault, entity, relation) for relation in relations)
-    if spans := entity_excerpts(vault.snapshot, vault.uris, entity, _MAX_EXCERPTS, _EXCERPT_CHARS):
+        yield from (_relation_line(vault, entity, r) for r in sorted(relations, key=lambda r: (-r.weight, r.id)))
+    if spans := community_tree.entity_excerpts(vault.snapshot, vault.uris, entity, _MAX_EXCERPTS, _EXCERPT_CHARS):
         yield "\n## Sources\n"
         for span in spans:
             source = ", ".join(filter(None, (span.uri, span.place)))
             yield f"> {_escape_markdown(' '.join(span.text.split()))}\n>\n> — {_escape_markdown(source)}\n"
-
-
-def _relations_of(vault: _Vault, entity: Entity) -> list[Relation]:
-    relations = table_or_empty(vault.snapshot, "relations")
-    return [*relations.where(source=entity.id), *relations.where(target=entity.id)]
 
 
 def _relation_line(vault: _Vault, entity: Entity, relation: Relation) -> str:
@@ -173,7 +159,7 @@ def _community_links(vault: _Vault, report: Report) -> Iterator[str]:
 
 
 def _with_links(vault: _Vault, text: str, report: Report) -> str:
-    parts = split_references(text, report)
+    parts = community_tree.split_references(text, report)
     return "".join(_escape_markdown(p) if isinstance(p, str) else f"({', '.join(map(vault.link, p))})" for p in parts)
 
 

@@ -1,7 +1,5 @@
 """streamed text + number of sources -> the same text without citations of missing sources."""
 
-from __future__ import annotations
-
 import re
 
 from kumihimo.llm.protocols import TokenCallback

@@ -1,6 +1,4 @@
-"""question + tables -> Context: the catalogue of retrieval methods."""
-
-from pathlib import Path
+"""question + tables -> Context: the built-in retrieval methods."""
 
 from kumihimo.core.signature import collect_signatures
 from kumihimo.methods.bm25 import bm25
@@ -15,22 +13,5 @@ from kumihimo.methods.mapreduce import mapreduce
 from kumihimo.methods.meta import meta
 from kumihimo.methods.naive import naive
 from kumihimo.methods.rq import rq
-from kumihimo.methods.shared.map_step import REDUCE_PROMPT
 
-METHODS = collect_signatures(
-    braid,
-    bm25,
-    naive,
-    hyde,
-    rq,
-    mapreduce,
-    global_,
-    local,
-    drift,
-    light,
-    meta,
-    discourse,
-)
-
-# Methods with an answer prompt of their own; the others use `answer.md`.
-ANSWER_PROMPTS: dict[str, Path] = {"mapreduce": REDUCE_PROMPT, "global": REDUCE_PROMPT, "drift": REDUCE_PROMPT}
+METHODS = collect_signatures(braid, bm25, naive, hyde, rq, mapreduce, global_, local, drift, light, meta, discourse)

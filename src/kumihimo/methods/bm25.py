@@ -2,11 +2,13 @@
 
 from kumihimo.core.context import Context
 from kumihimo.core.records import Chunk
+from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
 from kumihimo.llm.protocols import Reranker, RerankerName
 from kumihimo.search.protocols import KeywordSearch
 
 
+@declare(best_for="exact words of the documents: a name, a number, a term")
 def bm25(
     question: str,
     chunks: Table[Chunk],

@@ -1,27 +1,88 @@
 """question -> passages near it, passages linked by discourse relations, and passages with its 5W1H slots."""
 
-from __future__ import annotations
-
 import logging
-from collections.abc import Iterable, Iterator
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from math import log2
+from pathlib import Path
 from typing import Literal
 
 from kumihimo.core.context import Context, Evidence, Tokenizer
-from kumihimo.core.errors import SettingsError, UnparsableReply
+from kumihimo.core.digests import hash_parts
+from kumihimo.core.errors import MalformedReply, SettingsError, UnparsableReply
 from kumihimo.core.records import DiscourseRelation, Passage, SlotFiller, SlotValue
+from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
+from kumihimo.index import pdtb_senses
+from kumihimo.index.frames import MAX_SLOT_VALUES, normalise_slots, parse_slots_reply, slot_messages
+from kumihimo.index.frames import PROMPT as SLOTS_PROMPT
+from kumihimo.index.rules import srl
+from kumihimo.llm.prompts import Reply, render_prompt
 from kumihimo.llm.protocols import LLM, Reranker, RerankerName
-from kumihimo.methods.shared.discourse_expand import Fallback, expand_by_discourse
-from kumihimo.methods.shared.discourse_senses import infer_senses
-from kumihimo.methods.shared.graph_context import scale_scores
-from kumihimo.methods.shared.hybrid_search import hybrid_search
-from kumihimo.methods.shared.slot_search import rank_by_slots
+from kumihimo.methods.shared.ranking import hybrid_search, scale_scores
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
+from kumihimo.text.lemmas import SLOTS
 
-log = logging.getLogger("kumihimo")
+SENSES_PROMPT = Path(__file__).with_name("discourse_senses.md")
+Fallback = Literal["none", "parent", "any", "neighbours"]  # each one includes the earlier ones
+SlotWeighting = Literal["count", "rare"]
+_OUTLINE_TOKENS = 900  # at most, of the list of senses in a prompt
 _VALUE_POOL = 50  # similar values considered for each value of the question
+log = logging.getLogger("kumihimo")
+
+# Cue words of questions in English, Japanese and Chinese, and the senses that an answer needs. The senses are broad: a
+# question does not tell which passage is Arg1.
+_CUES = (
+    (
+        ("cause", "pragmatic cause"),
+        "why|how come|causes?|caused|reasons?|because|results?|effects?|consequences?|impact|led to|leads? to|happens",
+        "なぜ|何故|どうして|理由|原因|結果|影響|せい|おかげ",
+        "为什么|為什麼|为何|為何|原因|理由|结果|結果|影响|影響|后果|後果|导致|導致",
+    ),
+    (
+        ("temporal",),
+        "when|before|after|afterwards|until|since|during|meanwhile|next|what year|how long|what time",
+        "いつ|前に|あと|その後|何年|何月|何日|何時|当時",
+        "什么时候|什麼時候|何时|何時|之前|之后|之後|以前|以后|哪年|哪一年|几点|幾點|多久",
+    ),
+    (("instantiation",), "examples?|instances?|such as", "例えば|たとえば|例を|例は|具体例", "例如|比如|例子"),
+    (
+        ("condition", "pragmatic condition"),
+        "if|conditions?|unless|in case|provided|depends?|requirements?",
+        "もし|場合|条件|要件",
+        "如果|假如|条件|條件|情况下|情況下",
+    ),
+    (
+        ("comparison",),
+        "differs?|differen[ct]e?s?|different|compared?|comparison|contrast|versus|vs|although|despite|unlike|but",
+        "違い|違う|異な|比べ|比較|対照|にもかかわらず",
+        "区别|區別|不同|相比|比较|比較|差异|差異|尽管|儘管",
+    ),
+    (
+        ("alternative",),
+        "instead|alternatives?|rather than|options?",
+        "代わり|それとも|選択肢",
+        "代替|还是|還是|选择|選擇",
+    ),
+    (("exception",), "except|exceptions?", "例外|除い|除く", "例外|除了"),
+    (
+        ("restatement",),
+        "how|explain|details?|describe|mean|means|meaning|defined?|definition|what is|what are",
+        "どのように|どうやって|どんな|詳しく|とは|説明|意味",
+        "怎么|怎麼|怎样|怎樣|如何|解释|解釋|意思|是什么|是什麼",
+    ),
+)
 
 
+def discourse_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
+    """Return two calls: one for the senses, one for the slots."""
+    prompts = [sizes.prompt_tokens(prompt) for prompt in (SENSES_PROMPT, SLOTS_PROMPT)]
+    texts = 1 + 2 * MAX_SLOT_VALUES * len(SLOTS) * (settings["alike"] < 1)
+    return QueryCost((2, 2), (sum(prompts), sum(prompts) + _OUTLINE_TOKENS), (1, texts))
+
+
+@declare(best_for="why, how, when: the passages next to a fact", calls=discourse_cost)
 def discourse(
     question: str,
     passages: Table[Passage],
@@ -42,7 +103,7 @@ def discourse(
     min_confidence: float = 0.0,
     framed: int = 10,
     alike: float = 1.0,
-    weights: Literal["count", "rare"] = "count",
+    weights: SlotWeighting = "count",
     top_up: bool = True,
     budget: int = 8000,
     reranker: RerankerName = "none",
@@ -58,9 +119,8 @@ def discourse(
     equal values only. weights: `rare` weighs rare values more. paper: none of these changes, k = 1, no reranking.
     """
     if k < 1 or framed < 0:
-        raise SettingsError(
-            f"discourse.k = {k}, discourse.framed = {framed}: the first is 1 or more, the other 0 or more"
-        )
+        message = f"discourse.k = {k}, discourse.framed = {framed}: the first is 1 or more, the other 0 or more"
+        raise SettingsError(message)
     if paper:
         k, words, fallback, min_confidence, alike = 1, False, "none", 0.0, 1.0
         weights, top_up, reranker = "count", False, "none"
@@ -70,18 +130,129 @@ def discourse(
         hits = vector_search(passages, question, k=max(k, pool, rerank.candidates))
     hits = rerank(question, hits, reranker)
     needed_senses = infer_senses(question, llm)
-    order: list[Passage] = []
+    order: dict[str, Passage] = {}
     for item in hits.top(k):
-        if isinstance(item.record, Passage):
+        if isinstance(passage := item.record, Passage):
             linked = expand_by_discourse(
-                item.record, needed_senses, links, passages, fallback=fallback, min_confidence=min_confidence
+                passage, needed_senses, links, passages, fallback=fallback, min_confidence=min_confidence
             )
-            order += [item.record, *linked]
+            order |= {each.id: each for each in (passage, *linked)}
     slots = _expand_slots(_question_slots(question, llm), values, vector_search, alike)
     ranked_slots = rank_by_slots(slots, frames, weights=weights)[:framed]
-    order += passages.get_many(id for id, _ in ranked_slots).values()
-    ordered = Context(tuple(_score_by_position(order)))
+    order |= passages.get_many(id for id, _ in ranked_slots)
+    # scores of different searches do not compare, so the position decides
+    ordered = Context(tuple(Evidence("passages", row, 2 - n / len(order)) for n, row in enumerate(order.values())))
     return (ordered + scale_scores(hits) if top_up else ordered).fit(budget, tokenizer)
+
+
+# -- L_d: discourse relations
+
+
+def infer_senses(question: str, llm: LLM | None) -> tuple[str, ...]:
+    """Return the sense labels that an answer to the question needs.
+
+    The model thinks step by step and names senses in the last line (江上・福田, section 3.2.2). Without a model, or
+    if the reply is unusable, the wording of the question decides.
+    """
+    if llm:
+        try:
+            prompt = render_prompt(SENSES_PROMPT, senses="\n".join(_sense_outline()), question=question)
+            return llm(prompt, parse=_parse_senses)
+        except UnparsableReply as error:
+            log.warning("discourse finds the senses by the words of the question: %s", error)
+    return senses_by_cues(question)
+
+
+def senses_by_cues(question: str) -> tuple[str, ...]:
+    """Return the senses that the question's cue words ask for.
+
+    >>> senses_by_cues("Why did the ferry wait?"), senses_by_cues("船はいつ出た"), senses_by_cues("Who wound the cord?")
+    (('cause', 'pragmatic cause'), ('temporal',), ())
+    """
+    senses: list[str] = []
+    for labels, english, japanese, chinese in _CUES:
+        if re.search(rf"\b(?:{english})\b|{japanese}|{chinese}", question, re.I | re.A):
+            senses += labels
+    return tuple(senses)
+
+
+def _sense_outline() -> Iterator[str]:
+    """Yield the senses, indented below their parents."""
+    depth: dict[str, int] = {}
+    for sense in pdtb_senses.senses_by_name().values():
+        if sense.label:
+            parents = pdtb_senses.parent_sense_labels(sense.label)
+            depth[sense.label] = max((depth[parent] + 1 for parent in parents), default=0)
+            yield f"{'  ' * depth[sense.label]}- {sense.label}: {sense.meaning}"
+
+
+def _parse_senses(reply: Reply) -> tuple[str, ...]:
+    """Return the senses in the last line of a reply.
+
+    Raises MalformedReply if it names no sense and is not `none`.
+    """
+    lines = reply.text.splitlines()
+    last_line = lines[-1].rpartition(":")[2] if lines else ""
+    parts = re.split(r"[,;、，；]|\band\b", last_line)
+    labels = tuple(dict.fromkeys(label for part in parts if (label := pdtb_senses.match_sense_label(part))))
+    if not labels and last_line.strip(" .*`\"'").casefold() != "none":
+        complaint = "The last line of the reply has to hold names of the list, with commas between them, or none."
+        raise MalformedReply(complaint)
+    return labels
+
+
+def expand_by_discourse(
+    passage: Passage,
+    senses: Sequence[str],
+    links: Table[DiscourseRelation],
+    passages: Table[Passage],
+    *,
+    fallback: Fallback = "none",
+    min_confidence: float = 0.0,
+) -> list[Passage]:
+    """Return passages linked to this one by a needed sense.
+
+    Narrower senses count too, links count in both directions, and the order is by id (江上・福田, Listing 1).
+    fallback: if there are none, use parent senses, then any sense, then the adjacent passages. min_confidence: ignore
+    links below it.
+    """
+    relations = [
+        link
+        for link in (*links.where(first=passage.id), *links.where(second=passage.id))
+        if link.confidence is None or link.confidence >= min_confidence
+    ]
+    for allowed in _widen_senses(senses, fallback):
+        ids = {link.second if link.first == passage.id else link.first for link in relations if link.text in allowed}
+        if linked := list(passages.get_many(sorted(ids - {passage.id})).values()):
+            return linked
+    return list(passages.get_many(_adjacent_ids(passage, passages)).values()) if fallback == "neighbours" else []
+
+
+def _widen_senses(senses: Iterable[str], fallback: Fallback) -> Iterator[frozenset[str]]:
+    """Yield sets of allowed senses, from narrow to wide."""
+    current = list(senses)
+    yield frozenset[str]().union(*map(pdtb_senses.sense_subtree_labels, current))
+    while fallback != "none" and current:
+        current = [parent for label in current for parent in pdtb_senses.parent_sense_labels(label)]
+        yield frozenset[str]().union(*map(pdtb_senses.sense_subtree_labels, current))
+    if fallback in ("any", "neighbours"):
+        yield frozenset(pdtb_senses.senses_by_label())
+
+
+def _adjacent_ids(passage: Passage, passages: Table[Passage]) -> list[str]:
+    """Return the ids of the previous and next passage in the document.
+
+    They may belong to the adjacent chunks.
+    """
+    document, _, ordinal = passage.chunk.rpartition(".")
+    ids = passages.ids(chunk=passage.chunk)
+    index = ids.index(passage.id) if passage.id in ids else 0
+    previous = ids[index - 1 : index] if index else passages.ids(chunk=f"{document}.{int(ordinal) - 1:05}")[-1:]
+    following = ids[index + 1 : index + 2] or passages.ids(chunk=f"{document}.{int(ordinal) + 1:05}")[:1]
+    return [*previous, *following]
+
+
+# -- L_w: 5W1H slots
 
 
 def _question_slots(question: str, llm: LLM | None) -> list[tuple[str, str]]:
@@ -89,11 +260,9 @@ def _question_slots(question: str, llm: LLM | None) -> list[tuple[str, str]]:
 
     Each value is normalised both ways: by our rules and by those of the paper.
     """
-    from kumihimo.index.five_w1h import normalise_slots
-
     extracted = _extract_slots(question, llm)
-    normalised_slots = (slot for as_paper in (False, True) for slot in normalise_slots(extracted, paper=as_paper))
-    return list(dict.fromkeys((slot.slot, slot.name) for slot in normalised_slots))
+    slots = (slot for as_paper in (False, True) for slot in normalise_slots(extracted, paper=as_paper))
+    return list(dict.fromkeys((slot.slot, slot.name) for slot in slots))
 
 
 def _extract_slots(question: str, llm: LLM | None) -> list[tuple[str, str]]:
@@ -102,41 +271,46 @@ def _extract_slots(question: str, llm: LLM | None) -> list[tuple[str, str]]:
     Rules replace the model if there is none, or if its reply is not usable.
     """
     if llm:
-        from kumihimo.index.five_w1h import parse_slots_reply, slot_messages
-
         try:
             return llm(slot_messages(question), parse=parse_slots_reply)
         except UnparsableReply as error:
             log.warning("discourse finds who, when, where of the question by rule: %s", error)
-    from kumihimo.index.rules import srl
-
     return list(srl.find_slots(question))
 
 
 def _expand_slots(
-    slots: Iterable[tuple[str, str]], values: Table[SlotValue], vector_search: VectorSearch, minimum: float
+    slots: Sequence[tuple[str, str]], values: Table[SlotValue], vector_search: VectorSearch, minimum: float
 ) -> Iterator[tuple[str, str]]:
     """Yield the slots, and similar values found in passages.
 
     Similar: of the same slot, with a cosine of `minimum` or more.
     """
-    pairs = list(slots)
-    yield from pairs
-    if minimum >= 1 or not pairs:
+    yield from slots
+    if minimum >= 1 or not slots:
         return
-    for (slot, _), hits in zip(
-        pairs, vector_search.search_many(values, [name for _, name in pairs], k=_VALUE_POOL), strict=True
-    ):
+    similar = vector_search.search_many(values, [name for _, name in slots], k=_VALUE_POOL)
+    for (slot, _), hits in zip(slots, similar, strict=True):
         for item in hits:
             if isinstance(item.record, SlotValue) and item.record.slot == slot and item.score >= minimum:
                 yield slot, item.record.text
 
 
-def _score_by_position(passages: Iterable[Passage]) -> Iterator[Evidence]:
-    """Yield the passages with scores that fall from 2 to 1.
+def rank_by_slots(
+    pairs: Iterable[tuple[str, str]], frames: Table[SlotFiller], *, weights: SlotWeighting = "count"
+) -> list[tuple[str, float]]:
+    """Rank passages by the number of matching slots, then by id.
 
-    Scores of different searches do not compare, so the position decides.
+    pairs: slots with normalised names. If a slot is asked several times, its best match counts (江上・福田, section
+    3.2.3, Listing 2). weights: `rare` counts 1 / log2(1 + n) for a value that n passages share, in place of 1.
+    But: the listing sorts by similarity; here the number of matches decides, as in the text of the paper.
     """
-    unique = list({passage.id: passage for passage in passages}.values())
-    for n, passage in enumerate(unique):
-        yield Evidence("passages", passage, 2 - n / len(unique))
+    slots = {hash_parts(slot, name): slot for slot, name in pairs}
+    weights_by_slot: dict[str, dict[str, float]] = defaultdict(dict)
+    for value, ids in frames.ids_grouped("value", slots).items():
+        passages = dict.fromkeys(id.rpartition(".")[0] for id in ids)
+        weight = 1 / log2(1 + len(passages)) if weights == "rare" and passages else 1.0
+        slot = slots[value]
+        for passage in passages:
+            weights_by_slot[passage][slot] = max(weights_by_slot[passage].get(slot, 0.0), weight)
+    ranked = [(passage, sum(slot_weights.values())) for passage, slot_weights in weights_by_slot.items()]
+    return sorted(ranked, key=lambda pair: (-pair[1], pair[0]))

@@ -1,38 +1,23 @@
-"""question -> points: a first answer from reports, then local searches on follow-up questions."""
+"""question -> points from reports, then from local searches on follow-up questions."""
 
-from __future__ import annotations
-
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from kumihimo.core.context import Context, Evidence, Tokenizer
-from kumihimo.core.records import (
-    Chunk,
-    Claim,
-    Community,
-    Entity,
-    KeyPoint,
-    Member,
-    Mention,
-    Relation,
-    RelationMention,
-    Report,
-)
+from kumihimo.core.records import Chunk, Claim, Community, Entity, Member, Mention, Relation, RelationMention, Report
+from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
 from kumihimo.llm.concurrency import map_concurrent
-from kumihimo.llm.prompts import render_prompt
+from kumihimo.llm.prompts import render_prompt, require_text
 from kumihimo.llm.protocols import LLM, Reranker, RerankerName
-from kumihimo.llm.structured import require_text
 from kumihimo.methods.local import local
-from kumihimo.methods.shared.hybrid_search import question_signature
-from kumihimo.methods.shared.map_step import cited_references, format_sources, make_point, rank_points
+from kumihimo.methods.shared import ranking
+from kumihimo.methods.shared.map_step import FORM_TOKENS, REDUCE_PROMPT, SOURCE_TOKENS, format_sources, rank_statements
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 
 PROMPT = Path(__file__).with_suffix(".md")
 GUESS_PROMPT = Path(__file__).with_name("drift_guess.md")
-_DEFAULT_SOURCES = 5  # first rows, which are the sources of an answer that cites none
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +45,17 @@ SubQuestion = tuple[str, Sequence[Evidence]]  # a question and its evidence
 AnsweredStep = tuple[Step, Sequence[Evidence]]  # an answer and its evidence
 
 
+def drift_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
+    """Return the calls for the first guess, the folds and follow-up questions."""
+    calls, followups = settings["calls"], settings["depth"] * settings["width"]
+    folds = max(0, min(settings["folds"], settings["k"], sizes.rows("reports"), calls - 1))
+    sources = max(settings["window"], settings["budget"]) * (1 + SOURCE_TOKENS / 100)
+    most = sizes.prompt_tokens(PROMPT) + FORM_TOKENS + round(sources)
+    maximum = max(1, min(calls, 1 + folds + followups))
+    return QueryCost.for_calls((1, maximum), (sizes.prompt_tokens(GUESS_PROMPT), most), (1, 1 + followups))
+
+
+@declare(best_for="a broad question in several steps", answer_prompt=REDUCE_PROMPT, calls=drift_cost)
 def drift(
     question: str,
     chunks: Table[Chunk],
@@ -97,26 +93,19 @@ def drift(
     hypothetical = llm(render_prompt(GUESS_PROMPT, question=question), parse=require_text)
     nearest = vector_search(reports, hypothetical, k=k).evidence
     count = min(folds, len(nearest), calls - 1)
-    parts = [Context(nearest[part::count]).fit(window, tokenizer).evidence for part in range(count)]
-    answered = _run_steps(question, [(question, part) for part in parts], llm)
-    search = partial(local, chunks=chunks, mentions=mentions, ties=ties, entities=entities, relations=relations)
-    search = partial(search, claims=claims, communities=communities, members=members, reports=reports)
-    signatures = {question_signature(question)} if answered else set()
-    search = partial(
-        search,
-        keyword_search=keyword_search,
-        vector_search=vector_search,
-        tokenizer=tokenizer,
-        rerank=rerank,
-        budget=budget,
-    )
+    folds_read = [(question, Context(nearest[n::count]).fit(window, tokenizer).evidence) for n in range(count)]
+    answered = _run_steps(question, folds_read, llm)
+    signatures = {ranking.question_signature(question)} if answered else set()
+    tables = (chunks, mentions, ties, entities, relations, claims, communities, members, reports)
+    ports = (keyword_search, vector_search, tokenizer, rerank)
     for _ in range(depth):
         leads = _select_leads(answered, signatures) if signatures else [question]
         leads = leads[: max(0, min(width, calls - 1 - len(answered)))]
-        signatures |= {question_signature(lead) for lead in leads}
-        searches = [(lead, search(lead).evidence) for lead in leads]
+        signatures |= {ranking.question_signature(lead) for lead in leads}
+        searches = [(lead, local(lead, *tables, *ports, budget=budget).evidence) for lead in leads]
         answered += _run_steps(question, searches, llm)
-    return rerank(question, rank_points(_collect_points(answered, tokenizer)), reranker).fit(window, tokenizer)
+    statements = ((step.answer, step.score, step.sources, rows) for step, rows in answered)
+    return rerank(question, rank_statements(statements, tokenizer), reranker).fit(window, tokenizer)
 
 
 def _run_steps(main_question: str, questions: Iterable[SubQuestion], llm: LLM) -> list[AnsweredStep]:
@@ -124,10 +113,9 @@ def _run_steps(main_question: str, questions: Iterable[SubQuestion], llm: LLM) -
 
     def answer_one(pair: SubQuestion) -> AnsweredStep:
         question, rows = pair
-        return llm(
-            render_prompt(PROMPT, sources=format_sources(rows), main_question=main_question, question=question),
-            schema=Step,
-        ), rows
+        sources = format_sources(rows)
+        prompt = render_prompt(PROMPT, sources=sources, main_question=main_question, question=question)
+        return llm(prompt, schema=Step), rows
 
     return list(map_concurrent(answer_one, [pair for pair in questions if pair[1]], llm.workers))
 
@@ -140,19 +128,8 @@ def _select_leads(answered: Iterable[AnsweredStep], signatures: Container[str]) 
     ranked: dict[str, tuple[int, str]] = {}  # by signature: negative promise, and the text
     for step, _ in answered:
         for lead in step.questions:
-            signature = question_signature(lead.question)
+            signature = ranking.question_signature(lead.question)
             rank = -min(step.score, 100) * min(lead.confidence, 100), lead.question.strip()
             if signature and signature not in signatures:
                 ranked[signature] = min(rank, ranked.get(signature, rank))
     return [question for _, question in sorted(ranked.values())]
-
-
-def _collect_points(answered: Iterable[AnsweredStep], tokenizer: Tokenizer) -> Iterator[tuple[float, KeyPoint]]:
-    """Yield the useful answers as points, with the rows they cite.
-
-    An answer that cites no row gets its first rows as sources.
-    """
-    for step, rows in answered:
-        if step.score > 0 and step.answer.strip():
-            sources = cited_references(step.sources, rows) or tuple(row.reference for row in rows[:_DEFAULT_SOURCES])
-            yield float(min(step.score, 100)), make_point(step.answer, sources, tokenizer)

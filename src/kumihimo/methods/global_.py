@@ -1,20 +1,27 @@
 """question -> points from the community reports of one level: for corpus-level questions."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from kumihimo.core.context import Context, Evidence, Tokenizer
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Community, Report
+from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
-from kumihimo.index.community_levels import communities_at_level
+from kumihimo.index.communities import communities_at_level
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Reranker, RerankerName
-from kumihimo.methods.shared.map_step import extract_points, shuffle_ids, source_text
+from kumihimo.methods.shared.extracts import extract_report_points
+from kumihimo.methods.shared.map_step import (
+    FORM_TOKENS,
+    REDUCE_PROMPT,
+    extract_points,
+    map_cost,
+    shuffle_ids,
+    source_text,
+)
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 
 RATING_PROMPT = Path(__file__).with_name("global_rating.md")
@@ -27,6 +34,18 @@ class Rated:
     rating: int
 
 
+def global_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
+    """Return a call for each batch of reports, and for each rating."""
+    if not settings["dynamic"]:
+        return map_cost(*sizes.level(settings["level"]), settings["window"], sizes)
+    reports, tokens = sizes.rows("reports"), sizes.tokens("reports")
+    batches = map_cost(reports, tokens, settings["window"], sizes)
+    ratings = sizes.prompt_tokens(RATING_PROMPT) + FORM_TOKENS
+    most = reports * ratings + tokens + batches.prompt_tokens[1]
+    return QueryCost((min(sizes.level(0)[0], reports), reports + batches.calls[1]), (0, most))
+
+
+@declare(best_for="the whole corpus: main themes, recurring points", answer_prompt=REDUCE_PROMPT, calls=global_cost)
 def global_(
     question: str,
     communities: Table[Community],
@@ -54,26 +73,14 @@ def global_(
     if level < 0:
         raise SettingsError(f"global.level is {level}: it has to be 0 or more; level 0 has the largest communities")
     if llm is None:
-        from kumihimo.methods.shared.report_extracts import extract_report_points  # here: unused with a model
-
-        points = extract_report_points(
-            question,
-            _load_reports(_level_ids(communities, level), reports),
-            reports,
-            keyword_search,
-            vector_search,
-            tokenizer,
-        )
+        level_reports = reports.get_many(_level_ids(communities, level)).values()
+        points = extract_report_points(question, level_reports, reports, keyword_search, vector_search, tokenizer)
     else:
-        community_ids = (
-            select_communities(question, communities, reports, llm, depth)
-            if dynamic
-            else _level_ids(communities, level)
-        )
-        rows = (
-            Evidence("reports", report, 0.0)
-            for report in _load_reports(shuffle_ids(community_ids, seed), reports, llm.workers)
-        )
+        if dynamic:
+            ids = select_communities(question, communities, reports, llm, depth)
+        else:
+            ids = _level_ids(communities, level)
+        rows = (Evidence("reports", report, 0.0) for report in reports.get_many(shuffle_ids(ids, seed)).values())
         points = extract_points(question, rows, llm, tokenizer, window=window)
     return rerank(question, points, reranker).fit(window, tokenizer)
 
@@ -82,14 +89,6 @@ def _level_ids(communities: Table[Community], level: int) -> list[str]:
     """Return the communities of a level: they cover every entity."""
     listed = (community for depth in range(level + 1) for community in communities.where(level=depth))
     return [community.id for community in communities_at_level(listed, level)]
-
-
-def _load_reports(ids: Iterable[str], reports: Table[Report], workers: int = 1) -> Iterator[Report]:
-    """Yield the reports of the communities, loaded concurrently.
-
-    A missing report may be written now, which takes an LLM call.
-    """
-    return filter(None, map_concurrent(reports.get, ids, workers))
 
 
 def select_communities(
@@ -101,8 +100,8 @@ def select_communities(
     next level is rated. A community without a report is expanded.
     """
     selected: dict[str, None] = {}
-    level, current = 0, communities.where(level=0)
-    while current and level <= depth:
+    current = communities.where(level=0)
+    for next_level in range(1, depth + 2):
         ratings = _rate_reports(question, current, reports, llm)
         children: list[Community] = []
         for community in current:
@@ -112,20 +111,14 @@ def select_communities(
             if rating:
                 selected[community.id] = None
                 selected.pop(community.parent, None)
-        level += 1
-        current = children if children or selected else communities.where(level=level)
+        current = children if children or selected else communities.where(level=next_level)
     return list(selected)
 
 
-def _rate_reports(
-    question: str, communities: Iterable[Community], reports: Table[Report], llm: LLM
-) -> Mapping[str, int]:
+def _rate_reports(question: str, communities: Iterable[Community], reports: Table[Report], llm: LLM) -> dict[str, int]:
     def rating(report: Report) -> tuple[str, int]:
         report_text = source_text(Evidence("reports", report, 0.0))
         return report.id, llm(render_prompt(RATING_PROMPT, report=report_text, question=question), schema=Rated).rating
 
-    return dict(
-        map_concurrent(
-            rating, _load_reports((community.id for community in communities), reports, llm.workers), llm.workers
-        )
-    )
+    loaded_reports = reports.get_many(community.id for community in communities).values()
+    return dict(map_concurrent(rating, loaded_reports, llm.workers))

@@ -1,18 +1,25 @@
-"""question -> chunks near a hypothetical answer, which resembles the wanted chunk more than the question does."""
+"""question -> hypothetical passages by a model -> chunks near them."""
 
 from pathlib import Path
 
 from kumihimo.core.context import Context, Tokenizer
 from kumihimo.core.records import Chunk
+from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
-from kumihimo.llm.prompts import render_prompt
+from kumihimo.llm.prompts import render_prompt, require_text
 from kumihimo.llm.protocols import LLM, Reranker, RerankerName
-from kumihimo.llm.structured import require_text
 from kumihimo.search.protocols import VectorSearch
 
 PROMPT = Path(__file__).with_suffix(".md")
 
 
+def hyde_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
+    """Return one call for each hypothetical passage."""
+    calls, prompt, asked = settings["passages"], sizes.prompt_tokens(PROMPT), int(settings["asked"])
+    return QueryCost.for_calls((calls, calls), (prompt, prompt), texts=(min(1, calls + asked), calls + asked))
+
+
+@declare(best_for="a question that shares no words with its answer", calls=hyde_cost)
 def hyde(
     question: str,
     chunks: Table[Chunk],
@@ -35,8 +42,7 @@ def hyde(
     Contriever; the prompt is our own and leaves the kind of text open. `asked=False` leaves the question out of the
     mean.
     """
-    hypothetical = llm.samples(
-        render_prompt(PROMPT, question=question), passages, parse=require_text, temperature=temperature
-    )
+    prompt = render_prompt(PROMPT, question=question)
+    hypothetical = llm.samples(prompt, passages, parse=require_text, temperature=temperature)
     hits = vector_search(chunks, [question, *hypothetical] if asked else hypothetical, k=max(k, rerank.candidates))
     return rerank(question, hits, reranker).top(k).fit(budget, tokenizer)

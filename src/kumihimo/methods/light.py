@@ -1,12 +1,9 @@
 """question -> keywords of two levels -> entities, relations, their neighbours and source chunks."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Literal
@@ -14,20 +11,12 @@ from typing import Literal
 from kumihimo.core.context import Context, Evidence, Tokenizer
 from kumihimo.core.errors import SettingsError, UnparsableReply
 from kumihimo.core.records import Chunk, Entity, Mention, Relation, RelationMention
+from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Reranker, RerankerName
-from kumihimo.methods.shared.entity_linking import link_entities
-from kumihimo.methods.shared.graph_context import (
-    drop_same_text,
-    fuse_entities,
-    merge_by_score,
-    rank_source_chunks,
-    relation_sort_key,
-    relations_by_entity,
-    scale_scores,
-    source_chunk_scores,
-)
+from kumihimo.methods.shared import ranking
+from kumihimo.methods.shared.map_step import FORM_TOKENS
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.name_keys import entity_id, name_key
 from kumihimo.text.tokens import subject_terms
@@ -47,6 +36,13 @@ class Keys:
     low: list[str]
 
 
+def light_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:  # noqa: ARG001
+    """Return one call, for the keywords."""
+    prompt = sizes.prompt_tokens(PROMPT)
+    return QueryCost.for_calls((1, 1), (prompt, prompt + FORM_TOKENS), texts=(1, 2 * _MAX_KEYWORDS + 1))
+
+
+@declare(best_for="a thing, its themes and its relations", calls=light_cost)
 def light(
     question: str,
     chunks: Table[Chunk],
@@ -85,34 +81,31 @@ def light(
         raise SettingsError(f"light.neighbours is {neighbours}: it has to be 0 or more")
     low, high = _extract_keywords(question, entities, llm)
     low, high = low if mode != "high" else [], high if mode != "low" else []
-    found_entities = _find_entities(low, entities, keyword_search, vector_search, k)
-    found_relations = _find_relations(high, entities, relations, keyword_search, vector_search, k)
+    graph = _Graph(entities, relations, keyword_search, vector_search, k)
+    found_entities, found_relations = graph.find_entities(low), graph.find_relations(high)
     for _ in range(neighbours):
         sizes = len(found_entities), len(found_relations)
-        found_relations = merge_by_score(
-            found_relations,
-            _rank_relations([*low, *high], _relation_ids(found_entities, relations), relations, vector_search, k),
-        )
-        found_entities += _end_entities(found_relations, entities, k)
+        adjacent_relations = graph.rank_relations([*low, *high], graph.relation_ids(found_entities))
+        found_relations = ranking.order_by_score([*found_relations, *adjacent_relations])
+        found_entities += graph.end_entities(found_relations)
         if sizes == (len(found_entities), len(found_relations)):
             break
-    parts = [
-        found_entities.fit(entity_budget, tokenizer),
-        drop_same_text(found_relations).fit(relation_budget, tokenizer),
-    ]
+    chunk_hits = Context()
     if source:
-        support = source_chunk_scores(mentions, ties, found_entities, found_relations)
-        chunk_hits = rank_source_chunks(
+        support = ranking.source_chunk_scores(mentions, ties, found_entities, found_relations)
+        chunk_hits = ranking.rank_source_chunks(
             question, chunks, keyword_search, vector_search, support, pool, include_plain_hits=mode == "mix"
         )
-        parts.insert(0, scale_scores(rerank(question, chunk_hits, reranker)).fit(text_budget, tokenizer))
-    return Context(tuple(sorted((item for part in parts for item in part), key=lambda item: -item.score)))
+        chunk_hits = ranking.scale_scores(rerank(question, chunk_hits, reranker)).fit(text_budget, tokenizer)
+    entity_part = found_entities.fit(entity_budget, tokenizer)
+    relation_part = ranking.drop_same_text(found_relations).fit(relation_budget, tokenizer)
+    return ranking.order_by_score([*chunk_hits, *entity_part, *relation_part])
 
 
 def _extract_keywords(question: str, entities: Table[Entity], llm: LLM | None) -> tuple[list[str], list[str]]:
     """Return low and high keywords; the question where there are none."""
     if llm is None:
-        names, rest = link_entities(question, entities)
+        names, rest = ranking.link_entities(question, entities)
         return _distinct_keywords(entity.name for entity in names) or [question], [rest or question]
     try:
         keywords = llm(render_prompt(PROMPT, question=question), schema=Keys)
@@ -134,71 +127,65 @@ def _distinct_keywords(words: Iterable[str]) -> list[str]:
     return [word for folded, word in first.items() if folded][:_MAX_KEYWORDS]
 
 
-def _find_entities(
-    keywords: Sequence[str], entities: Table[Entity], keyword_search: KeywordSearch, vector_search: VectorSearch, k: int
-) -> Context:
-    """Return entities by exact name, then by similarity and words."""
-    exact = entities.get_many(entity_id(name_key(word)) for word in keywords).values()
-    keyword_hits = [keyword_search(entities, word, k=k) for word in keywords]
-    return fuse_entities(exact, [*keyword_hits, *vector_search.search_many(entities, keywords, k=k)], k)
+@dataclass(frozen=True, slots=True)
+class _Graph:
+    """The entities and relations, with searches for at most `k` of each."""
 
+    entities: Table[Entity]
+    relations: Table[Relation]
+    keyword_search: KeywordSearch
+    vector_search: VectorSearch
+    k: int
 
-def _find_relations(
-    keywords: Sequence[str],
-    entities: Table[Entity],
-    relations: Table[Relation],
-    keyword_search: KeywordSearch,
-    vector_search: VectorSearch,
-    k: int,
-) -> Context:
-    """Return the relations nearest to the keywords.
+    def find_entities(self, keywords: Sequence[str]) -> Context:
+        """Return entities by exact name, then by similarity and words."""
+        exact = self.entities.get_many(entity_id(name_key(word)) for word in keywords).values()
+        searches = [self.keyword_search(self.entities, word, k=self.k) for word in keywords]
+        searches += self.vector_search.search_many(self.entities, keywords, k=self.k)
+        return ranking.fuse_entities(exact, searches, self.k)
 
-    Rule-based relations are in no search index; then the relations of the matching entities are ranked.
-    """
-    hits = Context.fuse(vector_search.search_many(relations, keywords, k=k))
-    if hits or not keywords:
-        return scale_scores(hits.top(k))
-    ends = _find_entities(keywords, entities, keyword_search, vector_search, k)
-    return _rank_relations(keywords, _relation_ids(ends, relations), relations, vector_search, k)
+    def find_relations(self, keywords: Sequence[str]) -> Context:
+        """Return the relations nearest to the keywords.
 
+        Rule-based relations are in no search index; then the relations of the matching entities are ranked.
+        """
+        hits = Context.fuse(self.vector_search.search_many(self.relations, keywords, k=self.k))
+        if hits or not keywords:
+            return ranking.scale_scores(hits.top(self.k))
+        return self.rank_relations(keywords, self.relation_ids(self.find_entities(keywords)))
 
-def _relation_ids(entities: Context, relations: Table[Relation]) -> list[str]:
-    """Return the relations of these entities, the most shared first."""
-    ids = Counter(chain.from_iterable(relations_by_entity(relations, [item.record.id for item in entities]).values()))
-    return [id for id, _ in ids.most_common()]
+    def relation_ids(self, entities: Context) -> list[str]:
+        """Return the relations of these entities, the most shared first."""
+        by_entity = ranking.relations_by_entity(self.relations, [item.record.id for item in entities])
+        return [id for id, _ in Counter(chain.from_iterable(by_entity.values())).most_common()]
 
+    def rank_relations(self, keywords: Sequence[str], ids: Sequence[str]) -> Context:
+        """Return the best of these relations by keyword similarity, then weight.
 
-def _rank_relations(
-    keywords: Sequence[str], ids: Sequence[str], relations: Table[Relation], vector_search: VectorSearch, k: int
-) -> Context:
-    """Return the best of these relations by keyword similarity, then weight.
+        Rule-based relations rank by the number of keyword terms in their text.
+        """
+        rankings = self.vector_search.search_many(self.relations, keywords, k=self.k, candidate_ids=ids) if ids else []
+        hits = Context.fuse(rankings)
+        if not hits:
+            hits = _score_by_words(keywords, self.relations.get_many(ids[:_MAX_RULE_RELATIONS]).values())
+        return ranking.scale_scores(sorted(hits, key=ranking.relation_sort_key)).top(self.k)
 
-    Rule-based relations rank by the number of keyword terms in their text.
-    """
-    rankings = vector_search.search_many(relations, keywords, k=k, candidate_ids=ids) if ids else []
-    hits = (
-        Context.fuse(rankings)
-        if any(rankings)
-        else _score_by_words(keywords, relations.get_many(ids[:_MAX_RULE_RELATIONS]).values())
-    )
-    return scale_scores(sorted(hits, key=relation_sort_key)).top(k)
+    def end_entities(self, relations: Context) -> Context:
+        """Return the end entities of the relations, best relations first."""
+        scores: dict[str, float] = {}
+        for item in relations:
+            if isinstance(relation := item.record, Relation):
+                for end in (relation.source, relation.target):
+                    scores.setdefault(end, _NEIGHBOUR_WEIGHT * item.score)
+        rows = self.entities.get_many(list(scores)[: self.k])
+        return Context(tuple(Evidence("entities", entity, scores[id]) for id, entity in rows.items()))
 
 
 def _score_by_words(keywords: Iterable[str], relations: Iterable[Relation]) -> Context:
-    """Score each relation by the keyword terms in its text."""
-    terms = set(subject_terms(" ".join(keywords)))
-    count_terms = cache(
-        lambda text: float(len(terms.intersection(subject_terms(text))))
-    )  # by rule, one sentence ties many
-    return Context(tuple(Evidence("relations", relation, count_terms(relation.text)) for relation in relations))
+    """Score each relation by the keyword terms in its text.
 
-
-def _end_entities(relations: Context, entities: Table[Entity], k: int) -> Context:
-    """Return the end entities of the relations, best relations first."""
-    scores: dict[str, float] = {}
-    for item in relations:
-        if isinstance(relation := item.record, Relation):
-            for end in (relation.source, relation.target):
-                scores.setdefault(end, _NEIGHBOUR_WEIGHT * item.score)
-    rows = entities.get_many(list(scores)[:k])
-    return Context(tuple(Evidence("entities", entity, scores[id]) for id, entity in rows.items()))
+    By rule, one sentence ties many entities, so equal texts are read once.
+    """
+    terms, relations = set(subject_terms(" ".join(keywords))), list(relations)
+    scores = {text: len(terms.intersection(subject_terms(text))) for text in {relation.text for relation in relations}}
+    return Context(tuple(Evidence("relations", relation, float(scores[relation.text])) for relation in relations))

@@ -1,14 +1,28 @@
 """question -> points from every chunk: corpus-level answers without a graph."""
 
-from collections.abc import Iterator
-
 from kumihimo.core.context import Context, Evidence, Tokenizer
 from kumihimo.core.records import Chunk
+from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
 from kumihimo.llm.protocols import LLM, Reranker, RerankerName
-from kumihimo.methods.shared.map_step import extract_points, shuffle_ids
+from kumihimo.methods.shared.map_step import (
+    REDUCE_PROMPT,
+    extract_points,
+    map_cost,
+    shuffle_ids,
+)
 
 
+def mapreduce_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
+    """Return a call for each batch of chunks."""
+    return map_cost(sizes.rows("chunks"), sizes.tokens("chunks"), settings["window"], sizes)
+
+
+@declare(
+    best_for="the whole corpus, at any cost: reads everything for each question",
+    answer_prompt=REDUCE_PROMPT,
+    calls=mapreduce_cost,
+)
 def mapreduce(
     question: str,
     chunks: Table[Chunk],
@@ -25,12 +39,7 @@ def mapreduce(
     The most helpful points come first. Each question reads the whole index: `kumi plan --ask mapreduce` shows the cost.
     But: a batch gives several points with sources; in the paper it gives one answer.
     """
-    points = extract_points(question, _iterate_chunks(chunks, seed), llm, tokenizer, window=window)
+    ids = shuffle_ids((id for (id,) in chunks.columns("id")), seed)  # only these stay in memory
+    rows = (Evidence("chunks", chunk, 0.0) for id in ids if (chunk := chunks.get(id)))
+    points = extract_points(question, rows, llm, tokenizer, window=window)
     return rerank(question, points, reranker).fit(window, tokenizer)
-
-
-def _iterate_chunks(chunks: Table[Chunk], seed: int) -> Iterator[Evidence]:
-    """Yield every chunk; only ids stay in memory."""
-    for id in shuffle_ids((id for (id,) in chunks.columns("id")), seed):
-        if chunk := chunks.get(id):
-            yield Evidence("chunks", chunk, 0.0)

@@ -1,32 +1,47 @@
 """question -> simple questions by a model that knows the corpus -> stored question-answer pairs near them."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from kumihimo.core.context import Context, Evidence, Tokenizer
 from kumihimo.core.errors import SettingsError, UnparsableReply
 from kumihimo.core.records import Chunk, Question, Summary
+from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
-from kumihimo.index import summary_labels
-from kumihimo.llm.prompts import render_prompt
+from kumihimo.index.summaries import label_key, resolve_label_id
+from kumihimo.llm.prompts import render_prompt, require_text
 from kumihimo.llm.protocols import LLM, Reranker, RerankerName
-from kumihimo.llm.structured import require_text
-from kumihimo.methods.shared.hybrid_search import merge_best, new_questions
+from kumihimo.methods.shared.map_step import SOURCE_TOKENS
+from kumihimo.methods.shared.ranking import merge_best, new_questions
 from kumihimo.search.protocols import VectorSearch
 
 PROMPT = Path(__file__).with_suffix(".md")
 log = logging.getLogger("kumihimo")
 _PROMPT_TAGS = re.compile(r"\[(?=/?(?:DatabaseSummary|HumanQuery)\])", re.I)
+_NUMBER = r"\d{1,2}|[０-９]{1,2}|[一二三四五六七八九十]{1,3}|[ivx]{1,4}|[a-z]"
+_QUESTION_WORD = r"(?:question|query|質問|問い?|问题|問題|q)\s*"
+_NUMBERED_LINE = (  # compiled on first use: that is slow
+    rf"[\s>*_#|\-•]*(?:[①-⑳]|[(（\[【]\s*(?:{_QUESTION_WORD})?(?:{_NUMBER})\s*[)）\]】]"
+    rf"|{_QUESTION_WORD}(?:{_NUMBER})\s*[.．:：)）、]"
+    rf"|(?:{_NUMBER})(?:\s*[.．)）、:：](?!\d)|\s+[-–—]\s))[.．:：、]?[*_]*\s*(.*)"
+)
+_BULLETED_LINE = r"\s*[-*•・]\s+(.*)"
+_QUESTION_LINE = r"(.*[?？][\s\"'”’」』,、\]*_)]*)"
 _POOL_GROWTH = 4  # factor of the next search if too few distinct questions were found
 
 
+def meta_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
+    """Return one call, for the queries; it may read a summary."""
+    prompt = sizes.prompt_tokens(PROMPT)
+    summary = sizes.tokens("summaries") + SOURCE_TOKENS
+    return QueryCost.for_calls((1, 1), (prompt, prompt + summary), (1, settings["n"] + 1))
+
+
+@declare(best_for="many documents of one kind, by the questions they answer", calls=meta_cost)
 def meta(
     question: str,
     chunks: Table[Chunk],
@@ -78,11 +93,9 @@ def _select_summary(
     Raises SettingsError if `value` names no summary.
     """
     if value.strip():
-        return summaries[
-            summary_labels.resolve_label_id(value, ((id, label) for id, label in summaries.columns("id", "label")))
-        ]
-    hits = [item.record for item in vector_search(summaries, question, k=1)]
-    return next((record for record in hits if isinstance(record, Summary)), None)
+        return summaries[resolve_label_id(value, ((id, label) for id, label in summaries.columns("id", "label")))]
+    hits = vector_search(summaries, question, k=1)
+    return next((item.record for item in hits if isinstance(item.record, Summary)), None)
 
 
 # -- writing the queries
@@ -90,13 +103,10 @@ def _select_summary(
 
 def _write_questions(question: str, selected: Summary | None, llm: LLM, n: int) -> list[str]:
     """Return the questions to search for; empty if the reply has none."""
-    summary_block = (
-        f"[DatabaseSummary]\n{_escape_tags(selected.index_text)}\n[/DatabaseSummary]\n\n" if selected else ""
-    )
+    block = f"[DatabaseSummary]\n{_escape_tags(selected.index_text)}\n[/DatabaseSummary]\n\n" if selected else ""
+    prompt = render_prompt(PROMPT, n=str(n), summary=block, question=_escape_tags(question))
     try:
-        reply = llm(
-            render_prompt(PROMPT, n=str(n), summary=summary_block, question=_escape_tags(question)), parse=require_text
-        )
+        reply = llm(prompt, parse=require_text)
     except UnparsableReply as error:
         log.warning("meta searches for the question itself: %s", error)
         return []
@@ -112,17 +122,6 @@ def _escape_tags(text: str) -> str:
     return _PROMPT_TAGS.sub("(", text)
 
 
-@cache  # slow to compile
-def _numbered_line() -> re.Pattern[str]:
-    number = r"\d{1,2}|[０-９]{1,2}|[一二三四五六七八九十]{1,3}|[ivx]{1,4}|[a-z]"
-    question_word = r"(?:question|query|質問|問い?|问题|問題|q)\s*"
-    return re.compile(
-        rf"[\s>*_#|\-•]*(?:[①-⑳]|[(（\[【]\s*(?:{question_word})?(?:{number})\s*[)）\]】]|{question_word}(?:{number})\s*[.．:：)）、]"
-        rf"|(?:{number})(?:\s*[.．)）、:：](?!\d)|\s+[-–—]\s))[.．:：、]?[*_]*\s*(.*)",
-        re.I,
-    )
-
-
 def _parse_questions(text: str) -> list[str]:
     r"""Return the questions in a reply.
 
@@ -136,10 +135,9 @@ def _parse_questions(text: str) -> list[str]:
     []
     """
     lines = [line for line in text.splitlines() if line.strip()]
-    for pattern in (_numbered_line(), re.compile(r"\s*[-*•・]\s+(.*)"), re.compile(r"(.*[?？][\s\"'”’」』,、\]*_)]*)")):
-        if questions := [
-            question for line in lines if (match := pattern.fullmatch(line)) and (question := _clean_line(match[1]))
-        ]:
+    for pattern in (_NUMBERED_LINE, _BULLETED_LINE, _QUESTION_LINE):
+        matches = filter(None, (re.fullmatch(pattern, line, re.I) for line in lines))
+        if questions := list(filter(None, (_clean_line(match[1]) for match in matches))):
             return questions
     return []
 
@@ -169,12 +167,12 @@ def _group_duplicates(ranking: Context) -> Context:
     """Group rows with the same question under the first one."""
     groups: dict[str, list[Evidence]] = {}
     for item in ranking:
-        groups.setdefault(
-            summary_labels.label_key(item.text) if isinstance(item.record, Question) else item.record.id, []
-        ).append(item)
-    return Context(tuple(_add_duplicates(first, repeats) for first, *repeats in groups.values()))
+        key = label_key(item.text) if isinstance(item.record, Question) else item.record.id
+        groups.setdefault(key, []).append(item)
+    return Context(tuple(map(_merge_group, groups.values())))
 
 
-def _add_duplicates(first: Evidence, repeats: Sequence[Evidence]) -> Evidence:
-    records = {item.record.id: item.record for group_member in (first, *repeats) for item in group_member.parts}
+def _merge_group(group: Sequence[Evidence]) -> Evidence:
+    """Return the first row, with the others as its duplicates."""
+    first, records = group[0], {part.record.id: part.record for item in group for part in item.parts}
     return replace(first, duplicates=tuple(record for id, record in records.items() if id != first.record.id))

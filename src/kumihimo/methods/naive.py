@@ -2,12 +2,14 @@
 
 from kumihimo.core.context import Context, Tokenizer
 from kumihimo.core.records import Chunk
+from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
 from kumihimo.llm.protocols import Reranker, RerankerName
-from kumihimo.methods.shared.hybrid_search import hybrid_search
+from kumihimo.methods.shared.ranking import hybrid_search
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 
 
+@declare(best_for="a detail in one place")
 def naive(
     question: str,
     chunks: Table[Chunk],

@@ -1,20 +1,22 @@
-"""question -> chunks near the question and near a model's rewritten queries."""
-
-from __future__ import annotations
+"""question -> rewritten, decomposed and disambiguated queries by a model -> chunks for all of them."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from kumihimo.core.context import Context, Evidence, Tokenizer
 from kumihimo.core.errors import SettingsError, UnparsableReply
 from kumihimo.core.records import Chunk
+from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Messages, Reranker, RerankerName
-from kumihimo.methods.shared.hybrid_search import hybrid_search, merge_best, new_questions
+from kumihimo.methods.shared.map_step import (
+    FORM_TOKENS,
+    SOURCE_TOKENS,
+)
+from kumihimo.methods.shared.ranking import hybrid_search, merge_best, new_questions
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 
 PROMPT = Path(__file__).with_suffix(".md")
@@ -32,6 +34,15 @@ class Refined:
     disambiguate: list[str]
 
 
+def rq_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
+    """Return one call for each depth."""
+    depth, queries, first = settings["depth"], settings["queries"], int(settings["queries"] > 1)
+    prompt = sizes.prompt_tokens(FOLLOWUP_PROMPT) + FORM_TOKENS + settings["shown"]
+    prompt += SOURCE_TOKENS * (settings["k"] + queries * depth)
+    return QueryCost.for_calls((first, first + depth - 1), (sizes.prompt_tokens(PROMPT), prompt), (1, queries * depth))
+
+
+@declare(best_for="a question with several parts, or several meanings", calls=rq_cost)
 def rq(
     question: str,
     chunks: Table[Chunk],
@@ -60,24 +71,17 @@ def rq(
     """
     if depth < 1 or queries < 1:
         raise SettingsError(f"rq.depth = {depth}, rq.queries = {queries}: both have to be 1 or more")
-    search = partial(
-        hybrid_search,
-        rows=chunks,
-        keyword_search=keyword_search,
-        vector_search=vector_search,
-        pool=pool,
-        meaning=meaning,
-    )
+
+    def search(texts: Sequence[str]) -> list[Context]:
+        return hybrid_search(texts, chunks, keyword_search, vector_search, pool=pool, meaning=meaning)
+
     refinements = _refine(render_prompt(PROMPT, question=question), llm) if queries > 1 else []
     searched = [question, *new_questions(refinements, [question])][:queries]
     rankings = search(searched)
     for _ in range(depth - 1):
         passages = _merge_rankings(rankings).top(k).fit(shown, tokenizer)
-        added = (
-            new_questions(_refine(_followup_prompt(question, searched, passages), llm), searched)[:queries]
-            if passages
-            else []
-        )
+        refinements = _refine(_followup_prompt(question, searched, passages), llm) if passages else []
+        added = new_questions(refinements, searched)[:queries]
         if not added:
             break
         searched += added
@@ -101,13 +105,11 @@ def _refine(messages: Messages, llm: LLM) -> list[str]:
 
 def _followup_prompt(question: str, searched: Iterable[str], passages: Iterable[Evidence]) -> Messages:
     texts = "\n\n---\n\n".join(item.prompt_text for item in passages)
-    return render_prompt(
-        FOLLOWUP_PROMPT, passages=texts, queries="\n".join(f"- {query}" for query in searched), question=question
-    )
+    queries = "\n".join(f"- {query}" for query in searched)
+    return render_prompt(FOLLOWUP_PROMPT, passages=texts, queries=queries, question=question)
 
 
 def _merge_rankings(rankings: Iterable[Context]) -> Context:
     """Merge the rankings; the first one belongs to the question."""
-    return merge_best(
-        Context.fuse([ranking], weights=[_QUERY_WEIGHT if n else 1.0]) for n, ranking in enumerate(rankings)
-    )
+    scaled = (Context.fuse([ranking], weights=[_QUERY_WEIGHT if n else 1.0]) for n, ranking in enumerate(rankings))
+    return merge_best(scaled)

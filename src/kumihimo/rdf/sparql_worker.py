@@ -3,8 +3,6 @@
 It is run by file path and imports nothing from Kumihimo.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys
@@ -111,13 +109,10 @@ def _explain_error(query: str, error: str) -> str:
     if not (reported := _ERROR_POSITION.match(error)):
         return f"the query cannot be read: {error}"
     symbols, keywords = _parse_expected(error[reported.end() :])
-    position = _offset(query, int(reported[1]), int(reported[2])) - (
-        0 if symbols else min(map(len, keywords), default=0)
-    )
-    if any(
-        service.start() <= position and not query[service.end() : position].strip()
-        for service in _SERVICE.finditer(query)
-    ):
+    line_start = sum(len(line) + 1 for line in query.split("\n")[: int(reported[1]) - 1])
+    position = line_start + int(reported[2]) - 1 - (0 if symbols else min(map(len, keywords), default=0))
+    services = [match for match in _SERVICE.finditer(query) if match.start() <= position]
+    if any(not query[service.end() : position].strip() for service in services):
         return "SERVICE would ask another server, which is not done here: ask what is in the index"
     lines_before = query[:position].split("\n")
     excerpt = query[position : position + 30].split("\n")[0].strip()
@@ -137,15 +132,10 @@ def _parse_expected(expected: str) -> tuple[list[str], list[str]]:
 
     The parser lists only the longest keywords, and reports them at the position where they would end.
     """
-    cleaned = re.sub(
-        r"\[(?!_\])[^\]]*\](\s*\|\s*)?", "", expected.removeprefix("one of ").replace("Prefix not found", "")
-    )
+    plain = expected.removeprefix("one of ").replace("Prefix not found", "")
+    cleaned = re.sub(r"\[(?!_\])[^\]]*\](\s*\|\s*)?", "", plain)
     names = [name.strip() for name in cleaned.split(", ")]
     return [name for name in names if name.startswith('"')], [name for name in names if re.fullmatch(r"\w+", name)]
-
-
-def _offset(query: str, line: int, column: int) -> int:
-    return sum(len(previous) + 1 for previous in query.split("\n")[: line - 1]) + column - 1
 
 
 def _query_start(query: str) -> int:

@@ -5,8 +5,6 @@ number, and it never changes. One process builds it while others wait; the next 
 left.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -16,7 +14,7 @@ from threading import Event, Timer
 from typing import TYPE_CHECKING, Any
 
 from kumihimo.core.errors import KumiError, SettingsError
-from kumihimo.storage.sqlite.file_lock import exclusive_lock
+from kumihimo.storage.sqlite.store import exclusive_lock
 
 if TYPE_CHECKING:
     import subprocess
@@ -43,7 +41,7 @@ def remove_old_stores(folder: Path, build: int) -> None:
             remove_store(path)
 
 
-def ensure_store(folder: Path, name: str, make_triples: Callable[[], Iterator[Quad]]) -> Path:
+def ensure_store(folder: Path, name: str, make_triples: Callable[[], "Iterator[Quad]"]) -> Path:
     """Return the store of that name, and build it if necessary.
 
     make_triples: called for the triples of a new store.
@@ -54,10 +52,9 @@ def ensure_store(folder: Path, name: str, make_triples: Callable[[], Iterator[Qu
     path.parent.mkdir(exist_ok=True)
     with exclusive_lock(path.parent / "lock.db", timeout=_LOCK_TIMEOUT):
         if not path.exists():
+            build = _build_number(path)
             for other in path.parent.iterdir():
-                if other.is_dir() and _build_number(other) <= _build_number(
-                    path
-                ):  # a later build's store may have readers
+                if other.is_dir() and _build_number(other) <= build:  # a later build's store may have readers
                     remove_store(other)
             partial_path = path.with_name(f".{name}")  # `remove_old_stores` ignores this name
             write_store(partial_path, make_triples())
@@ -78,7 +75,7 @@ def remove_store(path: Path) -> None:
     rmtree(path, ignore_errors=True)
 
 
-def write_store(path: Path, triples: Iterator[Quad]) -> None:
+def write_store(path: Path, triples: "Iterator[Quad]") -> None:
     """Write a store with these triples."""
     from pyoxigraph import Store
 
@@ -113,10 +110,12 @@ def run_query(
         timer = Timer(timeout, stop)
         timer.start()
         try:
-            head, rows = _collect_reply(_iterate_lines(process, json.dumps(request)))
+            lines = list(_iterate_lines(process, json.dumps(request)))
         finally:
             timer.cancel()
             process.kill()
+    head = {name: value for line in lines if isinstance(line, dict) for name, value in line.items()}
+    rows = [line for line in lines if isinstance(line, list)]
     if "wrong" in head:
         raise SettingsError(head["wrong"])
     if "failed" in head:
@@ -130,21 +129,10 @@ def run_query(
     return head, rows, "time"
 
 
-def _iterate_lines(process: subprocess.Popen[bytes], request: str) -> Iterator[Any]:
+def _iterate_lines(process: "subprocess.Popen[bytes]", request: str) -> Iterator[Any]:
     """Send the request and yield complete lines of the reply."""
     assert process.stdin
     assert process.stdout
     with suppress(BrokenPipeError), process.stdin as stdin:
         stdin.write(request.encode("ascii"))
     yield from (json.loads(line) for line in process.stdout if line.endswith(b"\n"))
-
-
-def _collect_reply(lines: Iterator[Any]) -> tuple[Head, list[list[Any]]]:
-    head: Head = {}
-    rows: list[list[Any]] = []
-    for line in lines:
-        if isinstance(line, dict):
-            head |= line
-        else:
-            rows.append(line)
-    return head, rows

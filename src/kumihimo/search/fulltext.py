@@ -4,16 +4,18 @@ SQLite's FTS5 over our own tokens, in the same transaction as the rows. The inde
 tokens are computed again from the old row.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.errors import IndexUnavailable
 from kumihimo.core.records import Record
 from kumihimo.core.table import Codec, Row, Table
-from kumihimo.storage.sqlite.store import Db
+from kumihimo.core.task import Progress
+from kumihimo.storage.sqlite.ledger import DerivedView, SqlLedger
+from kumihimo.storage.sqlite.store import Db, SqlRows
 from kumihimo.text.tokens import content_tokens, tokenize
 
 _FIRST_LIMIT_FACTOR = 4  # of the first query, which is usually enough
@@ -97,18 +99,6 @@ class SqliteKeywordSearch:
     def _rank_rows(self, table: Table[Any], query: str, k: int) -> list[tuple[float, str]]:
         """Return the best `k` visible rows, ties included."""
         hits: list[tuple[float, str]] = []
-        row_count = 0
-
-        def collect(row: Row) -> bool:
-            nonlocal row_count
-            score, id = row
-            if len(hits) >= k and score < hits[k - 1][0]:
-                return False
-            row_count += 1
-            if table.visible(id):
-                hits.append((score, id))
-            return True
-
         name = _index_name(table.name)
         # SQLite sorts: FTS5 (`ORDER BY rank`) takes twice as long
         ranked = f'SELECT -bm25("{name}") AS score, rowid AS place FROM "{name}" WHERE "{name}" MATCH ? ORDER BY 1 DESC'
@@ -116,7 +106,13 @@ class SqliteKeywordSearch:
         sql = f'SELECT score, id FROM ({ranked} LIMIT ?) CROSS JOIN "{name}_ids" ON slot = place'
         for limit in (min(_FIRST_LIMIT_FACTOR * k, _MAX_LIMIT), -1):  # sorting few rows takes half the time
             hits, row_count = [], 0
-            self.db.read(collect, sql, query, limit)
+            with self.db.rows_one_by_one(sql, query, limit) as rows:
+                for score, id in rows:
+                    if len(hits) >= k and score < hits[k - 1][0]:
+                        return hits
+                    row_count += 1
+                    if table.visible(id):
+                        hits.append((score, id))
             if row_count < limit:
                 break
         return hits
@@ -124,3 +120,57 @@ class SqliteKeywordSearch:
 
 def _index_name(table: str) -> str:
     return f"words_{table}"
+
+
+class SearchIndex(DerivedView, Protocol):
+    """A search index over one table."""
+
+    @property
+    def kind(self) -> str: ...  # for progress messages
+    @property
+    def table(self) -> str: ...
+    @property
+    def name(self) -> str: ...  # of its index table
+    def ensure(self, fingerprint: str) -> bool: ...
+    def finish(self) -> None: ...
+
+
+@contextmanager
+def maintain_indexes(
+    ledger: SqlLedger, views: Sequence[SearchIndex], fingerprint: str, progress: Progress | None = None
+) -> Iterator[None]:
+    """Update the indexes with each table write inside the context.
+
+    A new index, or one with another fingerprint, is filled on exit.
+    """
+    _drop_unused(ledger.db, views)
+    to_fill = [view for view in views if view.ensure(fingerprint)]
+    for view in views:
+        if view not in to_fill:
+            ledger.views[view.table].append(view)
+    yield
+    for view in to_fill:
+        _fill_index(view, ledger.db, progress)
+    for view in views:
+        view.finish()
+
+
+def _drop_unused(db: Db, views: Sequence[SearchIndex]) -> None:
+    """Drop the indexes that no method uses."""
+    names = {view.name for view in views}
+    for (name,) in db.all("SELECT name FROM meta WHERE name GLOB 'words_*' OR name GLOB 'vectors_*'"):
+        if name not in names:
+            db.run(f'DROP TABLE IF EXISTS "{name}"')
+            db.run(f'DROP TABLE IF EXISTS "{name}_ids"')
+            db.run("DELETE FROM meta WHERE name = ?", name)
+            db.run("DELETE FROM failed WHERE step = ?", name)
+
+
+def _fill_index(index: SearchIndex, db: Db, progress: Progress | None) -> None:
+    rows = SqlRows(db, index.table)
+    row_count, total = 0, rows.count()
+    for page in rows.pages():
+        index.replace([], page)
+        row_count += len(page)
+        if progress:
+            progress(f"{index.kind} of {index.table}", row_count, total)

@@ -1,7 +1,5 @@
 """a filter expression -> the documents whose metadata matches."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -9,17 +7,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress
 from operator import eq, ge, gt, le, lt
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from unicodedata import normalize
 
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.records import Document, Metadata
 from kumihimo.core.table import Table
 
-if TYPE_CHECKING:
-    from lark import Lark
-
 Fields = Mapping[str, object]  # the metadata of a document: field -> value
+ValueTest = Callable[[object], bool]
 
 DOCUMENT_COLUMNS = ("uri", "file", "title", "media_type", "modified")  # columns of every document
 FILTER_EXAMPLE = 'author = "Sabine Orrell" and date >= 2024'
@@ -32,9 +28,9 @@ _GRAMMAR = rf"""
 ?start: any_of
 ?any_of: all_of (_OR all_of)*
 ?all_of: one (_AND one)*
-?one: _NOT one -> negated | _LEFT any_of _RIGHT | field -> has | field ORDER value -> compared | listed
-?listed: field _IN values -> among | field _NOT _IN values -> not_among
-    | field _CONTAINS value -> contains | field _NOT _CONTAINS value -> lacks
+?one: _NOT one -> negated | _LEFT any_of _RIGHT | field -> has | field ORDER value -> compared
+    | field listed -> holds | field _NOT listed -> lacks
+?listed: _IN values -> among | _CONTAINS value -> contains
 values: _LEFT value (_COMMA value)* _RIGHT
 field: WORD | NAME
 value: TEXT -> text | DATE -> date | NUMBER -> number | TRUTH -> text
@@ -173,7 +169,7 @@ def parse_filter(expression: str) -> Filter:
 
 
 @lru_cache(1)
-def _parser() -> Lark:
+def _parser() -> Any:
     from lark import Lark
 
     return Lark(_GRAMMAR, parser="lalr", transformer=cast(Any, _FilterTransformer()))
@@ -195,7 +191,7 @@ class _FilterTransformer:
     def has(self, parts: Sequence[str]) -> Filter:
         return _any_value(parts[0], lambda _: True)
 
-    def compared(self, parts: tuple[str, str, FilterValue]) -> Filter:
+    def compared(self, parts: tuple[str, str, "FilterValue"]) -> Filter:
         field, order, operand = parts
         order = normalize("NFKC", order)
         if order in _COMPARISONS:
@@ -203,40 +199,38 @@ class _FilterTransformer:
         equal = _any_value(field, operand.compare(eq))
         return equal if order in ("=", "==") else self.negated([equal])
 
-    def among(self, parts: tuple[str, list[FilterValue]]) -> Filter:
-        words = {value.text for value in parts[1] if value.is_plain_text}  # a list may be long
-        equals = [value.compare(eq) for value in parts[1] if not value.is_plain_text]
-        return _any_value(parts[0], lambda other: _fold_value(other) in words or any(equal(other) for equal in equals))
+    def among(self, parts: Sequence[list["FilterValue"]]) -> ValueTest:
+        words = {value.text for value in parts[0] if value.is_plain_text}  # a list may be long
+        equals = [value.compare(eq) for value in parts[0] if not value.is_plain_text]
+        return lambda other: _fold_value(other) in words or any(equal(other) for equal in equals)
 
-    def not_among(self, parts: tuple[str, list[FilterValue]]) -> Filter:
-        return self.negated([self.among(parts)])
+    def contains(self, parts: Sequence["FilterValue"]) -> ValueTest:
+        return lambda other: parts[0].text in _fold_value(other)
 
-    def contains(self, parts: tuple[str, FilterValue]) -> Filter:
-        return _any_value(parts[0], lambda other: parts[1].text in _fold_value(other))
+    def holds(self, parts: tuple[str, ValueTest]) -> Filter:
+        return _any_value(*parts)
 
-    def lacks(self, parts: tuple[str, FilterValue]) -> Filter:
-        return self.negated([self.contains(parts)])
+    def lacks(self, parts: tuple[str, ValueTest]) -> Filter:
+        return self.negated([_any_value(*parts)])
 
     def field(self, parts: Sequence[str]) -> str:
         return str(parts[0]).strip("`")
 
-    def values(self, parts: list[FilterValue]) -> list[FilterValue]:
+    def values(self, parts: list["FilterValue"]) -> list["FilterValue"]:
         return parts
 
-    def text(self, parts: Sequence[str]) -> FilterValue:
+    def text(self, parts: Sequence[str]) -> "FilterValue":
         unquoted = parts[0] if parts[0][0].isalpha() else re.sub(r"""\\([\\"'「」])""", r"\1", parts[0][1:-1])
-        text = _fold_value(unquoted)
-        return FilterValue(text, _parse_number(text), _parse_date(text), quoted=True)
+        return _filter_value(unquoted, quoted=True)
 
-    def date(self, parts: Sequence[str]) -> FilterValue:
-        text = _fold_value(parts[0])
-        if not _parse_date(text):
+    def date(self, parts: Sequence[str]) -> "FilterValue":
+        value = _filter_value(parts[0])
+        if not value.date:
             raise SettingsError(f"the filter: {parts[0]} is no date: write it like 2024-05-01, 2024-05 or 2024")
-        return FilterValue(text, None, _parse_date(text))
+        return value
 
-    def number(self, parts: Sequence[str]) -> FilterValue:
-        text = _fold_value(parts[0])
-        return FilterValue(text, _parse_number(text), _parse_date(text))
+    def number(self, parts: Sequence[str]) -> "FilterValue":
+        return _filter_value(parts[0])
 
 
 def _combine_filters(parts: Sequence[Filter], matches: Callable[[Fields], bool]) -> Filter:
@@ -246,7 +240,7 @@ def _combine_filters(parts: Sequence[Filter], matches: Callable[[Fields], bool])
     return Filter(matches, tuple(field for part in parts for field in part.fields), depth)
 
 
-def _any_value(field: str, is_match: Callable[[object], bool]) -> Filter:
+def _any_value(field: str, is_match: ValueTest) -> Filter:
     return Filter(lambda document: any(is_match(value) for value in field_values(document, field)), (field,))
 
 
@@ -290,7 +284,7 @@ class FilterValue:
         """Return whether it is compared as text with any value."""
         return self.number is None and not self.date
 
-    def compare(self, comparison: Callable[[Any, Any], bool]) -> Callable[[object], bool]:
+    def compare(self, comparison: Callable[[Any, Any], bool]) -> ValueTest:
         """Return a test: a value is comparable and the comparison is true."""
 
         def test(other: object) -> bool:
@@ -310,6 +304,11 @@ class FilterValue:
             return text, self.text
         number = None if self.number is None else _parse_number(text)
         return None if number is None else (number, self.number)
+
+
+def _filter_value(raw: str, *, quoted: bool = False) -> FilterValue:
+    text = _fold_value(raw)
+    return FilterValue(text, _parse_number(text), _parse_date(text), quoted)
 
 
 def _fold_value(value: object) -> str:

@@ -1,7 +1,5 @@
 """table + text -> Context: the two searches that methods use."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Any, Protocol
 

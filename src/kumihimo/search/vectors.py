@@ -5,34 +5,27 @@ older build still finds its vectors, and the next build overwrites what a killed
 unused, it is copied.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.errors import IndexUnavailable, ItemFailed, RequestRefused
 from kumihimo.core.table import Codec, Row, Table
-from kumihimo.llm.cached_llm import dimension_mismatch
 from kumihimo.llm.concurrency import map_concurrent
-from kumihimo.llm.protocols import Embedder
-from kumihimo.storage.sqlite.ledger import write_failures
+from kumihimo.llm.protocols import Embedder, Vectors, dimension_mismatch
 from kumihimo.storage.sqlite.store import Db, SqlRows
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 _MAX_PENDING_ROUNDS = 4  # rounds of batches in the queue before they are embedded
 _BLOCK_ROWS = 256  # so few rows that BLAS uses one thread: on a busy machine threads wait for each other
 _SCORE_MARGIN = 1e-5  # above the rounding error of a cosine
 
-
-_EmbeddedBatch = tuple[list[str], "NDArray[np.float32] | None", str | None]  # texts, and their vectors or an error
+MappedFiles = dict[tuple[Path, int], "Vectors"]  # (path, inode) -> the mapped file
+Matrices = dict[str, "Vectors"]  # table -> the vectors of one snapshot
+_EmbeddedBatch = tuple[list[str], "Vectors | None", str | None]  # texts, and their vectors or an error
 
 
 @dataclass(slots=True)
@@ -84,7 +77,7 @@ class VectorIndex:
         new_texts = {row[0]: indexed for row in new if (indexed := self.codec.decode(row).index_text)}
         removed = [id for id in old_texts if new_texts.get(id) != old_texts[id]]
         self.db.many(f'DELETE FROM "{self.name}" WHERE id = ?', ((id,) for id in removed))
-        self._record_failures((id, None) for id in removed)
+        self.db.record_failures(self.name, ((id, None) for id in removed))
         for id in removed:
             self.pending.pop(id, None)
             self.failed_ids.discard(id)
@@ -121,7 +114,7 @@ class VectorIndex:
                 ids = [id for text in batch for id in ids_by_text[text]]
                 if vectors is not None:
                     self._append(ids, vectors.repeat([len(ids_by_text[text]) for text in batch], axis=0))
-                self._record_failures((id, error) for id in ids)
+                self.db.record_failures(self.name, ((id, error) for id in ids))
 
     def _embed_batch(self, batch: list[str]) -> list[_EmbeddedBatch]:
         """Return the vectors of a batch, or the error.
@@ -131,20 +124,13 @@ class VectorIndex:
         try:
             return [(batch, self.embedder(batch), None)]
         except RequestRefused as error:
-            half = len(batch) // 2
-            return (
-                [*self._embed_batch(batch[:half]), *self._embed_batch(batch[half:])]
-                if half
-                else [(batch, None, str(error))]
-            )
+            if half := len(batch) // 2:
+                return [*self._embed_batch(batch[:half]), *self._embed_batch(batch[half:])]
+            return [(batch, None, str(error))]
         except ItemFailed as error:
             return [(batch, None, str(error))]
 
-    def _record_failures(self, errors: Iterable[tuple[str, str | None]]) -> None:
-
-        write_failures(self.db, self.name, errors)
-
-    def _append(self, ids: list[str], vectors: NDArray[np.float32]) -> None:
+    def _append(self, ids: list[str], vectors: Vectors) -> None:
         state = self._state()
         _check_dimensions(state, vectors)
         self._path().parent.mkdir(exist_ok=True)
@@ -189,8 +175,7 @@ class VectorIndex:
         return actual >= expected
 
     def _state(self) -> dict[str, Any]:
-        state: dict[str, Any] = self.db.meta(self.name, {})
-        return state
+        return dict(self.db.meta(self.name, {}))
 
     def _path(self) -> Path:
         return _vector_path(self.folder, self.table, self._state())
@@ -203,26 +188,21 @@ class SqliteVectorSearch:
     db: Db
     embedder: Embedder
     matrices: Matrices
-    last_query: dict[tuple[str, ...], NDArray[np.float32]] = field(default_factory=dict)  # texts -> their vectors
+    last_query: dict[tuple[str, ...], Vectors] = field(default_factory=dict)  # texts -> their vectors
 
     def __call__(
         self, table: Table[Any], text: str | Sequence[str], *, k: int, candidate_ids: Collection[str] | None = None
     ) -> Context:
         texts = [text] if isinstance(text, str) else text
-        return self._search(table, texts, k, averaged=True, candidate_ids=candidate_ids)[0]
+        return self._search(table, texts, k, candidate_ids, averaged=True)[0]
 
     def search_many(
         self, table: Table[Any], texts: Sequence[str], *, k: int, candidate_ids: Collection[str] | None = None
     ) -> list[Context]:
-        return self._search(table, texts, k, candidate_ids=candidate_ids)
+        return self._search(table, texts, k, candidate_ids, averaged=False)
 
     def _search(
-        self,
-        table: Table[Any],
-        texts: Sequence[str],
-        k: int,
-        averaged: bool = False,
-        candidate_ids: Collection[str] | None = None,
+        self, table: Table[Any], texts: Sequence[str], k: int, candidate_ids: Collection[str] | None, *, averaged: bool
     ) -> list[Context]:
         """Return the nearest rows to each text.
 
@@ -240,14 +220,12 @@ class SqliteVectorSearch:
             )
         vectors = self._embed_query(state, texts)
         questions = _mean_vector(vectors) if averaged else vectors
-        top_pairs = [
-            sorted((-score, id) for score, id in hits)[:k]
-            for hits in self._score_rows(table, questions, k, candidate_ids)
-        ]
+        scored_rows = self._score_rows(table, questions, k, candidate_ids)
+        top_pairs = [sorted((-score, id) for score, id in hits)[:k] for hits in scored_rows]
         rows = table.get_many(id for hits in top_pairs for _, id in hits)
         return [Context(tuple(Evidence(table.name, rows[id], -score) for score, id in hits)) for hits in top_pairs]
 
-    def _embed_query(self, state: dict[str, Any], texts: Sequence[str]) -> NDArray[np.float32]:
+    def _embed_query(self, state: dict[str, Any], texts: Sequence[str]) -> Vectors:
         vectors = self.last_query.get(tuple(texts))
         if vectors is None:
             vectors = self.embedder(texts)
@@ -257,7 +235,7 @@ class SqliteVectorSearch:
         return vectors
 
     def _score_rows(
-        self, table: Table[Any], questions: NDArray[np.float32], k: int, candidate_ids: Collection[str] | None
+        self, table: Table[Any], questions: Vectors, k: int, candidate_ids: Collection[str] | None
     ) -> Iterator[Iterable[tuple[float, str]]]:
         """Yield candidate rows with scores for each query.
 
@@ -276,7 +254,7 @@ class SqliteVectorSearch:
             yield self._rescore_nearest(table, question, column, k)
 
     def _rescore_nearest(
-        self, table: Table[Any], question: NDArray[np.float32], scores: NDArray[np.float32], k: int
+        self, table: Table[Any], question: Vectors, scores: Vectors, k: int
     ) -> Iterator[tuple[float, str]]:
         """Yield at least the best `k` visible rows, rescored in double precision.
 
@@ -285,10 +263,11 @@ class SqliteVectorSearch:
         import numpy as np
 
         count = min(len(scores), 2 * k + 16)
+        query = f'SELECT slot, id FROM "{_index_name(table.name)}" WHERE slot IN (?)'
         while True:
             threshold = np.partition(scores, -count)[-count] - _SCORE_MARGIN
             slots = np.flatnonzero(scores >= threshold)
-            ids = self._visible_ids(table, slots.tolist())
+            ids = {slot: id for slot, id in self.db.all_in(query, slots.tolist()) if table.visible(id)}
             if len(ids) >= k or count == len(scores):
                 break
             count = min(len(scores), count * 4)
@@ -296,34 +275,18 @@ class SqliteVectorSearch:
         yield from zip((exact * question).sum(axis=1).tolist(), ids.values(), strict=True)
 
     def _score_subset(
-        self, table: Table[Any], questions: NDArray[np.float32], candidate_ids: list[str], k: int
+        self, table: Table[Any], questions: Vectors, candidate_ids: list[str], k: int
     ) -> Iterator[Iterable[tuple[float, str]]]:
         """Yield the best `k` of these rows for each query, ties included."""
         import numpy as np
 
-        rows: list[Row] = []
-        for i in range(0, len(candidate_ids), 1000):
-            marks = ",".join("?" * len(candidate_ids[i : i + 1000]))
-            sql = f'SELECT slot, id FROM "{_index_name(table.name)}" WHERE id IN ({marks})'
-            rows += [row for row in self.db.all(sql, *candidate_ids[i : i + 1000]) if table.visible(row[1])]
+        query = f'SELECT slot, id FROM "{_index_name(table.name)}" WHERE id IN (?)'
+        rows = [row for row in self.db.all_in(query, candidate_ids) if table.visible(row[1])]
         exact = self.matrices[table.name][[slot for slot, _ in rows]].astype(np.float64)
         for question in questions:
             scores = (exact * question).sum(axis=1)
             threshold = np.partition(scores, -k)[-k] if len(rows) > k else -np.inf
             yield [(float(scores[i]), rows[i][1]) for i in np.flatnonzero(scores >= threshold).tolist()]
-
-    def _visible_ids(self, table: Table[Any], slots: list[int]) -> dict[int, str]:
-        """Return the ids of the visible rows in these slots."""
-        ids: dict[int, str] = {}
-        for i in range(0, len(slots), 1000):
-            marks = ",".join(map(str, slots[i : i + 1000]))
-            rows = self.db.all(f'SELECT slot, id FROM "{_index_name(table.name)}" WHERE slot IN ({marks})')
-            ids |= {slot: id for slot, id in rows if table.visible(id)}
-        return ids
-
-
-MappedFiles = dict[tuple[Path, int], "NDArray[np.float32]"]  # (path, inode) -> the mapped file
-Matrices = dict[str, "NDArray[np.float32]"]  # table -> the vectors of one snapshot
 
 
 def load_matrices(db: Db, folder: Path, files: MappedFiles) -> Matrices:
@@ -355,7 +318,7 @@ def remove_unused_files(db: Db, folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _mean_vector(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+def _mean_vector(vectors: Vectors) -> Vectors:
     """Return the mean vector, scaled to length 1."""
     import numpy as np
 
@@ -365,13 +328,13 @@ def _mean_vector(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.asarray(mean / (np.sqrt((mean * mean).sum()) or 1.0), dtype=np.float32)
 
 
-def _check_dimensions(state: dict[str, Any], vectors: NDArray[np.float32]) -> None:
+def _check_dimensions(state: dict[str, Any], vectors: Vectors) -> None:
     """Raise ModelError if the model's vector length has changed."""
     if state["rows"] and vectors.shape[1] != state["dimensions"]:
         raise dimension_mismatch(state["embedder"], vectors.shape[1])
 
 
-def _map_file(path: Path, state: dict[str, Any]) -> NDArray[np.float32]:
+def _map_file(path: Path, state: dict[str, Any]) -> Vectors:
     import numpy as np
 
     if path.stat().st_size < state["rows"] * state["dimensions"] * 4:

@@ -1,5 +1,32 @@
-"""tables -> an index on disk: protocols for the packages above, and SQLite."""
+"""tables -> an index on disk: what the packages above may do with it, without SQL and connections."""
 
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from sqlite3 import Error as StorageError
+from typing import Any, Protocol
 
-__all__ = ["StorageError"]  # what a full disk or a broken file raises
+from kumihimo.core.table import Rows
+
+__all__ = ["IndexTransaction", "StorageError"]  # an error: what a full disk or a broken file raises
+
+
+class IndexTransaction(Protocol):
+    """One transaction over the tables of an index."""
+
+    def has(self, table: str) -> bool: ...
+    def rows(self, table: str) -> Rows: ...
+    def count(self, table: str) -> int: ...
+    def value(self, table: str, id: str, column: str) -> Any: ...  # None where there is no such row
+    def column(self, table: str, column: str) -> list[Any]: ...  # all values, sorted
+
+    # facts about the index, such as its sources and models
+    def meta(self, name: str, default: Any = None) -> Any: ...
+    def set_meta(self, name: str, value: object) -> None: ...
+
+    # the state of the last build
+    def fingerprints(self) -> dict[str, str]: ...  # by step
+    def failures(self) -> tuple[tuple[str, str, str], ...]: ...  # (step, item, error)
+    def view_states(self, kind: str) -> list[Any]: ...  # kind: words or vectors
+
+    def documents_with(self, key: str) -> Sequence[tuple[str, Any]]: ...  # (uri, value of this metadata key)
+    def rolled_back(self) -> AbstractContextManager[None]: ...  # undoes every change made inside it

@@ -1,30 +1,22 @@
 """question -> chunks by keywords, vectors and the entity graph, in two passes."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from kumihimo.core.context import Context, Evidence, Tokenizer
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Chunk, Community, Member, Mention, Report
+from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
 from kumihimo.llm.protocols import Reranker, RerankerName
+from kumihimo.methods.braid import two_pass
 from kumihimo.methods.braid.features import feature_contributions, find_anchor_link, score_candidates
 from kumihimo.methods.braid.ppr import Scores, top_ids
-from kumihimo.methods.braid.two_pass import (
-    DEFAULT_ANCHORS,
-    DEFAULT_POOL,
-    FIRST_FEATURES,
-    SECOND_FEATURES,
-    Pass,
-    run_first_pass,
-    run_second_pass,
-)
+from kumihimo.methods.braid.topic_extracts import extract_topic_sentences
+from kumihimo.methods.shared.extracts import descendant_reports, extract_report_points
+from kumihimo.methods.shared.question_types import detect_topic
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 
 WEIGHTS_PATH = Path(__file__).with_name("weights.json")
@@ -34,6 +26,7 @@ _FIRST_HOP_NOTE = (  # part of the reranker's query for the second hop
 )
 
 
+@declare(best_for="any question: a detail, several documents together, the whole corpus")
 def braid(
     question: str,
     chunks: Table[Chunk],
@@ -47,8 +40,8 @@ def braid(
     rerank: Reranker,
     *,
     k: int = 20,
-    pool: int = DEFAULT_POOL,
-    anchors: int = DEFAULT_ANCHORS,
+    pool: int = two_pass.DEFAULT_POOL,
+    anchors: int = two_pass.DEFAULT_ANCHORS,
     whole: Literal["auto", "always", "never"] = "auto",
     first_weights: tuple[float, ...] = (),
     second_weights: tuple[float, ...] = (),
@@ -65,26 +58,27 @@ def braid(
     first gets sentences from many documents. reranker: the judge of the second hop, which sees the first one.
     """
     if anchors < 0 or pool < 1:
-        raise SettingsError(
-            f"braid.anchors = {anchors}, braid.pool = {pool}: the first is 0 or more, the other 1 or more"
-        )
+        message = f"braid.anchors = {anchors}, braid.pool = {pool}: the first is 0 or more, the other 1 or more"
+        raise SettingsError(message)
     weights = published_weights() | weights_from_settings(first_weights, second_weights)
-    topic = _detect_topic(question, whole)
-    if topic == "" and (
-        broad := _corpus_context(communities, reports, keyword_search, vector_search, tokenizer).fit(budget, tokenizer)
-    ):
-        return broad
-    broad = _topic_context(topic, chunks, mentions, members, communities, keyword_search, vector_search, tokenizer).fit(
-        budget // 2, tokenizer
-    )
-    first_pass = run_first_pass(question, chunks, mentions, keyword_search, vector_search, pool=pool)
+    topic = None if whole == "never" else detect_topic(question, force=whole == "always")
+    if topic == "" and communities is not None and reports is not None:
+        points = _corpus_context(communities, reports, keyword_search, vector_search, tokenizer).fit(budget, tokenizer)
+        if points:
+            return points
+    broad = Context()
+    if topic:
+        broad = extract_topic_sentences(
+            topic, chunks, mentions, members, communities, keyword_search, vector_search, tokenizer
+        ).fit(budget // 2, tokenizer)
+    first_pass = two_pass.run_first_pass(question, chunks, mentions, keyword_search, vector_search, pool=pool)
     scores = score_candidates(first_pass.features, weights["first"])
-    second_pass = run_second_pass(first_pass, scores, chunks, anchors=anchors, pool=pool)
-    ranked = _rerank_rest(
-        question, _rank_candidates(second_pass, weights["second"]), second_pass, rerank, reranker
-    ).top(k)
-    explained = tuple(_explain_item(item, second_pass, weights["second"]) for item in ranked)
-    return (broad + replace(ranked, evidence=explained)).fit(budget, tokenizer)
+    second_pass = two_pass.run_second_pass(first_pass, scores, chunks, anchors=anchors, pool=pool)
+    ranked = _rank_candidates(second_pass, weights["second"])
+    if reranker != "none":
+        ranked = _rerank_rest(question, ranked, second_pass, rerank, reranker)
+    explained = tuple(_explain_item(item, second_pass, weights["second"]) for item in ranked.top(k))
+    return (broad + Context(explained)).fit(budget, tokenizer)
 
 
 def published_weights() -> dict[str, Scores]:
@@ -92,11 +86,6 @@ def published_weights() -> dict[str, Scores]:
 
     benchmarks/weights.py learns them.
     """
-    return {name: dict(weights) for name, weights in _load_weights().items()}
-
-
-@cache
-def _load_weights() -> Mapping[str, Scores]:
     weights: dict[str, Scores] = json.loads(WEIGHTS_PATH.read_text(encoding="utf-8"))
     return weights
 
@@ -106,41 +95,18 @@ def weights_from_settings(first_weights: tuple[float, ...], second_weights: tupl
 
     Raises SettingsError if their number is not the number of features.
     """
-    weights: dict[str, Scores] = {}
-    for name, values, features in (
-        ("first", first_weights, FIRST_FEATURES),
-        ("second", second_weights, SECOND_FEATURES),
-    ):
-        if values and len(values) != len(features):
-            message = f"braid.{name}_weights has {len(values)} numbers and needs {len(features)}: {', '.join(features)}"
+    features = {"first": two_pass.FIRST_FEATURES, "second": two_pass.SECOND_FEATURES}
+    values = {"first": first_weights, "second": second_weights}
+    for name, names in features.items():
+        if values[name] and len(values[name]) != len(names):
+            message = f"braid.{name}_weights has {len(values[name])} numbers and needs {len(names)}: {', '.join(names)}"
             raise SettingsError(f"{message}; `kumi tune --questions` finds them; an empty list uses the published ones")
-        if values:
-            weights[name] = dict(zip(features, values, strict=True))
-    return weights
-
-
-def _detect_topic(question: str, whole: Literal["auto", "always", "never"]) -> str | None:
-    """Return the topic of a broad question.
-
-    Empty for a corpus-level question, None for a specific one.
-    """
-    from kumihimo.methods.braid.query_type import detect_topic  # here: slow to import
-
-    return None if whole == "never" else detect_topic(question, force=whole == "always")
-
-
-def _topic_context(topic: str | None, *inputs: Any) -> Context:
-    """Return sentences on the topic from many documents, if any."""
-    if not topic:
-        return Context()
-    from kumihimo.methods.braid.topic_extracts import extract_topic_sentences
-
-    return extract_topic_sentences(topic, *inputs)
+    return {name: dict(zip(features[name], values[name], strict=True)) for name in features if values[name]}
 
 
 def _corpus_context(
-    communities: Table[Community] | None,
-    reports: Table[Report] | None,
+    communities: Table[Community],
+    reports: Table[Report],
     keyword_search: KeywordSearch,
     vector_search: VectorSearch,
     tokenizer: Tokenizer,
@@ -149,30 +115,18 @@ def _corpus_context(
 
     The first sentence of each report comes before the second of any.
     """
-    from kumihimo.methods.shared.report_extracts import descendant_reports, extract_report_points
-
-    if communities is None or reports is None:
-        return Context()
     largest = reports.get_many(communities.ids(level=0)).values()
-    points = extract_report_points(
-        "",
-        largest,
-        reports,
-        keyword_search,
-        vector_search,
-        tokenizer,
-        descendant_reports(largest, communities, reports),
-    )
-    query_type = f"corpus-level question: reports of {len(largest):,} communities" if points else ""
-    return replace(points, query_type=query_type)
+    parts = descendant_reports(largest, communities, reports)
+    points = extract_report_points("", largest, reports, keyword_search, vector_search, tokenizer, parts)
+    return replace(points, query_type=f"corpus-level question: reports of {len(largest):,} communities")
 
 
-def _rank_candidates(second_pass: Pass, weights: Scores) -> Context:
+def _rank_candidates(second_pass: two_pass.Pass, weights: Scores) -> Context:
     scores, chunks = score_candidates(second_pass.features, weights), second_pass.candidates.chunks
     return Context(tuple(Evidence("chunks", chunks[id], scores[id]) for id in top_ids(scores, len(scores))))
 
 
-def _explain_item(item: Evidence, second_pass: Pass, weights: Scores) -> Evidence:
+def _explain_item(item: Evidence, second_pass: two_pass.Pass, weights: Scores) -> Evidence:
     """Add feature scores and the link to the first hop."""
     id = item.record.id
     via = tuple(filter(None, find_anchor_link(second_pass.candidates, id, second_pass.anchors)))
@@ -180,14 +134,11 @@ def _explain_item(item: Evidence, second_pass: Pass, weights: Scores) -> Evidenc
 
 
 def _rerank_rest(
-    question: str, ranked: Context, second_pass: Pass, rerank: Reranker, reranker: RerankerName
+    question: str, ranked: Context, second_pass: two_pass.Pass, rerank: Reranker, reranker: RerankerName
 ) -> Context:
     """Return the first hop, then the rest as reranked given it."""
-    if reranker == "none":
-        return ranked
     first_hop = [item for item in ranked if item.record.id in second_pass.anchors[:1]]
-    rest = replace(ranked, evidence=tuple(item for item in ranked if item not in first_hop))
+    rest = Context(tuple(item for item in ranked if item not in first_hop))
     query = "".join(f"{question}\n\n{_FIRST_HOP_NOTE}\n\n{item.record.prompt_text}" for item in first_hop)
-    reranked = rerank(query or question, rest, reranker)
-    leading = tuple(replace(item, score=2.0) for item in first_hop)
-    return replace(reranked, evidence=(*leading, *reranked.evidence))
+    leading = Context(tuple(replace(item, score=2.0) for item in first_hop))
+    return leading + rerank(query or question, rest, reranker)

@@ -1,10 +1,10 @@
 """candidates + anchors -> features of each candidate, for a linear scorer."""
 
-from __future__ import annotations
-
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import chain
 from math import log
 
 from kumihimo.core.records import Chunk
@@ -43,11 +43,8 @@ class Candidates:
     @cached_property
     def rarity(self) -> Scores:
         """Return the weight of each question word, by rarity; sum 1."""
-        counts = {
-            word: sum(word in found_words for found_words in self.matched_words.values())
-            for word in content_tokens(self.question)
-        }
-        idf = {word: log(1 + len(self.matched_words) / (1 + count)) for word, count in counts.items()}
+        counts, size = Counter(chain.from_iterable(self.matched_words.values())), len(self.matched_words)
+        idf = {word: log(1 + size / (1 + counts[word])) for word in content_tokens(self.question)}
         return {word: weight / sum(idf.values()) for word, weight in idf.items()}
 
     def coverage(self, words: Iterable[str]) -> float:
@@ -66,9 +63,8 @@ class Candidates:
 
     def entity_rarity(self, id: str) -> Features:
         """Return the entities of a chunk, weighted by rarity, without hubs."""
-        return {
-            entity: 1 / len(passages) for entity, passages in self.graph.passages(self.entities[id]).items() if passages
-        }
+        passages_of = self.graph.passages(self.entities[id])
+        return {entity: 1 / len(passages) for entity, passages in passages_of.items() if passages}
 
 
 def compute_features(
@@ -80,18 +76,18 @@ def compute_features(
     it is small unless the candidate contains nearly all of them. new: the share that no anchor contains. titled: 1 if
     the question names the title entity. The remaining features are maxima over anchors.
     """
-    scored_rankings = [
-        (name, scores, max(scores.values(), default=0.0), _rank_ids(scores)) for name, scores in rankings.items()
-    ]
+    tops = {name: max(scores.values(), default=0.0) or 1.0 for name, scores in rankings.items()}
+    ranked_ids = {name: top_ids(scores, _MAX_RANK) for name, scores in rankings.items()}
+    ranks_of = {name: {id: rank for rank, id in enumerate(ids, 1)} for name, ids in ranked_ids.items()}
     anchor_words = frozenset[str]().union(*(candidates.matched_words[anchor] for anchor in anchors))
     rarity = {anchor: candidates.entity_rarity(anchor) for anchor in anchors}
     features: dict[str, Features] = {}
     for id, words in candidates.matched_words.items():
         values = {"covers": candidates.coverage(words) ** 4, "new": candidates.coverage(words - anchor_words)}
         values["titled"] = float(candidates.title_entities.get(id) in candidates.question_entities)
-        for name, scores, top, ranks in scored_rankings:
-            values[name] = scores.get(id, 0.0) / top if top > 0 else 0.0
-            values[f"{name} rank"] = 1 / (1 + ranks.get(id, _UNRANKED))
+        for name, scores in rankings.items():
+            values[name] = scores.get(id, 0.0) / tops[name]
+            values[f"{name} rank"] = 1 / (1 + ranks_of[name].get(id, _UNRANKED))
         links = [_anchor_features(candidates, id, anchor, rarity[anchor]) for anchor in anchors if anchor != id]
         features[id] = values | {name: max((link[name] for link in links), default=0.0) for name in _ANCHOR_FEATURES}
     return features
@@ -137,10 +133,6 @@ def _title_entity(title: str) -> str:
     return entity_id(name_key(name)) if name else ""
 
 
-def _rank_ids(scores: Scores) -> dict[str, int]:
-    return {id: rank for rank, id in enumerate(top_ids(scores, _MAX_RANK), 1)}
-
-
 def score_candidates(features: Mapping[str, Features], weights: Scores) -> dict[str, float]:
     """Return the weighted feature sums, scaled from 0 to 1."""
     sums = {
@@ -153,6 +145,5 @@ def score_candidates(features: Mapping[str, Features], weights: Scores) -> dict[
 def feature_contributions(features: Features, weights: Scores) -> tuple[tuple[str, float], ...]:
     """Return what each feature adds to the sum, largest first."""
     contributions = {name: round(value * features.get(name, 0.0), 4) for name, value in weights.items()}
-    return tuple(
-        sorted(((name, value) for name, value in contributions.items() if value), key=lambda pair: (-pair[1], pair[0]))
-    )
+    present = [(name, value) for name, value in contributions.items() if value]
+    return tuple(sorted(present, key=lambda pair: (-pair[1], pair[0])))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from math import inf, log, sqrt
 from typing import TYPE_CHECKING
 
@@ -47,9 +48,8 @@ class PassageGraph:
         """Return the passages that mention each entity; none for hubs."""
         keys = list(entities)
         missing = [entity for entity in keys if entity not in self._passage_cache]
-        for entity, ids in (
-            self.mentions.ids_grouped("entity", missing, limit=HUB_MENTIONS + 1).items() if missing else ()
-        ):
+        grouped = self.mentions.ids_grouped("entity", missing, limit=HUB_MENTIONS + 1) if missing else {}
+        for entity, ids in grouped.items():
             kept_ids = ids if len(ids) <= HUB_MENTIONS else []
             self._passage_cache[entity] = tuple(dict.fromkeys(id.rpartition(".")[0] for id in kept_ids))
         return {entity: self._passage_cache[entity] for entity in keys}
@@ -79,10 +79,11 @@ def expand_graph(graph: PassageGraph, seeds: Iterable[str], question_entities: I
     that mention the entity. For entities of neither the seeds nor the question, df counts the passages of this subgraph
     only.
     """
+    import numpy as np
+
     seed_ids, question_ids = list(dict.fromkeys(seeds)), list(dict.fromkeys(question_entities))
-    entry_entities = dict.fromkeys(
-        [*question_ids, *(entity for entities in graph.entities(seed_ids).values() for entity in entities)]
-    )
+    seed_entities = chain.from_iterable(graph.entities(seed_ids).values())
+    entry_entities = dict.fromkeys([*question_ids, *seed_entities])
     passages_of = {entity: passages for entity, passages in graph.passages(entry_entities).items() if passages}
     nearest = _nearest_passages(seed_ids, passages_of)
     entities_of = graph.entities(nearest)
@@ -90,7 +91,16 @@ def expand_graph(graph: PassageGraph, seeds: Iterable[str], question_entities: I
     local_df = {entity: count for entity, count in local_counts.items() if entity not in entry_entities}
     df = {entity: len(passages) for entity, passages in passages_of.items()} | local_df
     entity_weights = {entity: 1 / max(1.0, log(1 + df[entity])) for entity in question_ids if entity in df}
-    return _build_subgraph([entities_of[passage] for passage in nearest], nearest, df, entity_weights)
+    passage_positions = {passage: i for i, passage in enumerate(nearest)}
+    entity_positions = {entity: i for i, entity in enumerate(df)}
+    pairs = ((passage_positions[passage], entity) for passage in nearest for entity in entities_of[passage])
+    edges = [(i, entity_positions[entity]) for i, entity in pairs if entity in entity_positions]
+    rows, columns = np.array(edges, dtype=np.int64).reshape(-1, 2).T
+    sqrt_df = np.sqrt(np.array(list(df.values()), dtype=np.float64))
+    weights = 1 / sqrt_df[columns]
+    # an entity has df edges of weight 1 / sqrt(df)
+    totals = np.bincount(rows, weights, len(nearest)).astype(np.float64), sqrt_df
+    return Subgraph(passage_positions, entity_positions, entity_weights, rows, columns, weights, totals)
 
 
 def _nearest_passages(seeds: Sequence[str], passages_of: Mapping[str, Sequence[str]]) -> list[str]:
@@ -105,25 +115,6 @@ def _nearest_passages(seeds: Sequence[str], passages_of: Mapping[str, Sequence[s
     return top_ids(closeness, _MAX_PASSAGES)
 
 
-def _build_subgraph(
-    entity_lists: Sequence[Iterable[str]], passages: Sequence[str], df: Mapping[str, int], question_entities: Scores
-) -> Subgraph:
-    import numpy as np
-
-    positions = {entity: i for i, entity in enumerate(df)}
-    edges = [
-        (i, positions[entity]) for i, entities in enumerate(entity_lists) for entity in entities if entity in positions
-    ]
-    rows, columns = np.array(edges, dtype=np.int64).reshape(-1, 2).T
-    sqrt_df = np.sqrt(np.array(list(df.values()), dtype=np.float64))
-    weights = 1 / sqrt_df[columns]
-    passage_totals = np.bincount(rows, weights, len(passages)).astype(np.float64)
-    totals = passage_totals, sqrt_df  # an entity has df edges of weight 1 / sqrt(df)
-    return Subgraph(
-        {passage: i for i, passage in enumerate(passages)}, positions, question_entities, rows, columns, weights, totals
-    )
-
-
 def personalized_pagerank(graph: Subgraph, seeds: Scores, *, passage_share: float, damping: float) -> dict[str, float]:
     """Return each passage's score by personalized PageRank.
 
@@ -131,16 +122,20 @@ def personalized_pagerank(graph: Subgraph, seeds: Scores, *, passage_share: floa
     restart distribution; the rest goes to the entities, if there are any. damping: share that continues at each step.
     Restart mass of a passage does not count for its score; only mass that arrives along edges does.
     """
+    import numpy as np
+
     share = 0.0 if not seeds else passage_share if graph.question_entities else 1.0
     passage_restart = _distribute(seeds, graph.passages, share)
     entity_restart = _distribute(graph.question_entities, graph.entities, 1 - share)
     passages, entities = passage_restart, entity_restart
-    for _ in range(_ITERATIONS):
-        to_passages, to_entities = _propagate(graph, passages, entities)
-        passages, entities = (
-            damping * to_passages + (1 - damping) * passage_restart,
-            damping * to_entities + (1 - damping) * entity_restart,
-        )
+    by_passage, by_entity = graph.out_weights
+    for _ in range(_ITERATIONS):  # mass moves along every edge, in both directions at once
+        inflow = graph.edge_weights * (entities / by_entity)[graph.edge_entities]
+        outflow = graph.edge_weights * (passages / np.maximum(by_passage, _EPSILON))[graph.edge_passages]
+        to_passages = np.bincount(graph.edge_passages, inflow, len(passages))
+        to_entities = np.bincount(graph.edge_entities, outflow, len(entities))
+        passages = damping * to_passages + (1 - damping) * passage_restart
+        entities = damping * to_entities + (1 - damping) * entity_restart
     scores = (passages - (1 - damping) * passage_restart).round(12)  # sums do not depend on the order
     return {passage: float(scores[i]) for passage, i in graph.passages.items() if scores[i] > _EPSILON}
 
@@ -153,22 +148,6 @@ def _distribute(scores: Scores, positions: Mapping[str, int], share: float) -> F
     for id, score in scores.items() if total else ():
         vector[positions[id]] = share * score / total
     return vector
-
-
-def _propagate(graph: Subgraph, passages: Floats, entities: Floats) -> tuple[Floats, Floats]:
-    """Return the mass on passages and entities after one step.
-
-    Mass moves along every edge, in both directions at once.
-    """
-    import numpy as np
-
-    by_passage, by_entity = graph.out_weights
-    to_passages = np.bincount(
-        graph.edge_passages, graph.edge_weights * (entities / by_entity)[graph.edge_entities], len(passages)
-    )
-    outflow = passages / np.maximum(by_passage, _EPSILON)
-    to_entities = np.bincount(graph.edge_entities, graph.edge_weights * outflow[graph.edge_passages], len(entities))
-    return to_passages.astype(np.float64), to_entities.astype(np.float64)
 
 
 def top_ids(scores: Scores, k: int) -> list[str]:

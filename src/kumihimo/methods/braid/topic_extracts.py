@@ -1,7 +1,5 @@
 """topic + chunks -> points: the best sentences on a topic, spread over the documents."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +10,8 @@ from unicodedata import normalize
 from kumihimo.core.context import Context, Evidence, Tokenizer
 from kumihimo.core.records import Chunk, Community, Member, Mention
 from kumihimo.core.table import Table
+from kumihimo.methods.shared.extracts import rate_sentence
 from kumihimo.methods.shared.map_step import make_point
-from kumihimo.methods.shared.sentence_quality import rate_sentence
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.sentences import collapse_spaces, split_blocks, split_sentences
 from kumihimo.text.tokens import subject_terms
@@ -54,29 +52,28 @@ def extract_topic_sentences(
     entities that it mentions. Without communities each document is a part. The context is empty if no sentence covers a
     third of the topic, or if all such sentences come from one part.
     """
-    hits = Context.fuse(
-        [keyword_search(chunks, topic, k=_POOL), vector_search(chunks, topic, k=_POOL)], weights=[1.0, 1.0]
-    )
+    hits = Context.fuse([keyword_search(chunks, topic, k=_POOL), vector_search(chunks, topic, k=_POOL)])
     topic_words = frozenset(subject_terms(topic))
     scored = _score_sentences(topic_words, list(_candidate_sentences(hits, topic_words)))
-    ids = list(dict.fromkeys(sentence.chunk for _, sentence in scored))
-    part_of = (
-        assign_communities(ids, mentions, members, communities)
-        if members is not None and communities is not None
-        else {}
-    )
-    selected = list(_select_diverse(scored, lambda id: frozenset((part_of.get(id, ""), id.partition(".")[0])) - {""}))
-    if len({part_of.get(sentence.chunk, sentence.chunk.partition(".")[0]) for _, sentence in selected}) < _MIN_PARTS:
+    part_of: Mapping[str, str] = {}
+    if members is not None and communities is not None:
+        ids = list(dict.fromkeys(sentence.chunk for _, sentence in scored))
+        part_of = assign_communities(ids, mentions, members, communities)
+    selected = list(_select_diverse(scored, lambda id: {_document(id), part_of.get(id) or _document(id)}))
+    chunk_ids = [sentence.chunk for _, sentence in selected]
+    if len({part_of.get(id) or _document(id) for id in chunk_ids}) < _MIN_PARTS:
         return Context()
+    part_ids, documents = {part_of[id] for id in chunk_ids if id in part_of}, set(map(_document, chunk_ids))
+    scope = f"{len(part_ids):,} communities" if part_ids else f"{len(documents):,} documents"
     points = (
-        (score, make_point(collapse_spaces(s.text), (("chunks", s.chunk),), tokenizer, verbatim=True))
+        Evidence("points", make_point(collapse_spaces(s.text), [("chunks", s.chunk)], tokenizer, verbatim=True), score)
         for score, s in selected
     )
-    part_ids = {part_of.get(sentence.chunk, "") for _, sentence in selected} - {""}
-    documents = {sentence.chunk.partition(".")[0] for _, sentence in selected}
-    scope = f"{len(part_ids):,} communities" if part_ids else f"{len(documents):,} documents"
-    query_type = f"broad question: sentences from {scope}"
-    return Context(tuple(Evidence("points", record, score) for score, record in points), query_type=query_type)
+    return Context(tuple(points), query_type=f"broad question: sentences from {scope}")
+
+
+def _document(chunk_id: str) -> str:
+    return chunk_id.partition(".")[0]
 
 
 def _candidate_sentences(hits: Context, topic_words: frozenset[str]) -> Iterator[_Sentence]:
@@ -86,9 +83,8 @@ def _candidate_sentences(hits: Context, topic_words: frozenset[str]) -> Iterator
     """
     max_score = max((item.score for item in hits), default=0.0) or 1.0
     yielded: set[str] = set()
-    prefixes = frozenset(
-        word[: min(_PREFIX_CHARS, max(2, len(word) - 1))] for word in topic_words
-    )  # ferry also finds ferries
+    # ferry also finds ferries
+    prefixes = frozenset(word[: min(_PREFIX_CHARS, max(2, len(word) - 1))] for word in topic_words)
 
     def may_match(text: str) -> bool:
         """Return whether the text may match: a quick check before tokenization."""
@@ -141,25 +137,18 @@ def _score_sentences(topic_words: frozenset[str], candidates: Sequence[_Sentence
     min_words = min(2, (len(topic_words) + 1) // 2)
     scored = []
     for sentence in candidates:
-        own_share, context_share = (
-            sum(rarity[w] for w in sorted(words)) / total
-            for words in (sentence.topic_words, sentence.context_topic_words)
-        )
-        if (
-            context_share >= _MIN_TOPIC_SHARE
-            and own_share >= _MIN_TOPIC_SHARE / 2
-            and len(sentence.context_topic_words) >= min_words
-        ):
-            score = (own_share + _CONTEXT_WEIGHT * context_share + _CHUNK_WEIGHT * sentence.chunk_score) / (
-                1 + _CONTEXT_WEIGHT + _CHUNK_WEIGHT
-            )
+        own_share = sum(rarity[word] for word in sorted(sentence.topic_words)) / total
+        context_share = sum(rarity[word] for word in sorted(sentence.context_topic_words)) / total
+        if min(context_share, 2 * own_share) >= _MIN_TOPIC_SHARE and len(sentence.context_topic_words) >= min_words:
+            score = own_share + _CONTEXT_WEIGHT * context_share + _CHUNK_WEIGHT * sentence.chunk_score
+            score /= 1 + _CONTEXT_WEIGHT + _CHUNK_WEIGHT
             scored.append((score * rate_sentence(sentence.text), sentence))
     threshold = max((score for score, _ in scored), default=0.0) * _MIN_SCORE_RATIO
     return [pair for pair in scored if pair[0] > threshold]
 
 
 def _select_diverse(
-    scored: Iterable[tuple[float, _Sentence]], parts_of: Callable[[str], frozenset[str]]
+    scored: Iterable[tuple[float, _Sentence]], parts_of: Callable[[str], set[str]]
 ) -> Iterator[tuple[float, _Sentence]]:
     """Yield the best sentence of each part before any second one.
 
@@ -193,31 +182,19 @@ def assign_communities(
     """
     entities_by_chunk = mentions.child_values(ids, "entity")
     entities = sorted({entity for entity_ids in entities_by_chunk.values() for entity in entity_ids})
-    leaf_of = {
-        e: member_ids[0].rpartition(".")[0]
-        for e, member_ids in members.ids_grouped("entity", entities).items()
-        if member_ids
-    }
+    leaves = members.ids_grouped("entity", entities).items()
+    leaf_of = {entity: member_ids[0].rpartition(".")[0] for entity, member_ids in leaves if member_ids}
     top_of = _find_top_communities(leaf_of.values(), communities)
-    counts = {
-        id: Counter(top_of[leaf_of[e]] for e in entity_ids if leaf_of.get(e) in top_of)
-        for id, entity_ids in entities_by_chunk.items()
-    }
+    part_of = {entity: top_of[leaf] for entity, leaf in leaf_of.items() if leaf in top_of}
+    counts = {id: Counter(part_of[e] for e in ids if e in part_of) for id, ids in entities_by_chunk.items()}
     return {id: min(count, key=lambda part: (-count[part], part)) for id, count in counts.items() if count}
 
 
 def _find_top_communities(leaves: Iterable[str], communities: Table[Community]) -> Mapping[str, str]:
     """Return the level-0 ancestor of each community."""
-    parent_of: dict[str, str] = {}
-    pending = set(leaves)
-    while pending:
-        rows = communities.get_many(sorted(pending))
-        parent_of |= {id: community.parent or id for id, community in rows.items()}
-        pending = {community.parent for community in rows.values() if community.parent} - parent_of.keys()
-    return {leaf: _find_root(leaf, parent_of) for leaf in parent_of}
-
-
-def _find_root(id: str, parent_of: Mapping[str, str]) -> str:
-    while (parent := parent_of.get(id, id)) != id:
-        id = parent
-    return id
+    rows = communities.get_many(sorted(set(leaves)))
+    top_of = {id: community.parent or id for id, community in rows.items()}
+    while rows := communities.get_many(sorted({row.parent for row in rows.values() if row.parent})):
+        parents = {id: community.parent for id, community in rows.items() if community.parent}
+        top_of = {id: parents.get(top, top) for id, top in top_of.items()}
+    return top_of

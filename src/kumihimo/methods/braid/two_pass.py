@@ -1,7 +1,5 @@
 """question -> candidates and their features in two passes: direct hits, then continuations of the best hits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -10,7 +8,7 @@ from kumihimo.core.records import Chunk, Mention
 from kumihimo.core.table import Table
 from kumihimo.methods.braid.features import Candidates, Features, compute_features
 from kumihimo.methods.braid.ppr import PassageGraph, Scores, expand_graph, personalized_pagerank, top_ids
-from kumihimo.methods.shared import entity_linking
+from kumihimo.methods.shared import ranking
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 
 DEFAULT_POOL = 40  # candidates from each ranking
@@ -45,29 +43,18 @@ def run_first_pass(
     pool: int = DEFAULT_POOL,
 ) -> Pass:
     """Search by keywords, vectors and graph, with keyword hits as anchors."""
-    keyword_hits, vector_hits = (
-        keyword_search(chunks, question, k=_SEARCH_DEPTH),
-        vector_search(chunks, question, k=_SEARCH_DEPTH),
-    )
+    keyword_hits = keyword_search(chunks, question, k=_SEARCH_DEPTH)
+    vector_hits = vector_search(chunks, question, k=_SEARCH_DEPTH)
     keyword_scores, vector_scores = _positive_scores(keyword_hits), _positive_scores(vector_hits)
-    passage_graph, entity_ids = PassageGraph(mentions), entity_linking.link_entity_ids(question, mentions)
-    subgraph = expand_graph(
-        passage_graph,
-        [*top_ids(keyword_scores, _SEEDS_PER_SEARCH), *top_ids(vector_scores, _SEEDS_PER_SEARCH)],
-        entity_ids,
-    )
-    seeds = {id: keyword_scores[id] ** 2 for id in top_ids(keyword_scores, _SEEDS_PER_SEARCH)}
-    rankings = {
-        "words": keyword_scores,
-        "meaning": vector_scores,
-        "graph": personalized_pagerank(subgraph, seeds, passage_share=0.8, damping=0.6),
-    }
-    chunks_by_id = {
-        item.record.id: item.record for item in (*keyword_hits, *vector_hits) if isinstance(item.record, Chunk)
-    }
-    candidates = Candidates(
-        question, _load_candidates(rankings, pool, chunks, chunks_by_id), passage_graph, frozenset(entity_ids)
-    )
+    passage_graph, entity_ids = PassageGraph(mentions), ranking.link_entity_ids(question, mentions)
+    entry_ids = top_ids(keyword_scores, _SEEDS_PER_SEARCH)
+    subgraph = expand_graph(passage_graph, [*entry_ids, *top_ids(vector_scores, _SEEDS_PER_SEARCH)], entity_ids)
+    seeds = {id: keyword_scores[id] ** 2 for id in entry_ids}
+    graph_scores = personalized_pagerank(subgraph, seeds, passage_share=0.8, damping=0.6)
+    rankings = {"words": keyword_scores, "meaning": vector_scores, "graph": graph_scores}
+    records = {item.record.id: item.record for item in (*keyword_hits, *vector_hits) if isinstance(item.record, Chunk)}
+    loaded = _load_candidates(rankings, pool, chunks, records)
+    candidates = Candidates(question, loaded, passage_graph, frozenset(entity_ids))
     return _build_pass(candidates, rankings, top_ids(keyword_scores, _FIRST_ANCHORS))
 
 

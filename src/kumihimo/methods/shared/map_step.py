@@ -1,20 +1,26 @@
 """question + rows -> points with scores: the map step, a model call for each batch of rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from kumihimo.core.context import Context, Evidence, Tokenizer
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import KeyPoint, Reference, Report
+from kumihimo.core.signature import IndexSizes, QueryCost
+from kumihimo.index.data_refs import strip_references
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM
 
 PROMPT = Path(__file__).with_suffix(".md")
+FORM_TOKENS = 200  # at most, of the schema of a reply in a prompt
+SOURCE_TOKENS = 40  # at most, of the number and the title of a source
 REDUCE_PROMPT = Path(__file__).with_name("reduce.md")  # the answer prompt for points
+
+
+Statement = tuple[str, int, list[int], Sequence[Evidence]]  # text, score, numbers of its sources, all rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +39,12 @@ def extract_points(question: str, rows: Iterable[Evidence], llm: LLM, tokenizer:
     batch fails, because it may hold the most important point.
     """
 
-    def extract(batch: Sequence[Evidence]) -> list[tuple[float, KeyPoint]]:
+    def extract(batch: Sequence[Evidence]) -> list[Statement]:
         reply = llm(render_prompt(PROMPT, sources=format_sources(batch), question=question), schema=list[Said])
-        return [
-            (
-                float(min(item.score, 100)),
-                make_point(item.description, cited_references(item.sources, batch), tokenizer),
-            )
-            for item in reply
-            if item.score > 0 and item.description.strip()
-        ]
+        return [(item.description, item.score, item.sources, batch) for item in reply]
 
     results = map_concurrent(extract, batch_evidence(rows, window, tokenizer), llm.workers)
-    return rank_points(scored for points in results for scored in points)
+    return rank_statements(chain.from_iterable(results), tokenizer)
 
 
 def shuffle_ids(ids: Iterable[str], seed: int) -> list[str]:
@@ -78,8 +77,6 @@ def source_text(row: Evidence) -> str:
 
     References in a report are removed: their numbers have a meaning inside the report only.
     """
-    from kumihimo.index.data_refs import strip_references
-
     return strip_references(row.text) if isinstance(row.record, Report) else row.prompt_text
 
 
@@ -96,7 +93,30 @@ def make_point(text: str, sources: Sequence[Reference], tokenizer: Tokenizer, *,
     return KeyPoint(id=id, text=text, sources=tuple(sources), tokens=len(tokenizer(text)), verbatim=verbatim)
 
 
+def rank_statements(statements: Iterable[Statement], tokenizer: Tokenizer) -> Context:
+    """Return the useful statements as points, the most helpful first.
+
+    Each point has the rows that it cites as its sources.
+    """
+    return rank_points(
+        (float(min(score, 100)), make_point(text, cited_references(numbers, rows), tokenizer))
+        for text, score, numbers, rows in statements
+        if score > 0 and text.strip()
+    )
+
+
 def rank_points(points: Iterable[tuple[float, KeyPoint]]) -> Context:
     """Return the points by descending score, ties by text."""
     ranked = sorted(points, key=lambda pair: (-pair[0], pair[1].text, pair[1].sources))
     return Context(tuple(Evidence("points", point, score) for score, point in ranked))
+
+
+def map_cost(rows: int, tokens: int, window: int, sizes: IndexSizes) -> QueryCost:
+    """Return the cost of one call for each batch of rows.
+
+    Batches are at least half full on average, unless a row is longer than the window.
+    """
+    least, most = -(-tokens // max(window, 1)), min(rows, -(-2 * tokens // max(window, 1)))
+    prompt = sizes.prompt_tokens(PROMPT)
+    maximum = most * (prompt + FORM_TOKENS) + tokens + rows * SOURCE_TOKENS
+    return QueryCost((min(least, most), most), (min(least, most) * prompt, maximum))

@@ -1,9 +1,8 @@
 """one write transaction -> SqlLedger: the tables during a build, and the stored state of each step."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, Protocol
 
 from kumihimo.core.table import Codec, Row, lookup_hash
@@ -103,10 +102,9 @@ class SqlLedger:
     def grouped(self, table: str, column: str, keys: list[str]) -> dict[str, list[Row]]:
         """Return the rows of each key, sorted by id."""
         position = self._columns[table].index(column)
-        placeholders = ",".join("?" * len(keys))
         by_key: defaultdict[str, list[Row]] = defaultdict(list)
         order = "id" if column == "id" else f'"{column}", id'
-        for row in self.db.all(f'SELECT * FROM "{table}" WHERE "{column}" IN ({placeholders}) ORDER BY {order}', *keys):
+        for row in self.db.all_in(f'SELECT * FROM "{table}" WHERE "{column}" IN (?) ORDER BY {order}', keys):
             by_key[row[position]].append(row)
         return by_key
 
@@ -183,22 +181,18 @@ class SqlLedger:
         self.add_keys(self.failures(step))
 
     def _changed_keys(self, table: str, column: str) -> Iterator[str]:
-        last_key = ""
-        query = f"SELECT key FROM changed WHERE tbl = ? AND col = ? AND key > ? ORDER BY key LIMIT {PAGE_ROWS}"
-        while page := self.db.all(query, table, column, last_key):
-            last_key = page[-1][0]
+        for page in self.db.paged("SELECT key FROM changed WHERE tbl = ? AND col = ? AND key > ?", table, column):
             yield from (key for (key,) in page)
 
     def add_keys(self, keys: Iterable[str]) -> None:
         """Work on these keys too, unless their wave has passed."""
         source, key, wave, _ = self._current_work
-        for batch in _batches(keys, PAGE_ROWS):
+        remaining = iter(keys)
+        while batch := list(islice(remaining, PAGE_ROWS)):
             levels = dict.fromkeys(batch, _REMOVED_WAVE if wave else 0)
             if wave:
-                placeholders = ",".join("?" * len(batch))
-                levels |= dict(
-                    self.db.all(f'SELECT "{key}", -"{wave}" FROM "{source}" WHERE "{key}" IN ({placeholders})', *batch)
-                )
+                query = f'SELECT "{key}", -"{wave}" FROM "{source}" WHERE "{key}" IN (?)'
+                levels |= dict(self.db.all_in(query, batch))
             open_keys = (
                 (level, k) for k, level in levels.items() if self._last_wave is None or level > self._last_wave
             )
@@ -221,11 +215,8 @@ class SqlLedger:
             finished = self.todo_count - self.db.all("SELECT count(*) FROM todo")[0][0]
 
     def _pages(self, wave: int) -> Iterator[list[str]]:
-        last_key = ""
-        query = "SELECT key FROM todo WHERE wave = ? AND key > ? ORDER BY key LIMIT 512"
-        while page := [key for (key,) in self.db.all(query, wave, last_key)]:
-            last_key = page[-1]
-            yield page
+        for page in self.db.paged("SELECT key FROM todo WHERE wave = ? AND key > ?", wave, limit=512):
+            yield [key for (key,) in page]
 
     # -- stored between builds
 
@@ -240,13 +231,10 @@ class SqlLedger:
         return dict(self.db.all("SELECT maker, error FROM failed WHERE step = ? ORDER BY maker", step))
 
     def record_failures(self, step: str, errors: Iterable[tuple[str, str | None]]) -> None:
-        write_failures(self.db, step, errors)
+        self.db.record_failures(step, errors)
 
     def dependencies(self, step: str) -> Iterator[tuple[str, bytes]]:
-        last_maker = ""
-        query = f"SELECT maker, at FROM looked WHERE step = ? AND maker > ? ORDER BY maker LIMIT {PAGE_ROWS}"
-        while page := self.db.all(query, step, last_maker):
-            last_maker = page[-1][0]
+        for page in self.db.paged("SELECT maker, at FROM looked WHERE step = ? AND maker > ?", step):
             yield from ((maker, lookups) for maker, lookups in page)
 
     def record_dependencies(self, step: str, dependencies: Iterable[tuple[str, bytes]]) -> None:
@@ -285,27 +273,9 @@ class SqlLedger:
         return self.db.all(f"SELECT * FROM documents WHERE {condition} ORDER BY id", uri, id)
 
 
-def write_failures(db: Db, step: str, errors: Iterable[tuple[str, str | None]]) -> None:
-    """Store the failed makers and their errors; None removes a maker."""
-    entries = list(errors)
-    db.many("DELETE FROM failed WHERE step = ? AND maker = ?", ((step, maker) for maker, _ in entries))
-    db.many("INSERT INTO failed VALUES (?, ?, ?)", ((step, maker, error) for maker, error in entries if error))
-
-
 def _ddl(table: str, codec: Codec[Any]) -> str:
     columns = ", ".join(
         f'"{name}" {"TEXT" if kind == "JSON" else kind}{" PRIMARY KEY" * (name == "id")}{" NOT NULL" * (not nullable)}'
         for name, kind, nullable in zip(codec.columns, codec.sql_types, codec.nullable, strict=True)
     )
     return f'CREATE TABLE "{table}" ({columns}){"" if codec.record.BIG else " WITHOUT ROWID"}'
-
-
-def _batches(keys: Iterable[str], size: int) -> Iterator[list[str]]:
-    batch: list[str] = []
-    for key in keys:
-        batch.append(key)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
-        yield batch

@@ -4,13 +4,11 @@ A reply is returned only once it is on disk, so that a build killed at any momen
 for the requests in flight. The first thread that finds the file free writes the replies of all threads.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import suppress
 from hashlib import blake2b
 from operator import attrgetter
 from pathlib import Path
@@ -91,8 +89,7 @@ class ResponseCache:
             value = self._get(key)
             if value is None:
                 value = fetch()
-                self._put(key, value)
-                self.misses += 1
+                self.put_many([(key, value)])
                 if key in self._contested:
                     value = self._get(key) or value
             else:
@@ -136,11 +133,6 @@ class ResponseCache:
             row = self._db.execute("SELECT value FROM replies WHERE key = ?", (key,)).fetchone()
         return None if row is None else row[0]
 
-    def _put(self, key: bytes, value: bytes) -> None:
-        with self._lock:
-            self._unwritten.append((key, value))
-        self._flush()
-
     def _flush(self, *, usage: bool = False) -> None:
         """Write all waiting replies to disk, those of the caller included.
 
@@ -153,13 +145,13 @@ class ResponseCache:
                 batch, self._unwritten = self._unwritten, []
                 amounts, self._unwritten_usage = self._unwritten_usage, {}
             try:
-                with self._transaction():
+                with self._writer:  # commits at the end, or rolls back
+                    self._writer.execute("BEGIN IMMEDIATE")
                     inserted = self._writer.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", batch)
                     if inserted.rowcount < len(batch):  # another process stored some of them before us
                         self._contested.update(key for key, _ in batch)
-                    rows = [
-                        (*owner, *attrgetter(*_USAGE_COLUMNS[:-1])(u), size) for owner, (u, size) in amounts.items()
-                    ]
+                    counts = attrgetter(*_USAGE_COLUMNS[:-1])
+                    rows = [(*owner, *counts(usage), size) for owner, (usage, size) in amounts.items()]
                     self._writer.executemany(_ADD_USAGE, rows)
             except BaseException:
                 with self._lock:
@@ -185,17 +177,6 @@ class ResponseCache:
             rows = self._db.execute("SELECT * FROM usage ORDER BY kind, scope, model").fetchall()
         return [UsageEntry(row[0], row[1], row[2], Usage(*row[3:9]), row[9]) for row in rows]
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._writer.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._writer.execute("COMMIT")
-        except BaseException:
-            if self._writer.in_transaction:
-                self._writer.execute("ROLLBACK")
-            raise
-
     def size(self) -> tuple[int, int]:
         """Return the number of replies, and the bytes of their text."""
         with self._read_lock:
@@ -215,7 +196,8 @@ class ResponseCache:
         Freed space in the file is overwritten.
         """
         with self._write_lock:
-            with self._transaction():
+            with self._writer:
+                self._writer.execute("BEGIN IMMEDIATE")
                 self._writer.execute("PRAGMA secure_delete = ON")
                 stored = [k for (k,) in self._writer.execute("SELECT key FROM replies").fetchall()]
                 deleted = [(k,) for k in stored if k not in used_keys]
@@ -227,12 +209,11 @@ class ResponseCache:
     def close(self) -> None:
         """Add this session's counts to the file, and close it."""
         self._flush(usage=True)
-        with self._write_lock, self._transaction() if self.hits or self.misses else nullcontext():
-            for name, value in (("hits", self.hits), ("misses", self.misses)):
-                self._writer.execute(
-                    "INSERT INTO counts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",
-                    (name, value),
-                )
+        if self.hits or self.misses:
+            with self._write_lock, self._writer:
+                add = "INSERT INTO counts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
+                self._writer.execute("BEGIN IMMEDIATE")
+                self._writer.executemany(add, [("hits", self.hits), ("misses", self.misses)])
         with self._write_lock, self._read_lock:
             self._writer.close()
             self._db.close()
@@ -270,7 +251,6 @@ def _open_cache(path: Path) -> sqlite3.Connection:
             raise IndexUnavailable(f"{path} cannot be written: name another cache with --cache FILE") from error
         if type(error) is not sqlite3.DatabaseError:  # a lock or a full disk does no harm to the file
             raise
-        raise IndexUnavailable(
-            f"{path} cannot be used ({error}): move it away; its replies are paid for again"
-        ) from error
+        message = f"{path} cannot be used ({error}): move it away; its replies are paid for again"
+        raise IndexUnavailable(message) from error
     return db

@@ -1,12 +1,10 @@
 """a folder -> index.db: tables in SQLite, one transaction per build, one read transaction per question."""
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +13,7 @@ from typing import Any
 
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, NewerFormat
 from kumihimo.core.table import Row
-from kumihimo.storage.protocols import IndexTransaction
+from kumihimo.storage import IndexTransaction
 
 PAGE_ROWS = 1000  # rows of one query; an open cursor would keep the log from being truncated
 FORMAT = 2  # of index.db; version 0.1 wrote 1
@@ -46,15 +44,34 @@ class Db:
             return self.connection.execute(sql, values).fetchall()
 
     def one(self, sql: str, *values: object) -> Row | None:
-        with self.lock:
-            rows = self.connection.execute(sql, values).fetchall()
-        return rows[0] if rows else None
+        return next(iter(self.all(sql, *values)), None)
 
-    def read(self, on_row: Callable[[Row], bool], sql: str, *values: object) -> None:
-        """Pass rows one by one to `on_row` until it returns false."""
+    def all_in(self, sql: str, values: Sequence[object]) -> list[Row]:
+        """Return the rows of a query that contains `IN (?)`.
+
+        It runs in batches, for any number of values.
+        """
+        rows: list[Row] = []
+        for i in range(0, len(values), PAGE_ROWS):
+            batch = values[i : i + PAGE_ROWS]
+            rows += self.all(sql.replace("IN (?)", f"IN ({','.join('?' * len(batch))})"), *batch)
+        return rows
+
+    def paged(self, sql: str, *values: object, limit: int = 0) -> Iterator[list[Row]]:
+        """Yield the rows page by page.
+
+        The query ends with a condition `key > ?`, where `key` is its first column.
+        """
+        last_key = ""
+        while page := self.all(f"{sql} ORDER BY 1 LIMIT {limit or PAGE_ROWS}", *values, last_key):
+            last_key = page[-1][0]
+            yield page
+
+    @contextmanager
+    def rows_one_by_one(self, sql: str, *values: object) -> Iterator[Iterable[Row]]:
+        """Yield an iterable that computes each row as it is read."""
         with self.lock, closing(self.connection.execute(sql, values)) as rows:
-            while (row := rows.fetchone()) and on_row(row):
-                pass
+            yield rows
 
     def run(self, sql: str, *values: object) -> None:
         with self.lock:
@@ -78,10 +95,9 @@ class Db:
         return default if row is None else json.loads(row[0])
 
     def set_meta(self, name: str, value: object) -> None:
-        text = json.dumps(value, sort_keys=True)
-        self.run("INSERT OR REPLACE INTO meta VALUES (?, ?)", name, text)
+        self.run("INSERT OR REPLACE INTO meta VALUES (?, ?)", name, json.dumps(value, sort_keys=True))
 
-    def rows(self, table: str) -> SqlRows:
+    def rows(self, table: str) -> "SqlRows":
         return SqlRows(self, table)
 
     def count(self, table: str) -> int:
@@ -109,6 +125,12 @@ class Db:
         query = "SELECT uri, metadata FROM documents WHERE metadata LIKE ? ORDER BY uri"
         rows = ((uri, json.loads(metadata)) for uri, metadata in self.all(query, f'%"{key}"%'))
         return [(uri, metadata[key]) for uri, metadata in rows if key in metadata]
+
+    def record_failures(self, step: str, errors: Iterable[tuple[str, str | None]]) -> None:
+        """Store the failed makers and their errors; None removes a maker."""
+        entries = list(errors)
+        self.many("DELETE FROM failed WHERE step = ? AND maker = ?", ((step, maker) for maker, _ in entries))
+        self.many("INSERT INTO failed VALUES (?, ?, ?)", ((step, maker, error) for maker, error in entries if error))
 
     @contextmanager
     def rolled_back(self) -> Iterator[None]:
@@ -139,11 +161,7 @@ class SqlRows:
         return self.db.one(f'SELECT * FROM "{self.table}" WHERE id = ?', id)
 
     def get_many(self, ids: Sequence[str]) -> list[Row]:
-        rows: list[Row] = []
-        for i in range(0, len(ids), PAGE_ROWS):
-            batch = ids[i : i + PAGE_ROWS]
-            rows += self.db.all(f'SELECT * FROM "{self.table}" WHERE id IN ({",".join("?" * len(batch))})', *batch)
-        return rows
+        return self.db.all_in(f'SELECT * FROM "{self.table}" WHERE id IN (?)', ids)
 
     def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
         condition = " AND ".join(f'"{column}" IS ?' for column in columns)
@@ -154,15 +172,10 @@ class SqlRows:
         return [id for (id,) in self.db.all(f'SELECT id FROM "{self.table}" WHERE {condition} ORDER BY id', *values)]
 
     def ids_grouped(self, column: str, values: Sequence[str], limit: int | None = None) -> list[tuple[str, str]]:
-        pairs: list[tuple[str, str]] = []
+        query = f'SELECT "{column}", id FROM "{self.table}" WHERE "{column}"'
         if limit is not None:
-            query_one = f'SELECT "{column}", id FROM "{self.table}" WHERE "{column}" = ? ORDER BY id LIMIT ?'
-            return [row for value in values for row in self.db.all(query_one, value, limit)]
-        for i in range(0, len(values), PAGE_ROWS):
-            batch = values[i : i + PAGE_ROWS]
-            query = f'SELECT "{column}", id FROM "{self.table}" WHERE "{column}" IN ({",".join("?" * len(batch))})'
-            pairs += self.db.all(f'{query} ORDER BY "{column}", id', *batch)
-        return pairs
+            return [row for value in values for row in self.db.all(f"{query} = ? ORDER BY id LIMIT ?", value, limit)]
+        return self.db.all_in(f'{query} IN (?) ORDER BY "{column}", id', values)
 
     def child_values(self, parents: Sequence[str], column: str) -> dict[str, list[Any]]:
         condition = "id > value || '.' AND id < value || '/'"  # / follows . in ASCII
@@ -172,15 +185,11 @@ class SqlRows:
 
     def pages(self, *columns: str) -> Iterator[list[Row]]:
         names = "*" if not columns else ", ".join(f'"{c}"' for c in ("id", *columns))
-        last_id = ""
-        query = f'SELECT {names} FROM "{self.table}" WHERE id > ? ORDER BY id LIMIT {PAGE_ROWS}'
-        while page := self.db.all(query, last_id):
-            last_id = page[-1][0]
+        for page in self.db.paged(f'SELECT {names} FROM "{self.table}" WHERE id > ?'):
             yield [row[1:] for row in page] if columns else page
 
     def count(self) -> int:
-        row = self.db.one(f'SELECT count(*) FROM "{self.table}"')
-        return int(row[0]) if row else 0
+        return int(self.db.all(f'SELECT count(*) FROM "{self.table}"')[0][0])
 
 
 class Store:
@@ -200,7 +209,11 @@ class Store:
         try:
             with self._explain_errors():
                 db.run("BEGIN")
-                self._check_for_reading(_file_format(db))  # the first read fixes the snapshot
+                version = _file_format(db)  # the first read fixes the snapshot
+                self._check_format(version)
+                if version == 0:
+                    remedy = "wait, or start again with `kumi index PATH`"
+                    raise IndexUnavailable(f"the first build of {self.folder} is not finished: {remedy}")
                 yield db
         except BaseException:
             db.close()
@@ -216,21 +229,13 @@ class Store:
         rebuild: drop what can be built again, also in an index of an older version. Raises IndexBusy where another
         build runs.
         """
-        with self._explain_errors():
-            db = self._open_to_write()
-            try:
+        with self._explain_errors(), closing(self._open_to_write()) as db:
+            with db.connection:  # commits at the end, or rolls back
                 self._begin_write(db, wait=wait, rebuild=rebuild)
                 _prepare_tables(db, rebuild=rebuild)
                 yield db
-                db.run("COMMIT")
-                db.run("PRAGMA busy_timeout = 50")  # a reader may hold the log: then the next build truncates it
-                db.all("PRAGMA wal_checkpoint(TRUNCATE)")
-            except BaseException:
-                if db.connection.in_transaction:
-                    db.run("ROLLBACK")
-                raise
-            finally:
-                db.close()
+            db.run("PRAGMA busy_timeout = 50")  # a reader may hold the log: then the next build truncates it
+            db.all("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
         with self._lock:
@@ -248,26 +253,19 @@ class Store:
                 if file_inode == inode:
                     return file_inode, db
                 db.close()
-        immutable = self._is_immutable()
+        log = self.folder / "index.db-wal"
+        # Read without the log and its locks: a folder that is read-only to us cannot hold them.
+        immutable = not os.access(self.folder, os.W_OK) and not (log.exists() and log.stat().st_size)
         db = Db(_connect(self.path, immutable=immutable))
         db.run("PRAGMA query_only = 1")
         return 0 if immutable else inode, db  # an immutable connection serves one question only
-
-    def _is_immutable(self) -> bool:
-        """Return whether to read without the log and its locks.
-
-        A folder that is read-only to us cannot hold them.
-        """
-        log = self.folder / "index.db-wal"
-        return not os.access(self.folder, os.W_OK) and not (log.exists() and log.stat().st_size)
 
     def _open_to_write(self) -> Db:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError) as error:
-            raise IndexUnavailable(
-                f"{self.folder} is a file: name a folder for the index with `--index DIR`"
-            ) from error
+            message = f"{self.folder} is a file: name a folder for the index with `--index DIR`"
+            raise IndexUnavailable(message) from error
         if self.path.is_dir():
             raise IndexUnavailable(f"{self.path} is a folder: name another place for the index with `--index DIR`")
         ignore = self.folder / ".gitignore"
@@ -306,13 +304,6 @@ class Store:
                 "cached replies of models are kept"
             )
 
-    def _check_for_reading(self, version: int) -> None:
-        self._check_format(version)
-        if version == 0:
-            raise IndexUnavailable(
-                f"the first build of {self.folder} is not finished: wait, or start again with `kumi index PATH`"
-            )
-
     @contextmanager
     def _explain_errors(self) -> Iterator[None]:
         """Raise IndexUnavailable with a remedy if the file is no valid index."""
@@ -327,9 +318,7 @@ class Store:
 
 def _connect(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
     address = f"{path.resolve().as_uri()}?immutable=1" if immutable else str(path)
-    return sqlite3.connect(
-        address, uri=immutable, isolation_level=None, check_same_thread=False, timeout=5, cached_statements=512
-    )
+    return sqlite3.connect(address, uri=immutable, isolation_level=None, check_same_thread=False, cached_statements=512)
 
 
 def _file_format(db: Db) -> int:
@@ -355,3 +344,15 @@ def _drop_tables(db: Db) -> None:
     db.run(f"DELETE FROM meta WHERE name NOT IN ({','.join('?' * len(_KEPT_META))})", *_KEPT_META)
     db.run("DELETE FROM steps WHERE step <> 'communities'")
     db.run("UPDATE steps SET fingerprint = NULL")
+
+
+@contextmanager
+def exclusive_lock(path: Path, *, timeout: float) -> Iterator[None]:
+    """Hold a lock on this file until the process ends.
+
+    timeout: in seconds.
+    """
+    with closing(sqlite3.connect(path, timeout=timeout, isolation_level=None)) as lock:
+        lock.execute("BEGIN EXCLUSIVE")
+        yield
+        lock.execute("ROLLBACK")

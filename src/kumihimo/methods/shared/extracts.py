@@ -1,19 +1,18 @@
-"""question + reports -> points without a model: sentences of the reports, from as many communities as possible."""
-
-from __future__ import annotations
+"""question + reports -> points without a model: the best sentences, from as many communities as possible."""
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from math import log, sqrt
 
 from kumihimo.core.context import Context, Tokenizer
 from kumihimo.core.records import Community, KeyPoint, Reference, Report
 from kumihimo.core.table import Table
+from kumihimo.index.data_refs import split_cited_statements
 from kumihimo.methods.shared.map_step import make_point, rank_points
-from kumihimo.methods.shared.question_words import class_stems, question_pattern
-from kumihimo.methods.shared.sentence_quality import is_prose, rate_sentence
+from kumihimo.methods.shared.question_types import question_terms
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.sentences import is_table_row
 from kumihimo.text.tokens import subject_terms
@@ -26,6 +25,30 @@ _SHORT_WORDS = 15  # a sentence of this length gets half the density
 _POOL = 50  # reports of each search
 _MIN_COVERAGE = 0.4  # of the question's terms in a report
 _RATING_WEIGHT = 0.3  # of a report's rating, relative to its search score
+_SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？", "．")
+_FILE_NAME = re.compile(r"\w_\w|\w\.(?:txt|docx?|pdf|md|html?)\b")  # from a heading that became part of the sentence
+_SPEAKER_LABEL = re.compile(r"^[A-Z][A-Z.'’ -]+:\s*")  # of a transcript
+# Introductions of people or of the documents, without content.
+_INTRODUCTION = (  # compiled on first use
+    r"\b(?:[Ss]?[Hh]e|[A-Z]\w+)(?:['’]s| is| was| has been)(?: also| currently)?"
+    r" (?:an? (?:\w+ ){0,2}|the |our |\w+ as an? )?"
+    r"(?:artist|author|award|ceo|cto|chair|champion|chief|co-?founder|director|entrepreneur|executive|fellow|founder|"
+    r"guest|host|investor|inventor|leader|manager|officer|partner|president|professor|recipient|researcher|scientist|"
+    r"vice|writer)\b"
+    r"|\b(?:[Ss]?[Hh]e|[A-Z]\w+) (?:also |has |then |previously )*"
+    r"(?:co-?founded|earned|enjoyed|held|holds|received|served|serves|"
+    r"(?:is|was) (?:\w+ly )?(?:appointed|awarded|honou?red|named|nominated|recogni[sz]ed))\b"
+    r"|\b(?i:founder (?:and|of)|(?:ceo|cto|professor|director|president) (?:and|at|of)|welcome|our guests?|"
+    r"join(?:ing|s) us|thanks? (?:you )?(?:so much )?for|episodes?|podcasts?|listeners|"
+    r"(?:the|this|our|your|great) show|check out|next up|tune in|talk(?:ing)? (?:with our|to today)|to be here|"
+    r"having me|having you)\b"
+)
+_QUESTION_PATTERN = re.compile(
+    r"[?？][”\"'’)]*$|\b(?:tell (?:us|me)|I['’]d love (?:to|for)|I would love|your perspective|do you think|ask you)\b"
+)
+_FILLERS = re.compile(r"\b(?:you know|I mean|sort of|kind of|uh|um)\b|,? like,", re.IGNORECASE)
+_TURN_START = r"^(?:like|no|oh|right|um|well|yeah|yes)\b"
+_MIN_WORDS, _MAX_WORDS = 4, 30  # subject terms
 
 
 def extract_report_points(
@@ -46,16 +69,12 @@ def extract_report_points(
     """
     by_id = {report.id: report for report in selected}
     terms = question_terms(question)
-    max_elements = max((report.elements for report in by_id.values()), default=0) or 1
-    size_scores = {id: (report.elements / max_elements + report.rating / 10) / 2 for id, report in by_id.items()}
-    report_scores = (
-        _search_reports(question, terms, by_id, reports, keyword_search, vector_search) if terms else size_scores
-    )
-    texts_of = {
-        id: _report_texts(report, (part_reports or {}).get(id, ()))
-        for id, report in by_id.items()
-        if id in report_scores
-    }
+    if terms:
+        report_scores = _search_reports(question, terms, by_id, reports, keyword_search, vector_search)
+    else:
+        max_elements = max((report.elements for report in by_id.values()), default=0) or 1
+        report_scores = {id: (report.elements / max_elements + report.rating / 10) / 2 for id, report in by_id.items()}
+    texts_of = {id: _report_texts(by_id[id], (part_reports or {}).get(id, ())) for id in report_scores}
     themes = {} if terms else _find_themes(texts_of)
     best_points: dict[str, tuple[float, KeyPoint]] = {}  # by text: chunks and reports may repeat it
     for id, report_score in sorted(report_scores.items(), key=lambda item: (-item[1], item[0])):
@@ -72,33 +91,15 @@ def descendant_reports(
     """Return the reports on descendants of the largest communities, by ancestor."""
     largest = sorted(selected, key=lambda report: (-report.elements, report.id))[:_MAX_EXPANDED]
     root_of = {report.id: report.id for report in largest}
-    level = list(root_of)
-    while level:
-        children = {
-            child: root_of[community.id]
-            for community in communities.get_many(level).values()
-            for child in community.children
-        }
-        root_of |= children
-        level = list(children)
+    children = root_of
+    while children:
+        parents = communities.get_many(children).values()
+        children = {child: root_of[parent.id] for parent in parents for child in parent.children}
+        root_of = root_of | children
     by_root: dict[str, list[Report]] = {}
     for id, report in reports.get_many(id for id in root_of if root_of[id] != id).items():
         by_root.setdefault(root_of[id], []).append(report)
     return by_root
-
-
-def question_terms(question: str) -> set[str]:
-    """Return the subject terms of a question; empty if it is corpus-level.
-
-    >>> question_terms("What are the main themes of these stories?"), question_terms("这些文档的主要主题是什么？")
-    (set(), set())
-    >>> question_terms("What do people in the stories say of ferries?")
-    {'ferry'}
-    >>> sorted(question_terms("Who is the main speaker?"))
-    ['main', 'speaker']
-    """
-    terms = set(subject_terms(question_pattern("cjk corpus").sub(" ", question))) - class_stems("corpus")
-    return terms or (set(subject_terms(question)) if question_pattern("single fact").search(question) else terms)
 
 
 def _search_reports(
@@ -110,19 +111,16 @@ def _search_reports(
     vector_search: VectorSearch,
 ) -> dict[str, float]:
     """Return how well each matching report fits, from 0 to 1."""
-    keyword_hits = Context(
-        tuple(item for item in keyword_search(reports, question, k=_POOL) if item.record.id in reports_by_id)
-    )
+    hits = keyword_search(reports, question, k=_POOL)
+    keyword_hits = Context(tuple(item for item in hits if item.record.id in reports_by_id))
+    vector_hits = vector_search(reports, question, k=_POOL, candidate_ids=sorted(reports_by_id))
     shares = {item.record.id: len(terms & set(subject_terms(item.text))) / len(terms) for item in keyword_hits}
     minimum = max(_MIN_COVERAGE, max(shares.values(), default=0.0) / 2)
-    fused = Context.fuse(
-        [keyword_hits, vector_search(reports, question, k=_POOL, candidate_ids=sorted(reports_by_id))],
-        weights=[1.0, 0.5],
-    )
-    matching = {item.record.id: item.score for item in fused if shares.get(item.record.id, 0.0) >= minimum}
+    fused = {item.record.id: item.score for item in Context.fuse([keyword_hits, vector_hits], weights=[1.0, 0.5])}
     return {
         id: (score + _RATING_WEIGHT * reports_by_id[id].rating / 10) / (1.5 + _RATING_WEIGHT)
-        for id, score in matching.items()
+        for id, score in fused.items()
+        if shares.get(id, 0.0) >= minimum
     }
 
 
@@ -131,9 +129,7 @@ def _report_texts(report: Report, part_reports: Sequence[Report]) -> list[Source
 
     A report without quotable sentences gives its summary.
     """
-    texts = list(
-        dict.fromkeys(sentence for source in (report, *part_reports) for sentence in _extractive_sentences(source))
-    )
+    texts = list(dict.fromkeys(chain.from_iterable(map(_extractive_sentences, (report, *part_reports)))))
     return texts or ([(report.summary, (("reports", report.id),), False)] if report.summary.strip() else [])
 
 
@@ -143,17 +139,13 @@ def _find_themes(texts_of: Mapping[str, Sequence[SourcedText]]) -> dict[str, dic
     A theme word is more frequent in the report than elsewhere. But: it has to occur in at least three reports, and
     names do not count, because they say who, not what.
     """
-    counts = {
-        id: Counter(word for text, _, _ in texts for word in _theme_words(text)) for id, texts in texts_of.items()
-    }
-    report_frequency = Counter(word for count in counts.values() for word in count)
-    total = Counter[str]()
+    counts = {id: Counter(word for text, *_ in texts for word in _theme_words(text)) for id, texts in texts_of.items()}
+    total, report_frequency = Counter[str](), Counter[str]()
     for count in counts.values():
         total.update(count)
-    return {
-        id: _distinctive_words(count, total, {word for word in count if report_frequency[word] >= _MIN_REPORTS})
-        for id, count in counts.items()
-    }
+        report_frequency.update(count.keys())
+    frequent = {word for word, reports in report_frequency.items() if reports >= _MIN_REPORTS}
+    return {id: _distinctive_words(count, total, count.keys() & frequent) for id, count in counts.items()}
 
 
 def _distinctive_words(count: Counter[str], total: Counter[str], words: set[str]) -> dict[str, float]:
@@ -169,11 +161,8 @@ def _theme_words(text: str) -> tuple[str, ...]:
 
     Names and numbers do not count.
     """
-    return (
-        tuple(word for word in subject_terms(_NAME_PATTERN.sub(" ", text)) if not word.isdigit())
-        if is_prose(text)
-        else ()
-    )
+    words = subject_terms(_NAME_PATTERN.sub(" ", text)) if is_prose(text) else ()
+    return tuple(word for word in words if not word.isdigit())
 
 
 def _order_texts(
@@ -203,10 +192,43 @@ def _theme_density(text: str, themes: Mapping[str, float]) -> float:
 
 def _extractive_sentences(report: Report) -> Iterator[SourcedText]:
     """Yield the sentences of an extractive report with their chunks."""
-    from kumihimo.index.data_refs import split_cited_statements
-
     ids = {number: id for table, number, id in report.data if table == "chunks"}
     for paragraph in (report.summary, *(sentence for _, sentence in report.findings)) if report.extractive else ():
         for sentence, references in split_cited_statements(paragraph):
             if chunks := tuple(("chunks", ids[number]) for number in references.get("chunks", ()) if number in ids):
                 yield sentence, chunks, True
+
+
+# -- the quality of a sentence
+
+
+def is_prose(text: str) -> bool:
+    """Return whether a text is a complete sentence of prose.
+
+    Table rows, headings and file names are no prose.
+
+    >>> is_prose("The tide turns."), is_prose("tides_2.txt The tide turns."), is_prose("Tides and")
+    (True, False, False)
+    """
+    is_sentence = text.rstrip("”’\"')]*_」』").endswith(_SENTENCE_ENDS)
+    return is_sentence and not is_table_row(text) and _FILE_NAME.search(text) is None
+
+
+def rate_sentence(text: str) -> float:
+    """Rate a sentence as a quotation, from 0 to 1.
+
+    Questions, fragments and introductions of people score less; text that is no prose scores 0.
+
+    >>> [rate_sentence(text) for text in ("Long tides wear the old stone steps down.", "and a tide.")]
+    [1.0, 0.25]
+    """
+    if not is_prose(text):
+        return 0.0
+    body = _SPEAKER_LABEL.sub("", text)
+    size = len(subject_terms(body))
+    score = 0.25 if re.search(_INTRODUCTION, body) else 1.0
+    fragment, colloquial = body[:1].islower() or body[:1] in ",.;-–—", len(_FILLERS.findall(body)) > size / 8
+    turn = re.match(_TURN_START, body, re.IGNORECASE)
+    for flaw in (_QUESTION_PATTERN.search(body), fragment or turn, colloquial, not _MIN_WORDS <= size <= _MAX_WORDS):
+        score *= 0.5 if flaw else 1.0
+    return score

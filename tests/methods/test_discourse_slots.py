@@ -7,7 +7,7 @@ from math import log2
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import SlotFiller
 from kumihimo.core.table import Table
-from kumihimo.methods.shared.slot_search import rank_by_slots
+from kumihimo.methods.discourse import rank_by_slots
 from tests.factories_tables import table
 
 SLOTS = {

@@ -13,15 +13,15 @@ from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.errors import BudgetExceeded, SettingsError
 from kumihimo.core.records import Record
 from kumihimo.core.usage import Usage
-from kumihimo.generation.followups import suggest_questions
+from kumihimo.generation.answer import suggest_questions
 from kumihimo.llm.budget import Caps
-from kumihimo.llm.cached_llm import CachedLLM
+from kumihimo.llm.cached_llm import create_llm
 from kumihimo.llm.local_embedder import LocalTokenizer
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
-from kumihimo.testing.fake_server import FakeServer
 from tests import cli_runner
 from tests.factories_paid_steps import notes, opened
+from tests.fake_server import FakeServer
 
 NEXT = ["When does the ferry leave?", "Who  keeps harbour 2?", "when does the ferry leave?", "", "Which ferry?"]
 REPLIES = [("Answered:", json.dumps({"answer": NEXT})), ("Question:", "It leaves. [1]")]
@@ -42,7 +42,7 @@ def suggest(tmp_path: Path, answer: Answer) -> tuple[tuple[str, ...], list[str]]
         return REPLIES[0][1]
 
     memo = ResponseCache(tmp_path / "cache.db")
-    suggestions = suggest_questions(answer, CachedLLM(FakeChat(reply_to), memo), LocalTokenizer())
+    suggestions = suggest_questions(answer, create_llm(FakeChat(reply_to), memo), LocalTokenizer())
     memo.close()
     return suggestions, prompts
 

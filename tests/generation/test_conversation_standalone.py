@@ -10,14 +10,14 @@ import pytest
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import IndexUnavailable, SettingsError
 from kumihimo.core.usage import Usage
-from kumihimo.generation.standalone_question import PROMPT, rewrite_standalone
+from kumihimo.generation.answer import STANDALONE_PROMPT, rewrite_standalone
 from kumihimo.llm.budget import Budget
-from kumihimo.llm.cached_llm import CachedLLM
+from kumihimo.llm.cached_llm import create_llm
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
-from kumihimo.testing.fake_server import FakeServer
 from tests.factories_paid_steps import notes, opened
+from tests.fake_server import FakeServer
 
 
 def answer(question: str, text: str) -> Answer:
@@ -33,7 +33,7 @@ def rewrite(tmp_path: Path, reply: str, question: str, *history: Answer) -> tupl
         return reply
 
     memo = ResponseCache(tmp_path / "cache.db")
-    rewritten = rewrite_standalone(question, history, CachedLLM(FakeChat(reply_to), memo, Budget(), "answer"))
+    rewritten = rewrite_standalone(question, history, create_llm(FakeChat(reply_to), memo, Budget(), "answer"))
     memo.close()
     return rewritten, prompts
 
@@ -59,7 +59,9 @@ def test_history_is_limited(tmp_path: Path) -> None:
 
 
 def test_prompt_does_not_depend_on_argument_order() -> None:
-    assert render_prompt(PROMPT, history="b", question="q") == render_prompt(PROMPT, question="q", history="b")
+    assert render_prompt(STANDALONE_PROMPT, history="b", question="q") == render_prompt(
+        STANDALONE_PROMPT, question="q", history="b"
+    )
 
 
 def test_later_question_takes_one_more_call(tmp_path: Path, server: FakeServer) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kumihimo.methods.braid.query_type import contains_name, extract_topic, is_broad
+from kumihimo.methods.shared.question_types import contains_name, extract_topic, is_broad
 from kumihimo.text.tokens import subject_terms
 
 GOLDEN = Path(__file__).parents[2] / "golden"
