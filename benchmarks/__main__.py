@@ -42,6 +42,7 @@ BENCHMARKS = (
     ("triples", ""),
     ("biases", ""),
     ("judging", ""),
+    ("gleanings", ""),
 )
 
 

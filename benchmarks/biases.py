@@ -17,10 +17,8 @@ from typing import Literal
 from benchmarks.meter import check_at_least, check_at_most, measured
 from benchmarks.options import bench_parser, read_options
 from kumihimo.evaluate.bias import adjust_for_length, compare_with_self, measure_length_bias
-from kumihimo.evaluate.bias_measures import JudgedPoints
-from kumihimo.evaluate.judging.calls import plan_presentations
-from kumihimo.evaluate.judging.protocols import DEBIASED, GRAPHRAG, PresentationOrder
-from kumihimo.evaluate.points import CriterionPair, points_by_pair
+from kumihimo.evaluate.judging.protocols import DEBIASED, GRAPHRAG, PresentationOrder, plan_presentations
+from kumihimo.evaluate.points import CriterionPair, JudgedPoints, points_by_pair
 from kumihimo.evaluate.records import Verdict, Winner
 from kumihimo.evaluate.statistics import signed_rank
 

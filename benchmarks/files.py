@@ -17,7 +17,8 @@ from tempfile import TemporaryDirectory
 from benchmarks.meter import check_at_least, check_at_most, measured
 from benchmarks.options import bench_parser, read_options
 from kumihimo import Kumihimo
-from kumihimo.readers import has_reader, walk
+from kumihimo.readers import READERS
+from kumihimo.readers.documents import walk
 
 HOME = Path(__file__).parents[1]
 MOST = 400.0  # MB of peak memory
@@ -26,7 +27,7 @@ MOST = 400.0  # MB of peak memory
 def fill(folder: Path, count: int, data: Path) -> Path:
     """Copy `count` files of all kinds, a hundred to each subfolder."""
     kinds = [path for root in (HOME / "examples", data / "messy") if root.is_dir() for path, _ in walk(root)]
-    for number, path in enumerate(islice(cycle(filter(has_reader, kinds)), count)):
+    for number, path in enumerate(islice(cycle(path for path in kinds if path.suffix.lower() in READERS), count)):
         subfolder = folder / f"{number // 100:02}"
         subfolder.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, subfolder / f"{number:04}-{path.name}")

@@ -31,7 +31,7 @@ from benchmarks.passages import SETS, read_rows
 from kumihimo import Kumihimo
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.methods.braid.ppr import HUB_MENTIONS, PassageGraph, Scores, expand_graph, personalized_pagerank, top_ids
-from kumihimo.methods.shared import entity_linking
+from kumihimo.methods.shared import ranking
 
 CORPORA = ("musique", "hotpot", "2wiki")
 NAME = re.compile(r"[A-Z][\w'’-]+(?: [A-Z][\w'’-]+)*")
@@ -117,7 +117,7 @@ def compare_walks(snapshot: Snapshot, graph: WholeGraph, question: str) -> tuple
     """
     context = snapshot.keyword_search()(snapshot.table("chunks"), question, k=2)
     seeds = {item.record.id: item.score**2 for item in context if item.record.id in graph.passages}
-    entity_ids = entity_linking.link_entity_ids(question, snapshot.table("mentions"))
+    entity_ids = ranking.link_entity_ids(question, snapshot.table("mentions"))
     local_scores = personalized_pagerank(
         expand_graph(PassageGraph(snapshot.table("mentions")), seeds, entity_ids), seeds, passage_share=0.8, damping=0.6
     )

@@ -36,8 +36,7 @@ from kumihimo.llm.local_embedder import LocalTokenizer
 from kumihimo.llm.protocols import Embedder
 from kumihimo.llm.rerank import CandidateReranker
 from kumihimo.methods.local import local
-from kumihimo.search.fulltext import KeywordIndex, SqliteKeywordSearch
-from kumihimo.search.maintenance import SearchIndex
+from kumihimo.search.fulltext import KeywordIndex, SearchIndex, SqliteKeywordSearch
 from kumihimo.search.vectors import SqliteVectorSearch, VectorIndex, load_matrices
 from kumihimo.storage.sqlite.ledger import SqlLedger
 from kumihimo.storage.sqlite.store import Db, SqlRows, Store

@@ -18,11 +18,10 @@ from kumihimo.app.community_tree import CommunityTree
 from kumihimo.core.errors import MalformedReply
 from kumihimo.core.records import Chunk
 from kumihimo.index.extraction_parser import parse_extraction
-from kumihimo.index.metadata_fields import MetadataField
-from kumihimo.index.metadata_parser import parse_metadata_reply
+from kumihimo.index.metadata_parser import MetadataField, parse_metadata_reply
 from kumihimo.index.rules.connectives import find_explicit_relation
 from kumihimo.index.rules.ner import find_mentions
-from kumihimo.page.layout import layout_graph
+from kumihimo.page import layout_graph
 from kumihimo.readers.html import read_html
 from kumihimo.text.sentences import split_blocks, split_sentences
 from kumihimo.text.tokens import content_tokens

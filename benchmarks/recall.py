@@ -33,7 +33,6 @@ from kumihimo import Kumihimo
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.context import Context
 from kumihimo.core.lineage import trace_sources
-from kumihimo.index import RECORD_TYPES, STEPS
 from kumihimo.llm.protocols import Chat
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.methods import METHODS
@@ -119,8 +118,8 @@ def list_passages(snapshot: Snapshot, context: Context, passage_ids: Mapping[str
         if item.table == "chunks":
             passages[passage_ids[item.record.id.partition(".")[0]]] = None
         elif traced:
-            rows = [item.reference] if item.table in RECORD_TYPES else item.record.parents()
-            chunks = (id for row in rows for _, id in trace_sources(STEPS, snapshot.table, row))
+            rows = [item.reference] if item.table in snapshot.record_types else item.record.parents()
+            chunks = (id for row in rows for _, id in trace_sources(snapshot.catalogue.wired, snapshot.table, row))
             passages |= dict.fromkeys(passage_ids[id.partition(".")[0]] for id in islice(chunks, CHUNKS_PER_ROW))
     return list(passages)
 

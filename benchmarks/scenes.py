@@ -24,10 +24,10 @@ from benchmarks.meter import check_at_least, measured
 from benchmarks.options import bench_parser, read_options
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import SlotFiller
-from kumihimo.index.five_w1h import SlotText, extract_slots
+from kumihimo.index.frames import SlotText, extract_slots
+from kumihimo.llm.prompts import Reply
 from kumihimo.llm.protocols import LLM
-from kumihimo.llm.structured import Reply
-from kumihimo.methods.shared.slot_search import SlotWeighting, rank_by_slots
+from kumihimo.methods.discourse import SlotWeighting, rank_by_slots
 from kumihimo.text.lemmas import SLOTS, normalise_value
 from kumihimo.text.tokens import tokenize
 

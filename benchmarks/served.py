@@ -19,18 +19,18 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
+from tests.fake_server import run_fake_server
+
 from benchmarks.meter import Cost, check_at_most, measured
 from benchmarks.options import bench_parser, read_options
+from kumihimo.app import catalogue as catalogue_module
+from kumihimo.app.catalogue import extend_catalogue
 from kumihimo.app.facade import Kumihimo
 from kumihimo.core.context import Context
 from kumihimo.core.records import Chunk, Record
-from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Table
-from kumihimo.index import RECORD_TYPES, STEPS
 from kumihimo.llm.protocols import LLM
-from kumihimo.methods import METHODS
 from kumihimo.search.protocols import VectorSearch
-from kumihimo.testing.fake_server import run_fake_server
 
 WORKERS, LATENCY, BATCH, ROUNDS = 16, 0.05, 64, 3
 PROMPT = "Say in one sentence what this is about.\n\n"
@@ -61,8 +61,10 @@ def chunks_only(question: str, chunks: Table[Chunk], *, k: int = 5) -> Context:
 @contextmanager
 def extended_catalogues() -> Iterator[None]:
     """Add the step and the methods of this benchmark."""
-    steps, methods = collect_signatures(gists), collect_signatures(search_both, chunks_only)
-    with patch.dict(STEPS, steps), patch.dict(METHODS, methods), patch.dict(RECORD_TYPES, {"gists": Gist}):
+    extended = extend_catalogue(
+        catalogue_module.installed_catalogue(), steps=[gists], methods=[search_both, chunks_only]
+    )
+    with patch.object(catalogue_module, "installed_catalogue", lambda: extended):
         yield
 
 

@@ -25,8 +25,8 @@ from kumihimo.core.records import Document, Record
 from kumihimo.core.signature import Signature, collect_signatures
 from kumihimo.core.table import Group, codec
 from kumihimo.core.task import Pool, Port, inline
-from kumihimo.core.wiring import ROOT
-from kumihimo.llm.cached_llm import CachedLLM
+from kumihimo.core.wiring import ROOT, order_steps
+from kumihimo.llm.cached_llm import create_llm
 from kumihimo.llm.concurrency import thread_pool
 from kumihimo.llm.protocols import LLM
 from kumihimo.storage.sqlite.ledger import SqlLedger
@@ -156,7 +156,7 @@ def run(
     first: bool = False,
 ) -> None:
     """Add documents and build; on the first run print each step's cost."""
-    ports: dict[str, Port] = {"llm": CachedLLM(FakeChat(lambda prompt: prompt.partition(": ")[2]), cache)}
+    ports: dict[str, Port] = {"llm": create_llm(FakeChat(lambda prompt: prompt.partition(": ")[2]), cache)}
     starts: dict[str, float] = {}
     ends: dict[str, float] = {}
 
@@ -166,7 +166,8 @@ def run(
 
     with store.write_transaction() as db:
         ledger = SqlLedger(db)
-        watch_tables(steps, ledger)
+        order = order_steps(steps)
+        watch_tables(order, ledger)
         ledger.ensure_table(ROOT, codec(Document))
         batch: list[tuple[object, ...]] = []
         for row in new_rows:
@@ -176,7 +177,7 @@ def run(
                 batch = []
         ledger.change(ROOT, [], batch)
         starts["documents"] = time.process_time()
-        build_tables(steps, ledger, settings={}, ports=lambda _: ports, code="1", pool=pool, progress=clock)
+        build_tables(order, ledger, settings={}, ports=lambda _: ports, code=lambda _: "1", pool=pool, progress=clock)
         if first:
             previous_end = starts["documents"]
             for step in STEPS:

@@ -21,8 +21,7 @@ from benchmarks.meter import check_at_least, check_at_most, measured
 from benchmarks.options import bench_parser, read_options
 from kumihimo.core.records import Chunk, Community, Entity, Relation
 from kumihimo.core.table import Table
-from kumihimo.index.communities import communities, community_modularity
-from kumihimo.index.community_levels import deepest_level
+from kumihimo.index.communities import communities, community_modularity, deepest_level
 from kumihimo.index.rules import ner
 from kumihimo.text import name_keys
 

@@ -23,8 +23,8 @@ from benchmarks.passages import SETS, read_rows
 from kumihimo import Kumihimo
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.context import Answer
-from kumihimo.methods.braid.query_type import detect_topic
 from kumihimo.methods.braid.topic_extracts import assign_communities
+from kumihimo.methods.shared.question_types import detect_topic
 
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden"
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {

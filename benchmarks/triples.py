@@ -24,8 +24,7 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Chunk, DiscourseRelation, Document, Passage, SlotFiller
 from kumihimo.index.pdtb_senses import leaf_sense_labels, senses_by_name
 from kumihimo.rdf import store as rdf
-from kumihimo.rdf.terms import prefix_map
-from kumihimo.rdf.triples import table_triples
+from kumihimo.rdf.triples import prefix_map, table_triples
 
 BASE = "http://example.org/"
 SLOTS = ("who", "predicate", "what", "when")

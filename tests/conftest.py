@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from kumihimo.testing.fake_server import FakeServer, run_fake_server
+from tests.fake_server import FakeServer, run_fake_server
 
 # Files and tests of many builds or processes: `make quick` leaves them out.
 SLOW = (
-    "tests/app/test_community_stats.py::test_levels_and_modularity_of_an_index",
+    "tests/app/test_status.py::test_levels_and_modularity_of_an_index",
     "tests/app/test_costs.py",
     "tests/app/test_facade.py",
     "tests/app/test_lazy_rows.py",

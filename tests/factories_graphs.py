@@ -8,11 +8,10 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
+from kumihimo.app.catalogue import BUILT_IN
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Chunk, Claim, Community, Document, Entity, Member, Mention, Record, Relation, Report
 from kumihimo.core.table import codec
-from kumihimo.core.wiring import order_steps
-from kumihimo.index import RECORD_TYPES, STEPS
 from kumihimo.storage.sqlite.ledger import SqlLedger
 from kumihimo.storage.sqlite.store import Store
 
@@ -26,11 +25,11 @@ _LAST = ("ck", "dine", "ford", "ham", "ley", "mouth", "n", "ric", "son", "ton", 
 
 def write(folder: Path, tables: Mapping[str, Iterable[Record]]) -> Path:
     """An index folder whose tables hold these records, each with its id."""
-    keys = {step.name: (step.source, step.key) for step in order_steps(STEPS)}
+    keys = {step.name: (step.source, step.key) for step in BUILT_IN.order}
     with Store(folder).write_transaction() as db:
         ledger = SqlLedger(db)
         for name, records in {**dict.fromkeys(("ties", "assertions"), ()), **tables}.items():
-            made = codec(RECORD_TYPES[name])
+            made = codec(BUILT_IN.record_types[name])
             ledger.ensure_table(name, made, *keys.get(name, ("", "")))
             ledger.change(name, [], [made.encode(record.id, record) for record in records])
             ledger.settle(name)

@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kumihimo.app import settings_registry
+from kumihimo.app import catalogue as catalogue_module
+from kumihimo.app.catalogue import extend_catalogue
 from kumihimo.app.facade import Kumihimo
-from kumihimo.core.signature import Signature, collect_signatures
-from kumihimo.index import RECORD_TYPES, STEPS
-from kumihimo.llm.registry import scope_chat_settings
-from kumihimo.methods import METHODS
-from kumihimo.testing.fake_server import FakeServer
+from tests.fake_server import FakeServer
 from tests.toy_steps import gists, meant, themes, told
 
 
-def add_steps(
-    monkeypatch: pytest.MonkeyPatch, steps: Mapping[str, Signature], methods: Mapping[str, Signature]
-) -> None:
-    """Add steps that ask a model, and methods, to the catalogues."""
-    for name, step in steps.items():
-        monkeypatch.setitem(STEPS, name, step)
-        monkeypatch.setitem(RECORD_TYPES, name, step.output_type)
-        monkeypatch.setitem(
-            settings_registry.ALL_SETTINGS, name, {**step.settings, **scope_chat_settings(step.settings)}
-        )
-    for name, method in methods.items():
-        monkeypatch.setitem(METHODS, name, method)
-        monkeypatch.setitem(settings_registry.ALL_SETTINGS, name, method.settings)
-    for name, signature in {**steps, **methods}.items():
-        monkeypatch.setitem(settings_registry.SETTINGS, name, signature.settings)
-    with_a_model = [name for name, step in steps.items() if "llm" in step.ports]
-    monkeypatch.setattr(settings_registry, "LLM_SCOPES", (*settings_registry.LLM_SCOPES, *with_a_model))
+def install(monkeypatch: pytest.MonkeyPatch, **functions: Sequence[Callable[..., Any]]) -> None:
+    """Install functions as a plug-in does: methods, steps, readers."""
+    catalogue = extend_catalogue(catalogue_module.installed_catalogue(), **functions, origin="a test")
+    monkeypatch.setattr(catalogue_module, "installed_catalogue", lambda: catalogue)
 
 
 @pytest.fixture
 def paid(monkeypatch: pytest.MonkeyPatch) -> None:
     """Add `gists` and `themes`, and the methods `told` and `meant`, to the real ones."""
-    add_steps(monkeypatch, collect_signatures(gists, themes), collect_signatures(told, meant))
+    install(monkeypatch, steps=[gists, themes], methods=[told, meant])
 
 
 def notes(folder: Path, count: int) -> Path:

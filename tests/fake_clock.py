@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kumihimo.llm import rate_limit
+from kumihimo.llm import transport
 
 
 class FakeClock:
@@ -38,6 +38,6 @@ class FakeClock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
     """Return the clock of all rate limiters made from now on."""
     clock = FakeClock()
-    monkeypatch.setattr(rate_limit, "monotonic", lambda: clock.now)
-    monkeypatch.setattr(rate_limit, "Event", lambda: clock)
+    monkeypatch.setattr(transport, "monotonic", lambda: clock.now)
+    monkeypatch.setattr(transport, "Event", lambda: clock)
     return clock

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kumihimo import Kumihimo
-from kumihimo.index import RECORD_TYPES, STEPS, downstream_steps, upstream_steps
+from kumihimo.app.catalogue import BUILT_IN
 from kumihimo.llm.protocols import Chat
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.methods import METHODS
@@ -29,12 +29,13 @@ BUILT = [  # have tables that may be made without a model
     name
     for name, method in METHODS.items()
     if all(
-        "llm" not in STEPS[step].ports or "llm" in STEPS[step].optional_ports for step in upstream_steps(method.tables)
+        "llm" not in BUILT_IN.steps[step].ports or "llm" in BUILT_IN.steps[step].optional_ports
+        for step in BUILT_IN.upstream_steps(method.tables)
     )
 ]
 ROOT_READS_ALL = not hasattr(os, "geteuid") or os.geteuid() == 0
 
-REMEMBER = downstream_steps(["communities"])  # what they were before matters
+REMEMBER = BUILT_IN.downstream_steps(["communities"])  # what they were before matters
 
 Held = dict[str, list[Any]]
 
@@ -83,7 +84,7 @@ def connected(kumi: Kumihimo) -> Kumihimo:
 def tables(kumi: Kumihimo) -> Held:
     """Every row of every table that was built, and what failed."""
     with kumi.snapshot() as reading:
-        built = [name for name in RECORD_TYPES if reading.db.has(name)]
+        built = [name for name in BUILT_IN.record_types if reading.db.has(name)]
         held: Held = {name: [list(row) for page in reading.db.rows(name).pages() for row in page] for name in built}
         return held | {"failed": [list(row) for row in reading.db.failures()]}
 

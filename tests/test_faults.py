@@ -14,11 +14,11 @@ import pytest
 from kumihimo.app.facade import Kumihimo
 from kumihimo.core.errors import ItemFailed, ModelError
 from kumihimo.storage.sqlite.store import as_db
-from kumihimo.testing.fake_replies import CHAT_FAULTS, FAULTS
-from kumihimo.testing.fake_server import FakeServer
 from tests.cli_runner import kumi
 from tests.counters import wait_until
 from tests.factories_paid_steps import notes, opened, paid
+from tests.fake_replies import CHAT_FAULTS, FAULTS
+from tests.fake_server import FakeServer
 
 __all__ = ["paid"]
 COUNT = 60

@@ -21,6 +21,7 @@ HOUSE = Path(kumihimo.__file__).parent
 MODULES = sorted(HOUSE.rglob("*.py"))
 HEAVY = [
     "httpx2",
+    "jinja2",
     "json_repair",
     "lark",
     "numpy",

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.testing.fake_server import FakeServer
 from tests import cli_runner, fake_graph_reader
+from tests.fake_server import FakeServer
 from tests.fixtures_index import Held, apart, fill, tables
 from tests.laws.factories_town import SETTINGS, TOWN, check_accounted, differences
 

@@ -1,7 +1,8 @@
 """nothing -> the public names."""
 
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.results import Built, Plan, Solutions, Status
+from kumihimo.app.results import Built, CommunityLevel, Estimate, Plan, RdfTerm, Solutions, Status, UsageEntry
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.errors import KumiError
 from kumihimo.core.records import Chunk, Document, Record
@@ -15,15 +16,20 @@ __all__ = [
     "Caps",
     "Chunk",
     "Citation",
+    "CommunityLevel",
     "Context",
     "Document",
+    "Estimate",
     "Evidence",
     "KumiError",
     "Kumihimo",
     "Plan",
+    "RdfTerm",
     "Record",
+    "Snapshot",
     "Solutions",
     "Span",
     "Status",
     "Usage",
+    "UsageEntry",
 ]

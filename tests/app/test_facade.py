@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import pytest
 
 from kumihimo import KumiError, Kumihimo
-from kumihimo.app.build import Build
+from kumihimo.app import build_cost
 from kumihimo.app.snapshot import DEFAULT_METHOD
 from kumihimo.core import task
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, NewerFormat, SettingsError, SourceError
@@ -92,7 +92,7 @@ def test_an_index_of_an_older_version_is_rebuilt(kumi: Kumihimo, notes: Path, mo
     for use in (lambda: kumi.ask("ferry"), lambda: kumi.index(), lambda: kumi.status(), lambda: kumi.remove("notes")):
         with pytest.raises(IndexUnavailable, match="built by an older version: run `kumi index --rebuild`"):
             use()
-    monkeypatch.setattr(Build, "plan", lambda _: pytest.fail("a free rebuild needs no dry run"))
+    monkeypatch.setattr(build_cost, "plan_build", lambda _: pytest.fail("a free rebuild needs no dry run"))
     built = kumi.index(rebuild=True)
     assert built.read == len(before["documents"])
     assert (kumi.status().methods, tables(kumi)) == (("naive", "braid"), before)

@@ -20,10 +20,10 @@ from kumihimo.llm.budget import Budget
 from kumihimo.llm.rerank import CandidateReranker
 from kumihimo.methods import METHODS
 from kumihimo.search.metadata_filter import parse_filter
-from kumihimo.testing.fake_server import FakeServer
 from tests.docs_console import HERE
 from tests.factories_paid_steps import notes, opened
 from tests.factories_paid_steps import paid as paid
+from tests.fake_server import FakeServer
 from tests.fixtures_index import BUILT, FREE, RANKING, connected, fill
 
 WORDS = "ferry gate lamp oats harbour storm rope mason".split()  # noqa: SIM905

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from kumihimo import KumiError, Kumihimo, Span
-from kumihimo.app.settings_registry import SETTINGS
-from kumihimo.app.snapshot import Snapshot, get_method
+from kumihimo.app.catalogue import BUILT_IN
+from kumihimo.app.settings_registry import SettingsRegistry
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable, SettingsError
 from kumihimo.methods import METHODS
@@ -59,7 +60,7 @@ def test_the_same_question_finds_the_same(kumi: Kumihimo, snapshot: Snapshot) ->
 
 
 def test_an_unknown_method_is_told_from_the_nearest(snapshot: Snapshot) -> None:
-    assert get_method("bm25") is METHODS["bm25"]
+    assert BUILT_IN.method("bm25") is METHODS["bm25"]
     with pytest.raises(SettingsError, match="no method 'bm52'; did you mean 'bm25'"):
         snapshot.retrieve("ferry", "bm52")
 
@@ -96,7 +97,7 @@ def test_settings_of_the_call_are_over_those_of_the_index(kumi: Kumihimo) -> Non
         with pytest.raises(SettingsError, match=r"naive\.k is a whole number, not 'three'"):
             snapshot.retrieve("the lamp", "naive", k="three")
     few.close()
-    assert SETTINGS["naive"]["k"].default == 20
+    assert SettingsRegistry(BUILT_IN).own["naive"]["k"].default == 20
 
 
 @pytest.mark.parametrize("name", RANKING)

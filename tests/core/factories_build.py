@@ -15,6 +15,7 @@ from kumihimo.core.settings import SettingValues
 from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Row
 from kumihimo.core.task import Pool, Port, Progress, inline
+from kumihimo.core.wiring import order_steps
 from kumihimo.storage.sqlite.ledger import SqlLedger
 from kumihimo.storage.sqlite.store import SqlRows, Store
 from tests.laws.factories_history import load
@@ -40,7 +41,7 @@ class Small:
         store = Store(self.folder)
         with store.write_transaction() as db:
             ledger = SqlLedger(db)
-            wired = collect_signatures(*steps)
+            wired = order_steps(collect_signatures(*steps))
             watch_tables(wired, ledger)
             load(ledger, documents)
             build_tables(
@@ -48,7 +49,7 @@ class Small:
                 ledger,
                 settings=settings or {},
                 ports=lambda _: self.ports,
-                code=code,
+                code=lambda _: code,
                 pool=self.pool,
                 progress=self.progress,
             )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import KumiError
 from kumihimo.core.lineage import trace_sources, visibility_filters
@@ -19,15 +20,16 @@ from tests.core.factories_build import Small, Step, id
 from tests.toy_steps import chunk_words, chunks, entries, glosses, loose, volumes
 
 STEPS: list[Step] = [chunks, chunk_words, entries, glosses, volumes, loose]
+WIRED = Catalogue(collect_signatures(*STEPS)).wired
 A, B = id("a"), id("b")
 
 
 @contextmanager
 def index(folder: Path) -> Iterator[Callable[[str], Table[Record]]]:
     Small(folder).build(STEPS, {"a": "sea sky\nsky", "b": "sea"})
-    store, steps = Store(folder), collect_signatures(*STEPS)
+    store, steps = Store(folder), WIRED
     kinds: dict[str, type[Record]] = {"documents": Document} | {
-        n: s.output_type for n, s in steps.items() if s.output_type
+        n: s.signature.output_type for n, s in steps.items() if s.signature.output_type
     }
     with store.read_transaction() as db:
         yield lambda name: Table(name, codec(kinds[name]), SqlRows(db, name))
@@ -48,18 +50,18 @@ def index(folder: Path) -> Iterator[Callable[[str], Table[Record]]]:
 )
 def test_a_row_stands_on_these(tmp_path: Path, reference: Reference, expected: list[Reference]) -> None:
     with index(tmp_path) as tables:
-        assert list(trace_sources(collect_signatures(*STEPS), tables, reference)) == expected
+        assert list(trace_sources(WIRED, tables, reference)) == expected
 
 
 def test_what_several_members_share_is_met_once(tmp_path: Path) -> None:
     with index(tmp_path) as tables:
-        references = list(trace_sources(collect_signatures(*STEPS), tables, ("volumes", "all")))
+        references = list(trace_sources(WIRED, tables, ("volumes", "all")))
     assert sorted(references) == sorted([("chunks", f"{A}.00000"), ("chunks", f"{A}.00001"), ("chunks", f"{B}.00000")])
 
 
 def test_a_table_that_is_not_there_is_named(tmp_path: Path) -> None:
     with index(tmp_path) as tables, pytest.raises(KumiError, match=r"^there is no table 'wrods' to trace from$"):
-        list(trace_sources(collect_signatures(*STEPS), tables, ("wrods", "a")))
+        list(trace_sources(WIRED, tables, ("wrods", "a")))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +79,7 @@ def test_a_table_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_a_row_that_is_not_there_is_named(tmp_path: Path, reference: Reference) -> None:
 
     with index(tmp_path) as tables, pytest.raises(KumiError, match=f"^table {reference[0]} has no row "):
-        list(trace_sources(collect_signatures(*STEPS), tables, reference))
+        list(trace_sources(WIRED, tables, reference))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +106,7 @@ def test_a_row_passes_if_all_its_documents_do(
     tmp_path: Path, table: str, id: str, documents: set[str], expected: bool
 ) -> None:
     with index(tmp_path) as tables:
-        assert visibility_filters(collect_signatures(*STEPS), tables, documents)(table)(id) is expected
+        assert visibility_filters(WIRED, tables, documents)(table)(id) is expected
 
 
 def test_whether_a_row_passes_is_told_without_reading_or_read_once(tmp_path: Path) -> None:
@@ -115,7 +117,7 @@ def test_whether_a_row_passes_is_told_without_reading_or_read_once(tmp_path: Pat
             tables_read.append(name)
             return tables(name)
 
-        filters = visibility_filters(collect_signatures(*STEPS), recording_tables, {A, B})
+        filters = visibility_filters(WIRED, recording_tables, {A, B})
         assert filters("chunk_words")(f"{A}.00000.00000")
         assert tables_read == []
         assert filters("volumes")("all")
@@ -128,7 +130,7 @@ def test_whether_a_row_passes_is_told_without_reading_or_read_once(tmp_path: Pat
 
 def test_a_row_that_is_not_there_cannot_pass(tmp_path: Path) -> None:
     with index(tmp_path) as tables:
-        filters = visibility_filters(collect_signatures(*STEPS), tables, {A, B})
+        filters = visibility_filters(WIRED, tables, {A, B})
         assert not filters("entries")(hash_parts("sun"))
         with pytest.raises(KumiError, match="table volumes has no row 'none'"):
             filters("volumes")("none")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import pytest
@@ -11,7 +12,7 @@ from kumihimo.core.context import Context
 from kumihimo.core.errors import StepError
 from kumihimo.core.records import Chunk, Document
 from kumihimo.core.settings import Setting
-from kumihimo.core.signature import Signature, collect_signatures
+from kumihimo.core.signature import Declaration, Signature, collect_signatures, declare
 from kumihimo.core.table import Group, Table
 from kumihimo.llm.protocols import LLM
 from tests.toy_steps import Word
@@ -40,6 +41,7 @@ def test_a_row_step() -> None:
         ports=("tokenizer", "llm"),
         optional_ports=frozenset(),
         settings={"most": Setting("most", int, 5)},
+        settings_groups={},
         output_type=Word,
         many=True,
     )
@@ -73,6 +75,38 @@ def test_a_table_step_reads_its_first_parameter_too() -> None:
         Document,
         {"documents": Document, "previous": Word},
     )
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Settings that several steps share."""
+
+    most: int = 5
+    units: tuple[str, ...] = ("m",)
+
+
+def test_the_fields_of_a_settings_class_are_settings() -> None:
+    def words(chunk: Chunk, *, limits: Limits = Limits(most=3), least: int = 1) -> Word:
+        return Word(name=str(limits))
+
+    step = read_one(words)
+    assert step.settings == {
+        "most": Setting("most", int, 3),
+        "units": Setting("units", tuple[str, ...], ("m",)),
+        "least": Setting("least", int, 1),
+    }
+    assert (step.ports, step.tables) == ((), {})
+    assert step.keyword_arguments({"most": 9, "least": 2}) == {"least": 2, "limits": Limits(most=9)}
+    assert step.keyword_arguments({}) == {"limits": Limits(most=3)}
+
+
+def test_a_declaration() -> None:
+    @declare(scope="nouns", best_for="words")
+    def words(chunk: Chunk) -> Word:
+        return Word(name="")
+
+    assert read_one(words).scope == "nouns"
+    assert read_one(words).declaration == Declaration(scope="nouns", best_for="words")
 
 
 def test_a_method() -> None:

@@ -16,10 +16,9 @@ from kumihimo.core.settings import SettingValues
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import Row, Table, codec
 from kumihimo.core.task import Pool, Port, inline
-from kumihimo.core.wiring import ROOT
-from kumihimo.llm.cached_llm import CachedLLM
-from kumihimo.search.fulltext import KeywordIndex, SqliteKeywordSearch
-from kumihimo.search.maintenance import maintain_indexes
+from kumihimo.core.wiring import ROOT, order_steps
+from kumihimo.llm.cached_llm import create_llm
+from kumihimo.search.fulltext import KeywordIndex, SqliteKeywordSearch, maintain_indexes
 from kumihimo.search.vectors import SqliteVectorSearch, VectorIndex, load_matrices, remove_unused_files
 from kumihimo.storage.sqlite.ledger import SqlLedger
 from kumihimo.storage.sqlite.response_cache import ResponseCache
@@ -69,13 +68,19 @@ class World:
         with self.store.write_transaction() as db:
             remove_unused_files(db, self.folder)
             ledger = SqlLedger(db)
-            watch_tables(self.steps, ledger)
+            steps = order_steps(self.steps)
+            watch_tables(steps, ledger)
             views = [*self._views(db, KeywordIndex), *self._views(db, VectorIndex)]
-            ports: dict[str, Port] = {"llm": CachedLLM(self.chat, self.cache)}
+            ports: dict[str, Port] = {"llm": create_llm(self.chat, self.cache)}
             with maintain_indexes(ledger, views, self.code):
                 load(ledger, documents)
                 build_tables(
-                    self.steps, ledger, settings=self.settings, ports=lambda _: ports, code=self.code, pool=self.pool
+                    steps,
+                    ledger,
+                    settings=self.settings,
+                    ports=lambda _: ports,
+                    code=lambda _: self.code,
+                    pool=self.pool,
                 )
 
     def _views(self, db: Db, view: type[Any]) -> list[Any]:

@@ -12,11 +12,10 @@ import pytest
 from kumihimo import Kumihimo
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.records import Passage, SlotFiller, SlotValue
-from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Table
-from kumihimo.methods import METHODS
 from kumihimo.testing.fake_models import FakeChat
 from tests import fake_graph_reader
+from tests.factories_paid_steps import install
 from tests.fixtures_index import Held, fill, tables
 
 TABLES = ("passages", "frames", "values")
@@ -42,7 +41,7 @@ def fivew(question: str, passages: Table[Passage], frames: Table[SlotFiller], va
 
 @pytest.fixture(autouse=True)
 def _register_method(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(METHODS, "fivew", collect_signatures(fivew)["fivew"])
+    install(monkeypatch, methods=[fivew])
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from kumihimo.app.catalogue import BUILT_IN
 from kumihimo.core.records import Community
-from kumihimo.index import STEPS, upstream_steps
 from kumihimo.methods import METHODS
 from tests.fixtures_index import Held, apart
 from tests.laws.factories_town import DAYS, TOWN, Documents, FreshProcess, Town, differences, sentences_of
@@ -22,7 +22,7 @@ from tests.laws.factories_town import DAYS, TOWN, Documents, FreshProcess, Town,
 MERGE, REPORT = "You bring several descriptions", "You write a report"
 OF_LINE = re.compile(r"^Of: (.*)$", re.M)
 MERGED = ("entities", "relations", "claims")
-GRAPH = [step for step in STEPS if step in upstream_steps(METHODS["local"].tables)]
+GRAPH = [step for step in BUILT_IN.steps if step in BUILT_IN.upstream_steps(METHODS["local"].tables)]
 FEW_EXAMPLES = settings(
     max_examples=int(os.environ.get("HISTORIES", "5")),
     deadline=None,
@@ -115,7 +115,7 @@ def test_building_again_asks_nothing(town: Town) -> None:
 
 def test_a_later_version_changes_nothing_and_asks_nothing(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     contents, counts = town.all_rows(), town.reply_counts
-    monkeypatch.setattr("kumihimo.app.build.code_digest", lambda *rooms: "a later version")
+    monkeypatch.setattr("kumihimo.app.build.code_fingerprint", lambda *_: "a later version")
     assert town.build(TOWN).read == len(TOWN)
     assert not differences(town.all_rows(), contents)
     assert town.reply_counts == counts

@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kumihimo.app import settings_registry
 from kumihimo.core.context import Context
 from kumihimo.core.records import Metadata, Question
-from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Table
-from kumihimo.methods import METHODS
 from kumihimo.search.protocols import KeywordSearch
+from tests.factories_paid_steps import install
 from tests.laws.factories_town import TOWN, Documents, Town, sentences_of
 
 TABLES = ("metadata", "questions")
@@ -39,13 +36,15 @@ def answered(
     return keyword_search(questions, question, k=k)
 
 
+def fielded(question: str, metadata: Table[Metadata]) -> Context:
+    """Return nothing: a method that reads one table."""
+    return Context()
+
+
 @pytest.fixture(autouse=True)
 def method(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Register a method that reads both tables."""
-    (signature,) = collect_signatures(answered).values()
-    monkeypatch.setitem(METHODS, signature.name, signature)
-    for registry in (settings_registry.ALL_SETTINGS, settings_registry.SETTINGS):
-        monkeypatch.setitem(registry, signature.name, signature.settings)
+    """Register methods that read these tables."""
+    install(monkeypatch, methods=[answered, fielded])
 
 
 class Prepared(Town):
@@ -175,9 +174,7 @@ def test_without_a_model_metadata_are_the_documents_own(tmp_path: Path) -> None:
         "b.txt": "Cal met Dov.",
     }
     prepared.write(documents)
-    step = METHODS["answered"]
-    METHODS["answered"] = replace(step, tables={"metadata": Metadata})
-    prepared.kumi.index(prepared.home, methods=["answered"])
+    prepared.kumi.index(prepared.home, methods=["fielded"])
     with prepared.kumi.snapshot() as snapshot:
         assert sorted((row.field, row.text) for row in snapshot.table("metadata")) == [
             ("title", "Gates"),

@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 
 from kumihimo import Kumihimo
+from kumihimo.app.catalogue import BUILT_IN
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.context import Evidence
 from kumihimo.core.records import Reference
-from kumihimo.index import RECORD_TYPES, STEPS, upstream_steps
 from kumihimo.methods import METHODS
 from tests.fixtures_index import BUILT, EXAMPLES, FREE, QUESTIONS, Held, apart, connected, dump
 from tests.laws.fresh_build import build_fresh
 
-STEPS_READ = upstream_steps(table for name in FREE for table in METHODS[name].tables)
-TABLES = ("documents", *(name for name in STEPS if name in STEPS_READ))
+STEPS_READ = BUILT_IN.upstream_steps(table for name in FREE for table in METHODS[name].tables)
+TABLES = ("documents", *(name for name in BUILT_IN.steps if name in STEPS_READ))
 BY_A_MODEL = ("assertions", "claims")  # no rule makes them
-FILES = sorted(path.name for path in EXAMPLES.iterdir())
+FILES = sorted(path.name for path in EXAMPLES.iterdir() if path.is_file() and path.name[0] != ".")
 ROW = "oral-history.jsonl#oh-05"
 
 
@@ -96,7 +96,7 @@ def test_all_evidence_stands_in_the_documents(snapshot: Snapshot, method: str, q
     texts: dict[str, str] = dict(snapshot.table("documents").columns("uri", "text"))
     assert len(answer.context)
     for evidence in answer.context:
-        if evidence.table in RECORD_TYPES:
+        if evidence.table in BUILT_IN.record_types:
             assert evidence.record == snapshot.table(evidence.table)[evidence.record.id]
         check_sources(snapshot, evidence, texts)
     for span in (citation.span for citation in answer.citations):
@@ -113,7 +113,7 @@ def test_building_again_changes_nothing(kumi: Kumihimo, complete: Held, home: Pa
 def test_rebuilding_all_under_a_new_version_changes_nothing(
     kumi: Kumihimo, complete: Held, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kumihimo.app.build.code_digest", lambda *rooms: "a later version")
+    monkeypatch.setattr("kumihimo.app.build.code_fingerprint", lambda *_: "a later version")
     assert kumi.index().read == len(FILES)
     assert dump(kumi) == complete
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kumihimo.index.summary_labels import label_key
+from kumihimo.index.summaries import label_key
 from tests.factories_meta import DOCUMENTS, Library, kind, label
 from tests.fixtures_index import tables
 

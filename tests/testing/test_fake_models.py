@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import numpy as np
 
 from kumihimo.core.usage import Usage
-from kumihimo.llm.protocols import Charge
-from kumihimo.llm.structured import Reply
+from kumihimo.llm.prompts import Reply
+from kumihimo.llm.protocols import ChatRequest
 from kumihimo.testing.fake_models import FakeChat, FakeEmbedder
 
 
 def test_a_fake_model_answers_the_last_message_and_counts() -> None:
     chat = FakeChat(lambda prompt: prompt[::-1])
-    reply = chat([{"role": "system", "content": "x"}, {"role": "user", "content": "the sea"}], temperature=1)
+    messages = [{"role": "system", "content": "x"}, {"role": "user", "content": "the sea"}]
+    reply = chat(ChatRequest(messages, parameters={"temperature": 1}))
     assert reply == Reply("aes eht", usage=Usage(calls=1, prompt_tokens=2, completion_tokens=2))
-    chat([{"role": "user", "content": "the sea"}])
+    chat(ChatRequest(messages[1:]))
     assert chat.prompt_counts == {"the sea": 2}
     assert FakeChat(str).prompt_counts == {}
 
 
-def test_a_fake_model_reserves_and_streams_its_reply() -> None:
-    sizes: list[int] = []
-    charges: list[Usage] = []
+def test_a_fake_model_streams_its_reply() -> None:
     tokens: list[str] = []
-
-    @contextmanager
-    def reserve(size: int) -> Iterator[Charge]:
-        sizes.append(size)
-        yield charges.append
-
-    FakeChat(str.upper)([{"role": "user", "content": "the 港"}], reserve=reserve, on_token=tokens.append)
-    assert (sizes, [token for token in tokens if token]) == ([7], ["THE ", "港"])
-    assert charges == [Usage(calls=1, prompt_tokens=2, completion_tokens=2)]
+    reply = FakeChat(str.upper)(ChatRequest([{"role": "user", "content": "the 港"}], on_token=tokens.append))
+    assert [token for token in tokens if token] == ["THE ", "港"]
+    assert reply.usage == Usage(calls=1, prompt_tokens=2, completion_tokens=2)
 
 
 def test_texts_with_common_words_are_near() -> None:

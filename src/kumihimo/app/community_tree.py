@@ -1,7 +1,5 @@
 """graph tables -> the community tree, resolved references and excerpts: shared by all displays."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +10,6 @@ from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.records import Chunk, Entity, Reference, Report
 from kumihimo.core.spans import Span
 from kumihimo.core.table import NO_ROWS, Table, codec
-from kumihimo.index import RECORD_TYPES
 from kumihimo.index.data_refs import split_at_references
 
 TextParts = list[str | list[Reference]]  # texts, and references between them
@@ -20,7 +17,7 @@ TextParts = list[str | list[Reference]]  # texts, and references between them
 
 def table_or_empty(snapshot: Snapshot, name: str) -> Table[Any]:
     """Return a table of the index; an empty one if not built."""
-    return snapshot.table(name) if snapshot.db.has(name) else Table(name, codec(RECORD_TYPES[name]), NO_ROWS)
+    return snapshot.table(name) if snapshot.db.has(name) else Table(name, codec(snapshot.record_types[name]), NO_ROWS)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """kumi.toml, environment, `--set` -> layers of settings, weakest first."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """question + evidence -> reasons for each item: matched words, continued passages, feature scores."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

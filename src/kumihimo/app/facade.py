@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from kumihimo.app import config, settings_registry
-from kumihimo.app.build import Build, free_methods, models_by_scope, require_consent, skipped_methods, steps_using_llm
+from kumihimo.app import catalogue as catalogues
+from kumihimo.app import config
+from kumihimo.app.build import Build, free_methods, models_by_scope, skipped_methods, steps_using_llm
+from kumihimo.app.build_cost import paid_changes, plan_build, require_consent, used_cache_keys
 from kumihimo.app.estimate_query_cost import estimate_query_cost
 from kumihimo.app.results import Built, Consent, Plan, Solutions, Status
-from kumihimo.app.snapshot import Snapshot, get_method, partial_documents, row_counts
+from kumihimo.app.settings_registry import SettingsRegistry
+from kumihimo.app.snapshot import DEFAULT_METHOD, INSTALL_AGAIN, Snapshot, missing_entries, without_missing_scopes
+from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import ConsentRequired, IndexUnavailable, SourceError
 from kumihimo.core.records import Reference
 from kumihimo.core.settings import SettingValues, resolve_settings
 from kumihimo.core.spans import Span
-from kumihimo.core.task import Progress, inline
+from kumihimo.core.task import Progress
 from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.concurrency import iterate_tokens, thread_pool
 from kumihimo.llm.local_embedder import LocalTokenizer
 from kumihimo.llm.protocols import TokenCallback
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.search.vectors import MappedFiles, load_matrices
+from kumihimo.storage import IndexTransaction
 from kumihimo.storage import StorageError as StorageError
-from kumihimo.storage.protocols import IndexTransaction
 from kumihimo.storage.sqlite.response_cache import ResponseCache, UsageEntry, adopt_old_cache
 from kumihimo.storage.sqlite.store import Store, as_db
 
@@ -46,32 +50,52 @@ class Kumihimo:
     “The ferry leaves at nine.” [1]
     """
 
-    def __init__(self, folder: str | Path, *settings: SettingValues, cache: str | Path | None = None) -> None:
-        self.folder = Path(folder)
-        values = resolve_settings(settings_registry.ALL_SETTINGS, *map(config.fields_to_settings, settings))
-        self.settings = settings_registry.own_settings(values)
-        self.models = ModelRegistry(settings_registry.model_settings(values), lambda: self.cache)
+    def __init__(
+        self,
+        folder: str | Path,
+        *settings: SettingValues,
+        cache: str | Path | None = None,
+        catalogue: Catalogue | None = None,
+    ) -> None:
+        self.folder, self.catalogue = Path(folder), catalogue or catalogues.installed_catalogue()
+        self.settings_registry = SettingsRegistry(self.catalogue)
         self.store = Store(self.folder)
+        layers = [config.fields_to_settings(layer) for layer in settings]
+        if {scope for layer in layers for scope in layer} - self.settings_registry.all.keys():
+            layers = without_missing_scopes(self.store, self.catalogue, layers)
+        values = resolve_settings(self.settings_registry.all, *layers)
+        self.settings = self.settings_registry.own_values(values)
+        self.models = ModelRegistry(self.settings_registry.model_values(values), lambda: self.cache)
         self.tokenizer = LocalTokenizer()
         self._cache_path = Path(cache) if cache else self.folder / "cache.db"
         self._files: MappedFiles = {}
 
     @classmethod
     def open(
-        cls, folder: str | Path = ".kumi", *, settings: SettingValues | None = None, cache: str | Path | None = None
+        cls,
+        folder: str | Path = ".kumi",
+        *,
+        settings: SettingValues | None = None,
+        cache: str | Path | None = None,
+        methods: Sequence[Callable[..., Any]] = (),
+        steps: Sequence[Callable[..., Any]] = (),
+        readers: Sequence[Callable[..., Any]] = (),
     ) -> Kumihimo:
         """Open the index in a folder; the first `index` creates it.
 
         settings: override the environment, and kumi.toml and aliases.txt beside the folder. cache: the file with the
-        replies of models; cache.db in the folder by default.
+        replies of models; cache.db in the folder by default. methods, steps, readers: functions of yours, beside the
+        built-in ones and those of installed plug-ins.
         """
+        catalogue = catalogues.installed_catalogue()
+        if methods or steps or readers:
+            catalogue = catalogues.extend_catalogue(catalogue, methods=methods, steps=steps, readers=readers)
         config_path = Path(folder).resolve().parent / "kumi.toml"
-        environment = config.read_environment(settings_registry.ALL_SETTINGS, os.environ)
+        environment = config.read_environment(SettingsRegistry(catalogue).all, os.environ)
         cache = cache or os.environ.get("KUMI_CACHE") or None
         alias_settings = config.read_aliases(config_path.with_name("aliases.txt"))
-        return cls(
-            folder, config.read_settings_file(config_path), alias_settings, environment, settings or {}, cache=cache
-        )
+        layers = (config.read_settings_file(config_path), alias_settings, environment, settings or {})
+        return cls(folder, *layers, cache=cache, catalogue=catalogue)
 
     def __enter__(self) -> Kumihimo:
         return self
@@ -117,7 +141,7 @@ class Kumihimo:
             built = self._run_build(build)
         if methods:
             return built
-        skipped = skipped_methods(self.models, build.methods)
+        skipped = skipped_methods(self.catalogue, self.models, build.methods)
         return replace(built, skipped_methods=skipped, rule_based=build.rule_based)
 
     def plan(
@@ -130,7 +154,7 @@ class Kumihimo:
         absolute, plan, is_new = self._absolute_paths(paths, methods), Plan(()), not self.folder.exists()
         with suppress(_RollBack), self.store.write_transaction() as db:
             build = self._build(db, absolute, methods, self.models.budget(), progress)
-            plan = replace(build.plan(sample), rule_based=build.rule_based)
+            plan = replace(plan_build(build, sample), rule_based=build.rule_based)
             raise _RollBack
         if is_new and not self.cache_stats()["replies"]:
             from shutil import rmtree
@@ -172,10 +196,10 @@ class Kumihimo:
         from kumihimo.index.documents import resolve_source_path
 
         for name in methods:
-            get_method(name)
+            self.catalogue.method(name)
         if not paths and not self.store.path.exists():
             raise SourceError("nothing to index yet: say which folder, `kumi index PATH`")
-        return [resolve_source_path(path) for path in paths]
+        return [resolve_source_path(path, self.catalogue.readers) for path in paths]
 
     def _build(
         self,
@@ -193,22 +217,29 @@ class Kumihimo:
         """
         from kumihimo.index.documents import add_source_paths, load_sources
 
-        sources = load_sources(db, self._base)
+        sources = load_sources(db, self.base)
         source_names = add_source_paths(sources, paths) or set(sources)
         if not sources:
             raise SourceError("nothing to index yet: say which folder, `kumi index PATH`")
-        previous_models = models_by_scope(db)
+        if not methods and (missing := missing_entries(db, self.catalogue)):
+            remaining = ",".join(m for m in db.meta("methods") if m not in missing) or DEFAULT_METHOD
+            raise IndexUnavailable(
+                f"the index was built with {', '.join(missing)} of {', '.join(dict.fromkeys(missing.values()))}, "
+                f"{INSTALL_AGAIN}; or go on without it: `kumi index --methods {remaining}`"
+            )
+        previous_models = models_by_scope(db, self.catalogue)
         return Build(
             db,
+            self.catalogue,
             self.folder,
             self.settings,
             self.models,
             self.tokenizer,
             sources,
             source_names,
-            list(methods) or db.meta("methods") or free_methods(self.models),
+            list(methods) or db.meta("methods") or free_methods(self.catalogue, self.models),
             budget,
-            llm_steps=steps_using_llm(self.models, db.meta("models", {}), methods_named=bool(methods)),
+            llm_steps=steps_using_llm(self.catalogue, self.models, db.meta("models", {}), methods_named=bool(methods)),
             llm_for=lambda step: self.models.llm(step, budget, previous_models.get(step, "")),
             embedder=self.models.embedder(budget),
             pool=thread_pool(self.models.workers),
@@ -221,11 +252,11 @@ class Kumihimo:
         from kumihimo.index.documents import save_sources
 
         built = build.run()
-        save_sources(build.db, build.sources, self._base)
+        save_sources(build.db, build.sources, self.base)
         return built
 
     @property
-    def _base(self) -> Path:
+    def base(self) -> Path:
         """Return the folder that stored paths are relative to."""
         return self.folder.resolve().parent
 
@@ -240,7 +271,7 @@ class Kumihimo:
                     vectors = load_matrices(as_db(db), self.folder, self._files)
                 except FileNotFoundError:  # a build has just replaced them: open the new ones
                     continue
-                yield Snapshot(db, self.settings, self.models, self.tokenizer, vectors)
+                yield Snapshot(db, self.catalogue, self.settings, self.models, self.tokenizer, vectors)
                 return
         raise IndexUnavailable(f"the vectors of {self.folder} are missing: `kumi index` makes them again")
 
@@ -312,28 +343,9 @@ class Kumihimo:
 
         levels: include the figures of each community level.
         """
-        from kumihimo.app.community_stats import index_levels, index_modularity
-        from kumihimo.index.documents import load_sources
+        from kumihimo.app.status import read_status
 
-        with self.store.read_transaction() as db:
-            sources = load_sources(db, self._base)
-            size = sum(_file_size(path) for path in self.folder.rglob("*"))
-            return Status(
-                folder=str(self.folder),
-                sources={source.name: str(source.path) for source in sources.values()},
-                removed=tuple(rule for source in sources.values() for rule in source.rules if not rule.startswith("!")),
-                rows=row_counts(db),
-                methods=tuple(db.meta("methods", [])),
-                models=db.meta("models", {}),
-                settings=settings_registry.non_default_settings(db.meta("settings", {})),
-                failed=db.failures(),
-                partial=partial_documents(db),
-                bytes=size,
-                cache=self.cache_stats(),
-                spent=tuple(self.spent()),
-                modularity=index_modularity(db),
-                levels=index_levels(db) if levels else (),
-            )
+        return read_status(self, levels=levels)
 
     # -- the response cache
 
@@ -360,38 +372,21 @@ class Kumihimo:
         what methods asked for them, are deleted too: they may hold text of documents. Raises ConsentRequired if a model
         or a setting differs from that of the index.
         """
-        from kumihimo.app.cost import DryRunModels
-
         if self._cache_path != self.folder / "cache.db":
             raise IndexUnavailable(f"{self._cache_path} may be shared with other indexes: nothing in it is deleted")
         if not self._cache_path.exists():
             return 0
         used_keys: set[bytes] = set()
-        dry_models = DryRunModels(self.models, self.tokenizer)
         with suppress(_RollBack), self.store.write_transaction(wait=wait) as db:
             build = self._build(db, (), (), Budget())
-            if changes := build.changes():
+            if changes := paid_changes(build):
                 raise ConsentRequired(
                     f"{'; '.join(changes)}: run `kumi index` first, so that the replies in use are known"
                 )
-            self.cache.used_keys = used_keys
-            try:
-                dry_build = replace(
-                    build, source_names=set(), llm_for=dry_models.llm, embedder=dry_models.embedder(), pool=inline
-                )
-                dry_build.dry_run(code="prune", fingerprint="prune")
-            finally:
-                self.cache.used_keys = None
+            used_keys = used_cache_keys(build, self.cache)
             raise _RollBack
         return self.cache.prune(used_keys)
 
 
 class _RollBack(Exception):
     """A signal to leave a build and roll it back."""
-
-
-def _file_size(path: Path) -> int:
-    try:
-        return path.stat().st_size if path.is_file() else 0
-    except FileNotFoundError:  # a build has just removed it
-        return 0

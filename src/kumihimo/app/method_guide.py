@@ -1,23 +1,6 @@
-"""method -> the questions it suits, and its measured recall."""
-
-from __future__ import annotations
+"""method -> its measured recall."""
 
 from collections.abc import Mapping
-
-BEST_FOR: Mapping[str, str] = {
-    "braid": "any question: a detail, several documents together, the whole corpus",
-    "bm25": "exact words of the documents: a name, a number, a term",
-    "naive": "a detail in one place",
-    "hyde": "a question that shares no words with its answer",
-    "rq": "a question with several parts, or several meanings",
-    "mapreduce": "the whole corpus, at any cost: reads everything for each question",
-    "global": "the whole corpus: main themes, recurring points",
-    "local": "everything about a person, a place, a thing",
-    "drift": "a broad question in several steps",
-    "light": "a thing, its themes and its relations",
-    "meta": "many documents of one kind, by the questions they answer",
-    "discourse": "why, how, when: the passages next to a fact",
-}
 
 # Recall@5 of the methods without a model, on 100, 100, 164, 300 and 300 questions, from benchmarks/recall.py. The
 # figures of braid are from benchmarks/weights.py, with weights learned on the other sets.

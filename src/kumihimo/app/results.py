@@ -1,7 +1,5 @@
 """commands -> Built, Plan, Status, Solutions: results for display."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -113,6 +111,7 @@ class Status:
     spent: tuple[UsageEntry, ...] = ()  # spent, and saved by the cache: by step, method and role
     modularity: tuple[float, float] | None = None  # of the current communities, and of recomputed ones
     levels: tuple[CommunityLevel, ...] = ()  # on request
+    missing: Mapping[str, str] = field(default_factory=dict)  # methods and steps that are gone, and who offered them
 
 
 @dataclass(frozen=True, slots=True)

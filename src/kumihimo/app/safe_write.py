@@ -1,7 +1,5 @@
 """content -> a complete file or folder; only files that Kumihimo wrote are replaced."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator

@@ -1,16 +1,15 @@
-"""steps, methods and roles -> scopes: their settings, and optional models."""
-
-from __future__ import annotations
+"""a catalogue -> the settings of its steps, methods and roles, and the models they may set."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 
 from kumihimo.app.sparql import rdf_prefixes
+from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.settings import Setting, SettingValues
 from kumihimo.core.signature import settings_of
 from kumihimo.generation.answer import answer
-from kumihimo.index import STEPS, settings_scope, step_settings
 from kumihimo.llm.registry import MODEL_SETTINGS, scope_chat_settings
-from kumihimo.methods import METHODS
 
 ANSWER = "answer"  # the role of the answer writer
 EVALUATION_ROLES = {  # roles in an evaluation
@@ -20,44 +19,69 @@ EVALUATION_ROLES = {  # roles in an evaluation
     "claimer": "The model that extracts and checks claims in `kumi eval claims`.",
     "scorer": "The model that splits answers into statements in `kumi eval score`.",
 }
-SETTINGS: Mapping[str, Mapping[str, Setting]] = {
-    **MODEL_SETTINGS,
-    ANSWER: settings_of(answer),
-    **step_settings(),
-    **{name: s.settings for name, s in METHODS.items()},
-    "rdf": settings_of(rdf_prefixes),
-    **{role: {} for role in EVALUATION_ROLES},
-}
-SUMMARIES = {
-    "chat": "The chat model, for all steps, methods and roles.",
-    "embedding": "The embedding model; by default the built-in one.",
-    "reranking": "The rerank server, for methods set to use it, and the number of candidates.",
-    ANSWER: "How answers are written.",
-    "rdf": "The index as RDF, for `kumi sparql` and `kumi export rdf`.",
-    **{name: s.summary for name, s in {**STEPS, **METHODS}.items() if settings_scope(name) == name},
-    **EVALUATION_ROLES,
-}
-LLM_SCOPES = (
-    ANSWER,
-    *EVALUATION_ROLES,
-    *dict.fromkeys(settings_scope(name) for name, s in {**STEPS, **METHODS}.items() if {"llm", "rerank"} & {*s.ports}),
-)  # scopes that may set their own model
-ALL_SETTINGS = {**SETTINGS, **{name: {**SETTINGS[name], **scope_chat_settings(SETTINGS[name])} for name in LLM_SCOPES}}
+Settings = Mapping[str, Mapping[str, Setting]]  # scope -> name -> setting
 
 
-def model_settings(values: SettingValues) -> dict[str, dict[str, object]]:
-    """Return the model settings of each scope."""
-    llm_settings = {name: {n: v for n, v in values[name].items() if n not in SETTINGS[name]} for name in LLM_SCOPES}
-    return {**{name: dict(values[name]) for name in MODEL_SETTINGS}, **llm_settings}
+@dataclass(frozen=True)
+class SettingsRegistry:
+    """The settings of a catalogue, by scope: a step, a method, a role or a kind of model."""
 
+    catalogue: Catalogue
 
-def own_settings(values: SettingValues) -> dict[str, dict[str, object]]:
-    """Return the settings of each scope without its model settings."""
-    return {scope: {n: v for n, v in settings.items() if n in SETTINGS[scope]} for scope, settings in values.items()}
+    @cached_property
+    def own(self) -> Settings:
+        """Return the settings of each scope without its model settings."""
+        return {
+            **MODEL_SETTINGS,
+            ANSWER: settings_of(answer),
+            **self.catalogue.step_settings(),
+            **{name: method.settings for name, method in self.catalogue.methods.items()},
+            "rdf": settings_of(rdf_prefixes),
+            **{role: {} for role in EVALUATION_ROLES},
+        }
 
+    @cached_property
+    def all(self) -> Settings:
+        """Return all settings of each scope, those of its model included."""
+        return {**self.own, **{n: {**self.own[n], **scope_chat_settings(self.own[n])} for n in self.llm_scopes}}
 
-def non_default_settings(settings: SettingValues) -> dict[str, object]:
-    """Return the settings that differ from their defaults, by full name."""
-    flat = {(scope, name): value for scope in settings for name, value in settings[scope].items()}
-    current = {(s, n): value for (s, n), value in flat.items() if n in SETTINGS.get(s, ())}
-    return {f"{s}.{n}": v for (s, n), v in current.items() if SETTINGS[s][n].parse(s, v) != SETTINGS[s][n].default}
+    @cached_property
+    def llm_scopes(self) -> tuple[str, ...]:
+        """Return the scopes that may set their own model."""
+        signatures = (*self.catalogue.steps.values(), *self.catalogue.methods.values())
+        calling = dict.fromkeys(s.scope for s in signatures if {"llm", "rerank"} & {*s.ports})
+        return (ANSWER, *EVALUATION_ROLES, *calling)
+
+    @cached_property
+    def summaries(self) -> Mapping[str, str]:
+        """Return a line of help for each scope."""
+        signatures = {**self.catalogue.steps, **self.catalogue.methods}
+        return {
+            "chat": "The chat model, for all steps, methods and roles.",
+            "embedding": "The embedding model; by default the built-in one.",
+            "reranking": "The rerank server, for methods set to use it, and the number of candidates.",
+            ANSWER: "How answers are written.",
+            "rdf": "The index as RDF, for `kumi sparql` and `kumi export rdf`.",
+            **{name: s.summary for name, s in signatures.items() if s.scope == name},
+            **EVALUATION_ROLES,
+        }
+
+    def model_values(self, values: SettingValues) -> dict[str, dict[str, object]]:
+        """Return the values of the model settings of each scope."""
+        own_models = {
+            scope: {n: v for n, v in values[scope].items() if n not in self.own[scope]} for scope in self.llm_scopes
+        }
+        return {**{name: dict(values[name]) for name in MODEL_SETTINGS}, **own_models}
+
+    def own_values(self, values: SettingValues) -> dict[str, dict[str, object]]:
+        """Return the values of each scope without those of its model settings."""
+        return {scope: {n: v for n, v in values[scope].items() if n in self.own[scope]} for scope in values}
+
+    def non_default(self, values: SettingValues) -> dict[str, object]:
+        """Return the values that differ from the defaults, by full name."""
+        return {
+            f"{scope}.{name}": value
+            for scope, scope_values in values.items()
+            for name, value in scope_values.items()
+            if (setting := self.own.get(scope, {}).get(name)) and setting.parse(scope, value) != setting.default
+        }

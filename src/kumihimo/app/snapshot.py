@@ -1,65 +1,69 @@
 """one read transaction -> Snapshot: retrieve, ask and trace in one finished build."""
 
-from __future__ import annotations
-
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from kumihimo.app.source_tracer import SourceTracer
+from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.context import Answer, Context, Evidence, Tokenizer
 from kumihimo.core.digests import hash_parts, replace_surrogates
 from kumihimo.core.errors import IndexUnavailable, SettingsError, describe_unknown
 from kumihimo.core.lineage import visibility_filters
-from kumihimo.core.records import NOT_READ, Reference
+from kumihimo.core.records import Record, Reference
 from kumihimo.core.settings import Setting, SettingValues, resolve_settings
 from kumihimo.core.signature import Signature
 from kumihimo.core.spans import Span
-from kumihimo.core.table import RowFilter, Rows, Table, codec
-from kumihimo.core.task import Port
+from kumihimo.core.table import Table, codec
 from kumihimo.core.usage import Usage
-from kumihimo.core.wiring import ROOT, order_steps
-from kumihimo.generation.answer import PROMPT, answer
-from kumihimo.generation.followups import suggest_questions
-from kumihimo.generation.standalone_question import rewrite_standalone
-from kumihimo.index import RECORD_TYPES, STEPS, settings_for_step, settings_scope, upstream_steps
+from kumihimo.core.wiring import ROOT
+from kumihimo.generation.answer import PROMPT, answer, quote_answer, rewrite_standalone, suggest_questions
 from kumihimo.llm.budget import Budget, Caps
-from kumihimo.llm.cached_llm import CachedLLM
+from kumihimo.llm.cached_llm import StructuredLLM
 from kumihimo.llm.local_embedder import LocalEmbedder
 from kumihimo.llm.protocols import Embedder, RerankerName, TokenCallback
 from kumihimo.llm.registry import RULES, SET_MODEL_HINT, ModelRegistry
-from kumihimo.methods import ANSWER_PROMPTS, METHODS
 from kumihimo.search.fulltext import SqliteKeywordSearch
 from kumihimo.search.vectors import Matrices, SqliteVectorSearch
-from kumihimo.storage.protocols import IndexTransaction
-from kumihimo.storage.sqlite.store import as_db
-
-if TYPE_CHECKING:
-    from kumihimo.app.lazy_rows import RowFutures
+from kumihimo.storage import IndexTransaction
+from kumihimo.storage.sqlite.store import Store, as_db
 
 DEFAULT_METHOD = "braid"
 _FALLBACK_METHOD = "naive"  # for an index not built for the default method
+log = logging.getLogger("kumihimo")
+INSTALL_AGAIN = "which is not installed: install it again, or pass its functions to Kumihimo.open"
 
 
-def get_method(name: str) -> Signature:
-    """Return the method with this name.
-
-    Raises SettingsError with the closest name.
-    """
-    if name not in METHODS:
-        raise SettingsError(describe_unknown("method", name, METHODS))
-    return METHODS[name]
-
-
-def steps_without_llm(models: ModelRegistry, tables: Iterable[str]) -> list[str]:
+def steps_without_llm(catalogue: Catalogue, models: ModelRegistry, tables: Iterable[str]) -> list[str]:
     """Return the steps of these tables that lack a required LLM."""
-    required = [
+    upstream = catalogue.upstream_steps(tables)
+    return [
         name
-        for name in upstream_steps(tables)
-        if "llm" in STEPS[name].ports and "llm" not in STEPS[name].optional_ports
+        for name, step in catalogue.steps.items()
+        if name in upstream
+        and "llm" in step.ports
+        and "llm" not in step.optional_ports
+        and models.chat(step.scope) is None
     ]
-    return [name for name in STEPS if name in required and models.chat(settings_scope(name)) is None]
+
+
+def missing_entries(db: IndexTransaction, catalogue: Catalogue) -> dict[str, str]:
+    """Return methods and steps that left the catalogue, with their origin."""
+    stored: dict[str, str] = db.meta("origins", {})
+    return {name: origin for name, origin in stored.items() if name not in {**catalogue.steps, **catalogue.methods}}
+
+
+def without_missing_scopes(store: Store, catalogue: Catalogue, layers: Iterable[SettingValues]) -> list[SettingValues]:
+    """Return the settings without those of missing plug-ins, with a warning."""
+    missing: dict[str, str] = {}
+    with suppress(IndexUnavailable), store.read_transaction() as db:
+        missing = missing_entries(db, catalogue)
+    for scope in sorted({scope for layer in layers for scope in layer} & missing.keys()):
+        log.warning("[%s] has no effect: it belongs to %s, which is not installed", scope, missing[scope])
+    return [{scope: values for scope, values in layer.items() if scope not in missing} for layer in layers]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +71,12 @@ class Snapshot:
     """A finished build, readable as long as its transaction lasts."""
 
     db: IndexTransaction
+    catalogue: Catalogue
     settings: SettingValues
     models: ModelRegistry
     tokenizer: Tokenizer
     matrices: Matrices
     line_ends: dict[str, list[int] | None] = field(default_factory=dict)  # by uri
-    lazy_rows: dict[str, RowFutures] = field(default_factory=dict)  # by table: rows made on demand
     generation: int = 0  # number of the run, for several answers to one question
     budget: Budget | None = None  # for all questions together; None: one for each question
 
@@ -81,49 +85,29 @@ class Snapshot:
 
         Raises IndexUnavailable if it has not been built.
         """
-        if name not in RECORD_TYPES:
-            raise SettingsError(describe_unknown("table", name, RECORD_TYPES))
+        if name not in self.record_types:
+            raise SettingsError(describe_unknown("table", name, self.record_types))
         if not self.db.has(name):
             raise IndexUnavailable(f"the index has no table {name} yet: `kumi index` builds it")
-        return Table(name, codec(RECORD_TYPES[name]), self._rows(name))
+        return Table(name, codec(self.record_types[name]), self.db.rows(name))
 
-    def _rows(self, name: str, budget: Budget | None = None, visible: RowFilter = lambda _: True) -> Rows:
-        """Return the rows of a table, including rows made on demand.
+    @property
+    def record_types(self) -> Mapping[str, type[Record]]:
+        """Return the record class of each table."""
+        return self.catalogue.record_types
 
-        The budget pays for rows made on demand. Without a budget, only free and cached rows are included.
-        """
-        rows = self.db.rows(name)
-        settings = self._lazy_settings(name)
-        if settings is None:
-            return rows
-        from kumihimo.app.lazy_rows import LazyRows, RowMaker, cache_only
-
-        ports: dict[str, Port] = {"tokenizer": self.tokenizer}
-        rule_based = self.db.meta("models", {}).get(name) == RULES
-        if not rule_based and self.models.chat(settings_scope(name)):
-            llm = self.models.llm(settings_scope(name), budget or Budget())
-            ports["llm"] = llm if budget else cache_only(llm)
-        step = next(step for step in order_steps(STEPS) if step.name == name)
-        made_rows = self.lazy_rows.setdefault(name, {})
-        maker = RowMaker(step, settings, ports, self.db.rows, made_rows if budget else {**made_rows}, strict=not budget)
-        return LazyRows(rows, maker, visible, lenient=not budget)
-
-    def _lazy_settings(self, name: str) -> dict[str, object] | None:
-        """Return the settings for rows made on demand, or None.
-
-        None: the build makes the rows of this table.
-        """
-        if name not in STEPS or "when" not in STEPS[name].settings:
-            return None
-        settings = settings_for_step(name, self.db.meta("settings", {}))
-        return {**settings, "when": "built"} if settings.get("when") == "asked" else None
+    def method(self, name: str) -> Signature:
+        """Return a method. Raise SettingsError if it does not exist."""
+        if origin := missing_entries(self.db, self.catalogue).get(name):
+            raise SettingsError(f"{name} comes from {origin}, {INSTALL_AGAIN}")
+        return self.catalogue.method(name)
 
     def default_method(self) -> str:
         """Return the method for a question without one.
 
         This is the default, or a method that the index was built for.
         """
-        built_methods = self.db.meta("methods", [DEFAULT_METHOD])
+        built_methods = [m for m in self.db.meta("methods", []) if m in self.catalogue.methods] or [DEFAULT_METHOD]
         return next(
             (name for name in (DEFAULT_METHOD, _FALLBACK_METHOD) if name in built_methods), str(built_methods[0])
         )
@@ -140,12 +124,12 @@ class Snapshot:
             replace_surrogates(question)
         )
 
-    def validate_method(self, name: str, **settings: Any) -> None:
+    def validate_method(self, name: str, *, filter: str = "", **settings: Any) -> None:
         """Validate the method and its settings.
 
         Raises every error that does not depend on the question.
         """
-        self._prepare_search(name, "", settings, Budget())
+        self._prepare_search(name, filter, settings, Budget())
 
     def _prepare_search(
         self, name: str, filter_expression: str, settings: Mapping[str, object], budget: Budget
@@ -154,7 +138,7 @@ class Snapshot:
 
         Raises errors before anything is paid.
         """
-        signature = get_method(name)
+        signature = self.method(name)
         definitions: dict[str, Mapping[str, Setting]] = {name: signature.settings}
         values = resolve_settings(definitions, {name: self.settings.get(name, {})}, {name: settings})[name]
         self._require_indexed(name, signature)
@@ -167,16 +151,13 @@ class Snapshot:
             "tokenizer": lambda: self.tokenizer,
             "rerank": lambda: reranker,
         }
-        available = list(filter(self.db.has, signature.optional_tables))  # nothing is paid for optional tables
-        tables = {
-            **self._tables(signature.tables, filter_expression, budget),
-            **self._tables(available, filter_expression, None),
-        }
+        available = filter(self.db.has, signature.optional_tables)
+        tables = self._tables([*signature.tables, *available], filter_expression)
         arguments = {
             **dict.fromkeys(signature.optional_tables),
             **tables,
             **{port: ports[port]() for port in signature.ports},
-            **values,
+            **signature.keyword_arguments(values),
         }
 
         def search(question: str) -> Context:
@@ -199,19 +180,17 @@ class Snapshot:
         """Return whether the method must run without its optional LLM."""
         return "llm" in signature.optional_ports and self.models.chat(signature.name) is None
 
-    def _tables(self, names: Iterable[str], filter_expression: str, budget: Budget | None) -> dict[str, Table[Any]]:
+    def _tables(self, names: Iterable[str], filter_expression: str) -> dict[str, Table[Any]]:
         """Return the tables as a method reads them.
 
         A row made from several documents is visible only if all of them match.
         """
-        codecs = {name: codec(RECORD_TYPES[name]) for name in names}
+        tables = {name: self.table(name) for name in names}
         if not filter_expression.strip():
-            return {name: Table(name, record_codec, self._rows(name, budget)) for name, record_codec in codecs.items()}
-        filters = visibility_filters(STEPS, self.table, self.matching_documents(filter_expression))
-        return {
-            name: Table(name, record_codec, self._rows(name, budget, filters(name))).filtered(filters(name))
-            for name, record_codec in codecs.items()
-        }
+            return tables
+        documents = self.matching_documents(filter_expression)
+        filters = visibility_filters(self.catalogue.wired, self.table, documents)
+        return {name: table.filtered(filters(name)) for name, table in tables.items()}
 
     def matching_documents(self, filter: str) -> frozenset[str]:
         """Return the ids of the documents that match the filter.
@@ -234,17 +213,18 @@ class Snapshot:
         missing = [table for table in signature.tables if not self.db.has(table)]
         for port, view in (("keyword_search", "words"), ("vector_search", "vectors")):
             if port in signature.ports:
-                searchable = [table for table in signature.tables if RECORD_TYPES[table].SEARCHABLE]
+                searchable = [table for table in signature.tables if self.record_types[table].SEARCHABLE]
                 missing += [table for table in searchable if self.db.meta(f"{view}_{table}") is None]
         if missing:
-            methods = ",".join(dict.fromkeys([*self.db.meta("methods", []), name]))
-            steps = [step for step in upstream_steps(missing) if "llm" in STEPS[step].ports]
-            if blocked := steps_without_llm(self.models, missing):
+            built = [method for method in self.db.meta("methods", []) if method in self.catalogue.methods]
+            methods = ",".join(dict.fromkeys([*built, name]))
+            steps = [self.catalogue.steps[name] for name in self.catalogue.upstream_steps(missing)]
+            if blocked := steps_without_llm(self.catalogue, self.models, missing):
                 raise IndexUnavailable(
                     f"{name} needs a chat model, which writes {' and '.join(blocked)}: {SET_MODEL_HINT}; "
                     f"then `kumi index --methods {methods}` builds them"
                 )
-            llm_available = any(self.models.chat(settings_scope(step)) for step in steps)
+            llm_available = any("llm" in step.ports and self.models.chat(step.scope) for step in steps)
             paid = llm_available or ("vector_search" in signature.ports and self.models.paid_embedder)
             cost = f", and `kumi plan --methods {methods}` says what it costs" if paid else ""
             raise IndexUnavailable(
@@ -256,8 +236,11 @@ class Snapshot:
 
         The settings may have changed since the build.
         """
-        local = all(state["embedder"] == LocalEmbedder().fingerprint for state in self.db.view_states("vectors"))
-        return LocalEmbedder() if local else self.models.embedder(budget)
+        return LocalEmbedder() if self.uses_local_embedder() else self.models.embedder(budget)
+
+    def uses_local_embedder(self) -> bool:
+        """Return whether the built-in model made the vectors."""
+        return all(state["embedder"] == LocalEmbedder().fingerprint for state in self.db.view_states("vectors"))
 
     def ask(
         self,
@@ -291,13 +274,11 @@ class Snapshot:
                 self.tracer.quotable_spans,
                 llm,
                 self.tokenizer,
-                ANSWER_PROMPTS.get(name, PROMPT),
+                self.method(name).declaration.answer_prompt or PROMPT,
                 on_token,
                 **answer_settings,
             )
         else:
-            from kumihimo.generation.extractive_answer import quote_answer  # imported here: builds do not need it
-
             result = quote_answer(question, name, context, self.tracer.quotable_spans, LocalEmbedder())
             if on_token:
                 on_token(result.text)
@@ -305,7 +286,7 @@ class Snapshot:
         usage, saved = replace(budget.total, seconds=perf_counter() - start), sum(budget.saved.values(), Usage())
         return replace(result, citations=citations, usage=usage, saved=saved)
 
-    def _llm(self, scope: str, budget: Budget) -> CachedLLM:
+    def _llm(self, scope: str, budget: Budget) -> StructuredLLM:
         return self.models.llm(scope, budget, generation=self.generation)
 
     def followup_suggester(self, caps: Caps | None = None) -> Callable[[Answer], Answer]:
@@ -327,7 +308,7 @@ class Snapshot:
     @property
     def tracer(self) -> SourceTracer:
         """Return what finds the source spans of rows."""
-        return SourceTracer(self.db, self.table, self.line_ends)
+        return SourceTracer(self.db, self.catalogue, self.table, self.line_ends)
 
     def trace(self, item: Reference | Evidence) -> Iterator[Span]:
         """Yield the source spans of a row or evidence, cited first."""
@@ -339,8 +320,8 @@ class Snapshot:
         The id may name its table: `chunks:0f8c….00003`.
         """
         table, colon, rest = replace_surrogates(id).partition(":")
-        tables = [table] if colon and table in RECORD_TYPES else list(RECORD_TYPES)
-        row_id = rest if colon and table in RECORD_TYPES else replace_surrogates(id)
+        tables = [table] if colon and table in self.record_types else list(self.record_types)
+        row_id = rest if colon and table in self.record_types else replace_surrogates(id)
         for name in tables:
             if self.db.has(name) and (record := self.table(name).get(row_id)):
                 return Evidence(name, record, 1.0)
@@ -349,12 +330,6 @@ class Snapshot:
         raise SettingsError(f"nothing in the index has the id {id!r}: `kumi retrieve QUESTION` shows ids")
 
 
-def row_counts(db: IndexTransaction) -> dict[str, int]:
+def row_counts(db: IndexTransaction, catalogue: Catalogue) -> dict[str, int]:
     """Return the number of rows of each table."""
-    return {table: db.count(table) for table in RECORD_TYPES if db.has(table)}
-
-
-def partial_documents(db: IndexTransaction) -> tuple[str, ...]:
-    """Return the documents read in part, with the reasons."""
-    notes = db.documents_with(NOT_READ) if db.has(ROOT) else ()
-    return tuple(f"{uri}: {'; '.join(map(str, reasons))}" for uri, reasons in notes if isinstance(reasons, list))
+    return {table: db.count(table) for table in catalogue.record_types if db.has(table)}

@@ -1,7 +1,5 @@
 """rows and evidence -> the spans of documents they come from, with page, slide, sheet or line."""
 
-from __future__ import annotations
-
 import json
 import re
 from bisect import bisect_left
@@ -10,15 +8,15 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
+from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.context import Evidence
 from kumihimo.core.digests import hash_parts
-from kumihimo.core.lineage import trace_sources
+from kumihimo.core.lineage import TRACE_ENDS, trace_sources
 from kumihimo.core.records import Chunk, Passage, Reference
 from kumihimo.core.spans import Span, describe_place
 from kumihimo.core.table import Table
 from kumihimo.core.wiring import ROOT
-from kumihimo.index import RECORD_TYPES, STEPS
-from kumihimo.storage.protocols import IndexTransaction
+from kumihimo.storage import IndexTransaction
 
 _MAX_SPANS = 50  # source spans of one piece of evidence
 
@@ -28,6 +26,7 @@ class SourceTracer:
     """The way back from rows to documents, in one snapshot."""
 
     db: IndexTransaction
+    catalogue: Catalogue
     table: Callable[[str], Table[Any]]
     line_ends: dict[str, list[int] | None] = field(default_factory=dict)  # by uri
 
@@ -64,7 +63,7 @@ class SourceTracer:
 
         A source may occur more than once.
         """
-        in_no_table = isinstance(item, Evidence) and item.table not in RECORD_TYPES
+        in_no_table = isinstance(item, Evidence) and item.table not in (ROOT, *self.catalogue.steps)
         if isinstance(item, Evidence) and item.duplicates:
             for part in item.parts:
                 yield from self.sources(part)
@@ -73,10 +72,10 @@ class SourceTracer:
         reference = item.reference if isinstance(item, Evidence) else item
         for row in record.parents() if in_no_table and record else record.citations() if record else ():
             yield from self.sources(row)
-        if isinstance(record, Passage):
+        if isinstance(record, Passage) or (record and reference[0] in TRACE_ENDS):
             yield reference
         elif not in_no_table:
-            yield from trace_sources(STEPS, self.table, reference)
+            yield from trace_sources(self.catalogue.wired, self.table, reference)
 
     def locate(self, span: Span) -> Span:
         """Return the span with its page, slide, sheet or line.

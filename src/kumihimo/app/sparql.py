@@ -14,10 +14,7 @@ from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.settings import SettingValues
-from kumihimo.core.table import Table, codec
-from kumihimo.index import RECORD_TYPES
 from kumihimo.rdf import store
-from kumihimo.storage.protocols import IndexTransaction
 
 if TYPE_CHECKING:
     from pyoxigraph import Quad, Triple
@@ -33,7 +30,7 @@ def rdf_prefixes(*, base: str = "http://example.org/") -> dict[str, str]:
     """
     from pyoxigraph import NamedNode
 
-    from kumihimo.rdf.terms import prefix_map
+    from kumihimo.rdf.triples import prefix_map
 
     try:
         NamedNode(f"{base}x")
@@ -49,14 +46,8 @@ def index_triples(snapshot: Snapshot, prefixes: dict[str, str]) -> Iterator[Quad
     from kumihimo.index.pdtb_senses import senses_by_name
     from kumihimo.rdf.triples import RDF_TABLES, table_triples
 
-    tables = {
-        name: _open_table(snapshot.db, name) for name in RDF_TABLES if name in RECORD_TYPES and snapshot.db.has(name)
-    }
+    tables = {name: snapshot.table(name) for name in RDF_TABLES if snapshot.db.has(name)}
     return table_triples(tables, senses_by_name().values() if "links" in tables else (), prefixes["ex"])
-
-
-def _open_table(db: IndexTransaction, name: str) -> Table[Any]:
-    return Table(name, codec(RECORD_TYPES[name]), db.rows(name))
 
 
 def run_sparql(
@@ -143,6 +134,5 @@ def _store_fingerprint(base: str) -> str:
 
     from kumihimo import index, rdf
 
-    code = [Path(*rdf.__path__, name) for name in ("terms.py", "triples.py")]
-    files = [*code, Path(*index.__path__, "pdtb_senses.tsv")]
+    files = [Path(*rdf.__path__, "triples.py"), Path(*index.__path__, "pdtb_senses.tsv")]
     return hash_parts(base, version("pyoxigraph"), *(file.read_text(encoding="utf-8") for file in files))[:8]

@@ -1,7 +1,5 @@
 """texts -> a hash, used as an id; a text -> a text that files can hold."""
 
-from __future__ import annotations
-
 from hashlib import blake2b
 
 

@@ -6,18 +6,15 @@ step runs when an input changed, and the engine writes the difference. So adding
 the same code, and the cost grows with the change.
 """
 
-from __future__ import annotations
-
 import json
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, StepError
 from kumihimo.core.records import Record
 from kumihimo.core.settings import SettingValues
-from kumihimo.core.signature import Signature
 from kumihimo.core.table import Codec, Row, Rows, codec
 from kumihimo.core.task import (
     Dependencies,
@@ -31,7 +28,7 @@ from kumihimo.core.task import (
     input_tables,
     select_ports,
 )
-from kumihimo.core.wiring import ROOT, order_steps
+from kumihimo.core.wiring import ROOT, Step
 
 WRITE_BATCH = 512  # keys whose rows are written at once
 READ_BATCH = 32  # keys whose rows are read at once: a document may be large
@@ -72,11 +69,12 @@ class Ledger(Protocol):
 
 
 PortProvider = Callable[[str], Mapping[str, Port]]  # a step's name -> its ports
+CodeFingerprint = Callable[[str], str]  # a table's name -> a hash of the code and prompts behind it
 
 
-def watch_tables(steps: Mapping[str, Signature], ledger: Ledger) -> None:
+def watch_tables(steps: Iterable[Step], ledger: Ledger) -> None:
     """Register the lookups of the steps before the documents change."""
-    for step in order_steps(steps):
+    for step in steps:
         if step.keyed:
             ledger.watch(step.source, step.key, ())
             for parameter, table in step.tables.items():
@@ -84,26 +82,25 @@ def watch_tables(steps: Mapping[str, Signature], ledger: Ledger) -> None:
 
 
 def build_tables(
-    steps: Mapping[str, Signature],
+    steps: Sequence[Step],
     ledger: Ledger,
     *,
     settings: SettingValues,
     ports: PortProvider,
-    code: str,
+    code: CodeFingerprint,
     pool: Pool = inline,
     progress: Progress | None = None,
     from_scratch: Collection[str] = (),
 ) -> None:
     """Update every table after changes to `documents`.
 
-    ledger: holds the changes; call `watch_tables` on it first. ports: the ports of each step. code: hash of the code
-    and prompts behind the tables. pool: runs the steps that call an LLM. from_scratch: whole steps that ignore their
+    steps: in an order in which each comes after its inputs. ledger: holds the changes; call `watch_tables` on it first.
+    ports: the ports of each step. pool: runs the steps that call an LLM. from_scratch: whole steps that ignore their
     previous rows.
     """
-    order = order_steps(steps)
-    ledger.retire([step.name for step in order])
+    ledger.retire([step.name for step in steps])
     step_fingerprints = fingerprints(steps, settings=settings, ports=ports, code=code)
-    for step in order:
+    for step in steps:
         task = Task(step, settings.get(step.name, {}), ports(step.name), ledger.rows, ledger.failures(step.name))
         ledger.ensure_table(step.name, step.output_codec, step.source, step.key)
         _StepRun(task, ledger, pool, progress or _no_progress, step.name in from_scratch).update(
@@ -112,18 +109,22 @@ def build_tables(
 
 
 def fingerprints(
-    steps: Mapping[str, Signature], *, settings: SettingValues, ports: PortProvider, code: str
+    steps: Iterable[Step], *, settings: SettingValues, ports: PortProvider, code: CodeFingerprint
 ) -> dict[str, str]:
     """Return a hash of everything that determines each table.
 
     The hash of a step includes the hashes of its input tables.
     """
-    step_fingerprints = {ROOT: code}
-    for step in order_steps(steps):
+    step_fingerprints = {ROOT: code(ROOT)}
+    for step in steps:
         port_fingerprints = [port.fingerprint if port else "" for port in select_ports(step, ports(step.name)).values()]
         settings_json = json.dumps(settings.get(step.name, {}), sort_keys=True)
         step_fingerprints[step.name] = hash_parts(
-            code, step.name, settings_json, *port_fingerprints, *(step_fingerprints[table] for table in step.inputs)
+            code(step.name),
+            step.name,
+            settings_json,
+            *port_fingerprints,
+            *(step_fingerprints[table] for table in step.inputs),
         )
     return step_fingerprints
 

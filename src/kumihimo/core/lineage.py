@@ -1,28 +1,24 @@
 """a row -> its chunks and documents, read from its id."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container, Iterator, Mapping
 from functools import cache
 from typing import Any
 
 from kumihimo.core.errors import KumiError
 from kumihimo.core.records import Reference
-from kumihimo.core.signature import Signature
 from kumihimo.core.table import RowFilter, Table
-from kumihimo.core.wiring import ROOT, Step, order_steps
+from kumihimo.core.wiring import ROOT, Step
 
 TableLookup = Callable[[str], Table[Any]]
 TRACE_ENDS = ("chunks", ROOT)  # the tables at the end of a trace
 
 
-def trace_sources(steps: Mapping[str, Signature], tables: TableLookup, reference: Reference) -> Iterator[Reference]:
+def trace_sources(steps: Mapping[str, Step], tables: TableLookup, reference: Reference) -> Iterator[Reference]:
     """Yield the source chunks or documents of a row, each once.
 
     A row of a row step comes from the row its id begins with, a row of a group step from the members of its group. Rows
     of a whole-table step name their sources in `parents`. Raises KumiError if the row does not exist.
     """
-    steps_by_name: dict[str, Step] = {}
     if reference[0] not in (*TRACE_ENDS, *steps):
         raise KumiError(f"there is no table {reference[0]!r} to trace from")
     tables(reference[0])[reference[1]]
@@ -32,30 +28,28 @@ def trace_sources(steps: Mapping[str, Signature], tables: TableLookup, reference
         if table in TRACE_ENDS:
             yield table, id
             continue
-        steps_by_name = steps_by_name or {step.name: step for step in order_steps(steps)}
-        for parent in reversed(_parents(steps_by_name[table], tables, id)):  # depth first: quick to the first
+        for parent in reversed(_parents(steps[table], tables, id)):  # depth first: quick to the first
             if parent not in visited:
                 visited.add(parent)
                 stack.append(parent)
 
 
 def visibility_filters(
-    steps: Mapping[str, Signature], tables: TableLookup, documents: Container[str]
+    steps: Mapping[str, Step], tables: TableLookup, documents: Container[str]
 ) -> Callable[[str], RowFilter]:
     """Return for each table a filter: rows made from `documents` alone.
 
     The filters remember what they read. Raises KumiError if a row of a whole-table step does not exist.
     """
-    steps_by_name = {step.name: step for step in order_steps(steps)}
 
     @cache
     def table_filter(table: str) -> RowFilter:
-        if _id_starts_with_document(steps_by_name, table):
+        if _id_starts_with_document(steps, table):
             return lambda id: id.partition(".")[0] in documents
 
         @cache
         def only_from_documents(id: str) -> bool:
-            parents = _parents(steps_by_name[table], tables, id)
+            parents = _parents(steps[table], tables, id)
             return bool(parents) and all(table_filter(source)(parent) for source, parent in parents)
 
         return only_from_documents
@@ -63,10 +57,10 @@ def visibility_filters(
     return table_filter
 
 
-def _id_starts_with_document(steps_by_name: Mapping[str, Step], table: str) -> bool:
+def _id_starts_with_document(steps: Mapping[str, Step], table: str) -> bool:
     """Return whether only row steps lead from documents to this table."""
-    while table != ROOT and steps_by_name[table].signature.shape == "row":
-        table = steps_by_name[table].source
+    while table != ROOT and steps[table].signature.shape == "row":
+        table = steps[table].source
     return table == ROOT
 
 

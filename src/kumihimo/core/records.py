@@ -1,7 +1,5 @@
 """values -> rows: the record classes, frozen dataclasses."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar

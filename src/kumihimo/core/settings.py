@@ -1,7 +1,5 @@
 """texts -> settings: the keyword-only defaults of a function, with their types."""
 
-from __future__ import annotations
-
 import json
 import types
 from collections.abc import Mapping

@@ -1,12 +1,11 @@
 """function -> Signature: its inputs, settings and output, from its parameters."""
 
-from __future__ import annotations
-
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from inspect import Parameter, getdoc, signature
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from pathlib import Path
+from typing import Any, Literal, Protocol, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from kumihimo.core.context import Context
 from kumihimo.core.errors import StepError
@@ -14,7 +13,67 @@ from kumihimo.core.records import Record
 from kumihimo.core.settings import Setting
 from kumihimo.core.table import Group, Table
 
+F = TypeVar("F", bound=Callable[..., Any])
 Shape = Literal["row", "group", "table", "method"]
+
+
+MethodSettings = Mapping[str, Any]  # name -> value
+
+
+class IndexSizes(Protocol):
+    """The sizes of an index, for bounds on the cost of a question."""
+
+    def rows(self, table: str) -> int: ...
+    def tokens(self, table: str) -> int: ...  # of all rows together
+    def level(self, level: int) -> tuple[int, int]: ...  # reports of a community level, and their tokens
+    def prompt_tokens(self, prompt: Path) -> int: ...  # of a prompt without its variables
+
+
+@dataclass(frozen=True, slots=True)
+class QueryCost:
+    """Bounds on the model calls of a method for one question, each as (minimum, maximum).
+
+    prompt_tokens: of all calls together, apart from the question. texts: embedded for the question.
+    """
+
+    calls: tuple[int, int] = (0, 0)
+    prompt_tokens: tuple[int, int] = (0, 0)
+    texts: tuple[int, int] = (0, 0)
+
+    @classmethod
+    def for_calls(cls, calls: tuple[int, int], prompt: tuple[int, int], texts: tuple[int, int] = (0, 0)) -> Self:
+        """Return the cost of calls whose prompts have the same bounds."""
+        return cls(calls, (calls[0] * prompt[0], calls[1] * prompt[1]), texts)
+
+
+QueryBound = Callable[[MethodSettings, IndexSizes], QueryCost]  # the settings of the method, the index
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What a step or a method declares beside its signature.
+
+    scope: of a step, the step whose settings and model it shares. best_for: of a method, the questions it suits.
+    answer_prompt: of a method, a prompt of its own for the answer. calls: of a method with an LLM, the bound of its
+    model calls for one question.
+    """
+
+    scope: str = ""
+    best_for: str = ""
+    answer_prompt: Path | None = None
+    calls: QueryBound | None = None
+
+
+def declare(
+    *, scope: str = "", best_for: str = "", answer_prompt: Path | None = None, calls: QueryBound | None = None
+) -> Callable[[F], F]:
+    """Return a decorator that attaches a `Declaration`."""
+
+    def attach(function: F) -> F:
+        function.declaration = Declaration(scope, best_for, answer_prompt, calls)  # type: ignore[attr-defined]
+        return function
+
+    return attach
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +89,31 @@ class Signature:
     ports: tuple[str, ...]  # parameters for external services
     optional_ports: frozenset[str]  # ports that may be None
     settings: Mapping[str, Setting]
+    settings_groups: Mapping[str, Any]  # keyword-only parameters whose fields are settings, with their defaults
     output_type: type[Record] | None
     many: bool  # whether a call returns any number of rows
+    declaration: Declaration = Declaration()
 
     @property
     def summary(self) -> str:
         """Return the first line of the docstring."""
         return (getdoc(self.function) or "").partition("\n")[0]
+
+    @property
+    def scope(self) -> str:
+        """Return the name under which users set its settings and its model."""
+        return self.declaration.scope or self.name
+
+    def keyword_arguments(self, values: Mapping[str, object]) -> dict[str, object]:
+        """Return the settings as the keyword arguments of the function.
+
+        Settings that belong to a dataclass come as one instance of it.
+        """
+        arguments = dict(values)
+        for parameter, group in self.settings_groups.items():
+            names = [field.name for field in fields(group) if field.name in arguments]
+            arguments[parameter] = replace(group, **{name: arguments.pop(name) for name in names})
+        return arguments
 
 
 def collect_signatures(*functions: Callable[..., Any]) -> dict[str, Signature]:
@@ -61,7 +138,8 @@ def _read_signature(function: Callable[..., Any]) -> Signature:
     shape, input_type = _input_shape(name, hints.get(parameters[0].name))
     output_type, many = _output_type(name, shape, hints.get("return"))
     settings = _read_settings(hints, parameters)
-    inputs = {p.name: hints.get(p.name) for p in parameters[1:] if p.name not in settings}
+    settings_groups = {p.name: p.default for p in parameters if _is_settings_group(p)}
+    inputs = {p.name: hints.get(p.name) for p in parameters[1:] if p.name not in {**settings, **settings_groups}}
     _check_positional(name, [p for p in parameters if p.name in inputs])
     tables = {parameters[0].name: input_type} if shape == "table" and input_type is not None else {}
     tables |= {name: get_args(hint)[0] for name, hint in inputs.items() if get_origin(hint) is Table}
@@ -73,7 +151,19 @@ def _read_signature(function: Callable[..., Any]) -> Signature:
     ports = tuple(name for name in inputs if name not in tables and name not in optional_tables)
     optional_ports = frozenset(name for name in ports if type(None) in get_args(inputs[name]))
     return Signature(
-        name, function, shape, input_type, tables, optional_tables, ports, optional_ports, settings, output_type, many
+        name,
+        function,
+        shape,
+        input_type,
+        tables,
+        optional_tables,
+        ports,
+        optional_ports,
+        settings,
+        settings_groups,
+        output_type,
+        many,
+        getattr(function, "declaration", Declaration()),
     )
 
 
@@ -92,7 +182,10 @@ def _optional_table_type(hint: Any) -> type[Record] | None:
 
 
 def settings_of(function: Callable[..., Any]) -> dict[str, Setting]:
-    """Return the settings of a function: keyword-only parameters with defaults."""
+    """Return the settings of a function: keyword-only parameters with defaults.
+
+    A parameter of a frozen dataclass stands for the fields of the class.
+    """
     return _read_settings(*_hints_and_parameters(function))
 
 
@@ -101,11 +194,19 @@ def _hints_and_parameters(function: Callable[..., Any]) -> tuple[dict[str, Any],
 
 
 def _read_settings(hints: Mapping[str, Any], parameters: Iterable[Parameter]) -> dict[str, Setting]:
-    return {
-        p.name: Setting(p.name, hints[p.name], p.default)
-        for p in parameters
-        if p.kind is Parameter.KEYWORD_ONLY and p.default is not Parameter.empty
-    }
+    settings: dict[str, Setting] = {}
+    for p in parameters:
+        if _is_settings_group(p):
+            types_ = get_type_hints(type(p.default))
+            settings |= {f.name: Setting(f.name, types_[f.name], getattr(p.default, f.name)) for f in fields(p.default)}
+        elif p.kind is Parameter.KEYWORD_ONLY and p.default is not Parameter.empty:
+            settings[p.name] = Setting(p.name, hints[p.name], p.default)
+    return settings
+
+
+def _is_settings_group(parameter: Parameter) -> bool:
+    """Return whether the fields of this parameter's default are settings."""
+    return parameter.kind is Parameter.KEYWORD_ONLY and is_dataclass(parameter.default)
 
 
 def _input_shape(name: str, hint: Any) -> tuple[Shape, type[Record] | None]:

@@ -4,8 +4,6 @@ Rows travel as tuples; the worker decodes, calls and encodes. Today a worker is 
 machine a task can be created from the step's name, its settings and the addresses of its ports.
 """
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -77,7 +75,7 @@ class Task:
         assert signature.input_type
         self.step, self.rows, self.failing = step, rows, failing
         self.ports = select_ports(step, ports)
-        self.arguments: dict[str, Any] = {**settings, **self.ports}
+        self.arguments: dict[str, Any] = {**signature.keyword_arguments(settings), **self.ports}
         self.function, self.many, self.grouped = signature.function, signature.many, signature.shape == "group"
         self.encode, self.decode = step.output_codec.encode, codec(signature.input_type).decode
 

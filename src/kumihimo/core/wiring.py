@@ -1,7 +1,5 @@
 """signatures -> steps in the order they run, with the tables they read."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +24,10 @@ class Step:
     @property
     def name(self) -> str:
         return self.signature.name
+
+    @property
+    def scope(self) -> str:
+        return self.signature.scope
 
     @property
     def output_codec(self) -> Codec[Any]:

@@ -1,22 +1,16 @@
 """prompt -> reply, text -> vector, both invented: deterministic models for tests and benchmarks."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.usage import Usage
-from kumihimo.llm.protocols import Messages, Prices, Reserve, TokenCallback, reserve_nothing
-from kumihimo.llm.structured import Reply
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from kumihimo.llm.prompts import Reply
+from kumihimo.llm.protocols import ChatRequest, Prices, Vectors
 
 
 @dataclass(slots=True)
@@ -33,25 +27,22 @@ class FakeChat:
     workers: int = 4
     join_messages: bool = False
     prompt_counts: Counter[str] = field(default_factory=Counter)
+    server: None = None
     _lock: Lock = field(default_factory=Lock)
 
     def determined_by(self, parameters: Mapping[str, Any], **_: bool) -> dict[str, Any]:
         return {"model": self.fingerprint, **parameters}
 
-    def __call__(
-        self, messages: Messages, *, reserve: Reserve = reserve_nothing, on_token: TokenCallback | None = None, **_: Any
-    ) -> Reply:
-        prompt = "\n\n".join(m["content"] for m in messages) if self.join_messages else messages[-1]["content"]
-        with reserve(len(prompt.encode())) as charge:
-            text = self.answer(prompt)
-            usage = Usage(1, len(prompt.split()), 0, len(text.split()))
-            charge(usage)
-        if on_token:
+    def __call__(self, request: ChatRequest) -> Reply:
+        contents = [message["content"] for message in request.messages]
+        prompt = "\n\n".join(contents) if self.join_messages else contents[-1]
+        text = self.answer(prompt)
+        if request.on_token:
             for token in re.findall(r"\S+\s*|\s+", text):
-                on_token(token)
+                request.on_token(token)
         with self._lock:
             self.prompt_counts[prompt] += 1
-        return Reply(text, usage=usage)
+        return Reply(text, usage=Usage(1, len(prompt.split()), 0, len(text.split())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +54,7 @@ class FakeEmbedder:
     batch: int = 256
     workers: int = 1
 
-    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def __call__(self, texts: Sequence[str]) -> Vectors:
         import numpy as np
 
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)

@@ -1,7 +1,5 @@
 """request -> response of an OpenAI server, or one of its faults: the contents of the fake server."""
 
-from __future__ import annotations
-
 import json
 from base64 import b64encode
 from collections.abc import Iterator
@@ -45,7 +43,7 @@ class Behaviour:
     seed: int = 0
     dimensions: int = 32
 
-    def with_changes(self, changes: dict[str, Any]) -> Behaviour:
+    def with_changes(self, changes: dict[str, Any]) -> "Behaviour":
         """Return a changed copy. Raise ValueError for an unknown name."""
         names = (*asdict(self), *FAULTS, *CHAT_FAULTS)
         if unknown := [name for name in (*changes, *changes.get("faults", ())) if name not in names]:

@@ -1,7 +1,5 @@
 """HTTP requests -> responses of an OpenAI server, or its faults: a separate process, for tests."""
 
-from __future__ import annotations
-
 import json
 import re
 import select
@@ -16,24 +14,14 @@ from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from socketserver import ThreadingTCPServer
 from threading import Lock, Thread
 from typing import Any
 
 from kumihimo.core.digests import hash_parts
-from kumihimo.testing.fake_replies import (
-    CHAT_FAULTS,
-    Behaviour,
-    FakeRefusal,
-    Json,
-    chat_response,
-    embedding_response,
-    error_response,
-    http_response,
-    parse_request,
-    rerank_response,
-    response_pieces,
-)
+from tests import fake_replies
+from tests.fake_replies import Behaviour, FakeRefusal, Json, error_response, http_response
 
 _ROUTE = re.compile(
     r"(?:/v1|/openai/deployments/([^/]+))/(chat(?=/completions$)|embeddings$)(?:/completions)?|(?:/v[12])?/(rerank)"
@@ -77,8 +65,9 @@ class FakeServer:
 @contextmanager
 def run_fake_server(**behaviour: Any) -> Iterator[FakeServer]:
     """Run a fake server with this behaviour; stop it at the end."""
-    command = [sys.executable, "-m", "kumihimo.testing.fake_server"]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-m", "tests.fake_server"]
+    home = Path(__file__).parents[1]  # where `tests` is importable from
+    process = subprocess.Popen(command, cwd=home, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     server = FakeServer(process.stdout.readline().strip() if process.stdout else "", process)
     try:
         server.configure(**behaviour)
@@ -142,7 +131,7 @@ class _FakeHttpServer(ThreadingTCPServer):
         for fault, share in sorted(behaviour.faults.items()):
             draw -= share
             if draw < 0:
-                return "" if param != "messages" and fault in CHAT_FAULTS else fault
+                return "" if param != "messages" and fault in fake_replies.CHAT_FAULTS else fault
         return ""
 
     def record_response(self, status: str, fault: str, cost: dict[str, int]) -> None:
@@ -191,7 +180,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
     def _answer(self, behaviour: Behaviour, route: re.Match[str], raw_request: bytes) -> None:
         with self.server.track_request() as completed:
             response, fault, names = self._make_response(behaviour, route, raw_request)
-            *pieces, last = response_pieces(response, fault) if fault else [response]
+            *pieces, last = fake_replies.response_pieces(response, fault) if fault else [response]
             for piece in pieces:
                 self.connection.sendall(piece)
                 if self._client_left(600 if fault == "never" else behaviour.drip / len(pieces)):
@@ -208,13 +197,17 @@ class _RequestHandler(BaseHTTPRequestHandler):
         param = "documents" if route[3] else "messages" if route[2] == "chat" else "input"
         try:
             self._check_key(behaviour)
-            body, texts = parse_request(behaviour, route[1], param, raw_request)
+            body, texts = fake_replies.parse_request(behaviour, route[1], param, raw_request)
             contents = [body["query"], body[param]] if route[3] else body[param]
             name = hash_parts(param, json.dumps(contents, sort_keys=True))
             fault = self.server.draw_fault(behaviour, param, name)
             if fault.isdigit():
                 raise FakeRefusal(int(fault), f"{HTTPStatus(int(fault)).phrase}: a made-up fault")
-            create = {"messages": chat_response, "input": embedding_response, "documents": rerank_response}[param]
+            create = {
+                "messages": fake_replies.chat_response,
+                "input": fake_replies.embedding_response,
+                "documents": fake_replies.rerank_response,
+            }[param]
             response, cost = create(behaviour, body, texts, fault)
             names = [hash_parts(text) for text in texts] if param == "input" else [name]
         except FakeRefusal as refusal:

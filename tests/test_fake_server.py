@@ -20,9 +20,9 @@ import openai
 import pytest
 
 from kumihimo.testing.fake_models import FakeEmbedder
-from kumihimo.testing.fake_replies import Behaviour
-from kumihimo.testing.fake_server import FakeServer, run_fake_server
 from tests.counters import wait_until
+from tests.fake_replies import Behaviour
+from tests.fake_server import FakeServer, run_fake_server
 
 PROMPT = "Answer in one sentence.\nThe sea is wide and the boat is small, so row on now, sailor\n"
 REPLY = "The sea is wide and the boat is small, so row on [1]."
@@ -426,7 +426,7 @@ def test_connections_are_reused(server: FakeServer) -> None:
 
 
 def test_it_ends_when_stdin_does() -> None:
-    command = [sys.executable, "-m", "kumihimo.testing.fake_server"]
+    command = [sys.executable, "-m", "tests.fake_server"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin
         assert process.stdout

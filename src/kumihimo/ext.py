@@ -1,0 +1,96 @@
+"""nothing -> the names that an extension may import: a method, a step with its table, a reader.
+
+```python
+from kumihimo.ext import Chunk, Context, Evidence, Table
+
+
+def longest(question: str, chunks: Table[Chunk], *, k: int = 5) -> Context:
+    \"\"\"Return the longest chunks, whatever the question.\"\"\"
+    best = sorted(chunks, key=lambda c: (-len(c.text), c.id))[:k]
+    return Context(tuple(Evidence("chunks", c, float(len(c.text))) for c in best))
+```
+"""
+
+from kumihimo.core.catalogue import reads
+from kumihimo.core.context import Context, Evidence, Tokenizer
+from kumihimo.core.errors import ItemFailed, KumiError, MalformedReply, SettingsError, SourceError
+from kumihimo.core.records import (
+    Assertion,
+    Chunk,
+    Claim,
+    Community,
+    DiscourseRelation,
+    Document,
+    Entity,
+    KeyPoint,
+    Member,
+    Mention,
+    Metadata,
+    Passage,
+    Question,
+    Record,
+    Reference,
+    Relation,
+    RelationMention,
+    Report,
+    SlotFiller,
+    SlotValue,
+    Summary,
+    Tag,
+)
+from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
+from kumihimo.core.table import Group, Table
+from kumihimo.core.usage import Usage
+from kumihimo.llm.prompts import render_prompt
+from kumihimo.llm.protocols import LLM, Embedder, Reranker, RerankerName
+from kumihimo.readers.page import Page
+from kumihimo.search.protocols import KeywordSearch, VectorSearch
+
+__all__ = [
+    "LLM",
+    "Assertion",
+    "Chunk",
+    "Claim",
+    "Community",
+    "Context",
+    "DiscourseRelation",
+    "Document",
+    "Embedder",
+    "Entity",
+    "Evidence",
+    "Group",
+    "IndexSizes",
+    "ItemFailed",
+    "KeyPoint",
+    "KeywordSearch",
+    "KumiError",
+    "MalformedReply",
+    "Member",
+    "Mention",
+    "Metadata",
+    "MethodSettings",
+    "Page",
+    "Passage",
+    "QueryCost",
+    "Question",
+    "Record",
+    "Reference",
+    "Relation",
+    "RelationMention",
+    "Report",
+    "Reranker",
+    "RerankerName",
+    "SettingsError",
+    "SlotFiller",
+    "SlotValue",
+    "SourceError",
+    "Summary",
+    "Table",
+    "Tag",
+    "Tokenizer",
+    "Usage",
+    "VectorSearch",
+    "declare",
+    "reads",
+    "render_prompt",
+]

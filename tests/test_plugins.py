@@ -1,0 +1,219 @@
+"""a distribution of its own -> methods, tables and readers of an index: installed, used, checked, removed."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import typing
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+import kumihimo
+from kumihimo import ext
+from kumihimo.core.errors import KumiError
+from kumihimo.core.records import Chunk, Record
+from kumihimo.testing import check_laws
+
+REPOSITORY = Path(__file__).parents[1]
+PLUGIN = REPOSITORY / "examples" / "plugin"
+CALENDAR = """BEGIN:VCALENDAR
+BEGIN:VEVENT
+UID:hull
+SUMMARY:Inspection of the ferry
+DTSTART:20260104
+DESCRIPTION:The hull is 31 metres long.
+END:VEVENT
+END:VCALENDAR
+"""
+LAWS = """
+from kumihimo.testing import check_laws
+check_laws("notes", ["How long is the hull?"], methods=["longest", "measured"], settings={"longest": {"k": 2}})
+"""
+
+
+class Environment:
+    """A virtual environment that sees the packages of this one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = folder / "home"
+        venv.create(folder / "venv", system_site_packages=True)
+        self.python = folder / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
+        packages = Path(self.run("-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
+        lines = [sysconfig.get_path("purelib"), str(Path(*kumihimo.__path__).parent)]
+        (packages / "outer.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def run(self, *arguments: str, check: bool = True) -> str:
+        """Return what a command of this Python prints."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("KUMI_")}
+        self.home.mkdir(exist_ok=True)
+        process = subprocess.run(
+            [self.python, *arguments], cwd=self.home, env=environment, capture_output=True, text=True, check=False
+        )
+        assert not check or process.returncode == 0, process.stdout + process.stderr
+        return process.stdout + (process.stderr if not check else "")
+
+    def kumi(self, *arguments: str, check: bool = True) -> str:
+        return self.run("-m", "kumihimo.cli.main", *arguments, check=check)
+
+    def pip(self, *arguments: str) -> None:
+        command = [sys.executable, "-m", "pip", "--python", str(self.python), "-q", *arguments]
+        subprocess.run(command, check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """Install the plug-in, index three notes with it, and ask."""
+    environment = Environment(tmp_path_factory.mktemp("plugin"))
+    environment.pip("install", "--no-deps", "--no-build-isolation", "--no-index", str(PLUGIN))
+    notes = environment.home / "notes"
+    notes.mkdir()
+    (notes / "year.ics").write_text(CALENDAR, encoding="utf-8")
+    (notes / "arm.txt").write_text("The arm is 1,870 metres long. It was raised in 1954, after the flood.", "utf-8")
+    (notes / "gate.txt").write_text("The gate weighs two tonnes.", "utf-8")
+    (environment.home / "kumi.toml").write_text("[longest]\nk = 2\n", encoding="utf-8")
+    environment.kumi("index", "notes", "--methods", "longest,measured,bm25")
+    return environment
+
+
+def test_it_is_listed_and_set(installed: Environment) -> None:
+    methods = json.loads(installed.kumi("methods", "--json"))
+    assert methods["longest"]["summary"] == "Return the longest chunks, whatever the question."
+    assert methods["longest"]["settings"]["k"]["default"] == 5
+    assert methods["measured"]["suits"] == "how long, how heavy, how far"
+    status = json.loads(installed.kumi("status", "--json"))
+    assert status["rows"]["measures"] == 3
+    assert status["rows"]["documents"] == 3  # with the calendar
+
+
+def test_it_retrieves_and_answers(installed: Environment) -> None:
+    evidence = json.loads(installed.kumi("retrieve", "anything", "-m", "longest", "--json"))["evidence"]
+    assert [row["score"] for row in evidence] == [69.0, 52.0]  # two of them, as kumi.toml says
+    answer = json.loads(installed.kumi("ask", "How long is the hull?", "-m", "measured", "--json"))
+    assert "31 metres" in answer["text"]
+    assert answer["citations"][0]["uri"] == "notes/year.ics#hull"
+
+
+def test_plan_and_eval_know_it(installed: Environment) -> None:
+    assert json.loads(installed.kumi("plan", "--ask", "longest", "--json"))["estimates"] == []
+    assert installed.kumi("plan", "--methods", "longest,measured")
+    question = {"question": "How long is the hull?", "gold": [{"uri": "notes/year.ics#hull", "start": 0, "end": 52}]}
+    (installed.home / "gold.jsonl").write_text(json.dumps(question) + "\n", encoding="utf-8")
+    installed.kumi("eval", "import", "gold.jsonl")
+    scores = installed.kumi("eval", "retrieval", "--methods", "measured,longest:k=1", "--json")
+    assert {"measured", "longest:k=1"} <= {name for name in json.dumps(json.loads(scores)).split('"')}
+
+
+def test_it_keeps_the_laws(installed: Environment) -> None:
+    installed.run("-c", LAWS)
+
+
+def test_two_lines_of_a_user_are_typed(tmp_path: Path) -> None:
+    code = 'from kumihimo import Kumihimo\n\nreveal_type(Kumihimo.open(".kumi").ask("Who?"))\n'
+    (tmp_path / "two.py").write_text(code, encoding="utf-8")
+    cache = REPOSITORY / ".mypy_cache"  # that of `make checks`, which takes most of the time
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(cache), "two.py"]
+    process = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert 'Revealed type is "kumihimo.core.context.Answer"' in process.stdout
+    assert "Success" in process.stdout
+
+
+def test_without_it_the_index_opens_and_says_what_is_missing(installed: Environment) -> None:
+    installed.pip("uninstall", "-y", "kumi-example")
+    try:
+        status = installed.kumi("status")
+        assert "longest" in status
+        assert "the plug-in kumi-example" in " ".join(status.split())
+        assert "1,870 metres" in installed.kumi("ask", "How long is the arm?", "-m", "bm25")
+        for command in (["ask", "Who?", "-m", "longest"], ["index"]):
+            refused = " ".join(installed.kumi(*command, check=False).split())
+            assert "the plug-in kumi-example, which is not installed: install it again" in refused
+    finally:
+        installed.pip("install", "--no-deps", "--no-build-isolation", "--no-index", str(PLUGIN))
+    assert json.loads(installed.kumi("status", "--json"))["rows"]["measures"] == 3  # nothing is lost
+
+
+# -- the laws notice what breaks them
+
+
+class Invented(Record):
+    """A row that no document holds."""
+
+
+def unsteady(question: str, chunks: ext.Table[Chunk], *, k: int = 5) -> ext.Context:
+    """Return the chunks in another order each time."""
+    rows = sorted(chunks, key=lambda chunk: chunk.id)
+    Random().shuffle(rows)
+    return ext.Context(tuple(ext.Evidence("chunks", row, float(i)) for i, row in enumerate(rows[:k])))
+
+
+def invented(question: str, chunks: ext.Table[Chunk]) -> ext.Context:
+    """Return evidence without a source."""
+    return ext.Context((ext.Evidence("inventions", Invented(id="x", text="It rained."), 1.0),))
+
+
+@pytest.mark.parametrize(
+    ("method", "complaint"),
+    [(unsteady, "gives other evidence|another process gives"), (invented, "leads to no document")],
+)
+def test_a_broken_method_breaks_a_law(method: Any, complaint: str, tmp_path: Path) -> None:
+    for number in range(9):
+        (tmp_path / f"{number}.txt").write_text(f"Note {number} tells of the ferry.", encoding="utf-8")
+    with pytest.raises(AssertionError, match=complaint):
+        check_laws(tmp_path, ["Which ferry?"], methods=[method])
+
+
+# -- the public names
+
+SNAPSHOT = ("table", "retrieve", "ask", "trace", "find")  # as docs/api.md lists them; the rest is for the package
+
+
+def named_types(hint: object) -> Iterator[type]:
+    """Yield the classes of this package in a type."""
+    if isinstance(hint, type) and hint.__module__.startswith("kumihimo"):
+        yield hint
+    for part in typing.get_args(hint):
+        yield from named_types(part) if not isinstance(part, list) else (t for p in part for t in named_types(p))
+
+
+def test_every_type_of_a_public_signature_is_exported() -> None:
+    public = {getattr(module, name) for module in (kumihimo, ext) for name in module.__all__ if name != "Reference"}
+    missing = set()
+    for owner in [value for value in public if isinstance(value, type) and not issubclass(value, KumiError)]:
+        names = SNAPSHOT if owner is kumihimo.Snapshot else [*vars(owner), "open"]
+        members = [vars(owner)[name] for name in names if not name.startswith("_") and name in vars(owner)]
+        for member in members:
+            function = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+            if inspect.isfunction(function):
+                hints = typing.get_type_hints(function)
+                missing |= {t.__name__ for hint in hints.values() for t in named_types(hint) if t not in public}
+    assert not missing
+
+
+def test_a_plugin_that_does_not_load_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    from importlib.metadata import EntryPoint
+
+    from kumihimo.app import catalogue
+
+    entry = EntryPoint("gone", "no_such_module:gone", "kumihimo.methods")
+    with pytest.raises(KumiError, match=r"kumihimo\.methods: gone = no_such_module:gone"):
+        catalogue._add_plugin(catalogue.BUILT_IN, entry)
+
+
+# -- the docs
+
+
+@pytest.mark.parametrize(
+    ("page", "module"), [("add-a-method", "longest"), ("add-a-table", "measures"), ("add-a-reader", "calendar")]
+)
+def test_the_docs_show_the_plugin(page: str, module: str) -> None:
+    code = (PLUGIN / "src" / "kumi_example" / f"{module}.py").read_text(encoding="utf-8")
+    assert f"```python\n{code}```" in (REPOSITORY / "docs" / f"{page}.md").read_text(encoding="utf-8")
