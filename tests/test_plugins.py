@@ -133,7 +133,7 @@ def test_without_it_the_index_opens_and_says_what_is_missing(installed: Environm
         assert "longest" in status
         assert "the plug-in kumi-example" in " ".join(status.split())
         assert "1,870 metres" in installed.kumi("ask", "How long is the arm?", "-m", "bm25")
-        for command in (["ask", "Who?", "-m", "longest"], ["index"]):
+        for command in (["ask", "Who?", "-m", "longest"], ["index"], ["index", "--rebuild"]):
             refused = " ".join(installed.kumi(*command, check=False).split())
             assert "the plug-in kumi-example, which is not installed: install it again" in refused
     finally:
@@ -198,13 +198,21 @@ def test_every_type_of_a_public_signature_is_exported() -> None:
     assert not missing
 
 
-def test_a_plugin_that_does_not_load_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("code", "reason"), [(None, "ModuleNotFoundError"), ("1 / 0", "ZeroDivisionError"), ("def", "SyntaxError")]
+)
+def test_a_plugin_that_does_not_load_is_named(
+    code: str | None, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from importlib.metadata import EntryPoint
 
     from kumihimo.app import catalogue
 
-    entry = EntryPoint("gone", "no_such_module:gone", "kumihimo.methods")
-    with pytest.raises(KumiError, match=r"kumihimo\.methods: gone = no_such_module:gone"):
+    if code:
+        (tmp_path / f"broken_{reason}.py").write_text(code, encoding="utf-8")
+        monkeypatch.syspath_prepend(str(tmp_path))
+    entry = EntryPoint("gone", f"broken_{reason}:gone", "kumihimo.methods")
+    with pytest.raises(KumiError, match=rf"kumihimo\.methods: gone = broken_{reason}:gone\): {reason}"):
         catalogue._add_plugin(catalogue.BUILT_IN, entry)
 
 

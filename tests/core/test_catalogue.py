@@ -17,6 +17,7 @@ from kumihimo.core.errors import SettingsError, StepError
 from kumihimo.core.records import Chunk
 from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Table
+from kumihimo.search.protocols import KeywordSearch
 from tests.toy_steps import Word
 
 
@@ -33,6 +34,31 @@ def words(chunk: Chunk) -> Word:
 def naive(question: str, chunks: Table[Chunk]) -> Context:
     """Return nothing."""
     return Context()
+
+
+def mistaken(question: str, chunks: Table[Word]) -> Context:
+    """Return nothing."""
+    return Context()
+
+
+def connected(question: str, chunks: Table[Chunk], database: Any) -> Context:
+    """Return nothing."""
+    return Context()
+
+
+def searching(chunk: Chunk, keyword_search: KeywordSearch) -> Word:
+    """Return one word."""
+    return Word(name=chunk.text)
+
+
+def step_called(name: str) -> Any:
+    """Return a step with this name."""
+
+    def step(chunk: Chunk) -> Word:
+        return Word(name=chunk.text)
+
+    step.__name__ = name
+    return step
 
 
 @reads(".toy", media_type="text/x-toy")
@@ -70,6 +96,13 @@ def test_a_catalogue_with_functions_of_others() -> None:
     [
         ({"methods": [naive]}, "naive: there is already a step or a method of this name: rename the function"),
         ({"steps": [words], "methods": [words]}, "a method"),
+        ({"steps": [step_called("todo")]}, "todo: the index has a table of this name for itself: rename the step"),
+        ({"steps": [step_called("words_chunks")]}, "words_chunks: the index has a table of this name for itself"),
+        ({"steps": [step_called("Chunks")]}, "Chunks: there is already a step or a method of this name"),
+        ({"methods": [nearest]}, "nearest: no table 'words'"),
+        ({"methods": [mistaken]}, "mistaken: table chunks holds Chunk, not Word"),
+        ({"methods": [connected]}, "connected: no table or port 'database'"),
+        ({"steps": [searching]}, "searching: no table or port 'keyword_search'"),
         ({"readers": [read_notes]}, ".md: there is already a reader for this suffix"),
         ({"readers": [naive]}, 'naive: a reader needs its suffixes: @reads(".srt", media_type="text/plain")'),
         ({"readers": [read_without_a_dot]}, "read_without_a_dot: a reader needs its suffixes"),

@@ -6,14 +6,16 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from kumihimo.core.catalogue import Catalogue, collect_file_types
-from kumihimo.core.errors import KumiError, SettingsError
+from kumihimo.core.errors import SettingsError, StepError
 from kumihimo.core.signature import collect_signatures
 from kumihimo.index import STEPS
 from kumihimo.methods import METHODS
 from kumihimo.readers import READERS
+from kumihimo.storage.sqlite.ledger import RESERVED_NAMES
 
 BUILT_IN = Catalogue(STEPS, METHODS, READERS)
 PLUGIN_GROUPS = ("kumihimo.steps", "kumihimo.methods", "kumihimo.readers")  # methods read the tables of steps
+_INDEX_TABLES = ("words_", "vectors_", "sqlite_")  # the beginnings of the names of search indexes, and of SQLite's own
 Function = Callable[..., Any]
 
 
@@ -28,13 +30,32 @@ def extend_catalogue(
     """Return the catalogue with these functions.
 
     origin: who offers them, for messages once they are missing. Raises StepError where a function is no step, method or
-    reader, or where its name is taken.
+    reader, where its name is taken, or where it reads what does not exist.
     """
-    new_steps = collect_signatures(*steps)
-    new_methods = collect_signatures(*methods)
+    extended = _add(catalogue, origin, methods=methods, steps=steps, readers=readers)
+    extended.check()
+    return extended
+
+
+def _add(
+    catalogue: Catalogue,
+    origin: str,
+    *,
+    methods: Iterable[Function] = (),
+    steps: Iterable[Function] = (),
+    readers: Iterable[Function] = (),
+) -> Catalogue:
+    """Return the catalogue with these functions, unchecked.
+
+    The tables that they read may come later.
+    """
+    new_steps, new_methods = collect_signatures(*steps), collect_signatures(*methods)
+    for name in new_steps:
+        if name.casefold() in RESERVED_NAMES or name.casefold().startswith(_INDEX_TABLES):
+            raise StepError(f"{name}: the index has a table of this name for itself: rename the step")
     new_readers = collect_file_types(*readers)
-    plugins = dict.fromkeys([*new_steps, *new_methods, *new_readers], origin)
-    return catalogue.extend(new_steps, new_methods, new_readers, plugins)
+    origins = dict.fromkeys([*new_steps, *new_methods, *new_readers], origin)
+    return catalogue.extend(new_steps, new_methods, new_readers, origins)
 
 
 @cache
@@ -49,6 +70,11 @@ def installed_catalogue() -> Catalogue:
     for group in PLUGIN_GROUPS:
         for entry in sorted(installed.select(group=group), key=lambda entry: (entry.name, entry.value)):
             catalogue = _add_plugin(catalogue, entry)
+    try:
+        catalogue.check()
+    except StepError as error:
+        origins = ", ".join(sorted(set(catalogue.origins.values())))
+        raise SettingsError(f"a plug-in does not fit: {error}; upgrade or uninstall it: {origins}") from error
     return catalogue
 
 
@@ -57,10 +83,9 @@ def _add_plugin(catalogue: Catalogue, entry: EntryPoint) -> Catalogue:
     distribution = entry.dist.name if entry.dist else "unknown"
     kind = entry.group.removeprefix("kumihimo.")
     try:
-        function = entry.load()
-        return extend_catalogue(catalogue, **{kind: [function]}, origin=f"the plug-in {distribution}")
-    except (KumiError, ImportError, AttributeError) as error:
+        return _add(catalogue, f"the plug-in {distribution}", **{kind: [entry.load()]})
+    except Exception as error:
         raise SettingsError(
-            f"the plug-in {distribution} does not fit ({entry.group}: {entry.name} = {entry.value}): {error}; "
-            f"upgrade it, or remove it with `pip uninstall {distribution}`"
+            f"the plug-in {distribution} does not fit ({entry.group}: {entry.name} = {entry.value}): "
+            f"{type(error).__name__}: {error}; upgrade it, or remove it with `pip uninstall {distribution}`"
         ) from error

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from kumihimo.core.errors import SettingsError, StepError, describe_unknown
 from kumihimo.core.records import Document, Record
 from kumihimo.core.settings import Setting, SettingValues
-from kumihimo.core.signature import Signature
-from kumihimo.core.wiring import ROOT, Step, order_steps
+from kumihimo.core.signature import METHOD_PORTS, STEP_PORTS, Signature
+from kumihimo.core.wiring import ROOT, Step, check_table, order_steps
 
 F = TypeVar("F", bound=Callable[..., Any])
 Reader = Callable[[bytes, str], Iterable[Any]]  # the content of a file, its name in errors -> its pages
@@ -79,11 +79,11 @@ class Catalogue:
 
         Raises StepError where a name exists already.
         """
-        names = [*self.steps, *self.methods]
+        taken = {name.casefold() for name in (ROOT, *self.steps, *self.methods)}  # tables differ in more than case
         for name in (*steps, *methods):
-            if name in names:
+            if name.casefold() in taken:
                 raise StepError(f"{name}: there is already a step or a method of this name: rename the function")
-            names.append(name)
+            taken.add(name.casefold())
         if duplicate := next((suffix for suffix in readers if suffix in self.readers), ""):
             raise StepError(f"{duplicate}: there is already a reader for this suffix")
         return Catalogue(
@@ -92,6 +92,20 @@ class Catalogue:
             {**self.readers, **readers},
             {**self.origins, **origins},
         )
+
+    def check(self) -> None:
+        """Raise StepError where an added entry does not fit."""
+        own = {name: s for name, s in {**self.steps, **self.methods}.items() if name in self.origins}
+        for name, s in own.items():
+            ports = METHOD_PORTS if s.shape == "method" else STEP_PORTS
+            for port in s.ports:
+                if port not in ports:
+                    raise StepError(f"{name}: {describe_unknown('table or port', port, [*ports, *self.record_types])}")
+            for table, record_type in {**s.tables, **s.optional_tables}.items():
+                if s.shape == "method":
+                    check_table(name, table, record_type, self.record_types)
+        if own.keys() & self.steps.keys():
+            _ = self.order  # connects the steps
 
     @cached_property
     def order(self) -> tuple[Step, ...]:

@@ -17,6 +17,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 Shape = Literal["row", "group", "table", "method"]
 
 
+METHOD_PORTS = ("llm", "keyword_search", "vector_search", "tokenizer", "rerank")
+STEP_PORTS = ("llm", "tokenizer")
 MethodSettings = Mapping[str, Any]  # name -> value
 
 
@@ -51,7 +53,7 @@ QueryBound = Callable[[MethodSettings, IndexSizes], QueryCost]  # the settings o
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What a step or a method declares beside its signature.
+    """The facts about a step or a method beside its signature.
 
     scope: of a step, the step whose settings and model it shares. best_for: of a method, the questions it suits.
     answer_prompt: of a method, a prompt of its own for the answer. calls: of a method with an LLM, the bound of its

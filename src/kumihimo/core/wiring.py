@@ -75,15 +75,18 @@ def order_steps(steps: Mapping[str, Signature]) -> list[Step]:
     return order
 
 
+def check_table(function: str, table: str, record_type: type[Record], record_types: Mapping[str, type[Record]]) -> None:
+    """Raise StepError unless the table exists and holds records of this class."""
+    if table not in record_types:
+        raise StepError(f"{function}: {describe_unknown('table', table, record_types)}")
+    if record_types[table] is not record_type:
+        raise StepError(f"{function}: table {table} holds {record_types[table].__name__}, not {record_type.__name__}")
+
+
 def _wire(s: Signature, record_types: Mapping[str, type[Record]]) -> Step:
     tables = {p: s.name if p == "previous" else p for p in s.tables}
     for parameter, table in tables.items():
-        if table not in record_types:
-            raise StepError(f"{s.name}: {describe_unknown('table', table, record_types)}")
-        if record_types[table] is not s.tables[parameter]:
-            raise StepError(
-                f"{s.name}: table {table} holds {record_types[table].__name__}, not {s.tables[parameter].__name__}"
-            )
+        check_table(s.name, table, s.tables[parameter], record_types)
     if s.shape == "table":
         return Step(s, next(iter(tables.values())), "", tables)
     assert s.input_type

@@ -1,5 +1,6 @@
 """one write transaction -> SqlLedger: the tables during a build, and the stored state of each step."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -7,12 +8,13 @@ from typing import Any, Protocol
 
 from kumihimo.core.table import Codec, Row, lookup_hash
 from kumihimo.core.wiring import ROOT
-from kumihimo.storage.sqlite.store import PAGE_ROWS, Db, SqlRows
+from kumihimo.storage.sqlite.store import LEDGER_TABLES, PAGE_ROWS, Db, SqlRows
 
 _TEMPORARY_TABLES = """
 CREATE TEMP TABLE todo (wave INTEGER, key TEXT, PRIMARY KEY (wave, key)) WITHOUT ROWID;
 CREATE TEMP TABLE changed (tbl TEXT, col TEXT, key TEXT, PRIMARY KEY (tbl, col, key)) WITHOUT ROWID
 """
+RESERVED_NAMES = tuple(re.findall(r"(?:EXISTS|TEMP TABLE) (\w+)", LEDGER_TABLES + _TEMPORARY_TABLES))  # not of steps
 _REMOVED_WAVE = -(2**62)  # of keys whose row was removed: it runs before all other waves
 
 

@@ -18,9 +18,9 @@ from kumihimo.storage import IndexTransaction
 PAGE_ROWS = 1000  # rows of one query; an open cursor would keep the log from being truncated
 FORMAT = 2  # of index.db; version 0.1 wrote 1
 _KEPT_BY_REBUILD = ("communities", "meta", "steps")  # communities remember; meta holds the sources and methods
-_KEPT_META = ("sources", "methods", "models")
+_KEPT_META = ("sources", "methods", "models", "origins")
 
-_LEDGER_TABLES = """
+LEDGER_TABLES = """
 CREATE TABLE IF NOT EXISTS steps  (step TEXT PRIMARY KEY, fingerprint TEXT, shape TEXT) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS failed (step TEXT, maker TEXT, error TEXT NOT NULL, PRIMARY KEY (step, maker)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS looked (step TEXT, maker TEXT, at BLOB NOT NULL, PRIMARY KEY (step, maker)) WITHOUT ROWID;
@@ -330,7 +330,7 @@ def _prepare_tables(db: Db, *, rebuild: bool) -> None:
     """Create missing ledger tables; to rebuild, drop the others first."""
     if rebuild and _file_format(db):
         _drop_tables(db)
-    for statement in filter(str.strip, _LEDGER_TABLES.split(";")):
+    for statement in filter(str.strip, LEDGER_TABLES.split(";")):
         db.run(statement)
     db.run(f"PRAGMA user_version = {FORMAT}")
 
