@@ -1,7 +1,6 @@
 """method + settings + sizes of an index -> Plan: bounds on the model calls of one question."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -77,10 +76,11 @@ class _QueryEstimator:
         return sum(tokens for (tokens,) in self.snapshot.table(table).columns("tokens"))
 
     def level(self, level: int) -> tuple[int, int]:
-        with suppress(IndexError):
-            size = index_levels(self.snapshot.db)[:-1][level]
-            return size.units, size.tokens
-        return self.rows("reports"), self.tokens("reports")
+        levels = index_levels(self.snapshot.db)[:-1]  # without the source
+        if not levels:
+            return 0, 0
+        size = levels[min(level, len(levels) - 1)]  # leaf communities repeat on deeper levels
+        return size.units, size.tokens
 
     def prompt_tokens(self, prompt: Path) -> int:
         return len(self.snapshot.tokenizer(prompt.read_text(encoding="utf-8")))
