@@ -98,7 +98,7 @@ class Snapshot:
 
     def method(self, name: str) -> Signature:
         """Return a method. Raise SettingsError if it does not exist."""
-        if origin := missing_entries(self.db, self.catalogue).get(name):
+        if name not in self.catalogue.methods and (origin := missing_entries(self.db, self.catalogue).get(name)):
             raise SettingsError(f"{name} comes from {origin}, {INSTALL_AGAIN}")
         return self.catalogue.method(name)
 
