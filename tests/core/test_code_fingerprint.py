@@ -96,6 +96,17 @@ def test_a_library_counts_with_its_version(toybox: Path, monkeypatch: pytest.Mon
     assert step_fingerprint() != before
 
 
+def test_a_module_beside_a_script_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "toyscript.py").write_text("from toyhelper import K\n\ndef step(text):\n    return K\n", "utf-8")
+    (tmp_path / "toyhelper.py").write_text("K = 1\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    step = import_module("toyscript").step
+    before = code_fingerprint(step)
+    (tmp_path / "toyhelper.py").write_text("K = 2\n", encoding="utf-8")
+    forget()
+    assert code_fingerprint(step) != before
+
+
 def test_a_function_without_a_file_counts_by_its_code() -> None:
     functions: list[dict[str, Any]] = [{"__name__": "notebook"}, {"__name__": "notebook"}]
     for number, namespace in enumerate(functions):

@@ -79,11 +79,11 @@ class Catalogue:
 
         Raises StepError where a name exists already.
         """
-        taken = {name.casefold() for name in (ROOT, *self.steps, *self.methods)}  # tables differ in more than case
+        existing = {name.casefold() for name in (ROOT, *self.steps, *self.methods)}  # tables differ in more than case
         for name in (*steps, *methods):
-            if name.casefold() in taken:
+            if name.casefold() in existing:
                 raise StepError(f"{name}: there is already a step or a method of this name: rename the function")
-            taken.add(name.casefold())
+            existing.add(name.casefold())
         if duplicate := next((suffix for suffix in readers if suffix in self.readers), ""):
             raise StepError(f"{duplicate}: there is already a reader for this suffix")
         return Catalogue(

@@ -40,7 +40,8 @@ def reached_modules(function: Callable[..., Any], services: tuple[str, ...] = ()
 
 def _reach(start: str, services: tuple[str, ...]) -> tuple[set[str], set[str]]:
     """Return the modules and the libraries that a module reaches."""
-    roots = {start.partition(".")[0], __name__.partition(".")[0]}
+    start_root = start.partition(".")[0]
+    roots = {start_root, __name__.partition(".")[0]}
     modules, libraries, pending = set[str](), set[str](), [start]
     while pending:
         module = pending.pop()
@@ -48,11 +49,21 @@ def _reach(start: str, services: tuple[str, ...]) -> tuple[set[str], set[str]]:
             continue
         modules.add(module)
         for source, name in _imports(module):
-            if source.partition(".")[0] in roots:
+            root = source.partition(".")[0]
+            if root in roots or _stands_beside(root, start_root):
                 pending.append(_defining_module(source, name))
-            elif source.partition(".")[0] not in sys.stdlib_module_names:
-                libraries.add(source.partition(".")[0])
+            elif root not in sys.stdlib_module_names:
+                libraries.add(root)
     return modules, libraries
+
+
+def _stands_beside(root: str, start_root: str) -> bool:
+    """Return whether a module stands in the folder of a program."""
+    file, start = _source_file(root), _source_file(start_root)
+    if file is None or start is None:
+        return False
+    folder, start_folder = (each.parents[1 if each.name == "__init__.py" else 0] for each in (file, start))
+    return folder == start_folder and folder.name not in ("site-packages", "dist-packages")
 
 
 @cache
