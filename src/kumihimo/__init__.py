@@ -1,14 +1,18 @@
-"""nothing -> the public names."""
+"""nothing -> the public names, each imported at its first use."""
 
-from kumihimo.app.facade import Kumihimo
-from kumihimo.app.results import Built, CommunityLevel, Estimate, Plan, RdfTerm, Solutions, Status, UsageEntry
-from kumihimo.app.snapshot import Snapshot
-from kumihimo.core.context import Answer, Context, Evidence
-from kumihimo.core.errors import KumiError
-from kumihimo.core.records import Chunk, Document, Record
-from kumihimo.core.spans import Citation, Span
-from kumihimo.core.usage import Usage
-from kumihimo.llm.budget import Caps
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kumihimo.app.facade import Kumihimo
+    from kumihimo.app.results import Built, CommunityLevel, Estimate, Plan, RdfTerm, Solutions, Status, UsageEntry
+    from kumihimo.app.snapshot import Snapshot
+    from kumihimo.core.context import Answer, Context, Evidence
+    from kumihimo.core.errors import KumiError
+    from kumihimo.core.records import Chunk, Document, Record
+    from kumihimo.core.spans import Citation, Span
+    from kumihimo.core.usage import Usage
+    from kumihimo.llm.budget import Caps
 
 __all__ = [
     "Answer",
@@ -33,3 +37,26 @@ __all__ = [
     "Usage",
     "UsageEntry",
 ]
+_MODULES = {  # module -> its public names
+    "app.facade": "Kumihimo",
+    "app.results": "Built CommunityLevel Estimate Plan RdfTerm Solutions Status UsageEntry",
+    "app.snapshot": "Snapshot",
+    "core.context": "Answer Context Evidence",
+    "core.errors": "KumiError",
+    "core.records": "Chunk Document Record",
+    "core.spans": "Citation Span",
+    "core.usage": "Usage",
+    "llm.budget": "Caps",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Return a public name; import its module first."""
+    module = next((module for module, names in _MODULES.items() if name in names.split()), "")
+    if not module:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{module}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

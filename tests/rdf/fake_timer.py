@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kumihimo.rdf import store
+from kumihimo import workers
 
 
 def stop_after_lines(monkeypatch: pytest.MonkeyPatch, lines: int) -> list[float]:
@@ -17,7 +17,7 @@ def stop_after_lines(monkeypatch: pytest.MonkeyPatch, lines: int) -> list[float]
     """
     timeouts: list[float] = []
     stop_functions: list[Callable[[], None]] = []
-    iterate_lines = store._iterate_lines
+    exchange = workers._exchange
 
     class FakeTimer:
         def __init__(self, seconds: float, stop: Callable[[], None]) -> None:
@@ -27,12 +27,12 @@ def stop_after_lines(monkeypatch: pytest.MonkeyPatch, lines: int) -> list[float]
         def start(self) -> None: ...
         def cancel(self) -> None: ...
 
-    def iterate(process: Any, request: str) -> Iterator[Any]:
-        for number, line in enumerate(iterate_lines(process, request), 1):
+    def exchange_some(process: Any, message: object) -> Iterator[Any]:
+        for number, line in enumerate(exchange(process, message), 1):
             yield line
             if number == lines:
                 stop_functions[-1]()
 
-    monkeypatch.setattr(store, "Timer", FakeTimer)
-    monkeypatch.setattr(store, "_iterate_lines", iterate)
+    monkeypatch.setattr(workers, "Timer", FakeTimer)
+    monkeypatch.setattr(workers, "_exchange", exchange_some)
     return timeouts

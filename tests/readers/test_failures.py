@@ -44,9 +44,7 @@ def _write_file(path: Path, data: bytes) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    "raised", [ValueError("odd " * 99), KeyError("x"), RecursionError(), MemoryError(), OSError(5, "?")]
-)
+@pytest.mark.parametrize("raised", [ValueError("odd " * 99), KeyError("x"), RecursionError(), OSError(5, "?")])
 def test_whatever_a_reader_raises_is_an_error_of_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: Exception
 ) -> None:
@@ -68,12 +66,6 @@ def test_an_attachment_that_needs_more_is_not_read_and_the_letter_is(
     (document,) = factories_office.every(tmp_path, "mail.eml", factories_office.letter(a_pdf=b"%PDF"))
     message = "mail.eml#a.pdf: reading it needs pypdfium2: `pip install 'kumihimo[docs]'`"
     assert document.metadata["not_read"] == [message]
-
-
-def test_a_file_larger_than_memory_should_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kumihimo.readers.documents.MAX_FILE_BYTES", 1 << 20)
-    with pytest.raises(SourceError, match=r"^a\.txt: larger than 1 MB; cut it into several files$"):
-        factories_office.every(tmp_path, "a.txt", b"x" * (1 << 20) + b"x")
 
 
 @pytest.mark.parametrize("suffix", sorted(READERS))

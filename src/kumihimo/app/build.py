@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from kumihimo.app.results import Built
 from kumihimo.app.snapshot import row_counts, steps_without_llm
@@ -27,7 +27,7 @@ from kumihimo.llm.cached_llm import StructuredLLM
 from kumihimo.llm.protocols import Embedder
 from kumihimo.llm.registry import RULES, SET_MODEL_HINT, ModelRegistry
 from kumihimo.rdf import store as rdf_store
-from kumihimo.readers.documents import read_documents
+from kumihimo.readers.documents import ReadingLimits, read_documents
 from kumihimo.search.fulltext import KeywordIndex, SearchIndex, maintain_indexes
 from kumihimo.search.vectors import VectorIndex, remove_unused_files
 from kumihimo.storage import IndexTransaction
@@ -82,13 +82,14 @@ class Build:
         rdf_store.remove_old_stores(self.folder, number := db.meta(rdf_store.BUILD_KEY, 0))
         ledger = SqlLedger(as_db(db))
         watch_tables(self.steps, ledger)
-        with maintain_indexes(ledger, self._views() if with_views else [], fingerprint, self.progress):
+        with maintain_indexes(ledger, self.search_indexes() if with_views else [], fingerprint, self.progress):
             refreshed = refresh_documents(
                 ledger,
                 self.sources.values(),
                 self.source_names,
                 readers=catalogue.readers,
                 code=code,
+                limits=ReadingLimits(**cast(dict[str, int], self.settings["reading"])),
                 reread=self.reread,
                 progress=self.progress,
             )
@@ -108,7 +109,8 @@ class Build:
         files = (refreshed.read, refreshed.unchanged, refreshed.removed, tuple(refreshed.skipped))
         spent, saved, seconds = dict(self.budget.spent), dict(self.budget.saved), perf_counter() - start
         rows, failed, partial = row_counts(db, catalogue), db.failures(), tuple(refreshed.partial)
-        return Built(*files, rows_before, rows, ledger.rows_written, failed, seconds, spent, saved, (), partial)
+        result = Built(*files, rows_before, rows, ledger.rows_written, failed, seconds, spent, saved, (), partial)
+        return replace(result, empty=tuple(refreshed.empty))
 
     def _save_meta(self) -> None:
         """Store the methods, models, settings and plug-ins of this build."""
@@ -168,7 +170,7 @@ class Build:
         embedder = {"embedder": self.embedder.fingerprint} if self.vector_indexes() else {}
         return embedder | {"tokenizer": self.tokenizer.fingerprint} | step_models
 
-    def _views(self) -> list[SearchIndex]:
+    def search_indexes(self) -> list[SearchIndex]:
         """Return the search indexes of the methods."""
         db, tables = as_db(self.db), self._searched_tables("keyword_search")
         return [

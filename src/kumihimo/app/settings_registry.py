@@ -10,6 +10,7 @@ from kumihimo.core.settings import Setting, SettingValues
 from kumihimo.core.signature import settings_of
 from kumihimo.generation.answer import answer
 from kumihimo.llm.registry import MODEL_SETTINGS, scope_chat_settings
+from kumihimo.readers.documents import ReadingLimits
 
 ANSWER = "answer"  # the role of the answer writer
 EVALUATION_ROLES = {  # roles in an evaluation
@@ -34,6 +35,7 @@ class SettingsRegistry:
         return {
             **MODEL_SETTINGS,
             ANSWER: settings_of(answer),
+            "reading": settings_of(ReadingLimits),
             **self.catalogue.step_settings(),
             **{name: method.settings for name, method in self.catalogue.methods.items()},
             "rdf": settings_of(rdf_prefixes),
@@ -61,6 +63,7 @@ class SettingsRegistry:
             "embedding": "The embedding model; by default the built-in one.",
             "reranking": "The rerank server, for methods set to use it, and the number of candidates.",
             ANSWER: "How answers are written.",
+            "reading": "The limits of each file that is read.",
             "rdf": "The index as RDF, for `kumi sparql` and `kumi export rdf`.",
             **{name: s.summary for name, s in signatures.items() if s.scope == name},
             **EVALUATION_ROLES,

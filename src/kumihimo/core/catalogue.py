@@ -22,11 +22,13 @@ class FileType:
     """A type of files, and the function that reads them.
 
     has_attachments: it may hold files of any other type, so a change of any reader counts as a change of this one.
+    is_simple: reading takes little memory and time for the size of the file, so a small file needs no child process.
     """
 
     media_type: str
     read: Reader
     has_attachments: bool = False
+    is_simple: bool = False
 
 
 def reads(*suffixes: str, media_type: str) -> Callable[[F], F]:

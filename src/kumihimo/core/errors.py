@@ -4,8 +4,10 @@ KumiError                 any error this package raises on purpose
     SettingsError         an unknown name or value from the user: exit 2
         ConsentRequired   a paid operation without consent
     SourceError           a path or uri is missing or cannot be read: exit 2
+        LimitExceeded     a file needs more than a limit allows
     IndexUnavailable      the index cannot be used as it is
         IndexBusy         another build is running
+        IndexDamaged      a file of the index is damaged
         NewerFormat       a later version of this package made the index
     ModelError            a model server cannot be used as configured: key, address, name
     StepError             a step is not written as the engine needs it: a programming error
@@ -14,6 +16,7 @@ KumiError                 any error this package raises on purpose
         UpstreamFailed    an item it depends on failed in this build
         BudgetExceeded    a cap was reached before the request
         RequestRefused    the model server rejects this request: too long, or not allowed
+        RequestTimedOut   the model server did not answer in time: a smaller request may succeed
         UnparsableReply   no reply could be parsed, after all attempts
 """
 
@@ -49,12 +52,23 @@ class SourceError(KumiError):
     """A missing or unreadable path or uri."""
 
 
+class LimitExceeded(SourceError):
+    """A file that needs more than a limit allows.
+
+    It is not read again until the file or the limit changes.
+    """
+
+
 class IndexUnavailable(KumiError):
     """An index in an unusable state."""
 
 
 class IndexBusy(IndexUnavailable):
     """A second build on an index while the first is running."""
+
+
+class IndexDamaged(IndexUnavailable):
+    """A damaged file of an index; the message names it."""
 
 
 class NewerFormat(IndexUnavailable):
@@ -100,6 +114,10 @@ class BudgetExceeded(ItemFailed):
 
 class RequestRefused(ItemFailed):
     """A request rejected by the model server, now and later."""
+
+
+class RequestTimedOut(ItemFailed):
+    """A request without an answer in time; a smaller one may succeed."""
 
 
 class UnparsableReply(ItemFailed):

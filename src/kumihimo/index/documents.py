@@ -3,6 +3,7 @@
 import os
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -12,11 +13,12 @@ from unicodedata import normalize
 from kumihimo.core.catalogue import FileType
 from kumihimo.core.digests import hash_parts, replace_surrogates
 from kumihimo.core.engine import diff_rows
-from kumihimo.core.errors import SourceError, describe_unknown
+from kumihimo.core.errors import LimitExceeded, SourceError, describe_unknown
 from kumihimo.core.records import Document
 from kumihimo.core.table import Row, codec
 from kumihimo.core.wiring import ROOT
-from kumihimo.readers.documents import describe_unread, has_reader, read_documents, walk
+from kumihimo.readers.documents import ReadingLimits, describe_unread, has_reader, walk
+from kumihimo.readers.file_reader import FileReader
 from kumihimo.storage import IndexTransaction
 from kumihimo.storage.sqlite.ledger import SqlLedger
 
@@ -182,9 +184,9 @@ def remove_source(db: IndexTransaction, sources: dict[str, IndexedSource], targe
 
 @dataclass(slots=True)
 class RefreshResult:
-    """Counts and names of files: read, unchanged, removed, skipped, partial, failed.
+    """Counts and names of files: read, unchanged, removed, skipped, partial, empty, failed.
 
-    skipped: uris without a reader. partial: documents with parts that no reader could read.
+    skipped: uris without a reader. partial: documents with parts that no reader could read. empty: uris without text.
     """
 
     read: int = 0
@@ -192,6 +194,7 @@ class RefreshResult:
     removed: int = 0
     skipped: list[str] = field(default_factory=list)
     partial: list[str] = field(default_factory=list)
+    empty: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)  # uri -> reason
 
 
@@ -202,13 +205,15 @@ def refresh_documents(
     *,
     readers: Mapping[str, FileType],
     code: Callable[[str], str],
+    limits: ReadingLimits,
     reread: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> RefreshResult:
     """Update `documents` from the sources in `names`; drop documents of removed sources.
 
     code: a hash of the reading code of a suffix. Skip a file whose size, time and code are the same, unless `reread`.
-    An unreadable file keeps its earlier documents, and its error stays listed until a read succeeds.
+    An unreadable file keeps its earlier documents, and its error stays listed until a read succeeds. A file over a
+    limit is read again only when it or the limits change.
     """
     by_name = {source.name: source for source in sources}
     if ledger.ensure_table(ROOT, codec(Document)):  # the columns have changed: read every file again
@@ -216,12 +221,13 @@ def refresh_documents(
             source.files()  # a missing source stops the build here, before anything is deleted
         ledger.forget_files()
         names = by_name
-    scan = _SourceScan(ledger, readers, code, reread, ledger.failures(ROOT))
+    scan = _SourceScan(ledger, FileReader(readers, limits), code, reread, ledger.failures(ROOT))
     scanned = [by_name[name] for name in sorted(by_name.keys() & set(names))]
     for source in scanned:
         scan.remove_excluded(source)
-    for source in scanned:
-        scan.scan_source(source, progress)
+    with closing(scan.reader):
+        for source in scanned:
+            scan.scan_source(source, progress)
     for name in sorted(scan.stamps.keys() - by_name.keys()):
         for uri in scan.stamps[name]:
             scan.remove(uri)
@@ -238,7 +244,7 @@ class _SourceScan:
     """A scan of the sources. stamps: source -> file uri -> stamp."""
 
     ledger: SqlLedger
-    readers: Mapping[str, FileType]
+    reader: FileReader
     code: Callable[[str], str]
     reread: bool
     failed_before: dict[str, str]
@@ -259,7 +265,7 @@ class _SourceScan:
         for position, (uri, path) in enumerate(files.items(), 1):
             if path.is_dir():
                 self.result.failed[uri] = f"{path} cannot be read: allow it, or list it in .kumiignore"
-            elif has_reader(path, self.readers):
+            elif has_reader(path, self.reader.readers):
                 self._read_file(source, uri, path)
             else:
                 self.result.skipped.append(uri)
@@ -288,19 +294,32 @@ class _SourceScan:
         """Read one file if it changed, and store its documents."""
         try:
             stamp = self._stamp(source, uri, path)
-            if stamp == self.stamps[source.name].get(uri) and uri not in self.failed_before and not self.reread:
+            refused = hash_parts(stamp, repr(self.reader.limits))  # the stamp of a file over a limit
+            previous = self.stamps[source.name].get(uri)
+            if previous == refused and uri in self.failed_before and not self.reread:
+                self.result.failed[uri] = self.failed_before[uri]
+                return
+            if previous == stamp and uri not in self.failed_before and not self.reread:
                 self.result.unchanged += 1
                 return
-            documents = [d for d in read_documents(path, uri, self.readers) if not source.excludes_uri(d.uri)]
+            documents = self.reader.read(path, uri)
         except SourceError as error:
             self.result.failed[uri] = str(error)
+            if isinstance(error, LimitExceeded):
+                self.ledger.record_file(uri, source.name, refused)
         except OSError as error:
             self.result.failed[uri] = f"{path}: {error.strerror or error}"
         else:
-            self.result.read += 1
-            self.result.partial += [f"{d.uri}: {note}" for d in documents if (note := describe_unread(d))]
-            self.store(uri, documents, new=uri not in self.stamps[source.name])
+            self._store_read(source, uri, documents)
             self.ledger.record_file(uri, source.name, stamp)
+
+    def _store_read(self, source: IndexedSource, uri: str, documents: list[Document]) -> None:
+        """Store the documents of a file and count it."""
+        self.result.read += 1
+        self.result.empty += [] if documents else [uri]
+        included = [document for document in documents if not source.excludes_uri(document.uri)]
+        self.result.partial += [f"{d.uri}: {note}" for d in included if (note := describe_unread(d))]
+        self.store(uri, included, new=uri not in self.stamps[source.name])
 
     def _stamp(self, source: IndexedSource, uri: str, path: Path) -> str:
         """Return a digest that changes when the file may read differently."""

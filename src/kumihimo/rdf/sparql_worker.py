@@ -1,18 +1,12 @@
-"""SPARQL query on standard input -> solutions, line by line: a separate program, because only a process can be stopped.
+"""a SPARQL query -> its solutions, row by row: the handler of a child process."""
 
-It is run by file path and imports nothing from Kumihimo.
-"""
-
-import json
 import re
-import sys
 from collections.abc import Iterator
 from itertools import count, islice
 from typing import Any
 
 import pyoxigraph as ox
 
-MEMORY = 4 << 30  # maximum bytes of a query, on systems that can enforce it
 _SERVICE = re.compile("service", re.IGNORECASE)
 _ERROR_POSITION = re.compile(r"error at (\d+):(\d+): expected ", re.IGNORECASE)
 _UPDATE = re.compile(r"(INSERT|DELETE|LOAD|CLEAR|DROP|CREATE|ADD|MOVE|COPY|WITH)\b", re.IGNORECASE)
@@ -23,31 +17,14 @@ class _InvalidQuery(Exception):
     """Error: the query is invalid or not supported."""
 
 
-def main() -> None:
-    _limit_memory()
-    request = json.loads(sys.stdin.buffer.read())
+def answer_sparql(request: dict[str, Any]) -> Iterator[dict[str, Any] | list[Any]]:
+    """Yield the head, the rows and the end of an answer, or an error."""
     try:
-        for line in _answer_request(request):
-            _write_line(line)
+        yield from _answer_request(request)
     except _InvalidQuery as error:
-        _write_line({"wrong": str(error)})
+        yield {"wrong": str(error)}
     except (OSError, RuntimeError) as error:
-        _write_line({"failed": str(error)})
-
-
-def _write_line(line: object) -> None:
-    """Write and flush a line, so it survives a kill."""
-    sys.stdout.write(f"{json.dumps(line)}\n")
-    sys.stdout.flush()
-
-
-def _limit_memory() -> None:
-    try:
-        import resource
-    except ImportError:  # not on this system
-        return
-    hard_limit = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY if hard_limit < 0 else min(MEMORY, hard_limit), hard_limit))
+        yield {"failed": str(error)}
 
 
 def _answer_request(request: dict[str, Any]) -> Iterator[dict[str, Any] | list[Any]]:
@@ -144,7 +121,3 @@ def _query_start(query: str) -> int:
     while (match := _PROLOGUE.match(query, position)) and match.end() > position:
         position = match.end()
     return position
-
-
-if __name__ == "__main__":
-    main()

@@ -5,24 +5,21 @@ number, and it never changes. One process builds it while others wait; the next 
 left.
 """
 
-import json
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
-from threading import Event, Timer
 from typing import TYPE_CHECKING, Any
 
 from kumihimo.core.errors import KumiError, SettingsError
 from kumihimo.storage.sqlite.store import exclusive_lock
+from kumihimo.workers import Worker, WorkerStopped
 
 if TYPE_CHECKING:
-    import subprocess
-
     from pyoxigraph import Quad
 
 BUILD_KEY = "build"  # of the number of builds that changed the index
 _LOCK_TIMEOUT = 3600  # seconds to wait for another process
+_HANDLER = "kumihimo.rdf.sparql_worker:answer_sparql"
+_QUERY_MEMORY = 4 << 30  # bytes of a query, on systems that can limit them
 
 
 class StoreRemoved(KumiError):
@@ -39,6 +36,17 @@ def remove_old_stores(folder: Path, build: int) -> None:
     for path in stores_folder(folder).glob("[0-9]*"):
         if _build_number(path) != build:
             remove_store(path)
+
+
+def erase_old_stores(folder: Path, build: int) -> None:
+    """Remove the stores of other builds, unfinished ones too."""
+    from shutil import rmtree
+
+    if stores_folder(folder).exists():
+        with exclusive_lock(stores_folder(folder) / "lock.db", timeout=_LOCK_TIMEOUT):
+            for path in stores_folder(folder).iterdir():
+                if path.is_dir() and _build_number(path) != build:
+                    rmtree(path)
 
 
 def ensure_store(folder: Path, name: str, make_triples: Callable[[], "Iterator[Quad]"]) -> Path:
@@ -96,24 +104,14 @@ def run_query(
     query, `rows` or `time`; empty if complete. Raises SettingsError if the query is invalid or has no answer in time,
     StoreRemoved if the store is gone.
     """
-    import subprocess
-
     request = {"store": str(path), "query": query, "prefixes": prefixes, "base": base, "limit": limit}
-    program = [sys.executable, "-P", str(Path(__file__).with_name("sparql_worker.py"))]
-    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        timed_out = Event()
-
-        def stop() -> None:
-            timed_out.set()
-            process.kill()
-
-        timer = Timer(timeout, stop)
-        timer.start()
+    lines, stopped = list[Any](), ""
+    with Worker(_HANDLER, memory=_QUERY_MEMORY) as worker:
         try:
-            lines = list(_iterate_lines(process, json.dumps(request)))
-        finally:
-            timer.cancel()
-            process.kill()
+            for line in worker.ask(request, seconds=timeout):
+                lines.append(line)  # also before a stop
+        except WorkerStopped as stop:
+            stopped = stop.reason
     head = {name: value for line in lines if isinstance(line, dict) for name, value in line.items()}
     rows = [line for line in lines if isinstance(line, list)]
     if "wrong" in head:
@@ -122,17 +120,8 @@ def run_query(
         raise StoreRemoved(f"the triples in {path} cannot be read ({head['failed']}): ask again")
     if "more" in head or "yes" in head:
         return head, rows, "rows" if head.get("more") else ""
-    if not timed_out.is_set():
+    if stopped != "time":
         raise SettingsError("the query took more memory than it may have: ask for less at once")
     if "kind" not in head:
         raise SettingsError(f"nothing was found within {timeout:g} s: ask for less, or give it more with `--timeout`")
     return head, rows, "time"
-
-
-def _iterate_lines(process: "subprocess.Popen[bytes]", request: str) -> Iterator[Any]:
-    """Send the request and yield complete lines of the reply."""
-    assert process.stdin
-    assert process.stdout
-    with suppress(BrokenPipeError), process.stdin as stdin:
-        stdin.write(request.encode("ascii"))
-    yield from (json.loads(line) for line in process.stdout if line.endswith(b"\n"))

@@ -1,5 +1,6 @@
 """a folder -> the files to read in it; a file -> its documents, read by the reader for its suffix."""
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from unicodedata import normalize
 
 from kumihimo.core.catalogue import FileType, Reader
 from kumihimo.core.digests import hash_parts
-from kumihimo.core.errors import SourceError, describe_unknown
+from kumihimo.core.errors import LimitExceeded, SettingsError, SourceError, describe_unknown
 from kumihimo.core.records import NOT_READ, Document
 from kumihimo.readers.page import Page, format_utc, unique_name
 
@@ -152,8 +153,43 @@ def _matches(parts: tuple[str, ...], path: tuple[str, ...]) -> bool:
 
 
 MAX_TITLE_CHARS = 200  # a title goes with every chunk, so a long one would cost tokens a thousand times
-MAX_FILE_BYTES = 1 << 29  # a file is in memory while it is read
 MAX_ATTACHMENT_DEPTH = 5  # letters inside letters
+MAX_DOCUMENT_CHARS = 2_000_000  # a longer text becomes several documents: one makes at most 99,999 chunks
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingLimits:
+    """The limits of one file. Its fields are the settings of `[reading]`.
+
+    size: of the file, in MB. text: of all its documents with their metadata, in millions of characters. rows: the
+    number of its documents. memory: of the process that reads it, in MB. seconds: of processor time; by the clock it
+    may take four times as long. Raises SettingsError where one is below 1.
+    """
+
+    size: int = 500
+    text: int = 250
+    rows: int = 1_000_000
+    memory: int = 2_000
+    seconds: int = 120
+
+    def __post_init__(self) -> None:
+        if too_low := next((name for name, value in vars(self).items() if value < 1), ""):
+            raise SettingsError(f"reading.{too_low} is at least 1, not {getattr(self, too_low)}")
+
+    def error(self, name: str, setting: str) -> LimitExceeded:
+        """Return the error for a file over a limit."""
+        limit = f"{getattr(self, setting):,} {_LIMIT_UNITS[setting]} (reading.{setting})"
+        verb = "needs" if setting in ("memory", "seconds") else "holds"
+        return LimitExceeded(f"{name}: it {verb} more than {limit}: cut it up, or raise that setting")
+
+
+_LIMIT_UNITS = {
+    "size": "MB",
+    "text": "million characters of text",
+    "rows": "rows",
+    "memory": "MB of memory",
+    "seconds": "seconds of processor time",
+}
 
 
 def has_reader(path: Path | PurePosixPath, readers: Mapping[str, FileType]) -> bool:
@@ -161,15 +197,76 @@ def has_reader(path: Path | PurePosixPath, readers: Mapping[str, FileType]) -> b
     return path.suffix.lower() in readers
 
 
-def read_documents(path: Path, uri: str, readers: Mapping[str, FileType]) -> list[Document]:
-    """Read all documents of one file; leave out empty ones.
+def read_documents(
+    path: Path, uri: str, readers: Mapping[str, FileType], limits: ReadingLimits | None = None
+) -> list[Document]:
+    """Read all documents of one file in this process.
 
     Raise SourceError with the reason if the file cannot be read; then nothing is returned.
     """
+    limits = limits or ReadingLimits()
+    try:
+        return list(iterate_documents(path, uri, readers, limits))
+    except MemoryError as error:
+        raise limits.error(uri, "memory") from error
+
+
+def iterate_documents(
+    path: Path, uri: str, readers: Mapping[str, FileType], limits: ReadingLimits
+) -> Iterator[Document]:
+    """Yield all documents of one file, except empty ones.
+
+    A long text becomes several documents. Raise SourceError with the reason if the file cannot be read, LimitExceeded
+    if it is over a limit; then the documents before it do not count.
+    """
     if not has_reader(path, readers):
         raise SourceError(f"{uri}: {describe_unknown('reader for', path.suffix or path.name, readers)}")
-    data, modified = _load_file(path, uri)
-    return list(_build_documents(_Origin(uri, modified), data, path.suffix, readers))
+    data, modified = _load_file(path, uri, limits)
+    characters = 0
+    documents = _build_documents(_Origin(uri, modified), data, path.suffix, readers)
+    for number, document in enumerate(documents, 1):
+        characters += len(document.text) + len(json.dumps(document.metadata, ensure_ascii=False, default=str))
+        if characters > limits.text * 1_000_000:
+            raise limits.error(uri, "text")
+        if number > limits.rows:
+            raise limits.error(uri, "rows")
+        yield from _cut_document(document)
+
+
+def _cut_document(document: Document) -> Iterator[Document]:
+    """Yield the document, or its parts if it is long.
+
+    A part ends between paragraphs, lines or words, if there are any. The first part keeps the uri.
+    """
+    start, number = 0, 1
+    while len(document.text) - start > MAX_DOCUMENT_CHARS:
+        end = _cut_position(document.text, start, start + MAX_DOCUMENT_CHARS)
+        yield _document_part(document, start, end, number)
+        start, number = end, number + 1
+    yield _document_part(document, start, len(document.text), number) if start else document
+
+
+def _cut_position(text: str, start: int, limit: int) -> int:
+    """Return a good position to cut a text, at most `limit`."""
+    for gap in ("\n\n", "\n", "。", " "):
+        position = text.rfind(gap, start + MAX_DOCUMENT_CHARS // 2, limit)
+        if position > 0:
+            return position + len(gap)
+    return limit
+
+
+def _document_part(document: Document, start: int, end: int, number: int) -> Document:
+    earlier = [label for offset, label in document.places if offset <= start][-1:]
+    places = [(offset - start, label) for offset, label in document.places if start < offset < end]
+    suffix = "" if number == 1 else f"{'/' if '#' in document.uri else '#'}part-{number}"
+    return replace(
+        document,
+        id=hash_parts(document.uri + suffix),
+        uri=document.uri + suffix,
+        places=((0, earlier[0]), *places) if earlier else tuple(places),
+        body=min(max(document.body - start, 0), end - start),
+        text=document.text[start:end],
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,11 +303,11 @@ def _build_documents(origin: _Origin, data: bytes, suffix: str, readers: Mapping
         yield from attached
 
 
-def _read_pages(reader: Reader, data: bytes, name: str) -> list[Page]:
+def _read_pages(reader: Reader, data: bytes, name: str) -> Iterator[Page]:
     """Run the reader; turn any failure into a SourceError."""
     try:
-        return list(reader(data, name))
-    except SourceError:
+        yield from reader(data, name)
+    except (SourceError, MemoryError):
         raise
     except ModuleNotFoundError as error:
         raise SourceError(f"{name}: reading it needs {error.name}: `pip install 'kumihimo[docs]'`") from error
@@ -219,12 +316,12 @@ def _read_pages(reader: Reader, data: bytes, name: str) -> list[Page]:
         raise SourceError(f"{name}: cannot be read ({reason[:200]}); save it again, or in another format") from error
 
 
-def _load_file(path: Path, uri: str) -> tuple[bytes, str]:
+def _load_file(path: Path, uri: str, limits: ReadingLimits) -> tuple[bytes, str]:
     try:
         if path.exists() and not path.is_file():  # reading a pipe would never end
             raise SourceError(f"{uri}: not an ordinary file; name the files to read")
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise SourceError(f"{uri}: larger than {MAX_FILE_BYTES >> 20} MB; cut it into several files")
+        if path.stat().st_size > limits.size << 20:
+            raise limits.error(uri, "size")
         return path.read_bytes(), format_utc(datetime.fromtimestamp(int(path.stat().st_mtime), UTC))
     except OSError as error:
         raise SourceError(f"{uri}: {error.strerror}; check that it exists and that you may read it") from error

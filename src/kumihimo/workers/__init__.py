@@ -1,0 +1,125 @@
+"""requests -> replies of a child process, which has limits: only a process can be stopped."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from threading import Event, Timer
+from typing import Any, Literal, Self
+
+from kumihimo.core.errors import KumiError
+
+StopReason = Literal["memory", "time", "crash"]
+_SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")  # parts of names of variables
+
+
+class WorkerStopped(KumiError):
+    """A child process that ended before its last reply."""
+
+    def __init__(self, reason: StopReason, detail: str = "") -> None:
+        super().__init__(detail or reason)
+        self.reason = reason
+
+
+class Worker:
+    """A child process that answers requests within limits.
+
+    It starts with the first request and serves many. It has no variables of the environment that look like secrets.
+
+    handler: `module:function`. The function gets each request and yields the replies; all are JSON values. memory: the
+    bytes that the process may use, on systems that can limit it.
+    """
+
+    def __init__(self, handler: str, *, memory: int) -> None:
+        self.handler, self.memory = handler, memory
+        self.requests = 0  # answered by the present process
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def ask(self, request: object, *, seconds: float, cpu_seconds: int = 0) -> Iterator[Any]:
+        """Yield the replies to a request.
+
+        seconds: of the clock. cpu_seconds: of the processor, on systems that can limit it; 0: no limit. Raises
+        WorkerStopped after the replies so far where a limit is reached, or the process crashes.
+        """
+        process = self._process = self._process or self._start()
+        timed_out, is_complete = Event(), False
+
+        def stop() -> None:
+            timed_out.set()
+            process.kill()
+
+        timer = Timer(seconds, stop)
+        timer.start()
+        try:
+            for kind, value in _exchange(process, {"request": request, "cpu_seconds": cpu_seconds}):
+                if kind != "reply":
+                    is_complete = kind == "end"
+                    break
+                yield value
+            else:
+                kind, value = "lost", ""
+        finally:
+            timer.cancel()
+            if not is_complete:
+                self.close()
+        if not is_complete:
+            raise _stop_error(kind, value, process.returncode, timed_out.is_set())
+        self.requests += 1
+
+    def close(self) -> None:
+        """End the process; the next request starts another one."""
+        process, self._process, self.requests = self._process, None, 0
+        if process:
+            process.kill()
+            with process:  # closes the pipes, and waits
+                pass
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        if not sys.executable:
+            raise KumiError("this program cannot start Python, which files are read in: run it with a usual Python")
+        program = [sys.executable, "-P", "-m", "kumihimo.workers", self.handler, str(self.memory)]
+        environment, pipe = _child_environment(os.environ), subprocess.PIPE
+        return subprocess.Popen(program, env=environment, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
+
+
+def _child_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment without secrets, and with our import paths."""
+    paths = os.pathsep.join(path or str(os.getcwd()) for path in sys.path)  # noqa: PTH109 (as Python itself)
+    public = {n: value for n, value in environment.items() if not any(word in n.upper() for word in _SECRET_NAMES)}
+    return {**public, "PYTHONPATH": paths}
+
+
+def _exchange(process: "subprocess.Popen[bytes]", message: object) -> Iterator[tuple[str, Any]]:
+    """Send a message and yield (kind, value) of each complete line that comes back."""
+    assert process.stdin
+    assert process.stdout
+    with suppress(BrokenPipeError):
+        process.stdin.write(json.dumps(message).encode("ascii") + b"\n")
+        process.stdin.flush()
+    for line in process.stdout:
+        if line.endswith(b"\n"):
+            kind, value = json.loads(line.decode("utf-8", "surrogatepass"))
+            yield kind, value
+
+
+def _stop_error(kind: str, detail: str, status: int, timed_out: bool) -> WorkerStopped:
+    """Return the error for a process that ended early.
+
+    kind: of the last line, or `lost`. status: its exit status; a negative one is the number of a signal.
+    """
+    if kind == "memory":
+        return WorkerStopped("memory")
+    if timed_out or status == -getattr(signal, "SIGXCPU", 0):
+        return WorkerStopped("time")
+    if not detail:
+        detail = signal.strsignal(-status) or f"signal {-status}" if status < 0 else f"exit status {status}"
+    return WorkerStopped("crash", detail)

@@ -1,0 +1,57 @@
+"""standard input -> requests to one handler; its replies -> standard output: the child process of a `Worker`."""
+
+import json
+import os
+import sys
+from importlib import import_module
+from typing import Any, BinaryIO
+
+try:
+    import resource
+except ImportError:  # not on this system
+    resource = None  # type: ignore[assignment]
+
+
+def main() -> None:
+    handler_name, memory = sys.argv[1], int(sys.argv[2])
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what libraries print does not get between the replies
+    _limit_memory(memory)
+    module, _, name = handler_name.partition(":")
+    handler = getattr(import_module(module), name)
+    for line in sys.stdin.buffer:
+        message = json.loads(line)
+        _limit_cpu(message["cpu_seconds"])
+        try:
+            for reply in handler(message["request"]):
+                _write_line(replies, "reply", reply)
+            _write_line(replies, "end", None)
+        except MemoryError:
+            _write_line(replies, "memory", None)
+        except Exception as error:  # noqa: BLE001 (the parent reports it)
+            _write_line(replies, "error", f"{type(error).__name__}: {error}"[:1000])
+
+
+def _write_line(replies: BinaryIO, kind: str, value: Any) -> None:
+    """Write and flush a line, so that it survives a kill."""
+    replies.write(json.dumps([kind, value], ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
+    replies.flush()
+
+
+def _limit_memory(memory: int) -> None:
+    if resource:
+        hard_limit = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        limit = memory if hard_limit < 0 else min(memory, hard_limit)
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, hard_limit))
+
+
+def _limit_cpu(seconds: int) -> None:
+    """Limit the processor time of the next request; 0: no limit."""
+    if resource:
+        usage, hard_limit = resource.getrusage(resource.RUSAGE_SELF), resource.getrlimit(resource.RLIMIT_CPU)[1]
+        limit = int(usage.ru_utime + usage.ru_stime) + 1 + seconds if seconds else hard_limit
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, hard_limit))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""a file -> pages: readers that tests run in a child process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from kumihimo.core.catalogue import reads
+from kumihimo.readers.page import Page
+
+
+@reads(".hungry", media_type="x/hungry")
+def read_hungry(data: bytes, name: str) -> Iterator[Page]:
+    """Do what the file says, and yield its text and the process."""
+    verb, _, amount = data.decode().partition(" ")
+    if verb == "memory":
+        _ = bytearray(int(amount) << 20)
+    if verb == "crash":
+        os.abort()
+    while verb == "spin":
+        pass
+    yield Page(text=f"{verb} {os.getpid()}")
+
+
+def read_leaking(data: bytes, name: str, kept: list[bytearray] = []) -> Iterator[Page]:  # noqa: B006
+    """Use more memory with each file, and never give it back."""
+    kept.append(bytearray(150 << 20))
+    yield Page(text=f"{len(kept)}")

@@ -1,0 +1,37 @@
+"""a request -> replies: handlers that the tests of workers run in a child process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+
+def echo(request: Any) -> Iterator[Any]:
+    """Yield each item of the request; print what a library might print."""
+    print("noise")
+    os.write(1, b"noise\n")
+    yield from request
+
+
+def environment(names: list[str]) -> Iterator[Any]:
+    """Yield the values of these variables, and the imports."""
+    yield [os.environ.get(name) for name in names]
+    yield [sys.path, sys.flags.safe_path]
+
+
+def misbehave(request: str) -> Iterator[Any]:
+    """Yield a reply; then do what the request names."""
+    yield os.getpid()
+    if request == "memory":
+        yield len(bytearray(1 << 40))
+    if request == "crash":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if request == "exit":
+        os._exit(3)
+    if request == "raise":
+        raise ValueError("no such thing")
+    while request == "spin":
+        pass

@@ -1,0 +1,121 @@
+"""A child process answers many requests, and ends at a limit."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from kumihimo import workers
+from kumihimo.workers import Worker, WorkerStopped
+
+MEMORY = 500 << 20
+
+
+@pytest.fixture
+def make_worker() -> Iterator[Callable[[str], Worker]]:
+    started: list[Worker] = []
+
+    def make(handler: str) -> Worker:
+        started.append(Worker(f"tests.workers.handlers:{handler}", memory=MEMORY))
+        return started[-1]
+
+    yield make
+    for worker in started:
+        worker.close()
+
+
+def test_replies_are_values_and_output_of_libraries_is_not_among_them(make_worker: Callable[[str], Worker]) -> None:
+    worker = make_worker("echo")
+    values: list[object] = ["a\nb", "𠮷\u2028", "\ud800", {"n": 1.5}, None, [], 2**70]
+    assert list(worker.ask(values, seconds=60)) == values
+    assert list(worker.ask([], seconds=60)) == []
+    assert worker.requests == 2
+
+
+def test_one_process_serves_all_requests_until_one_fails(make_worker: Callable[[str], Worker]) -> None:
+    worker = make_worker("misbehave")
+    first, second = (next(iter(worker.ask("", seconds=60))), next(iter(worker.ask("", seconds=60))))
+    assert first != second, "a request that is not read to its end stops the process"
+    ids = {id for _ in range(3) for id in worker.ask("", seconds=60)}
+    assert len(ids) == 1
+    with pytest.raises(WorkerStopped):
+        list(worker.ask("raise", seconds=60))
+    assert worker.requests == 0
+    assert ids.isdisjoint(worker.ask("", seconds=60))
+
+
+@pytest.mark.parametrize(
+    ("request_text", "reason", "detail"),
+    [
+        ("memory", "memory", "memory"),
+        ("crash", "crash", "Segmentation fault"),
+        ("exit", "crash", "exit status 3"),
+        ("raise", "crash", "ValueError: no such thing"),
+    ],
+)
+def test_the_reason_of_a_stop_follows_the_replies(
+    request_text: str, reason: str, detail: str, make_worker: Callable[[str], Worker]
+) -> None:
+    replies = make_worker("misbehave").ask(request_text, seconds=60)
+    assert next(replies)
+    with pytest.raises(WorkerStopped, match=detail) as stop:
+        next(replies)
+    assert stop.value.reason == reason
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems may not limit processor time")
+def test_processor_time_is_limited_by_request(make_worker: Callable[[str], Worker]) -> None:
+    worker = make_worker("misbehave")
+    list(worker.ask("", seconds=60, cpu_seconds=1))
+    replies = worker.ask("spin", seconds=60, cpu_seconds=1)
+    next(replies)
+    with pytest.raises(WorkerStopped) as stop:
+        next(replies)
+    assert stop.value.reason == "time"
+
+
+def test_time_by_the_clock_is_limited(make_worker: Callable[[str], Worker], monkeypatch: pytest.MonkeyPatch) -> None:
+    class FakeTimer:
+        def __init__(self, seconds: float, stop: Callable[[], None]) -> None:
+            self.stop = stop
+
+        def start(self) -> None:
+            self.stop()
+
+        def cancel(self) -> None: ...
+
+    monkeypatch.setattr(workers, "Timer", FakeTimer)
+    with pytest.raises(WorkerStopped) as stop:
+        list(make_worker("misbehave").ask("spin", seconds=60))
+    assert stop.value.reason == "time"
+
+
+def test_the_child_has_no_secrets_and_the_same_imports(
+    make_worker: Callable[[str], Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI_API_KEY", "HF_TOKEN", "DB_PASSWORD", "PLAIN_THING"):
+        monkeypatch.setenv(name, "secret")
+    monkeypatch.syspath_prepend("")
+    values, imports = make_worker("environment").ask(
+        ["OPENAI_API_KEY", "HF_TOKEN", "DB_PASSWORD", "PLAIN_THING"], seconds=60
+    )
+    assert values == [None, None, None, "secret"]
+    paths, is_safe = imports
+    assert is_safe
+    assert str(os.getcwd()) in paths  # noqa: PTH109
+    assert "" not in paths
+
+
+def test_without_a_python_to_start_the_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "")
+    with pytest.raises(Exception, match="cannot start Python"):
+        list(Worker("x:y", memory=MEMORY).ask(None, seconds=1))
+
+
+def test_a_handler_that_does_not_exist_stops_at_once() -> None:
+    with Worker("tests.workers.handlers:nothing", memory=MEMORY) as worker, pytest.raises(WorkerStopped) as stop:
+        list(worker.ask(None, seconds=60))
+    assert stop.value.reason == "crash"
