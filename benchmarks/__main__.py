@@ -19,6 +19,7 @@ BENCHMARKS = (
     ("long_inputs", ""),
     ("passages", ""),
     ("files", ""),
+    ("hostile", ""),
     ("replies", ""),
     ("growth", ""),
     ("shapes", ""),

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kumihimo.core.errors import SourceError
+from kumihimo.core.records import NOT_READ
 from kumihimo.readers.html import read_epub
 from kumihimo.readers.page import Page
 from tests import factories_office
@@ -95,7 +96,20 @@ def test_a_broken_part_is_named(path: str, part: str) -> None:
         read(factories_office.changed(factories_office.epub(TWO), {path: part}))
 
 
-@pytest.mark.parametrize("path", ["META-INF/container.xml", "OEBPS/book.opf", "OEBPS/a.xhtml"])
+def test_a_missing_chapter_is_named_and_the_others_are_read() -> None:
+    parts = factories_office.unzipped(factories_office.epub(TWO))
+    del parts["OEBPS/a.xhtml"]
+    page = read(factories_office.zipped(parts))
+    assert "It rises." in page.text
+    assert str(page.metadata[NOT_READ]).startswith("['a.epub: its part OEBPS/a.xhtml cannot be read")
+
+
+def test_a_chapter_that_the_spine_repeats_is_read_once() -> None:
+    page = read(factories_office.epub(TWO, spine='<itemref idref="c1"/><itemref idref="c0"/>' * 1000))
+    assert page.text == "# Moon\n\nIt pulls.\n\n# Sea\n\nIt rises."
+
+
+@pytest.mark.parametrize("path", ["META-INF/container.xml", "OEBPS/book.opf"])
 def test_a_missing_part_is_named(path: str) -> None:
     parts = factories_office.unzipped(factories_office.epub(TWO))
     del parts[path]

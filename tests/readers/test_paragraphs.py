@@ -156,3 +156,8 @@ def test_a_heading_begins_its_page_with_its_mark() -> None:
 
 def test_lines_that_stand_nowhere_are_lines() -> None:
     assert text([TextLine("One"), TextLine("two")], [TextLine("three")]) == "One\ntwo\nthree"
+
+
+def test_korean_lines_join_with_a_space_unless_a_known_word_is_split() -> None:
+    lines = page("매듭은 바다에서 배를", "지키는 줄이다. 줄을 매는 사람은 매", "듭은 여섯 번 맨다고 말한다.")
+    assert text(lines) == "매듭은 바다에서 배를 지키는 줄이다. 줄을 매는 사람은 매듭은 여섯 번 맨다고 말한다."

@@ -11,7 +11,7 @@ import pytest
 from kumihimo.core.errors import SourceError
 from kumihimo.readers import archive
 from kumihimo.readers.page import Page
-from kumihimo.readers.tables import read_workbook
+from kumihimo.readers.workbooks import read_workbook
 from tests import factories_office
 from tests.factories_office import sheet
 

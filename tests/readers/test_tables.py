@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,41 @@ def test_real_tables() -> None:
     assert real("markitdown__test_mskanji.csv")[-1] == "名前: 髙橋淳; 年齢: 35; 住所: 名古屋"
     assert real("docling__csv-too-many-columns.csv")[1] == "1: a; 2: b; 3: c; 4: d; e"
     assert "Company: Dominguez;Mcmillan and Donovan; City: Bensonview" in real("docling__csv-semicolon.csv")[3]
+
+
+# Tables whose header is long
+
+
+def test_a_long_header_stands_above_its_rows_again_and_again() -> None:
+    names = [f"how many boats of kind {number} came" for number in range(8)]
+    rows = [f"{number},,,{number % 7},,5,,x\n" for number in range(600)]
+    found = lines(",".join(names) + "\n" + "".join(rows))
+    header = f"columns: {'; '.join(names)}"
+    assert found[:3] == [header, "0; ; ; 0; ; 5; ; x", "1; ; ; 1; ; 5; ; x"]
+    places = [place for place, line in enumerate(found) if line == header]
+    shares = [sum(map(len, found[a + 1 : b])) for a, b in pairwise(places)]
+    assert len(found) == 600 + len(places)
+    assert all(1500 <= chars <= 1530 for chars in shares)
+
+
+def test_short_names_stay_in_the_rows() -> None:
+    names = [f"boats of kind {number}" for number in range(12)]  # over 200 characters, but no row fills all
+    found = lines(",".join(names) + "\n" + "12,,,14,,,,,,,,x\n" * 3)
+    assert found == ["boats of kind 0: 12; boats of kind 3: 14; boats of kind 11: x"] * 3
+
+
+def test_a_header_makes_the_text_no_more_than_ten_times_as_long() -> None:
+    for header, row in (("h" * 20_000 + ",b", "1,2"), ("h" * 190 + ",b", "1,"), ("h" * 60, "1")):
+        data = f"{header}\n" + f"{row}\n" * 5000
+        (page,) = read_delimited(data.encode(), "a.csv")
+        assert page.text.startswith("columns: h")
+        assert page.text.count("\n1") == 5000
+        assert len(page.text) <= 10 * len(data)
+
+
+def test_long_names_are_cut_in_the_metadata_of_rows() -> None:
+    name = "h" * 20_000
+    pages = list(read_delimited(f"{name},{name},text,id\n".encode() + b"3,4,y,\n" * 500, "a.csv"))
+    assert [*pages[0].metadata] == ["h" * 20, f"{'h' * 20}~2"]
+    (page,) = read_delimited(f"{name},text,id\n{'long ' * 100},x,7\n".encode(), "a.csv")
+    assert [*page.metadata] == ["h" * 200]

@@ -1,7 +1,7 @@
 """suffix -> media type and reader: the built-in file types."""
 
 from kumihimo.core.catalogue import FileType
-from kumihimo.readers import docx, html, mail, pdf, pptx, tables, text
+from kumihimo.readers import docx, html, mail, pdf, pptx, tables, text, workbooks
 
 OFFICE = "application/vnd.openxmlformats-officedocument"
 READERS: dict[str, FileType] = {
@@ -19,9 +19,9 @@ READERS: dict[str, FileType] = {
     ".pdf": FileType("application/pdf", pdf.read_pdf),
     ".docx": FileType(f"{OFFICE}.wordprocessingml.document", docx.read_docx),
     ".pptx": FileType(f"{OFFICE}.presentationml.presentation", pptx.read_pptx),
-    ".xlsx": FileType(f"{OFFICE}.spreadsheetml.sheet", tables.read_workbook),
-    ".xlsm": FileType("application/vnd.ms-excel.sheet.macroEnabled.12", tables.read_workbook),
-    ".xls": FileType("application/vnd.ms-excel", tables.read_workbook),
+    ".xlsx": FileType(f"{OFFICE}.spreadsheetml.sheet", workbooks.read_workbook),
+    ".xlsm": FileType("application/vnd.ms-excel.sheet.macroEnabled.12", workbooks.read_workbook),
+    ".xls": FileType("application/vnd.ms-excel", workbooks.read_workbook),
     ".epub": FileType("application/epub+zip", html.read_epub),
     ".eml": FileType("message/rfc822", mail.read_mail, has_attachments=True),
     ".csv": FileType("text/csv", tables.read_delimited, is_simple=True),

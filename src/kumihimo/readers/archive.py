@@ -1,6 +1,7 @@
 """a zip file -> its parts, after checks against damage and zip bombs; the properties and elements of Office files."""
 
 import io
+import re
 from typing import Any
 from xml.etree import ElementTree
 from zipfile import BadZipFile, ZipFile
@@ -37,6 +38,10 @@ ELEMENT_STEPS: dict[str, WriterStep] = {
 }
 
 CORE_PART = "docProps/core.xml"
+ROOT_RELATIONS = "_rels/.rels"
+STRICT_NAME = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/(\w+)")
+TRANSITIONAL_NAME = rb"http://schemas.openxmlformats.org/\1/2006/\2"
+MAX_REASON_CHARS = 200
 PROPERTIES = {
     "creator": "author",
     "subject": "subject",
@@ -93,6 +98,30 @@ def read_xml(archive: ZipFile, path: str, name: str, remedy: str = "save it agai
         raise SourceError(f"{name}: its part {path} is broken ({error}); {remedy}") from error
 
 
+def to_transitional(archive: ZipFile, data: bytes) -> bytes:
+    """Rewrite a "Strict Open XML" file with the usual names of elements.
+
+    Return any other file as it is.
+    """
+    if ROOT_RELATIONS not in archive.namelist() or not STRICT_NAME.search(archive.read(ROOT_RELATIONS)):
+        return data
+    rewritten = io.BytesIO()
+    with ZipFile(rewritten, "w") as target:
+        for path in dict.fromkeys(archive.namelist()):
+            part = archive.read(path)
+            is_xml = path.lower().endswith((".xml", ".rels"))
+            target.writestr(path, STRICT_NAME.sub(TRANSITIONAL_NAME, part) if is_xml else part)
+    return rewritten.getvalue()
+
+
+def describe_entities(root: Any) -> list[str]:
+    """Return what to report if a part, parsed by lxml, uses entities."""
+    if root.getroottree().docinfo.internalDTD is None:
+        return []
+    names = sorted({node.text for node in root.iter() if getattr(node.tag, "__name__", "") == "Entity"})
+    return [f"the texts behind {', '.join(names)[:MAX_REASON_CHARS]}, which no office program writes"] if names else []
+
+
 def read_core_properties(archive: ZipFile, name: str) -> tuple[str, Row]:
     """Return the title and the metadata from an Office file's properties."""
     if CORE_PART not in archive.namelist():
@@ -107,8 +136,8 @@ def read_core_properties(archive: ZipFile, name: str) -> tuple[str, Row]:
 
 def visit_element(node: Any) -> str | WriterStep | None:
     """Return an Office element's text, or the step around its children."""
-    if node.tag in TEXT_TAGS:
-        return node.text or ""
+    if node.tag in TEXT_TAGS:  # an entity inside is a child
+        return (node.text or "") + "".join(child.tail or "" for child in node)
     if node.tag in DROPPED_TAGS or not isinstance(node.tag, str):
         return ""
     return CHARACTERS.get(node.tag) or ELEMENT_STEPS.get(node.tag)

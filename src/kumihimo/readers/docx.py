@@ -7,8 +7,26 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from kumihimo.readers.archive import W, open_archive, read_core_properties, visit_element
-from kumihimo.readers.page import MAX_LIST_INDENT, PARAGRAPH, Page, Visit, Writer, WriterStep, layout_tree, refuse_empty
+from kumihimo.readers.archive import (
+    W,
+    describe_entities,
+    open_archive,
+    read_core_properties,
+    to_transitional,
+    visit_element,
+)
+from kumihimo.readers.page import (
+    MAX_LIST_INDENT,
+    PARAGRAPH,
+    Page,
+    Visit,
+    Writer,
+    WriterStep,
+    add_unread,
+    layout_tree,
+    refuse_empty,
+    refuse_unread,
+)
 
 Node = Any  # an element of lxml, which is not typed
 RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -16,6 +34,9 @@ HEADINGS = {"title": 1, **{f"heading {level}": level for level in range(1, 10)}}
 NOTE_PARTS = {f"{W}footnoteReference": "footnotes", f"{W}endnoteReference": "endnotes"}
 
 BULLET = "-"
+MAX_LIST_NUMBER = 4000  # a larger one is written in digits: as a Roman number it would have no end
+MAX_PATTERN_CHARS = 100
+MAX_STYLE_DEPTH = 50
 ROMAN = {
     1000: "m",
     900: "cm",
@@ -46,12 +67,16 @@ def read_docx(data: bytes, name: str) -> Iterator[Page]:
 
     with open_archive(data, name) as archive:
         title, metadata = read_core_properties(archive, name)
+        data = to_transitional(archive, data)
     document = Document(io.BytesIO(data))
     numbering = Numbering(_read_lists(_related_elements(document.part, "numbering")))
     visitor = DocxVisitor(_read_styles(document.styles.element), numbering)
     page_layout = layout_tree(document.element.body, visitor.visit)
-    text = "\n\n".join(filter(None, [page_layout.text, *_render_notes(document.part, visitor)]))
+    unread = describe_entities(document.element.body)
+    text = "\n\n".join(filter(None, [page_layout.text, *_render_notes(document.part, visitor, unread)]))
+    refuse_unread(text, [f"{name}: cannot read {part}" for part in unread])
     refuse_empty(text, name)
+    metadata = add_unread(metadata, unread)
     yield Page(title=title or page_layout.title, text=text, metadata=metadata, places=page_layout.places)
 
 
@@ -106,7 +131,7 @@ class Numbering:
             referenced = levels.get(index, ListLevel())
             return format_list_number(counts.get(index, referenced.start), referenced.number_format)
 
-        return "" if level.number_format == "none" else re.sub(r"%(\d)", number, level.pattern)
+        return "" if level.number_format == "none" else re.sub(r"%(\d)", number, level.pattern[:MAX_PATTERN_CHARS])
 
 
 @dataclass(slots=True)
@@ -115,12 +140,16 @@ class DocxVisitor:
 
     styles: Mapping[str, ParagraphStyle]
     numbering: Numbering
-    notes: list[tuple[str, str]] = field(default_factory=list)  # part and id, in order of reference
+    notes: list[tuple[str, str]] = field(default_factory=list)  # part and id, in order of the first reference
+    note_numbers: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def visit(self, node: Node) -> str | Visit[Node]:
         if node.tag in NOTE_PARTS:
-            self.notes.append((NOTE_PARTS[node.tag], node.get(f"{W}id")))
-            return f"[^{len(self.notes)}]"
+            note = NOTE_PARTS[node.tag], node.get(f"{W}id")
+            if note not in self.note_numbers:
+                self.notes.append(note)
+                self.note_numbers[note] = len(self.notes)
+            return f"[^{self.note_numbers[note]}]"
         content = self._paragraph_step(node) if node.tag == f"{W}p" else visit_element(node)
         return content if isinstance(content, str) else (content, node)
 
@@ -162,7 +191,7 @@ def _read_styles(root: Node) -> dict[str, ParagraphStyle]:
 
     def style(id: str) -> ParagraphStyle:
         lineage: dict[str, Node] = {}
-        while id in elements and id not in lineage:
+        while id in elements and id not in lineage and len(lineage) < MAX_STYLE_DEPTH:
             lineage[id] = elements[id]
             id = _val_at(elements[id], "basedOn")
 
@@ -206,16 +235,22 @@ def _level_overrides(num: Node, levels: Mapping[int, ListLevel]) -> Iterator[tup
         yield depth, replace(level, start=int(start)) if start else level
 
 
-def _render_notes(part: Any, visitor: DocxVisitor) -> Iterator[str]:
-    """Yield the referenced notes.
+def _render_notes(part: Any, visitor: DocxVisitor, unread: list[str]) -> Iterator[str]:
+    """Yield the referenced notes; add to `unread` a part that is broken.
 
     Notes inside notes come last.
     """
     notes: dict[str, dict[str, Node]] = {}
     for number, (kind, id) in enumerate(visitor.notes, 1):  # the list grows during the loop
         if kind not in notes:
-            notes[kind] = {note.get(f"{W}id"): note for note in _related_elements(part, kind)}
+            try:
+                elements = _related_elements(part, kind)
+            except SyntaxError as error:
+                elements = []
+                unread.append(f"its {kind} ({error})")
+            notes[kind] = {note.get(f"{W}id"): note for note in elements}
         if id in notes[kind]:
+            unread += describe_entities(notes[kind][id])
             yield f"[^{number}]: {layout_tree(notes[kind][id], visitor.visit).text}"
 
 
@@ -236,7 +271,7 @@ def format_list_number(number: int, number_format: str) -> str:
     >>> [format_list_number(14, form) for form in forms]
     ['14', 'XIV', 'n', '十四', 'セ', '14']
     """
-    return NUMBER_FORMATS.get(number_format, str)(number)
+    return NUMBER_FORMATS.get(number_format, str)(number) if number <= MAX_LIST_NUMBER else str(number)
 
 
 def _roman(number: int) -> str:

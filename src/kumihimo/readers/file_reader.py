@@ -103,7 +103,10 @@ def _is_importable(file_type: FileType) -> bool:
 
 
 def answer_request(request: Mapping[str, Any]) -> Iterator[Any]:
-    """Yield the documents of a file as rows, or an error; runs in the child."""
+    """Yield the documents of a file as rows, or an error.
+
+    It runs in the child process.
+    """
     readers, encode = dict(READERS), codec(Document).encode
     for suffix, (module, name, media_type, has_attachments) in request["readers"].items():
         readers[suffix] = FileType(media_type, attrgetter(name)(import_module(module)), has_attachments)

@@ -1,6 +1,7 @@
 """HTML, EPUB -> one page of text, with the headings and list items of Markdown."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import groupby, takewhile
@@ -12,7 +13,17 @@ from xml.etree.ElementTree import Element
 from kumihimo.core.errors import SourceError
 from kumihimo.readers import page as layout
 from kumihimo.readers.archive import open_archive, read_part, read_xml
-from kumihimo.readers.page import Page, PageLayout, Visit, Writer, join_with_places, layout_tree, refuse_empty
+from kumihimo.readers.page import (
+    Page,
+    PageLayout,
+    Visit,
+    Writer,
+    add_unread,
+    join_with_places,
+    layout_tree,
+    refuse_empty,
+    refuse_unread,
+)
 from kumihimo.readers.text import decode
 from kumihimo.text.sentences import collapse_spaces
 
@@ -20,6 +31,21 @@ Node = Any  # a node of selectolax, which is imported at the first use
 CHARSET = re.compile(rb"""<(?:meta\b[^>]*?\bcharset|\?xml\b[^>]*?\bencoding)\s*=\s*["']?\s*([\w.:-]+)""", re.I)
 MAX_CHARS = 32 << 20  # the parsed tree takes thirty times as much memory
 HEAD_BYTES = 4096  # an encoding is declared within these
+MAX_ARTICLE_CHARS = 4 << 20  # trafilatura takes seconds for each million characters
+
+# Parsers take quadratic time for nested elements, and for the attributes of one element.
+TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)([^<>]*)>")
+MAX_DEPTH = 1000  # of open elements; browsers stop at 512
+MAX_ATTRIBUTE_BREAKS = 5000  # between the attributes of an element
+ATTRIBUTE_BREAK = re.compile(r"[\s/\"']")
+RAW_TAGS = ("script", "style")
+# Elements without an end tag, or closed by the next one of their kind.
+VOID_NAMES = "area base br col embed hr img input link meta param source track wbr"
+SIBLING_NAMES = (
+    "html head body p li dt dd tr td th thead tbody tfoot colgroup option optgroup rb rt rtc rp "
+    "a button nobr h1 h2 h3 h4 h5 h6"
+)
+UNNESTED_TAGS = {*VOID_NAMES.split(), *SIBLING_NAMES.split()}
 
 DROPPED_SELECTOR = "script, style, noscript, template, svg, iframe, select, rp, [hidden]"
 NAVIGATION_SELECTOR = "nav, [role=navigation], [role=search]"
@@ -89,12 +115,13 @@ def read_full_html(data: bytes, name: str, encoding: str = "", *, is_web_page: b
     source = decode(data, name, encoding or (declared[1].decode("ascii", "ignore") if declared else ""))
     if len(source) > MAX_CHARS:
         raise SourceError(f"{name}: a page of more than {MAX_CHARS >> 20} MB; cut it into several")
+    source = bound_markup(source)
     tree = lexbor.LexborHTMLParser(source)
     if tree.body is None:
         return
     dropped = tree.css(DROPPED_SELECTOR)
     if is_web_page:
-        dropped += [*tree.css(NAVIGATION_SELECTOR), *filter(_is_site_chrome, tree.css("header, footer"))]
+        dropped += [*tree.css(NAVIGATION_SELECTOR), *_find_site_chrome(tree.css("header, footer"))]
     page = layout_tree(tree.body, partial(_visit_node, dropped={node.mem_id for node in dropped}))
     page = remove_menus(page, source) if is_web_page else page
     node = tree.css_first("head > title") or tree.css_first("h1")
@@ -111,15 +138,72 @@ def _read_metadata(tree: Node) -> dict[str, object]:
     return {key: value for key, value in metadata.items() if key and value}
 
 
-def _is_site_chrome(node: Node) -> bool:
-    """Return whether a header or footer belongs to the site.
+def bound_markup(source: str) -> str:
+    """Remove tags that nest too deep, and attributes beyond number.
+
+    The text stays, in the elements around it.
+
+    >>> page = "<b>" * 2000 + "deep" + "</b>" * 2000 + "<i>"
+    >>> bound_markup(page) == "<b>" * 1000 + "deep" + "</b>" * 1000 + "<i>"
+    True
+    """
+    return TAG.sub(_TagBounds().bound, source)
+
+
+class _TagBounds:
+    """The tags that are open while a page is scanned."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.counts = Counter[str]()
+        self.raw = ""  # the open script or style, which may hold what looks like a tag
+
+    def bound(self, tag: re.Match[str]) -> str:
+        """Return the tag, the tag without attributes, or nothing."""
+        is_end, name, rest = bool(tag[1]), tag[2].lower(), tag[3]
+        if self.raw:
+            self.raw = "" if is_end and name == self.raw else self.raw
+            return tag[0]
+        if name in RAW_TAGS:
+            self.raw = "" if is_end else name
+        elif name not in UNNESTED_TAGS and not rest.endswith("/") and self._depth_of(name, is_end) > MAX_DEPTH:
+            return ""
+        if len(rest) > MAX_ATTRIBUTE_BREAKS and len(ATTRIBUTE_BREAK.findall(rest)) > MAX_ATTRIBUTE_BREAKS:
+            return f"<{tag[1]}{tag[2]}>"
+        return tag[0]
+
+    def _depth_of(self, name: str, is_end: bool) -> int:
+        """Open or close an element, and return its depth."""
+        if not is_end:
+            self.names.append(name)
+            self.counts[name] += 1
+            return len(self.names)
+        if not self.counts[name]:
+            return 0
+        depth, closed = len(self.names), ""
+        while closed != name:  # the elements inside it end too
+            depth, closed = len(self.names), self.names.pop()
+            self.counts[closed] -= 1
+        return depth
+
+
+def _find_site_chrome(candidates: Iterable[Node]) -> Iterator[Node]:
+    """Yield the headers and footers of the site.
 
     A site's header has its name and menu, its footer the imprint. A header with the page's heading belongs to the page.
     """
-    ancestor = node.parent
-    while ancestor is not None and ancestor.tag not in SECTION_TAGS:
-        ancestor = ancestor.parent
-    return ancestor is None and not (node.tag == "header" and node.css_first("h1"))
+    in_section: dict[int, bool] = {}  # each node visited, so that none is visited twice
+    for node in candidates:
+        lineage, ancestor = list[int](), node.parent
+        while ancestor is not None and ancestor.mem_id not in in_section:
+            lineage.append(ancestor.mem_id)
+            in_section[ancestor.mem_id] = ancestor.tag in SECTION_TAGS
+            ancestor = ancestor.parent
+        is_inside = ancestor is not None and in_section[ancestor.mem_id]
+        for id in reversed(lineage):
+            is_inside = in_section[id] = is_inside or in_section[id]
+        if not is_inside and not (node.tag == "header" and node.css_first("h1")):
+            yield node
 
 
 def _visit_node(node: Node, dropped: set[int]) -> str | Visit[Node]:
@@ -166,6 +250,8 @@ def _is_link_line(line: layout.LayoutLine) -> bool:
 
 
 def _extract_article(source: str) -> str:
+    if len(source) > MAX_ARTICLE_CHARS:
+        return ""
     try:
         from trafilatura import extract
 
@@ -184,14 +270,19 @@ def read_epub(data: bytes, name: str) -> Iterator[Page]:
         root = read_xml(archive, CONTAINER, name, "export the book again").find(".//{*}rootfile")
         path = "" if root is None else root.get("full-path", "")
         package = read_xml(archive, path, name, "export the book again")
-        parts = ((read_part(archive, path, name), f"{name}: {path}") for path in _chapter_paths(package, dirname(path)))
-        chapters = [page for part in parts for page in read_full_html(*part) if page.text]  # a cover may be a picture
+        chapters, unread = list[Page](), list[str]()
+        for chapter in dict.fromkeys(_chapter_paths(package, dirname(path))):
+            try:
+                chapters += read_full_html(read_part(archive, chapter, name), f"{name}: {chapter}")
+            except SourceError as error:
+                unread.append(str(error))
     text, places = join_with_places(
-        (page.text, page.places or ((0, page.title and f"§ {page.title}"),)) for page in chapters
+        (page.text, page.places or ((0, page.title and f"§ {page.title}"),)) for page in chapters if page.text
     )
+    refuse_unread(text, unread)
     refuse_empty(text, name)
-    title = package.findtext(f".//{DC}title", "")
-    yield Page(title=title, text=text, metadata=_read_book_properties(package), places=places)
+    title, metadata = package.findtext(f".//{DC}title", ""), add_unread(_read_book_properties(package), unread)
+    yield Page(title=title, text=text, metadata=metadata, places=places)
 
 
 def _chapter_paths(package: Element, folder: str) -> Iterator[str]:

@@ -1,13 +1,14 @@
 """a text and its properties -> a page, the unit of every reader; a tree of markup -> its text and sections."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
 from kumihimo.core.errors import SourceError
+from kumihimo.core.records import NOT_READ
 from kumihimo.text.sentences import collapse_spaces
 
 Row = Mapping[str, object]
@@ -91,6 +92,17 @@ def first_heading(text: str) -> str:
     """Return the first `## ` heading of a text, or empty."""
     match = HEADING.search(text)
     return match[1] if match else ""
+
+
+def add_unread(metadata: Row, unread: Sequence[str]) -> Row:
+    """Return the metadata, with the parts that were not read."""
+    return {**metadata, NOT_READ: list(dict.fromkeys(unread))} if unread else metadata
+
+
+def refuse_unread(text: str, unread: Sequence[str]) -> None:
+    """Raise SourceError if the parts that were not read are all."""
+    if unread and not text.strip():
+        raise SourceError(unread[0])
 
 
 def refuse_empty(text: str, name: str) -> None:

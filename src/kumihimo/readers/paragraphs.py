@@ -120,8 +120,11 @@ def _separator(
     at_heading = _is_heading(previous, median_size) != _is_heading(current, median_size)
     if previous.is_row or current.is_row or at_heading or is_apart or _ended_early(previous, current, edge):
         return PARAGRAPH_BREAK
-    unspaced = is_cjk_letter(previous.text[-1]) and is_cjk_letter(current.text[0])
-    return "" if unspaced or previous.text[-1] in HYPHEN_CHARS else " "
+    edges = previous.text[-1], current.text[0]
+    if all("\uac00" <= letter <= "\ud7a3" for letter in edges):  # Korean: a line may end within a word
+        joined_word = f"{previous.text.split()[-1]}{current.text.split()[0]}".strip(WORD_EDGE_CHARS)
+        return "" if joined_word in words else " "
+    return "" if all(map(is_cjk_letter, edges)) or edges[0] in HYPHEN_CHARS else " "
 
 
 def _is_apart(previous: TextLine, current: TextLine, pitch: float) -> bool:

@@ -1,19 +1,40 @@
 """PowerPoint (.pptx) -> one page of text, with the places where its slides begin."""
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
 from kumihimo.readers import page as layout
-from kumihimo.readers.archive import A, open_archive, read_core_properties, visit_element
-from kumihimo.readers.page import Page, Visit, Writer, first_heading, join_with_places, layout_tree, refuse_empty
+from kumihimo.readers.archive import (
+    A,
+    describe_entities,
+    open_archive,
+    read_core_properties,
+    to_transitional,
+    visit_element,
+)
+from kumihimo.readers.page import (
+    MAX_LIST_INDENT,
+    Page,
+    Places,
+    Visit,
+    Writer,
+    add_unread,
+    first_heading,
+    join_with_places,
+    layout_tree,
+    refuse_empty,
+    refuse_unread,
+)
+from kumihimo.readers.tables import render_table
 
 Node = Any  # an element of lxml, which is not typed
 P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 TITLE_TYPES = {"title", "ctrTitle"}
 CHROME_TYPES = {"sldNum", "dt", "ftr", "hdr"}  # on every slide
 BODY_TYPES = {"body", "obj", ""}
+MAX_REASON_CHARS = 200
 
 
 def read_pptx(data: bytes, name: str) -> Iterator[Page]:
@@ -22,68 +43,103 @@ def read_pptx(data: bytes, name: str) -> Iterator[Page]:
 
     with open_archive(data, name) as archive:
         title, metadata = read_core_properties(archive, name)
-    slides = Presentation(io.BytesIO(data)).slides
-    slide_texts = ("\n\n".join(filter(None, _slide_texts(slide))) for slide in slides)
-    text, places = join_with_places((text, ((0, f"slide {number}"),)) for number, text in enumerate(slide_texts, 1))
+        data = to_transitional(archive, data)
+    slides = {slide.part: slide for slide in Presentation(io.BytesIO(data)).slides}.values()
+    parts, unread = list[tuple[str, Places]](), list[str]()
+    for number, slide in enumerate(slides, 1):
+        parts.append(("\n\n".join(_read_slide(slide, number, unread)), ((0, f"slide {number}"),)))
+    text, places = join_with_places(parts)
+    refuse_unread(text, [f"{name}: cannot read {part}" for part in unread])
     refuse_empty(text, name)
+    metadata = add_unread(metadata, unread)
     yield Page(title=title or first_heading(text), text=text, metadata=metadata, places=places)
 
 
-def _slide_texts(slide: Any) -> Iterator[str]:
+def _read_slide(slide: Any, number: int, unread: list[str]) -> Iterator[str]:
+    """Yield the texts of a slide.
+
+    Add to `unread` what is broken or unknown.
+    """
+    for label, read_text in _list_slide_parts(slide):
+        try:
+            text = read_text()
+        except Exception as error:  # noqa: BLE001 (python-pptx may raise anything for one shape; the others are read)
+            unread.append(f"slide {number}: {label} ({str(error)[:MAX_REASON_CHARS]})")
+        else:
+            yield from filter(None, [text])
+    unread += [f"slide {number}: {part}" for part in describe_entities(slide.shapes._spTree)]
+
+
+def _list_slide_parts(slide: Any) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Yield each part of a slide: a label and a function.
+
+    The function reads the part.
+    """
+    yield "its shapes", lambda: layout_tree(slide.shapes._spTree, SlideVisitor().visit).text
+    relations = slide.part.rels.values()
+    diagrams = (each.target_part for each in relations if each.reltype.endswith("/diagramData"))
+    for part in dict.fromkeys(diagrams):
+        yield "a diagram", partial(_read_diagram, part)
+    for part in dict.fromkeys(_find_chart_parts(slide.shapes)):
+        yield "a chart", partial(_read_chart, part)
+    if slide.has_notes_slide:
+        yield "its notes", lambda: _read_notes(slide.notes_slide.notes_text_frame)
+
+
+def _read_diagram(part: Any) -> str:
     from pptx.oxml import parse_xml
 
-    yield layout_tree(slide.shapes._spTree, _visit_node).text
-    for relation in slide.part.rels.values():
-        if relation.reltype.endswith("/diagramData"):
-            yield layout_tree(parse_xml(relation.target_part.blob), _visit_node).text
-    for chart in _find_charts(slide.shapes):
-        yield "\n".join(_chart_rows(chart))
-    frame = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
-    if frame is not None and frame.text.strip():
-        yield f"Notes: {frame.text.strip()}"
+    return layout_tree(parse_xml(part.blob), SlideVisitor().visit).text
 
 
-def _visit_node(node: Node) -> str | Visit[Node]:
-    if node.tag == f"{P}sp" and _placeholder_type(node) in CHROME_TYPES:
-        return ""
-    if node.tag == f"{A}p":
-        return _paragraph_step(node), node
-    content = layout.PARAGRAPH if node.tag == f"{P}txBody" else visit_element(node)
-    title_first = sorted(node, key=lambda inner: _placeholder_type(inner) not in TITLE_TYPES)
-    return content if isinstance(content, str) else (content, title_first)
+def _read_notes(frame: Any) -> str:
+    text = "" if frame is None else frame.text.strip()
+    return f"Notes: {text}" if text else ""
 
 
-def _paragraph_step(node: Node) -> layout.WriterStep:
-    placeholder = next(map(_placeholder_type, node.iterancestors(f"{P}sp")), "none")
-    if placeholder in TITLE_TYPES:
-        return partial(Writer.heading, mark="## ")
-    if placeholder not in BODY_TYPES or node.find(f"{A}pPr/{A}buNone") is not None:
-        return layout.LINE
-    mark = f"{_item_number(node)}." if _is_numbered(node) else "-"
-    return partial(Writer.item, mark="  " * _indent_level(node) + f"{mark} ")
+class SlideVisitor:
+    """The visitor of a slide's elements; it numbers paragraphs."""
+
+    def __init__(self) -> None:
+        self.parent: Node = None  # of the last paragraph
+        self.numbers: dict[int, int] = {}  # of the last paragraph of each depth
+
+    def visit(self, node: Node) -> str | Visit[Node]:
+        if node.tag == f"{P}sp" and _placeholder_type(node) in CHROME_TYPES:
+            return ""
+        if node.tag == f"{A}p":
+            return self._paragraph_step(node), node
+        content = layout.PARAGRAPH if node.tag == f"{P}txBody" else visit_element(node)
+        title_first = sorted(node, key=lambda inner: _placeholder_type(inner) not in TITLE_TYPES)
+        return content if isinstance(content, str) else (content, title_first)
+
+    def _paragraph_step(self, node: Node) -> layout.WriterStep:
+        placeholder = next(map(_placeholder_type, node.iterancestors(f"{P}sp")), "none")
+        depth, number = _indent_level(node), self._next_number(node)
+        if placeholder in TITLE_TYPES:
+            return partial(Writer.heading, mark="## ")
+        if placeholder not in BODY_TYPES or node.find(f"{A}pPr/{A}buNone") is not None:
+            return layout.LINE
+        mark = f"{number}." if number else "-"
+        return partial(Writer.item, mark="  " * depth + f"{mark} ")
+
+    def _next_number(self, paragraph: Node) -> int:
+        """Return the paragraph's place among the numbered ones of its depth.
+
+        Counting starts after the last paragraph that is less deep, or not numbered; its own number is 0.
+        """
+        parent, depth = paragraph.getparent(), _indent_level(paragraph)
+        numbers = self.numbers if parent is self.parent else {}
+        is_numbered = paragraph.find(f"{A}pPr/{A}buAutoNum") is not None
+        self.numbers = {level: number for level, number in numbers.items() if level <= depth}
+        self.numbers[depth] = self.numbers.get(depth, 0) + 1 if is_numbered else 0
+        self.parent = parent
+        return self.numbers[depth]
 
 
 def _indent_level(paragraph: Node) -> int:
     properties = paragraph.find(f"{A}pPr")
-    return int(properties.get("lvl") or 0) if properties is not None else 0
-
-
-def _is_numbered(paragraph: Node) -> bool:
-    return paragraph.find(f"{A}pPr/{A}buAutoNum") is not None
-
-
-def _item_number(paragraph: Node) -> int:
-    """Return the paragraph's place among the numbered ones of its depth.
-
-    Counting starts after the last paragraph that is less deep, or not numbered.
-    """
-    number, depth = 1, _indent_level(paragraph)
-    for sibling in paragraph.itersiblings(f"{A}p", preceding=True):
-        sibling_depth = _indent_level(sibling)
-        if sibling_depth < depth or (sibling_depth == depth and not _is_numbered(sibling)):
-            break
-        number += sibling_depth == depth
-    return number
+    return min(int(properties.get("lvl") or 0), MAX_LIST_INDENT) if properties is not None else 0
 
 
 def _placeholder_type(shape: Node) -> str:
@@ -92,12 +148,16 @@ def _placeholder_type(shape: Node) -> str:
     return "none" if holder is None else str(holder.get("type") or "")
 
 
-def _find_charts(shapes: Iterable[Any]) -> Iterator[Any]:
+def _find_chart_parts(shapes: Iterable[Any]) -> Iterator[Any]:
     for shape in shapes:
         if getattr(shape, "has_chart", False):
-            yield shape.chart
+            yield shape.chart_part
         elif hasattr(shape, "shapes"):
-            yield from _find_charts(shape.shapes)
+            yield from _find_chart_parts(shape.shapes)
+
+
+def _read_chart(part: Any) -> str:
+    return "\n".join(_chart_rows(part.chart))
 
 
 def _chart_rows(chart: Any) -> Iterator[str]:
@@ -106,11 +166,12 @@ def _chart_rows(chart: Any) -> Iterator[str]:
         yield chart.chart_title.text_frame.text
     for plot in chart.plots:
         series = [(each.name, each.values) for each in plot.series]
-        categories = [str(category) for category in plot.categories]
-        for index, category in enumerate(categories):
-            cells = ((name, row[index]) for name, row in series if index < len(row) and row[index] is not None)
-            yield "; ".join([category, *(f"{name}: {_format_figure(value)}" for name, value in cells)])
-        for each in plot.series if not categories else ():  # a scatter chart
+        rows = list[list[str]]()
+        for index, category in enumerate(plot.categories):
+            figures = (_format_figure(values[index]) if index < len(values) else "" for _, values in series)
+            rows.append([str(category), *figures])
+        yield from render_table(["", *(name for name, _ in series)], rows) if rows else ()
+        for each in plot.series if not rows else ():  # a scatter chart
             x_values = (value.text or "" for value in each._element.xpath(".//c:xVal//c:v"))
             points = zip(x_values, map(_format_figure, each.values), strict=False)
             yield f"{each.name}: {', '.join(f'({x}, {y})' for x, y in points)}"

@@ -1,19 +1,17 @@
-"""JSON, CSV, TSV, a workbook (.xlsx .xls) -> a page for each row, or one page for the file."""
+"""JSON, CSV, TSV -> a page for each row, or one page for the file; rows -> lines of text."""
 
 import csv
 import io
 import json
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import date, datetime
-from itertools import groupby, islice, zip_longest
-from typing import Any
+from itertools import islice
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.archive import open_archive, read_core_properties
-from kumihimo.readers.page import Page, Row, format_utc, join_with_places, unique_name
+from kumihimo.readers.page import Page, Row, format_utc, unique_name
 from kumihimo.readers.text import decode
 
 # JSON can escape NUL and lone surrogates, which no text can store. The first group skips pairs and other escapes.
@@ -26,6 +24,11 @@ EXCEL_SEPARATOR = re.compile(r"\Asep=([,;\t|])\r?\n")
 KNOWN_COLUMNS = ("id", "title", "text", "modified", "date")
 NUMBER = re.compile(r"[-+]?\d[\d.,]*%?")
 YEAR = re.compile(r"[12]\d{3}")
+MAX_GROWTH = 10  # repeated names and merged cells make a text at most so many times as long
+MAX_ROW_NAME_CHARS = 200  # with longer names, a row shows its cells alone
+HEADER_DISTANCE = 1500  # characters of rows until the header comes again; about a chunk
+HEADER_SHARE = 5  # a long header comes again after so many times its length
+NAME_WIDTHS = (200, 50, 20)  # a repeated name is cut to the first width that keeps the text small
 
 
 def read_jsonl_pages(data: bytes, name: str) -> Iterator[Page]:
@@ -51,7 +54,11 @@ def read_json_pages(data: bytes, name: str) -> Iterator[Page]:
         yield row_to_page(value)
     else:
         title = value.get("title") if isinstance(value, dict) else None
-        yield Page(title=title if isinstance(title, str) else "", text="\n\n".join(_flatten(value)))
+        for width in NAME_WIDTHS:
+            lines = list(_flatten(value, width))
+            if sum(map(len, lines)) <= MAX_GROWTH * len(text):
+                break
+        yield Page(title=title if isinstance(title, str) else "", text="\n\n".join(lines))
 
 
 def _decode_json(data: bytes, name: str) -> str:
@@ -79,18 +86,22 @@ def _parse_value(text: str, location: str, remedy: str) -> object:
         raise SourceError(f"{location} is beyond this reader ({error}); write it flatter or shorter") from error
 
 
-def _flatten(value: object) -> Iterator[str]:
+def _flatten(value: object, width: int) -> Iterator[str]:
     """Yield `path.to.key: value` for each value.
 
+    A value repeats at most the last `width` characters of the path before its key. A longer key stands once in full.
     It does not recurse, because a file may be nested deeper than the stack.
     """
-    pending = [("", value)]
+    pending = [("", "", value)]
     while pending:
-        path, value = pending.pop()
+        above, key, value = pending.pop()
+        path = f"{above}.{key}" if above else key
         if isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
             value = {str(index): item for index, item in enumerate(value)}
         if isinstance(value, dict):
-            pending += [(f"{path}.{key}" if path else key, item) for key, item in reversed(value.items())]
+            if len(key) > width:
+                yield f"{path}:"
+            pending += [(path[-width:], inner_key, item) for inner_key, item in reversed(value.items())]
         elif value not in (None, [], ""):
             yield f"{path}: {_format_value(value)}" if path else _format_value(value)
 
@@ -111,6 +122,7 @@ def read_delimited(data: bytes, name: str) -> Iterator[Page]:
         return
     names = _column_names(rows[0] if _has_header(rows) else [], max(map(len, rows)))
     if "text" in names and ("id" in names or "title" in names):
+        names = _cut_names(names, rows[1:])
         mappings = ({name: cell for name, cell in zip(names, row, strict=False) if cell} for row in rows[1:])
         yield from rows_to_pages(enumerate(({"text": ""} | mapping for mapping in mappings), 1))
     else:
@@ -120,16 +132,78 @@ def read_delimited(data: bytes, name: str) -> Iterator[Page]:
 def render_rows(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield a line for each row, with the header's names.
 
+    If the names are long, the rows show their cells alone, and the header stands above them, again and again.
     If there is only a header, yield the header.
     """
     header = rows[0] if _has_header(rows) else []
     body = rows[1:] if header else rows
+    return render_table(header, body) if body else iter(["; ".join(filter(None, header))])
+
+
+def render_table(header: Sequence[str], body: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield a line for each row, with the names of a header.
+
+    The header may be empty.
+    """
+    if not any(header):
+        yield from ("; ".join(filter(None, map(_join_lines, row))) for row in body)
+    elif _has_short_names(header, body):
+        names = [f"{name}: " if name else "" for name in header]
+        for row in body:
+            named = ((names[column] if column < len(names) else "", cell) for column, cell in enumerate(row))
+            yield "; ".join(name + _join_lines(cell) for name, cell in named if cell)
+    else:
+        yield from _render_below_header(header, body)
+
+
+def _join_lines(cell: str) -> str:
+    return " ".join(cell.splitlines())
+
+
+def _has_short_names(header: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
+    """Return whether the rows can repeat the names of their columns.
+
+    The names must not make any row, or the whole table, much longer.
+    """
+    costs = [len(name) + 2 if name else 0 for name in header]
+    added = [sum(cost for cost, cell in zip(costs, row, strict=False) if cell) for row in body]
+    return max(added) <= MAX_ROW_NAME_CHARS and sum(added) <= (MAX_GROWTH - 1) * count_cell_chars(body)
+
+
+def count_cell_chars(rows: Iterable[Sequence[str]]) -> int:
+    """Return the characters of all cells, with one more for each cell."""
+    return sum(len(cell) + 1 for row in rows for cell in row if cell)
+
+
+def _render_below_header(header: Sequence[str], body: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the header, and the cells of rows below it.
+
+    Empty cells stay, so that each cell has the place of its name.
+    """
+    title = f"columns: {'; '.join(map(_join_lines, header))}"
+    distance = max(HEADER_DISTANCE, HEADER_SHARE * len(title))
+    written = distance
     for row in body:
-        cells = (" ".join(cell.splitlines()) for cell in row)
-        pairs = zip_longest(header, cells, fillvalue="")
-        yield "; ".join(f"{name}: {cell}" if name else cell for name, cell in pairs if cell)
-    if not body:
-        yield "; ".join(filter(None, header))
+        if written >= distance:
+            yield title
+            written = 0
+        end = max(place for place, cell in enumerate(row, 1) if cell)
+        line = "; ".join(map(_join_lines, row[:end]))
+        written += len(line)
+        yield line
+
+
+def _cut_names(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Shorten long names."""
+    filled = Counter(column for row in rows for column, cell in enumerate(row) if cell)
+    room = MAX_GROWTH * count_cell_chars(rows)
+
+    def fits(width: int) -> bool:
+        return sum(filled[column] * min(len(name), width) for column, name in enumerate(names)) <= room
+
+    width = next(filter(fits, NAME_WIDTHS), NAME_WIDTHS[-1])
+    used: dict[str, int] = {}
+    return [unique_name(name[:width], used) for name in names]
 
 
 def _parse_table(text: str, name: str) -> list[list[str]]:
@@ -241,138 +315,3 @@ def _parse_modified(value: object) -> str:
     with suppress(ValueError, OverflowError):  # 0001-01-01T00:00+09:00 is before the first year in UTC
         return format_utc(datetime.fromisoformat(text))
     return ""
-
-
-MAX_TITLE_CHARS = 120  # a longer line is no title
-MAX_CELLS = 8_000_000
-CELL_REFERENCE = re.compile(rb'<(?:\w+:)?c\b[^>]*?\br="([A-Z]{1,3})(\d{1,7})"')
-
-
-def read_workbook(data: bytes, name: str) -> Iterator[Page]:
-    """Read each visible sheet, table by table.
-
-    Each row of a table repeats its column names. The values are the ones saved in the workbook. Formulas, formats,
-    charts and comments are left out.
-    """
-    from python_calamine import CalamineError, CalamineWorkbook, SheetVisibleEnum
-
-    # The properties of .xls files cannot be read.
-    title, metadata = _read_properties(data, name) if data.startswith(b"PK") else ("", {})
-    try:
-        book = CalamineWorkbook.from_filelike(io.BytesIO(data))
-        visible = [sheet.name for sheet in book.sheets_metadata if sheet.visible == SheetVisibleEnum.Visible]
-        texts = {sheet: "\n\n".join(_sheet_texts(book.get_sheet_by_name(sheet))) for sheet in visible}
-    except CalamineError as error:
-        remedy = "save it again without a password"
-        raise SourceError(f"{name}: not a complete workbook, or locked ({error}); {remedy}") from error
-    text, places = join_with_places((text, ((0, f"sheet {sheet}"),)) for sheet, text in texts.items() if text)
-    if not text and len(visible) < len(book.sheets_metadata):
-        raise SourceError(f"{name}: the visible sheets are empty; unhide the others")
-    yield Page(title=title, text=text, metadata=metadata, places=places)
-
-
-def _sheet_texts(sheet: Any) -> Iterator[str]:
-    """Yield the text of each table.
-
-    An empty row separates tables, unless the row after it continues the table above.
-    """
-    tables: list[list[list[str]]] = []
-    for block in (list(rows) for is_filled, rows in groupby(_read_rows(sheet), key=any) if is_filled):
-        if tables and _continues_table(tables[-1][-1], block[0]):
-            tables[-1] += block
-        else:
-            tables.append(block)
-    for number, table in enumerate(tables, 1):
-        yield from _render_table(table, last=number == len(tables))
-
-
-def _continues_table(last: Sequence[str], first: Sequence[str]) -> bool:
-    """Return whether a row after an empty one continues the table above.
-
-    It does if both have a number in the same column. Years do not count, because they name columns.
-
-    >>> _continues_table(["Otaru", "1922"], ["Yoichi", "1872"])
-    True
-    >>> _continues_table(["Otaru", "12", "9"], ["port", "2019", "2020"])
-    False
-    """
-    pairs = zip(last, first, strict=False)
-    shared = [below for above, below in pairs if NUMBER.fullmatch(above) and NUMBER.fullmatch(below)]
-    years = sum(YEAR.fullmatch(cell) is not None for cell in first)
-    return any(not YEAR.fullmatch(number) for number in shared) or (bool(shared) and years == 1)
-
-
-def _read_rows(sheet: Any) -> Iterator[list[str]]:
-    """Yield the cells as text; repeat merged cells in each row."""
-    margin = (sheet.start or (0, 0))[1]  # empty columns at the left, which the rows leave out
-    spans: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)  # top row -> columns and bottom rows
-    for (top, column), (bottom, _) in sheet.merged_cell_ranges or []:
-        spans[top].append((column - margin, bottom))
-    merged: dict[int, tuple[int, str]] = {}  # column -> last row of the merged cell there, and its text
-    for number, row in enumerate(sheet.iter_rows()):
-        cells = [_format_cell(value) for value in row]
-        starts = ((column, bottom) for column, bottom in spans.get(number, ()) if 0 <= column < len(cells))
-        merged |= {column: (bottom, cells[column]) for column, bottom in starts}
-        for column, (bottom, text) in merged.items():
-            cells[column] = text if number <= bottom else cells[column]
-        yield cells
-
-
-def _render_table(rows: Sequence[Sequence[str]], *, last: bool) -> Iterator[str]:
-    """Render a table with its title and notes.
-
-    They are the rows above and below it that fill only one cell.
-    """
-    widths = [sum(map(bool, row)) for row in rows]
-    first = next((i for i, width in enumerate(widths) if width > 1), len(rows))
-    end = next((i for i in range(len(rows), 0, -1) if widths[i - 1] > 1), len(rows))
-    above, below = (["".join(row) for row in part] for part in (rows[:first], rows[end:]))
-    if above and len(above[0]) <= MAX_TITLE_CHARS and not (last and first == len(rows)):
-        above[0] = f"## {above[0]}"
-    yield from above
-    yield from render_rows(rows[first:end]) if first < end else ()
-    yield from below
-
-
-def _format_cell(value: object) -> str:
-    r"""Format a cell's value as text.
-
-    >>> from datetime import date, datetime
-    >>> [_format_cell(value) for value in (3.0, 0.25, True, " a\n b ")]
-    ['3', '0.25', 'true', 'a b']
-    >>> [_format_cell(value) for value in (date(2024, 5, 1), datetime(2024, 5, 1, 8, 30))]
-    ['2024-05-01', '2024-05-01 08:30:00']
-    """
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() and abs(value) < 2**53 else f"{value:.15g}"
-    return " ".join(str(value).split())
-
-
-def _count_cells(sheet: bytes) -> int:
-    """Return the number of cells in a sheet's used range.
-
-    A reader makes room for all of them.
-    """
-    references = CELL_REFERENCE.findall(sheet)
-    rows = max((int(row) for _, row in references), default=0)
-    return rows * max((_column_number(letters) for letters, _ in set(references)), default=0)
-
-
-def _column_number(letters: bytes) -> int:
-    """Convert column letters to a number.
-
-    >>> _column_number(b"A"), _column_number(b"AA")
-    (1, 27)
-    """
-    return sum((letter - ord("A") + 1) * 26**power for power, letter in enumerate(reversed(letters)))
-
-
-def _read_properties(data: bytes, name: str) -> tuple[str, Row]:
-    """Return the properties after checking the size of each sheet."""
-    with open_archive(data, name) as archive:
-        for path in archive.namelist():
-            if path.startswith("xl/worksheets/") and _count_cells(archive.read(path)) > MAX_CELLS:
-                raise SourceError(f"{name}: {path} has over {MAX_CELLS:,} cells; split it, or clear its far edges")
-        return read_core_properties(archive, name)

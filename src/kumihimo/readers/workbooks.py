@@ -1,0 +1,158 @@
+"""a workbook (.xlsx .xlsm .xls) -> one page of text, with the places where its sheets begin."""
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+from kumihimo.core.errors import SourceError
+from kumihimo.readers.archive import open_archive, read_core_properties
+from kumihimo.readers.page import Page, Row, add_unread, join_with_places, refuse_unread
+from kumihimo.readers.tables import MAX_GROWTH, NUMBER, YEAR, count_cell_chars, render_rows
+
+MAX_TITLE_CHARS = 120  # a longer line is no title
+MAX_CELLS = 8_000_000
+REMEDY = "save it again without a password"
+CELL_REFERENCE = re.compile(rb'<(?:\w+:)?c\b[^>]*?\br="([A-Z]{1,3})(\d{1,7})"')
+
+
+def read_workbook(data: bytes, name: str) -> Iterator[Page]:
+    """Read each visible sheet, table by table.
+
+    Each row of a table repeats its column names. The values are the ones saved in the workbook. Formulas, formats,
+    charts and comments are left out.
+    """
+    from python_calamine import CalamineError, CalamineWorkbook, SheetVisibleEnum
+
+    # The properties of .xls files cannot be read.
+    title, metadata = _read_properties(data, name) if data.startswith(b"PK") else ("", {})
+    try:
+        book = CalamineWorkbook.from_filelike(io.BytesIO(data))
+        visible = [sheet.name for sheet in book.sheets_metadata if sheet.visible == SheetVisibleEnum.Visible]
+    except CalamineError as error:
+        raise SourceError(f"{name}: not a complete workbook, or locked ({error}); {REMEDY}") from error
+    texts, unread = dict[str, str](), list[str]()
+    for sheet in visible:
+        try:
+            texts[sheet] = "\n\n".join(_sheet_texts(book.get_sheet_by_name(sheet)))
+        except CalamineError as error:
+            unread.append(f"sheet {sheet} ({error})")
+    text, places = join_with_places((text, ((0, f"sheet {sheet}"),)) for sheet, text in texts.items() if text)
+    refuse_unread(text, [f"{name}: not a complete workbook: {part}; {REMEDY}" for part in unread])
+    if not text and len(visible) < len(book.sheets_metadata):
+        raise SourceError(f"{name}: the visible sheets are empty; unhide the others")
+    yield Page(title=title, text=text, metadata=add_unread(metadata, unread), places=places)
+
+
+def _sheet_texts(sheet: Any) -> Iterator[str]:
+    """Yield the text of each table.
+
+    An empty row separates tables, unless the row after it continues the table above.
+    """
+    tables: list[list[list[str]]] = []
+    for block in (list(rows) for is_filled, rows in groupby(_read_rows(sheet), key=any) if is_filled):
+        if tables and _continues_table(tables[-1][-1], block[0]):
+            tables[-1] += block
+        else:
+            tables.append(block)
+    for number, table in enumerate(tables, 1):
+        yield from _render_table(table, last=number == len(tables))
+
+
+def _continues_table(last: Sequence[str], first: Sequence[str]) -> bool:
+    """Return whether a row after an empty one continues the table above.
+
+    It does if both have a number in the same column. Years do not count, because they name columns.
+
+    >>> _continues_table(["Otaru", "1922"], ["Yoichi", "1872"])
+    True
+    >>> _continues_table(["Otaru", "12", "9"], ["port", "2019", "2020"])
+    False
+    """
+    pairs = zip(last, first, strict=False)
+    shared = [below for above, below in pairs if NUMBER.fullmatch(above) and NUMBER.fullmatch(below)]
+    years = sum(YEAR.fullmatch(cell) is not None for cell in first)
+    return any(not YEAR.fullmatch(number) for number in shared) or (bool(shared) and years == 1)
+
+
+def _read_rows(sheet: Any) -> list[list[str]]:
+    """Return the cells as text, with merged cells repeated in each row.
+
+    A cell that would make the sheet much longer stands once.
+    """
+    rows = [[_format_cell(value) for value in row] for row in sheet.iter_rows()]
+    margin = (sheet.start or (0, 0))[1]  # empty columns at the left, which the rows leave out
+    room = MAX_GROWTH * count_cell_chars(rows)
+    for (top, left), (bottom, _) in sheet.merged_cell_ranges or []:
+        below, column = range(top + 1, min(bottom + 1, len(rows))), left - margin
+        if not below or not 0 <= column < len(rows[top]):
+            continue
+        cost = len(below) * (len(rows[top][column]) + 1)
+        if cost <= room:
+            room -= cost
+            for number in below:
+                rows[number][column] = rows[top][column]
+    return rows
+
+
+def _render_table(rows: Sequence[Sequence[str]], *, last: bool) -> Iterator[str]:
+    """Render a table with its title and notes.
+
+    They are the rows above and below it that fill only one cell.
+    """
+    widths = [sum(map(bool, row)) for row in rows]
+    first = next((i for i, width in enumerate(widths) if width > 1), len(rows))
+    end = next((i for i in range(len(rows), 0, -1) if widths[i - 1] > 1), len(rows))
+    above, below = (["".join(row) for row in part] for part in (rows[:first], rows[end:]))
+    if above and len(above[0]) <= MAX_TITLE_CHARS and not (last and first == len(rows)):
+        above[0] = f"## {above[0]}"
+    yield from above
+    yield from render_rows(rows[first:end]) if first < end else ()
+    yield from below
+
+
+def _format_cell(value: object) -> str:
+    r"""Format a cell's value as text.
+
+    >>> from datetime import date, datetime
+    >>> [_format_cell(value) for value in (3.0, 0.25, True, " a\n b ")]
+    ['3', '0.25', 'true', 'a b']
+    >>> [_format_cell(value) for value in (date(2024, 5, 1), datetime(2024, 5, 1, 8, 30))]
+    ['2024-05-01', '2024-05-01 08:30:00']
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 2**53 else f"{value:.15g}"
+    return " ".join(str(value).split())
+
+
+def _count_cells(sheet: bytes) -> int:
+    """Return the number of cells in a sheet's used range.
+
+    A reader makes room for all of them.
+    """
+    rows, columns = 0, set[bytes]()
+    for reference in CELL_REFERENCE.finditer(sheet):
+        columns.add(reference[1])
+        rows = max(rows, int(reference[2]))
+    return rows * max(map(_column_number, columns), default=0)
+
+
+def _column_number(letters: bytes) -> int:
+    """Convert column letters to a number.
+
+    >>> _column_number(b"A"), _column_number(b"AA")
+    (1, 27)
+    """
+    return sum((letter - ord("A") + 1) * 26**power for power, letter in enumerate(reversed(letters)))
+
+
+def _read_properties(data: bytes, name: str) -> tuple[str, Row]:
+    """Return the properties after checking the size of each sheet."""
+    with open_archive(data, name) as archive:
+        for path in archive.namelist():
+            if path.startswith("xl/worksheets/") and _count_cells(archive.read(path)) > MAX_CELLS:
+                raise SourceError(f"{name}: {path} has over {MAX_CELLS:,} cells; split it, or clear its far edges")
+        return read_core_properties(archive, name)
