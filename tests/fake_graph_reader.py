@@ -15,10 +15,11 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.llm.protocols import Chat
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.testing.fake_models import FakeChat
+from tests.fenced_texts import fenced_text
 
 _NAME = re.compile(r"\b[A-Z][a-z]+\b|[\u30a1-\u30fa][\u30a1-\u30fcー]+")
 _SENTENCE = re.compile(r"[^.。!?]+[.。!?]?")
-_GIVEN = re.compile(r"^(?:Of: |Entities:\n|Reports:\n)", re.M)  # where what is to be merged or reported on begins
+_GIVEN = re.compile(r"^(?:Of:\n|Entities:\n|Reports:\n)", re.M)  # where what is to be merged or reported on begins
 _SHORT = 80  # characters: reports are shorter than what they replace
 
 
@@ -29,7 +30,7 @@ def answer(conversation: str) -> str:
     last = conversation.rpartition("\n\n")[2]
     first = _text_of(conversation)
     if "The form, with all the questions first" in conversation:
-        return _prepared(conversation.partition("\nText:\n")[2])
+        return _prepared(fenced_text(conversation, "text"))
     if "yes or no" in last:
         return "no" if _leaves_out(first) else "yes"
     if "are still missing" in last:
@@ -42,9 +43,8 @@ def answer(conversation: str) -> str:
 
 
 def _text_of(conversation: str) -> str:
-    """The text that it is to read, without the examples before it."""
-    said = conversation.partition("entity<|>NAME<|>TYPE")[2] or conversation
-    return said.rpartition("Text:\n")[2].partition("\n\n")[0]
+    """The text that it is to read."""
+    return fenced_text(conversation, "text") or conversation.partition("\n\n")[0]
 
 
 def _leaves_out(text: str) -> bool:
@@ -87,7 +87,7 @@ def _prepared(text: str) -> str:
 
 def _links(conversation: str) -> Iterator[tuple[str, dict[str, object]]]:
     """Of each pair a sense, or none, which its two texts decide."""
-    texts = dict(re.findall(r"^(\d+): (.*)$", conversation.partition("\nTexts, ")[2], re.M))
+    texts = dict(re.findall(r"^(\d+): (.*)$", fenced_text(conversation, "texts"), re.M))
     for name, one, other in re.findall(r"^(pair_\d+): first (\d+), second (\d+)$", conversation, re.M):
         n = int(hash_parts(texts[one], texts[other]), 16)
         sense = ("reason", "precedence", "no relation", "list")[n % 4]
@@ -101,7 +101,7 @@ def _other(conversation: str) -> str:
     if '"how" and "predicate"' in conversation:
         return _frames(_text_of(conversation))
     given = _GIVEN.search(conversation)
-    names = _NAME.findall(conversation[given.end() if given else 0 :].partition("\n\nWrite the report.")[0])
+    names = _NAME.findall(conversation[given.end() if given else 0 :].partition("\n</tables>")[0])
     words = " ".join(dict.fromkeys(names))[: _SHORT if given else 200] or "nothing"
     if "JSON schema" not in conversation:
         return f"It is said of {words}."

@@ -1,6 +1,7 @@
 """request -> response of an OpenAI server, or one of its faults: the contents of the fake server."""
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -18,6 +19,7 @@ from kumihimo.testing.fake_models import FakeEmbedder
 # before the reply.
 FAULTS = ("408", "409", "429", "500", "503", "empty", "garbage", "half", "malformed", "never", "slow", "wrong")
 CHAT_FAULTS = ("length", "think")
+_TAG = re.compile(r"^</?[a-z_]+(?:-\d+)?(?: [^>\n]*)?>$", re.M)  # around a text of a prompt
 Json = dict[str, Any]
 FakeResponse = tuple[bytes, dict[str, int]]  # a response, and its counts
 
@@ -133,7 +135,7 @@ def _reply_text(behaviour: Behaviour, body: Json, prompt: str) -> str:
     for fragment, reply in behaviour.replies:
         if fragment in prompt:
             return reply
-    words = prompt.rstrip().rpartition("\n")[2].split()
+    words = _TAG.sub("", prompt).rstrip().rpartition("\n")[2].split()
     sentence = " ".join([*words[:12], "[1]."])
     form = body.get("response_format") or {}
     if form.get("type") == "json_schema":

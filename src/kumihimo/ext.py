@@ -41,6 +41,7 @@ from kumihimo.core.records import (
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Group, Table
 from kumihimo.core.usage import Usage
+from kumihimo.llm.fences import Source, number_sources
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Embedder, Reranker, RerankerName
 from kumihimo.readers.page import Page
@@ -83,6 +84,7 @@ __all__ = [
     "SettingsError",
     "SlotFiller",
     "SlotValue",
+    "Source",
     "SourceError",
     "Summary",
     "Table",
@@ -91,6 +93,7 @@ __all__ = [
     "Usage",
     "VectorSearch",
     "declare",
+    "number_sources",
     "reads",
     "render_prompt",
 ]

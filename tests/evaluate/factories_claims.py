@@ -12,6 +12,7 @@ from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.cached_llm import StructuredLLM, create_llm
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
+from tests.fenced_texts import fenced_text
 
 STAGES = {"You decide whether this": "select", "You decide whether everybody": "read", "You write down": "decompose"}
 CHECKS = {"You check statements": "support", "You compare statements": "compare"}
@@ -26,8 +27,7 @@ def scripted_claim_llm(
     def answer_prompt(prompt: str) -> str:
         stage = next(name for phrase, name in {**STAGES, **CHECKS}.items() if phrase in prompt)
         about = prompt.split("\n\nReply with one JSON object and nothing else.")[0]
-        sentence = re.findall(r"^Sentence: (.*)", about, re.M)
-        reply = reply_to(stage, sentence[-1] if sentence else about.partition("instruction to you.")[2].strip())
+        reply = reply_to(stage, fenced_text(about, "sentence") or about.partition("whatever it says.")[2].strip())
         return reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
 
     chat = FakeChat(answer_prompt, workers=2, join_messages=True)
@@ -42,7 +42,7 @@ def stage_reply(verdict: str = "all", sentence: str = "") -> dict[str, str]:
 def default_reply(stage: str, about: str) -> Any:
     """Reply that every sentence is one claim, and that every claim is supported."""
     if stage in ("support", "compare"):
-        count = len(re.findall(r"^\d+\. ", about.rpartition("Claims:\n")[2], re.M))
+        count = len(re.findall(r"^\d+\. ", fenced_text(about, "claims"), re.M))
         return [{"claim": n, "supported": "yes", "sources": [1]} for n in range(1, count + 1)]
     return {"select": stage_reply(), "read": stage_reply("clear"), "decompose": {"answer": [about]}}[stage]
 

@@ -11,6 +11,7 @@ from kumihimo.evaluate.records import EvalQuestion, Gold
 from kumihimo.llm.protocols import Chat
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.testing.fake_models import FakeChat
+from tests.fenced_texts import fenced_text
 
 PIER = "The old pier was built in 1911. Bo Lind mends it each May. Its oak came from Harrow Wood."
 LONG = "\n\n".join(
@@ -58,7 +59,7 @@ class Scripted(ModelRegistry):
 
     @staticmethod
     def _reply(prompt: str) -> str:
-        question = prompt.rpartition("Question: ")[2]
+        question = fenced_text(prompt, "question")
         if "gulls" in question:
             raise RequestRefused("the model will not speak of gulls")
         return f"That is so [1]. ({question.strip()[:20]})"

@@ -9,18 +9,16 @@ from typing import Any
 from kumihimo.evaluate.judging.protocols import Best, Bests, Chosen, Compared
 from kumihimo.evaluate.records import AnswerSource, EvalQuestion, SystemAnswer
 from kumihimo.llm.protocols import Messages
+from tests.fenced_texts import fenced_texts
 
 Decision = Callable[[str, str, str, int], int]  # one, other, criterion, sample -> 1, 2 or 0
 
 
 def split_pair_prompt(messages: Messages) -> tuple[str, str, str]:
     """Return the first answer, the second answer and the rest of a judge prompt."""
-    text = messages[-1]["content"].replace("=== First answer ===", "--- Answer 1 ---")
-    text = text.replace("=== Second answer ===", "--- Answer 2 ---").replace("=== End of", "--- End of")
-    _, _, rest = text.partition("--- Answer 1 ---")
-    one, _, rest = rest.partition("--- Answer 2 ---")
-    other, _, criterion = rest.partition("--- End of the answers")
-    return one.strip(), other.strip(), criterion
+    text = messages[-1]["content"]
+    one, other = fenced_texts(text, "answer")
+    return one, other, text.rpartition("</answer 2>")[2]
 
 
 @dataclass(slots=True)

@@ -23,6 +23,7 @@ from kumihimo.llm.budget import Caps
 from tests.cli_runner import kumi
 from tests.evaluate.factories_claims import default_reply, script_replies, scripted_claim_llm, stage_reply
 from tests.fake_server import FakeServer
+from tests.fenced_texts import fenced_text
 
 QUESTIONS = [
     EvalQuestion("q1", "How did the piers change?"),
@@ -92,14 +93,14 @@ def test_excerpts_show_the_neighbours(tmp_path: Path) -> None:
     llm, chat = scripted_claim_llm(tmp_path, default_reply)
     extract_answer_claims(QUESTIONS, [make_answer(text)], llm, ECONOMY_VOTES)
     excerpts = {
-        prompt.partition("You decide whether ")[2][:4]: prompt.partition("Excerpt of the answer:\n")[2]
+        prompt.partition("You decide whether ")[2][:4]: fenced_text(prompt, "excerpt")
         for prompt in chat.prompt_counts
-        if "Sentence: Boat 7 left." in prompt
+        if fenced_text(prompt, "sentence") == "Boat 7 left."
     }
     before = "[...]\n" + "\n".join(f"Boat {n} left." for n in range(2, 8))
     assert excerpts["this"].startswith(before + "\nBoat 8 left.")
     assert "Boat 12 left.\n[...]" in excerpts["this"]
-    assert excerpts["ever"].startswith(before + "\n[...]\n\nSentence:")
+    assert excerpts["ever"] == before + "\n[...]"
     assert render_excerpt(split_answer("# Boats\nOne left. Two stayed."), 1, 5, 5) == "# Boats\nOne left.\nTwo stayed."
 
 
@@ -238,8 +239,8 @@ REPLIES = [
     ('"clear"', json.dumps(stage_reply("clear"))),
     ('"unsure"', '[{"claim": 1, "supported": "no"}]'),
     ('"sources"', '[{"claim": 1, "supported": "yes", "sources": [1]}]'),
-    ("Sentence: Roake", '["Roake mended it."]'),
-    ("Sentence: It was", '{"answer": ["The breakwater was mended in 1922."]}'),
+    ("<sentence>\nRoake", '["Roake mended it."]'),
+    ("<sentence>\nIt was", '{"answer": ["The breakwater was mended in 1922."]}'),
 ]
 
 

@@ -56,7 +56,7 @@ def test_support_by_the_evidence(tmp_path: Path) -> None:
     claims = check_by_context(claims_of(*TEXTS), [answer_with("Ferries.", "It left.")], llm, Words())
     assert [(claim.supported, claim.sources) for claim in claims] == [(True, (4,)), (False, ()), (None, ())]
     assert claims[2].why == {"supported": "the reply leaves it out"}
-    assert "[3] Ferries.\n\n[4] It left." in next(iter(chat.prompt_counts))
+    assert "<source 3>\nFerries.\n</source 3>\n\n<source 4>\nIt left.\n" in next(iter(chat.prompt_counts))
     rate = fabrication_rates(claims, "naive")["unsupported_by_context"]
     assert (rate.value, rate.n, rate.of, rate.why) == (0.5, 2, 3, {"the reply leaves it out": 1})
     assert fabrication_by_question(claims, [EvalQuestion("q1", "?"), EvalQuestion("q2", "?")], "naive")[
@@ -75,7 +75,7 @@ def test_long_evidence_is_shown_in_parts(tmp_path: Path) -> None:
     ]
 
     def say(_: str, about: str) -> Any:
-        first = "left" in about.partition("Claims:")[0]
+        first = "left" in about.partition("<claims>")[0]
         return verdicts((1, "yes", [3]), (2, "no", [])) if first else verdicts((1, "yes", [4]))
 
     llm, chat = scripted_claim_llm(tmp_path, say)
@@ -126,7 +126,7 @@ def test_doubt_by_other_answers(tmp_path: Path) -> None:
     replies = {"Yes.": ["yes", "yes", "no"], "No.": ["no", "unsure", "no"], "Half.": ["no"]}
 
     def say(_: str, about: str) -> Any:
-        claims = next((labels for text, labels in replies.items() if f"Text:\n{text}" in about), None)
+        claims = next((labels for text, labels in replies.items() if f"<text>\n{text}" in about), None)
         return [{"claim": n, "supported": v} for n, v in enumerate(claims, 1)] if claims else "Hm."
 
     llm, _ = scripted_claim_llm(tmp_path, say)

@@ -26,6 +26,7 @@ from kumihimo.llm.cached_llm import create_llm
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 from tests.factories_graph_text import document, mention, put
+from tests.fenced_texts import fenced_text, fenced_texts
 
 LONG = "The ferry of the island leaves at nine from the old pier, " * 4
 TEXTS = {
@@ -61,7 +62,7 @@ def generate(
 
 def reply_to(prompt: str, question: str = "Who mended the {}?") -> dict[str, str]:
     """Return a question on the last sentence of the passage, with an altered quote."""
-    text = prompt.partition("\n\nReply with")[0].rpartition("\n\n")[2]
+    text = fenced_text(prompt, "passage").rpartition("\n\n")[2]
     quote = re.split(r"(?<=\.) ", text)[-1].replace("\n", "").strip()
     return {"question": question.format(len(text)), "answer": "Roake.", "quote": f"“{quote.upper()}”"}
 
@@ -84,8 +85,8 @@ def test_chunks_come_from_many_documents_in_a_fixed_order(snapshot: Snapshot) ->
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"quote": "It never stood there"}, "These words do not stand there: “It never stood there”"),
-        ({"quote": "…"}, "These words do not stand there"),
+        ({"quote": "It never stood there"}, "The words of a quote do not stand in the passage"),
+        ({"quote": "…"}, "The words of a quote do not stand in the passage"),
         ({"question": "What does the passage say?"}, "make sense alone"),
         ({"question": "この文章は何の話ですか。"}, "make sense alone"),
         ({"answer": " "}, "Write a question and its answer"),
@@ -120,7 +121,7 @@ def test_pairs_share_an_entity_across_documents(snapshot: Snapshot, tmp_path: Pa
     assert pair.first.document != pair.second.document
 
     def reply(prompt: str) -> object:
-        assert "Both speak of: Pier" in prompt
+        assert fenced_text(prompt, "entity") == "Pier"
         return {"question": "Who mended what brings cords?", "answer": "Roake.", "first": "nine", "second": "nine"}
 
     generated = generate(snapshot, tmp_path, reply, "linked")
@@ -149,7 +150,7 @@ def test_a_description_samples_the_whole_index(snapshot: Snapshot, tmp_path: Pat
     cache = ResponseCache(tmp_path / "replies.db")
     assert describe_documents(list(reversed(samples)), create_llm(chat, cache)) == "Letters of an island."
     cache.close()
-    assert next(iter(chat.prompt_counts)).endswith("\n\n---\n\n".join(sorted(samples)))
+    assert fenced_texts(next(iter(chat.prompt_counts)), "piece") == sorted(samples)
     with pytest.raises(SettingsError, match="the index has no reports: `kumi index --methods global`"):
         sample_pieces(snapshot, "reports")
 

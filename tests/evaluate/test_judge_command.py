@@ -105,7 +105,7 @@ def test_ratings_are_written(study: Study, server: FakeServer) -> None:
     score = {"justification": "so", "score": 70}
     names = ("recall", "precision", "specificity", "breadth", "depth", "relevancy")
     reply = json.dumps({f"system_{i}": dict.fromkeys(names, score) for i in (1, 2)})
-    server.configure(replies=[("system_1 found", reply)])
+    server.configure(replies=[("<system 1 (found)>", reply)])
     ran = judge(study, "--protocol", "mk", "--context-tokens", "3")
     assert ran.returncode == 0, ran.stderr
     assert re.search(r"naive +depth +70\.0 +3\n", ran.stdout)

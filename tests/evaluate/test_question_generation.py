@@ -18,6 +18,7 @@ from kumihimo.llm.local_embedder import LocalTokenizer
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
+from tests.fenced_texts import fenced_text
 
 ReplyRule = Callable[[str, int], list[Any]]
 
@@ -34,7 +35,7 @@ def reply(questions: ReplyRule, tasks: ReplyRule) -> Callable[[str], str]:
             names = ["persona", "expertise"] if '"expertise"' in prompt else ["persona"]
             items: list[Any] = [{name: f"{name} {n}" for name in names} for n in range(count)]
         else:
-            items = (questions if "The task:" in prompt else tasks)(prompt, count)
+            items = (questions if fenced_text(prompt, "task") else tasks)(prompt, count)
         return json.dumps({"answer": items})
 
     return answer
@@ -99,7 +100,7 @@ def test_unsuitable_questions_are_asked_for_again(tmp_path: Path) -> None:
     assert texts == ["Which theme recurs?", "Which one is new, 0?", "Which one is new, 1?"]
     (second_prompt,) = (prompt for prompt in chat.prompt_counts if "given before" in prompt)
     assert "Give 2 questions" in second_prompt
-    assert second_prompt.partition("Give others:\n")[2].splitlines()[:3] == [
+    assert fenced_text(second_prompt, "before").splitlines() == [
         "- Which theme recurs?",
         "- How many are there?",
         "- Why?",

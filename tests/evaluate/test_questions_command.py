@@ -26,8 +26,13 @@ def folder(tmp_path: Path, server: FakeServer) -> Path:
     assert kumi(tmp_path, "index", "notes", "--methods", "bm25").returncode == 0
     settings = f'[chat]\nmodel = "m"\nbase_url = "{server.url}"\n'
     (tmp_path / "kumi.toml").write_text(settings, "utf-8")
-    tasks = [("The user:\nA clerk.\n\nThe task:", ASKED[0]), ("The user:\nA pilot.\n\nThe task:", ASKED[1])]
-    general = [("The user:", TASKS), ('"persona"', USERS), ('"quote"', GROUNDED), ("do not stand there", GROUNDED)]
+    tasks = [("\nA clerk.\n</user>\n\n<task>", ASKED[0]), ("\nA pilot.\n</user>\n\n<task>", ASKED[1])]
+    general = [
+        ("<user>", TASKS),
+        ('"persona"', USERS),
+        ('"quote"', GROUNDED),
+        ("do not stand in", GROUNDED),
+    ]
     server.configure(replies=[*tasks, *general, ("", "A harbour.")])
     return tmp_path
 
@@ -75,7 +80,7 @@ def test_failures_are_listed_by_reason(folder: Path) -> None:
     )
     assert summary["questions"] == 0
     assert [m["asked"] - m["made"] for m in summary["missing"]] == [1, 1]
-    assert "These words do not stand there" in summary["missing"][0]["why"]
+    assert "The words of a quote do not stand in the passage" in summary["missing"][0]["why"]
     assert not (folder / "local").exists()
 
 
@@ -137,4 +142,4 @@ def test_questions_are_imported_without_their_answers(tmp_path: Path) -> None:
     assert "no format 'xml'" in kumi(tmp_path, "eval", "import", "a.json", "--format", "xml").stderr
     (tmp_path / "taxes").mkdir()
     (tmp_path / "taxes/2024.txt").write_text("mine")
-    assert "choose another --out" in kumi(tmp_path, "eval", "export", "--out", "taxes").stderr
+    assert "or replace it with --force" in kumi(tmp_path, "eval", "export", "--out", "taxes").stderr

@@ -39,7 +39,7 @@ class Rater:
         self.prompts.append(text)
         if "w says 3" in text:
             raise UnparsableReply("no")
-        answers = text.split(" answered ===\n\n")[1:]
+        answers = text.split(" (answered)>\n")[1:]
         scores = [{"justification": "so", "score": 90 if answer.startswith("w") else 40} for answer in answers]
         names = MK_RAG.criteria
         reply = {f"system_{i}": dict.fromkeys(names, score) for i, score in enumerate(scores, 1)}
@@ -86,7 +86,7 @@ def test_failed_answers_are_left_out_and_missing_evidence_is_marked() -> None:
     failed = SystemAnswer("u", "q0", "", failed="down")
     (call,) = plan_rating_calls(QUESTIONS[:1], {"v": {"q0": empty}, "u": {"q0": failed}})
     assert [answer.system for answer in call.answers] == ["v"]
-    text = render_systems(call.answers, LocalTokenizer(), 10)
+    text = str(render_systems(call.answers, LocalTokenizer(), 10))
     assert "(nothing was found)" in text
     assert "(no answer was given)" in text
     assert plan_rating_calls(QUESTIONS[:1], {"u": {"q0": failed}}) == []

@@ -179,7 +179,7 @@ def test_a_run_with_other_names(folder: Path) -> None:
         (["--from-run", "theirs.run", "--qrels", "empty"], "marks nothing as relevant"),
         (["--from-run", "theirs.run", "--qrels", "other"], "ranks none of the questions with gold"),
         (["--from-run", "theirs.run", "--qrels", "other", "--methods", "bm25"], "leave out --methods"),
-        (["--qrels", "other"], "already exists with other gold"),
+        (["--qrels", "other"], "other is there already"),
         (["--run", "notes"], "is there already"),
     ],
 )

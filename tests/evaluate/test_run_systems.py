@@ -143,7 +143,7 @@ def rows(folder: Path, name: str, n: int = 0) -> list[SystemAnswer]:
 
 
 def test_a_capped_run_can_be_continued(folder: Path, server: FakeServer) -> None:
-    server.configure(replies=[("Question: ", "So it is [1].")])
+    server.configure(replies=[("<question>", "So it is [1].")])
     ran = shell(folder, "eval", "run", "--again", "bm25", "--max-calls", "7")
     assert ran.returncode == 1
     assert "4 of 12 answers failed; the first: capped" in ran.stderr
@@ -181,6 +181,14 @@ def test_checks_run_before_any_call(folder: Path, server: FakeServer) -> None:
     assert not (folder / "eval" / "answers").exists()
     Study(folder / "eval").write("questions", [EvalQuestion("q", " ")])
     assert "question 'q' has no text" in shell(folder, "eval", "run").stderr
+
+
+def test_a_question_that_is_too_long_fails_alone(harbour: Kumihimo, cache: ResponseCache) -> None:
+    questions = [QUESTIONS[0], EvalQuestion("long", "a" * 10_001)]
+    with with_model(harbour, cache) as (snapshot, _):
+        first, long = answer_questions(snapshot, HYDE, questions, Budget())
+    assert (first.failed, long.question, long.text) == ("", "long", "")
+    assert long.failed.startswith("the question has 10,001 characters")
 
 
 def test_methods_without_their_model_are_skipped(folder: Path) -> None:

@@ -30,6 +30,7 @@ from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 from tests.cli_runner import kumi
 from tests.fake_server import FakeServer
+from tests.fenced_texts import fenced_text
 
 STATEMENTS = {  # text -> the statements a model extracts
     "The Tern sails at nine. It is white and old.": [
@@ -67,11 +68,11 @@ class ScriptedLLM:
         return [row_type(*row) for row in rows] if kind == "Verdicts" else row_type(*rows)
 
     def taken(self, text: str) -> tuple[list[str]]:
-        return (STATEMENTS[text.partition("Text:\n")[2]],)
+        return (STATEMENTS[fenced_text(text, "text")],)
 
     def verdicts(self, text: str) -> list[tuple[int, str, bool]]:
-        *_, items = re.split(r"\n\n(?:Statements|Assertions):\n", text)
-        context = text.removesuffix(items)
+        items = fenced_text(text, "items")
+        context = text.replace(items, "")
         lines = (line.partition(". ") for line in items.splitlines())
         return [(int(n), "as it stands", _core(item) in context) for n, _, item in lines]
 
@@ -79,7 +80,7 @@ class ScriptedLLM:
         return ([1, 3, 3, 99],)
 
     def grade(self, text: str) -> tuple[str, int]:
-        return ("some", 2 if text.startswith("Text:") else 1)
+        return ("some", 2 if text.startswith("<text>") else 1)
 
     def samples(self, *_: Any) -> list[str]:
         raise NotImplementedError
@@ -295,7 +296,11 @@ def test_claims_share_their_calls_with_the_other_measures() -> None:
 
 def test_items_missing_from_a_reply_are_requested_again() -> None:
     def first(prompt: str) -> list[tuple[int, str, bool]]:
-        return [(1, "", "white" in prompt.rpartition("\n")[2]), (1, "twice", True), (77, "", True)]
+        return [
+            (1, "", "white" in fenced_text(prompt, "items").rpartition("\n")[2]),
+            (1, "twice", True),
+            (77, "", True),
+        ]
 
     model = scripted_llm(Verdicts=first)
     rows = score_case("faithfulness", CASE, model).detail["statements"]
@@ -433,7 +438,7 @@ def test_equal_prompts_are_one_call(tmp_path: Path) -> None:
     chat = FakeChat(
         lambda prompt: (
             '{"statements": ["It sails."]}'
-            if prompt.startswith("Question:")
+            if prompt.startswith("<question>")
             else '[{"number": 1, "reason": "", "holds": true}]'
         )
     )

@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy.stats import wilcoxon
 
 from kumihimo.evaluate.statistics import (
     ZeroMethod,
@@ -49,6 +48,8 @@ def test_holm_gives_the_printed_values(block: str) -> None:
 @pytest.mark.parametrize("zeros", ["wilcox", "pratt"])
 @pytest.mark.parametrize("seed", range(5))
 def test_signed_ranks_equal_scipys(zeros: ZeroMethod, seed: int) -> None:
+    from scipy.stats import wilcoxon  # takes a second, so only here
+
     differences = np.random.default_rng(seed).integers(-3, 4, size=60) * 12.5 + seed
     theirs = wilcoxon(differences, zero_method=zeros, method="asymptotic", correction=False)
     ours = signed_rank(list(differences), zeros)

@@ -22,9 +22,10 @@ from kumihimo.testing.fake_models import FakeChat
 from tests import cli_runner
 from tests.factories_paid_steps import notes, opened
 from tests.fake_server import FakeServer
+from tests.fenced_texts import fenced_texts
 
 NEXT = ["When does the ferry leave?", "Who  keeps harbour 2?", "when does the ferry leave?", "", "Which ferry?"]
-REPLIES = [("Answered:", json.dumps({"answer": NEXT})), ("Question:", "It leaves. [1]")]
+REPLIES = [("</answer>", json.dumps({"answer": NEXT})), ("<question>", "It leaves. [1]")]
 EXPECTED = ("When does the ferry leave?", "Who keeps harbour 2?")
 
 
@@ -50,8 +51,11 @@ def suggest(tmp_path: Path, answer: Answer) -> tuple[tuple[str, ...], list[str]]
 def test_suggestions_are_distinct_and_new(tmp_path: Path) -> None:
     suggested, (prompts,) = suggest(tmp_path, answer_from("The ferry leaves at nine.", "It is kept by Ada."))
     assert suggested == EXPECTED
-    assert "The ferry leaves at nine.\n\n---\n\nIt is kept by Ada." in prompts
-    assert "Asked: Which ferry?\nAnswered: That of nine. [1]" in prompts
+    assert fenced_texts(prompts, "source") == ["The ferry leaves at nine.", "It is kept by Ada."]
+    assert (fenced_texts(prompts, "question"), fenced_texts(prompts, "answer")) == (
+        ["Which ferry?"],
+        ["That of nine. [1]"],
+    )
 
 
 def test_no_evidence_no_suggestions(tmp_path: Path) -> None:

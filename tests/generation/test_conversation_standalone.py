@@ -48,7 +48,7 @@ def test_history_is_in_the_prompt(tmp_path: Path) -> None:
     assert question_found == "When did Ruta wind the cord?"
     ((prompt_text,),) = [prompts]
     assert "Asked: Who wound the cord?\nAnswered: Ruta did. [1]" in prompt_text
-    assert prompt_text.endswith("The last question: When was that?")
+    assert prompt_text.endswith("<question>\nWhen was that?\n</question>")
 
 
 def test_history_is_limited(tmp_path: Path) -> None:
@@ -59,15 +59,15 @@ def test_history_is_limited(tmp_path: Path) -> None:
 
 
 def test_prompt_does_not_depend_on_argument_order() -> None:
-    assert render_prompt(STANDALONE_PROMPT, history="b", question="q") == render_prompt(
-        STANDALONE_PROMPT, question="q", history="b"
+    assert render_prompt(STANDALONE_PROMPT, turns="b", question="q") == render_prompt(
+        STANDALONE_PROMPT, question="q", turns="b"
     )
 
 
 def test_later_question_takes_one_more_call(tmp_path: Path, server: FakeServer) -> None:
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", 3), methods=["bm25"])
-        server.configure(replies=[("The last question:", "Tell of harbour 2."), ("Question:", "It leaves. [1]")])
+        server.configure(replies=[("<turn ", "Tell of harbour 2."), ("<question>", "It leaves. [1]")])
         first = kumi.ask("What does note 1 tell of?", "bm25")
         second = kumi.ask("And the last one?", "bm25", history=[first])
     assert (first.usage.calls, second.usage.calls) == (1, 2)

@@ -10,6 +10,7 @@ from typing import Any
 from kumihimo.core.usage import Usage
 from kumihimo.llm.prompts import Reply
 from kumihimo.llm.protocols import ChatRequest, Messages, Prices
+from tests.fenced_texts import without_rule
 
 TURN_OPENINGS = {  # start of the last message -> name of the turn
     "Do the records": "check",
@@ -22,7 +23,7 @@ TURN_OPENINGS = {  # start of the last message -> name of the turn
 
 def turn_name(messages: Messages) -> str:
     """Return the name of a conversation's last turn; `first` for the extraction."""
-    last_message = messages[-1]["content"]
+    last_message = without_rule(messages[-1]["content"])
     if last_message.endswith("Reply again, in full."):
         return turn_name(messages[:-2])
     return next((name for start, name in TURN_OPENINGS.items() if last_message.startswith(start)), "first")

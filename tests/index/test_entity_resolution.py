@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -146,9 +147,10 @@ def test_ten_thousand_entities_are_not_all_compared(tmp_path: Path, monkeypatch:
         "fi",
     ]
     words = ["".join(rng.choices(syllables, k=rng.randint(2, 4))).capitalize() for _ in range(6000)]
-    weights = [1 / (i + 5) for i in range(len(words))]
+    weights = list(accumulate(1 / (i + 5) for i in range(len(words))))
     names = {
-        name_keys.name_key(n): n for n in (" ".join(rng.choices(words, weights, k=1 + i % 3)) for i in range(16000))
+        name_keys.name_key(n): n
+        for n in (" ".join(rng.choices(words, cum_weights=weights, k=1 + i % 3)) for i in range(16000))
     }
     entities = [entity(n, text=" ".join(rng.choices(words, k=40))) for n in list(names.values())[:10000]]
     relations = {

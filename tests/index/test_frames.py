@@ -126,7 +126,7 @@ def test_a_reply_cannot_flood_the_table() -> None:
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_a_passage_is_the_last_word_of_its_own_prompt(text: str) -> None:
     system, user = slot_messages(text)
-    assert user["content"] == f"Text:\n{text}"
+    assert user["content"] == (f"<text>\n{text}\n</text>" if text else "")
     assert system == slot_messages("")[0]
     assert "Write in French." in slot_messages(text, "French")[0]["content"]
 

@@ -129,7 +129,7 @@ def test_none_has_to_be_allowed() -> None:
     model = Model(lambda pair, n: {**JUDGEMENT, "sense": "No Relation"})
     assert make_links(model) == []
     assert "no relation" in model.prompts[0]
-    with pytest.raises(MalformedReply, match="no sense 'No Relation'"):
+    with pytest.raises(MalformedReply, match="the sense is not in the list"):
         make_links(model, no_relation=False)
     assert "no relation" not in model.prompts[-1]
 

@@ -17,6 +17,7 @@ from kumihimo.llm.cached_llm import create_llm
 from kumihimo.llm.prompts import Reply
 from kumihimo.llm.protocols import ChatRequest
 from kumihimo.storage.sqlite.response_cache import ResponseCache
+from tests.fenced_texts import fenced_text
 from tests.index.scripted_llm import ScriptedChat, record_lines, truncated_reply
 
 CHUNK = Chunk(id="d.00000", title="Ferries", start=0, end=9, tokens=3, text="Ines Roy {title} lives in Oban.")
@@ -56,7 +57,7 @@ def test_one_conversation_whose_last_word_is_the_text(cache: ResponseCache) -> N
     names, failure, chat = extract(cache, {"first": [record_lines(ROY, OBAN, RELATION)]})
     assert (names, failure, chat.turns) == (["Ines Roy", "Oban", "Ines Roy"], None, {"first": 1})
     system, user = chat.requests[0][0]
-    assert user["content"] == "Title: Ferries\nText:\nInes Roy {title} lives in Oban."
+    assert user["content"] == "<title>\nFerries\n</title>\nText:\n<text>\nInes Roy {title} lives in Oban.\n</text>"
     assert "person, place" in system["content"]
     assert "森田圭" in system["content"]
     assert "language of the text" in system["content"]
@@ -70,14 +71,15 @@ def test_what_the_user_says_of_the_corpus_is_told(cache: ResponseCache) -> None:
     }
     _, _, chat = extract(cache, {}, **settings)
     prompt = chat.requests[0][0][0]["content"]
-    assert prompt.endswith("\n\nThe text is one of many about: ferries of Scotland\n\nText:\nNo {braces}.\nEND")
+    assert "\n\nThe text is one of many about: ferries of Scotland\n\n" in prompt
+    assert fenced_text(prompt, "examples") == "Text:\nNo {braces}.\nEND"
     assert "in Japanese" in prompt
     assert "language of the text" not in prompt
 
 
 def test_it_is_short(cache: ResponseCache) -> None:
     _, _, chat = extract(cache, {})
-    assert len(chat.requests[0][0][0]["content"]) < 2800
+    assert len(chat.requests[0][0][0]["content"]) < 2900
 
 
 def test_nothing_to_read_is_no_failure(cache: ResponseCache) -> None:
@@ -139,7 +141,7 @@ def test_lines_that_stay_broken_cost_nothing_whole(cache: ResponseCache) -> None
     replies = {"first": [record_lines(ROY, ("entity", "Oban"))], "mend": [record_lines(("entity", "Oban"), AYR)]}
     names, failure, chat = extract(cache, replies)
     assert (names, chat.turns) == (["Ines Roy"], {"first": 1, "mend": 3})
-    assert "entity<|>Oban" in str(failure)
+    assert "Some lines of the reply are no records still." in str(failure)
     names, failure, _ = extract(cache, {**replies, "mend": ["Sorry."]}, types=("other",))
     assert names == ["Ines Roy"]
     assert failure

@@ -25,6 +25,7 @@ from kumihimo.llm.prompts import Reply
 from kumihimo.search.metadata_filter import matching_documents
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
+from tests.fenced_texts import fenced_text
 from tests.index.factories_rows import WordTokenizer, table
 from tests.index.scripted_llm import ScriptedChat, truncated_reply
 
@@ -79,7 +80,7 @@ def test_a_document_without_a_title_is_called_by_its_uri(cache: ResponseCache) -
     llm, chat = make_llm(cache, REPLY)
     (question,) = questions(document("A gate."), TOKENIZER, llm, extraction=TOPIC_ONLY)
     assert question.title == "a.md#1"
-    assert "Title:" not in chat.requests[0][0][-1]["content"]
+    assert "title" not in chat.requests[0][0][-1]["content"]
 
 
 def test_the_prompt_is_told_the_settings(cache: ResponseCache) -> None:
@@ -89,7 +90,7 @@ def test_the_prompt_is_told_the_settings(cache: ResponseCache) -> None:
     )
     list(metadata(document("A {gate}.", title="{users_types}"), TOKENIZER, llm, extraction=settings))
     system, user = (message["content"] for message in chat.requests[0][0])
-    assert user == "Title: {users_types}\nText:\nA {gate}."
+    assert user == "<title>\n{users_types}\n</title>\n<text>\nA {gate}.\n</text>"
     assert "You prepare minutes so that clerks can" in system
     assert "Write questions and answers in Welsh." in system
     assert "1. The fields of research that it belongs to. At most 3. Only from: ['law', 'health']." in system
@@ -125,7 +126,7 @@ def test_a_long_document_is_read_in_parts_which_are_merged(cache: ResponseCache)
     llm, chat = make_llm(cache, REPLY, SECOND_REPLY)
     source = document("One two three. Four five six. Seven eight nine. Ten.")
     rows = list(metadata(source, CharacterTokenizer(), llm, extraction=TOPIC_PARTS))
-    assert [messages[-1]["content"].partition("Text:\n")[2] for messages, _ in chat.requests] == [
+    assert [fenced_text(messages[-1]["content"], "text") for messages, _ in chat.requests] == [
         "One two three. Four five six.",
         "Seven eight nine. Ten.",
     ]
@@ -208,7 +209,7 @@ def test_a_reply_that_breaks_off_is_continued(cache: ResponseCache) -> None:
     first, second = (messages for messages, _ in chat.requests)
     assert [*second[:2]] == [*first]
     assert second[2]["content"].endswith("1. What is a tide gate?\nAnswers:")
-    assert second[3]["content"].startswith("Your reply broke off after this line:\nAnswers:\n")
+    assert fenced_text(second[3]["content"], "last") == "Answers:"
 
 
 def test_a_reply_that_never_ends_is_listed(cache: ResponseCache) -> None:
@@ -263,7 +264,7 @@ HOSTILE = {
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_document_speaks_for_itself_alone(cache: ResponseCache, text: str) -> None:
     def answer(prompt: str) -> str:  # a model that repeats the text
-        text_part = prompt.partition("Text:\n")[2]
+        text_part = fenced_text(prompt, "text")
         return REPLY.replace("What is", f"What of {text_part[:40]!r} is").replace(
             "shuts.", f"shuts. {text_part[-500:]}"
         )

@@ -24,6 +24,7 @@ from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.storage.sqlite.store import SqlRows, Store
 from kumihimo.testing.fake_models import FakeChat
 from tests.factories_graph_text import document, put
+from tests.fenced_texts import fenced_texts
 
 CORPUS = {
     "domain": "Notes of a harbour office.",
@@ -100,14 +101,14 @@ def test_sample_is_deterministic_and_paid_once(tmp_path: Path) -> None:
     assert tune_folder(tmp_path, chat) == tune_folder(tmp_path, chat)
     assert set(chat.prompt_counts.values()) == {1}
     (prompt_text,) = [prompt for prompt in chat.prompt_counts if "JSON schema" in prompt]
-    pieces = prompt_text.partition("\n\nReply with one JSON object")[0].split("\n\n---\n\n")
+    pieces = fenced_texts(prompt_text, "piece")
     assert (len(pieces), pieces) == (5, sorted(pieces))
 
 
 def test_examples_come_from_different_documents(tmp_path: Path) -> None:
     chat = FakeChat(scripted_replies())
     tune_folder(tmp_path, chat, sample=12, examples=5)
-    texts = [prompt.removeprefix("Text:\n") for prompt in chat.prompt_counts if prompt.startswith("Text:")]
+    texts = [text for prompt in chat.prompt_counts for text in fenced_texts(prompt, "text")]
     assert len({text.split("note ")[-1].split("pier ")[-1][0] for text in texts}) == 5
 
 
@@ -117,7 +118,7 @@ def test_unusable_chunk_is_replaced(tmp_path: Path) -> None:
     def answer(prompt: str) -> str:
         if "JSON schema" in prompt:
             return json.dumps(CORPUS)
-        tried.extend([prompt] if prompt.startswith("Text:") else [])
+        tried.extend(fenced_texts(prompt, "text"))
         return RECORDS if len(tried) > 1 else "Nothing here."
 
     tuned_settings = tune_folder(tmp_path, FakeChat(answer), examples=1)

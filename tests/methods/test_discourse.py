@@ -229,7 +229,7 @@ def test_one_call_lists_every_sense() -> None:
     [text] = llm.prompts
     assert all(f"- {label}: " in text for label in senses_by_label())
     assert "    - reason: Arg2 is why Arg1 is so" in text
-    assert text.endswith("Question: Why?")
+    assert text.endswith("<question>\nWhy?\n</question>")
 
 
 @pytest.mark.parametrize("reply", ["", "I do not know.", "reason\nThat is all.", "Senses:"])

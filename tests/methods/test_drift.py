@@ -7,6 +7,7 @@ from typing import Any
 from kumihimo.core.context import Context
 from kumihimo.core.records import KeyPoint
 from kumihimo.methods.drift import drift
+from tests.fenced_texts import fenced_text
 from tests.methods.factories_search import (
     FakeVectorSearch,
     GraphBuilder,
@@ -35,7 +36,7 @@ def step_reply(answer: str, score: int, *questions: tuple[str, int], sources: tu
 
 
 def asked_question(text: str) -> str:
-    return text.rpartition("The one question: ")[2]
+    return fenced_text(text, "step")
 
 
 def script(text: str) -> object:
@@ -93,7 +94,7 @@ def test_follow_ups_are_ranked_and_distinct() -> None:
     llm.workers = 1
     search(llm, width=2)
     later = [
-        asked_question(text) for text in llm.prompts if "The one question" in text and asked_question(text) != QUESTION
+        asked_question(text) for text in llm.prompts if fenced_text(text, "step") and asked_question(text) != QUESTION
     ]
     assert later == ["Who left the lamp lit?", "Who sold eels?", "Where was Bo Lind?"]
 

@@ -76,7 +76,7 @@ def test_one_call_extracts_keywords() -> None:
         llm=llm,
     )
     (text,) = llm.prompts
-    assert text.endswith(QUESTION)
+    assert text.endswith(f"<question>\n{QUESTION}\n</question>")
 
 
 def test_low_keywords_find_entities_and_their_relations() -> None:

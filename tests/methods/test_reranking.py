@@ -45,7 +45,7 @@ def scripted_reply(prompt: str) -> object:
     """Return points, and steps that their text identifies."""
     label = f"Point {hash_parts(prompt)[:6]}."
     point = {"description": label, "score": 60, "sources": [1]}
-    if "[HumanQuery]" in prompt:
+    if "You help experts" in prompt:
         return "1. What did Ada Holm buy?\n2. What does Bo Lind sell?"
     if "Penn Discourse" in prompt:
         return "cause"

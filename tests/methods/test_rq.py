@@ -16,6 +16,7 @@ from kumihimo.core.table import Table
 from kumihimo.methods.naive import naive
 from kumihimo.methods.rq import _merge_rankings, rq
 from kumihimo.methods.shared.ranking import hybrid_search, new_questions
+from tests.fenced_texts import fenced_text
 from tests.methods.factories_search import (
     FakeVectorSearch,
     ScriptedLLM,
@@ -158,8 +159,8 @@ def test_second_round_sees_passages_and_searches_new_queries() -> None:
     first, second = llm.prompts
     assert not any(text in first for text in TEXTS)
     assert TEXTS[0] in second
-    assert f"- {QUESTION}\n- Mill fire?\n" in second
-    assert second.endswith(f"Question: {QUESTION}")
+    assert fenced_text(second, "queries") == f"- {QUESTION}\n- Mill fire?"
+    assert second.endswith(f"<question>\n{QUESTION}\n</question>")
     search_rounds(llm, depth=2, shown=8)
     assert [text for text in TEXTS if text in llm.prompts[-1]] == TEXTS[:1]
 
@@ -180,7 +181,7 @@ def test_rounds_end_without_new_queries() -> None:
 def test_prompts_have_no_ids_or_scores() -> None:
     llm = ScriptedLLM(lambda text: queries_reply("Mill fire?"))
     rq(QUESTION, CHUNKS, llm, keyword_search, vector_search, tokenizer, rerank, depth=2)
-    assert all(re.search(r"\d", text.replace(QUESTION, "")) is None for text in llm.prompts)
+    assert all(re.search(r"\d", re.sub(r"<.*>", "", text.replace(QUESTION, ""))) is None for text in llm.prompts)
 
 
 def test_settings_below_one_are_rejected_before_any_call() -> None:

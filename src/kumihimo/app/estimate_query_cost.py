@@ -7,18 +7,21 @@ from pathlib import Path
 from typing import Any
 
 from kumihimo.app.results import Estimate, Plan, Range
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.snapshot import Snapshot, question_problem
 from kumihimo.app.status import index_levels
+from kumihimo.core.errors import SettingsError
 from kumihimo.core.settings import resolve_settings
 from kumihimo.core.signature import QueryCost, Signature
 from kumihimo.core.usage import Usage
 from kumihimo.generation.answer import PROMPT
 from kumihimo.llm.cached_llm import EMBEDDING, RERANKING
+from kumihimo.llm.prompts import prompt_frame
 from kumihimo.llm.protocols import Prices
 
 _TYPICAL_QUESTION_TOKENS = 30
 _PASSAGE_TOKENS = 600  # of a candidate for a reranker, at most
-_HEAD_TOKENS = 30  # number and title of a source in a prompt
+_HEAD_TOKENS = 60  # tags, number and place of a source in a prompt
+_POINT_TOKENS = 40  # of a point that a method makes, with its tags
 _UNKNOWN_REPLY: Range = (16, 600)  # tokens of a reply, without earlier replies
 _TOKENIZER_SPREAD: Range = (0.5, 1.2)  # tokens of a server, relative to those of the built-in tokenizer
 _REPLY_SPREAD: Range = (0.7, 1.3)  # tokens of a reply, relative to earlier replies of the scope
@@ -31,6 +34,8 @@ def estimate_query_cost(snapshot: Snapshot, question: str, name: str, *, filter:
     they cost nothing. No model is called. Without a question, a typical length is assumed. `unknown` names a method
     that calls a model and declares no bound.
     """
+    if question.strip() and (problem := question_problem(question)):
+        raise SettingsError(problem)
     name = name or snapshot.default_method()
     snapshot.validate_method(name, filter=filter, **settings)
     return _QueryEstimator(snapshot, snapshot.method(name), question, settings).plan()
@@ -83,7 +88,7 @@ class _QueryEstimator:
         return size.units, size.tokens
 
     def prompt_tokens(self, prompt: Path) -> int:
-        return len(self.snapshot.tokenizer(prompt.read_text(encoding="utf-8")))
+        return len(self.snapshot.tokenizer(prompt_frame(prompt)))
 
     # -- parts of the plan
 
@@ -118,7 +123,7 @@ class _QueryEstimator:
         prompt = self.prompt_tokens(self.signature.declaration.answer_prompt or PROMPT)
         sources = [self.values.get(name) for name in ("budget", "window")] + [settings.get("budget")]
         budget = max((size for size in sources if isinstance(size, int)), default=0)
-        rows = int(str(self.values.get("k", 0))) * _HEAD_TOKENS
+        rows = int(str(self.values.get("k", budget // _POINT_TOKENS))) * _HEAD_TOKENS
         least = 0 if "llm" in self.signature.ports else 1  # a method that calls a model may find nothing
         return QueryCost.for_calls((least, 1), (prompt, prompt + budget + rows))
 
@@ -128,7 +133,16 @@ class _QueryEstimator:
             return None
         (least, most), (low, high) = cost.calls, cost.prompt_tokens
         prompt = (low + least * self._question_tokens, high + most * self._question_tokens)
-        return _estimate(scope, chat.fingerprint, cost.calls, prompt, self._reply_tokens(scope), chat.prices)
+        reply = self._reply_tokens(scope)
+        if limits := self._reply_limits(scope):
+            reply = (min(reply[0], *limits), min(limits) if scope == "answer" else min(reply[1], *limits))
+        return _estimate(scope, chat.fingerprint, cost.calls, prompt, reply, chat.prices)
+
+    def _reply_limits(self, scope: str) -> list[int]:
+        """Return the limits on the tokens of a reply."""
+        settings = self.snapshot.settings
+        limits = [settings.get(name, {}).get("max_tokens") for name in ("chat", scope)]
+        return [limit for limit in limits if isinstance(limit, int)]
 
     def _reply_tokens(self, scope: str) -> Range:
         """Return the range of tokens of one reply, from earlier ones."""

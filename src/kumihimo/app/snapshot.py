@@ -32,9 +32,27 @@ from kumihimo.storage import IndexTransaction
 from kumihimo.storage.sqlite.store import Store, as_db
 
 DEFAULT_METHOD = "braid"
+MAX_QUESTION_CHARS = 10_000
 _FALLBACK_METHOD = "naive"  # for an index not built for the default method
 log = logging.getLogger("kumihimo")
 INSTALL_AGAIN = "which is not installed: install it again, or pass its functions to Kumihimo.open"
+
+
+def question_problem(question: str) -> str:
+    """Return why a question cannot be asked; empty if it can."""
+    if not question.strip():
+        return "the question is empty: write what you want to know"
+    if len(question) > MAX_QUESTION_CHARS:
+        return (
+            f"the question has {len(question):,} characters, and {MAX_QUESTION_CHARS:,} is the limit: "
+            "ask more briefly, and put long texts into documents"
+        )
+    return ""
+
+
+def _check_question(question: str) -> None:
+    if problem := question_problem(question):
+        raise SettingsError(problem)
 
 
 def steps_without_llm(catalogue: Catalogue, models: ModelRegistry, tables: Iterable[str]) -> list[str]:
@@ -161,8 +179,7 @@ class Snapshot:
         }
 
         def search(question: str) -> Context:
-            if not question.strip():
-                raise SettingsError("the question is empty: write what you want to know")
+            _check_question(question)
             context: Context = signature.function(question, **arguments)
             return context
 
@@ -262,7 +279,8 @@ class Snapshot:
         name = name or self.default_method()
         start, question, budget = perf_counter(), replace_surrogates(question), self.models.budget(caps, self.budget)
         search = self._prepare_search(name, filter, settings, budget)
-        if history and question.strip() and self.models.chat("answer"):
+        _check_question(question)
+        if history and self.models.chat("answer"):
             question = rewrite_standalone(question, history, self._llm("answer", budget))
         context = search(question)
         if self.models.chat("answer"):

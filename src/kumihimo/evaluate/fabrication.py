@@ -12,8 +12,10 @@ from kumihimo.core.errors import ItemFailed, UnparsableReply
 from kumihimo.core.task import Progress
 from kumihimo.evaluate.records import AnswerClaim, EvalQuestion, SystemAnswer, ValuesByMeasure
 from kumihimo.evaluate.workers import classify_failure, map_with_progress
+from kumihimo.llm.fences import Source
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM
+from kumihimo.text.sentences import collapse_spaces
 
 CLAIM_SUPPORT_PROMPT, SELFCHECK_PROMPT = (
     Path(__file__).with_name(f"claim_{name}.md") for name in ("support", "selfcheck")
@@ -214,7 +216,7 @@ def _check_by_sources(
         if not unsupported:
             break
         try:
-            sources = "\n\n".join(f"[{n}] {text}" for n, text in group)
+            sources = [Source(n, text) for n, text in group]
             listed = _format_claims([batch[n - 1].text for n in unsupported])
             messages = render_prompt(CLAIM_SUPPORT_PROMPT, sources=sources, claims=listed)
             entries = {
@@ -253,7 +255,7 @@ def batch_by_answer(claims: Claims) -> Iterator[list[AnswerClaim]]:
 
 
 def _format_claims(claims: Sequence[str]) -> str:
-    return "\n".join(f"{n}. {claim}" for n, claim in enumerate(claims, 1))
+    return "\n".join(f"{n}. {collapse_spaces(claim)}" for n, claim in enumerate(claims, 1))
 
 
 # -- rates

@@ -19,6 +19,7 @@ from kumihimo.evaluate.judging.verdicts import truncate_tokens
 from kumihimo.evaluate.question_generation import GeneratedQuestions, Missing, question_text_key, strip_list_mark
 from kumihimo.evaluate.records import EvalQuestion, Gold
 from kumihimo.evaluate.workers import map_with_progress
+from kumihimo.llm.fences import number_sources
 from kumihimo.llm.prompts import Reply, render_prompt, reply_form
 from kumihimo.llm.protocols import LLM, Messages
 
@@ -34,7 +35,7 @@ def describe_documents(pieces: Sequence[str], llm: LLM) -> str:
 
     A person should review the draft. Raises ItemFailed if the reply is unusable.
     """
-    return llm(render_prompt(DESCRIPTION_PROMPT, pieces="\n\n---\n\n".join(sorted(pieces)))).strip()
+    return llm(render_prompt(DESCRIPTION_PROMPT, pieces=number_sources(sorted(pieces)))).strip()
 
 
 def sample_pieces(snapshot: Snapshot, source: DescriptionSource = "documents", size: int = SAMPLE_TOKENS) -> list[str]:
@@ -316,7 +317,7 @@ def _locate_quote(uris: Mapping[str, str], chunk: Chunk, quote: str) -> Gold:
     """
     span = find_quote(quote, chunk.text)
     if span is None:
-        raise MalformedReply(f"These words do not stand there: “{quote[:80]}”. Copy them letter by letter.")
+        raise MalformedReply("The words of a quote do not stand in the passage. Copy them letter by letter.")
     return Gold(uris[chunk.document], chunk.start + span[0], chunk.start + span[1])
 
 

@@ -25,7 +25,7 @@ MAX_TASK_WORDS = 15
 _MAX_CALLS = 3  # for one list
 _PERSONA = "`persona`: who the user is and what they look for in these documents, in one sentence."
 _EXPERTISE = " `expertise`: two or three sentences on what they know, and what about them makes them ask."
-_PREVIOUS_HEADING = "\n\nThese were given before. Give others:\n"
+_PREVIOUS_HEADING = "These were given before. Give others:\n"
 _LIST_MARK = re.compile(r"\A(?:\d{1,2}[.)]|[-*•])\s+")
 _UNFIT = re.compile(
     r"\A\W*(?:(?:about |roughly )?how (?:many|often|frequently)\b|what (?:number|percentage) of\b|why\b)"
@@ -188,8 +188,8 @@ class _ListWriter:
         return "\n".join(filter(None, [user, self.expertise[user]]))
 
     def _ask(self, path: Path, form: Any, n: int, previous: Sequence[str], followups: int, **values: str) -> Any:
-        before = _PREVIOUS_HEADING + "\n".join(f"- {text}" for text in previous) if previous else ""
-        messages = render_prompt(path, count=str(n), description=self.description, before=before, **values)
+        values |= {"heading": _PREVIOUS_HEADING if previous else "", "before": "\n".join(f"- {t}" for t in previous)}
+        messages = render_prompt(path, count=str(n), description=self.description, **values)
         return self.llm(messages, schema=form, followups=followups)
 
 

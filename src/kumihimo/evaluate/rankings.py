@@ -12,6 +12,7 @@ from math import isfinite, log2
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from kumihimo.app.safe_write import check_ordinary_file
 from kumihimo.core.errors import SettingsError
 
 Ranking = Sequence[str]
@@ -199,6 +200,7 @@ def read_trec_qrels(path: Path) -> dict[str, list[str]]:
 
 def _iterate_rows(path: Path, size: int, form: str) -> Iterator[tuple[int, list[str]]]:
     try:
+        check_ordinary_file(path)
         with path.open(encoding="utf-8-sig") as lines:
             for number, line in enumerate(lines, 1):
                 parts = line.split()

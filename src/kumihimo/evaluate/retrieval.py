@@ -11,7 +11,7 @@ from itertools import accumulate, islice
 from statistics import fmean
 from time import perf_counter
 
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.snapshot import Snapshot, question_problem
 from kumihimo.core.context import Evidence
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Passage, Reference
@@ -110,6 +110,8 @@ def retrieve_all(
     """
 
     def retrieve_one(question: EvalQuestion) -> RetrievalResult:
+        if problem := question_problem(question.text):
+            return RetrievalResult(system.name, question.id, failed=problem)
         start = clock()
         try:
             context = replace(snapshot, budget=budget).retrieve(question.text, system.method, **system.settings)

@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any, cast
 
 from kumihimo import methods
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.snapshot import Snapshot, question_problem
 from kumihimo.core.context import Answer
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.spans import Citation, Span
@@ -80,6 +80,8 @@ def _answer_question(
     """Ask one question; snapshot, budget: of this question alone."""
     start = perf_counter()
     key: dict[str, Any] = {"system": system.name, "question": question.id, "generation": snapshot.generation}
+    if problem := question_problem(question.text):
+        return SystemAnswer(**key, text="", usage=total_usage(budget), failed=problem)
     try:
         answer = snapshot.ask(question.text, system.method, **system.settings)
     except ItemFailed as failure:

@@ -45,15 +45,14 @@ def signed_rank(differences: Sequence[float], zeros: ZeroMethod = "pratt") -> Si
     >>> round(result.z, 4), round(result.p, 4), result.effect
     (1.0954, 0.2733, 0.6)
     """
-    from scipy.stats import rankdata
-
     d = np.asarray(differences, dtype=float).round(9)  # so that 58 1/3 - 50 and 50 - 41 2/3 are tied
     n = len(d)
     if zeros == "wilcox":
         d = d[d != 0]
     if not np.any(d):
         return SignedRankResult(0.0, 1.0, 0.0, n)
-    ranks = rankdata(np.abs(d)) * np.sign(d)
+    _, places, counts = np.unique(np.abs(d), return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[places] * np.sign(d)  # ties share the mean of their ranks
     z = float(ranks.sum()) / sqrt(float((ranks**2).sum()))  # ties lower the squares, which corrects the variance
     return SignedRankResult(z, two_sided_p(z), float(ranks.sum() / np.abs(ranks).sum()), n)
 

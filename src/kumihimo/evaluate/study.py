@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 
 from pydantic import TypeAdapter, ValidationError
 
-from kumihimo.app.safe_write import FILE_MARK, write_file
+from kumihimo.app.safe_write import FILE_MARK, check_ordinary_file, write_file
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.evaluate.records import AnswerClaim, AnswerSentence, EvalQuestion, Rating, Score, SystemAnswer, Verdict
 
@@ -221,15 +221,7 @@ class Study:
         self.check_folder()
         if not (self.folder / STUDY_MANIFEST).exists():
             write_file(self.folder / STUDY_MANIFEST, [json.dumps({"note": FILE_MARK, "stages": {}}, indent=2), "\n"])
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.part")
-        try:
-            with temporary.open("w", encoding="utf-8", newline="\n") as out:
-                out.writelines(lines)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_file(self.folder / name, lines, force=True)
 
 
 def row_to_json(row: Any) -> str:
@@ -244,6 +236,7 @@ def read_jsonl_rows(path: Path, row_type: type[T]) -> Iterator[T]:
     """
     adapter: TypeAdapter[T] = _adapter(cast(Any, row_type))
     try:
+        check_ordinary_file(path)
         with path.open(encoding="utf-8-sig") as lines:
             for number, text in enumerate(lines, 1):  # noqa: B007 - the message names the line
                 if text.strip():

@@ -6,7 +6,6 @@ stored texts, or else from assumed ones. What the study already has costs nothin
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,8 @@ from kumihimo.evaluate.scoring import case as cases
 from kumihimo.evaluate.scoring.run_scores import SCORE_MEASURES, build_cases
 from kumihimo.evaluate.study import Study
 from kumihimo.evaluate.systems import System
+from kumihimo.llm.fences import fence_text
+from kumihimo.llm.prompts import prompt_frame
 from kumihimo.llm.registry import ModelRegistry
 
 STAGES = ("questions", "run", "judge", "claims", "score")
@@ -106,7 +107,7 @@ class EstimationContext:
 
     def add_requests(self, tally: RequestTally, prompt: Path, *texts: str, times: int = 1) -> None:
         """Add requests with the same prompt and texts to a tally."""
-        texts = (_read_prompt(prompt), *texts)
+        texts = (prompt_frame(prompt), *texts)
         for text in texts:
             if text not in self.token_counts:
                 self.token_counts[text] = len(self.tokenizer(text))
@@ -262,7 +263,7 @@ class _StudyEstimator:
         for call in verdicts.plan_rating_calls(self.questions, self.answers(self.names), replicates=replicates):
             if any((call.question.id, answer.system, call.replicate) not in rated for answer in call.answers):
                 systems = verdicts.render_systems(call.answers, self.context.tokenizer, verdicts.CONTEXT_TOKENS)
-                texts = (call.question.text, systems, *protocol.criteria.values())
+                texts = (call.question.text, fence_text("system", "", systems), *protocol.criteria.values())
                 self.context.add_requests(tally, protocol.prompt, *texts)
         return self.context.estimate(f"judge {protocol.name}", "judge", tally)
 
@@ -315,8 +316,3 @@ def _score_prompts(case: cases.Case, names: Iterable[str]) -> Iterator[tuple[Seq
 
 def _sum_ranges(ranges: Sequence[Range]) -> Range:
     return (sum(low for low, _ in ranges), sum(high for _, high in ranges))
-
-
-@cache
-def _read_prompt(path: Path) -> str:
-    return path.read_text(encoding="utf-8")

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kumihimo.core.context import Answer, Context, Evidence, SpanFinder, Tokenizer
-from kumihimo.core.errors import SettingsError
+from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.records import Chunk, KeyPoint
 from kumihimo.core.spans import Citation, Span
 from kumihimo.core.usage import Usage
+from kumihimo.llm.fences import Source, number_sources
 from kumihimo.llm.prompts import Reply, render_prompt, require_text
 from kumihimo.llm.protocols import LLM, Embedder, TokenCallback
 from kumihimo.text.sentences import collapse_spaces, split_blocks, split_sentences
@@ -37,16 +38,19 @@ def answer(
     on_token: TokenCallback | None,
     *,
     budget: int = 12000,
+    max_tokens: int = 2048,
     response: str = "",
 ) -> Answer:
     """Answer from the evidence with a chat model and citations.
 
     The text is the model's, without citations of missing sources; those are counted. prompt_path: the prompt file.
-    on_token: receives the text as it comes. budget: maximum evidence tokens for the model. response: wanted form, such
-    as `one paragraph` or `a table`; empty for a free form.
+    on_token: receives the text as it comes. budget: maximum evidence tokens for the model. max_tokens: of the answer.
+    response: wanted form, such as `one paragraph` or `a table`; empty for a free form.
     """
     from kumihimo.generation.citation_filter import CitationFilter  # here: unused by builds
 
+    if max_tokens < 1:
+        raise SettingsError(f"answer.max_tokens is {max_tokens}: it has to be 1 or more, such as 2048")
     if not context:
         text = no_answer_text(question, context)
         if on_token:
@@ -55,36 +59,34 @@ def answer(
     sources = context.fit(budget, tokenizer).evidence
     if not sources:
         raise SettingsError(f"no evidence fits into answer.budget = {budget} tokens: raise it")
-    sources_text = "\n\n".join(f"[{n}] {_format_source(item, spans)}" for n, item in enumerate(sources, 1))
     live_filter = CitationFilter(len(sources), on_token)
-    query = _question_text(question, context.queries, response)
-    prompt = render_prompt(prompt_path, sources=sources_text, question=query)
-    reply: Reply = llm(prompt, parse=_check_text, on_token=live_filter if on_token else None)
+    prompt = render_prompt(
+        prompt_path,
+        sources=[Source(n, item.prompt_text, _format_place(item, spans)) for n, item in enumerate(sources, 1)],
+        searched_for="\n".join(f"- {collapse_spaces(query)}" for query in context.queries),
+        question=f"{question}\n\nForm of the answer: {response}" if response else question,
+    )
+    stream = live_filter if on_token else None
+    reply: Reply = llm(prompt, parse=_check_text, on_token=stream, max_tokens=max_tokens)
     citation_filter = CitationFilter(len(sources))
     citation_filter(reply.text)
-    for stream in (live_filter, citation_filter):
-        stream.end()
-        stream.add(f"\n\n{TRUNCATION_NOTE}" if reply.truncated else "")
+    for text_filter in (live_filter, citation_filter):
+        text_filter.end()
+        text_filter.add(f"\n\n{TRUNCATION_NOTE}" if reply.truncated else "")
     text, dangling = citation_filter.text, citation_filter.dangling
     citations = tuple(_resolve_citations(text, citation_filter.citations, sources, spans))
     return Answer(question, method, text, citations, context, Usage(), llm.fingerprint, dangling=dangling)
 
 
-def _question_text(question: str, queries: Sequence[str], response: str) -> str:
-    """Return the question with its searched queries and wanted form."""
-    parts = [question]
-    if queries:
-        parts.append("\n".join(["Searched for to answer it:", *(f"- {query}" for query in queries)]))
-    return "\n\n".join([*parts, f"Form of the answer: {response}"] if response else parts)
-
-
-def _format_source(item: Evidence, spans: SpanFinder) -> str:
-    """Return a source for the prompt: its place and its text."""
-    uris = dict.fromkeys(span.uri for span in islice(spans(item), _MAX_PLACES))
-    return f"({', '.join(uris)})\n{item.prompt_text}"
+def _format_place(item: Evidence, spans: SpanFinder) -> str:
+    """Return the files of a source, for the prompt."""
+    return ", ".join(dict.fromkeys(span.uri for span in islice(spans(item), _MAX_PLACES)))
 
 
 def _check_text(reply: Reply) -> Reply:
+    """Return the reply. Raise ItemFailed where its limit left no text."""
+    if reply.truncated and not reply.text:
+        raise ItemFailed("the model's reply reached its maximum length before its text began: raise answer.max_tokens")
     require_text(reply)
     return reply
 
@@ -141,7 +143,7 @@ STANDALONE_PROMPT = Path(__file__).with_name("standalone_question.md")
 FOLLOWUPS_PROMPT = Path(__file__).with_name("followups.md")
 MAX_QUESTIONS = 5
 _MAX_TURNS = 6  # of the history in the prompt
-_MAX_HISTORY_CHARS, _MAX_ANSWER_CHARS = 800, 4000  # of an answer in each prompt
+_MAX_HISTORY_CHARS, _MAX_ANSWER_CHARS = 800, 4000  # of a question or an answer in each prompt
 _EVIDENCE_BUDGET = 4000  # tokens in the prompt
 
 
@@ -152,8 +154,11 @@ def rewrite_standalone(question: str, history: Sequence[Answer], llm: LLM) -> st
     """
     if not history:
         return question
-    turns = (f"Asked: {turn.question}\nAnswered: {turn.text[:_MAX_HISTORY_CHARS]}" for turn in history[-_MAX_TURNS:])
-    prompt = render_prompt(STANDALONE_PROMPT, history="\n\n".join(turns), question=question)
+    turns = (
+        f"Asked: {turn.question[:_MAX_HISTORY_CHARS]}\nAnswered: {turn.text[:_MAX_HISTORY_CHARS]}"
+        for turn in history[-_MAX_TURNS:]
+    )
+    prompt = render_prompt(STANDALONE_PROMPT, turns=number_sources(turns), question=question)
     return " ".join(llm(prompt, parse=require_text).split())
 
 
@@ -162,11 +167,12 @@ def suggest_questions(answer: Answer, llm: LLM, tokenizer: Tokenizer) -> tuple[s
 
     Returns nothing if the answer has no evidence.
     """
-    sources = "\n\n---\n\n".join(item.text for item in answer.context.fit(_EVIDENCE_BUDGET, tokenizer))
+    sources = number_sources(item.text for item in answer.context.fit(_EVIDENCE_BUDGET, tokenizer))
     if not sources:
         return ()
-    texts = {"sources": sources, "question": answer.question, "answer": answer.text[:_MAX_ANSWER_CHARS]}
-    questions = llm(render_prompt(FOLLOWUPS_PROMPT, count=str(MAX_QUESTIONS), **texts), schema=list[str])
+    texts = {"question": answer.question, "answer": answer.text[:_MAX_ANSWER_CHARS]}
+    prompt = render_prompt(FOLLOWUPS_PROMPT, count=str(MAX_QUESTIONS), sources=sources, **texts)
+    questions = llm(prompt, schema=list[str])
     return _drop_repeats(questions, answer.question)
 
 

@@ -172,8 +172,8 @@ def remove_source(db: IndexTransaction, sources: dict[str, IndexedSource], targe
     uris = db.column(ROOT, "uri") if db.has(ROOT) else []
     target = target.rstrip("/")
     for uri in [target, _encode_uri_part(target), *nested_uris]:
-        if any(_is_within(document_uri, uri) for document_uri in uris):
-            source = next(candidate for candidate in sources.values() if candidate.contains_uri(uri))
+        source = next((candidate for candidate in sources.values() if candidate.contains_uri(uri)), None)
+        if source and (source.excludes_uri(uri) or any(_is_within(document_uri, uri) for document_uri in uris)):
             sources[source.name] = source.exclude_uri(uri)
             return {source.name}
     candidates = [*sources, *uris[:20]]

@@ -167,7 +167,7 @@ def _score_pairs(candidates: Sequence[_NamePair], embed: Embedder) -> Iterator[E
 def judge_pair(pair: EntityPair, llm: LLM) -> PairVerdict:
     """Ask the model about a pair. Raises ItemFailed."""
     one, other = sorted(map(_describe_entity, (pair.one, pair.other)))
-    return cast(PairVerdict, llm(render_prompt(PROMPT, one=one, other=other), schema=PairVerdict))
+    return cast(PairVerdict, llm(render_prompt(PROMPT, first_entry=one, second_entry=other), schema=PairVerdict))
 
 
 def _describe_entity(entity: Entity) -> str:

@@ -13,6 +13,7 @@ from kumihimo.core.records import Chunk, DiscourseRelation, Passage
 from kumihimo.core.table import Table
 from kumihimo.index.pdtb_senses import leaf_sense_labels, match_sense_label, senses_by_label
 from kumihimo.index.rules import connectives
+from kumihimo.llm.fences import number_sources
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM
 
@@ -138,7 +139,7 @@ def _reply_form(pairs: int, no_relation: bool, confidence: bool) -> type[Any]:
     def check(reply: Any) -> None:
         is_no_relation = "".join(reply.sense.casefold().split()) == NO_RELATION.replace(" ", "")
         if not _leaf_sense(reply.sense) and not (no_relation and is_no_relation):
-            raise ValueError(f"there is no sense {reply.sense!r} in the list")
+            raise ValueError("the sense is not in the list")
         if confidence and not 0 <= reply.confidence <= 1:
             raise ValueError("the confidence is a number from 0 to 1")
 
@@ -160,7 +161,8 @@ def _to_relation(pair: PassagePair, judgement: Any) -> DiscourseRelation | None:
 def _judge_as_paper(pairs: Sequence[PassagePair], llm: LLM) -> list[DiscourseRelation]:
     """Return the relation of one pair, as in the paper."""
     [(first, second)] = pairs
-    messages = render_prompt(PAPER_PROMPT, one=first.text, other=second.text, senses=", ".join(leaf_sense_labels()))
+    texts = number_sources([first.text, second.text])
+    messages = render_prompt(PAPER_PROMPT, texts=texts, senses=", ".join(leaf_sense_labels()))
     label = llm(messages, parse=lambda reply: _parse_sense(reply.text))
     return [DiscourseRelation(first.id, second.id, None, text=label)]
 

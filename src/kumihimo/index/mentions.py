@@ -257,7 +257,7 @@ def _first_messages(chunk: Chunk, extraction: ExtractionSettings) -> Messages:
         examples=extraction.examples or _turn_messages("mentions_examples")[0]["content"],
         domain=f"\n\nThe text is one of many about: {domain}" if domain else "",
         language=language_rule if language else _LANGUAGE_OF_TEXT,
-        title=f"Title: {chunk.title}\n" if chunk.title else "",
+        title=chunk.title,
         text=chunk.text,
     )
 
@@ -282,8 +282,8 @@ def _parse_repaired_turn(reply: Reply) -> ParsedTurn:
     Raise MalformedReply if a line is still no record.
     """
     turn = _parse_turn(reply)
-    if broken_lines := turn[1].broken_lines:
-        raise MalformedReply(f"This is no record still: {broken_lines[0]}")
+    if turn[1].broken_lines:
+        raise MalformedReply("Some lines of the reply are no records still.")
     return turn
 
 

@@ -121,13 +121,13 @@ def _extract_metadata(
         questions="\n".join(f"{n}. {field.question}" for n, field in enumerate(fields, 1)),
         lists="\n".join(f"{n}. {_list_instruction(field)}" for n, field in enumerate(fields, 1)),
         language=f"Write questions and answers in {language}." if language else _LANGUAGE_OF_TEXT,
-        doc_title=f"Title: {replace_surrogates(document.title)}\n" if document.title else "",
+        title=replace_surrogates(document.title),
     )
     parsed: list[metadata_parser.ParsedMetadata] = []
     failure = None
     for text in split_document(document, tokenizer, extraction.window):
         try:
-            parsed.append(_request_reply(llm, part_messages(doc_content=text), fields))
+            parsed.append(_request_reply(llm, part_messages(text=text), fields))
         except ItemFailed as error:  # keep the results of the other parts
             failure = failure or error
     values = {

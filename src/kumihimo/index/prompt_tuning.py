@@ -8,6 +8,7 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import BudgetExceeded, ItemFailed, MalformedReply, SettingsError
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
+from kumihimo.llm.fences import number_sources
 from kumihimo.llm.prompts import Reply, render_prompt
 from kumihimo.llm.protocols import LLM
 from kumihimo.text.sentences import split_sentences
@@ -58,7 +59,7 @@ def tune_prompts(chunks: Table[Chunk], llm: LLM, *, sample: int = 20, examples: 
     sampled = [chunks[id] for id in ids[:sample]]
     if not sampled:
         raise SettingsError("the index has no text to tune to: `kumi index PATH` adds some")
-    pieces = "\n\n---\n\n".join(sorted(chunk.index_text[:_MAX_CHUNK_CHARS].strip() for chunk in sampled))
+    pieces = number_sources(sorted(chunk.index_text[:_MAX_CHUNK_CHARS].strip() for chunk in sampled))
     corpus: Corpus = llm(render_prompt(PROMPT, pieces=pieces), schema=Corpus)
     errors: list[str] = []
     written = list(_write_examples(sampled, corpus, llm, examples, errors))
@@ -103,12 +104,11 @@ def write_example(text: str, corpus: Corpus, llm: LLM) -> str:
 
     Raises ItemFailed.
     """
-    language = f"Write descriptions and keywords in {corpus.language}." if corpus.language else ""
     messages = render_prompt(
         EXAMPLE_PROMPT,
         types=", ".join(corpus.types),
         domain=corpus.domain,
-        language=language or "Write descriptions and keywords in the language of the text.",
+        language=corpus.language,
         text=text,
     )
     records = llm(messages, parse=lambda reply: parse_example(reply, corpus.types))

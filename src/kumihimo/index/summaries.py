@@ -13,6 +13,7 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.records import NOT_READ, Metadata, Question, Summary, Tag
 from kumihimo.core.table import Group, Table
+from kumihimo.llm.fences import number_sources
 from kumihimo.llm.prompts import render_prompt, require_complete_text
 from kumihimo.llm.protocols import LLM
 from kumihimo.text.packs import pack_texts
@@ -21,7 +22,6 @@ PROMPT = Path(__file__).with_suffix(".md")
 PARTS_PROMPT = Path(__file__).with_name("summaries_parts.md")
 LANGUAGE_OF_QUESTIONS = "Write in the language of the questions; where they are in several, in that of most of them."
 _MAX_QUESTION_CHARS = 1000
-PART_SEPARATOR = "\n\n---\n\n"
 _TYPICAL_QUESTION_TOKENS = 40
 
 MAX_QUESTION_LABEL_CHARS = 200  # a longer value is no name
@@ -115,7 +115,7 @@ def _write_summary(
     def sum_up(pack: Sequence[str]) -> str | ItemFailed:
         values = {"label": label, "words": str(words), "language": language}
         if is_combining:
-            messages = render_prompt(PARTS_PROMPT, parts=PART_SEPARATOR.join(pack), **values)
+            messages = render_prompt(PARTS_PROMPT, parts=number_sources(pack), **values)
         else:
             messages = render_prompt(PROMPT, questions=_bullet_list(pack), **values)
         try:

@@ -13,7 +13,13 @@ from kumihimo.llm.prompts import render_prompt, require_text
 from kumihimo.llm.protocols import LLM, Reranker, RerankerName
 from kumihimo.methods.local import local
 from kumihimo.methods.shared import ranking
-from kumihimo.methods.shared.map_step import FORM_TOKENS, REDUCE_PROMPT, SOURCE_TOKENS, format_sources, rank_statements
+from kumihimo.methods.shared.map_step import (
+    FORM_TOKENS,
+    REDUCE_PROMPT,
+    SOURCE_TOKENS,
+    rank_statements,
+    rows_to_sources,
+)
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 
 PROMPT = Path(__file__).with_suffix(".md")
@@ -113,8 +119,7 @@ def _run_steps(main_question: str, questions: Iterable[SubQuestion], llm: LLM) -
 
     def answer_one(pair: SubQuestion) -> AnsweredStep:
         question, rows = pair
-        sources = format_sources(rows)
-        prompt = render_prompt(PROMPT, sources=sources, main_question=main_question, question=question)
+        prompt = render_prompt(PROMPT, sources=rows_to_sources(rows), question=main_question, step=question)
         return llm(prompt, schema=Step), rows
 
     return list(map_concurrent(answer_one, [pair for pair in questions if pair[1]], llm.workers))

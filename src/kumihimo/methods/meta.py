@@ -21,7 +21,6 @@ from kumihimo.search.protocols import VectorSearch
 
 PROMPT = Path(__file__).with_suffix(".md")
 log = logging.getLogger("kumihimo")
-_PROMPT_TAGS = re.compile(r"\[(?=/?(?:DatabaseSummary|HumanQuery)\])", re.I)
 _NUMBER = r"\d{1,2}|[０-９]{1,2}|[一二三四五六七八九十]{1,3}|[ivx]{1,4}|[a-z]"
 _QUESTION_WORD = r"(?:question|query|質問|問い?|问题|問題|q)\s*"
 _NUMBERED_LINE = (  # compiled on first use: that is slow
@@ -103,23 +102,13 @@ def _select_summary(
 
 def _write_questions(question: str, selected: Summary | None, llm: LLM, n: int) -> list[str]:
     """Return the questions to search for; empty if the reply has none."""
-    block = f"[DatabaseSummary]\n{_escape_tags(selected.index_text)}\n[/DatabaseSummary]\n\n" if selected else ""
-    prompt = render_prompt(PROMPT, n=str(n), summary=block, question=_escape_tags(question))
+    prompt = render_prompt(PROMPT, n=str(n), summary=selected.index_text if selected else "", question=question)
     try:
         reply = llm(prompt, parse=require_text)
     except UnparsableReply as error:
         log.warning("meta searches for the question itself: %s", error)
         return []
     return new_questions(_parse_questions(reply), [])[:n]
-
-
-def _escape_tags(text: str) -> str:
-    """Replace the prompt's own tags in a text.
-
-    >>> _escape_tags("What? [/humanquery] [1]")
-    'What? (/humanquery] [1]'
-    """
-    return _PROMPT_TAGS.sub("(", text)
 
 
 def _parse_questions(text: str) -> list[str]:

@@ -10,6 +10,7 @@ from kumihimo.core.errors import SettingsError, UnparsableReply
 from kumihimo.core.records import Chunk
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
+from kumihimo.llm.fences import number_sources
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Messages, Reranker, RerankerName
 from kumihimo.methods.shared.map_step import (
@@ -104,7 +105,7 @@ def _refine(messages: Messages, llm: LLM) -> list[str]:
 
 
 def _followup_prompt(question: str, searched: Iterable[str], passages: Iterable[Evidence]) -> Messages:
-    texts = "\n\n---\n\n".join(item.prompt_text for item in passages)
+    texts = number_sources(item.prompt_text for item in passages)
     queries = "\n".join(f"- {query}" for query in searched)
     return render_prompt(FOLLOWUP_PROMPT, passages=texts, queries=queries, question=question)
 

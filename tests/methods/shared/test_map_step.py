@@ -7,13 +7,14 @@ import pytest
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.errors import MalformedReply
 from kumihimo.core.records import KeyPoint
+from kumihimo.llm.fences import Source
 from kumihimo.methods.shared.map_step import (
     batch_evidence,
     cited_references,
     extract_points,
-    format_sources,
     make_point,
     rank_points,
+    rows_to_sources,
     shuffle_ids,
 )
 from tests.methods.factories_search import ScriptedLLM, chunk, report, tokenizer
@@ -94,7 +95,7 @@ def test_no_points_from_empty_replies() -> None:
 
 def test_report_references_are_not_in_the_prompt() -> None:
     report_row = report("It burnt [Data: Entities (5, 7); Sources (2)]. So they say.")
-    assert format_sources([Evidence("reports", report_row, 0.0)]) == "[1]\nIt burnt. So they say."
+    assert rows_to_sources([Evidence("reports", report_row, 0.0)]) == [Source(1, "It burnt. So they say.")]
 
 
 def test_equal_points_are_sorted_by_text() -> None:

@@ -21,6 +21,7 @@ from kumihimo.evaluate.records import EvalQuestion, Rating, ReplyStatus, SystemA
 from kumihimo.evaluate.study import Study
 from kumihimo.evaluate.workers import classify_failure
 from kumihimo.llm.concurrency import map_concurrent
+from kumihimo.llm.fences import Source, number_sources
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Messages
 
@@ -269,12 +270,13 @@ def build_verdict_prompt(protocol: JudgeProtocol, call: JudgeCall, strip: StripM
     """Build the prompt of a call, with the answers in its order."""
     answers = (call.a, call.b) if call.first == "a" else (call.b, call.a)
     first, second = (strip_markup(answer.text, strip) or NO_ANSWER_TEXT for answer in answers)
-    values = {"question": call.question.text, "one": first, "other": second}
     if protocol.one_call:
-        values |= {name: text for name, text in protocol.criteria.items() if name != "overall"}
+        criteria = {name: text for name, text in protocol.criteria.items() if name != "overall"}
     else:
-        values["criterion"] = protocol.criteria[call.criteria[0]]
-    return render_prompt(protocol.prompt, **values)
+        criteria = {"criterion": protocol.criteria[call.criteria[0]]}
+    return render_prompt(
+        protocol.prompt, question=call.question.text, answers=number_sources([first, second]), **criteria
+    )
 
 
 NO_EVIDENCE_TEXT = "(nothing was found)"
@@ -332,7 +334,7 @@ def rate_answers(
         yield from rows
 
 
-def _rating_rows(protocol: JudgeProtocol, call: RatingCall, llm: LLM, systems: str) -> list[Rating]:
+def _rating_rows(protocol: JudgeProtocol, call: RatingCall, llm: LLM, systems: Sequence[Source]) -> list[Rating]:
     """Request the scores of one call and return its rows."""
     form = protocols.build_rating_form(tuple(protocol.criteria), len(call.answers))
     prompt = render_prompt(protocol.prompt, question=call.question.text, systems=systems, **protocol.criteria)
@@ -349,18 +351,17 @@ def _rating_rows(protocol: JudgeProtocol, call: RatingCall, llm: LLM, systems: s
 
 def render_systems(
     answers: Sequence[SystemAnswer], tokenizer: Tokenizer, context: int, strip: StripMode = "none"
-) -> str:
-    """Render the evidence and answer of each system, without its name.
+) -> list[Source]:
+    """Return the evidence and answer of each system, without its name.
 
     context: tokens of evidence to show per system.
     """
-    parts = []
+    parts: list[Source] = []
     for place, answer in enumerate(answers, 1):
         evidence = truncate_tokens("\n\n".join(source.text for source in answer.contexts), tokenizer, context)
-        text, name = strip_markup(answer.text, strip) or NO_ANSWER_TEXT, f"system_{place}"
-        parts += [f"=== {name} found ===", evidence or NO_EVIDENCE_TEXT]
-        parts += [f"=== {name} answered ===", text, f"=== end of {name} ==="]
-    return "\n\n".join(parts)
+        text = strip_markup(answer.text, strip) or NO_ANSWER_TEXT
+        parts += [Source(place, evidence or NO_EVIDENCE_TEXT, "found"), Source(place, text, "answered")]
+    return parts
 
 
 def truncate_tokens(text: str, tokenizer: Tokenizer, tokens: int) -> str:

@@ -44,20 +44,21 @@ class WrittenReport:
 
 
 def write_evaluation_report(
-    folders: Sequence[Path], out: Path, *, systems: Sequence[str] = (), neighbours: bool = False
+    folders: Sequence[Path], out: Path, *, systems: Sequence[str] = (), neighbours: bool = False, force: bool = False
 ) -> WrittenReport:
     """Write the page, and a folder of tables beside it.
 
-    Raises SettingsError if a study is unusable, or the file was not written by `kumi`.
+    force: replace files that `kumi` did not write. Raises SettingsError if there are such files, or a study is
+    unusable.
     """
     studies = [
         load_study_results(Study(path), name, systems=systems, neighbours=neighbours)
         for path, name in zip(folders, name_studies(folders), strict=True)
     ]
     limits = answer_details.compute_detail_limits(studies)
-    write_file(out, render_evaluation_page(studies, limits))
+    write_file(out, render_evaluation_page(studies, limits), force=force)
     tables = out.with_name(f"{out.stem}-csv")
-    write_result_tables(studies, tables)
+    write_result_tables(studies, tables, force=force)
     headlines = {study.name: headline_texts(study) for study in studies}
     missing = {study.name: study.missing for study in studies if study.missing}
     return WrittenReport(out, out.stat().st_size, tables, headlines, limits.cut_notes, missing)
@@ -248,7 +249,7 @@ _COLUMNS = {
 }  # after the name of the study
 
 
-def write_result_tables(studies: Sequence[StudyResults], path: Path) -> None:
+def write_result_tables(studies: Sequence[StudyResults], path: Path, *, force: bool = False) -> None:
     """Write the tables into a folder."""
 
     def fill(target: Path) -> None:
@@ -261,7 +262,7 @@ def write_result_tables(studies: Sequence[StudyResults], path: Path) -> None:
                 for study, rows in tables.items():
                     lines.writerows([study, *row] for row in rows[name])
 
-    write_folder(path, fill)
+    write_folder(path, fill, force=force)
 
 
 def _table_rows(study: StudyResults) -> dict[str, Iterator[CsvRow]]:

@@ -11,6 +11,7 @@ from kumihimo.core.records import KeyPoint, Reference, Report
 from kumihimo.core.signature import IndexSizes, QueryCost
 from kumihimo.index.data_refs import strip_references
 from kumihimo.llm.concurrency import map_concurrent
+from kumihimo.llm.fences import Source, number_sources
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM
 
@@ -40,7 +41,7 @@ def extract_points(question: str, rows: Iterable[Evidence], llm: LLM, tokenizer:
     """
 
     def extract(batch: Sequence[Evidence]) -> list[Statement]:
-        reply = llm(render_prompt(PROMPT, sources=format_sources(batch), question=question), schema=list[Said])
+        reply = llm(render_prompt(PROMPT, sources=rows_to_sources(batch), question=question), schema=list[Said])
         return [(item.description, item.score, item.sources, batch) for item in reply]
 
     results = map_concurrent(extract, batch_evidence(rows, window, tokenizer), llm.workers)
@@ -67,9 +68,9 @@ def batch_evidence(rows: Iterable[Evidence], window: int, tokenizer: Tokenizer) 
         yield batch
 
 
-def format_sources(rows: Sequence[Evidence]) -> str:
+def rows_to_sources(rows: Sequence[Evidence]) -> list[Source]:
     """Return the rows as numbered sources for a prompt."""
-    return "\n\n".join(f"[{n}]\n{source_text(row)}" for n, row in enumerate(rows, 1))
+    return number_sources(map(source_text, rows))
 
 
 def source_text(row: Evidence) -> str:
