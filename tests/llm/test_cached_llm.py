@@ -15,7 +15,7 @@ from grimp import build_graph
 from kumihimo.core.errors import BudgetExceeded, ItemFailed, MalformedReply, UnparsableReply
 from kumihimo.core.usage import Usage
 from kumihimo.llm.budget import Account, Budget, Caps
-from kumihimo.llm.cached_llm import StructuredLLM, cached, connect, create_llm
+from kumihimo.llm.cached_llm import StructuredLLM, cached, connect, create_llm, request_key
 from kumihimo.llm.openai import OpenAIChat
 from kumihimo.llm.prompts import Reply, require_text
 from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices
@@ -276,6 +276,18 @@ def test_the_wrapper_of_the_cache_asks_once_and_records_what_it_saves(cache: Res
     assert first == second == Reply("<think>Hm</think>At ten.", usage=Usage(1, 10, 0, 1))
     assert (first.is_cached, second.is_cached) == (False, True)
     assert (len(chat.requests), budget.saved, budget.spent) == (1, {"answer": first.usage}, {})
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"[", b'["At ten.","stop",[10,0', b'["At ten.","stop"]', b'{"raw":1}', b"\xff\xfe", b"[" * 100_000]
+)
+def test_a_damaged_reply_is_asked_for_again(cache: ResponseCache, damage: bytes) -> None:
+    key = request_key(scripted(), REQUEST)
+    cache.put_many([(key, damage)])
+    chat = scripted("At ten.")
+    replies = [cached(chat, chat, cache, Budget())(REQUEST) for _ in range(3)]
+    assert [(reply.raw, reply.is_cached) for reply in replies] == [("At ten.", n > 0) for n in range(3)]
+    assert cache.get_many([key]) == {key: replies[0].to_bytes()}
 
 
 def test_attempts_samples_and_generations_are_cached_apart(cache: ResponseCache) -> None:

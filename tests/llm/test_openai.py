@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from kumihimo.core.errors import ItemFailed, ModelError, RequestRefused, SettingsError
+from kumihimo.core.settings import resolve_settings
 from kumihimo.core.usage import Usage
 from kumihimo.llm import openai
 from kumihimo.llm.budget import Account, Budget
@@ -19,8 +21,15 @@ from kumihimo.llm.cached_llm import connect
 from kumihimo.llm.openai import OpenAIChat, _chat_usage, _parse_completion, _parse_vectors, _read_stream
 from kumihimo.llm.prompts import Reply
 from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices
-from kumihimo.llm.transport import ModelServer, read_json_body
+from kumihimo.llm.registry import MODEL_SETTINGS, ModelRegistry
+from kumihimo.llm.response_body import read_json_body
+from kumihimo.llm.transport import ModelServer
+from kumihimo.storage.sqlite.response_cache import ResponseCache
+from tests.fake_clock import FakeClock
+from tests.fake_clock import clock as clock
+from tests.fake_replies import http_response
 from tests.fake_server import FakeServer
+from tests.raw_server import run_raw_server
 
 
 def body(content: Any, **more: Any) -> dict[str, Any]:
@@ -74,12 +83,96 @@ def test_an_impossible_count_is_replaced_by_a_guess(usage: Any) -> None:
     assert _chat_usage(usage_counts, 40, 8, Prices(), 0.5) == Usage(1, 10, 0, 2, 0.0, 0.5)
 
 
+BAD_VECTORS: list[list[object]] = [
+    [],
+    [[0.0, 0.0]],
+    [[float("nan"), 1.0]],
+    [[float("inf"), 1.0]],
+    [[1e39, 1.0]],
+    [[10**400, 1.0]],
+    [[None, 1.0]],
+    [["x", 1.0]],
+    [[[1.0, 2.0]]],
+    [[]],
+    [5.0],
+    [None],
+    [{}],
+    ["%%%"],
+    ["AAAAAAAAAAA="],  # zeros
+    [[1.0, 0.0], [1.0, 0.0]],  # one too many
+]
+
+
+def embeddings(*vectors: object) -> dict[str, Any]:
+    return {"data": [{"index": n, "embedding": vector} for n, vector in enumerate(vectors)]}
+
+
+@pytest.mark.parametrize("vectors", BAD_VECTORS, ids=str)
+def test_an_invalid_vector_is_requested_again(vectors: list[object]) -> None:
+    with pytest.raises(FailedTry):
+        _parse_vectors(embeddings(*vectors), 1)
+
+
 @pytest.mark.parametrize(
-    "rows", [[], [{"index": 0, "embedding": [float("nan")]}], [{"index": 0}], [{"index": 0, "embedding": "%%%"}], None]
+    "rows", [None, [{"index": 0}], [None], "x", [{"index": "a", "embedding": [1.0]}, {"index": 0}]]
 )
-def test_an_invalid_vector_is_requested_again(rows: Any) -> None:
+def test_rows_without_vectors_are_requested_again(rows: object) -> None:
     with pytest.raises(FailedTry):
         _parse_vectors({"data": rows}, 1)
+
+
+def test_one_invalid_vector_spoils_its_batch() -> None:
+    for bad in ([0.0, 0.0], [1.0], [1.0, 2.0, 3.0], [1.0, float("nan")]):
+        with pytest.raises(FailedTry):
+            _parse_vectors(embeddings([1.0, 2.0], bad), 2)
+
+
+@pytest.mark.parametrize("scale", [1e-40, 1e-30, 1.0, 1e30, 3e38])
+def test_vectors_of_any_length_get_length_1(scale: float) -> None:
+    (vector,) = _parse_vectors(embeddings([scale, 0.0, -scale]), 1)
+    assert vector.dtype == "float32"
+    assert vector.tolist() == pytest.approx([0.5**0.5, 0.0, -(0.5**0.5)], rel=1e-4)
+
+
+def test_vectors_of_another_size_than_the_setting_name_it() -> None:
+    assert _parse_vectors(embeddings([1.0, 0.0]), 1, dimensions=2).shape == (1, 2)
+    with pytest.raises(FailedTry, match="vectors of 2 numbers: leave out `dimensions`, or set it to that"):
+        _parse_vectors(embeddings([1.0, 0.0]), 1, dimensions=3)
+
+
+def test_invalid_vectors_are_paid_retried_and_never_cached(tmp_path: Path, clock: FakeClock) -> None:
+    bad, good = (http_response(embeddings(v), headers="Connection: close") for v in ([0.0, 0.0], [3.0, 4.0]))
+    cache, budget = ResponseCache(tmp_path / "cache.db"), Budget()
+    with run_raw_server(bad) as server, closing(cache):
+        settings: dict[str, Any] = {"embedding": {"model": "e", "base_url": server.url, "retries": 2}}
+        embed = ModelRegistry(resolve_settings(MODEL_SETTINGS, settings), lambda: cache).embedder(budget)
+        with pytest.raises(ItemFailed, match=r"a vector of zeros.*, 3 times"):
+            embed(["sea"])
+        assert budget.total.calls == len(server.requests) == 3
+        server.response = [good]
+        assert embed(["sea"]).tolist() == [[pytest.approx(0.6), pytest.approx(0.8)]]
+        assert embed(["sea"]).shape == (1, 2)
+        assert len(server.requests) == 4
+
+
+@pytest.mark.parametrize(
+    ("settings", "parameters", "sent"),
+    [
+        ({}, {"max_tokens": 2048}, {"max_tokens": 2048}),
+        ({"max_tokens": 100}, {}, {"max_tokens": 100}),
+        ({"max_tokens": 100}, {"max_tokens": 2048}, {"max_tokens": 100}),
+        ({"max_tokens": 4096}, {"max_tokens": 2048}, {"max_tokens": 2048}),
+        ({"extra": '{"max_completion_tokens": 100}'}, {"max_tokens": 2048}, {"max_completion_tokens": 100}),
+        ({"extra": '{"max_completion_tokens": 100}'}, {}, {"max_completion_tokens": 100}),
+    ],
+)
+def test_the_smaller_limit_of_a_reply_counts(
+    settings: dict[str, Any], parameters: dict[str, Any], sent: dict[str, int]
+) -> None:
+    chat = openai.OpenAIChat(model="m", **settings)
+    limits = ("max_tokens", "max_completion_tokens")
+    for values in (chat._body(ChatRequest([], None, parameters)), chat.determined_by(parameters, structured=False)):
+        assert {name: value for name, value in values.items() if name in limits} == sent
 
 
 @pytest.mark.parametrize(
@@ -88,6 +181,7 @@ def test_an_invalid_vector_is_requested_again(rows: Any) -> None:
         ({"workers": 0}, "workers is at least 1"),
         ({"retries": -1}, "retries is at least 0"),
         ({"timeout": 0.0}, "timeout is more than 0"),
+        ({"patience": -1.0}, "patience is at least 0"),
         ({"requests_per_minute": -1}, "requests_per_minute is at least 0"),
         ({"tokens_per_minute": -1}, "tokens_per_minute is at least 0"),
         ({"prompt_price": -1.0}, "a price is at least 0"),

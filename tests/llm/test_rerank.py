@@ -12,15 +12,17 @@ import pytest
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.errors import BudgetExceeded, ItemFailed, ModelError, SettingsError
 from kumihimo.core.records import Record
+from kumihimo.core.usage import Usage
 from kumihimo.llm import rerank
 from kumihimo.llm.budget import Account, Budget, Caps
 from kumihimo.llm.cached_llm import RERANKING, connect, create_llm
-from kumihimo.llm.protocols import FailedTry, Prices, RerankerName
+from kumihimo.llm.protocols import FailedTry, Prices, RerankerName, TextsReply, TextsRequest
 from kumihimo.llm.registry import MODEL_SETTINGS, ModelRegistry
 from kumihimo.llm.rerank import CandidateReranker, RelevanceScorer, cached_scorer, listwise_scorer, parse_scores
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.sqlite.response_cache import ResponseCache, cache_key
 from kumihimo.testing.fake_models import FakeChat
 from tests.fake_server import FakeServer
+from tests.fenced_texts import fenced_texts
 
 TEXTS = ["the mill", "a ferry", "the ferry leaves at nine"]
 QUESTION = "when leaves the ferry"
@@ -110,7 +112,8 @@ def test_a_model_sees_all_texts_in_one_call(cache: ResponseCache) -> None:
     assert scorer(QUESTION, TEXTS) == scorer(QUESTION, TEXTS) == [0.1, 0.0, 0.9]
     (prompt,) = chat.prompt_counts
     assert chat.prompt_counts[prompt] == 1
-    assert "[1]\nthe mill\n\n[2]\na ferry\n\n[3]\nthe ferry leaves at nine\n\nQuestion: when leaves the ferry" in prompt
+    assert fenced_texts(prompt, "passage") == TEXTS
+    assert "</passage 3>\n\n<question>\nwhen leaves the ferry\n</question>\n\n" in prompt
 
 
 def test_unknown_numbers_and_second_scores_are_ignored(cache: ResponseCache) -> None:
@@ -303,3 +306,18 @@ def test_without_a_server_the_error_names_the_settings(cache: ResponseCache, set
         scorers["endpoint"]()
     with pytest.raises(SettingsError, match=r'naive\.reranker = "model" needs a chat model: set `model = "..."`'):
         scorers["model"]()
+
+
+@pytest.mark.parametrize("damage", [b"", b"[0.5", b"[0.5]", b"[0.5, 2]", b'["a", "b"]', b"[0.5, null]", b"[0.5, NaN]"])
+def test_damaged_scores_are_asked_for_again(cache: ResponseCache, damage: bytes) -> None:
+    requests: list[TextsRequest] = []
+
+    def send(request: TextsRequest) -> TextsReply:
+        requests.append(request)
+        return TextsReply([0.25, 1.0], Usage())
+
+    key = cache_key(reranker="r", query=QUESTION, documents=TEXTS[:2])
+    cache.put_many([(key, damage)])
+    scorer = cached_scorer(send, "r", cache)
+    assert [scorer(QUESTION, TEXTS[:2]) for _ in range(2)] == [[0.25, 1.0]] * 2
+    assert (len(requests), cache.get_many([key])) == (1, {key: b"[0.25, 1.0]"})

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from kumihimo.core.errors import BudgetExceeded, ItemFailed, ModelError, RequestRefused
+from kumihimo.core.errors import BudgetExceeded, ItemFailed, ModelError, RequestRefused, RequestTimedOut
+from kumihimo.core.usage import Usage
 from kumihimo.llm.prompts import Reply
-from kumihimo.llm.protocols import ChatRequest, FailedTry
+from kumihimo.llm.protocols import ChatRequest, FailedTry, TextsReply, TextsRequest
+from kumihimo.llm.response_body import LateReply
 from kumihimo.llm.retry import retrying
 from kumihimo.llm.transport import ModelServer, ParameterRefused, Unreachable, connect_server
 from tests.fake_clock import FakeClock
@@ -23,7 +25,7 @@ URL = "http://127.0.0.1:1/v1"
 def create_server(**settings: Any) -> ModelServer:
     limits = {"requests_per_minute": 0, "tokens_per_minute": 0}
     return connect_server(
-        {"base_url": URL, "key": "", "timeout": 9.0, "retries": 2, "workers": 4, **limits, **settings}
+        {"base_url": URL, "key": "", "timeout": 9.0, "retries": 2, "patience": 60.0, "workers": 4, **limits, **settings}
     )
 
 
@@ -131,3 +133,137 @@ def test_a_server_that_never_answered_is_given_up_at_once(clock: FakeClock) -> N
     with pytest.raises(ModelError, match="cannot be reached: is the server running"):
         retrying(model, server)(REQUEST)
     assert (model.tries, clock.stopped) == (3, True)
+
+
+# -- patience
+
+
+def fail_until(send: Callable[[ChatRequest], Reply], clock: FakeClock) -> float:
+    """Return the time when a request is given up."""
+    with pytest.raises(ItemFailed):
+        send(REQUEST)
+    return clock.now
+
+
+@pytest.mark.parametrize("failure", [FailedTry("busy", rate_limited=True), FailedTry("broken"), Unreachable("gone")])
+def test_a_server_that_keeps_failing_is_given_up_within_the_patience(clock: FakeClock, failure: FailedTry) -> None:
+    server = create_server(retries=99)
+    server.has_answered = True
+    model = Failing(*[failure] * 99)
+    assert fail_until(retrying(model, server), clock) == pytest.approx(60.0)
+    assert 6 < model.tries < 12
+    tries = model.tries
+    assert fail_until(retrying(model, server), clock) == pytest.approx(60.0)  # others are not repeated any more
+    assert model.tries == tries + 1
+
+
+def test_an_answer_and_a_new_command_give_new_patience(clock: FakeClock) -> None:
+    server, failure = create_server(retries=99), FailedTry("busy", rate_limited=True)
+    server.has_answered = True
+    send = retrying(Failing(*[failure] * 99), server)
+    fail_until(send, clock)
+    server.close_circuit()
+    clock.now = 1000.0
+    assert fail_until(send, clock) == pytest.approx(1060.0)
+
+
+def test_without_patience_no_try_is_repeated(clock: FakeClock) -> None:
+    model = Failing(FailedTry("busy", rate_limited=True))
+    with pytest.raises(ItemFailed, match=f"^{URL}: busy$"):
+        retrying(model, create_server(patience=0.0))(REQUEST)
+    assert (model.tries, clock.waits) == (1, [])
+
+
+def test_a_pause_that_is_longer_than_the_rest_of_the_patience_is_not_made(clock: FakeClock) -> None:
+    model = Failing(*(FailedTry("busy", wait=25.0, rate_limited=True) for _ in range(9)))
+    with pytest.raises(ItemFailed, match="it asks to wait 25 s: run it again after that, or set a longer `patience`"):
+        retrying(model, create_server())(REQUEST)
+    assert (model.tries, len(clock.waits)) == (3, 2)
+
+
+# -- no answer in time
+
+
+def test_a_batch_without_an_answer_in_time_is_not_sent_again(clock: FakeClock) -> None:
+    requests: list[int] = []
+
+    def send(request: TextsRequest) -> TextsReply:
+        requests.append(len(request.texts))
+        raise LateReply(f"{URL} did not answer within 9 s", paid=True)
+
+    server = create_server()
+    for texts, question in ((["a", "b"], ""), (["a"], ""), (["a", "b"], "which?")):
+        with pytest.raises(RequestTimedOut, match=r"did not answer within 9 s.*: set a longer `timeout`"):
+            retrying(send, server)(TextsRequest(texts, question))
+    assert requests == [2, 1, 1, 1, 2, 2, 2]
+    assert server.failures == 3
+
+
+def test_a_chat_without_an_answer_in_time_is_sent_again_twice_at_most(clock: FakeClock) -> None:
+    model = Failing(*(LateReply(f"{URL} did not answer within 9 s") for _ in range(9)))
+    with pytest.raises(RequestTimedOut, match="did not answer within 9 s, 3 times: set a longer `timeout`"):
+        retrying(model, create_server(retries=9))(REQUEST)
+    assert model.tries == 3
+
+
+def test_a_chat_that_takes_longer_than_the_patience_is_sent_again_once(clock: FakeClock) -> None:
+    class Slow(Failing):
+        def __call__(self, request: ChatRequest) -> Reply:
+            clock.now += 300
+            return super().__call__(request)
+
+    model = Slow(*(LateReply("no answer") for _ in range(9)))
+    with pytest.raises(RequestTimedOut):
+        retrying(model, create_server(retries=9))(REQUEST)
+    assert model.tries == 2
+
+
+def test_a_batch_with_a_useless_answer_is_refused_so_that_each_half_is_tried_alone(clock: FakeClock) -> None:
+    requests: list[int] = []
+
+    def send(request: TextsRequest) -> TextsReply:
+        requests.append(len(request.texts))
+        raise FailedTry("a vector of zeros", usage=Usage(1, 7))
+
+    for texts in (["a", "b"], ["a"]):
+        with pytest.raises(ItemFailed, match=r"a vector of zeros, [23] times") as error:
+            retrying(send, create_server())(TextsRequest(texts))
+        assert isinstance(error.value, RequestRefused) == (len(texts) > 1)
+    assert requests == [2, 2, 1, 1, 1]
+
+
+# -- what is said while it waits
+
+
+def test_a_wait_is_said_from_the_third_second_on_and_every_ten_seconds(
+    clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = create_server(retries=99)
+    times: list[float] = []
+    busy = FailedTry(f"{URL} says: too many requests (429)", wait=1.0, rate_limited=True)
+
+    class Busy(Failing):
+        def __call__(self, request: ChatRequest) -> Reply:
+            times.extend([round(clock.now)] * (len(caplog.messages) - len(times)))
+            return super().__call__(request)
+
+    retrying(Busy(*[busy] * 12), server)(REQUEST)
+    assert len(caplog.messages) == 2
+    assert times[1] - times[0] >= 10
+    assert times[0] >= 2
+    assert caplog.messages[0] == f"waiting for {URL}: it says: too many requests (429); trying again in 1 s"
+
+
+def test_a_short_wait_is_not_said(clock: FakeClock, caplog: pytest.LogCaptureFixture) -> None:
+    retrying(Failing(*[FailedTry("broken")] * 2), create_server())(REQUEST)
+    assert caplog.messages == []
+
+
+def test_a_batch_that_timed_out_is_said(clock: FakeClock, caplog: pytest.LogCaptureFixture) -> None:
+    def send(request: TextsRequest) -> TextsReply:
+        clock.now += 9
+        raise LateReply(f"{URL} did not answer within 9 s")
+
+    with pytest.raises(RequestTimedOut):
+        retrying(send, create_server())(TextsRequest(["a", "b"]))
+    assert caplog.messages == [f"waiting for {URL}: it did not answer within 9 s; smaller requests follow"]

@@ -37,7 +37,12 @@ def register_secret(value: str) -> None:
     if len(value) < _MIN_SECRET_CHARS or _PLAIN_WORD.fullmatch(value) or value in _secrets:
         return
     raw = value.encode(errors="replace")
-    forms = {value, quote(value, safe=""), json.dumps(value)[1:-1], b64encode(raw).decode().rstrip("=")}
+    forms = {
+        value,
+        quote(value, safe="", errors="replace"),
+        json.dumps(value)[1:-1],
+        b64encode(raw).decode().rstrip("="),
+    }
     with _lock:
         _secrets = tuple(sorted({*_secrets, *forms}, key=lambda secret: (-len(secret), secret)))
 

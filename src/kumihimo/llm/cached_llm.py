@@ -9,6 +9,7 @@ the budget, so that a pause holds nothing back; each try is charged; what is cac
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from kumihimo.core.errors import ItemFailed, MalformedReply, UnparsableReply
@@ -17,12 +18,14 @@ from kumihimo.llm.budget import Account, Budget, budgeted
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.prompts import ReasoningFilter, Reply, reply_form, require_complete_text
 from kumihimo.llm.protocols import Chat, ChatRequest, Messages, Q, R, TextsReply, TextsRequest, TokenCallback
+from kumihimo.llm.rerank import parse_cached_scores
 from kumihimo.llm.retry import retrying
 from kumihimo.llm.transport import ModelServer, rate_limited
-from kumihimo.storage.sqlite.response_cache import ResponseCache, cache_key
+from kumihimo.storage.sqlite.response_cache import DAMAGE_ERRORS, Parser, ResponseCache, cache_key
 
 EMBEDDING = "embedding"  # the scope of the embedding model
 RERANKING = "reranking"  # the scope of the reranking server
+_UNIT_MARGIN = 0.01  # all vectors have length 1, but for rounding
 MAX_ATTEMPTS = 3  # requests until a malformed reply is a failure
 prompt_log = logging.getLogger("kumihimo.prompts")
 
@@ -39,12 +42,13 @@ def create_llm(
     """Return the `LLM` of a scope.
 
     generation: the number of the run, for repeated runs; no two of them share a reply. innermost: receives the uncached
-    requests instead of the model.
+    requests instead of the model, for a dry run: nothing is cached.
     """
     budget = budget or Budget()
     account = Account(scope, chat.fingerprint, chat.prices)
     send = innermost or connect(chat, chat.server, budget, account)
-    return StructuredLLM(cached(send, chat, cache, budget, scope, generation), chat.fingerprint, chat.workers)
+    send = cached(send, chat, cache, budget, scope, generation, dry_run=innermost is not None)
+    return StructuredLLM(send, chat.fingerprint, chat.workers)
 
 
 def connect(send: Callable[[Q], R], server: ModelServer | None, budget: Budget, account: Account) -> Callable[[Q], R]:
@@ -144,6 +148,8 @@ def cached(
     budget: Budget,
     scope: str = "",
     generation: int = 0,
+    *,
+    dry_run: bool = False,
 ) -> Callable[[ChatRequest], Reply]:
     """Return `send` behind the response cache.
 
@@ -157,9 +163,11 @@ def cached(
             new_replies.append(send(request).to_bytes())
             return new_replies[0]
 
-        value = cache.get_or_fetch(request_key(chat, request, generation), fetch)
-        reply = Reply.from_bytes(value, is_cached=not new_replies)
-        if reply.is_cached:
+        reply: Reply = cache.get_or_fetch(
+            request_key(chat, request, generation), fetch, Reply.from_bytes, dry_run=dry_run
+        )
+        if not new_replies:
+            reply = replace(reply, is_cached=True)
             budget.record_saved(scope, chat.fingerprint, reply.usage)
         if prompt_log.isEnabledFor(logging.DEBUG):
             conversation = "\n\n".join(f"{m['role']}: {m['content']}" for m in request.messages)
@@ -173,29 +181,71 @@ def cached(
 
 @dataclass(frozen=True, slots=True)
 class CachedEmbedder:
-    """An `Embedder` that caches its vectors, for models paid by the text."""
+    """An `Embedder` that caches its vectors, for models paid by the text.
+
+    dry_run: `send` only raises an error.
+    """
 
     send: Callable[[TextsRequest], TextsReply]
     fingerprint: str
     batch: int
     workers: int
     cache: ResponseCache
+    dry_run: bool = False
 
     def __call__(self, texts: Sequence[str]) -> protocols.Vectors:
         import numpy as np
 
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
-        dimensions_key = cache_key(embedder=self.fingerprint)
         keys = [cache_key(embedder=self.fingerprint, text=text) for text in texts]
-        cached = self.cache.get_many([dimensions_key, *dict.fromkeys(keys)])
-        missing = {k: text for k, text in zip(keys, texts, strict=True) if k not in cached}
-        if missing:
-            vectors = self.send(TextsRequest(list(missing.values()))).values
-            dimensions = str(vectors.shape[1]).encode()
-            if cached.setdefault(dimensions_key, dimensions) != dimensions:
+        texts_by_key = dict(zip(keys, texts, strict=True))
+        dimensions_key = cache_key(embedder=self.fingerprint)
+        dimensions: int | None = self.cache.get_many([dimensions_key], int).get(dimensions_key)
+
+        def fetch(missing: list[bytes]) -> dict[bytes, bytes]:
+            vectors = self.send(TextsRequest([texts_by_key[key] for key in missing])).values
+            if dimensions not in (None, vectors.shape[1]):
                 raise protocols.dimension_mismatch(self.fingerprint, vectors.shape[1])
-            fetched = {k: vector.tobytes() for k, vector in zip(missing, vectors, strict=True)}
-            self.cache.put_many([(dimensions_key, dimensions), *fetched.items()])
-            cached |= fetched
-        return np.stack([np.frombuffer(cached[k], dtype=np.float32) for k in keys])
+            fetched = {key: vector.tobytes() for key, vector in zip(missing, vectors, strict=True)}
+            self._refuse_bad_vectors(fetched)
+            if dimensions is None:
+                self.cache.put_many([(dimensions_key, str(vectors.shape[1]).encode())])
+            return fetched
+
+        parse = partial(parse_vector, dimensions=dimensions)
+        vectors = self.cache.get_or_fetch_many(list(texts_by_key), fetch, parse, dry_run=self.dry_run)
+        return np.stack([vectors[key] for key in keys])
+
+    def _refuse_bad_vectors(self, fetched: dict[bytes, bytes]) -> None:
+        """Raise ItemFailed if some vectors are bad, and cache the others."""
+        good = {key: value for key, value in fetched.items() if _can_parse(parse_vector, value)}
+        if bad := len(fetched) - len(good):
+            self.cache.put_many(good.items())
+            message = f"{bad} of {len(fetched)} vectors of {self.fingerprint} are zero, infinite or no numbers"
+            raise ItemFailed(f"{message}: is it an embedding model?")
+
+
+def parse_vector(value: bytes, dimensions: int | None = None) -> protocols.Vectors:
+    """Return a cached vector. Raise ValueError where its length is not 1."""
+    import numpy as np
+
+    vector = np.frombuffer(value, dtype=np.float32)
+    wide = vector.astype(np.float64)  # whose squares do not overflow
+    if not abs(np.dot(wide, wide) - 1) < _UNIT_MARGIN or dimensions not in (None, len(vector)):  # so is NaN
+        raise ValueError("no vector of length 1")
+    return vector
+
+
+def is_cached_value(value: object) -> bool:
+    """Return whether a cached value is readable: reply, vector, dimensions or scores."""
+    parsers: tuple[Parser, ...] = (Reply.from_bytes, parse_vector, int, parse_cached_scores)
+    return isinstance(value, bytes) and any(_can_parse(parse, value) for parse in parsers)
+
+
+def _can_parse(parse: Parser, value: bytes) -> bool:
+    try:
+        parse(value)
+    except DAMAGE_ERRORS:
+        return False
+    return True

@@ -5,17 +5,22 @@ from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 from typing import Any, Literal
 
 from kumihimo.core.digests import replace_surrogates
 from kumihimo.core.errors import ItemFailed, RequestRefused, SettingsError
+from kumihimo.core.redaction import redact
 from kumihimo.core.usage import Usage
 from kumihimo.llm.prompts import Reply
 from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, TextsReply, TextsRequest, TokenCallback, Vectors
-from kumihimo.llm.transport import connect_server, garbled_error, read_json_body
+from kumihimo.llm.response_body import MEGABYTE, LateReply, garbled_error, read_json_body, split_lines
+from kumihimo.llm.transport import connect_server
 
 StructuredOutput = Literal["auto", "schema", "json", "text"]
+_LENGTH_LIMITS = ("max_tokens", "max_completion_tokens")  # the old and the new name of one parameter
+_MAX_VECTORS_BYTES = 64 * MEGABYTE
 
 
 @dataclass(kw_only=True)
@@ -38,6 +43,7 @@ class OpenAIChat:
     workers: int = 8
     timeout: float = 300.0
     retries: int = 5
+    patience: float = 60.0
     requests_per_minute: int = 0
     tokens_per_minute: int = 0
     prompt_price: float | None = None
@@ -55,7 +61,7 @@ class OpenAIChat:
 
     def determined_by(self, parameters: Mapping[str, Any], *, structured: bool) -> dict[str, Any]:
         output_form = {"structured": self.structured} if structured else {}
-        return {"model": self.model, **self.default_parameters, **parameters, **output_form}
+        return {"model": self.model, **self._merge(parameters), **output_form}
 
     def __call__(self, request: ChatRequest) -> Reply:
         started, timeout = monotonic(), self.server.timeout
@@ -63,7 +69,8 @@ class OpenAIChat:
         try:
             with self.server.post("/chat/completions", self._body(request)) as response:
                 if request.on_token:
-                    finish_reason, counts = _read_stream(response.iter_lines(), request.on_token, tokens, timeout)
+                    lines = split_lines(response.iter_bytes())
+                    finish_reason, counts = _read_stream(lines, request.on_token, tokens, timeout)
                     raw = "".join(tokens)
                 else:
                     raw, finish_reason, counts = _parse_completion(read_json_body(response.iter_bytes(), timeout))
@@ -79,13 +86,25 @@ class OpenAIChat:
 
     def _body(self, request: ChatRequest) -> dict[str, Any]:
         """Return the body of the request, as the server accepts it."""
-        body = {"model": self.model, **self.default_parameters, **request.parameters}
+        body = {"model": self.model, **self._merge(request.parameters)}
         body["messages"] = list(request.messages)
         if request.schema is not None and (response_format := self._response_format(request.schema)):
             body["response_format"] = response_format
         if "max_tokens" in body and "max_tokens" in self.server.refused_parameters:
             body["max_completion_tokens"] = body.pop("max_tokens")
         return body | {"stream": True, "stream_options": {"include_usage": True}} if request.on_token else body
+
+    def _merge(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters of a request over those of the settings.
+
+        The smaller limit on the length of the reply counts, under the name that the settings use.
+        """
+        merged = {**self.default_parameters, **parameters}
+        own = next((name for name in _LENGTH_LIMITS if isinstance(self.default_parameters.get(name), int)), "")
+        if own and isinstance(parameters.get("max_tokens"), int):
+            merged.pop("max_tokens")
+            merged[own] = min(parameters["max_tokens"], self.default_parameters[own])
+        return merged
 
     def _response_format(self, schema: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the response format the server supports: a schema, JSON, or None.
@@ -164,7 +183,7 @@ def _read_stream(
     last_token_at = monotonic()
     for line in lines:
         if monotonic() - last_token_at > timeout:
-            raise FailedTry(f"the answer stalled for {timeout:g} s", paid=True)
+            raise LateReply(f"the answer stalled for {timeout:g} s", paid=True)
         body = _parse_event(line)
         if isinstance(usage := body.get("usage"), Mapping) and usage:
             usage_counts = usage
@@ -196,7 +215,7 @@ def _parse_event(line: str) -> Mapping[str, Any]:
     if not isinstance(body, dict):
         raise garbled_error()
     if "error" in body:
-        raise FailedTry(f"the answer broke off: {body['error']}", paid=True)
+        raise FailedTry(f"the answer broke off: {redact(str(body['error']))[:300]}", paid=True)
     return body
 
 
@@ -216,6 +235,7 @@ class OpenAIEmbedder:
     workers: int = 8
     timeout: float = 120.0
     retries: int = 5
+    patience: float = 60.0
     requests_per_minute: int = 0
     tokens_per_minute: int = 0
     price: float | None = None
@@ -233,10 +253,11 @@ class OpenAIEmbedder:
         body: dict[str, Any] = {} if self.dimensions is None else {"dimensions": self.dimensions}
         body |= {"model": self.model, "input": nonempty_texts(request.texts), "encoding_format": "base64"}
         with self.server.post("/embeddings", body) as response:
-            reply = read_json_body(response.iter_bytes(), self.server.timeout)
+            reply = read_json_body(response.iter_bytes(), self.server.timeout, _MAX_VECTORS_BYTES)
             prompt = get_count(reply, "usage", "prompt_tokens", guess=request.size // 4)
             usage = Usage(1, prompt, 0, 0, self.prices.cost(prompt, 0, 0), monotonic() - started)
-            return parse_values(_parse_vectors, reply, len(request.texts), usage)
+            parse = partial(_parse_vectors, dimensions=self.dimensions)
+            return parse_values(parse, reply, len(request.texts), usage)
 
 
 def nonempty_texts(texts: Sequence[str]) -> list[str]:
@@ -256,20 +277,28 @@ def parse_values(parse: Callable[[Any, int], Any], body: Any, count: int, usage:
         raise
 
 
-def _parse_vectors(body: Mapping[str, Any], count: int) -> Vectors:
+def _parse_vectors(body: Mapping[str, Any], count: int, dimensions: int | None = None) -> Vectors:
     """Return vectors of length 1, in the order of the texts.
 
-    Raises FailedTry where their number differs from that of the texts, or a value is no number.
+    Raises FailedTry where their number or their size is wrong, or one has no direction.
     """
     import numpy as np
 
     try:
         encoded = [row["embedding"] for row in sorted(body["data"], key=lambda row: row["index"])]
         rows = [np.frombuffer(b64decode(row), dtype="<f4") if isinstance(row, str) else row for row in encoded]
-        vectors = np.stack([np.asarray(row, dtype=np.float32) for row in rows])
-    except (KeyError, TypeError, ValueError) as error:
+        with np.errstate(over="ignore"):  # too large a number becomes infinite
+            vectors = np.stack([np.asarray(row, dtype=np.float32) for row in rows])
+    except (KeyError, OverflowError, TypeError, ValueError) as error:
         raise garbled_error() from error
-    if len(vectors) != count or not vectors.size or not np.isfinite(vectors).all():
+    if vectors.ndim != 2 or not vectors.size or len(vectors) != count:
         raise FailedTry(f"the answer holds {len(vectors)} vectors for {count} texts, or no numbers")
-    lengths = np.sqrt((vectors * vectors).sum(axis=1, keepdims=True))
-    return np.asarray(vectors / np.where(lengths > 0, lengths, 1), dtype=np.float32)
+    if dimensions not in (None, vectors.shape[1]):
+        raise FailedTry(
+            f"the answer holds vectors of {vectors.shape[1]} numbers: leave out `dimensions`, or set it to that"
+        )
+    exact = vectors.astype(np.float64)  # squares may be too large or too small for 32 bits
+    lengths = np.sqrt((exact * exact).sum(axis=1, keepdims=True))
+    if not (np.isfinite(lengths) & (lengths > 0)).all():
+        raise FailedTry("the answer holds a vector of zeros, or numbers that are none: is this an embedding model?")
+    return np.asarray(exact / lengths, dtype=np.float32)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, astuple, dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, overload
 
 from kumihimo.core.context import Context
 from kumihimo.core.errors import ItemFailed, ModelError, SettingsError
@@ -41,6 +41,7 @@ class ChatRequest:
     sample: int = 0
     attempt: int = 0
     followups: int = 0
+    is_divisible: ClassVar[bool] = False  # into smaller requests
 
     @cached_property
     def size(self) -> int:
@@ -54,6 +55,11 @@ class TextsRequest:
 
     texts: Sequence[str]
     question: str = ""
+
+    @property
+    def is_divisible(self) -> bool:
+        """Return whether it can be sent as smaller requests."""
+        return len(self.texts) > 1 and not self.question
 
     @cached_property
     def size(self) -> int:

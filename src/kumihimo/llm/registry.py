@@ -27,6 +27,7 @@ _SERVER_SETTINGS = (  # equal ones share one rate limiter
     "api_version",
     "timeout",
     "retries",
+    "patience",
     "workers",
     "requests_per_minute",
     "tokens_per_minute",

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from time import monotonic
@@ -11,10 +12,12 @@ from typing import Any
 from kumihimo.core.context import Context
 from kumihimo.core.errors import SettingsError, UnparsableReply
 from kumihimo.core.usage import Usage
+from kumihimo.llm.fences import number_sources
 from kumihimo.llm.openai import get_count, nonempty_texts, parse_values
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Prices, RerankerName, TextsReply, TextsRequest
-from kumihimo.llm.transport import connect_server, garbled_error, read_json_body
+from kumihimo.llm.response_body import garbled_error, read_json_body
+from kumihimo.llm.transport import connect_server
 from kumihimo.storage.sqlite.response_cache import ResponseCache, cache_key
 
 PROMPT = Path(__file__).with_suffix(".md")
@@ -71,8 +74,7 @@ def listwise_scorer(llm: LLM) -> RelevanceScorer:
 
     def score_texts(question: str, texts: Sequence[str]) -> list[float]:
         try:
-            passages = "\n\n".join(f"[{number}]\n{text}" for number, text in enumerate(texts, 1))
-            messages = render_prompt(PROMPT, passages=passages, question=question)
+            messages = render_prompt(PROMPT, passages=number_sources(texts), question=question)
             judgements = llm(messages, schema=list[Judged])
         except UnparsableReply as failure:
             raise UnparsableReply(f'{failure} (while reranking: `reranker = "none"` turns it off)') from failure
@@ -102,6 +104,7 @@ class RerankClient:
     workers: int = 8
     timeout: float = 60.0
     retries: int = 5
+    patience: float = 60.0
     requests_per_minute: int = 0
     tokens_per_minute: int = 0
     price: float | None = None
@@ -165,7 +168,15 @@ def cached_scorer(
     def score_texts(question: str, texts: Sequence[str]) -> list[float]:
         request, documents = TextsRequest(texts, question), list(texts)
         request_key = cache_key(reranker=fingerprint, query=question, documents=documents)
-        value = cache.get_or_fetch(request_key, lambda: json.dumps(send(request).values).encode())
-        return list(json.loads(value))
+        parse = partial(parse_cached_scores, count=len(documents))
+        return list(cache.get_or_fetch(request_key, lambda: json.dumps(send(request).values).encode(), parse))
 
     return score_texts
+
+
+def parse_cached_scores(value: bytes, count: int | None = None) -> list[float]:
+    """Return the cached scores. Raise ValueError if they are damaged."""
+    scores = json.loads(value)
+    if isinstance(scores, list) and count in (None, len(scores)) and all(0 <= float(score) <= 1 for score in scores):
+        return scores
+    raise ValueError("no scores of a reranker")

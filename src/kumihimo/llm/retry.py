@@ -1,26 +1,27 @@
 """a request -> its reply, tried again after pauses where another try may succeed."""
 
-import logging
 from collections.abc import Callable
 from random import random
+from time import monotonic
 
-from kumihimo.core.errors import ItemFailed, ModelError, RequestRefused
+from kumihimo.core.errors import ItemFailed, ModelError, RequestRefused, RequestTimedOut
 from kumihimo.llm.protocols import FailedTry, Q, R
+from kumihimo.llm.response_body import LateReply
 from kumihimo.llm.transport import OPTIONAL_PARAMETERS, ModelServer, ParameterRefused, Unreachable
 
-_MAX_WAIT = 120.0  # seconds; a request fails if the server asks for more
 _RATE_LIMIT_FACTOR = 4  # more retries where the server only limits the rate
-log = logging.getLogger("kumihimo")
+_FEW_RETRIES = 2  # where the server has never answered, or each try takes as long as `timeout`
 
 
 def retrying(send: Callable[[Q], R], server: ModelServer) -> Callable[[Q], R]:
     """Return `send` with retries, after pauses that grow.
 
-    It raises ItemFailed when retries do not help, RequestRefused where the server rejects this request, ModelError
-    where it rejects every request.
+    It raises ItemFailed when retries do not help, RequestTimedOut where a smaller request may, ModelError where the
+    server rejects every request, RequestRefused where it rejects this one or gives a batch no useful answer.
     """
 
     def send_again_on_failure(request: Q) -> R:
+        started = monotonic()
         tries = refused_parameters = 0
         while True:
             try:
@@ -33,27 +34,37 @@ def retrying(send: Callable[[Q], R], server: ModelServer) -> Callable[[Q], R]:
                 raise _refusal_error(server, refusal) from refusal
             except FailedTry as failure:
                 tries += 1
-                if failure.final or tries > _max_tries(server, failure) or (failure.wait or 0) > _MAX_WAIT:
-                    raise failure.final or _failure_error(server, failure, tries) from failure
-                _back_off(server, failure, tries)
+                patience = server.patience_left()
+                retries = _max_retries(server, failure, request)
+                if failure.final or tries > retries or patience <= 0 or (failure.wait or 0) > patience:
+                    raise failure.final or _failure_error(server, failure, request, tries) from failure
+                _back_off(server, failure, tries, patience, started)
 
     return send_again_on_failure
 
 
-def _max_tries(server: ModelServer, failure: FailedTry) -> int:
+def _max_retries(server: ModelServer, failure: FailedTry, request: Q) -> int:
     """Return how often a retry is worthwhile."""
+    if isinstance(failure, LateReply):
+        return 0 if request.is_divisible else min(server.retries, _FEW_RETRIES)
+    if failure.usage and request.is_divisible:
+        return min(server.retries, 1)
     if isinstance(failure, Unreachable) and not server.has_answered:
-        return min(server.retries, 2)
+        return min(server.retries, _FEW_RETRIES)
     return server.retries * (_RATE_LIMIT_FACTOR if failure.rate_limited else 1)
 
 
-def _back_off(server: ModelServer, failure: FailedTry, tries: int) -> None:
+def _back_off(server: ModelServer, failure: FailedTry, tries: int, patience: float, started: float) -> None:
     backoff = min(20.0, 0.5 * 2 ** (tries - 1)) * (0.5 + random() / 2)
     if failure.rate_limited and failure.wait is not None:
         server.limiter.pause(failure.wait)  # for all requests to this server
-    wait = backoff if failure.wait is None else failure.wait + backoff / 10
-    log.info("%s: %s; trying again in %.1f s", server.display_url, failure, wait)
+    wait = min(backoff, patience) if failure.wait is None else failure.wait + backoff / 10
+    _note_failure(server, failure, monotonic() - started + wait, f"trying again in {max(wait, 1.0):.0f} s")
     server.limiter.stopped.wait(wait)
+
+
+def _note_failure(server: ModelServer, failure: FailedTry, waited: float, next_step: str) -> None:
+    server.notes.note_failure(server.display_url, str(failure), waited, next_step)
 
 
 def _refusal_error(server: ModelServer, refusal: RequestRefused) -> RequestRefused | ModelError:
@@ -68,7 +79,7 @@ def _refusal_error(server: ModelServer, refusal: RequestRefused) -> RequestRefus
     return ModelError(str(refusal))
 
 
-def _failure_error(server: ModelServer, failure: FailedTry, tries: int) -> ItemFailed | ModelError:
+def _failure_error(server: ModelServer, failure: FailedTry, request: Q, tries: int) -> ItemFailed | ModelError:
     """Return the error for a request whose retries are used up."""
     with server.lock:
         server.failures += 1
@@ -78,6 +89,14 @@ def _failure_error(server: ModelServer, failure: FailedTry, tries: int) -> ItemF
         server.limiter.stopped.set()
         return ModelError(f"{failure}: is the server running, and base_url right?")
     message = str(failure) if server.display_url in str(failure) else f"{server.display_url}: {failure}"
-    if (failure.wait or 0) > _MAX_WAIT:
-        return ItemFailed(f"{message}; it asks to wait {failure.wait:,.0f} s: run it again after that")
-    return ItemFailed(f"{message}, {tries} times" if tries > 1 else message)
+    if failure.wait and failure.wait > server.patience_left():
+        wait = f"{failure.wait:,.0f} s"
+        return ItemFailed(f"{message}; it asks to wait {wait}: run it again after that, or set a longer `patience`")
+    message = f"{message}, {tries} times" if tries > 1 else message
+    if failure.usage and request.is_divisible:  # an answer of no use: one of the texts may be the reason
+        return RequestRefused(message)
+    if not isinstance(failure, LateReply):
+        return ItemFailed(message)
+    if request.is_divisible:
+        _note_failure(server, failure, server.timeout, "smaller requests follow")
+    return RequestTimedOut(f"{message}: set a longer `timeout`")

@@ -3,20 +3,21 @@
 import json
 import logging
 import os
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from functools import cache
 from threading import Event, Lock, Semaphore
 from time import monotonic
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from kumihimo.core.errors import ItemFailed, ModelError, RequestRefused, SettingsError
+from kumihimo.core.redaction import redact, register_secret, register_url_secrets
+from kumihimo.llm.http_client import OPENAI_URL, check_offline, parse_host, shared_client
 from kumihimo.llm.protocols import FailedTry, Q, R
+from kumihimo.llm.response_body import LateReply
+from kumihimo.llm.wait_notes import WaitNotes
 
 if TYPE_CHECKING:
     from httpx2 import Response
@@ -76,14 +77,11 @@ def rate_limited(send: Callable[[Q], R], limiter: RateLimiter) -> Callable[[Q], 
     return wait_and_send
 
 
-OPENAI_URL = "https://api.openai.com/v1"
-_LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1", "0.0.0.0")
 # The header of the SDK's `with_streaming_response`, which exists for its own routes only. The SDK then leaves the body
 # to us, and we stop reading a body that arrives too slowly.
 _STREAM_HEADERS = {"X-Stainless-Raw-Response": "stream"}
 _SHORTER_PROMPT_HINT = "lower budget under [answer] or the method, size under [chunks], or use a model that takes more"
 log = logging.getLogger("kumihimo")
-_client_lock = Lock()
 
 
 class Unreachable(FailedTry):
@@ -99,9 +97,10 @@ class ModelServer:
     """A model server and one account on it.
 
     key: the name of the environment variable that holds the key. timeout: seconds before a silent connection is closed.
-    retries: how often a request is repeated. workers: maximum of requests in flight. api_version: for Azure
-    deployments, else empty. refused_parameters: left out of requests. failures: requests in a row that failed after all
-    tries; many of them open the circuit. refusals: requests that it has refused.
+    retries: how often a request is repeated. patience: seconds of failures until no request is repeated. workers:
+    maximum of requests in flight. api_version: for Azure deployments, else empty. refused_parameters: left out of
+    requests. failing_since: the time of the first failure after the last answer. failures: requests in a row that
+    failed after all tries; many of them open the circuit. refusals: requests that it has refused.
     """
 
     limiter: RateLimiter
@@ -109,13 +108,16 @@ class ModelServer:
     key: str
     timeout: float
     retries: int
+    patience: float
     workers: int
     api_version: str = ""
     refused_parameters: set[str] = field(default_factory=set)
     has_answered: bool = False
+    failing_since: float | None = None
     failures: int = 0
     refusals: int = 0
     lock: Lock = field(default_factory=Lock)
+    notes: WaitNotes = field(default_factory=WaitNotes)
 
     @property
     def failure_limit(self) -> int:
@@ -128,26 +130,39 @@ class ModelServer:
 
     @property
     def display_url(self) -> str:
-        """Return the address without a password."""
-        return re.sub(r"//[^/@]*@", "//", self.url)
+        """Return the address without secrets."""
+        return redact(self.url)
+
+    def read_key(self) -> str:
+        """Return the key; it is hidden in all text of this process."""
+        key = os.environ.get(self.key, "").strip() if self.key else ""
+        register_secret(key)
+        register_url_secrets(self.url)
+        return key
 
     @property
     def client(self) -> "OpenAI":
         """Return the shared client for this address and key."""
-        host = _host(self.url)
-        if os.environ.get("KUMI_OFFLINE", "0") not in ("", "0") and host not in _LOCAL_HOSTS:
-            remedy = "unset it, or use a server on this machine"
-            raise ModelError(f"KUMI_OFFLINE is set, so {self.display_url} is not asked: {remedy}")
-        api_key = os.environ.get(self.key, "").strip() if self.key else ""
-        if not api_key and host == _host(OPENAI_URL):
+        api_key, host = self.read_key(), parse_host(self.url)
+        check_offline(self.url)
+        if not api_key and host == parse_host(OPENAI_URL):
             raise SettingsError(
                 f"no key for {self.display_url}: put it into the environment as {self.key}, "
                 "or name a server that needs none with base_url"
             )
         if not (api_key.isascii() and api_key.isprintable()):
             raise SettingsError(f"{self.key} holds no valid key: it has characters that a key cannot have")
-        with _client_lock:
-            return _create_client(self.url, api_key or "none", self.api_version, self.timeout)
+        return shared_client(self.url, api_key or "none", self.api_version, self.timeout)
+
+    def patience_left(self) -> float:
+        """Return the seconds until failed requests are not repeated.
+
+        They count from the first failure after the last answer.
+        """
+        with self.lock:
+            if self.failing_since is None:
+                self.failing_since = monotonic()
+            return self.patience - (monotonic() - self.failing_since)
 
     @contextmanager
     def post(self, route: str, body: Mapping[str, Any]) -> "Iterator[Response]":
@@ -166,36 +181,41 @@ class ModelServer:
         client = self.client
         body = {name: value for name, value in body.items() if name not in self.refused_parameters}
         try:
-            response = client.post(route, cast_to=httpx2.Response, body=body, options={"headers": _STREAM_HEADERS})
+            with self.notes.watch(self.display_url):
+                response = client.post(route, cast_to=httpx2.Response, body=body, options={"headers": _STREAM_HEADERS})
             with closing(response):
                 yield response
         except openai.APIStatusError as error:
-            raise self._status_error(error) from error
+            raise self._status_error(error) from None  # its cause may hold the key
         except openai.APIConnectionError as error:
-            raise self._connection_error(error) from None  # its cause may hold the key
-        except httpx2.TimeoutException as error:
+            raise self._connection_error(error) from None
+        except httpx2.TimeoutException:
             message = f"{self.display_url} did not finish its answer within {self.timeout:g} s"
-            raise FailedTry(message, paid=True) from error
+            raise LateReply(message, paid=True) from None
         except (httpx2.HTTPError, httpx2.StreamError, openai.APIError) as error:
-            raise FailedTry(f"{self.display_url} broke off its answer ({error})", paid=True) from error
+            message = f"{self.display_url} broke off its answer ({redact(str(error))})"
+            raise FailedTry(message, paid=True) from None
         self.has_answered = True
-        if self.failures:
+        if self.failures or self.failing_since is not None:
             self.close_circuit()
 
     def close_circuit(self) -> None:
         """Send requests again."""
         with self.lock:
-            self.failures = 0
+            self.failures, self.failing_since = 0, None
             self.limiter.stopped.clear()
 
     def _connection_error(self, error: "APIConnectionError") -> Exception:
         import httpx2
 
-        if isinstance(error.__cause__, httpx2.LocalProtocolError):
+        cause = error.__cause__
+        if isinstance(cause, httpx2.LocalProtocolError):
             return SettingsError(f"no valid request to {self.display_url}: check base_url and the key")
-        if isinstance(error.__cause__, httpx2.ReadTimeout):
-            return FailedTry(f"{self.display_url} did not answer within {self.timeout:g} s", paid=True)
-        return Unreachable(f"{self.display_url} cannot be reached ({error.__cause__ or error})")
+        if isinstance(cause, httpx2.ReadTimeout | httpx2.WriteTimeout):
+            return LateReply(f"{self.display_url} did not answer within {self.timeout:g} s", paid=True)
+        not_sent = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
+        message = f"{self.display_url} cannot be reached ({redact(str(cause or error))})"
+        return Unreachable(message, paid=not isinstance(cause, (*not_sent, httpx2.UnsupportedProtocol)))
 
     def _status_error(self, error: "APIStatusError") -> Exception:
         code, message = error.status_code, f"{self.display_url} says: {_error_message(error)}"
@@ -212,7 +232,9 @@ class ModelServer:
         if code == 401 or (code == 403 and not self.has_answered):
             key_remedy = f"is the key in {self.key} the right one for it?"
             return ModelError(f"{message}: {key_remedy if self.key else 'name the variable of a key, `key`'}")
-        if code in (404, 405) or 300 <= code < 400:
+        if 300 <= code < 400:
+            return _redirect_error(self.display_url, error)
+        if code in (404, 405):
             return ModelError(f"{message}: {_address_remedy(error)}")
         return self._refusal_error(error, message)
 
@@ -240,16 +262,32 @@ def connect_server(settings: Mapping[str, Any]) -> ModelServer:
             raise SettingsError(f"{name} is at least {minimum}, not {settings[name]}")
     if settings["timeout"] <= 0:
         raise SettingsError(f"timeout is more than 0 seconds, not {settings['timeout']:g}")
+    if settings["patience"] < 0:
+        raise SettingsError(f"patience is at least 0 seconds, not {settings['patience']:g}")
     limiter = RateLimiter(settings["requests_per_minute"], settings["tokens_per_minute"], settings["workers"])
-    names = ("base_url", "key", "api_version", "timeout", "retries", "workers")
-    return ModelServer(limiter, **{name: settings[name] for name in names if name in settings})
+    names = ("base_url", "key", "api_version", "timeout", "retries", "patience", "workers")
+    server = ModelServer(limiter, **{name: settings[name] for name in names if name in settings})
+    server.read_key()
+    return server
 
 
 def _address_remedy(error: "APIStatusError") -> str:
     if "model" in f"{error.code} {_error_message(error)}".lower():
         return "set `model` to one that the server has"
-    route = "/rerank" if error.request.url.path.endswith("/rerank") else "/chat/completions"
-    return f"base_url is the part of the address before {route}, usually with /v1 at its end"
+    return f"base_url is the part of the address before {_route(error)}, usually with /v1 at its end"
+
+
+def _redirect_error(url: str, error: "APIStatusError") -> ModelError:
+    target = redact(str(error.response.headers.get("location", "no address")))[:300]
+    return ModelError(
+        f"{url} sends requests on to {target} ({error.status_code}), which is not asked: if you trust that address, "
+        f"set base_url to its part before {_route(error)}"
+    )
+
+
+def _route(error: "APIStatusError") -> str:
+    path = error.request.url.path
+    return next((route for route in ("/rerank", "/embeddings") if path.endswith(route)), "/chat/completions")
 
 
 OPTIONAL_PARAMETERS = (  # left out where a server refuses them
@@ -287,57 +325,11 @@ def _refused_parameter(error: "APIStatusError") -> str:
     return next((name for name in names if name in OPTIONAL_PARAMETERS and name in request), "")
 
 
-def read_json_body(pieces: Iterable[bytes], timeout: float) -> Any:
-    """Return the JSON of a response body.
-
-    A body that is no object, such as a bare list, becomes the `data` of one. Raises FailedTry where the body takes
-    longer than `timeout`, or is no JSON.
-    """
-    deadline, body = monotonic() + timeout, b""
-    for piece in pieces:
-        body += piece
-        if monotonic() > deadline:
-            raise FailedTry(f"the answer did not come within {timeout:g} s", paid=True)
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise garbled_error() from error
-    return value if isinstance(value, dict) else {"data": value}
-
-
-def garbled_error() -> FailedTry:
-    return FailedTry("the answer is not what a model server answers: is base_url right?", paid=True)
-
-
-@cache
-def _host(url: str) -> str:
-    """Return the host of an address. Raise SettingsError for anything else."""
-    try:
-        parts = urlsplit(url)
-        is_address = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
-    except ValueError:
-        is_address = False
-    if not is_address:
-        raise SettingsError(f"base_url {url!r} is no address: write it like http://localhost:11434/v1")
-    return str(parts.hostname)
-
-
-@cache
-def _create_client(url: str, api_key: str, api_version: str, timeout: float) -> "OpenAI":
-    import httpx2
-    import openai
-
-    timeouts = httpx2.Timeout(timeout, connect=min(timeout, 10.0))
-    options: dict[str, Any] = {"api_key": api_key, "max_retries": 0, "timeout": timeouts}
-    if api_version:
-        return openai.AzureOpenAI(azure_endpoint=url, api_version=api_version, **options)
-    return openai.OpenAI(base_url=url, **options)
-
-
 def _error_message(error: "APIStatusError") -> str:
     body = error.body if isinstance(error.body, Mapping) else {}
     detail = body.get("message") or body.get("detail") or body.get("error")
-    return " ".join(str(detail or error.response.reason_phrase or "no reason given").split())[:300].rstrip(".")
+    reason = " ".join(str(detail or error.response.reason_phrase or "no reason given").split())
+    return redact(reason)[:300].rstrip(".")  # in this order: half a key is not recognized
 
 
 def _retry_after(error: "APIStatusError") -> float | None:

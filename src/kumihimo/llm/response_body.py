@@ -1,0 +1,68 @@
+"""pieces of a response body -> JSON, or lines: within limits of size and time."""
+
+import json
+from collections.abc import Iterable, Iterator
+from time import monotonic
+from typing import Any
+
+from kumihimo.llm.protocols import FailedTry
+
+MEGABYTE = 2**20
+_MAX_STREAM_BYTES = 64 * MEGABYTE  # of events with a token each, some hundred bytes of it
+_MAX_LINE_BYTES = MEGABYTE
+
+
+class LateReply(FailedTry):
+    """A request without its whole answer in time."""
+
+
+def read_json_body(pieces: Iterable[bytes], timeout: float, max_bytes: int = 8 * MEGABYTE) -> Any:
+    """Return the JSON of a response body.
+
+    A body that is no object, such as a bare list, becomes the `data` of one. Raises FailedTry where the body takes
+    longer than `timeout`, is too long, or is no JSON.
+    """
+    deadline, body = monotonic() + timeout, bytearray()
+    for piece in _limit_bytes(pieces, max_bytes):
+        body += piece
+        if monotonic() > deadline:
+            raise LateReply(f"the answer did not come within {timeout:g} s", paid=True)
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise garbled_error() from error
+    return value if isinstance(value, dict) else {"data": value}
+
+
+def split_lines(pieces: Iterable[bytes]) -> Iterator[str]:
+    """Yield the lines of a stream of events.
+
+    A piece without a line end gives an empty line, so that the caller can look at the clock. Raises FailedTry where a
+    line or the whole stream is too long.
+    """
+    rest = b""
+    for piece in _limit_bytes(pieces, _MAX_STREAM_BYTES):
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines or [b""]:
+            yield line.decode(errors="replace").rstrip("\r")
+        if len(rest) > _MAX_LINE_BYTES:
+            raise _too_long_error(_MAX_LINE_BYTES)
+    if rest:
+        yield rest.decode(errors="replace")
+
+
+def _limit_bytes(pieces: Iterable[bytes], max_bytes: int) -> Iterator[bytes]:
+    total = 0
+    for piece in pieces:
+        total += len(piece)
+        if total > max_bytes:
+            raise _too_long_error(max_bytes)
+        yield piece
+
+
+def garbled_error() -> FailedTry:
+    return FailedTry("the answer is not what a model server answers: is base_url right?", paid=True)
+
+
+def _too_long_error(max_bytes: int) -> FailedTry:
+    return FailedTry(f"the answer is longer than {max_bytes / MEGABYTE:g} MB: is base_url right?", paid=True)
