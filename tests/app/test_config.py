@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
 from typing import Literal
@@ -93,7 +94,7 @@ def test_a_misspelt_variable_is_refused(variable: str, message: str) -> None:
     assert message in str(refused.value)
     assert str(refused.value).endswith(
         "Known: KUMI_CACHE, KUMI_CHUNKS_OVERLAP, KUMI_CHUNKS_SIZE, KUMI_INDEX, KUMI_NAIVE_K, KUMI_NAIVE_WORDS, "
-        "KUMI_OFFLINE"
+        "KUMI_OFFLINE, KUMI_TRUST"
     )
 
 
@@ -227,7 +228,27 @@ def test_aliases_are_appended(tmp_path: Path) -> None:
     append_aliases(path, ["雪 = ゆき"])
     assert read_aliases(path) == {"mentions": {"aliases": ("Bob = Robert", "雪 = ゆき")}}
     with pytest.raises(SettingsError, match=r"cannot be written \(.+\)"):
-        append_aliases(tmp_path / "none" / "aliases.txt", ["a = b"])
+        append_aliases(path / "aliases.txt", ["a = b"])
+
+
+def test_a_linked_settings_file_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real.toml").write_text("", "utf-8")
+    (tmp_path / "real.toml").chmod(0o600)
+    (tmp_path / "kumi.toml").symlink_to("real.toml")
+    add_settings(tmp_path / "kumi.toml", {"naive": {"k": 5}})
+    assert (tmp_path / "kumi.toml").is_symlink()
+    assert (tmp_path / "real.toml").read_text("utf-8") == "[naive]\nk = 5\n"
+    assert (tmp_path / "real.toml").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_no_settings_file(tmp_path: Path) -> None:
+    for name, read in (("kumi.toml", read_settings_file), ("aliases.txt", read_aliases)):
+        os.mkfifo(tmp_path / name)
+        with pytest.raises(SettingsError, match="is no ordinary file"):
+            read(tmp_path / name)
+    with pytest.raises(SettingsError, match="is no ordinary file"):
+        append_aliases(tmp_path / "aliases.txt", ["a = b"])
 
 
 def test_line_ends_stay_as_they_are(tmp_path: Path) -> None:

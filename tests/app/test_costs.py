@@ -347,7 +347,7 @@ def test_requests_are_spaced_where_a_limit_is_set(tmp_path: Path, server: FakeSe
 
 def test_a_method_may_bring_its_own_prompt(tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     prompt_path = tmp_path / "own.md"
-    prompt_path.write_text("# user\n{sources}\nIn a word: {question}\n", "utf-8")
+    prompt_path.write_text("# user\n{sources}\n{searched_for}\nIn a word: {user question}\n", "utf-8")
 
     @declare(answer_prompt=prompt_path)
     def briefly(question: str, chunks: Table[Chunk], keyword_search: KeywordSearch) -> Context:
@@ -355,7 +355,7 @@ def test_a_method_may_bring_its_own_prompt(tmp_path: Path, server: FakeServer, m
         return keyword_search(chunks, question, k=5)
 
     install(monkeypatch, methods=[briefly])
-    server.configure(replies=[("In a word:", "Nine."), ("Question:", "At nine.")])
+    server.configure(replies=[("In a word:", "Nine."), ("<question>", "At nine.")])
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", 3))
         assert (kumi.ask("ferry", "briefly").text, kumi.ask("ferry", "naive").text) == ("Nine.", "At nine.")

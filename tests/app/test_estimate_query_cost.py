@@ -73,6 +73,16 @@ def test_a_bound_follows_settings_and_index_and_calls_no_model(kumi: Kumihimo, s
     assert kumi.spent() == []
 
 
+def test_the_length_of_an_answer_has_a_bound(tmp_path: Path, server: FakeServer) -> None:
+    with opened(tmp_path, server, chat={"completion_price": 1.0}, answer={"max_tokens": 300}) as kumi:
+        kumi.index(notes(tmp_path / "notes", 3), methods=["naive"])
+        assert step_estimate(kumi.estimate_query_cost("naive"), "answer").completion_tokens == (16, 300)
+        kumi.ask("Which harbour has a ferry?", "naive")
+        low, high = step_estimate(kumi.estimate_query_cost("naive"), "answer").completion_tokens
+        assert low <= 16
+        assert high == 300
+
+
 def test_a_question_stays_within_its_bounds(kumi: Kumihimo) -> None:
     question = "Which harbour has a ferry?"
     for name in ("mapped", "hyde", "rq", "naive", "mapreduce"):

@@ -11,7 +11,7 @@ import pytest
 from kumihimo import KumiError, Kumihimo, Span
 from kumihimo.app.catalogue import BUILT_IN
 from kumihimo.app.settings_registry import SettingsRegistry
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.snapshot import MAX_QUESTION_CHARS, Snapshot
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable, SettingsError
 from kumihimo.methods import METHODS
@@ -54,6 +54,16 @@ def test_the_best_comes_first(snapshot: Snapshot) -> None:
         assert [e.score for e in context] == sorted((e.score for e in context), reverse=True)
 
 
+def test_a_very_long_question_is_refused_before_it_is_searched(kumi: Kumihimo, snapshot: Snapshot) -> None:
+    long = "a " * (MAX_QUESTION_CHARS // 2)
+    assert snapshot.retrieve(long, "bm25").queries == ()
+    for refuse in (snapshot.retrieve, snapshot.ask, lambda question: kumi.estimate_query_cost("bm25", question)):
+        with pytest.raises(
+            SettingsError, match=r"the question has 10,001 characters, and 10,000 is the limit: ask more"
+        ):
+            refuse(f"{long}b")
+
+
 def test_the_same_question_finds_the_same(kumi: Kumihimo, snapshot: Snapshot) -> None:
     for name in BUILT:
         assert snapshot.retrieve("the lamp", name) == kumi.retrieve("the lamp", name)
@@ -73,7 +83,7 @@ def test_an_empty_question_is_refused(snapshot: Snapshot, question: str) -> None
 
 @pytest.mark.parametrize("name", BUILT)
 @pytest.mark.parametrize(
-    "question", ["???", "the", '" OR *', "ferry AND (gate", "NEAR(a b)", "a\0b", "🛶", "組", "x" * 100_000]
+    "question", ["???", "the", '" OR *', "ferry AND (gate", "NEAR(a b)", "a\0b", "🛶", "組", "x" * MAX_QUESTION_CHARS]
 )
 def test_any_question_may_be_asked(snapshot: Snapshot, name: str, question: str) -> None:
     answer = snapshot.ask(question, name)

@@ -14,6 +14,7 @@ from kumihimo.app.status import index_levels, index_modularity, measure_levels
 from kumihimo.cli import terminal
 from kumihimo.core.records import Chunk, Community, Report
 from kumihimo.core.table import Table
+from kumihimo.llm.prompts import Reply
 from tests.factories_tables import table
 from tests.fixtures_index import EXAMPLES, fill
 
@@ -110,3 +111,31 @@ def test_status_shows_levels_and_modularity(capsys: pytest.CaptureFixture[str]) 
     assert "--recluster" not in text
     assert "`kumi index --recluster` detects them from scratch" in printed(capsys, modularity=(0.56, 0.64))
     assert "modularity" not in printed(capsys)
+
+
+def file_states(folder: Path) -> dict[str, tuple[int, int]]:
+    """Return the size and the time of the last change of each file."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in files}
+
+
+def test_reading_changes_no_file(tmp_path: Path) -> None:
+    notes = fill(tmp_path / "notes", {"a.txt": "The ferry leaves at nine."})
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        kumi.index(notes, methods=["bm25"])
+        kumi.cache.put_many([(b"k", Reply("At nine.").to_bytes())])
+    before = file_states(tmp_path)
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        expected = {"replies": 1, "bytes": 35, "hits": 0, "misses": 1}
+        assert kumi.status(levels=True).cache == kumi.cache_stats() == expected
+        assert kumi.spent() == []
+        assert kumi.retrieve("When does the ferry leave?")
+    assert file_states(tmp_path) == before
+
+
+def test_reading_creates_no_cache(tmp_path: Path) -> None:
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        kumi.index(fill(tmp_path / "notes", {"a.txt": "The ferry leaves at nine."}), methods=["bm25"])
+        assert kumi.cache.size() == (0, 0)
+        assert kumi.status().cache == {"replies": 0, "bytes": 0, "hits": 0, "misses": 0}
+    assert [path.name for path in (tmp_path / ".kumi").glob("cache*")] == []

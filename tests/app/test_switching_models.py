@@ -12,6 +12,7 @@ import pytest
 from kumihimo import Kumihimo
 from kumihimo.core.errors import SettingsError
 from kumihimo.llm.budget import Caps
+from tests.fenced_texts import fenced_text
 from tests.fixtures_index import Held, apart, fill, tables
 from tests.laws.factories_town import SETTINGS, TOWN, Town, differences
 
@@ -198,7 +199,7 @@ def test_an_alias_is_followed_and_taken_back(town: Town) -> None:
             forms = [set(entity.forms) for entity in snapshot.table("entities")]
         assert [each for each in forms if each & {"Ada", "Bea"}] == [{"Ada", "Bea"}]
         new = [prompt for prompt in town.reply_counts if prompt not in prompts]
-        merged = [match[1] for prompt in new if (match := re.search(r"^Of: (.*)$", prompt, re.M))]
+        merged = [names for prompt in new if (names := fenced_text(prompt, "names"))]
         assert merged
         assert all(re.search("Ada|Bea", names) for names in merged)
         assert len(new) - len(merged) == sum("You write a report" in prompt for prompt in new) <= len(rows["reports"])

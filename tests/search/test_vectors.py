@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from kumihimo.core.context import Context
-from kumihimo.core.errors import IndexUnavailable
+from kumihimo.core.errors import IndexUnavailable, ItemFailed, RequestTimedOut
 from kumihimo.core.table import Table, codec
 from kumihimo.search.vectors import SqliteVectorSearch, load_matrices
 from kumihimo.storage.sqlite.store import SqlRows
 from kumihimo.testing.fake_models import FakeEmbedder
-from tests.search.factories_search_index import Embed, Note, Vectors, mixed_texts, vector_notes
+from tests.search.factories_search_index import Embed, Note, Notes, Vectors, mixed_texts, vector_notes
 
 
 def files(folder: Path) -> list[tuple[str, int]]:
@@ -219,4 +219,76 @@ def test_row_changed_twice_in_one_build_has_its_last_vector(tmp_path: Path) -> N
         view.finish()
     assert [(id, round(score, 6)) for id, score in index.search_notes("sky")] == [("a", 1.0)]
     assert files(tmp_path) == [("notes-1.f32", 32 * 4)]
+    index.store.close()
+
+
+def failures(index: Notes) -> dict[str, str]:
+    with index.store.read_transaction() as db:
+        return {item: error for _, item, error in db.failures()}
+
+
+def test_a_batch_that_takes_too_long_is_halved_and_the_next_ones_are_as_small(tmp_path: Path) -> None:
+    sizes: list[int] = []
+
+    def slow(texts: Sequence[str]) -> Vectors:
+        sizes.append(len(texts))
+        if len(texts) > 2:
+            raise RequestTimedOut("no answer in time")
+        return FakeEmbedder()(texts)
+
+    embed = Embed(slow)
+    embed.batch = 8
+    index = vector_notes(tmp_path, {f"n{i:02}": f"sea {i}" for i in range(16)}, embed)
+    assert sizes == [8, 4, 2, 2, 4, 2, 2, *[2] * 4], "each time-out is waited for"
+    assert failures(index) == {}
+    assert len(index.ids("sea", 99)) == 16
+    index.store.close()
+
+
+def test_a_server_that_answers_nothing_is_waited_for_only_a_few_times(tmp_path: Path) -> None:
+    sizes: list[int] = []
+
+    def silent(texts: Sequence[str]) -> Vectors:
+        sizes.append(len(texts))
+        raise RequestTimedOut("no answer in time")
+
+    embed = Embed(silent)
+    embed.batch = 64
+    index = vector_notes(tmp_path, {f"n{i:02}": f"sea {i}" for i in range(64)}, embed)
+    assert sizes == [64, 32, 16, 8, 4, 2, 1]
+    assert failures(index) == dict.fromkeys([f"n{i:02}" for i in range(64)], "no answer in time")
+    index.store.close()
+
+
+def test_vectors_that_are_refused_are_listed_and_not_written(tmp_path: Path) -> None:
+    def broken(texts: Sequence[str]) -> Vectors:
+        raise ItemFailed("1 of 2 vectors are zero")
+
+    index = vector_notes(tmp_path, {"a": "sea"})
+    index.build({"a": "sea"})
+    size = files(tmp_path)
+    other = vector_notes(tmp_path, None, Embed(broken))
+    other.build({"a": "sea", "b": "sky", "c": "fog"})
+    assert failures(other) == {"b": "1 of 2 vectors are zero", "c": "1 of 2 vectors are zero"}
+    assert files(tmp_path) == size
+    index.build({"a": "sea", "b": "sky", "c": "fog"})
+    assert failures(index) == {}
+    assert len(index.ids("sea", 9)) == 3
+    index.store.close()
+    other.store.close()
+
+
+def test_used_vectors_alone_stay_after_an_erasure(tmp_path: Path) -> None:
+    index = vector_notes(tmp_path, {"a": "sea", "b": "sea sky", "c": "sky"})
+    secret = FakeEmbedder()(["sea sky"]).astype("<f4").tobytes()
+    before = index.search_notes("sea sky")
+    index.build({"a": "sea", "c": "sky"})
+    assert [secret in path.read_bytes() for path in (tmp_path / "vectors").iterdir()] == [True]
+    with index.store.write_transaction() as db:
+        index.view(db).erase()
+    with index.store.write_transaction() as db:
+        index.view(db).erase()  # this time nothing is unused
+        assert [secret in path.read_bytes() for path in (tmp_path / "vectors").iterdir()] == [False]
+    assert files(tmp_path) == [("notes-2.f32", 2 * 32 * 4)]
+    assert index.search_notes("sea sky") == [hit for hit in before if hit[0] != "b"]
     index.store.close()

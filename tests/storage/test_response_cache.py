@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from threading import Event, Lock, Thread
+from typing import Any
 
 import pytest
 
@@ -193,7 +194,7 @@ def test_a_failure_reaches_all_waiting_threads_and_is_not_cached(tmp_path: Path)
 def test_a_reply_that_another_thread_could_not_write_is_not_returned(tmp_path: Path) -> None:
 
     cache = ResponseCache(tmp_path / "cache.db")
-    cache._writer.execute("PRAGMA busy_timeout = 0")
+    cache._connect_writer().execute("PRAGMA busy_timeout = 0")
     other = sqlite3.connect(cache.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     returned: list[bytes] = []
@@ -203,7 +204,7 @@ def test_a_reply_that_another_thread_could_not_write_is_not_returned(tmp_path: P
     def request(k: bytes) -> None:
         try:
             cache.get_or_fetch(k, lambda: k)
-        except sqlite3.OperationalError:
+        except IndexUnavailable:
             with lock:
                 refused.append(k)
         else:
@@ -222,6 +223,63 @@ def test_a_reply_that_another_thread_could_not_write_is_not_returned(tmp_path: P
     assert len(refused) + len(returned) == 2
     assert set(returned) <= replies_on_disk(cache.path).keys()
     cache.close()
+
+
+def test_equal_requests_of_two_caches_are_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    first, second = ResponseCache(tmp_path / "cache.db"), ResponseCache(tmp_path / "cache.db")
+    replies: list[bytes] = []
+    thread = Thread(target=lambda: replies.append(second.get_or_fetch(b"k", fail_to_fetch)))
+
+    def fetch() -> bytes:
+        thread.start()
+        wait_until(lambda: "waiting for a reply" in caplog.text)
+        return b"v"
+
+    with caplog.at_level("INFO", logger="kumihimo"):
+        assert first.get_or_fetch(b"k", fetch) == b"v"
+    thread.join(60)
+    assert replies == [b"v"]
+    assert (first.misses, second.hits, second.misses) == (1, 1, 0)
+    first.close()
+    second.close()
+
+
+def test_another_cache_fetches_what_the_first_could_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    first, second = ResponseCache(tmp_path / "cache.db"), ResponseCache(tmp_path / "cache.db")
+    replies: list[dict[bytes, bytes]] = []
+    fetch_both = lambda keys: dict.fromkeys(keys, b"v")  # noqa: E731
+    thread = Thread(target=lambda: replies.append(second.get_or_fetch_many([b"k", b"l"], fetch_both)))
+
+    def fail() -> bytes:
+        thread.start()
+        wait_until(lambda: "waiting for a reply" in caplog.text)
+        raise ItemFailed("no answer")
+
+    with caplog.at_level("INFO", logger="kumihimo"), pytest.raises(ItemFailed, match="no answer"):
+        first.get_or_fetch(b"k", fail)
+    thread.join(60)
+    assert replies == [{b"k": b"v", b"l": b"v"}]
+    first.close()
+    second.close()
+
+
+def test_a_dry_run_waits_for_nothing_and_writes_nothing(tmp_path: Path) -> None:
+    path, dry_path = tmp_path / "cache.db", tmp_path / "new" / "cache.db"
+    building, planning = ResponseCache(path), ResponseCache(path)
+
+    def refuse() -> bytes:
+        raise ItemFailed("not asked")
+
+    def plan_meanwhile() -> bytes:
+        for cache in (planning, ResponseCache(dry_path)):
+            with pytest.raises(ItemFailed, match="not asked"):
+                cache.get_or_fetch(b"k", refuse, dry_run=True)
+            cache.close()
+        return b"v"
+
+    building.get_or_fetch(b"k", plan_meanwhile)
+    building.close()
+    assert not dry_path.parent.exists()
 
 
 def test_put_many_stores_replies_for_get_many(tmp_path: Path) -> None:
@@ -361,10 +419,9 @@ def test_a_file_that_is_no_cache_is_not_touched(tmp_path: Path) -> None:
     path = tmp_path / "cache.db"
     path.write_text("a letter to my aunt, long enough to be read as a header of something else " * 20)
     before = path.read_bytes()
-    with pytest.raises(
-        IndexUnavailable, match=rf"^{path} cannot be used \(.*\): move it away; its replies are paid for again$"
-    ):
-        ResponseCache(path)
+    for use in (ResponseCache.size, ResponseCache.usage, lambda cache: cache.put_many([(b"k", b"v")])):
+        with pytest.raises(IndexUnavailable, match=rf"^{path} is damaged, or no cache: `kumi check --repair` keeps"):
+            use(ResponseCache(path))
     assert path.read_bytes() == before
 
 
@@ -390,7 +447,7 @@ def test_usage_is_written_with_the_reply(tmp_path: Path) -> None:
         return b"v"
 
     cache.record_usage("saved", "gists", "m", Usage(2, 60), 0)
-    assert usage_on_disk(cache.path) == []
+    assert not cache.path.exists()
     cache.get_or_fetch(b"k", fetch)
     assert usage_on_disk(cache.path) == [("saved", "gists", "m", 2, 60, 0), ("spent", "gists", "m", 1, 30, 100)]
     cache.close()
@@ -437,12 +494,12 @@ def test_two_caches_add_up_their_usage(tmp_path: Path) -> None:
 
 def test_replies_that_could_not_be_written_are_written_later(tmp_path: Path) -> None:
     cache = ResponseCache(tmp_path / "cache.db")
-    cache._writer.execute("PRAGMA busy_timeout = 0")
+    cache._connect_writer().execute("PRAGMA busy_timeout = 0")
     other = sqlite3.connect(cache.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     cache.record_usage("spent", "gists", "m", Usage(1, 30), 100)
     for write in (lambda: cache.put_many([(b"k", b"v")]), lambda: cache.usage()):
-        with pytest.raises(sqlite3.OperationalError, match="locked"):
+        with pytest.raises(IndexUnavailable, match="is in use by another process"):
             write()
     other.execute("COMMIT")
     other.close()
@@ -455,12 +512,12 @@ def test_replies_that_could_not_be_written_are_written_later(tmp_path: Path) -> 
 
 def test_usage_that_could_not_be_added_is_not_lost(tmp_path: Path) -> None:
     cache = ResponseCache(tmp_path / "cache.db")
-    cache._writer.execute("ALTER TABLE usage RENAME TO away")
+    cache._connect_writer().execute("ALTER TABLE usage RENAME TO away")
     cache.record_usage("spent", "gists", "m", Usage(1, 30), 100)
-    with pytest.raises(sqlite3.OperationalError, match="no such table"):
+    with pytest.raises(IndexUnavailable, match="no such table"):
         cache.put_many([(b"k", b"v")])
     assert replies_on_disk(cache.path) == {}
-    cache._writer.execute("ALTER TABLE away RENAME TO usage")
+    cache._connect_writer().execute("ALTER TABLE away RENAME TO usage")
     cache.put_many([(b"l", b"w")])
     assert replies_on_disk(cache.path) == {b"k": b"v", b"l": b"w"}
     assert cache.usage() == [UsageEntry("spent", "gists", "m", Usage(1, 30), 100)]
@@ -476,14 +533,215 @@ def test_pruning_keeps_the_usage(tmp_path: Path) -> None:
     cache.close()
 
 
+# -- damage, full disks, and reading without writing
+
+
+def parse_number(value: bytes) -> int:
+    return int(value)
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, bytes) and value.isdigit()
+
+
+def file_states(folder: Path) -> dict[str, tuple[int, int]]:
+    return {path.name: (path.stat().st_size, path.stat().st_mtime_ns) for path in folder.iterdir()}
+
+
+@pytest.fixture
+def numbers(tmp_path: Path) -> ResponseCache:
+    """A cache of 300 replies and a little usage, on pages that a test can damage."""
+    cache = ResponseCache(tmp_path / "cache.db")
+    cache.record_usage("spent", "gists", "m", Usage(1, 30), 100)
+    cache.put_many([(b"key %012d" % i, b"%0200d" % i) for i in range(300)])
+    cache.close()
+    return cache
+
+
+def set_value(path: Path, key: bytes, value: object) -> None:
+    other = sqlite3.connect(path)
+    with other:
+        other.execute("UPDATE replies SET value = ? WHERE key = ?", (value, key))
+    other.close()
+
+
+def zero_page(path: Path, number: int) -> None:
+    with path.open("r+b") as file:
+        file.seek((number - 1) * 4096)
+        file.write(bytes(4096))
+
+
+@pytest.mark.parametrize("damage", [b"", b"12x", "12", 12])
+def test_a_damaged_reply_is_fetched_again_and_replaced(
+    tmp_path: Path, damage: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache, fetched = ResponseCache(tmp_path / "cache.db"), list[int]()
+    cache.put_many([(b"a", b"1"), (b"b", b"2")])
+    set_value(cache.path, b"a", damage)
+
+    def fetch() -> bytes:
+        fetched.append(1)
+        return b"3"
+
+    def parse(value: bytes) -> int:
+        if not isinstance(value, bytes):
+            raise TypeError(value)
+        return int(value)
+
+    assert cache.get_many([b"a", b"b"], parse) == {b"b": 2}
+    assert [cache.get_or_fetch(b"a", fetch, parse) for _ in range(3)] == [3, 3, 3]
+    assert replies_on_disk(cache.path) == {b"a": b"3", b"b": b"2"}
+    assert (fetched, caplog.text.count("a damaged reply")) == ([1], 1)
+    cache.close()
+
+
+def test_a_damaged_reply_stays_until_there_is_another(tmp_path: Path) -> None:
+    cache = ResponseCache(tmp_path / "cache.db")
+    cache.put_many([(b"a", b"12x")])
+
+    def fail() -> bytes:
+        raise ItemFailed("no answer")
+
+    with pytest.raises(ItemFailed):
+        cache.get_or_fetch(b"a", fail, parse_number)
+    assert replies_on_disk(cache.path) == {b"a": b"12x"}
+    cache.close()
+
+
+def test_a_damaged_page_is_blamed_on_the_cache(numbers: ResponseCache) -> None:
+    for number in range(2, numbers.path.stat().st_size // 4096 + 1):
+        zero_page(numbers.path, number)
+    for use in (
+        lambda cache: cache.get_many([b"key %012d" % 1]),
+        lambda cache: cache.get_or_fetch(b"key %012d" % 1, fail_to_fetch),
+        lambda cache: cache.put_many([(b"new", b"1")]),
+        lambda cache: cache.prune(set()),
+        ResponseCache.size,
+        ResponseCache.usage,
+        ResponseCache.totals,
+    ):
+        cache = ResponseCache(numbers.path)
+        with pytest.raises(IndexUnavailable, match=rf"^{numbers.path} is damaged: `kumi check --repair` keeps the"):
+            use(cache)
+        cache._disconnect()
+
+
+def test_a_full_disk_is_the_cause_only_if_it_is_full(tmp_path: Path) -> None:
+    cache = ResponseCache(tmp_path / "cache.db")
+    cache.put_many([(b"a", b"1")])
+    cache._connect_writer().execute("PRAGMA max_page_count = 8")
+    with pytest.raises(IndexUnavailable, match=r"cache\.db cannot be written, since the disk is full: make room"):
+        cache.put_many([(b"b", bytes(100_000))])
+    cache._connect_writer().execute("PRAGMA max_page_count = 1000")
+    cache.close()
+    assert replies_on_disk(cache.path).keys() == {b"a", b"b"}
+    cache = ResponseCache(tmp_path / "cache.db")
+    cache._connect_writer().execute("PRAGMA query_only = 1")
+    with pytest.raises(IndexUnavailable, match=r"cache\.db cannot be written: name another cache with --cache FILE$"):
+        cache.put_many([(b"c", b"1")])
+    cache._connect_writer().execute("PRAGMA query_only = 0")
+    cache.close()
+
+
+def test_reading_changes_no_file(numbers: ResponseCache) -> None:
+    before = file_states(numbers.path.parent)
+    cache = ResponseCache(numbers.path)
+    assert (cache.size(), cache.totals(), len(cache.usage())) == ((300, 60_000), {"hits": 0, "misses": 300}, 1)
+    assert cache.get_many([b"unknown"]) == {}
+    assert cache.check(is_number) == []
+    cache.close()
+    assert file_states(numbers.path.parent) == before
+
+
+def test_reading_creates_no_file(tmp_path: Path) -> None:
+    cache = ResponseCache(tmp_path / "none" / "cache.db")
+    assert (cache.size(), cache.totals(), cache.usage()) == ((0, 0), {"hits": 0, "misses": 0}, [])
+    assert (cache.get_many([b"k"]), cache.check(is_number, repair=True)) == ({}, [])
+    cache.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_read_only_folder_is_read(numbers: ResponseCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite itself must not lock: root may write everywhere, so the system would not refuse it."""
+    connections: list[str] = []
+    connect = sqlite3.connect
+
+    def record_address(address: str, **options: Any) -> sqlite3.Connection:
+        connections.append(address.partition("?")[2])
+        connection: sqlite3.Connection = connect(address, **options)
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", record_address)
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    cache = ResponseCache(numbers.path)
+    assert cache.get_or_fetch(b"key %012d" % 7, fail_to_fetch, parse_number) == 7
+    cache.record_usage("saved", "gists", "m", Usage(1, 30), 0)
+    assert (cache.size()[0], len(cache.usage()), cache.totals()["hits"]) == (300, 1, 1)
+    cache.close()  # the hit is not counted there
+    assert connections == ["immutable=1"]
+
+
+def test_damaged_replies_are_found_and_deleted(numbers: ResponseCache) -> None:
+    for i in (3, 250):
+        set_value(numbers.path, b"key %012d" % i, b"\xff")
+    cache = ResponseCache(numbers.path)
+    assert cache.check(is_number) == ["2 replies cannot be read"]
+    assert cache.size()[0] == 300
+    assert cache.check(is_number, repair=True) == ["2 replies cannot be read"]
+    assert (cache.check(is_number), cache.size()[0]) == ([], 298)
+    cache.close()
+
+
+def test_readable_replies_move_to_a_new_file(numbers: ResponseCache, caplog: pytest.LogCaptureFixture) -> None:
+    """A page is zeroed, or the file is cut off."""
+    path, undamaged = numbers.path, numbers.path.read_bytes()
+    old_path = path.with_name("cache.db-damaged")
+    pages, kept = len(undamaged) // 4096, list[int]()
+    for number in (2, 3, pages // 2, pages, pages + 1):
+        path.write_bytes(undamaged)
+        if number > pages:
+            path.write_bytes(undamaged[: len(undamaged) // 2])
+        else:
+            zero_page(path, number)
+        damaged, cache = path.read_bytes(), ResponseCache(path)
+        (message,) = cache.check(is_number)
+        assert message.startswith("the file is damaged: ")
+        assert cache.check(is_number, repair=True) == [message]
+        assert (cache.check(is_number), old_path.read_bytes()) == ([], damaged)
+        kept.append(cache.size()[0])
+        if number == 2:  # the root of the table: all its rows are below it
+            assert kept == [0]
+        for key, value in replies_on_disk(path).items():
+            assert int(value) == int(key[4:])
+        cache.close()
+        old_path.unlink()
+    assert min(kept[1:-1]) > 270
+    assert kept[-1] > 100
+    assert (
+        f"{path} is a new file with the {kept[-1]} replies that can be read; {old_path} is the old one" in caplog.text
+    )
+
+
+def test_a_repair_keeps_the_usage_and_an_earlier_damaged_file(numbers: ResponseCache) -> None:
+    cache = ResponseCache(numbers.path)
+    zero_page(numbers.path, 8)
+    cache.check(is_number, repair=True)
+    assert [entry.usage for entry in cache.usage()] == [Usage(1, 30)]
+    assert cache.totals() == {"hits": 0, "misses": 300}
+    cache.close()
+    zero_page(numbers.path, 8)
+    with pytest.raises(IndexUnavailable, match="holds an earlier damaged cache; move it away"):
+        ResponseCache(numbers.path).check(is_number, repair=True)
+
+
 def test_other_databases_are_not_touched(tmp_path: Path) -> None:
     other = sqlite3.connect(tmp_path / "index.db")
     other.execute("CREATE TABLE chunks (id TEXT)")
     other.close()
     with pytest.raises(IndexUnavailable, match="is a database of something else"):
-        ResponseCache(tmp_path / "index.db")
+        ResponseCache(tmp_path / "index.db").size()
     with pytest.raises(IndexUnavailable, match="cannot be opened: name another cache"):
-        ResponseCache(tmp_path)
+        ResponseCache(tmp_path).size()
     other = sqlite3.connect(tmp_path / "index.db")
     assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("chunks",)]
     other.close()

@@ -9,10 +9,12 @@ from contextlib import closing
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from kumihimo.core.errors import IndexBusy, IndexUnavailable, NewerFormat
+from kumihimo.core.errors import IndexBusy, IndexDamaged, IndexUnavailable, NewerFormat
+from kumihimo.core.redaction import register_secret
 from kumihimo.storage.sqlite import store as module
 from kumihimo.storage.sqlite.store import SqlRows, Store
 
@@ -101,7 +103,7 @@ def test_the_snapshot_is_fixed_before_the_first_query(tmp_path: Path) -> None:
 def test_a_reader_writes_nothing(tmp_path: Path) -> None:
     store = Store(tmp_path)
     fill(store, "one")
-    with store.read_transaction() as db, pytest.raises(sqlite3.OperationalError, match="readonly"):
+    with store.read_transaction() as db, pytest.raises(IndexUnavailable, match="cannot be written"):
         db.run("DELETE FROM t")
     assert texts(store) == ["one"]
     store.close()
@@ -426,3 +428,94 @@ def test_many_threads_read_at_once(tmp_path: Path) -> None:
         thread.join()
     assert counts == [100] * 80
     store.close()
+
+
+def test_keys_in_errors_are_hidden(tmp_path: Path) -> None:
+    register_secret("sk-abcdef123456")
+    store = Store(tmp_path)
+    with store.write_transaction() as db:
+        db.record_failures("t", [("a", "Incorrect API key provided: sk-abcdef123456"), ("b", None)])
+        assert db.failures() == (("t", "a", "Incorrect API key provided: [hidden]"),)
+    assert b"sk-abcdef" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
+
+
+def zero_first_page_of_table(folder: Path) -> None:
+    """Write zeros over the root page of the table `t`."""
+    with closing(sqlite3.connect(folder / "index.db")) as connection:
+        ((page,),) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 't'")
+    with (folder / "index.db").open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(bytes(4096))
+
+
+def test_damage_names_the_file_and_the_remedy(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    fill(store, "one")
+    store.close()
+    zero_first_page_of_table(tmp_path)
+    message = (
+        f"{tmp_path / 'index.db'} is damaged (database disk image is malformed): "
+        "run `kumi check --repair`, or put your back-up in its place"
+    )
+    with pytest.raises(IndexDamaged) as reading, store.read_transaction() as db:
+        db.all("SELECT * FROM t")
+    with pytest.raises(IndexDamaged) as writing, store.write_transaction() as db:
+        db.many("INSERT INTO t VALUES (?, ?, ?)", [("x", "", 1)])
+    with pytest.raises(IndexDamaged), store.read_transaction() as db, db.rows_one_by_one("SELECT * FROM t") as rows:
+        list(rows)
+    assert str(reading.value) == str(writing.value) == message
+
+
+def test_damage_in_another_file_is_not_blamed_on_the_index(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    fill(store, "one")
+    (tmp_path / "other.db").write_bytes(b"no database " * 100)
+
+    def read_other() -> None:
+        with closing(sqlite3.connect(tmp_path / "other.db")) as other:
+            other.execute("SELECT * FROM sqlite_master")
+
+    with pytest.raises(sqlite3.DatabaseError), store.write_transaction():
+        read_other()
+    with pytest.raises(sqlite3.DatabaseError), store.read_transaction():
+        read_other()
+    assert texts(store) == ["one"]
+    store.close()
+
+
+def test_text_that_is_deleted_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = module._connect
+
+    def connect_without_deletion(*args: Any, **options: Any) -> sqlite3.Connection:
+        """Connect as a SQLite does that was compiled without SECURE_DELETE."""
+        connection = connect(*args, **options)
+        connection.execute("PRAGMA secure_delete = OFF")
+        return connection
+
+    monkeypatch.setattr(module, "_connect", connect_without_deletion)
+    store = Store(tmp_path)
+    fill(store, *["the secret place"] * 2000)
+    assert b"the secret place" in (tmp_path / "index.db").read_bytes()
+    fill(store, "one")
+    assert b"the secret place" not in (tmp_path / "index.db").read_bytes()
+    store.close()
+
+
+def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path)
+    fill(store, "one")
+    store.close()
+    (tmp_path / "index.db-wal").mkdir()  # SQLite cannot open its log
+    for transaction in (store.read_transaction, store.write_transaction):
+        with pytest.raises(IndexUnavailable, match=f"^{tmp_path / 'index.db'} cannot be opened: check"), transaction():
+            pass
+
+
+def test_a_folder_that_is_read_only_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path)
+    fill(store, "one")
+    store.close()
+    monkeypatch.setattr("kumihimo.storage.sqlite.store.os.access", lambda *_: False)
+    before = sorted(tmp_path.iterdir())
+    assert texts(store) == ["one"]
+    assert sorted(tmp_path.iterdir()) == before, "neither a log nor its index"

@@ -6,11 +6,12 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from kumihimo.app.safe_write import check_ordinary_file, write_file
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.settings import Setting, SettingValues
 
 ENV_PREFIX = "KUMI_"
-NON_SETTINGS = ("KUMI_INDEX", "KUMI_CACHE", "KUMI_OFFLINE")  # other variables with this prefix
+NON_SETTINGS = ("KUMI_INDEX", "KUMI_CACHE", "KUMI_OFFLINE", "KUMI_TRUST")  # other variables with this prefix
 
 _FIELDS_EXAMPLE = """
 # Fields to extract from each document, in place of those of the preset: as many tables as you like.
@@ -27,6 +28,7 @@ KnownSettings = Mapping[str, Mapping[str, Setting]]
 
 def read_settings_file(path: Path) -> SettingValues:
     """Return the tables of a kumi.toml; none without a file."""
+    check_ordinary_file(path)
     if not path.exists():
         return {}
     try:
@@ -112,6 +114,7 @@ def read_aliases(path: Path) -> SettingValues:
 
     A line reads `Bob Cratchit = Robert Cratchit`. Empty lines and lines that begin with # are skipped.
     """
+    check_ordinary_file(path)
     if not path.exists():
         return {}
     try:
@@ -130,19 +133,13 @@ def append_aliases(path: Path, lines: Iterable[str]) -> None:
     text = _read_text(path) if path.exists() else ""
     if addition:
         prefix = _ALIASES_HEADER if not text else "" if text.endswith("\n") else "\n"
-        _write_text(path, text + prefix + addition)
+        write_file(path.resolve(), [text + prefix + addition], force=True)
 
 
 def _read_text(path: Path) -> str:
     """Return the text of a file with its own line ends."""
+    check_ordinary_file(path)
     return path.read_bytes().decode("utf-8")
-
-
-def _write_text(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8", newline="")
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be written ({error.strerror}): check its permissions") from error
 
 
 def read_environment(known_settings: KnownSettings, environment: Mapping[str, str]) -> SettingValues:
@@ -202,7 +199,7 @@ def add_settings(path: Path, settings: SettingValues) -> list[str]:
     """Add settings to a kumi.toml, and return the unchanged scopes."""
     before = _read_text(path) if path.exists() else ""
     text, unchanged = merge_settings(before, settings)
-    _write_text(path, text)
+    write_file(path.resolve(), [text], force=True)
     return unchanged
 
 

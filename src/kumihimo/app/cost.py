@@ -82,7 +82,8 @@ class DryRunModels:
             tally.add_request(request.texts, self.tokenizer)
             raise ItemFailed("not asked")
 
-        return CachedEmbedder(count_texts, model.fingerprint, model.batch, model.workers, self.models.cache())
+        cache = self.models.cache()
+        return CachedEmbedder(count_texts, model.fingerprint, model.batch, model.workers, cache, dry_run=True)
 
 
 def skip_failed(call: RunJob, jobs: Iterable[Job]) -> Iterator[list[StepResult]]:

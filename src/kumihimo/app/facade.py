@@ -12,26 +12,29 @@ from typing import Any
 
 from kumihimo.app import catalogue as catalogues
 from kumihimo.app import config
-from kumihimo.app.build import Build, free_methods, models_by_scope, skipped_methods, steps_using_llm
+from kumihimo.app.build import skipped_methods
 from kumihimo.app.build_cost import paid_changes, plan_build, require_consent, used_cache_keys
+from kumihimo.app.check import CheckResult, check_index
+from kumihimo.app.erasure import erase_files, erase_rows
 from kumihimo.app.estimate_query_cost import estimate_query_cost
+from kumihimo.app.prepare_build import absolute_paths, prepare_build, run_and_save
 from kumihimo.app.results import Built, Consent, Plan, Solutions, Status
 from kumihimo.app.settings_registry import SettingsRegistry
-from kumihimo.app.snapshot import DEFAULT_METHOD, INSTALL_AGAIN, Snapshot, missing_entries, without_missing_scopes
+from kumihimo.app.snapshot import Snapshot, without_missing_scopes
+from kumihimo.app.trust import check_trust
 from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.context import Answer, Context
-from kumihimo.core.errors import ConsentRequired, IndexUnavailable, SourceError
+from kumihimo.core.errors import ConsentRequired, IndexUnavailable
 from kumihimo.core.records import Reference
 from kumihimo.core.settings import SettingValues, resolve_settings
 from kumihimo.core.spans import Span
 from kumihimo.core.task import Progress
-from kumihimo.llm.budget import Budget, Caps
-from kumihimo.llm.concurrency import iterate_tokens, thread_pool
+from kumihimo.llm.budget import Caps
+from kumihimo.llm.concurrency import iterate_tokens
 from kumihimo.llm.local_embedder import LocalTokenizer
 from kumihimo.llm.protocols import TokenCallback
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.search.vectors import MappedFiles, load_matrices
-from kumihimo.storage import IndexTransaction
 from kumihimo.storage import StorageError as StorageError
 from kumihimo.storage.sqlite.response_cache import ResponseCache, UsageEntry, adopt_old_cache
 from kumihimo.storage.sqlite.store import Store, as_db
@@ -85,16 +88,19 @@ class Kumihimo:
 
         settings: override the environment, and kumi.toml and aliases.txt beside the folder. cache: the file with the
         replies of models; cache.db in the folder by default. methods, steps, readers: functions of yours, beside the
-        built-in ones and those of installed plug-ins.
+        built-in ones and those of installed plug-ins. Raises TrustRequired if kumi.toml names servers or keys that the
+        user has not trusted.
         """
         catalogue = catalogues.installed_catalogue()
         if methods or steps or readers:
             catalogue = catalogues.extend_catalogue(catalogue, methods=methods, steps=steps, readers=readers)
         config_path = Path(folder).resolve().parent / "kumi.toml"
+        file_settings = config.read_settings_file(config_path)
+        check_trust(config_path, file_settings, os.environ)
         environment = config.read_environment(SettingsRegistry(catalogue).all, os.environ)
         cache = cache or os.environ.get("KUMI_CACHE") or None
         alias_settings = config.read_aliases(config_path.with_name("aliases.txt"))
-        layers = (config.read_settings_file(config_path), alias_settings, environment, settings or {})
+        layers = (file_settings, alias_settings, environment, settings or {})
         return cls(folder, *layers, cache=cache, catalogue=catalogue)
 
     def __enter__(self) -> Kumihimo:
@@ -131,14 +137,14 @@ class Kumihimo:
         change of model, prompt or setting; a function is called with the plan and decides. Without consent
         ConsentRequired is raised, and nothing changes.
         """
-        absolute, budget = self._absolute_paths(paths, methods), self.models.budget(caps)
+        absolute, budget = absolute_paths(self, paths, methods), self.models.budget(caps)
         if rebuild:
             adopt_old_cache(self._cache_path)
         with self.store.write_transaction(wait=wait, rebuild=rebuild) as db:
-            build = self._build(db, absolute, methods, budget, progress, reread=reread)
+            build = prepare_build(self, db, absolute, methods, budget, progress, reread=reread)
             build = replace(build, from_scratch=frozenset({"communities"} if recluster else ()))
             require_consent(build, consent, rebuild=rebuild)
-            built = self._run_build(build)
+            built = run_and_save(self, build)
         if methods:
             return built
         skipped = skipped_methods(self.catalogue, self.models, build.methods)
@@ -151,9 +157,9 @@ class Kumihimo:
 
         sample: process this many chunks with real calls for a better estimate; the replies stay in the cache.
         """
-        absolute, plan, is_new = self._absolute_paths(paths, methods), Plan(()), not self.folder.exists()
+        absolute, plan, is_new = absolute_paths(self, paths, methods), Plan(()), not self.folder.exists()
         with suppress(_RollBack), self.store.write_transaction() as db:
-            build = self._build(db, absolute, methods, self.models.budget(), progress)
+            build = prepare_build(self, db, absolute, methods, self.models.budget(), progress)
             plan = replace(plan_build(build, sample), rule_based=build.rule_based)
             raise _RollBack
         if is_new and not self.cache_stats()["replies"]:
@@ -172,88 +178,38 @@ class Kumihimo:
             return estimate_query_cost(snapshot, question, method, filter=filter, **settings)
 
     def remove(
-        self, target: str | Path, *, forget: bool = False, wait: bool = False, progress: Progress | None = None
+        self, target: str | Path = "", *, forget: bool = False, wait: bool = False, progress: Progress | None = None
     ) -> Built:
         """Remove a source (name or path) or documents (uri or path).
 
-        They stay out until you index them by name again. forget: also delete the cached replies that only they needed.
+        They stay out until you index them by name again. forget: also erase what is left of them in the files of the
+        index folder, and the cached replies that only they needed; without a target, what earlier removals left.
+        Raises IndexBusy if another process uses the index; then the removal is done, and the erasure is not.
         """
         from kumihimo.index.documents import remove_source
 
         with self.store.read_transaction():
             pass  # fails without an index, before anything is created
         with self.store.write_transaction(wait=wait) as db:
-            build = self._build(db, (), (), self.models.budget(), progress)
-            build = replace(build, source_names=remove_source(db, build.sources, str(target)))
+            build = prepare_build(self, db, (), (), self.models.budget(), progress, may_be_empty=True)
+            names = set() if forget and not target else remove_source(db, build.sources, str(target))
+            build = replace(build, source_names=names)
             require_consent(build, False)
-            built = self._run_build(build)
+            built = run_and_save(self, build)
+            if forget:
+                erase_rows(build)
         if forget:
+            self._files.clear()  # a mapped file stays on the disk
+            erase_files(self, wait=wait)
             self.prune(wait=wait)
         return built
 
-    def _absolute_paths(self, paths: Sequence[str | Path], methods: Sequence[str]) -> list[Path]:
-        """Return absolute paths; raise SourceError or SettingsError first."""
-        from kumihimo.index.documents import resolve_source_path
+    def check(self, *, repair: bool = False, consent: bool = False, wait: bool = False) -> CheckResult:
+        """Search the files of the index for damage.
 
-        for name in methods:
-            self.catalogue.method(name)
-        if not paths and not self.store.path.exists():
-            raise SourceError("nothing to index yet: say which folder, `kumi index PATH`")
-        return [resolve_source_path(path, self.catalogue.readers) for path in paths]
-
-    def _build(
-        self,
-        db: IndexTransaction,
-        paths: Sequence[Path],
-        methods: Sequence[str],
-        budget: Budget,
-        progress: Progress | None = None,
-        *,
-        reread: bool = False,
-    ) -> Build:
-        """Prepare a build of these paths for these methods.
-
-        Without paths: all known sources. Without methods: the ones the index remembers.
+        repair: make again what can be made again. consent: also if that is paid again. wait: wait for a running build.
         """
-        from kumihimo.index.documents import add_source_paths, load_sources
-
-        sources = load_sources(db, self.base)
-        source_names = add_source_paths(sources, paths) or set(sources)
-        if not sources:
-            raise SourceError("nothing to index yet: say which folder, `kumi index PATH`")
-        if not methods and (missing := missing_entries(db, self.catalogue)):
-            remaining = ",".join(m for m in db.meta("methods") if m not in missing) or DEFAULT_METHOD
-            raise IndexUnavailable(
-                f"the index was built with {', '.join(missing)} of {', '.join(dict.fromkeys(missing.values()))}, "
-                f"{INSTALL_AGAIN}; or go on without it: `kumi index --methods {remaining}`"
-            )
-        previous_models = models_by_scope(db, self.catalogue)
-        return Build(
-            db,
-            self.catalogue,
-            self.folder,
-            self.settings,
-            self.models,
-            self.tokenizer,
-            sources,
-            source_names,
-            list(methods) or db.meta("methods") or free_methods(self.catalogue, self.models),
-            budget,
-            llm_steps=steps_using_llm(self.catalogue, self.models, db.meta("models", {}), methods_named=bool(methods)),
-            llm_for=lambda step: self.models.llm(step, budget, previous_models.get(step, "")),
-            embedder=self.models.embedder(budget),
-            pool=thread_pool(self.models.workers),
-            progress=progress,
-            reread=reread,
-        )
-
-    def _run_build(self, build: Build) -> Built:
-        """Run the build and store its sources."""
-        from kumihimo.index.documents import save_sources
-
-        built = build.run()
-        save_sources(build.db, build.sources, self.base)
-        return built
+        return check_index(self, repair=repair, consent=consent, wait=wait)
 
     @property
     def base(self) -> Path:
@@ -265,15 +221,17 @@ class Kumihimo:
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
         """Open a snapshot: one read transaction over one finished build."""
+        missing = ""
         for _ in range(5):
             with self.store.read_transaction() as db:
                 try:
                     vectors = load_matrices(as_db(db), self.folder, self._files)
-                except FileNotFoundError:  # a build has just replaced them: open the new ones
+                except FileNotFoundError as error:  # a build has just replaced them: open the new ones
+                    missing = error.filename
                     continue
                 yield Snapshot(db, self.catalogue, self.settings, self.models, self.tokenizer, vectors)
                 return
-        raise IndexUnavailable(f"the vectors of {self.folder} are missing: `kumi index` makes them again")
+        raise IndexUnavailable(f"the vectors in {missing} are missing: `kumi index` makes them again")
 
     def retrieve(self, question: str, method: str = "", *, filter: str = "", **settings: Any) -> Context:
         """Return the evidence that the method finds, best first.
@@ -378,7 +336,7 @@ class Kumihimo:
             return 0
         used_keys: set[bytes] = set()
         with suppress(_RollBack), self.store.write_transaction(wait=wait) as db:
-            build = self._build(db, (), (), Budget())
+            build = prepare_build(self, db, may_be_empty=True)
             if changes := paid_changes(build):
                 raise ConsentRequired(
                     f"{'; '.join(changes)}: run `kumi index` first, so that the replies in use are known"

@@ -14,10 +14,10 @@ class Built:
     """The result of a build.
 
     read, unchanged, removed, skipped: files; skipped ones have an unsupported type. partial: files read in part, such
-    as pages without text, or attachments. empty: files that hold no text. before, rows: rows of each table, before and now; written: new or changed
-    rows. failed: (step, item, error). spent, saved: usage of each step, paid and saved by the cache. skipped_methods:
-    paid methods that the user has not requested. rule_based: methods to name for a graph made by the chat model; rules
-    have made it, though there is a model.
+    as pages without text, or attachments. empty: files that hold no text. before, rows: rows of each table, before and
+    now; written: new or changed rows. failed: (step, item, error). spent, saved: usage of each step, paid and saved by
+    the cache. skipped_methods: paid methods that the user has not requested. rule_based: methods to name for a graph
+    made by the chat model; rules have made it, though there is a model.
     """
 
     read: int

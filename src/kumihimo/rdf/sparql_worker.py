@@ -18,7 +18,7 @@ class _InvalidQuery(Exception):
 
 
 def answer_sparql(request: dict[str, Any]) -> Iterator[dict[str, Any] | list[Any]]:
-    """Yield the head, the rows and the end of an answer, or an error."""
+    """Yield the lines of an answer, or an error."""
     try:
         yield from _answer_request(request)
     except _InvalidQuery as error:

@@ -7,6 +7,7 @@ tokens are computed again from the old row.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, ClassVar, Protocol
 
 from kumihimo.core.context import Context, Evidence
@@ -20,6 +21,8 @@ from kumihimo.text.tokens import content_tokens, tokenize
 
 _FIRST_LIMIT_FACTOR = 4  # of the first query, which is usually enough
 _MAX_LIMIT = 2**62  # of SQLite
+_FTS5 = "USING fts5(text, content='', tokenize=\"unicode61 remove_diacritics 0 categories 'L* M* N* Co'\")"
+_EXPECTED, _VOCABULARIES = "expected", ("stored_words", "expected_words")  # temporary tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +51,7 @@ class KeywordIndex:
         name = self.name
         self.db.run(f'DROP TABLE IF EXISTS "{name}"')
         self.db.run(f'DROP TABLE IF EXISTS "{name}_ids"')
-        tokenizer = "unicode61 remove_diacritics 0 categories 'L* M* N* Co'"
-        self.db.run(f'CREATE VIRTUAL TABLE "{name}" USING fts5(text, content=\'\', tokenize="{tokenizer}")')
+        self.db.run(f'CREATE VIRTUAL TABLE "{name}" {_FTS5}')
         self.db.run(f'CREATE TABLE "{name}_ids" (slot INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL)')
 
     def replace(self, old: list[Row], new: list[Row]) -> None:
@@ -70,6 +72,50 @@ class KeywordIndex:
 
     def finish(self) -> None:
         """Do nothing: there is no queue."""
+
+    def erase(self) -> None:
+        """Merge all segments: until then, they hold the words of deleted rows."""
+        self.db.run(f'INSERT INTO "{self.name}" ("{self.name}") VALUES (\'optimize\')')
+
+    def find_damage(self) -> str:
+        """Return what is wrong with the index; empty: nothing.
+
+        It is compared with a new index of the same rows, in temporary tables.
+        """
+        db, name = self.db, self.name
+        db.run("PRAGMA query_only = 0")  # or there are no temporary tables
+        try:
+            db.run(f'CREATE VIRTUAL TABLE temp."{_EXPECTED}" {_FTS5}')
+            for vocabulary, schema, table in zip(_VOCABULARIES, ("main", "temp"), (name, _EXPECTED), strict=True):
+                db.run(f'CREATE VIRTUAL TABLE temp."{vocabulary}" USING fts5vocab({schema}, "{table}", instance)')
+            if not self._fill_expected():
+                return f"its rows are not those of {self.table}"
+            return "" if self._equals_expected() else f"its words are not those of {self.table}"
+        finally:
+            for table in (*_VOCABULARIES, _EXPECTED):
+                db.run(f'DROP TABLE IF EXISTS temp."{table}"')
+            db.run("PRAGMA query_only = 1")
+
+    def _fill_expected(self) -> bool:
+        """Index all rows in a temporary table; return whether their ids match."""
+        slots: dict[str, int] = dict(self.db.all(f'SELECT id, slot FROM "{self.name}_ids"'))
+        for page in SqlRows(self.db, self.table).pages():
+            texts = self._token_texts(page)
+            if not texts.keys() <= slots.keys():
+                return False
+            rows = ((slots.pop(id), text) for id, text in texts.items())
+            self.db.many(f'INSERT INTO temp."{_EXPECTED}" (rowid, text) VALUES (?, ?)', rows)
+        return not slots
+
+    def _equals_expected(self) -> bool:
+        """Return whether postings, lengths and totals equal those of the temporary table."""
+        stored, expected = (f'SELECT term, doc, "offset" FROM temp."{name}"' for name in _VOCABULARIES)
+        with self.db.rows_one_by_one(stored) as rows, self.db.rows_one_by_one(expected) as expected_rows:
+            if any(row != other for row, other in zip_longest(rows, expected_rows)):
+                return False
+        lengths = [self.db.all(f'SELECT * FROM "{table}_docsize" ORDER BY id') for table in (self.name, _EXPECTED)]
+        totals = [self.db.all(f'SELECT block FROM "{table}_data" WHERE id = 1') for table in (self.name, _EXPECTED)]
+        return lengths[0] == lengths[1] and totals[0] == totals[1]
 
     def _token_texts(self, rows: list[Row]) -> dict[str, str]:
         records: list[Record] = [self.codec.decode(row) for row in rows]
@@ -133,6 +179,7 @@ class SearchIndex(DerivedView, Protocol):
     def name(self) -> str: ...  # of its index table
     def ensure(self, fingerprint: str) -> bool: ...
     def finish(self) -> None: ...
+    def erase(self) -> None: ...  # what deleted rows left
 
 
 @contextmanager
@@ -158,12 +205,18 @@ def maintain_indexes(
 def _drop_unused(db: Db, views: Sequence[SearchIndex]) -> None:
     """Drop the indexes that no method uses."""
     names = {view.name for view in views}
-    for (name,) in db.all("SELECT name FROM meta WHERE name GLOB 'words_*' OR name GLOB 'vectors_*'"):
+    for name in stored_indexes(db):
         if name not in names:
             db.run(f'DROP TABLE IF EXISTS "{name}"')
             db.run(f'DROP TABLE IF EXISTS "{name}_ids"')
             db.run("DELETE FROM meta WHERE name = ?", name)
             db.run("DELETE FROM failed WHERE step = ?", name)
+
+
+def stored_indexes(db: Db) -> list[str]:
+    """Return the names of the search indexes, such as words_chunks."""
+    query = "SELECT name FROM meta WHERE name GLOB 'words_*' OR name GLOB 'vectors_*' ORDER BY name"
+    return [name for (name,) in db.all(query)]
 
 
 def _fill_index(index: SearchIndex, db: Db, progress: Progress | None) -> None:

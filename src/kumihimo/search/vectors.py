@@ -7,20 +7,21 @@ unused, it is copied.
 
 import json
 import os
+import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
 from kumihimo.core.context import Context, Evidence
-from kumihimo.core.errors import IndexUnavailable, ItemFailed, RequestRefused
+from kumihimo.core.errors import IndexUnavailable, ItemFailed, RequestRefused, RequestTimedOut
 from kumihimo.core.table import Codec, Row, Table
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.protocols import Embedder, Vectors, dimension_mismatch
+from kumihimo.search.vector_files import BLOCK_ROWS, map_vectors, vector_index_name, vector_path
 from kumihimo.storage.sqlite.store import Db, SqlRows
 
 _MAX_PENDING_ROUNDS = 4  # rounds of batches in the queue before they are embedded
-_BLOCK_ROWS = 256  # so few rows that BLAS uses one thread: on a busy machine threads wait for each other
 _SCORE_MARGIN = 1e-5  # above the rounding error of a cosine
 
 MappedFiles = dict[tuple[Path, int], "Vectors"]  # (path, inode) -> the mapped file
@@ -39,12 +40,16 @@ class VectorIndex:
     embedder: Embedder
     pending: dict[str, str] = field(default_factory=dict)
     failed_ids: set[str] = field(default_factory=set)  # rows that failed in an earlier build
+    batch_size: int = 0  # texts of a request; smaller after a request that took too long
     kind: ClassVar[str] = "meaning"
+
+    def __post_init__(self) -> None:
+        self.batch_size = self.embedder.batch
 
     @property
     def name(self) -> str:
         """Return the name of the index table and of its `meta` row."""
-        return _index_name(self.table)
+        return vector_index_name(self.table)
 
     def ensure(self, fingerprint: str) -> bool:
         """Create the index if missing or outdated; return whether to fill it.
@@ -92,9 +97,21 @@ class VectorIndex:
         self.pending |= {id: self.codec.decode(row).index_text for id, row in retried.items()}
         self._embed_pending()
         state = self._state()
-        live = self.db.all(f'SELECT count(*) FROM "{self.name}"')[0][0]
-        if state["rows"] > 1000 and live < state["rows"] / 2:
+        if state["rows"] > 1000 and self._live_rows() < state["rows"] / 2:
             self._compact(state)
+        self._sync()
+
+    def erase(self) -> None:
+        """Copy the used vectors to a new file without the others."""
+        state = self._state()
+        if self._live_rows() < state["rows"]:
+            self._compact(state)
+            self._sync()
+
+    def _live_rows(self) -> int:
+        return int(self.db.all(f'SELECT count(*) FROM "{self.name}"')[0][0])
+
+    def _sync(self) -> None:
         if self._path().exists():
             with self._path().open("rb") as file:
                 os.fsync(file.fileno())
@@ -108,18 +125,24 @@ class VectorIndex:
         for id, text in self.pending.items():
             ids_by_text.setdefault(text, []).append(id)
         self.pending, texts = {}, list(ids_by_text)
-        batches = (texts[i : i + self.embedder.batch] for i in range(0, len(texts), self.embedder.batch))
-        for parts in map_concurrent(self._embed_batch, batches, self.embedder.workers):
+        for parts in map_concurrent(self._embed_batch, self._batches(texts), self.embedder.workers):
             for batch, vectors, error in parts:
                 ids = [id for text in batch for id in ids_by_text[text]]
                 if vectors is not None:
                     self._append(ids, vectors.repeat([len(ids_by_text[text]) for text in batch], axis=0))
                 self.db.record_failures(self.name, ((id, error) for id in ids))
 
+    def _batches(self, texts: list[str]) -> Iterator[list[str]]:
+        start = 0
+        while batch := texts[start : start + self.batch_size]:
+            yield batch
+            start += len(batch)
+
     def _embed_batch(self, batch: list[str]) -> list[_EmbeddedBatch]:
         """Return the vectors of a batch, or the error.
 
-        If the model refuses the batch, each half is tried alone.
+        If the model refuses the batch, each half is tried alone. If it takes too long, the first half is, then the
+        second if that was quick enough.
         """
         try:
             return [(batch, self.embedder(batch), None)]
@@ -127,6 +150,14 @@ class VectorIndex:
             if half := len(batch) // 2:
                 return [*self._embed_batch(batch[:half]), *self._embed_batch(batch[half:])]
             return [(batch, None, str(error))]
+        except RequestTimedOut as error:
+            if not (half := len(batch) // 2):
+                return [(batch, None, str(error))]
+            self.batch_size = min(self.batch_size, half)
+            parts = self._embed_batch(batch[:half])
+            if any(vectors is not None for _, vectors, _ in parts):
+                return [*parts, *self._embed_batch(batch[half:])]
+            return [*parts, (batch[half:], None, str(error))]
         except ItemFailed as error:
             return [(batch, None, str(error))]
 
@@ -134,18 +165,19 @@ class VectorIndex:
         state = self._state()
         _check_dimensions(state, vectors)
         self._path().parent.mkdir(exist_ok=True)
+        data, first = vectors.astype("<f4").tobytes(), state["rows"]
         with self._path().open("ab") as file:
-            file.write(vectors.astype("<f4").tobytes())
-        first = state["rows"]
+            file.write(data)
         self.db.many(f'INSERT INTO "{self.name}" VALUES (?, ?)', enumerate(ids, first))
-        state |= {"rows": first + len(ids), "dimensions": vectors.shape[1]}
+        checksum = zlib.crc32(data, state["checksum"])
+        state |= {"rows": first + len(ids), "dimensions": vectors.shape[1], "checksum": checksum}
         self.db.set_meta(self.name, state)
 
     def _compact(self, state: dict[str, Any]) -> None:
         """Write the used vectors to a new file, in id order."""
         name = self.name
         pairs = self.db.all(f'SELECT slot, id FROM "{name}" ORDER BY id')
-        matrix = _map_file(self._path(), state)
+        matrix = map_vectors(self._path(), state)
         self.db.run(f'DELETE FROM "{name}"')
         self._start_file(state)
         for i in range(0, len(pairs), 10_000):
@@ -159,7 +191,7 @@ class VectorIndex:
         """
         number = self.db.meta("file", 0) + 1
         self.db.set_meta("file", number)
-        self.db.set_meta(self.name, {**state, "file": number, "rows": 0, "dimensions": 0})
+        self.db.set_meta(self.name, {**state, "file": number, "rows": 0, "dimensions": 0, "checksum": 0})
         self._path().unlink(missing_ok=True)  # left by a killed build
 
     def _check_file(self) -> bool:
@@ -178,7 +210,7 @@ class VectorIndex:
         return dict(self.db.meta(self.name, {}))
 
     def _path(self) -> Path:
-        return _vector_path(self.folder, self.table, self._state())
+        return vector_path(self.folder, self.table, self._state())
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +240,7 @@ class SqliteVectorSearch:
 
         averaged: search once, with the mean of the texts.
         """
-        state = self.db.meta(_index_name(table.name))
+        state = self.db.meta(vector_index_name(table.name))
         if state is None:
             raise IndexUnavailable(f"{table.name} is not indexed by meaning: `kumi index --methods naive` does that")
         if not state["rows"] or not texts or k < 1:
@@ -248,8 +280,8 @@ class SqliteVectorSearch:
             return
         matrix = np.asarray(self.matrices[table.name])  # slices of a memmap are slower
         scores = np.empty((len(matrix), len(questions)), dtype=np.float32)
-        for i in range(0, len(matrix), _BLOCK_ROWS):
-            np.matmul(matrix[i : i + _BLOCK_ROWS], questions.T, out=scores[i : i + _BLOCK_ROWS])
+        for i in range(0, len(matrix), BLOCK_ROWS):
+            np.matmul(matrix[i : i + BLOCK_ROWS], questions.T, out=scores[i : i + BLOCK_ROWS])
         for question, column in zip(questions, np.ascontiguousarray(scores.T), strict=True):
             yield self._rescore_nearest(table, question, column, k)
 
@@ -263,7 +295,7 @@ class SqliteVectorSearch:
         import numpy as np
 
         count = min(len(scores), 2 * k + 16)
-        query = f'SELECT slot, id FROM "{_index_name(table.name)}" WHERE slot IN (?)'
+        query = f'SELECT slot, id FROM "{vector_index_name(table.name)}" WHERE slot IN (?)'
         while True:
             threshold = np.partition(scores, -count)[-count] - _SCORE_MARGIN
             slots = np.flatnonzero(scores >= threshold)
@@ -280,7 +312,7 @@ class SqliteVectorSearch:
         """Yield the best `k` of these rows for each query, ties included."""
         import numpy as np
 
-        query = f'SELECT slot, id FROM "{_index_name(table.name)}" WHERE id IN (?)'
+        query = f'SELECT slot, id FROM "{vector_index_name(table.name)}" WHERE id IN (?)'
         rows = [row for row in self.db.all_in(query, candidate_ids) if table.visible(row[1])]
         exact = self.matrices[table.name][[slot for slot, _ in rows]].astype(np.float64)
         for question in questions:
@@ -298,11 +330,11 @@ def load_matrices(db: Db, folder: Path, files: MappedFiles) -> Matrices:
     for name, text in db.all("SELECT name, value FROM meta WHERE name GLOB 'vectors_*'"):
         table, state = name.removeprefix("vectors_"), json.loads(text)
         if state["rows"]:
-            path = _vector_path(folder, table, state)
+            path = vector_path(folder, table, state)
             file = path, path.stat().st_ino
             mapped = files.get(file)
             if mapped is None or len(mapped) < state["rows"]:
-                mapped = files[file] = _map_file(path, state)
+                mapped = files[file] = map_vectors(path, state)
             by_table[table] = mapped[: state["rows"]]
             for outdated in [key for key in list(files) if key != file and key[0].name.startswith(f"{table}-")]:
                 files.pop(outdated, None)
@@ -312,7 +344,7 @@ def load_matrices(db: Db, folder: Path, files: MappedFiles) -> Matrices:
 def remove_unused_files(db: Db, folder: Path) -> None:
     """Remove vector files that the index does not use."""
     states = db.all("SELECT name, value FROM meta WHERE name GLOB 'vectors_*'")
-    used = {_vector_path(folder, name.removeprefix("vectors_"), db.meta(name)).name for name, _ in states}
+    used = {vector_path(folder, name.removeprefix("vectors_"), db.meta(name)).name for name, _ in states}
     for path in (folder / "vectors").glob("*.f32"):
         if path.name not in used:
             path.unlink(missing_ok=True)
@@ -332,19 +364,3 @@ def _check_dimensions(state: dict[str, Any], vectors: Vectors) -> None:
     """Raise ModelError if the model's vector length has changed."""
     if state["rows"] and vectors.shape[1] != state["dimensions"]:
         raise dimension_mismatch(state["embedder"], vectors.shape[1])
-
-
-def _map_file(path: Path, state: dict[str, Any]) -> Vectors:
-    import numpy as np
-
-    if path.stat().st_size < state["rows"] * state["dimensions"] * 4:
-        raise FileNotFoundError(path)
-    return np.memmap(path, dtype="<f4", mode="r", shape=(state["rows"], state["dimensions"]))
-
-
-def _vector_path(folder: Path, table: str, state: dict[str, Any]) -> Path:
-    return folder / "vectors" / f"{table}-{state.get('file', 0)}.f32"
-
-
-def _index_name(table: str) -> str:
-    return f"vectors_{table}"

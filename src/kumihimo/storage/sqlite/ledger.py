@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from typing import Any, Protocol
 
@@ -273,6 +273,17 @@ class SqlLedger:
         """Return the document with this id, and all in file `uri`."""
         condition = "file = ?1 OR id = ?2 OR (file > ?1 || '/' AND file < ?1 || '0')"  # 0 follows / in ASCII
         return self.db.all(f"SELECT * FROM documents WHERE {condition} ORDER BY id", uri, id)
+
+
+def drop_retired_tables(db: Db, steps: Collection[str]) -> None:
+    """Drop the tables of steps that are not built any more.
+
+    The communities stay: they remember ids, not texts.
+    """
+    for (step,) in db.all("SELECT step FROM steps"):
+        if step not in (*steps, ROOT, "communities"):
+            db.run("DELETE FROM steps WHERE step = ?", step)
+            db.run(f'DROP TABLE IF EXISTS "{step}"')
 
 
 def _ddl(table: str, codec: Codec[Any]) -> str:

@@ -2,30 +2,29 @@
 
 A reply is returned only once it is on disk, so that a build killed at any moment pays again at most
 for the requests in flight. The first thread that finds the file free writes the replies of all threads.
+Threads and processes claim the keys that they fetch, so that a reply is paid for once.
 """
 
 import json
+import logging
+import os
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from hashlib import blake2b
 from operator import attrgetter
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from kumihimo.core.errors import IndexUnavailable
 from kumihimo.core.usage import Usage
+from kumihimo.storage.key_claims import KeyClaims
+from kumihimo.storage.sqlite.cache_file import check_cache, explain_cache_errors, open_to_read, open_to_write
 
-_CREATE_TABLES = """
-CREATE TABLE IF NOT EXISTS replies (key BLOB NOT NULL UNIQUE, value BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS usage (
-    kind TEXT, scope TEXT, model TEXT, calls INTEGER, prompt_tokens INTEGER, cached_tokens INTEGER,
-    completion_tokens INTEGER, cost REAL, seconds REAL, bytes INTEGER, PRIMARY KEY (kind, scope, model)
-) WITHOUT ROWID
-"""
+DAMAGE_ERRORS = (ValueError, TypeError, RecursionError)  # what a parser raises for a damaged reply
+Parser = Callable[[bytes], Any]  # bytes of a reply -> the reply
+log = logging.getLogger("kumihimo")
 _BATCH_KEYS = 500  # keys of one query
 _USAGE_COLUMNS = ("calls", "prompt_tokens", "cached_tokens", "completion_tokens", "cost", "seconds", "bytes")
 _ADD_USAGE = f"""
@@ -57,24 +56,32 @@ def cache_key(**determinants: object) -> bytes:
 
 
 class ResponseCache:
-    """Replies by key, in one SQLite file shared by threads and processes."""
+    """Replies by key, in one SQLite file shared by threads and processes.
+
+    Nothing is created before the first reply is fetched.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.hits = self.misses = 0
         self.used_keys: set[bytes] | None = None  # the requested keys, while it is not None
-        path.parent.mkdir(parents=True, exist_ok=True)
         self._read_lock, self._write_lock, self._lock = Lock(), Lock(), Lock()
         self._unwritten: list[tuple[bytes, bytes]] = []
         self._contested: set[bytes] = set()  # keys whose stored reply may differ from ours
+        self._damaged: set[bytes] = set()  # keys whose stored reply the next one replaces
         self._unwritten_usage: dict[tuple[str, str, str], tuple[Usage, int]] = {}
-        self._in_flight: dict[bytes, Future[bytes]] = {}
-        self._db, self._writer = _open_cache(path), _open_cache(path)
+        self._in_flight: dict[bytes, Future[Any]] = {}
+        self._claims = KeyClaims(path.with_name(f"{path.name}-claims"))
+        self._reader: sqlite3.Connection | None = None
+        self._writer: sqlite3.Connection | None = None
 
-    def get_or_fetch(self, key: bytes, fetch: Callable[[], bytes]) -> bytes:
-        """Return the cached reply, else fetch and cache it.
+    def get_or_fetch(
+        self, key: bytes, fetch: Callable[[], bytes], parse: Parser = bytes, *, dry_run: bool = False
+    ) -> Any:
+        """Return the parsed reply: the cached one, else fetch and cache it.
 
-        Equal requests in flight become one.
+        Equal requests in flight become one, in all processes. A damaged reply is fetched again. dry_run: `fetch` only
+        raises an error, so no other process waits for it.
         """
         with self._lock:
             if self.used_keys is not None:
@@ -86,32 +93,46 @@ class ResponseCache:
         if running:
             return running.result()
         try:
-            value = self._get(key)
-            if value is None:
-                value = fetch()
-                self.put_many([(key, value)])
-                if key in self._contested:
-                    value = self._get(key) or value
-            else:
-                self.hits += 1
-            own.set_result(value)
+            reply = self.get_or_fetch_many([key], lambda _: {key: fetch()}, parse, dry_run=dry_run)[key]
+            own.set_result(reply)
         except BaseException as error:
             own.set_exception(error)
             raise
         finally:
             with self._lock:
                 self._in_flight.pop(key, None)
-        return value
+        return reply
 
-    def get_many(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:
-        """Return the cached replies among these keys."""
-        wanted_keys = list(keys)
-        replies: dict[bytes, bytes] = {}
-        for i in range(0, len(wanted_keys), _BATCH_KEYS):
-            batch = wanted_keys[i : i + _BATCH_KEYS]
-            query = f"SELECT key, value FROM replies WHERE key IN ({','.join('?' * len(batch))})"
-            with self._read_lock:
-                replies |= dict(self._db.execute(query, batch).fetchall())
+    def get_or_fetch_many(
+        self,
+        keys: Sequence[bytes],
+        fetch: Callable[[list[bytes]], Mapping[bytes, bytes]],
+        parse: Parser = bytes,
+        *,
+        dry_run: bool = False,
+    ) -> dict[bytes, Any]:
+        """Return the parsed replies of all keys; fetch and cache missing ones.
+
+        `fetch` may be called several times, since it gets the keys that no other thread or process is fetching.
+        """
+        replies = self.get_many(keys, parse)
+        while missing := [key for key in keys if key not in replies]:
+            if dry_run:
+                return replies | {key: parse(value) for key, value in fetch(missing).items()}
+            self._connect_writer()  # before anything is paid
+            with self._claims.claim(missing) as claimed:
+                replies |= self.get_many(claimed, parse)  # another process may have stored them by now
+                if unpaid := [key for key in claimed if key not in replies]:
+                    fetched = fetch(unpaid)
+                    replies |= {key: parse(value) for key, value in fetched.items()}
+                    self.put_many(fetched.items())
+                    if contested := self._contested.intersection(fetched):
+                        replies |= self._load(contested, parse)
+        return replies
+
+    def get_many(self, keys: Iterable[bytes], parse: Parser = bytes) -> dict[bytes, Any]:
+        """Return the cached replies among these keys, without damaged ones."""
+        replies = self._load(keys, parse)
         with self._lock:
             self.hits += len(replies)
             if self.used_keys is not None:
@@ -128,10 +149,38 @@ class ResponseCache:
             self._unwritten += replies
         self._flush()
 
-    def _get(self, key: bytes) -> bytes | None:
-        with self._read_lock:
-            row = self._db.execute("SELECT value FROM replies WHERE key = ?", (key,)).fetchone()
-        return None if row is None else row[0]
+    def _load(self, keys: Iterable[bytes], parse: Parser) -> dict[bytes, Any]:
+        wanted_keys = list(keys)
+        replies: dict[bytes, Any] = {}
+        for i in range(0, len(wanted_keys), _BATCH_KEYS):
+            batch = wanted_keys[i : i + _BATCH_KEYS]
+            query = f"SELECT key, value FROM replies WHERE key IN ({','.join('?' * len(batch))})"
+            for key, value in self._read(query, batch):
+                try:
+                    replies[key] = parse(value)
+                except DAMAGE_ERRORS:
+                    self._record_damage(key)
+        return replies
+
+    def _record_damage(self, key: bytes) -> None:
+        with self._lock:
+            if key not in self._damaged:
+                self._damaged.add(key)
+                log.warning("%s: a damaged reply is not used; the model is asked again", self.path)
+
+    def _read(self, query: str, values: Sequence[object] = ()) -> list[Any]:
+        """Return the rows of a query; none without a cache."""
+        with self._read_lock, explain_cache_errors(self.path):
+            if self._reader is None:
+                self._reader = open_to_read(self.path)
+            return self._reader.execute(query, values).fetchall() if self._reader else []
+
+    def _connect_writer(self) -> sqlite3.Connection:
+        """Return the connection that writes; create the file if needed."""
+        with self._lock, explain_cache_errors(self.path):
+            if self._writer is None:
+                self._writer = open_to_write(self.path)
+            return self._writer
 
     def _flush(self, *, usage: bool = False) -> None:
         """Write all waiting replies to disk, those of the caller included.
@@ -140,25 +189,39 @@ class ResponseCache:
         """
         with self._write_lock:
             with self._lock:
-                if not self._unwritten and not (usage and self._unwritten_usage):
+                if not self._unwritten and not (usage and self._unwritten_usage and self._may_write()):
                     return
                 batch, self._unwritten = self._unwritten, []
                 amounts, self._unwritten_usage = self._unwritten_usage, {}
             try:
-                with self._writer:  # commits at the end, or rolls back
-                    self._writer.execute("BEGIN IMMEDIATE")
-                    inserted = self._writer.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", batch)
-                    if inserted.rowcount < len(batch):  # another process stored some of them before us
-                        self._contested.update(key for key, _ in batch)
-                    counts = attrgetter(*_USAGE_COLUMNS[:-1])
-                    rows = [(*owner, *counts(usage), size) for owner, (usage, size) in amounts.items()]
-                    self._writer.executemany(_ADD_USAGE, rows)
+                self._write_batch(batch, amounts)
             except BaseException:
                 with self._lock:
                     self._unwritten = batch + self._unwritten  # the threads that wait for them try to write them
                 for owner, (u, size) in amounts.items():
                     self.record_usage(*owner, u, size)
                 raise
+
+    def _write_batch(
+        self, batch: list[tuple[bytes, bytes]], amounts: Mapping[tuple[str, str, str], tuple[Usage, int]]
+    ) -> None:
+        writer = self._connect_writer()
+        damaged = self._damaged.intersection(key for key, _ in batch)
+        with explain_cache_errors(self.path), writer:  # commits at the end, or rolls back
+            writer.execute("BEGIN IMMEDIATE")
+            writer.executemany("DELETE FROM replies WHERE key = ?", ((key,) for key in damaged))
+            inserted = writer.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", batch)
+            if inserted.rowcount < len(batch):  # another process stored some of them before us
+                self._contested.update(key for key, _ in batch)
+            counts = attrgetter(*_USAGE_COLUMNS[:-1])
+            rows = [(*owner, *counts(usage), size) for owner, (usage, size) in amounts.items()]
+            writer.executemany(_ADD_USAGE, rows)
+        with self._lock:
+            self._damaged -= damaged
+
+    def _may_write(self) -> bool:
+        """Return whether the file can be written, if only to add usage."""
+        return all(os.access(path, os.W_OK) for path in (self.path.parent, self.path) if path.exists())
 
     def record_usage(self, kind: str, scope: str, model: str, usage: Usage, size: int) -> None:
         """Record usage, spent or saved, on prompts of this many bytes.
@@ -173,21 +236,17 @@ class ResponseCache:
     def usage(self) -> list[UsageEntry]:
         """Return all usage, spent and saved, this session included."""
         self._flush(usage=True)
-        with self._read_lock:
-            rows = self._db.execute("SELECT * FROM usage ORDER BY kind, scope, model").fetchall()
+        rows = self._read("SELECT * FROM usage ORDER BY kind, scope, model")
         return [UsageEntry(row[0], row[1], row[2], Usage(*row[3:9]), row[9]) for row in rows]
 
     def size(self) -> tuple[int, int]:
         """Return the number of replies, and the bytes of their text."""
-        with self._read_lock:
-            query = "SELECT count(*), ifnull(sum(length(value)), 0) FROM replies"
-            ((replies, length),) = self._db.execute(query).fetchall()
-        return replies, length
+        rows = self._read("SELECT count(*), ifnull(sum(length(value)), 0) FROM replies")
+        return rows[0] if rows else (0, 0)
 
     def totals(self) -> dict[str, int]:
         """Return all hits and misses, this session included."""
-        with self._read_lock:
-            counts = dict(self._db.execute("SELECT name, value FROM counts").fetchall())
+        counts = dict(self._read("SELECT name, value FROM counts"))
         return {"hits": counts.get("hits", 0) + self.hits, "misses": counts.get("misses", 0) + self.misses}
 
     def prune(self, used_keys: set[bytes]) -> int:
@@ -195,28 +254,46 @@ class ResponseCache:
 
         Freed space in the file is overwritten.
         """
-        with self._write_lock:
-            with self._writer:
-                self._writer.execute("BEGIN IMMEDIATE")
-                self._writer.execute("PRAGMA secure_delete = ON")
-                stored = [k for (k,) in self._writer.execute("SELECT key FROM replies").fetchall()]
+        writer = self._connect_writer()
+        with self._write_lock, explain_cache_errors(self.path):
+            with writer:
+                writer.execute("BEGIN IMMEDIATE")
+                writer.execute("PRAGMA secure_delete = ON")
+                stored = [k for (k,) in writer.execute("SELECT key FROM replies").fetchall()]
                 deleted = [(k,) for k in stored if k not in used_keys]
-                self._writer.executemany("DELETE FROM replies WHERE key = ?", deleted)
-            self._writer.execute("VACUUM")
-            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                writer.executemany("DELETE FROM replies WHERE key = ?", deleted)
+            writer.execute("VACUUM")
+            writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         return len(deleted)
+
+    def check(self, is_reply: Callable[[object], bool], *, repair: bool = False) -> list[str]:
+        """Return what is damaged in the file.
+
+        is_reply: whether a stored value can be read. repair: delete the damaged replies, or put the others into a new
+        file.
+        """
+        with self._write_lock:
+            self._disconnect()
+            return check_cache(self.path, is_reply, repair=repair)
 
     def close(self) -> None:
         """Add this session's counts to the file, and close it."""
         self._flush(usage=True)
-        if self.hits or self.misses:
-            with self._write_lock, self._writer:
-                add = "INSERT INTO counts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
-                self._writer.execute("BEGIN IMMEDIATE")
-                self._writer.executemany(add, [("hits", self.hits), ("misses", self.misses)])
-        with self._write_lock, self._read_lock:
-            self._writer.close()
-            self._db.close()
+        if (self.hits or self.misses) and self._may_write():
+            add = "INSERT INTO counts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
+            writer = self._connect_writer()
+            with self._write_lock, explain_cache_errors(self.path), writer:
+                writer.execute("BEGIN IMMEDIATE")
+                writer.executemany(add, [("hits", self.hits), ("misses", self.misses)])
+        with self._write_lock:
+            self._disconnect()
+        self._claims.close()
+
+    def _disconnect(self) -> None:
+        with self._read_lock, self._lock:
+            for connection in filter(None, (self._writer, self._reader)):
+                connection.close()
+            self._writer = self._reader = None
 
 
 def adopt_old_cache(path: Path) -> None:
@@ -226,31 +303,3 @@ def adopt_old_cache(path: Path) -> None:
         for suffix in ("", "-wal", "-shm"):
             with suppress(FileNotFoundError):
                 Path(f"{old}{suffix}").rename(f"{path}{suffix}")
-
-
-def _open_cache(path: Path) -> sqlite3.Connection:
-    """Return a connection to a cache file, and create it if needed.
-
-    Raises IndexUnavailable where the file is something else.
-    """
-    try:
-        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=60)
-    except sqlite3.OperationalError as error:
-        raise IndexUnavailable(f"{path} cannot be opened: name another cache with --cache FILE") from error
-    try:
-        tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if tables and "replies" not in tables:
-            raise IndexUnavailable(f"{path} is a database of something else: name another cache with --cache FILE")
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")
-        for statement in _CREATE_TABLES.split(";"):
-            db.execute(statement)
-    except (sqlite3.DatabaseError, IndexUnavailable) as error:
-        db.close()
-        if "readonly" in str(error):
-            raise IndexUnavailable(f"{path} cannot be written: name another cache with --cache FILE") from error
-        if type(error) is not sqlite3.DatabaseError:  # a lock or a full disk does no harm to the file
-            raise
-        message = f"{path} cannot be used ({error}): move it away; its replies are paid for again"
-        raise IndexUnavailable(message) from error
-    return db

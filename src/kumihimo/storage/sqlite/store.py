@@ -12,10 +12,13 @@ from threading import Lock, RLock
 from typing import Any
 
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, NewerFormat
+from kumihimo.core.redaction import redact
 from kumihimo.core.table import Row
 from kumihimo.storage import IndexTransaction
+from kumihimo.storage.sqlite.integrity import raise_if_unusable
 
 PAGE_ROWS = 1000  # rows of one query; an open cursor would keep the log from being truncated
+_REWRITE_TIMEOUT = 10_000  # milliseconds to wait for other processes
 FORMAT = 2  # of index.db; version 0.1 wrote 1
 _KEPT_BY_REBUILD = ("communities", "meta", "steps")  # communities remember; meta holds the sources and methods
 _KEPT_META = ("sources", "methods", "models", "origins")
@@ -33,15 +36,20 @@ CREATE TABLE IF NOT EXISTS files  (uri TEXT PRIMARY KEY, source TEXT NOT NULL, s
 class Db:
     """A connection for all threads.
 
-    A lock covers each statement and the reading of its rows.
+    A lock covers each statement and the reading of its rows. Each statement raises IndexDamaged if the file is damaged.
     """
 
     connection: sqlite3.Connection
+    path: Path
     lock: RLock = field(default_factory=RLock)
 
     def all(self, sql: str, *values: object) -> list[Row]:
-        with self.lock:
-            return self.connection.execute(sql, values).fetchall()
+        try:
+            with self.lock:
+                return self.connection.execute(sql, values).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise_if_unusable(self.path, error)
+            raise
 
     def one(self, sql: str, *values: object) -> Row | None:
         return next(iter(self.all(sql, *values)), None)
@@ -70,16 +78,28 @@ class Db:
     @contextmanager
     def rows_one_by_one(self, sql: str, *values: object) -> Iterator[Iterable[Row]]:
         """Yield an iterable that computes each row as it is read."""
-        with self.lock, closing(self.connection.execute(sql, values)) as rows:
-            yield rows
+        try:
+            with self.lock, closing(self.connection.execute(sql, values)) as rows:
+                yield rows
+        except sqlite3.DatabaseError as error:
+            raise_if_unusable(self.path, error)
+            raise
 
     def run(self, sql: str, *values: object) -> None:
-        with self.lock:
-            self.connection.execute(sql, values)
+        try:
+            with self.lock:
+                self.connection.execute(sql, values)
+        except sqlite3.DatabaseError as error:
+            raise_if_unusable(self.path, error)
+            raise
 
     def many(self, sql: str, rows: Any) -> None:
-        with self.lock:
-            self.connection.executemany(sql, rows)
+        try:
+            with self.lock:
+                self.connection.executemany(sql, rows)
+        except sqlite3.DatabaseError as error:
+            raise_if_unusable(self.path, error)
+            raise
 
     def close(self) -> None:
         """Close the connection once no statement is running."""
@@ -128,7 +148,7 @@ class Db:
 
     def record_failures(self, step: str, errors: Iterable[tuple[str, str | None]]) -> None:
         """Store the failed makers and their errors; None removes a maker."""
-        entries = list(errors)
+        entries = [(maker, error and redact(error)) for maker, error in errors]
         self.many("DELETE FROM failed WHERE step = ? AND maker = ?", ((step, maker) for maker, _ in entries))
         self.many("INSERT INTO failed VALUES (?, ?, ?)", ((step, maker, error) for maker, error in entries if error))
 
@@ -204,17 +224,15 @@ class Store:
     @contextmanager
     def read_transaction(self) -> Iterator[Db]:
         """Open a read transaction: a snapshot of one finished build."""
-        with self._explain_errors():
-            inode, db = self._acquire()
+        inode, db = self._acquire()
         try:
-            with self._explain_errors():
-                db.run("BEGIN")
-                version = _file_format(db)  # the first read fixes the snapshot
-                self._check_format(version)
-                if version == 0:
-                    remedy = "wait, or start again with `kumi index PATH`"
-                    raise IndexUnavailable(f"the first build of {self.folder} is not finished: {remedy}")
-                yield db
+            db.run("BEGIN")
+            version = _file_format(db)  # the first read fixes the snapshot
+            self._check_format(version)
+            if version == 0:
+                remedy = "wait, or start again with `kumi index PATH`"
+                raise IndexUnavailable(f"the first build of {self.folder} is not finished: {remedy}")
+            yield db
         except BaseException:
             db.close()
             raise
@@ -229,13 +247,26 @@ class Store:
         rebuild: drop what can be built again, also in an index of an older version. Raises IndexBusy where another
         build runs.
         """
-        with self._explain_errors(), closing(self._open_to_write()) as db:
-            with db.connection:  # commits at the end, or rolls back
-                self._begin_write(db, wait=wait, rebuild=rebuild)
-                _prepare_tables(db, rebuild=rebuild)
-                yield db
+        with closing(self._open_to_write()) as db:  # without COMMIT, this rolls back
+            self._begin_write(db, wait=wait, rebuild=rebuild)
+            _prepare_tables(db, rebuild=rebuild)
+            yield db
+            db.run("COMMIT")
             db.run("PRAGMA busy_timeout = 50")  # a reader may hold the log: then the next build truncates it
             db.all("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def rewrite(self, *, wait: bool = False) -> None:
+        """Rewrite the file and empty its log, without deleted rows.
+
+        Raises IndexBusy while a build runs or an earlier state is read; wait: until they end.
+        """
+        with closing(self._open_to_write()) as db:
+            while not _rewrite_file(db):
+                if not wait:
+                    raise IndexBusy(
+                        f"another process uses {self.folder}, so its files still hold what you removed: "
+                        "end that process, then run `kumi remove --forget`"
+                    )
 
     def close(self) -> None:
         with self._lock:
@@ -256,7 +287,7 @@ class Store:
         log = self.folder / "index.db-wal"
         # Read without the log and its locks: a folder that is read-only to us cannot hold them.
         immutable = not os.access(self.folder, os.W_OK) and not (log.exists() and log.stat().st_size)
-        db = Db(_connect(self.path, immutable=immutable))
+        db = Db(_connect(self.path, immutable=immutable), self.path)
         db.run("PRAGMA query_only = 1")
         return 0 if immutable else inode, db  # an immutable connection serves one question only
 
@@ -271,7 +302,9 @@ class Store:
         ignore = self.folder / ".gitignore"
         if not ignore.exists():
             ignore.write_text("*\n")
-        return Db(_connect(self.path))
+        db = Db(_connect(self.path), self.path)
+        db.run("PRAGMA secure_delete = ON")
+        return db
 
     def _begin_write(self, db: Db, *, wait: bool, rebuild: bool) -> None:
         while True:
@@ -304,21 +337,23 @@ class Store:
                 "cached replies of models are kept"
             )
 
-    @contextmanager
-    def _explain_errors(self) -> Iterator[None]:
-        """Raise IndexUnavailable with a remedy if the file is no valid index."""
-        try:
-            yield
-        except sqlite3.DatabaseError as error:
-            if type(error) is not sqlite3.DatabaseError:  # a lock or a full disk does no harm to the file
-                raise
-            message = f"{self.path} is no index ({error}): move it away and run `kumi index PATH` again"
-            raise IndexUnavailable(message) from error
-
 
 def _connect(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
     address = f"{path.resolve().as_uri()}?immutable=1" if immutable else str(path)
     return sqlite3.connect(address, uri=immutable, isolation_level=None, check_same_thread=False, cached_statements=512)
+
+
+def _rewrite_file(db: Db) -> bool:
+    """Rewrite the file, empty its log; return whether that succeeded."""
+    db.run(f"PRAGMA busy_timeout = {_REWRITE_TIMEOUT}")
+    try:
+        db.run("VACUUM")
+    except sqlite3.OperationalError as error:
+        if "locked" not in str(error):
+            raise
+        return False
+    blocked, *_ = db.all("PRAGMA wal_checkpoint(TRUNCATE)")[0]
+    return not blocked
 
 
 def _file_format(db: Db) -> int:
@@ -352,7 +387,7 @@ def exclusive_lock(path: Path, *, timeout: float) -> Iterator[None]:
 
     timeout: in seconds.
     """
-    with closing(sqlite3.connect(path, timeout=timeout, isolation_level=None)) as lock:
-        lock.execute("BEGIN EXCLUSIVE")
+    with closing(Db(sqlite3.connect(path, timeout=timeout, isolation_level=None), path)) as lock:
+        lock.run("BEGIN EXCLUSIVE")
         yield
-        lock.execute("ROLLBACK")
+        lock.run("ROLLBACK")

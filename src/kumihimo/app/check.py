@@ -1,0 +1,200 @@
+"""an index -> the damage in its files, and the same index repaired."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kumihimo.app.build_cost import plan_build
+from kumihimo.app.prepare_build import prepare_build, run_and_save
+from kumihimo.app.sparql import rdf_prefixes
+from kumihimo.core.errors import ConsentRequired, IndexDamaged, KumiError
+from kumihimo.core.table import Codec, codec
+from kumihimo.core.wiring import ROOT
+from kumihimo.llm.cached_llm import is_cached_value
+from kumihimo.rdf import store as rdf_store
+from kumihimo.search.fulltext import KeywordIndex, stored_indexes
+from kumihimo.search.vector_files import find_vector_damage, vector_path
+from kumihimo.storage.sqlite.integrity import check_pages, count_orphans, stored_columns
+from kumihimo.storage.sqlite.store import Db, as_db
+
+if TYPE_CHECKING:
+    from kumihimo.app.facade import Kumihimo
+
+_REPAIR = "`kumi check --repair` makes it again"
+_REBUILD = "`kumi check --repair` builds all tables again; if it cannot, move the file away and run `kumi index PATH`"
+_ASK_AGAIN = "`kumi check --repair` keeps the other replies; models are asked again for the damaged ones"
+_STORE_TIMEOUT = 600.0  # seconds to read a store
+_COUNT_TRIPLES = "SELECT (COUNT(*) AS ?count) { ?s ?p ?o }"
+_UNREADABLE = (KumiError, TypeError, ValueError, AttributeError)  # of a row that does not fit its class
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A damaged part of an index.
+
+    part: tables, words_X or vectors_X of a table, triples, or cache. remedy: what you can do.
+    """
+
+    file: str
+    part: str
+    message: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """The damage in the files of an index.
+
+    problems: those that are left. repaired: those that were repaired.
+    """
+
+    problems: tuple[Problem, ...]
+    repaired: tuple[Problem, ...] = ()
+
+
+def check_index(kumi: Kumihimo, *, repair: bool = False, consent: bool = False, wait: bool = False) -> CheckResult:
+    """Search the files of an index for damage.
+
+    repair: make again what can be made again. consent: also if that is paid again. Raises ConsentRequired without it,
+    and SourceError if a source to build from is missing.
+    """
+    problems = _find_problems(kumi)
+    if not problems or not repair:
+        return CheckResult(problems)
+    _repair(kumi, problems, consent=consent, wait=wait)
+    left = _find_problems(kumi)
+    return CheckResult(left, tuple(problem for problem in problems if problem not in left))
+
+
+def _find_problems(kumi: Kumihimo) -> tuple[Problem, ...]:
+    return (*_index_problems(kumi), *_store_problems(kumi), *_cache_problems(kumi))
+
+
+def _index_problems(kumi: Kumihimo) -> list[Problem]:
+    path = str(kumi.store.path)
+    try:
+        with kumi.store.read_transaction() as transaction:
+            db = as_db(transaction)
+            messages = check_pages(db) or [m for name in _tables(kumi, db) for m in _table_damage(kumi, db, name)]
+            if messages:  # the search indexes are compared with the tables
+                return [Problem(path, "tables", message, _REBUILD) for message in messages]
+            return [problem for name in stored_indexes(db) for problem in _search_problems(kumi, db, name)]
+    except IndexDamaged as error:
+        return [Problem(path, "tables", str(error.__cause__), _REBUILD)]
+
+
+def _tables(kumi: Kumihimo, db: Db) -> list[str]:
+    """Return the tables with the columns of this version.
+
+    The next build makes the others again.
+    """
+    types = kumi.catalogue.record_types
+    return [name for name in types if stored_columns(db, name) == codec(types[name]).columns]
+
+
+def _table_damage(kumi: Kumihimo, db: Db, name: str) -> Iterator[str]:
+    """Yield what is wrong with the rows of a table."""
+    table_codec: Codec[Any] = codec(kumi.catalogue.record_types[name])
+    document_text = lru_cache(maxsize=1)(lambda id: db.value(ROOT, id, "text"))  # rows come document by document
+    for page in db.rows(name).pages():
+        for row in page:
+            try:
+                record = table_codec.decode(row)
+                fits = isinstance(record.index_text, str) and (
+                    name != "chunks" or document_text(record.document)[record.start : record.end] == record.text
+                )
+            except _UNREADABLE:
+                fits = False
+            if not fits:
+                yield f"row {row[0]} of {name} does not fit its table or its source"
+                return  # one is enough to build the table again
+    step = next((step for step in kumi.catalogue.order if step.name == name and step.keyed), None)
+    if step and db.has(step.source) and (count := count_orphans(db, step)):
+        yield f"{count:,} rows of {name} come from rows that do not exist"
+
+
+def _search_problems(kumi: Kumihimo, db: Db, name: str) -> Iterator[Problem]:
+    """Yield what is wrong with a search index, such as words_chunks."""
+    kind, _, table = name.partition("_")
+    if table not in _tables(kumi, db):
+        return
+    table_codec: Codec[Any] = codec(kumi.catalogue.record_types[table])
+    path = kumi.store.path if kind == "words" else vector_path(kumi.folder, table, db.meta(name))
+    try:
+        if kind == "words":
+            damage = KeywordIndex(db, table, table_codec).find_damage()
+        else:
+            records = (table_codec.decode(row) for page in db.rows(table).pages() for row in page)
+            damage = find_vector_damage(db, path, table, {record.id for record in records if record.index_text})
+    except IndexDamaged:
+        damage = "it cannot be read"
+    if damage:
+        yield Problem(str(path), name, f"{name}: {damage}", _REPAIR)
+
+
+def _store_problems(kumi: Kumihimo) -> Iterator[Problem]:
+    """Yield the stores of triples that cannot be read."""
+    for path in _rdf_stores(kumi):
+        prefixes = rdf_prefixes()
+        try:
+            rdf_store.run_query(path, _COUNT_TRIPLES, prefixes, prefixes["ex"], limit=None, timeout=_STORE_TIMEOUT)
+        except rdf_store.StoreRemoved:
+            if path.exists():
+                yield Problem(str(path), "triples", "the triples cannot be read", _REPAIR)
+
+
+def _rdf_stores(kumi: Kumihimo) -> list[Path]:
+    return sorted(rdf_store.stores_folder(kumi.folder).glob("[0-9]*"))
+
+
+def _cache_problems(kumi: Kumihimo) -> list[Problem]:
+    path = str(kumi.cache.path)
+    return [Problem(path, "cache", message, _ASK_AGAIN) for message in kumi.cache.check(is_cached_value)]
+
+
+def _repair(kumi: Kumihimo, problems: tuple[Problem, ...], *, consent: bool, wait: bool) -> None:
+    """Repair what can be made again.
+
+    The cache comes first: it holds what the others are made from.
+    """
+    parts = {problem.part for problem in problems}
+    if "cache" in parts:
+        kumi.cache.check(is_cached_value, repair=True)
+    for path in _rdf_stores(kumi) if "triples" in parts else ():
+        rdf_store.remove_store(path)
+    if "tables" in parts:
+        with suppress(IndexDamaged):  # then the problem is left
+            _rebuild_tables(kumi, consent=consent, wait=wait)
+    elif indexes := sorted(parts - {"cache", "triples"}):
+        _rebuild_indexes(kumi, indexes, consent=consent, wait=wait)
+
+
+def _rebuild_tables(kumi: Kumihimo, *, consent: bool, wait: bool) -> None:
+    """Build all tables again, if all sources are there."""
+    from kumihimo.index.documents import load_sources
+
+    with kumi.store.read_transaction() as db:
+        for source in load_sources(db, kumi.base).values():
+            source.files()  # raises SourceError
+    kumi.index(rebuild=True, consent=consent, wait=wait)
+    kumi.store.rewrite(wait=wait)
+
+
+def _rebuild_indexes(kumi: Kumihimo, names: list[str], *, consent: bool, wait: bool) -> None:
+    """Fill these search indexes again."""
+    with kumi.store.write_transaction(wait=wait) as db:
+        for name in names:
+            as_db(db).run("DELETE FROM meta WHERE name = ?", name)
+        build = replace(prepare_build(kumi, db, (), (), kumi.models.budget(), may_be_empty=True), source_names=set())
+        calls = plan_build(build).calls[1] if build.models.paid_embedder and not consent else 0
+        if calls:
+            raise ConsentRequired(
+                f"{', '.join(names)} would be embedded again with up to {calls:,.0f} calls. Nothing was changed: "
+                "`kumi check --repair --yes` does it"
+            )
+        run_and_save(kumi, build)

@@ -1,0 +1,38 @@
+"""an index -> the same index, without what removed documents left in its files.
+
+A deleted row leaves its words in the postings of the keyword index, its vector in the vector file, its triples in the
+store of the earlier build, and pages of text in index.db and its log.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kumihimo.app.build import Build
+from kumihimo.rdf import store as rdf_store
+from kumihimo.search.vectors import remove_unused_files
+from kumihimo.storage.sqlite.ledger import drop_retired_tables
+from kumihimo.storage.sqlite.store import as_db
+
+if TYPE_CHECKING:
+    from kumihimo.app.facade import Kumihimo
+
+
+def erase_rows(build: Build) -> None:
+    """Erase what deleted rows left in the search indexes and retired tables."""
+    drop_retired_tables(as_db(build.db), [step.name for step in build.steps])
+    for index in build.search_indexes():
+        index.erase()
+
+
+def erase_files(kumi: Kumihimo, *, wait: bool) -> None:
+    """Erase what earlier builds left in the files of the index folder.
+
+    Raises IndexBusy if another process uses them.
+    """
+    kumi.store.rewrite(wait=wait)  # then no reader of an earlier build is left, who may need other files
+    with kumi.store.write_transaction(wait=wait) as db:
+        remove_unused_files(as_db(db), kumi.folder)
+        for path in kumi.folder.glob("*-damaged*"):  # a file that a repair has replaced
+            path.unlink()
+        rdf_store.erase_old_stores(kumi.folder, db.meta(rdf_store.BUILD_KEY, 0))

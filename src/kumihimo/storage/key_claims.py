@@ -1,0 +1,121 @@
+"""keys -> those that one thread of one process may fetch: locks of the system on the bytes of a file.
+
+A claim costs no write, and the system frees the claims of a process that is killed.
+"""
+
+import logging
+import os
+import struct
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Lock
+from zlib import crc32
+
+from kumihimo.core.errors import IndexUnavailable
+
+_POLL_SECONDS = 0.05
+_WARNING_POLLS = 40  # 2 seconds
+_MAX_POLLS = (
+    12_000  # 10 minutes; then a process with a claim may be stopped, such as by Ctrl-Z: its keys are fetched again
+)
+log = logging.getLogger("kumihimo")
+
+if sys.platform == "linux":
+    import fcntl
+
+    def _set_lock(file: int, place: int, *, locked: bool) -> None:
+        """Lock or unlock a byte, for this open file alone."""
+        kind = fcntl.F_WRLCK if locked else fcntl.F_UNLCK
+        fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", kind, os.SEEK_SET, place, 1, 0))
+
+elif sys.platform == "win32":
+    import msvcrt
+
+    def _set_lock(file: int, place: int, *, locked: bool) -> None:
+        """Lock or unlock a byte."""
+        os.lseek(file, place, os.SEEK_SET)
+        msvcrt.locking(file, msvcrt.LK_NBLCK if locked else msvcrt.LK_UNLCK, 1)
+
+else:
+    import fcntl
+
+    def _set_lock(file: int, place: int, *, locked: bool) -> None:
+        """Lock or unlock a byte for this process."""
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB if locked else fcntl.LOCK_UN, 1, place)
+
+
+class KeyClaims:
+    """Claims on the keys of one cache, by threads and processes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock, self._closed = Lock(), Event()
+        self._places: set[int] = set()  # the bytes that threads of this process have locked
+        self._file: int | None = None
+        self._has_warned = False
+
+    @contextmanager
+    def claim(self, keys: Sequence[bytes]) -> Iterator[list[bytes]]:
+        """Wait until some of the keys are free, and claim those.
+
+        While a caller waits it has no claim, so that no two of them wait for each other.
+        """
+        polls = 0
+        while not (places := self._try_claim(keys)) and polls < _MAX_POLLS:
+            self._note_wait(polls)
+            self._closed.wait(_POLL_SECONDS)
+            polls += 1
+        try:
+            yield [key for key in keys if _place(key) in places] if places else list(keys)
+        finally:
+            self._release(places)
+
+    def close(self) -> None:
+        """Free all claims; waiting callers raise IndexUnavailable."""
+        with self._lock:
+            self._closed.set()
+            if self._file is not None:
+                os.close(self._file)
+            self._file, self._places = None, set()
+
+    def _try_claim(self, keys: Iterable[bytes]) -> set[int]:
+        """Lock the places of these keys, and return the free ones."""
+        claimed: set[int] = set()
+        with self._lock:
+            if self._closed.is_set():
+                raise IndexUnavailable("the cache was closed while a request waited for a reply")
+            if self._file is None:
+                self._file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+            for place in {_place(key) for key in keys} - self._places:
+                try:
+                    _set_lock(self._file, place, locked=True)
+                except (BlockingIOError, PermissionError):  # another process has it
+                    continue
+                claimed.add(place)
+            self._places |= claimed
+        return claimed
+
+    def _note_wait(self, polls: int) -> None:
+        """Log that a caller waits; after some seconds, warn once."""
+        if polls == 0:
+            log.info("waiting for a reply that another process or thread has requested")
+        elif polls == _WARNING_POLLS and not self._has_warned:
+            self._has_warned = True
+            log.warning("waiting for replies that another process has requested; they are not paid for twice")
+
+    def _release(self, places: set[int]) -> None:
+        with self._lock:
+            for place in places & self._places:
+                if self._file is not None:
+                    _set_lock(self._file, place, locked=False)
+            self._places -= places
+
+
+def _place(key: bytes) -> int:
+    """Return the byte of a key.
+
+    Keys that share one wait for each other, which does no harm. Windows locks the first 2**31 bytes only.
+    """
+    return crc32(key) >> 1

@@ -1,0 +1,219 @@
+"""a path -> connections to cache.db, errors with a remedy, and the repair of a damaged file."""
+
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from kumihimo.core.errors import IndexUnavailable
+
+_CREATE_TABLES = """
+CREATE TABLE IF NOT EXISTS replies (key BLOB NOT NULL UNIQUE, value BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS usage (
+    kind TEXT, scope TEXT, model TEXT, calls INTEGER, prompt_tokens INTEGER, cached_tokens INTEGER,
+    completion_tokens INTEGER, cost REAL, seconds REAL, bytes INTEGER, PRIMARY KEY (kind, scope, model)
+) WITHOUT ROWID
+"""
+log = logging.getLogger("kumihimo")
+_NAME_ANOTHER = "name another cache with --cache FILE"
+_MAX_TRIES, _PAUSE = 3000, 0.02  # to switch to the log; seconds between
+_MAX_GAP = 1000  # missing row numbers for each one found
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+@contextmanager
+def explain_cache_errors(path: Path) -> Iterator[None]:
+    """Raise IndexUnavailable, which names the cache and a remedy."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise IndexUnavailable(_explain_error(path, error)) from error
+
+
+def _explain_error(path: Path, error: sqlite3.Error) -> str:
+    explanations = {
+        sqlite3.SQLITE_FULL: f"{path} cannot be written, since the disk is full: "
+        "make room, and run the same command again",
+        sqlite3.SQLITE_READONLY: f"{path} cannot be written: {_NAME_ANOTHER}",
+        sqlite3.SQLITE_CANTOPEN: f"{path} cannot be opened: {_NAME_ANOTHER}",
+        sqlite3.SQLITE_BUSY: f"{path} is in use by another process: run the same command again when that one has ended",
+        sqlite3.SQLITE_IOERR: f"{path} cannot be read or written (disk I/O error): check the disk",
+        sqlite3.SQLITE_CORRUPT: f"{path} is damaged: `kumi check --repair` keeps the replies that can be read",
+        sqlite3.SQLITE_NOTADB: f"{path} is damaged, or no cache: `kumi check --repair` keeps the replies that can be "
+        f"read; or {_NAME_ANOTHER}",
+    }
+    return explanations.get(_error_code(error), f"{path} cannot be used ({error}): {_NAME_ANOTHER}")
+
+
+def open_to_read(path: Path) -> sqlite3.Connection | None:
+    """Return a connection that reads; None without a cache."""
+    if not path.exists():
+        return None
+    db = _connect_to_read(path)
+    try:
+        if _has_tables(db, path):
+            return db
+    except BaseException:
+        db.close()
+        raise
+    db.close()
+    return None
+
+
+def open_to_write(path: Path) -> sqlite3.Connection:
+    """Return a connection that writes, and create the file if needed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    db = _connect(path)
+    try:
+        _has_tables(db, path)
+        _switch_to_log(db)
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.executescript(f"BEGIN IMMEDIATE; {_CREATE_TABLES}; COMMIT")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _switch_to_log(db: sqlite3.Connection) -> None:
+    """Use a write-ahead log; wait for another process that does the same.
+
+    SQLite does not wait here by itself.
+    """
+    for tries_left in reversed(range(_MAX_TRIES)):
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if _error_code(error) != sqlite3.SQLITE_BUSY or not tries_left:
+                raise
+            time.sleep(_PAUSE)
+        else:
+            return
+
+
+def _connect_to_read(path: Path) -> sqlite3.Connection:
+    """Connect without the log and its locks where the folder is read-only."""
+    log = path.with_name(f"{path.name}-wal")
+    immutable = not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)
+    return _connect(path, "?immutable=1" if immutable else "")
+
+
+def _connect(path: Path, options: str = "") -> sqlite3.Connection:
+    address = f"{path.resolve().as_uri()}{options}"
+    return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=60)
+
+
+def _has_tables(db: sqlite3.Connection, path: Path) -> bool:
+    """Return whether there are replies. Raise IndexUnavailable for other tables."""
+    tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if tables and "replies" not in tables:
+        raise IndexUnavailable(f"{path} is a database of something else: {_NAME_ANOTHER}")
+    return bool(tables)
+
+
+def check_cache(path: Path, is_reply: Callable[[object], bool], *, repair: bool) -> list[str]:
+    """Return what is damaged in a cache.
+
+    repair: delete the damaged replies. If the file itself is damaged, a new one gets all other replies, and the old one
+    stays beside it.
+    """
+    if not path.exists():
+        return []
+    with explain_cache_errors(path), closing(_connect_to_read(path)) as db:
+        if error := _find_file_error(db, path):
+            if repair:
+                _rebuild_file(db, path, is_reply)
+            return [f"the file is damaged: {error}"]
+        if not _has_tables(db, path):
+            return []
+        damaged = [(rowid,) for rowid, value in db.execute("SELECT rowid, value FROM replies") if not is_reply(value)]
+        if damaged and repair:
+            with db:
+                db.execute("BEGIN IMMEDIATE")
+                db.executemany("DELETE FROM replies WHERE rowid = ?", damaged)
+            log.warning("%s: %s damaged replies were deleted", path, len(damaged))
+    return [f"{len(damaged):,} replies cannot be read"] if damaged else []
+
+
+def _find_file_error(db: sqlite3.Connection, path: Path) -> str:
+    """Return the first error in the pages; an empty text without errors."""
+    try:
+        _has_tables(db, path)
+        ((result,),) = db.execute("PRAGMA integrity_check(1)").fetchall()
+    except sqlite3.DatabaseError as error:
+        if _error_code(error) not in _DAMAGE:
+            raise
+        return str(error)
+    return "" if result == "ok" else " ".join(result.removeprefix("*** in database main ***").split())
+
+
+def _rebuild_file(damaged: sqlite3.Connection, path: Path, is_reply: Callable[[object], bool]) -> None:
+    """Replace a damaged file by one with its readable rows."""
+    new_path, old_path = path.with_name(f"{path.name}-new"), path.with_name(f"{path.name}-damaged")
+    if old_path.exists():
+        raise IndexUnavailable(f"{old_path} is in the way: it holds an earlier damaged cache; move it away")
+    _delete_database(new_path)
+    damaged.execute("PRAGMA writable_schema = ON")  # or SQLite reads no row of a file that is too short
+    damaged.execute("PRAGMA busy_timeout = 1000")
+    damaged.execute("PRAGMA locking_mode = EXCLUSIVE")
+    with _suppress_damage():  # no other process may write now
+        damaged.execute("BEGIN IMMEDIATE")
+    with closing(open_to_write(new_path)) as new, new:
+        new.execute("BEGIN IMMEDIATE")
+        replies = (row for row in _readable_replies(damaged) if is_reply(row[1]))
+        copied = new.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", replies).rowcount
+        for table in ("counts", "usage"):
+            for row in _readable_rows(damaged, f"SELECT * FROM {table}"):
+                new.execute(f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+    damaged.close()
+    for suffix in ("-wal", "-shm", ""):  # the log first: it must not stay beside the new file
+        with suppress(FileNotFoundError):
+            Path(f"{path}{suffix}").rename(f"{old_path}{suffix}")
+    new_path.rename(path)
+    log.warning("%s is a new file with the %s replies that can be read; %s is the old one", path, copied, old_path)
+
+
+def _readable_replies(db: sqlite3.Connection) -> Iterator[tuple[Any, ...]]:
+    """Yield the replies that can be read in a damaged file.
+
+    The table and its index are read from both ends, to learn the row numbers; those between them are tried too.
+    """
+    known: set[int] = set()
+    for order in ("key", "key DESC", "rowid", "rowid DESC"):
+        known.update(number for (number,) in _readable_rows(db, f"SELECT rowid FROM replies ORDER BY {order}"))
+    numbers: Iterable[int] = range(min(known, default=0), max(known, default=-1) + 1)
+    if max(known, default=0) - min(known, default=0) > _MAX_GAP * len(known):  # some numbers are damaged
+        numbers = sorted(known)
+    for number in numbers:
+        yield from _readable_rows(db, "SELECT key, value FROM replies NOT INDEXED WHERE rowid = ?", number)
+
+
+def _readable_rows(db: sqlite3.Connection, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a query up to the first damaged one."""
+    with _suppress_damage():
+        yield from db.execute(query, values)
+
+
+@contextmanager
+def _suppress_damage() -> Iterator[None]:
+    """Leave out the rows that are on damaged pages."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if _error_code(error) not in (*_DAMAGE, sqlite3.SQLITE_ERROR):  # the last: a table is missing
+            raise
+
+
+def _delete_database(path: Path) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
+
+
+def _error_code(error: sqlite3.Error) -> int:
+    """Return the code of an error; 0 if it has none."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
